@@ -1,0 +1,57 @@
+# Everything runs in .venv, which the targets create themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+# What decides if an installation is out of date.
+INSTALL_INPUTS := pyproject.toml CMakeLists.txt $(wildcard csrc/*)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check bench bench-env clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: $(VENV)/.installed ## the headline, in under a minute
+	$(BIN)/tilewright demo
+
+test: $(VENV)/.installed-test ## all tests, with the examples CI runs
+	$(BIN)/python -m pytest -n 2
+
+test-all: $(VENV)/.installed-test ## all tests, with ten times the random examples
+	HYPOTHESIS_PROFILE=all $(BIN)/python -m pytest -n 2
+
+check: $(VENV)/.installed-test ## format, lint, types, import contract, docs examples, sizes
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/docs tests/test_sizes.py
+
+bench: bench-env ## speed of the simulator itself, beside its peers
+	$(BIN)/tilewright bench engine
+
+bench-env: $(VENV)/.installed-bench ## put the peers and models into .venv
+
+clean: ## remove .venv and everything built
+	rm -rf $(VENV) build dist
+
+# The base stamp precedes the others, so that a changed C++ source is compiled once for all.
+$(VENV)/.installed: $(INSTALL_INPUTS) | $(BIN)/python
+	$(PIP) install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(PIP) install --quiet --editable '.[test]'
+	@touch $@
+
+$(VENV)/.installed-bench: $(VENV)/.installed
+	$(PIP) install --quiet --editable '.[bench,models]'
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is older than Python 3.11; run: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)

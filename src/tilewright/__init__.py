@@ -1,0 +1,3 @@
+"""Tilewright: a workbench for LLM kernels on multi-chiplet accelerators."""
+
+__all__: tuple[str, ...] = ()

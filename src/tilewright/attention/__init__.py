@@ -1,0 +1,3 @@
+"""Sparse attention: flows, the compiler of flows, and its backends."""
+
+__all__: tuple[str, ...] = ()

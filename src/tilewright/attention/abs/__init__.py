@@ -1,0 +1,3 @@
+"""The interfaces that indexer and cache operations share."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""Where a compiled flow runs; the only part of attention that touches a device."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""Operations that keep per-page state."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""A table from Vortex's module paths and names to ours."""
+
+__all__: tuple[str, ...] = ()

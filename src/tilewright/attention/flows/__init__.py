@@ -1,0 +1,3 @@
+"""Ready flows, one a file."""
+
+__all__: tuple[str, ...] = ()

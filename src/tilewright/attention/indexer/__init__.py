@@ -1,0 +1,3 @@
+"""Operations that choose pages."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""Graph to graph, one pass a file."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""Graph to a frozen plan of buffers."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""Small definitions that users of Vortex import from ``utils``."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""Argument parsing and printing only (Typer, Rich)."""
+
+__all__: tuple[str, ...] = ()

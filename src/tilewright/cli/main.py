@@ -1,0 +1,7 @@
+"""The entry point of the ``tilewright`` command."""
+
+__all__ = ("main",)
+
+
+def main() -> int:
+    return 0

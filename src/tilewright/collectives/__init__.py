@@ -1,0 +1,3 @@
+"""Plans and kernels of collective operations, process groups, workers."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""How the hardware behaves, one file per block."""
+
+__all__: tuple[str, ...] = ()

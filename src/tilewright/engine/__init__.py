@@ -1,0 +1,3 @@
+"""How time passes: the event engines. Knows no hardware."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""Quality metrics of sparse attention."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""RuntimeContext: the facade and its torch-like namespaces."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""What the hardware is: spec, coordinates, topology, routes, addresses."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""Byte-addressed storage, allocators, page tables, sanitizer."""
+
+__all__: tuple[str, ...] = ()

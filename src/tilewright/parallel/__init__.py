@@ -1,0 +1,3 @@
+"""Tensor-parallel layers."""
+
+__all__: tuple[str, ...] = ()

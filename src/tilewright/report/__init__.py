@@ -1,0 +1,3 @@
+"""Traces, summaries, plots, pages."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""Requests, tensors, placement, mapping, launch."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""Decode loop: requests, scheduler, HTTP server."""
+
+__all__: tuple[str, ...] = ()
