@@ -38,18 +38,18 @@ bench-env: $(VENV)/.installed-bench ## put the peers and models into .venv
 clean: ## remove .venv and everything built
 	rm -rf $(VENV) build dist
 
-# The base stamp precedes the others, so that a changed C++ source is compiled once for all.
+# Every installation also is a base installation, so that `make test demo` compiles once.
 $(VENV)/.installed: $(INSTALL_INPUTS) | $(BIN)/python
 	$(PIP) install --quiet --editable .
 	@touch $@
 
-$(VENV)/.installed-test: $(VENV)/.installed
+$(VENV)/.installed-test: $(INSTALL_INPUTS) | $(BIN)/python
 	$(PIP) install --quiet --editable '.[test]'
-	@touch $@
+	@touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-bench: $(VENV)/.installed
+$(VENV)/.installed-bench: $(INSTALL_INPUTS) | $(BIN)/python
 	$(PIP) install --quiet --editable '.[bench,models]'
-	@touch $@
+	@touch $@ $(VENV)/.installed
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -10,6 +10,8 @@ TilewrightError           where, found, expected, fix
 ├── RecordError           a record that cannot be written, read or trusted
 ├── RegistryError         two owners for one name, or no owner at all
 ├── MissingExtraError     a library of an optional extra is not installed
+├── UsageError            a command line that names no known command or option
+├── InterruptError        the user stopped the command
 └── InternalError         a broken rule of our own, with the state
 """
 
@@ -17,6 +19,7 @@ __all__ = (
     "DeadlockError",
     "EngineError",
     "InternalError",
+    "InterruptError",
     "MissingExtraError",
     "RecordError",
     "RegistryError",
@@ -25,6 +28,7 @@ __all__ = (
     "TilewrightError",
     "TimeLimitError",
     "UnitError",
+    "UsageError",
 )
 
 
@@ -101,6 +105,14 @@ class MissingExtraError(TilewrightError):
         self.args = (where, library, extra)
         self.library = library
         self.extra = extra
+
+
+class UsageError(TilewrightError):
+    """A command line that names no known command or option."""
+
+
+class InterruptError(TilewrightError):
+    """The user stopped the command."""
 
 
 class InternalError(TilewrightError):

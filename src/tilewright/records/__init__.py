@@ -1,3 +1,35 @@
 """The run record: schema, hashes, writer. Nobody else defines a JSON field."""
 
-__all__: tuple[str, ...] = ()
+from tilewright.records.bench import (
+    EngineBenchRecord,
+    EngineRatios,
+    EngineWorkloadRow,
+    GrowthRow,
+)
+from tilewright.records.canonical import canonical_json, content_hash
+from tilewright.records.document import Document
+from tilewright.records.failure import FailureRecord, describe_failure
+from tilewright.records.reader import read_record
+from tilewright.records.run import RunRecord, Totals, WhatRan
+from tilewright.records.versions import Versions, installed_version, installed_versions
+from tilewright.records.writer import write_record
+
+__all__ = (
+    "Document",
+    "EngineBenchRecord",
+    "EngineRatios",
+    "EngineWorkloadRow",
+    "FailureRecord",
+    "GrowthRow",
+    "RunRecord",
+    "Totals",
+    "Versions",
+    "WhatRan",
+    "canonical_json",
+    "content_hash",
+    "describe_failure",
+    "installed_version",
+    "installed_versions",
+    "read_record",
+    "write_record",
+)

@@ -1,0 +1,42 @@
+"""What a command prints under ``--json`` instead of its result when it fails."""
+
+from typing import Literal
+
+from tilewright.errors import TilewrightError
+from tilewright.records.document import Document
+
+__all__ = ("Failure", "FailureRecord", "describe_failure")
+
+
+class Failure(Document):
+    """The four parts of an error and the name of its class."""
+
+    type: str
+    where: str
+    found: str
+    expected: str
+    fix: str
+
+
+class FailureRecord(Document):
+    """The whole document."""
+
+    ok: Literal[False] = False
+    error: Failure
+
+
+def describe_failure(error: TilewrightError) -> FailureRecord:
+    """An error as a document.
+
+    >>> from tilewright.errors import SpecError
+    >>> describe_failure(SpecError("cube.pes", "0", "at least 1", "add a PE")).error.type
+    'SpecError'
+    """
+    failure = Failure(
+        type=type(error).__name__,
+        where=error.where,
+        found=error.found,
+        expected=error.expected,
+        fix=error.fix,
+    )
+    return FailureRecord(error=failure)

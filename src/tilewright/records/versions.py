@@ -1,0 +1,33 @@
+"""Which software a record comes from."""
+
+import platform
+from importlib import metadata
+
+from tilewright.records.document import Document
+
+__all__ = ("Versions", "installed_version", "installed_versions")
+
+
+class Versions(Document):
+    """What must be equal for two records to be comparable."""
+
+    tilewright: str
+    python: str
+    numpy: str
+    greenlet: str
+    engine: str  # which of the engines ran: "reference", "native", or both
+
+
+def installed_version(distribution: str = "tilewright") -> str:
+    return metadata.version(distribution)
+
+
+def installed_versions(*, engine: str) -> Versions:
+    """The versions of this process; ``engine`` is what ran in it."""
+    return Versions(
+        tilewright=installed_version(),
+        python=platform.python_version(),
+        numpy=installed_version("numpy"),
+        greenlet=installed_version("greenlet"),
+        engine=engine,
+    )
