@@ -28,7 +28,8 @@ check: $(VENV)/.installed-test ## format, lint, types, import contract, docs exa
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest tests/docs tests/test_sizes.py
+	$(BIN)/python -m pytest --quiet tests/docs
+	$(BIN)/python tools/size_table.py .
 
 bench: bench-env ## speed of the simulator itself, beside its peers
 	$(BIN)/tilewright bench engine

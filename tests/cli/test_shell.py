@@ -1,0 +1,186 @@
+"""The shell, run on a small app that can end in every way there is."""
+
+import json
+import sys
+from collections.abc import Callable
+
+import pytest
+import typer
+
+from tilewright.cli.outcome import JsonOption, Outcome
+from tilewright.cli.shell import note, run_app
+from tilewright.errors import InternalError, SpecError, TilewrightError
+from tilewright.records import Document
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+class Answer(Document):
+    answer: int
+
+
+app = typer.Typer()
+group = typer.Typer()
+app.add_typer(group, name="group")
+
+
+@app.command()
+def works(count: int = 1, _json: JsonOption = False) -> Outcome:
+    note("working")
+    sys.stdout.write("chatter of a library\n")
+    return Outcome(Answer(answer=count), f"the answer is {count}")
+
+
+@group.command()
+def disproves(_json: JsonOption = False) -> Outcome:
+    return Outcome(Answer(answer=0), "it does not hold", passed=False)
+
+
+@app.command()
+def raises(kind: str, _json: JsonOption = False) -> Outcome:
+    failures: dict[str, BaseException] = {
+        "spec": SpecError("cube.hbm", "0 channels", "at least one", "set pseudo_channels"),
+        "lines": TilewrightError("run", "2 waiters:\na\nb", "none", "look"),
+        "internal": InternalError("engine", "credits -1", "never negative", "see the state"),
+        "interrupt": KeyboardInterrupt(),
+        "bug": ZeroDivisionError("division by zero"),
+    }
+    raise failures[kind]
+
+
+@app.command()
+def forgets(_json: JsonOption = False) -> str:
+    return "no outcome"
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run_and_capture(*arguments: str) -> tuple[int, str, str]:
+        status = run_app(app, arguments)
+        streams = capsys.readouterr()
+        return int(status), streams.out, streams.err
+
+    return run_and_capture
+
+
+def test_a_command_that_works_prints_its_view_and_ends_with_status_0(run: Run) -> None:
+    status, out, err = run("works", "--count", "42")
+    assert status == 0
+    assert out.splitlines()[-1] == "the answer is 42"
+    assert err == "working\n"
+
+
+def test_under_json_only_one_document_reaches_standard_output(run: Run) -> None:
+    status, out, err = run("works", "--json")
+    assert (status, out) == (0, '{"answer":1}\n')
+    assert err == "working\nchatter of a library\n"
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_a_check_that_fails_ends_with_status_1_and_still_shows_its_result(
+    run: Run, option: list[str]
+) -> None:
+    status, out, err = run("group", "disproves", *option)
+    assert (status, err) == (1, "")
+    assert out == ('{"answer":0}\n' if option else "it does not hold\n")
+
+
+def test_wrong_input_prints_the_four_parts_without_a_traceback(run: Run) -> None:
+    status, out, err = run("raises", "spec")
+    assert (status, out) == (2, "")
+    assert err.splitlines() == [
+        "error: cube.hbm",
+        "  found     0 channels",
+        "  expected  at least one",
+        "  to do     set pseudo_channels",
+    ]
+
+
+def test_a_part_of_many_lines_stays_in_its_column(run: Run) -> None:
+    _, _, err = run("raises", "lines")
+    assert "  found     2 waiters:\n            a\n            b\n  expected  none" in err
+
+
+def test_wrong_input_under_json_is_one_document_with_the_four_parts(run: Run) -> None:
+    status, out, err = run("raises", "spec", "--json")
+    assert (status, err) == (2, "")
+    assert json.loads(out) == {
+        "ok": False,
+        "error": {
+            "type": "SpecError",
+            "where": "cube.hbm",
+            "found": "0 channels",
+            "expected": "at least one",
+            "fix": "set pseudo_channels",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found", "fix"),
+    [
+        ([], "Missing command", "run: tilewright --help"),
+        (["group"], "Missing command", "run: tilewright group --help"),
+        (["nothing"], "No such command 'nothing'", "run: tilewright --help"),
+        (["works", "--colour"], "No such option: --colour", "run: tilewright works --help"),
+        (["works", "--count", "x"], "Invalid value for '--count'", "run: tilewright works --help"),
+        (["raises"], "Missing argument", "run: tilewright raises --help"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_status_2_and_names_its_help(
+    run: Run, arguments: list[str], found: str, fix: str
+) -> None:
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert found in err
+    assert fix in err
+
+
+def test_a_wrong_command_line_under_json_is_one_document(run: Run) -> None:
+    status, out, err = run("works", "--colour", "--json")
+    assert (status, err) == (2, "")
+    assert json.loads(out)["error"]["type"] == "UsageError"
+
+
+def test_an_interrupt_ends_with_status_130_and_one_line(run: Run) -> None:
+    assert run("raises", "interrupt") == (130, "", "interrupted; nothing was written\n")
+
+
+def test_an_interrupt_under_json_is_one_document(run: Run) -> None:
+    status, out, _ = run("raises", "interrupt", "--json")
+    assert status == 130
+    assert json.loads(out)["error"]["type"] == "InterruptError"
+
+
+def test_a_broken_rule_of_our_own_says_so_and_how_to_report_it(run: Run) -> None:
+    status, out, err = run("raises", "internal")
+    assert (status, out) == (1, "")
+    assert "credits -1" in err
+    assert "This is a bug in tilewright" in err
+    assert "Please report it" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_an_unforeseen_exception_is_a_bug_with_its_traceback_on_standard_error(
+    run: Run, option: list[str]
+) -> None:
+    status, out, err = run("raises", "bug", *option)
+    assert status == 1
+    assert "ZeroDivisionError: division by zero" in err
+    assert "Traceback" in err
+    assert [json.loads(line)["error"]["type"] for line in out.splitlines()] == (
+        ["InternalError"] if option else []
+    )
+
+
+def test_a_command_without_an_outcome_is_a_bug(run: Run) -> None:
+    status, _, err = run("forgets")
+    assert status == 1
+    assert "expected  an Outcome" in err
+
+
+def test_every_command_shows_its_json_option_in_its_help(run: Run) -> None:
+    status, out, _ = run("works", "--help")
+    assert status == 0
+    assert "--json" in out

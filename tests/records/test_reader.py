@@ -1,0 +1,36 @@
+from pathlib import Path
+
+import pytest
+
+from tilewright.errors import RecordError
+from tilewright.records import FailureRecord, RunRecord, canonical_json, read_record, write_record
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"run\.json: found a file that cannot be read"):
+        read_record(tmp_path / "run.json", RunRecord)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 40])
+def test_a_cut_file_is_refused_as_incomplete(tmp_path: Path, record: RunRecord, kept: int) -> None:
+    path = tmp_path / "run.json"
+    path.write_bytes(canonical_json(record)[:kept])
+    with pytest.raises(RecordError, match="no complete JSON document"):
+        read_record(path, RunRecord)
+
+
+@pytest.mark.parametrize("content", ["[]", "7", '{"name": "something else"}', "\x00\x01"])
+def test_a_foreign_file_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(content)
+    with pytest.raises(RecordError, match=r"run\.json"):
+        read_record(path, RunRecord)
+
+
+def test_a_record_of_another_kind_is_refused_with_the_place_that_differs(
+    tmp_path: Path, record: RunRecord
+) -> None:
+    path = tmp_path / "run.json"
+    write_record(path, record)
+    with pytest.raises(RecordError, match=r"expected a FailureRecord"):
+        read_record(path, FailureRecord)

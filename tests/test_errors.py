@@ -1,0 +1,59 @@
+import inspect
+import pickle
+
+import pytest
+
+from tilewright import errors
+from tilewright.errors import DeadlockError, EngineError, MissingExtraError, TilewrightError
+
+
+def error_classes() -> list[type[TilewrightError]]:
+    classes = [value for value in vars(errors).values() if inspect.isclass(value)]
+    return [value for value in classes if issubclass(value, TilewrightError)]
+
+
+def instance_of(error_class: type[TilewrightError]) -> TilewrightError:
+    if error_class is DeadlockError:
+        return DeadlockError("run", "2 waiters", "none", "break it", ("a", "b"), ("a", "b", "a"))
+    if error_class is MissingExtraError:
+        return MissingExtraError("bench engine", "simpy", "bench")
+    return error_class("cube.hbm", "0 channels", "at least one", "set pseudo_channels")
+
+
+def test_the_message_has_all_four_parts_in_order() -> None:
+    error = TilewrightError("cube.hbm", "0 channels", "at least one", "set pseudo_channels")
+    assert str(error) == "cube.hbm: found 0 channels, expected at least one; set pseudo_channels"
+
+
+def test_no_part_of_an_error_can_be_left_out() -> None:
+    with pytest.raises(TypeError):
+        TilewrightError("cube.hbm", "0 channels", "at least one")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("error_class", error_classes())
+def test_every_error_survives_pickling_with_its_class_text_and_attributes(
+    error_class: type[TilewrightError],
+) -> None:
+    error = instance_of(error_class)
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is error_class
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)
+
+
+@pytest.mark.parametrize("error_class", error_classes())
+def test_the_tree_in_the_docstring_names_every_error(error_class: type[TilewrightError]) -> None:
+    tree = (errors.__doc__ or "").split()
+    assert error_class.__name__ in tree
+
+
+def test_a_deadlock_tells_who_waits_and_in_which_circle() -> None:
+    error = DeadlockError("run", "2 waiters", "none", "break it", ("a", "b"), ("a", "b", "a"))
+    assert isinstance(error, EngineError)
+    assert (error.waiters, error.cycle) == (("a", "b"), ("a", "b", "a"))
+
+
+def test_a_missing_library_names_its_extra_and_the_command_that_installs_it() -> None:
+    error = MissingExtraError("bench engine", "simpy", "bench")
+    assert "no library 'simpy'" in error.found
+    assert "pip install 'tilewright[bench]'" in error.fix

@@ -1,0 +1,87 @@
+import importlib
+import pkgutil
+
+import pytest
+
+import tilewright
+
+RECORDS = (
+    "Document",
+    "EngineBenchRecord",
+    "EngineRatios",
+    "EngineWorkloadRow",
+    "FailureRecord",
+    "GrowthRow",
+    "RunRecord",
+    "Totals",
+    "Versions",
+    "WhatRan",
+    "canonical_json",
+    "content_hash",
+    "describe_failure",
+    "installed_version",
+    "installed_versions",
+    "read_record",
+    "write_record",
+)
+
+# Packages that are not listed have no public names of their own.
+PUBLIC_NAMES: dict[str, tuple[str, ...]] = {
+    "tilewright.benches.peers": ("load_peer",),
+    "tilewright.errors": (
+        "DeadlockError",
+        "EngineError",
+        "InternalError",
+        "InterruptError",
+        "MissingExtraError",
+        "RecordError",
+        "RegistryError",
+        "ServerError",
+        "SpecError",
+        "TilewrightError",
+        "TimeLimitError",
+        "UnitError",
+        "UsageError",
+    ),
+    "tilewright.records": RECORDS,
+    "tilewright.units": (
+        "MAX_PS",
+        "PS_PER_NS",
+        "PS_PER_S",
+        "PS_PER_US",
+        "clock_edge_ps",
+        "flit_ps",
+        "format_bytes",
+        "format_ps",
+        "format_rate",
+        "num_flits",
+        "parse_bytes",
+        "parse_ps",
+        "parse_rate",
+        "transfer_ps",
+    ),
+}
+
+
+def rooms() -> list[str]:
+    """Every package, and the modules that stand beside them at the top."""
+    walk = pkgutil.walk_packages(tilewright.__path__, "tilewright.")
+    names = [info.name for info in walk if info.ispkg or info.name.count(".") == 1]
+    return ["tilewright", *names]
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_the_public_names_of_a_room_are_the_pinned_ones(room: str) -> None:
+    module = importlib.import_module(room)
+    assert tuple(module.__all__) == PUBLIC_NAMES.get(room, ())
+    assert list(module.__all__) == sorted(module.__all__)
+    assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_every_pinned_room_exists() -> None:
+    assert set(PUBLIC_NAMES) <= set(rooms())
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_every_room_says_what_it_holds(room: str) -> None:
+    assert importlib.import_module(room).__doc__
