@@ -55,5 +55,5 @@ $(VENV)/.installed-bench: $(INSTALL_INPUTS) | $(BIN)/python
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "$(PYTHON) is older than Python 3.11; run: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	  echo "$(PYTHON) is not Python 3.11 or newer; run: make PYTHON=/path/to/python3.11" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
