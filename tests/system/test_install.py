@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 IGNORED = shutil.ignore_patterns(".*", "build", "dist", "__pycache__", "*.so", "*.pyd")
 HAS_COMPILER = any(map(shutil.which, ("c++", "g++", "clang++")))
-COMPILER_VARIABLES = ("CC", "CXX", "CMAKE_ARGS", "SKBUILD_CMAKE_ARGS")
+BUILD_VARIABLES = ("CC", "CXX", "CMAKE_ARGS", "SKBUILD_CMAKE_ARGS", "TILEWRIGHT_REQUIRE_CORE")
 CORE = "tilewright/engine/_core."
 PRINT_START_LINE = """
 from importlib.util import find_spec
@@ -49,7 +49,7 @@ def copy_of_sources(directory: Path) -> Path:
 
 
 def environment_with_path(path: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in COMPILER_VARIABLES}
+    kept = {name: value for name, value in os.environ.items() if name not in BUILD_VARIABLES}
     return kept | {"PATH": path}
 
 
@@ -98,6 +98,12 @@ def test_with_a_compiler_the_install_has_the_native_core(tmp_path: Path) -> None
     wheel, _ = build_wheel(copy_of_sources(tmp_path), environment_with_path(os.environ["PATH"]))
     project = install(wheel)
     assert project.run("python", "-c", PRINT_START_LINE) == "engine: native (compiled core)\n"
+
+
+def test_an_install_that_requires_the_core_fails_without_a_compiler(tmp_path: Path) -> None:
+    environment = environment_without_compiler(tmp_path) | {"TILEWRIGHT_REQUIRE_CORE": "1"}
+    with pytest.raises(AssertionError, match="CMAKE_CXX_COMPILER"):
+        build_wheel(copy_of_sources(tmp_path), environment)
 
 
 def test_a_core_left_in_the_tree_is_not_shipped_when_nothing_was_compiled(tmp_path: Path) -> None:
