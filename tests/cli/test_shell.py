@@ -49,8 +49,8 @@ def raises(kind: str, _json: JsonOption = False) -> Outcome:
 
 
 @app.command()
-def forgets(_json: JsonOption = False) -> str:
-    return "no outcome"
+def forgets(_json: JsonOption = False) -> None:
+    """Return nothing, which no command may do."""
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_wrong_command_line_under_json_is_one_document(run: Run) -> None:
 
 
 def test_an_interrupt_ends_with_status_130_and_one_line(run: Run) -> None:
-    assert run("raises", "interrupt") == (130, "", "interrupted; nothing was written\n")
+    assert run("raises", "interrupt") == (130, "", "interrupted; nothing half-done is left\n")
 
 
 def test_an_interrupt_under_json_is_one_document(run: Run) -> None:
@@ -177,6 +177,7 @@ def test_an_unforeseen_exception_is_a_bug_with_its_traceback_on_standard_error(
 def test_a_command_without_an_outcome_is_a_bug(run: Run) -> None:
     status, _, err = run("forgets")
     assert status == 1
+    assert "found     None" in err
     assert "expected  an Outcome" in err
 
 

@@ -77,7 +77,7 @@ def _present(result: object, *, as_json: bool) -> ExitStatus:
             else:
                 Console().print(view)
             return ExitStatus.OK if passed else ExitStatus.CHECK_FAILED
-        case None | ExitStatus.OK:  # --help and --version have printed what they have to say
+        case ExitStatus.OK:  # --help and --version have printed what they have to say
             return ExitStatus.OK
         case _:
             raise InternalError(PROGRAM, repr(result), "an Outcome", "return one from the command")
@@ -124,7 +124,9 @@ def _usage_error(error: TyperException) -> UsageError:
 
 
 def _interruption() -> InterruptError:
-    return InterruptError(PROGRAM, "interrupted", "the command to finish", "nothing was written")
+    return InterruptError(
+        PROGRAM, "interrupted", "the command to finish", "nothing half-done is left"
+    )
 
 
 def _bug(error: Exception) -> InternalError:
