@@ -1,4 +1,79 @@
-// The native event core of tilewright.engine, as the private module tilewright.engine._core.
-#include <nanobind/nanobind.h>
+// The native event core as the private module tilewright.engine._core: names and conversions only.
+#include "core.hpp"
 
-NB_MODULE(_core, module) { module.doc() = "Native event core of tilewright.engine."; }
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+
+namespace tilewright {
+
+void raise_fault(Fault kind, int64_t first, int64_t second, int64_t third) {
+    const nb::object type = nb::module_::import_("tilewright.engine.fault").attr("CoreFault");
+    const nb::object fault = type(static_cast<int>(kind), first, second, third);
+    PyErr_SetObject(type.ptr(), fault.ptr());
+    throw nb::python_error();
+}
+
+namespace {
+
+struct CompiledGraph {
+    GraphPtr graph;
+};
+
+using Column = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+std::vector<int64_t> offsets(const CompiledGraph& compiled) {
+    std::vector<int64_t> found;
+    for (const Definition& task : compiled.graph->definitions) found.push_back(task.offset);
+    return found;
+}
+
+}  // namespace
+}  // namespace tilewright
+
+NB_MODULE(_core, module) {
+    using namespace tilewright;
+    module.doc() = "Native event core of tilewright.engine.";
+
+    nb::class_<CompiledGraph>(module, "CompiledGraph").def_prop_ro("offsets", &offsets);
+
+    nb::class_<Core>(module, "Core")
+        .def(nb::init<int64_t, int64_t, int64_t>())
+        .def_prop_ro("now_ps", &Core::now_ps)
+        .def_prop_ro("events", &Core::events)
+        .def("add_server", &Core::add_server, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg(), nb::arg().none())
+        .def("add_route", &Core::add_route)
+        .def("add_signal", &Core::add_signal)
+        .def("compile",
+             [](const Core& core, const Column& rows, const Column& edges) {
+                 return CompiledGraph{core.compile(rows.data(), rows.size() / kRow, edges.data())};
+             })
+        .def("submit",
+             [](Core& core, const CompiledGraph& compiled, int64_t owner,
+                const std::vector<int64_t>& after) {
+                 return core.submit(compiled.graph, owner, after);
+             })
+        .def("raise_signal", &Core::raise_signal)
+        .def("signal_value", &Core::signal_value)
+        .def("watch", &Core::watch)
+        .def("advance", &Core::advance)
+        .def("is_drained", &Core::is_drained)
+        .def("take_effects", &Core::take_effects)
+        .def("set_trace", &Core::set_trace)
+        .def("take_trace", &Core::take_trace)
+        .def("server_counters",
+             [](Core& core, uint32_t server) { return std::tuple_cat(core.server_counters(server)); })
+        .def("route_counters",
+             [](Core& core, uint32_t route) { return std::tuple_cat(core.route_counters(route)); })
+        .def("first_violation", &Core::first_violation)
+        .def("waiting_tasks", &Core::waiting_tasks)
+        .def("waiting_packets", &Core::waiting_packets)
+        .def("tamper", &Core::tamper);
+}

@@ -1,0 +1,81 @@
+// Task graphs in the form the core runs: one definition per row, edges in flat arrays.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace tilewright {
+
+// The numbers of these two are shared with engine/graph.py and engine/fault.py.
+enum class Kind : int64_t { kTransfer = 0, kHold = 1, kTimer = 2 };
+enum class Fault {
+    kTimeLimit = 1,
+    kTimeReversed = 2,
+    kOrder = 3,
+    kReentered = 4,
+    kUnknownRoute = 5,
+    kNoRate = 6,
+    kNotOneServer = 7,
+    kUnknownSignal = 8,
+    kUnknownTask = 9,
+    kSignalLimit = 10,
+};
+
+constexpr size_t kRow = 9;  // kind, target, amount, delay, effect, tag, afters, waits, raises
+constexpr int64_t kNoEffect = -1;
+
+struct SignalAmount {
+    uint32_t signal;
+    int64_t amount;
+};
+
+struct Span {
+    uint32_t first = 0;
+    uint32_t last = 0;
+};
+
+struct Definition {
+    Kind kind;
+    uint32_t route;
+    int64_t amount;
+    int64_t delay_ps;
+    int64_t effect;
+    int64_t tag;
+    int64_t num_packets;
+    int64_t offset;  // its id less the id of the graph's first task
+    Span afters;
+    Span dependents;
+    Span waits;
+    Span raises;
+};
+
+struct Graph {
+    std::vector<Definition> definitions;
+    std::vector<uint32_t> afters;
+    std::vector<uint32_t> dependents;
+    std::vector<SignalAmount> signals;  // waits and raises
+    int64_t num_ids = 0;
+
+    // Turn the afters around: a counting sort of the edges by the task they point to.
+    void link_dependents() {
+        for (uint32_t after : afters) ++definitions[after].dependents.last;
+        uint32_t first = 0;
+        for (Definition& definition : definitions) {
+            const uint32_t count = definition.dependents.last;
+            definition.dependents = {first, first};
+            first += count;
+        }
+        dependents.resize(afters.size());
+        for (uint32_t row = 0; row < definitions.size(); ++row) {
+            const Span edges = definitions[row].afters;
+            for (uint32_t edge = edges.first; edge < edges.last; ++edge) {
+                dependents[definitions[afters[edge]].dependents.last++] = row;
+            }
+        }
+    }
+};
+
+using GraphPtr = std::shared_ptr<const Graph>;
+
+}  // namespace tilewright

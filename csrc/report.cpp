@@ -1,0 +1,141 @@
+// What the core says about its state: counters, broken rules, who waits for what.
+#include <algorithm>
+
+#include "core.hpp"
+
+namespace tilewright {
+
+void Core::set_trace(bool on) {
+    tracing_ = on;
+    trace_.clear();
+}
+
+std::array<int64_t, 8> Core::server_counters(uint32_t index) {
+    return counters_at(servers_[index], now_ps_);
+}
+
+std::array<int64_t, 8> Core::counters_at(Server& server, int64_t now_ps) const {
+    server.note_starts(now_ps);
+    server.note_queue(now_ps, 0);
+    const int64_t held_ps = server.busy_ps + server.stretch_ps;
+    return {server.packets, server.num_bytes, server.busy_ps,   held_ps,
+            server.wait_ps, server.queue_ps,  server.max_queue, server.free_ps};
+}
+
+std::array<int64_t, 4> Core::route_counters(uint32_t index) const {
+    const Route& route = routes_[index];
+    return {route.packets_in, route.bytes_in, route.packets_out, route.bytes_out};
+}
+
+std::optional<Violation> Core::first_violation() {
+    std::vector<int64_t> routed(servers_.size());
+    for (size_t index = 0; index < routes_.size(); ++index) {
+        const Route& route = routes_[index];
+        const auto place = static_cast<int64_t>(index);
+        if (route.packets_in != route.packets_out) {
+            return Violation{"route packets", place, route.packets_out, route.packets_in};
+        }
+        if (route.bytes_in != route.bytes_out) {
+            return Violation{"route bytes", place, route.bytes_out, route.bytes_in};
+        }
+        if (route.bytes_out == 0) continue;
+        for (uint32_t hop = 0; hop < route.num_hops; ++hop) {
+            routed[hops_[route.first_hop + hop].server] += route.bytes_out;
+        }
+    }
+    for (uint32_t index = 0; index < servers_.size(); ++index) {
+        if (auto violation = server_violation(index, routed[index])) return violation;
+    }
+    return std::nullopt;
+}
+
+std::optional<Violation> Core::server_violation(uint32_t index, int64_t routed_bytes) {
+    Server& server = servers_[index];
+    counters_at(server, server.free_ps);
+    const int64_t held_ps = server.busy_ps + server.stretch_ps;
+    if (server.num_bytes != routed_bytes) {
+        return Violation{"server bytes", index, server.num_bytes, routed_bytes};
+    }
+    if (server.busy_ps > held_ps) return Violation{"busy time", index, server.busy_ps, held_ps};
+    if (held_ps > server.free_ps) return Violation{"utilisation", index, held_ps, server.free_ps};
+    if (server.wait_ps < 0) return Violation{"waiting time", index, server.wait_ps, 0};
+    if (server.wait_ps != server.queue_ps) {
+        return Violation{"queue integral", index, server.queue_ps, server.wait_ps};
+    }
+    for (int64_t credit : server.credits) {
+        if (server.bounded && credit != server.buffer_flits) {
+            return Violation{"credits", index, credit, server.buffer_flits};
+        }
+    }
+    return std::nullopt;
+}
+
+void Core::tamper(uint32_t index, const std::string& counter, int64_t amount) {
+    Server& server = servers_[index];
+    if (counter == "busy_ps") server.busy_ps += amount;
+    if (counter == "num_bytes") server.num_bytes += amount;
+    if (counter == "stretch_ps") server.stretch_ps += amount;
+    if (counter == "wait_ps") server.wait_ps += amount;
+    if (counter == "queue_ps") server.queue_ps += amount;
+    if (counter == "credits") server.credits.front() += amount;
+}
+
+std::vector<WaitingTask> Core::waiting_tasks() const {
+    std::vector<WaitingTask> rows;
+    std::unordered_map<int64_t, std::vector<int64_t>> earlier;  // by follower
+    for (const auto& [number, owner] : owners_) {
+        for (uint32_t slot : owner.submissions) append_waiting(submissions_[slot], rows, earlier);
+    }
+    std::sort(rows.begin(), rows.end());
+    for (WaitingTask& row : rows) {
+        auto& found = earlier[std::get<0>(row)];
+        std::sort(found.begin(), found.end());
+        auto& afters = std::get<2>(row);
+        afters.insert(afters.end(), found.begin(), found.end());
+    }
+    return rows;
+}
+
+void Core::append_waiting(const Submission& submission, std::vector<WaitingTask>& rows,
+                          std::unordered_map<int64_t, std::vector<int64_t>>& earlier) const {
+    const Graph& graph = *submission.graph;
+    for (uint32_t slot : submission.tasks) {
+        if (slot == kNone) continue;
+        const Task& task = tasks_[slot];
+        const Definition& definition = graph.definitions[task.row];
+        WaitingTask row{task.id, task.packets_left, {}, {}, {}};
+        for (uint32_t edge = definition.afters.first; edge < definition.afters.last; ++edge) {
+            const uint32_t other = submission.tasks[graph.afters[edge]];
+            if (other != kNone) std::get<2>(row).push_back(tasks_[other].id);
+        }
+        for (uint32_t index = definition.waits.first; index < definition.waits.last; ++index) {
+            const auto [signal, threshold] = graph.signals[index];
+            const int64_t value = signals_[signal].value;
+            if (value < threshold) std::get<3>(row).emplace_back(signal, value, threshold);
+        }
+        for (uint32_t index = definition.raises.first; index < definition.raises.last; ++index) {
+            std::get<4>(row).push_back(graph.signals[index].signal);
+        }
+        for (uint32_t link = task.followers; link != kNone; link = followers_[link].next) {
+            earlier[tasks_[followers_[link].task].id].push_back(task.id);
+        }
+        rows.push_back(std::move(row));
+    }
+}
+
+std::vector<WaitingPacket> Core::waiting_packets() const {
+    std::vector<WaitingPacket> rows;
+    for (size_t index = 0; index < servers_.size(); ++index) {
+        for (const Queue& queue : servers_[index].queues) {
+            for (size_t place = 0; place < queue.waiting.size(); ++place) {
+                const Packet& packet = packets_[queue.waiting[place].packet];
+                const Hop& hop = hops_[packet.hop];
+                rows.emplace_back(packet.id, tasks_[packet.task].id, index, source_of(packet),
+                                  channel_of(packet), hop.channel, packet.flits, hop.last);
+            }
+        }
+    }
+    return rows;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,297 @@
+// Task graphs, signals and wake-ups: sections 4 and 5 of docs/engine.md.
+#include <algorithm>
+#include <numeric>
+
+#include "core.hpp"
+
+namespace tilewright {
+
+namespace {
+
+constexpr int kOwnerShift = 40;
+constexpr int64_t kSequenceMask = (int64_t{1} << kOwnerShift) - 1;
+
+Span append_signals(Graph& graph, size_t row, const int64_t*& edge, int64_t count,
+                    size_t num_signals) {
+    Span span{static_cast<uint32_t>(graph.signals.size()), 0};
+    for (int64_t index = 0; index < count; ++index, edge += 2) {
+        if (edge[0] >= static_cast<int64_t>(num_signals)) {
+            raise_fault(Fault::kUnknownSignal, static_cast<int64_t>(row), edge[0]);
+        }
+        graph.signals.push_back({static_cast<uint32_t>(edge[0]), edge[1]});
+    }
+    span.last = static_cast<uint32_t>(graph.signals.size());
+    return span;
+}
+
+}  // namespace
+
+Core::Core(int64_t flit_bytes, int64_t packet_flits, int64_t arrival_salt)
+    : flit_bytes_(flit_bytes),
+      packet_bytes_(flit_bytes * packet_flits),
+      salt_(arrival_salt),
+      rank_salt_(static_cast<uint32_t>(arrival_salt) & kLowMask) {}
+
+int64_t Core::add_signal() {
+    check_outside();
+    signals_.emplace_back();
+    return static_cast<int64_t>(signals_.size()) - 1;
+}
+
+GraphPtr Core::compile(const int64_t* rows, size_t num_rows, const int64_t* edge) const {
+    auto graph = std::make_shared<Graph>();
+    graph->definitions.reserve(num_rows);
+    for (size_t row = 0; row < num_rows; ++row, rows += kRow) {
+        Definition task{};
+        task.kind = static_cast<Kind>(rows[0]);
+        task.route = check_route(row, task.kind, rows[1]);
+        task.amount = rows[2];
+        task.delay_ps = rows[3];
+        task.effect = rows[4];
+        task.tag = rows[5];
+        const bool is_transfer = task.kind == Kind::kTransfer;
+        task.num_packets = is_transfer ? (task.amount - 1) / packet_bytes_ + 1 : 1;
+        task.offset = graph->num_ids;
+        graph->num_ids += task.num_packets;
+        task.afters.first = static_cast<uint32_t>(graph->afters.size());
+        for (int64_t index = 0; index < rows[6]; ++index) {
+            graph->afters.push_back(static_cast<uint32_t>(*edge++));
+        }
+        task.afters.last = static_cast<uint32_t>(graph->afters.size());
+        task.waits = append_signals(*graph, row, edge, rows[7], signals_.size());
+        task.raises = append_signals(*graph, row, edge, rows[8], signals_.size());
+        graph->definitions.push_back(task);
+    }
+    graph->link_dependents();
+    return graph;
+}
+
+uint32_t Core::check_route(size_t row, Kind kind, int64_t target) const {
+    const auto place = static_cast<int64_t>(row);
+    if (kind == Kind::kTimer) return kNone;
+    if (target >= static_cast<int64_t>(routes_.size())) {
+        raise_fault(Fault::kUnknownRoute, place, target);
+    }
+    const Route& route = routes_[target];
+    if (kind == Kind::kHold && route.num_hops != 1) {
+        raise_fault(Fault::kNotOneServer, place, target);
+    }
+    for (uint32_t hop = 0; kind == Kind::kTransfer && hop < route.num_hops; ++hop) {
+        const uint32_t index = hops_[route.first_hop + hop].server;
+        if (servers_[index].flit_ps == 0 && servers_[index].service.is_none()) {
+            raise_fault(Fault::kNoRate, place, index);
+        }
+    }
+    return static_cast<uint32_t>(target);
+}
+
+int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
+                     const std::vector<int64_t>& after) {
+    check_outside();
+    std::vector<uint32_t> earlier;
+    for (int64_t id : after) {
+        const uint32_t task = find_live(id);
+        if (task != kNone) earlier.push_back(task);
+    }
+    Owner& owner = owners_[owner_number];
+    const int64_t first_id = (owner_number << kOwnerShift) + owner.next_sequence;
+    if (graph->definitions.empty()) return first_id;
+    owner.next_sequence += graph->num_ids;
+    const auto num_tasks = static_cast<uint32_t>(graph->definitions.size());
+    const uint32_t submission = submissions_.add({graph, first_id, num_tasks, {}});
+    owner.submissions.push_back(submission);
+    num_live_ += num_tasks;
+    submissions_[submission].tasks.reserve(num_tasks);
+    StartRun ready{now_ps_, 0, {}};
+    for (uint32_t row = 0; row < num_tasks; ++row) {
+        const int64_t id = first_id + graph->definitions[row].offset;
+        const uint32_t slot = tasks_.add({id, 0, 0, submission, row});
+        submissions_[submission].tasks.push_back(slot);
+        count_conditions(slot, graph->definitions[row], *graph, earlier);
+        if (tasks_[slot].pending == 0) ready.tasks.push_back(slot);
+    }
+    start_ready(std::move(ready));
+    return first_id;
+}
+
+void Core::count_conditions(uint32_t slot, const Definition& definition, const Graph& graph,
+                            const std::vector<uint32_t>& earlier) {
+    Task& task = tasks_[slot];
+    task.pending = definition.afters.last - definition.afters.first;
+    if (task.pending == 0) {
+        task.pending = static_cast<uint32_t>(earlier.size());
+        for (uint32_t other : earlier) {
+            tasks_[other].followers = followers_.add({slot, tasks_[other].followers});
+        }
+    }
+    for (uint32_t index = definition.waits.first; index < definition.waits.last; ++index) {
+        const SignalAmount wait = graph.signals[index];
+        Signal& signal = signals_[wait.signal];
+        if (signal.value < wait.amount) {
+            ++task.pending;
+            signal.waiters.push({wait.amount, task.id, slot});
+        }
+    }
+}
+
+// Start what starts now; one event stands for all the rest: the next of them.
+void Core::start_ready(StartRun ready) {
+    auto delay_of = [this](uint32_t task) { return definition_of(tasks_[task]).delay_ps; };
+    auto earlier = [&](uint32_t left, uint32_t right) { return delay_of(left) < delay_of(right); };
+    if (!std::is_sorted(ready.tasks.begin(), ready.tasks.end(), earlier)) {
+        std::stable_sort(ready.tasks.begin(), ready.tasks.end(), earlier);  // equal delays by id
+    }
+    while (ready.next < ready.tasks.size() && delay_of(ready.tasks[ready.next]) == 0) {
+        start(ready.tasks[ready.next++]);
+    }
+    if (ready.next < ready.tasks.size()) push_run(runs_.add(std::move(ready)));
+}
+
+void Core::push_run(uint32_t slot) {
+    const StartRun& run = runs_[slot];
+    const Task& task = tasks_[run.tasks[run.next]];
+    const int64_t at_ps = later(run.base_ps, definition_of(task).delay_ps, -1, task.id);
+    queue_.push({at_ps, arrive_rank(kStartRun), slot, task.id ^ salt_});
+}
+
+void Core::start_next(uint32_t slot) {
+    const uint32_t task = runs_[slot].tasks[runs_[slot].next++];
+    if (runs_[slot].next < runs_[slot].tasks.size()) {
+        push_run(slot);
+    } else {
+        runs_[slot].tasks = {};
+        runs_.remove(slot);
+    }
+    start(task);
+}
+
+void Core::release(uint32_t slot) {
+    Task& task = tasks_[slot];
+    if (--task.pending > 0) return;
+    const int64_t delay_ps = definition_of(task).delay_ps;
+    if (delay_ps == 0) return start(slot);
+    const int64_t at_ps = later(now_ps_, delay_ps, -1, task.id);
+    queue_.push({at_ps, arrive_rank(kStartOne), slot, task.id ^ salt_});
+}
+
+void Core::start(uint32_t slot) {
+    Task& task = tasks_[slot];
+    const Definition& definition = definition_of(task);
+    task.packets_left = definition.num_packets;
+    if (definition.kind == Kind::kTimer) {
+        queue_.push({now_ps_, kCompletePhase << kPhaseShift, slot, task.id});
+        return;
+    }
+    Route& route = routes_[definition.route];
+    route.packets_in += definition.num_packets;
+    Packet packet{task.id, now_ps_, now_ps_, 0, route.first_hop, 1, slot, definition.route};
+    if (definition.kind == Kind::kHold) {
+        packet.tail_in_ps -= servers_[hops_[route.first_hop].server].flit_ps;  // no wire
+        return inject(packet);
+    }
+    route.bytes_in += definition.amount;
+    for (int64_t left = definition.amount; left > 0; left -= packet_bytes_, ++packet.id) {
+        packet.num_bytes = std::min(left, packet_bytes_);
+        packet.flits = static_cast<uint32_t>((packet.num_bytes - 1) / flit_bytes_ + 1);
+        inject(packet);
+    }
+}
+
+void Core::inject(const Packet& packet) {
+    const uint32_t server = hops_[packet.hop].server;
+    const uint32_t slot = packets_.add(packet);
+    if (servers_[server].eager) {
+        queue_.push({now_ps_, grant_rank(server), slot, packet.id});
+    } else {
+        enqueue(slot);
+    }
+}
+
+void Core::complete(uint32_t slot) {
+    const Task task = tasks_[slot];
+    const Graph* graph = submissions_[task.submission].graph.get();
+    const Definition& definition = graph->definitions[task.row];
+    submissions_[task.submission].tasks[task.row] = kNone;
+    tasks_.remove(slot);
+    --num_live_;
+    if (definition.effect != kNoEffect) effects_.emplace_back(now_ps_, definition.effect);
+    for (uint32_t index = definition.raises.first; index < definition.raises.last; ++index) {
+        raise(graph->signals[index].signal, graph->signals[index].amount);
+    }
+    for (uint32_t edge = definition.dependents.first; edge < definition.dependents.last; ++edge) {
+        release(submissions_[task.submission].tasks[graph->dependents[edge]]);
+    }
+    for (uint32_t link = task.followers; link != kNone;) {
+        const Follower follower = followers_[link];
+        followers_.remove(link);
+        release(follower.task);
+        link = follower.next;
+    }
+    if (task.watched) wakes_.push_back(task.id);
+    if (--submissions_[task.submission].num_live == 0) retire(task.submission);
+}
+
+// Forget a finished submission; its owner's list is tidied when half of it is finished.
+void Core::retire(uint32_t slot) {
+    Owner& owner = owners_[submissions_[slot].first_id >> kOwnerShift];
+    if (2 * ++owner.num_finished <= owner.submissions.size()) return;
+    auto is_finished = [this](uint32_t other) {
+        if (submissions_[other].num_live > 0) return false;
+        submissions_[other] = {};
+        submissions_.remove(other);
+        return true;
+    };
+    std::erase_if(owner.submissions, is_finished);
+    owner.num_finished = 0;
+}
+
+void Core::raise(uint32_t index, int64_t amount) {
+    Signal& signal = signals_[index];
+    if (__builtin_add_overflow(signal.value, amount, &signal.value)) {
+        raise_fault(Fault::kSignalLimit, index, amount);
+    }
+    while (!signal.waiters.empty() && signal.waiters.top().threshold <= signal.value) {
+        const uint32_t task = signal.waiters.top().task;
+        signal.waiters.pop();
+        release(task);
+    }
+}
+
+void Core::raise_signal(uint32_t signal, int64_t amount) {
+    check_outside();
+    raise(signal, amount);
+}
+
+bool Core::watch(int64_t task_id) {
+    const uint32_t task = find_live(task_id);
+    if (task == kNone) return false;
+    tasks_[task].watched = true;
+    return true;
+}
+
+// The task with this id, or kNone if it is complete; a fault if it was never submitted.
+uint32_t Core::find_live(int64_t task_id) {
+    const auto found = owners_.find(task_id >> kOwnerShift);
+    if (found == owners_.end() || (task_id & kSequenceMask) >= found->second.next_sequence) {
+        raise_fault(Fault::kUnknownTask, task_id);
+    }
+    const auto& submissions = found->second.submissions;
+    auto place = std::upper_bound(
+        submissions.begin(), submissions.end(), task_id,
+        [this](int64_t id, uint32_t slot) { return id < submissions_[slot].first_id; });
+    if (place == submissions.begin()) return kNone;
+    const Submission& submission = submissions_[*--place];
+    const auto& definitions = submission.graph->definitions;
+    const int64_t offset = task_id - submission.first_id;
+    const auto row = std::lower_bound(
+        definitions.begin(), definitions.end(), offset,
+        [](const Definition& definition, int64_t value) { return definition.offset < value; });
+    if (row == definitions.end() || row->offset != offset) return kNone;
+    return submission.tasks[row - definitions.begin()];
+}
+
+const Definition& Core::definition_of(const Task& task) const {
+    return submissions_[task.submission].graph->definitions[task.row];
+}
+
+}  // namespace tilewright

@@ -1,0 +1,133 @@
+"""The seam between ``Engine`` and the two cores: integers in, integers out, the same meaning."""
+
+from array import array
+from typing import NamedTuple, Protocol
+
+from tilewright.engine.spec import CoreService
+
+__all__ = (
+    "CompiledGraph",
+    "Core",
+    "RouteCounters",
+    "ServerCounters",
+    "WaitingPacket",
+    "WaitingTask",
+)
+
+UNBOUNDED = -1
+SOURCE = -1
+OWNER_SHIFT = 40
+NO_LIMIT = -1
+
+
+class ServerCounters(NamedTuple):
+    """What a core counts for a server."""
+
+    packets: int
+    num_bytes: int
+    busy_ps: int
+    held_ps: int
+    wait_ps: int
+    queue_ps: int
+    max_queue: int
+    free_ps: int
+
+
+class RouteCounters(NamedTuple):
+    """What a core counts for a route."""
+
+    packets_in: int
+    bytes_in: int
+    packets_out: int
+    bytes_out: int
+
+
+class WaitingTask(NamedTuple):
+    """A task that is not complete when events run out."""
+
+    task_id: int
+    num_packets_left: int  # 0: it has not started
+    afters: tuple[int, ...]  # ids of the unfinished tasks it comes after
+    waits: tuple[tuple[int, int, int], ...]  # (signal, value now, value awaited)
+    raises: tuple[int, ...]  # signals that it would raise
+
+
+class WaitingPacket(NamedTuple):
+    """A packet in a queue when events run out."""
+
+    packet_id: int
+    task_id: int
+    server: int
+    source: int  # the server it came from, or SOURCE
+    waits_in: int  # the channel it waits in
+    wants: int  # the channel behind the server that it needs
+    num_flits: int
+    last_hop: bool
+
+
+class CompiledGraph(Protocol):
+    """A core's own form of a graph; ``offsets`` are the tasks' ids less the first id."""
+
+    @property
+    def offsets(self) -> list[int]: ...
+
+
+class Core(Protocol):
+    """Owns events. Raises CoreFault; arguments have been checked by ``Engine``."""
+
+    now_ps: int
+    events: int
+
+    def add_server(
+        self,
+        flit_ps: int,
+        latency_ps: int,
+        buffer_flits: int,
+        credit_ps: int,
+        round_robin: bool,
+        whole: bool,
+        service: CoreService | None,
+    ) -> int: ...
+
+    def add_route(self, servers: list[int], channels: list[int]) -> int: ...
+
+    def add_signal(self) -> int: ...
+
+    def compile(self, rows: "array[int]", edges: "array[int]") -> CompiledGraph: ...
+
+    def submit(self, graph: CompiledGraph, owner: int, after: tuple[int, ...]) -> int: ...
+
+    def raise_signal(self, signal: int, amount: int) -> None: ...
+
+    def signal_value(self, signal: int) -> int: ...
+
+    def watch(self, task_id: int) -> bool:
+        """Ask for a wake-up; False if the task is already complete."""
+        ...
+
+    def advance(self, until_ps: int) -> list[int]: ...
+
+    def is_drained(self) -> bool: ...
+
+    def take_effects(self) -> list[tuple[int, int]]: ...
+
+    def set_trace(self, on: bool) -> None: ...
+
+    def take_trace(self) -> list[tuple[int, int, int, int, int]]: ...
+
+    def server_counters(self, server: int) -> tuple[int, int, int, int, int, int, int, int]: ...
+
+    def route_counters(self, route: int) -> tuple[int, int, int, int]: ...
+
+    def first_violation(self) -> tuple[str, int, int, int] | None:
+        """The first broken conservation rule: rule, server or route, found, expected."""
+        ...
+
+    def waiting_tasks(self) -> list[tuple[int, int, list[int], list[tuple[int, int, int]], list[int]]]:
+        ...
+
+    def waiting_packets(self) -> list[tuple[int, int, int, int, int, int, int, bool]]: ...
+
+    def tamper(self, server: int, counter: str, amount: int) -> None:
+        """Break a counter on purpose, so that tests see the conservation rules fire."""
+        ...

@@ -1,0 +1,31 @@
+"""What a core reports when it cannot go on; ``Engine`` turns it into the error that a user reads."""
+
+from enum import IntEnum
+
+__all__ = ("CoreFault", "FaultKind")
+
+
+class FaultKind(IntEnum):
+    """The numbers are shared with csrc."""
+
+    TIME_LIMIT = 1
+    TIME_REVERSED = 2
+    ORDER = 3
+    REENTERED = 4
+    UNKNOWN_ROUTE = 5
+    NO_RATE = 6
+    NOT_ONE_SERVER = 7
+    UNKNOWN_SIGNAL = 8
+    UNKNOWN_TASK = 9
+    SIGNAL_LIMIT = 10
+
+
+class CoreFault(Exception):  # noqa: N818  # not an error for users: it never leaves the engine package
+    """Kind, then up to three numbers whose meaning the kind decides."""
+
+    def __init__(self, kind: int, first: int = 0, second: int = 0, third: int = 0) -> None:
+        super().__init__(kind, first, second, third)
+        self.kind = FaultKind(kind)
+        self.first = first
+        self.second = second
+        self.third = third

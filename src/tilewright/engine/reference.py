@@ -1,0 +1,496 @@
+"""The living definition of ``docs/engine.md``: a heap of (time, phase, id) events, in plain Python."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from heapq import heappop, heappush, heapreplace
+from typing import Any
+
+from tilewright.engine.core import NO_LIMIT, OWNER_SHIFT, UNBOUNDED
+from tilewright.engine.fault import CoreFault, FaultKind
+from tilewright.engine.graph import NO_EFFECT
+from tilewright.engine.reference_report import (
+    first_violation,
+    server_counters,
+    tamper,
+    waiting_packets,
+    waiting_tasks,
+)
+from tilewright.engine.reference_state import (
+    DELIVERY,
+    HOLD,
+    TIMER,
+    Graph,
+    Packet,
+    PlainPacket,
+    Queue,
+    Route,
+    Server,
+    Signal,
+    Task,
+    compile_graph,
+)
+from tilewright.engine.spec import CoreService
+from tilewright.units import MAX_PS
+
+__all__ = ("ReferenceCore",)
+
+ARRIVE, COMPLETE, GRANT = 0, 1, 2
+
+# A tie-breaker makes every key unique: -1 for a start, 2 * server for an arrival there, one more
+# for a credit to it. A grant's id is its server and its tie-breaker the packet, -1 for an arbiter.
+START = -1
+ARBITER = -1
+
+Event = tuple[int, int, int, int, Any]  # time, phase, id, tie-breaker, what it is about
+
+
+class ReferenceCore:
+    """One run; the methods follow the sections of the specification."""
+
+    def __init__(self, flit_bytes: int, packet_flits: int, arrival_salt: int) -> None:
+        self.now_ps = 0
+        self.events = 0
+        self._flit_bytes = flit_bytes
+        self._packet_flits = packet_flits
+        self._packet_bytes = flit_bytes * packet_flits
+        self._salt = arrival_salt
+        self._heap: list[Event] = []
+        self._servers: list[Server] = []
+        self._routes: list[Route] = []
+        self._signals: list[Signal] = []
+        self._next_sequence: dict[int, int] = {}
+        self._live: dict[int, Task] = {}
+        self._effects: list[tuple[int, int]] = []
+        self._wakes: list[int] = []
+        self._trace: list[tuple[int, int, int, int, int]] | None = None
+        self._running = False
+
+    # -- building --------------------------------------------------------------------------------
+
+    def add_server(
+        self,
+        flit_ps: int,
+        latency_ps: int,
+        buffer_flits: int,
+        credit_ps: int,
+        round_robin: bool,
+        whole: bool,
+        service: CoreService | None,
+    ) -> int:
+        server = Server(len(self._servers), flit_ps, latency_ps, whole)
+        server.buffer_flits = buffer_flits
+        server.credit_ps = credit_ps
+        server.round_robin = round_robin
+        server.service = service
+        server.eager = not round_robin and buffer_flits == UNBOUNDED and service is None
+        self._servers.append(server)
+        return server.index
+
+    def add_route(self, servers: list[int], channels: list[int]) -> int:
+        self._routes.append(Route([self._servers[index] for index in servers], channels))
+        return len(self._routes) - 1
+
+    def add_signal(self) -> int:
+        self._signals.append(Signal())
+        return len(self._signals) - 1
+
+    def compile(self, rows: "array[int]", edges: "array[int]") -> Graph:
+        return compile_graph(rows, edges, self._routes, len(self._signals), self._packet_bytes)
+
+    def set_trace(self, on: bool) -> None:
+        self._trace = [] if on else None
+
+    # -- tasks -----------------------------------------------------------------------------------
+
+    def submit(self, graph: Graph, owner: int, after: tuple[int, ...]) -> int:
+        self._check_outside()
+        earlier = self._live_tasks(after)
+        sequence = self._next_sequence.get(owner, 0)
+        self._next_sequence[owner] = sequence + graph.num_ids
+        first_id = (owner << OWNER_SHIFT) + sequence
+        tasks: list[Task] = []
+        ready: list[tuple[int, int, Task]] = []
+        for definition in graph.definitions:
+            task = Task(definition, first_id + definition.offset, tasks)
+            tasks.append(task)
+            self._live[task.id] = task
+            if definition.afters or definition.waits or earlier:
+                self._count_conditions(task, earlier)
+            if not task.pending:
+                ready.append((definition.delay_ps, task.id, task))
+        ready.sort()
+        self._push_next_start(self.now_ps, iter(ready))
+        return first_id
+
+    def _count_conditions(self, task: Task, earlier: list[Task]) -> None:
+        definition = task.definition
+        task.pending = len(definition.afters)
+        if not definition.afters:
+            task.pending += len(earlier)
+            for other in earlier:
+                other.followers = [*(other.followers or ()), task]
+        for signal_index, threshold in definition.waits:
+            signal = self._signals[signal_index]
+            if signal.value < threshold:
+                task.pending += 1
+                heappush(signal.waiters, (threshold, task.id, task))
+
+    def _live_tasks(self, ids: tuple[int, ...]) -> list[Task]:
+        for task_id in ids:
+            self._check_issued(task_id)
+        return [self._live[task_id] for task_id in ids if task_id in self._live]
+
+    def _check_issued(self, task_id: int) -> None:
+        owner, sequence = divmod(task_id, 1 << OWNER_SHIFT)
+        if sequence >= self._next_sequence.get(owner, 0):
+            raise CoreFault(FaultKind.UNKNOWN_TASK, task_id)
+
+    def _push_next_start(self, base_ps: int, tasks: Iterator[tuple[int, int, Task]]) -> None:
+        """One event stands for all tasks that start some time after ``base_ps``: the next of them."""
+        for delay_ps, task_id, task in tasks:
+            self._check_time(base_ps + delay_ps, -1, task_id)
+            item = (task, base_ps, tasks)
+            heappush(self._heap, (base_ps + delay_ps, ARRIVE, task_id ^ self._salt, START, item))
+            return
+
+    def _start(self, task: Task) -> None:
+        definition = task.definition
+        task.packets_left = definition.num_packets
+        if definition.kind == TIMER:
+            self._push_complete(self.now_ps, task)
+            return
+        definition.route.packets_in += definition.num_packets
+        if definition.kind == HOLD:
+            packet = Packet(task.id, task, 1, 0, self.now_ps)
+            packet.tail_in_ps -= definition.route.servers[0].flit_ps  # no wire to wait for
+            self._inject(packet)
+            return
+        definition.route.bytes_in += definition.amount
+        make = PlainPacket if definition.route.plain else Packet
+        left = definition.amount
+        for packet_id in range(task.id, task.id + definition.num_packets):
+            packet_bytes = min(left, self._packet_bytes)
+            flits = -(-packet_bytes // self._flit_bytes)
+            self._inject(make(packet_id, task, flits, packet_bytes, self.now_ps))
+            left -= packet_bytes
+
+    def _inject(self, packet: Packet) -> None:
+        server = packet.route.servers[0]
+        if server.eager:
+            heappush(self._heap, (self.now_ps, GRANT, server.index, packet.id, packet))
+        else:
+            self._enqueue(packet)
+
+    def _push_complete(self, at_ps: int, task: Task) -> None:
+        heappush(self._heap, (at_ps, COMPLETE, task.id, 0, task))
+
+    def _complete(self, task: Task) -> None:
+        del self._live[task.id]
+        definition = task.definition
+        if definition.effect != NO_EFFECT:
+            self._effects.append((self.now_ps, definition.effect))
+        for signal_index, amount in definition.raises:
+            self._raise(signal_index, amount)
+        for index in definition.dependents:
+            self._release(task.siblings[index])
+        for follower in task.followers or ():
+            self._release(follower)
+        if task.watched:
+            self._wakes.append(task.id)
+
+    def _release(self, task: Task) -> None:
+        task.pending -= 1
+        if not task.pending:
+            self._push_next_start(self.now_ps, iter(((task.definition.delay_ps, task.id, task),)))
+
+    def _raise(self, signal_index: int, amount: int) -> None:
+        signal = self._signals[signal_index]
+        if signal.value + amount > MAX_PS:
+            raise CoreFault(FaultKind.SIGNAL_LIMIT, signal_index, amount)
+        signal.value += amount
+        waiters = signal.waiters
+        while waiters and waiters[0][0] <= signal.value:
+            self._release(heappop(waiters)[2])
+
+    def raise_signal(self, signal: int, amount: int) -> None:
+        self._check_outside()
+        self._raise(signal, amount)
+
+    def signal_value(self, signal: int) -> int:
+        return self._signals[signal].value
+
+    def watch(self, task_id: int) -> bool:
+        task = self._live.get(task_id)
+        if task is None:
+            self._check_issued(task_id)
+            return False
+        task.watched = True
+        return True
+
+    # -- the loop --------------------------------------------------------------------------------
+
+    def advance(self, until_ps: int) -> list[int]:
+        self._check_outside()
+        self._running = True
+        try:
+            self._run(MAX_PS if until_ps == NO_LIMIT else until_ps)
+        finally:
+            self._running = False
+        if not self._wakes and self.now_ps < until_ps:
+            self.now_ps = until_ps
+        wakes, self._wakes = self._wakes, []
+        return wakes
+
+    def _run(self, limit_ps: int) -> None:
+        """Events in key order, until wake-ups are due, the limit, or nothing is left.
+
+        A plain packet's hop is ``_serve`` written out with local names: it is most of most runs.
+        """
+        heap, wakes, trace = self._heap, self._wakes, self._trace
+        plain, grant, delivery, max_ps = PlainPacket, GRANT, DELIVERY, MAX_PS
+        last_ps, events = self.now_ps, self.events
+        while heap:
+            now_ps, phase, event_id, breaker, what = heap[0]
+            if now_ps != last_ps:
+                if wakes or now_ps > limit_ps:
+                    break
+                if now_ps < last_ps:
+                    raise CoreFault(FaultKind.TIME_REVERSED, event_id, breaker, now_ps)
+                last_ps = now_ps
+            elif wakes and phase == grant:
+                break
+            events += 1
+            if type(what) is not plain:
+                heappop(heap)
+                self.now_ps = now_ps
+                self._handle(phase, event_id, breaker, what)
+                continue
+            server, flit_ps, head_ps, latency_ps, following = next(what.steps)
+            start_ps = server.free_ps
+            if start_ps > now_ps:
+                server.wait_ps += start_ps - now_ps
+                server.waits.append((now_ps, start_ps))
+            else:
+                start_ps = now_ps
+            hold_ps = what.flits * flit_ps
+            tail_ps = start_ps + hold_ps
+            late_ps = what.tail_in_ps + flit_ps
+            if late_ps > tail_ps:
+                server.stretch_ps += late_ps - tail_ps
+                tail_ps = late_ps
+            server.free_ps = tail_ps
+            server.busy_ps += hold_ps
+            server.num_bytes += what.num_bytes
+            server.packets += 1
+            if trace is not None:
+                trace.append((event_id, breaker, now_ps, start_ps, tail_ps))
+            tail_ps += latency_ps
+            if tail_ps > max_ps:
+                raise CoreFault(FaultKind.TIME_LIMIT, event_id, breaker, now_ps)
+            if following == delivery:
+                heappop(heap)
+                self._deliver(what, tail_ps)
+            else:
+                what.tail_in_ps = tail_ps
+                heapreplace(heap, (start_ps + head_ps, grant, following, breaker, what))
+        self.now_ps, self.events = last_ps, events
+
+    def _handle(self, phase: int, event_id: int, breaker: int, what: Any) -> None:
+        if phase == GRANT:
+            if breaker == ARBITER:
+                self._grant(self._servers[event_id])
+            else:
+                self._take(self._servers[event_id], what)
+        elif phase == COMPLETE:
+            self._complete(what)
+        elif breaker == START:
+            task, base_ps, rest = what
+            self._push_next_start(base_ps, rest)
+            self._start(task)
+        elif breaker & 1:
+            server, channel, flits = what
+            server.credits[channel] += flits
+            self._kick(server)
+        else:
+            self._enqueue(what)
+
+    def _take(self, server: Server, packet: Packet) -> None:
+        """An eager server takes a packet as soon as it is ready."""
+        start_ps = server.free_ps
+        if start_ps > packet.ready_ps:
+            server.wait_ps += start_ps - packet.ready_ps
+            server.waits.append((packet.ready_ps, start_ps))
+        else:
+            start_ps = packet.ready_ps
+        if packet.num_bytes:
+            hold_ps = packet.flits * server.flit_ps
+        else:
+            hold_ps = packet.task.definition.amount
+        self._serve(server, packet, start_ps, hold_ps, server.latency_ps)
+
+    def _serve(
+        self, server: Server, packet: Packet, start_ps: int, hold_ps: int, latency_ps: int
+    ) -> None:
+        """The timing law of section 2: when the packet leaves, and what follows from that."""
+        flit_ps = server.flit_ps
+        tail_ps = max(start_ps + hold_ps, packet.tail_in_ps + flit_ps)
+        server.stretch_ps += tail_ps - start_ps - hold_ps
+        server.free_ps = tail_ps
+        server.busy_ps += hold_ps
+        server.num_bytes += packet.num_bytes
+        server.packets += 1
+        if self._trace is not None:
+            self._trace.append((server.index, packet.id, packet.ready_ps, start_ps, tail_ps))
+        self._check_time(tail_ps + latency_ps, server.index, packet.id)
+        if packet.hop:
+            self._return_credit(packet, tail_ps)
+        if packet.hop + 1 == len(packet.route.servers):
+            self._deliver(packet, tail_ps + latency_ps)
+            return
+        if server.buffer_flits != UNBOUNDED:
+            server.credits[packet.route.channels[packet.hop]] -= packet.flits
+        packet.hop += 1
+        packet.tail_in_ps = tail_ps + latency_ps
+        self._push_arrival(packet, start_ps + hold_ps - (packet.flits - 1) * flit_ps + latency_ps)
+
+    def _push_arrival(self, packet: Packet, head_ps: int) -> None:
+        server = packet.route.servers[packet.hop]
+        packet.ready_ps = packet.tail_in_ps if server.whole else head_ps
+        key = (GRANT, server.index, packet.id) if server.eager else (
+            (ARRIVE, packet.id ^ self._salt, 2 * server.index)
+        )
+        heappush(self._heap, (packet.ready_ps, *key, packet))
+
+    def _return_credit(self, packet: Packet, tail_ps: int) -> None:
+        """The packet leaves the buffer behind the server before."""
+        server = packet.route.servers[packet.hop - 1]
+        if server.buffer_flits != UNBOUNDED:
+            at_ps = tail_ps + server.credit_ps
+            self._check_time(at_ps, server.index, packet.id)
+            item = (server, packet.route.channels[packet.hop - 1], packet.flits)
+            key = (ARRIVE, packet.id ^ self._salt, 2 * server.index + 1)
+            heappush(self._heap, (at_ps, *key, item))
+
+    def _deliver(self, packet: Packet, at_ps: int) -> None:
+        route, task = packet.route, packet.task
+        route.packets_out += 1
+        route.bytes_out += packet.num_bytes
+        if at_ps > task.end_ps:
+            task.end_ps = at_ps
+        task.packets_left -= 1
+        if not task.packets_left:
+            self._push_complete(task.end_ps, task)
+
+    # -- arbitration -----------------------------------------------------------------------------
+
+    def _enqueue(self, packet: Packet) -> None:
+        server = packet.route.servers[packet.hop]
+        source, channel = packet.queue_key
+        key = (source if server.round_robin else 0, channel)
+        queue = server.queues.get(key)
+        if queue is None:
+            queue = server.queues[key] = Queue()
+            server.slots = sorted(server.queues)
+        heappush(queue.waiting, (packet.ready_ps, packet.id, packet))
+        server.note_queue(self.now_ps, +1)
+        self._kick(server)
+
+    def _kick(self, server: Server) -> None:
+        """Make sure that the server looks for a packet as soon as it is free."""
+        if not server.grant_due and server.queue:
+            server.grant_due = True
+            at_ps = max(self.now_ps, server.free_ps)
+            heappush(self._heap, (at_ps, GRANT, server.index, ARBITER, None))
+
+    def _grant(self, server: Server) -> None:
+        server.grant_due = False
+        slot = self._choose(server)
+        if slot is None:
+            return
+        queue = server.queues[slot]
+        ready_ps, packet_id, packet = heappop(queue.waiting)
+        if (ready_ps, packet_id) < queue.last:
+            raise CoreFault(FaultKind.ORDER, server.index, packet_id, self.now_ps)
+        queue.last = (ready_ps, packet_id)
+        server.last_slot = slot
+        server.note_queue(self.now_ps, -1)
+        server.wait_ps += self.now_ps - ready_ps
+        hold_ps, latency_ps = self._service_times(server, packet)
+        self._serve(server, packet, self.now_ps, hold_ps, latency_ps)
+        self._kick(server)
+
+    def _choose(self, server: Server) -> tuple[int, int] | None:
+        """The slot whose first packet starts now."""
+        slots = [slot for slot in server.slots if self._may_start(server, server.queues[slot])]
+        if not slots:
+            return None
+        if server.round_robin:
+            return slots[bisect_right(slots, server.last_slot) % len(slots)]
+        return min(slots, key=lambda slot: server.queues[slot].waiting[0][:2])
+
+    def _may_start(self, server: Server, queue: Queue) -> bool:
+        if not queue.waiting:
+            return False
+        packet = queue.waiting[0][2]
+        if server.buffer_flits == UNBOUNDED or packet.hop + 1 == len(packet.route.servers):
+            return True
+        channel = packet.route.channels[packet.hop]
+        return server.credits.setdefault(channel, server.buffer_flits) >= packet.flits
+
+    def _service_times(self, server: Server, packet: Packet) -> tuple[int, int]:
+        definition = packet.task.definition
+        if definition.kind == HOLD:
+            return definition.amount, server.latency_ps
+        if server.service is None:
+            return packet.flits * server.flit_ps, server.latency_ps
+        task_id = packet.task.id
+        return server.service(
+            packet.id, task_id, packet.id - task_id, packet.flits, packet.num_bytes,
+            definition.tag, self.now_ps,
+        )  # fmt: skip
+
+    # -- checks ----------------------------------------------------------------------------------
+
+    def _check_outside(self) -> None:
+        if self._running:
+            raise CoreFault(FaultKind.REENTERED)
+
+    def _check_time(self, at_ps: int, server_index: int, item_id: int) -> None:
+        if at_ps > MAX_PS:
+            raise CoreFault(FaultKind.TIME_LIMIT, server_index, item_id, self.now_ps)
+
+    def is_drained(self) -> bool:
+        return not self._heap and not self._live
+
+    def first_violation(self) -> tuple[str, int, int, int] | None:
+        return first_violation(self._servers, self._routes)
+
+    def tamper(self, server: int, counter: str, amount: int) -> None:
+        tamper(self._servers[server], counter, amount)
+
+    # -- what Python reads -----------------------------------------------------------------------
+
+    def take_effects(self) -> list[tuple[int, int]]:
+        effects, self._effects = self._effects, []
+        return effects
+
+    def take_trace(self) -> list[tuple[int, int, int, int, int]]:
+        trace = self._trace or []
+        self._trace = None if self._trace is None else []
+        return trace
+
+    def server_counters(self, server: int) -> tuple[int, int, int, int, int, int, int, int]:
+        return server_counters(self._servers[server], self.now_ps)
+
+    def route_counters(self, route: int) -> tuple[int, int, int, int]:
+        found = self._routes[route]
+        return found.packets_in, found.bytes_in, found.packets_out, found.bytes_out
+
+    def waiting_tasks(
+        self,
+    ) -> list[tuple[int, int, list[int], list[tuple[int, int, int]], list[int]]]:
+        return waiting_tasks(self._live, self._signals)
+
+    def waiting_packets(self) -> list[tuple[int, int, int, int, int, int, int, bool]]:
+        return waiting_packets(self._servers)

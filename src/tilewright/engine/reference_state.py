@@ -1,0 +1,325 @@
+"""The plain data of the reference core: servers, routes, packets, signals, tasks and their graphs."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from tilewright.engine.core import SOURCE, UNBOUNDED
+from tilewright.engine.fault import CoreFault, FaultKind
+from tilewright.engine.graph import ROW, TaskKind
+from tilewright.engine.spec import CoreService
+
+__all__ = (
+    "Graph",
+    "Packet",
+    "PlainPacket",
+    "Queue",
+    "Route",
+    "Server",
+    "Signal",
+    "Task",
+    "TaskDefinition",
+    "compile_graph",
+)
+
+
+DELIVERY = -1  # in place of the next server
+HOLD, TIMER, TRANSFER = TaskKind.HOLD.value, TaskKind.TIMER.value, TaskKind.TRANSFER.value
+
+
+class Queue:
+    """Packets in front of a server, as a heap of (ready, id, packet)."""
+
+    __slots__ = ("last", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[int, int, Packet]] = []
+        self.last = (-1, -1)  # (ready, id) of the last packet that left
+
+
+class Server:
+    """Specification, state and counters of one server."""
+
+    __slots__ = (
+        "buffer_flits",
+        "busy_ps",
+        "changed_ps",
+        "credit_ps",
+        "credits",
+        "eager",
+        "flit_ps",
+        "free_ps",
+        "grant_due",
+        "index",
+        "last_slot",
+        "latency_ps",
+        "max_queue",
+        "num_bytes",
+        "packets",
+        "queue",
+        "queue_ps",
+        "queues",
+        "round_robin",
+        "service",
+        "slots",
+        "starts",
+        "stretch_ps",
+        "wait_ps",
+        "waits",
+        "whole",
+    )
+
+    def __init__(self, index: int, flit_ps: int, latency_ps: int, whole: bool) -> None:
+        self.index = index
+        self.flit_ps = flit_ps
+        self.latency_ps = latency_ps
+        self.whole = whole
+        self.buffer_flits = UNBOUNDED
+        self.credit_ps = 0
+        self.round_robin = False
+        self.service: CoreService | None = None
+        self.eager = True  # never has to choose: one event per packet
+        self.free_ps = 0
+        self.grant_due = False
+        self.queues: dict[tuple[int, int], Queue] = {}
+        self.slots: list[tuple[int, int]] = []  # the keys of queues in round-robin order
+        self.last_slot = (SOURCE, -1)
+        self.credits: dict[int, int] = {}
+        self.packets = self.num_bytes = self.busy_ps = self.stretch_ps = self.wait_ps = 0
+        self.queue = self.queue_ps = self.max_queue = self.changed_ps = 0
+        self.waits: list[tuple[int, int]] = []  # an eager server's (ready, start), not yet counted
+        self.starts: list[int] = []  # its starts that lie ahead, of waits that are counted
+
+    def note_queue(self, at_ps: int, change: int) -> None:
+        """The queue grows or shrinks; only a length that lasts counts."""
+        if at_ps > self.changed_ps:
+            self.queue_ps += self.queue * (at_ps - self.changed_ps)
+            self.max_queue = max(self.max_queue, self.queue)
+            self.changed_ps = at_ps
+        self.queue += change
+
+    def count_waits(self, now_ps: int) -> None:
+        """Let an eager server's waits that have been noted grow and shrink its queue, up to now."""
+        changes = [(ready_ps, +1) for ready_ps, _ in self.waits]
+        starts = self.starts + [start_ps for _, start_ps in self.waits]
+        past = bisect_right(starts, now_ps)
+        changes += [(start_ps, -1) for start_ps in starts[:past]]
+        for at_ps, change in sorted(changes):
+            self.note_queue(at_ps, change)
+        self.starts = starts[past:]
+        self.waits.clear()
+
+
+class Route:
+    """Servers with the channel behind each, and what went in and came out."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "channels",
+        "packets_in",
+        "packets_out",
+        "plain",
+        "servers",
+        "steps",
+    )
+
+    def __init__(self, servers: list[Server], channels: list[int]) -> None:
+        self.servers = servers
+        self.channels = channels
+        self.packets_in = self.bytes_in = self.packets_out = self.bytes_out = 0
+        self.plain = all(server.eager and not server.whole for server in servers)
+        following = [*(server.index for server in servers[1:]), DELIVERY]
+        self.steps = [  # what a plain hop needs: the server, its times, the index of the next one
+            (server, server.flit_ps, server.flit_ps + server.latency_ps, server.latency_ps, following[hop])
+            for hop, server in enumerate(servers)
+        ]
+
+
+class Packet:
+    """A packet in front of the server number ``hop`` of its route."""
+
+    __slots__ = (
+        "flits",
+        "hop",
+        "id",
+        "num_bytes",
+        "ready_ps",
+        "route",
+        "steps",
+        "tail_in_ps",
+        "task",
+    )
+
+    def __init__(self, packet_id: int, task: "Task", flits: int, num_bytes: int, at_ps: int) -> None:
+        self.id = packet_id
+        self.task = task
+        self.route = task.definition.route
+        self.steps = iter(self.route.steps)
+        self.flits = flits
+        self.num_bytes = num_bytes
+        self.hop = 0
+        self.ready_ps = at_ps
+        self.tail_in_ps = at_ps
+
+    @property
+    def queue_key(self) -> tuple[int, int]:
+        """The input and the channel in which it waits."""
+        if not self.hop:
+            return SOURCE, self.route.channels[0]
+        return self.route.servers[self.hop - 1].index, self.route.channels[self.hop - 1]
+
+
+class PlainPacket(Packet):
+    """A packet on a route of eager servers that cut through: it never waits for a credit."""
+
+    __slots__ = ()
+
+
+class Signal:
+    """A counter that only grows."""
+
+    __slots__ = ("value", "waiters")
+
+    def __init__(self) -> None:
+        self.value = 0
+        self.waiters: list[tuple[int, int, Task]] = []  # a heap of (threshold, id, task)
+
+
+class TaskDefinition:
+    """A row of a task graph; ``offset`` is its id less the id of the graph's first task."""
+
+    __slots__ = (
+        "afters",
+        "amount",
+        "delay_ps",
+        "dependents",
+        "effect",
+        "kind",
+        "num_packets",
+        "offset",
+        "raises",
+        "route",
+        "tag",
+        "waits",
+    )
+
+    def __init__(
+        self, kind: int, route: Route, amount: int, delay_ps: int, effect: int, tag: int
+    ) -> None:
+        self.kind = kind
+        self.route = route
+        self.amount = amount
+        self.delay_ps = delay_ps
+        self.effect = effect
+        self.tag = tag
+        self.num_packets = 1
+        self.offset = 0
+        self.afters: Sequence[int] = ()
+        self.waits: Sequence[tuple[int, int]] = ()
+        self.raises: Sequence[tuple[int, int]] = ()
+        self.dependents: Sequence[int] = ()
+
+
+class Graph(NamedTuple):
+    """A compiled task graph."""
+
+    definitions: list[TaskDefinition]
+    num_ids: int
+
+    @property
+    def offsets(self) -> list[int]:
+        return [definition.offset for definition in self.definitions]
+
+
+class Task:
+    """A task that is not complete yet."""
+
+    __slots__ = (
+        "definition",
+        "end_ps",
+        "followers",
+        "id",
+        "packets_left",
+        "pending",
+        "siblings",
+        "watched",
+    )
+
+    def __init__(self, definition: TaskDefinition, task_id: int, siblings: list["Task"]) -> None:
+        self.definition = definition
+        self.id = task_id
+        self.siblings = siblings  # all tasks of its submission
+        self.pending = 0  # conditions that have not happened yet
+        self.packets_left = 0
+        self.end_ps = 0
+        self.watched = False
+        self.followers: list[Task] | None = None  # tasks of later submissions
+
+
+def compile_graph(
+    rows: "array[int]",
+    edges: "array[int]",
+    routes: list[Route],
+    num_signals: int,
+    packet_bytes: int,
+) -> Graph:
+    """Read the columns of a TaskGraph; raises CoreFault with the row for what does not exist."""
+    definitions: list[TaskDefinition] = []
+    position = offset = 0
+    for start in range(0, len(rows), ROW):
+        kind, target, amount, delay_ps, effect, tag, afters, waits, raises = rows[start : start + ROW]
+        route = _checked_route(start // ROW, kind, target, routes)
+        definition = TaskDefinition(kind, route, amount, delay_ps, effect, tag)
+        definition.offset = offset
+        if kind == TRANSFER:
+            definition.num_packets = -(-amount // packet_bytes)
+        offset += definition.num_packets
+        definitions.append(definition)
+        if afters or waits or raises:
+            counts = (afters, waits, raises)
+            position = _read_edges(definitions, counts, edges, position, num_signals)
+    return Graph(definitions, offset)
+
+
+def _read_edges(
+    definitions: list[TaskDefinition],
+    counts: tuple[int, int, int],
+    edges: "array[int]",
+    position: int,
+    num_signals: int,
+) -> int:
+    """Give the last definition its conditions and signals; return where the next one's begin."""
+    row = len(definitions) - 1
+    ends = list(accumulate((counts[0], 2 * counts[1], 2 * counts[2]), initial=position))
+    afters, waits, raises = (edges[low:high] for low, high in pairwise(ends))
+    definition = definitions[row]
+    definition.afters = tuple(afters)
+    definition.waits = tuple(zip(waits[::2], waits[1::2], strict=True))
+    definition.raises = tuple(zip(raises[::2], raises[1::2], strict=True))
+    for index in definition.afters:
+        definitions[index].dependents = (*definitions[index].dependents, row)
+    for signal, _ in (*definition.waits, *definition.raises):
+        if signal >= num_signals:
+            raise CoreFault(FaultKind.UNKNOWN_SIGNAL, row, signal)
+    return ends[-1]
+
+
+_NO_ROUTE = Route([], [])
+
+
+def _checked_route(row: int, kind: int, target: int, routes: list[Route]) -> Route:
+    if kind == TIMER:
+        return _NO_ROUTE
+    if target >= len(routes):
+        raise CoreFault(FaultKind.UNKNOWN_ROUTE, row, target)
+    route = routes[target]
+    if kind == HOLD and len(route.servers) != 1:
+        raise CoreFault(FaultKind.NOT_ONE_SERVER, row, target)
+    if kind == TRANSFER and not route.plain:
+        for server in route.servers:
+            if not server.flit_ps and server.service is None:
+                raise CoreFault(FaultKind.NO_RATE, row, server.index)
+    return route

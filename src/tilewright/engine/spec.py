@@ -1,0 +1,111 @@
+"""What a user tells an engine: its packet format, its servers, and the view a Python server gets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from tilewright.errors import EngineError
+from tilewright.units import MAX_PS
+
+__all__ = ("Arbitration", "EngineSpec", "PacketView", "ServerSpec", "Service")
+
+MAX_FLIT_PS = 2**40
+MAX_PACKET_FLITS = 2**20
+MAX_SALT = 2**62
+
+
+class Arbitration(Enum):
+    """Which waiting packet a server takes next."""
+
+    FIFO = "fifo"
+    ROUND_ROBIN = "round_robin"
+
+
+class PacketView(NamedTuple):
+    """What a Python server may know about the packet it serves."""
+
+    packet_id: int
+    task_id: int
+    index: int  # position in its transfer
+    num_flits: int
+    num_bytes: int
+    tag: int  # the task's tag, an address for instance
+
+
+class Service(Protocol):
+    """A server written in Python; stateful is fine, the engine calls it in event order."""
+
+    def service(self, packet: PacketView, now_ps: int) -> tuple[int, int]:
+        """Time to hold the server and latency behind it, both in ps."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSpec:
+    """The packet format of all routes, and the order inside phase 0 (which changes no result)."""
+
+    flit_bytes: int = 64
+    packet_flits: int = 16
+    arrival_salt: int = 0
+
+    def __post_init__(self) -> None:
+        check_integer("engine", "flit_bytes", self.flit_bytes, 1, MAX_PACKET_FLITS)
+        check_integer("engine", "packet_flits", self.packet_flits, 1, MAX_PACKET_FLITS)
+        check_integer("engine", "arrival_salt", self.arrival_salt, 0, MAX_SALT)
+
+    @property
+    def packet_bytes(self) -> int:
+        return self.flit_bytes * self.packet_flits
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSpec:
+    """One first-class resource: a link, a port, a memory channel, a compute unit.
+
+    ``buffer_flits`` is the space *behind* the server, per virtual channel, where packets wait for
+    the next one. ``docs/engine.md`` section 2 has the timing law.
+    """
+
+    name: str
+    bytes_per_us: int | None = None
+    latency_ps: int = 0
+    buffer_flits: int | None = None
+    credit_ps: int = 0
+    arbitration: Arbitration = Arbitration.FIFO
+    reassemble: bool = False
+    service: Service | None = None
+
+    def __post_init__(self) -> None:
+        where = f"server {self.name!r}"
+        if not isinstance(self.name, str) or not self.name:
+            fix = "give it a path such as 'sip0.cube3.dma'"
+            raise EngineError("server", f"the name {self.name!r}", "a text that is not empty", fix)
+        if self.bytes_per_us is not None:
+            check_integer(where, "bytes_per_us", self.bytes_per_us, 1, MAX_PS)
+        check_integer(where, "latency_ps", self.latency_ps, 0, MAX_PS)
+        if self.buffer_flits is not None:
+            check_integer(where, "buffer_flits", self.buffer_flits, 1, MAX_PS)
+        check_integer(where, "credit_ps", self.credit_ps, 0, MAX_PS)
+        if not isinstance(self.arbitration, Arbitration):
+            found = f"arbitration {self.arbitration!r}"
+            raise EngineError(where, found, "an Arbitration", "use Arbitration.FIFO or ROUND_ROBIN")
+        if self.service is not None and not callable(getattr(self.service, "service", None)):
+            found = f"{type(self.service).__name__} without a service method"
+            fix = "write service(packet, now_ps) -> (hold_ps, latency_ps)"
+            raise EngineError(where, found, "a Python server", fix)
+
+    @property
+    def takes_whole_packets(self) -> bool:
+        return self.reassemble or self.bytes_per_us is None
+
+
+def check_integer(where: str, field: str, value: object, low: int, high: int) -> None:
+    """Refuse what is not an int (a bool or a NumPy scalar is none) in low..high."""
+    if type(value) is not int or not low <= value <= high:
+        limits = f"an integer in {low}..{high}" if high < MAX_PS else f"an integer >= {low}"
+        raise EngineError(where, f"{field} = {value!r}", limits, f"correct {field}")
+
+
+CoreService = Callable[[int, int, int, int, int, int, int], tuple[int, int]]
+"""A checked service as a core calls it: packet, task, index, flits, bytes, tag, now -> hold, latency."""
