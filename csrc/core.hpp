@@ -24,6 +24,8 @@ struct Hop {  // eight bytes: most machines have more hops than cache
     uint16_t channel;  // of the buffer behind the server
     bool first : 1;
     bool last : 1;
+    bool eager : 1;           // of the server, to leave it alone until the packet is there
+    bool whole : 1;
     bool returns_credit : 1;  // the packet waits in a bounded buffer behind the server before
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +29,7 @@ struct Event {
 
 class EventQueue {
   public:
-    EventQueue() : heads_(kBuckets, kEnd), occupied_(kBuckets / 64) {}
+    EventQueue() { heads_.fill(kEnd); }
 
     bool empty() { return open_.empty() && !open_next(); }
 
@@ -54,7 +55,7 @@ class EventQueue {
     }
 
   private:
-    static constexpr int64_t kBuckets = 1024;
+    static constexpr int64_t kBuckets = 4096;
     static constexpr size_t kMask = kBuckets - 1;
     static constexpr uint32_t kEnd = UINT32_MAX;
     static constexpr int64_t kReviewAfter = 512;  // opened buckets
@@ -147,14 +148,13 @@ class EventQueue {
         return event;
     }
 
-    // Narrower if buckets are crowded, wider if much lies beyond them.
+    // Narrower while buckets hold more than one or two events, wider if much lies beyond them.
     void review_width() {
-        const int64_t crowd = num_opened_events_ / num_opened_;
         int shift = shift_;
-        if (crowd >= 6 && shift_ > 0) {
-            shift = std::max(0, shift_ - (crowd >= 24 ? 3 : 1));
-        } else if (num_far_pushes_ > num_opened_events_ / 4 && crowd < 3 && shift_ < kMaxShift) {
-            shift = shift_ + 2;
+        if (num_far_pushes_ > num_opened_events_ / 8) {
+            shift = std::min(kMaxShift, shift_ + 2);
+        } else if (2 * num_opened_events_ > 3 * num_opened_) {
+            shift = std::max(0, shift_ - 1);
         }
         num_opened_ = num_opened_events_ = num_far_pushes_ = 0;
         if (shift != shift_) rebuild(shift);
@@ -168,7 +168,7 @@ class EventQueue {
             }
             head = kEnd;
         }
-        std::fill(occupied_.begin(), occupied_.end(), 0);
+        occupied_.fill(0);
         nodes_.clear();
         free_ = kEnd;
         num_near_ = 0;
@@ -182,8 +182,8 @@ class EventQueue {
     int64_t num_near_ = 0;
     uint32_t free_ = kEnd;
     std::vector<Event> open_;  // the bucket whose turn it is, the next event last
-    std::vector<uint32_t> heads_;
-    std::vector<uint64_t> occupied_;
+    std::array<uint32_t, kBuckets> heads_;
+    std::array<uint64_t, kBuckets / 64> occupied_{};
     std::vector<Node> nodes_;
     std::vector<Event> far_;
     int64_t num_opened_ = 0;

@@ -30,10 +30,16 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
     check_outside();
     Route route{static_cast<uint32_t>(hops_.size()), static_cast<uint32_t>(servers.size())};
     for (size_t hop = 0; hop < servers.size(); ++hop) {
-        const bool bounded = hop > 0 && servers_[servers[hop - 1]].bounded;
-        const bool last = hop + 1 == servers.size();
-        const auto channel = static_cast<uint16_t>(channels[hop]);
-        hops_.push_back(Hop{servers[hop], channel, hop == 0, last, bounded});
+        const Server& server = servers_[servers[hop]];
+        hops_.push_back({
+            .server = servers[hop],
+            .channel = static_cast<uint16_t>(channels[hop]),
+            .first = hop == 0,
+            .last = hop + 1 == servers.size(),
+            .eager = server.eager,
+            .whole = server.whole,
+            .returns_credit = hop > 0 && servers_[servers[hop - 1]].bounded,
+        });
     }
     routes_.push_back(route);
     return static_cast<int64_t>(routes_.size()) - 1;
@@ -51,12 +57,12 @@ std::vector<int64_t> Core::advance(int64_t until_ps) {
     return std::exchange(wakes_, {});
 }
 
-void Core::run(int64_t limit_ps) {
+[[gnu::flatten]] void Core::run(int64_t limit_ps) {
     while (!queue_.empty()) {
         const Event& next = queue_.top();
         if (next.time_ps != now_ps_) {
             if (!wakes_.empty() || next.time_ps > limit_ps) return;
-            if (next.time_ps < now_ps_) {
+            if (next.time_ps < now_ps_) [[unlikely]] {
                 raise_fault(Fault::kTimeReversed, next.rank & kLowMask, next.id, next.time_ps);
             }
             now_ps_ = next.time_ps;
@@ -102,6 +108,7 @@ void Core::handle(const Event& event) {
 void Core::pass(const Event& event) {
     const Packet& packet = packets_[event.slot];
     Server& server = servers_[event.rank & kLowMask];
+    __builtin_prefetch(&hops_[packet.hop]);
     const int64_t start_ps =
         server.free_ps > event.time_ps ? server.book(event.time_ps) : event.time_ps;
     const int64_t hold_ps = packet.num_bytes ? packet.flits * server.flit_ps
@@ -122,24 +129,23 @@ void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_p
     server.busy_ps += hold_ps;
     server.num_bytes += packet.num_bytes;
     ++server.packets;
-    if (tracing_) {
+    if (tracing_) [[unlikely]] {
         trace_.emplace_back(hop.server, packet.id, packet.ready_ps, start_ps, tail_ps);
     }
     const int64_t arrival_ps = later(tail_ps, latency_ps, hop.server, packet.id);
-    if (hop.returns_credit) return_credit(packet, tail_ps);
+    if (hop.returns_credit) [[unlikely]] return_credit(packet, tail_ps);
     if (hop.last) return deliver(slot, arrival_ps);
-    if (server.bounded) server.credit(hop.channel) -= packet.flits;
+    if (server.bounded) [[unlikely]] server.credit(hop.channel) -= packet.flits;
     ++packet.hop;
     packet.tail_in_ps = arrival_ps;
     push_arrival(packet, slot, done_ps - (packet.flits - 1) * server.flit_ps + latency_ps);
 }
 
 void Core::push_arrival(Packet& packet, uint32_t slot, int64_t head_ps) {
-    const uint32_t index = hops_[packet.hop].server;
-    const Server& server = servers_[index];
-    packet.ready_ps = server.whole ? packet.tail_in_ps : head_ps;
-    if (server.eager) {
-        queue_.push({packet.ready_ps, grant_rank(index), slot, packet.id});
+    const Hop& hop = hops_[packet.hop];
+    packet.ready_ps = hop.whole ? packet.tail_in_ps : head_ps;
+    if (hop.eager) [[likely]] {
+        queue_.push({packet.ready_ps, grant_rank(hop.server), slot, packet.id});
     } else {
         queue_.push({packet.ready_ps, arrive_rank(kArrive), slot, packet.id ^ salt_});
     }

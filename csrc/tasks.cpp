@@ -198,10 +198,10 @@ void Core::start(uint32_t slot) {
 }
 
 void Core::inject(const Packet& packet) {
-    const uint32_t server = hops_[packet.hop].server;
+    const Hop& hop = hops_[packet.hop];
     const uint32_t slot = packets_.add(packet);
-    if (servers_[server].eager) {
-        queue_.push({now_ps_, grant_rank(server), slot, packet.id});
+    if (hop.eager) {
+        queue_.push({now_ps_, grant_rank(hop.server), slot, packet.id});
     } else {
         enqueue(slot);
     }
