@@ -28,6 +28,19 @@ struct CompiledGraph {
 
 using Column = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+using OwnedColumn = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
+
+// A NumPy array that owns the values of one part of the effect log.
+template <size_t Part>
+OwnedColumn column_of(const std::vector<std::tuple<int64_t, int64_t>>& effects) {
+    auto* values = new std::vector<int64_t>(effects.size());
+    for (size_t row = 0; row < effects.size(); ++row) (*values)[row] = std::get<Part>(effects[row]);
+    const nb::capsule owner(values, [](void* held) noexcept {
+        delete static_cast<std::vector<int64_t>*>(held);
+    });
+    return OwnedColumn(values->data(), {values->size()}, owner);
+}
+
 std::vector<int64_t> offsets(const CompiledGraph& compiled) {
     std::vector<int64_t> found;
     for (const Definition& task : compiled.graph->definitions) found.push_back(task.offset);
@@ -66,6 +79,11 @@ NB_MODULE(_core, module) {
         .def("advance", &Core::advance)
         .def("is_drained", &Core::is_drained)
         .def("take_effects", &Core::take_effects)
+        .def("take_effect_columns",
+             [](Core& core) {
+                 const auto effects = core.take_effects();
+                 return nb::make_tuple(column_of<0>(effects), column_of<1>(effects));
+             })
         .def("set_trace", &Core::set_trace)
         .def("take_trace", &Core::take_trace)
         .def("server_counters",

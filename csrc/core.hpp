@@ -38,17 +38,6 @@ struct Route {
     int64_t bytes_out = 0;
 };
 
-struct Packet {
-    int64_t id;
-    int64_t ready_ps;
-    int64_t tail_in_ps;  // arrival of its tail at the server it is in front of
-    int64_t num_bytes;   // 0: a hold
-    uint32_t hop;
-    uint32_t flits;
-    uint32_t task;
-    uint32_t route;
-};
-
 struct Task {
     int64_t id;
     int64_t end_ps = 0;
@@ -122,7 +111,7 @@ class Core {
     int64_t signal_value(uint32_t signal) const { return signals_[signal].value; }
     bool watch(int64_t task_id);
     std::vector<int64_t> advance(int64_t until_ps);
-    bool is_drained() { return queue_.empty() && num_live_ == 0; }
+    bool is_drained() { return queue_.top() == kNone && num_live_ == 0; }
 
     std::vector<std::tuple<int64_t, int64_t>> take_effects() { return std::exchange(effects_, {}); }
     void set_trace(bool on);
@@ -147,7 +136,7 @@ class Core {
     void push_run(uint32_t run);
     void start_next(uint32_t run);
     void start(uint32_t task);
-    void inject(const Packet& packet);
+    void inject(Event& packet);
     void complete(uint32_t task);
     void release(uint32_t task);
     void retire(uint32_t submission);
@@ -155,24 +144,30 @@ class Core {
     uint32_t find_live(int64_t task_id);
     const Definition& definition_of(const Task& task) const;
 
+    enum What : uint32_t { kStartOne = 0, kStartRun = 1, kArrive = 2, kCredit = 3 };
+    void push_start(What what, uint32_t subject, int64_t at_ps, int64_t id);
+
     // network.cpp
     void run(int64_t limit_ps);
-    void handle(const Event& event);
-    void pass(const Event& event);
+    void handle(uint32_t event);
+    void handle_arrival(uint32_t event);
+    void pass(uint32_t packet);
+    void push(const Event& event) { queue_.push(queue_.add(event)); }
+    void push_complete(uint32_t task, int64_t at_ps);
     void serve(Server& server, uint32_t packet, int64_t start_ps, int64_t hold_ps,
-               int64_t latency_ps);
-    void push_arrival(Packet& packet, uint32_t slot, int64_t head_ps);
-    void return_credit(const Packet& packet, int64_t tail_ps);
+               int64_t latency_ps, int64_t ready_ps);
+    void push_arrival(uint32_t packet, int64_t head_ps);
+    void return_credit(uint32_t packet, int64_t tail_ps);
     void deliver(uint32_t packet, int64_t at_ps);
     void enqueue(uint32_t packet);
     void kick(Server& server, uint32_t index);
     void grant(uint32_t server);
     Queue* choose(Server& server);
     bool may_start(Server& server, const Queue& queue);
-    std::pair<int64_t, int64_t> service_times(Server& server, const Packet& packet);
+    std::pair<int64_t, int64_t> service_times(Server& server, const Event& packet);
 
-    int32_t source_of(const Packet& packet) const;
-    uint32_t channel_of(const Packet& packet) const;
+    int32_t source_of(const Event& packet) const;
+    uint32_t channel_of(const Event& packet) const;
     int64_t later(int64_t from_ps, int64_t by_ps, int64_t server, int64_t id) const;
     void check_outside() const;
 
@@ -182,18 +177,14 @@ class Core {
     void append_waiting(const Submission& submission, std::vector<WaitingTask>& rows,
                         std::unordered_map<int64_t, std::vector<int64_t>>& earlier) const;
 
-    // ranks: the phase in the top two bits; below it a grant's server, or in phase 0 what happens
-    // (two bits) and a credit's server, mixed with the salt
+    // ranks: the phase in the top two bits; below it a grant's server, or in phase 0 what happens,
+    // mixed with the salt
     enum Phase : uint32_t { kArrivePhase = 0, kCompletePhase = 1, kGrantPhase = 2 };
-    enum What : uint32_t { kStartOne = 0, kStartRun = 1, kArrive = 2, kCredit = 3 };
     static constexpr uint32_t kPhaseShift = 30;
     static constexpr uint32_t kWhatShift = 28;
     static constexpr uint32_t kLowMask = (1u << kPhaseShift) - 1;
-    static constexpr uint32_t kChannelShift = 21;  // a credit's slot: channel, then flits
 
-    uint32_t arrive_rank(What what, uint32_t server = 0) const {
-        return ((what << kWhatShift) | server) ^ rank_salt_;
-    }
+    uint32_t arrive_rank(What what) const { return (what << kWhatShift) ^ rank_salt_; }
     static uint32_t grant_rank(uint32_t server) { return (kGrantPhase << kPhaseShift) | server; }
 
     int64_t flit_bytes_;
@@ -210,7 +201,6 @@ class Core {
     std::vector<Hop> hops_;
     std::vector<Route> routes_;
     std::vector<Signal> signals_;
-    Slab<Packet> packets_;
     Slab<Task> tasks_;
     Slab<Submission> submissions_;
     Slab<Follower> followers_;

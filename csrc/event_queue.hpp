@@ -1,4 +1,4 @@
-// A calendar queue of events in the order (time, rank, id): buckets of equal width for the near
+// A calendar queue of events in the order (time, rank, order): buckets of equal width for the near
 // future, a heap for the rest. The width follows the load, so that a push and a take cost the same
 // however many events there are. The order is total, so the width can change no result.
 #pragma once
@@ -11,96 +11,116 @@
 #include <utility>
 #include <vector>
 
+#include "slab.hpp"
+
 namespace tilewright {
 
-struct Event {
+// An event and, in the same cache line, the packet that most events are about.
+struct alignas(64) Event {
     int64_t time_ps;
+    int64_t order;  // the last part of the key
     uint32_t rank;  // phase, then what the phase orders by first: see Core
-    uint32_t slot;  // what the event is about
-    int64_t id;
+    uint32_t next = kNone;
+    uint32_t subject = kNone;  // the packet's task; the task, run or server of other events
+    // of a packet
+    uint32_t flits = 0;
+    uint32_t hop = 0;  // of a credit, its channel
+    uint32_t route = 0;
+    int64_t id = 0;
+    int64_t tail_in_ps = 0;  // arrival of its tail at the server it is in front of
+    int64_t num_bytes = 0;   // 0: a hold
 
     bool operator<(const Event& other) const {
         if (time_ps != other.time_ps) [[likely]] return time_ps < other.time_ps;
         if (rank != other.rank) return rank < other.rank;
-        return id < other.id;
+        return order < other.order;
     }
-    bool operator>(const Event& other) const { return other < *this; }
 };
 
 class EventQueue {
   public:
-    EventQueue() { heads_.fill(kEnd); }
+    EventQueue() { heads_.fill(kNone); }
 
-    bool empty() { return open_.empty() && !open_next(); }
+    uint32_t add(const Event& event) { return events_.add(event); }
+    void remove(uint32_t slot) { events_.remove(slot); }
+    Event& operator[](uint32_t slot) { return events_[slot]; }
+    const Event& operator[](uint32_t slot) const { return events_[slot]; }
 
-    const Event& top() const { return open_.back(); }  // after empty() said no
+    // The next event, or kNone.
+    uint32_t top() { return !open_.empty() || open_next() ? open_.front() : kNone; }
 
-    Event take() {
-        const Event event = open_.back();
+    void take_top() {
+        if (open_.size() > 1) std::pop_heap(open_.begin(), open_.end(), Later{events_});
         open_.pop_back();
-        return event;
     }
 
-    void push(const Event& event) {
-        const int64_t bucket = event.time_ps >> shift_;
+    void push(uint32_t slot) {
+        const int64_t bucket = events_[slot].time_ps >> shift_;
         if (bucket <= open_bucket_) {
-            insert_open(event);
+            push_heap(open_, slot);
         } else if (bucket < open_bucket_ + kBuckets) {
-            push_near(event, static_cast<size_t>(bucket) & kMask);
+            push_near(slot, static_cast<size_t>(bucket) & kMask);
         } else {
             ++num_far_pushes_;
-            far_.push_back(event);
-            std::push_heap(far_.begin(), far_.end(), std::greater<>());
+            push_heap(far_, slot);
         }
     }
 
   private:
     static constexpr int64_t kBuckets = 4096;
     static constexpr size_t kMask = kBuckets - 1;
-    static constexpr uint32_t kEnd = UINT32_MAX;
     static constexpr int64_t kReviewAfter = 512;  // opened buckets
     static constexpr int kMaxShift = 40;
 
-    struct Node {
-        Event event;
-        uint32_t next;
+    struct Later {
+        const Slab<Event>& events;
+        bool operator()(uint32_t left, uint32_t right) const { return events[right] < events[left]; }
     };
 
-    void insert_open(const Event& event) {
-        size_t place = open_.size();
-        open_.push_back(event);
-        for (; place > 0 && open_[place - 1] < event; --place) open_[place] = open_[place - 1];
-        open_[place] = event;
+    void push_heap(std::vector<uint32_t>& heap, uint32_t slot) {
+        heap.push_back(slot);
+        if (heap.size() > 1) std::push_heap(heap.begin(), heap.end(), Later{events_});
     }
 
-    void push_near(const Event& event, size_t bucket) {
-        uint32_t node = free_;
-        if (node == kEnd) {
-            node = static_cast<uint32_t>(nodes_.size());
-            nodes_.push_back({event, heads_[bucket]});
-        } else {
-            free_ = nodes_[node].next;
-            nodes_[node] = {event, heads_[bucket]};
-        }
-        heads_[bucket] = node;
+    // A bucket is a list in no order; most hold one event.
+    void push_near(uint32_t slot, size_t bucket) {
+        events_[slot].next = heads_[bucket];
+        heads_[bucket] = slot;
         occupied_[bucket / 64] |= uint64_t{1} << bucket % 64;
         ++num_near_;
     }
 
     bool open_next() {
-        if (num_near_ == 0 && far_.empty()) return false;
-        if (++num_opened_ == kReviewAfter) review_width();
-        if (num_near_ == 0) {
-            open_bucket_ = far_.front().time_ps >> shift_;
-        } else {
+        if (++num_opened_ >= kReviewAfter) review_width();
+        if (num_near_ > 0) {
             open_bucket_ += distance_to_next();
+        } else if (!far_.empty()) {
+            open_bucket_ = events_[far_.front()].time_ps >> shift_;
+        } else {
+            return false;
         }
-        while (!far_.empty() && far_.front().time_ps >> shift_ < open_bucket_ + kBuckets) {
-            const Event event = take_far();
-            push_near(event, static_cast<size_t>(event.time_ps >> shift_) & kMask);
+        while (!far_.empty()) {
+            const uint32_t slot = far_.front();
+            const int64_t bucket = events_[slot].time_ps >> shift_;
+            if (bucket >= open_bucket_ + kBuckets) break;
+            std::pop_heap(far_.begin(), far_.end(), Later{events_});
+            far_.pop_back();
+            push_near(slot, static_cast<size_t>(bucket) & kMask);
         }
         empty_bucket(static_cast<size_t>(open_bucket_) & kMask);
         return true;
+    }
+
+    void empty_bucket(size_t bucket) {
+        for (uint32_t slot = heads_[bucket]; slot != kNone; slot = events_[slot].next) {
+            open_.push_back(slot);
+        }
+        heads_[bucket] = kNone;
+        occupied_[bucket / 64] &= ~(uint64_t{1} << bucket % 64);
+        const auto count = static_cast<int64_t>(open_.size());
+        num_near_ -= count;
+        num_opened_events_ += count;
+        if (count > 1) std::make_heap(open_.begin(), open_.end(), Later{events_});
     }
 
     // From the open bucket, which is empty, to the next one that is not.
@@ -116,76 +136,41 @@ class EventQueue {
         return static_cast<int64_t>((found - start) & kMask) + 1;
     }
 
-    void empty_bucket(size_t bucket) {
-        for (uint32_t node = heads_[bucket]; node != kEnd;) {
-            insert_or_append(nodes_[node].event);
-            const uint32_t next = nodes_[node].next;
-            nodes_[node].next = free_;
-            free_ = node;
-            node = next;
-            --num_near_;
-            ++num_opened_events_;
-        }
-        if (open_.size() > kSortAbove) std::sort(open_.begin(), open_.end(), std::greater<>());
-        heads_[bucket] = kEnd;
-        occupied_[bucket / 64] &= ~(uint64_t{1} << bucket % 64);
-    }
-
-    static constexpr size_t kSortAbove = 24;  // fewer are inserted one by one
-
-    void insert_or_append(const Event& event) {
-        if (open_.size() < kSortAbove) {
-            insert_open(event);
-        } else {
-            open_.push_back(event);
-        }
-    }
-
-    Event take_far() {
-        std::pop_heap(far_.begin(), far_.end(), std::greater<>());
-        const Event event = far_.back();
-        far_.pop_back();
-        return event;
-    }
-
-    // Narrower while buckets hold more than one or two events, wider if much lies beyond them.
+    // Wider if much lies beyond the buckets, narrower while many hold several events.
     void review_width() {
         int shift = shift_;
         if (num_far_pushes_ > num_opened_events_ / 8) {
             shift = std::min(kMaxShift, shift_ + 2);
-        } else if (2 * num_opened_events_ > 3 * num_opened_) {
+        } else if (4 * num_opened_events_ > 5 * num_opened_) {
             shift = std::max(0, shift_ - 1);
         }
         num_opened_ = num_opened_events_ = num_far_pushes_ = 0;
         if (shift != shift_) rebuild(shift);
     }
 
+    // Called while no bucket is open: all events lie behind the last one that was.
     void rebuild(int shift) {
-        std::vector<Event> all = std::exchange(far_, {});
+        std::vector<uint32_t> all = std::exchange(far_, {});
         for (uint32_t& head : heads_) {
-            for (uint32_t node = head; node != kEnd; node = nodes_[node].next) {
-                all.push_back(nodes_[node].event);
-            }
-            head = kEnd;
+            for (uint32_t slot = head; slot != kNone; slot = events_[slot].next) all.push_back(slot);
+            head = kNone;
         }
         occupied_.fill(0);
-        nodes_.clear();
-        free_ = kEnd;
         num_near_ = 0;
-        open_bucket_ = (((open_bucket_ + 1) << shift_) >> shift) - 1;  // all events lie behind it
+        open_bucket_ = (((open_bucket_ + 1) << shift_) >> shift) - 1;
         shift_ = shift;
-        for (const Event& event : all) push(event);
+        for (uint32_t slot : all) push(slot);
+        num_far_pushes_ = 0;
     }
 
     int shift_ = 8;
     int64_t open_bucket_ = -1;
     int64_t num_near_ = 0;
-    uint32_t free_ = kEnd;
-    std::vector<Event> open_;  // the bucket whose turn it is, the next event last
+    std::vector<uint32_t> open_;  // the bucket whose turn it is, a heap
     std::array<uint32_t, kBuckets> heads_;
     std::array<uint64_t, kBuckets / 64> occupied_{};
-    std::vector<Node> nodes_;
-    std::vector<Event> far_;
+    Slab<Event> events_;
+    std::vector<uint32_t> far_;  // a heap
     int64_t num_opened_ = 0;
     int64_t num_opened_events_ = 0;
     int64_t num_far_pushes_ = 0;

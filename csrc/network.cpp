@@ -57,9 +57,10 @@ std::vector<int64_t> Core::advance(int64_t until_ps) {
     return std::exchange(wakes_, {});
 }
 
+// Flattened: the hop of a packet through an eager server is most of most runs.
 [[gnu::flatten]] void Core::run(int64_t limit_ps) {
-    while (!queue_.empty()) {
-        const Event& next = queue_.top();
+    for (uint32_t slot; (slot = queue_.top()) != kNone;) {
+        const Event& next = queue_[slot];
         if (next.time_ps != now_ps_) {
             if (!wakes_.empty() || next.time_ps > limit_ps) return;
             if (next.time_ps < now_ps_) [[unlikely]] {
@@ -69,57 +70,54 @@ std::vector<int64_t> Core::advance(int64_t until_ps) {
         } else if (!wakes_.empty() && next.rank >> kPhaseShift == kGrantPhase) {
             return;
         }
-        ++events_;
-        handle(queue_.take());
-        if ((events_ & kInterruptMask) == 0 && PyErr_CheckSignals() != 0) {
+        queue_.take_top();
+        handle(slot);
+        if ((++events_ & kInterruptMask) == 0 && PyErr_CheckSignals() != 0) {
             throw nanobind::python_error();
         }
     }
 }
 
-void Core::handle(const Event& event) {
-    switch (event.rank >> kPhaseShift) {
-        case kGrantPhase:
-            if (event.slot != kNone) return pass(event);
-            return grant(event.rank & kLowMask);
-        case kCompletePhase:
-            return complete(event.slot);
-        default:
-            break;
+void Core::handle(uint32_t slot) {
+    const Event& event = queue_[slot];
+    const uint32_t phase = event.rank >> kPhaseShift;
+    if (phase == kGrantPhase) [[likely]] {
+        if (event.flits != 0) [[likely]] return pass(slot);
+        queue_.remove(slot);
+        return grant(event.rank & kLowMask);
     }
-    const uint32_t low = (event.rank ^ rank_salt_) & kLowMask;
-    switch (low >> kWhatShift) {
-        case kStartOne:
-            return start(event.slot);
-        case kStartRun:
-            return start_next(event.slot);
-        case kArrive:
-            return enqueue(event.slot);
-        default: {
-            const uint32_t index = low & ((1u << kWhatShift) - 1);
-            Server& server = servers_[index];
-            server.credit(event.slot >> kChannelShift) += event.slot & ((1u << kChannelShift) - 1);
-            return kick(server, index);
-        }
-    }
+    if (phase == kArrivePhase) return handle_arrival(slot);
+    queue_.remove(slot);
+    complete(event.subject);
 }
 
-// An eager server takes a packet as soon as it is ready: the most frequent event of all.
-void Core::pass(const Event& event) {
-    const Packet& packet = packets_[event.slot];
-    Server& server = servers_[event.rank & kLowMask];
-    __builtin_prefetch(&hops_[packet.hop]);
-    const int64_t start_ps =
-        server.free_ps > event.time_ps ? server.book(event.time_ps) : event.time_ps;
+void Core::handle_arrival(uint32_t slot) {
+    const Event event = queue_[slot];
+    const auto what = static_cast<What>(((event.rank ^ rank_salt_) & kLowMask) >> kWhatShift);
+    if (what == kArrive) return enqueue(slot);
+    queue_.remove(slot);
+    if (what == kStartOne) return start(event.subject);
+    if (what == kStartRun) return start_next(event.subject);
+    Server& server = servers_[event.subject];
+    server.credit(event.hop) += event.flits;
+    kick(server, event.subject);
+}
+
+// An eager server takes a packet as soon as it is ready.
+void Core::pass(uint32_t slot) {
+    const Event& packet = queue_[slot];
+    Server& server = servers_[packet.rank & kLowMask];
+    const int64_t ready_ps = packet.time_ps;
+    const int64_t start_ps = server.free_ps > ready_ps ? server.book(ready_ps) : ready_ps;
     const int64_t hold_ps = packet.num_bytes ? packet.flits * server.flit_ps
-                                             : definition_of(tasks_[packet.task]).amount;
-    serve(server, event.slot, start_ps, hold_ps, server.latency_ps);
+                                             : definition_of(tasks_[packet.subject]).amount;
+    serve(server, slot, start_ps, hold_ps, server.latency_ps, ready_ps);
 }
 
 // The timing law: when the packet leaves, and what follows from that.
 void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_ps,
-                 int64_t latency_ps) {
-    Packet& packet = packets_[slot];
+                 int64_t latency_ps, int64_t ready_ps) {
+    Event& packet = queue_[slot];
     const Hop& hop = hops_[packet.hop];
     const int64_t done_ps = later(start_ps, hold_ps, hop.server, packet.id);
     const int64_t wire_ps = later(packet.tail_in_ps, server.flit_ps, hop.server, packet.id);
@@ -130,64 +128,78 @@ void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_p
     server.num_bytes += packet.num_bytes;
     ++server.packets;
     if (tracing_) [[unlikely]] {
-        trace_.emplace_back(hop.server, packet.id, packet.ready_ps, start_ps, tail_ps);
+        trace_.emplace_back(hop.server, packet.id, ready_ps, start_ps, tail_ps);
     }
     const int64_t arrival_ps = later(tail_ps, latency_ps, hop.server, packet.id);
-    if (hop.returns_credit) [[unlikely]] return_credit(packet, tail_ps);
-    if (hop.last) return deliver(slot, arrival_ps);
-    if (server.bounded) [[unlikely]] server.credit(hop.channel) -= packet.flits;
-    ++packet.hop;
-    packet.tail_in_ps = arrival_ps;
-    push_arrival(packet, slot, done_ps - (packet.flits - 1) * server.flit_ps + latency_ps);
-}
-
-void Core::push_arrival(Packet& packet, uint32_t slot, int64_t head_ps) {
-    const Hop& hop = hops_[packet.hop];
-    packet.ready_ps = hop.whole ? packet.tail_in_ps : head_ps;
-    if (hop.eager) [[likely]] {
-        queue_.push({packet.ready_ps, grant_rank(hop.server), slot, packet.id});
-    } else {
-        queue_.push({packet.ready_ps, arrive_rank(kArrive), slot, packet.id ^ salt_});
+    if (hop.last) {
+        if (hop.returns_credit) return_credit(slot, tail_ps);
+        return deliver(slot, arrival_ps);
     }
+    packet.tail_in_ps = arrival_ps;
+    const int64_t head_ps = done_ps - (packet.flits - 1) * server.flit_ps + latency_ps;
+    if (server.bounded) [[unlikely]] server.credit(hop.channel) -= packet.flits;
+    if (hop.returns_credit) [[unlikely]] return_credit(slot, tail_ps);
+    push_arrival(slot, head_ps);
 }
 
-void Core::return_credit(const Packet& packet, int64_t tail_ps) {
+void Core::push_arrival(uint32_t slot, int64_t head_ps) {
+    Event& packet = queue_[slot];
+    const Hop& hop = hops_[++packet.hop];
+    packet.time_ps = hop.whole ? packet.tail_in_ps : head_ps;
+    packet.rank = hop.eager ? grant_rank(hop.server) : arrive_rank(kArrive);
+    packet.order = hop.eager ? packet.id : packet.id ^ salt_;
+    queue_.push(slot);
+}
+
+void Core::return_credit(uint32_t slot, int64_t tail_ps) {
+    const Event& packet = queue_[slot];
     const Hop& before = hops_[packet.hop - 1];
-    const int64_t credit_ps = servers_[before.server].credit_ps;
-    const int64_t at_ps = later(tail_ps, credit_ps, before.server, packet.id);
-    const uint32_t slot = uint32_t{before.channel} << kChannelShift | packet.flits;
-    queue_.push({at_ps, arrive_rank(kCredit, before.server), slot, packet.id ^ salt_});
+    Event credit{};
+    credit.time_ps = later(tail_ps, servers_[before.server].credit_ps, before.server, packet.id);
+    credit.rank = arrive_rank(kCredit);
+    credit.order = packet.id ^ salt_;
+    credit.subject = before.server;
+    credit.hop = before.channel;
+    credit.flits = packet.flits;
+    push(credit);
 }
 
 void Core::deliver(uint32_t slot, int64_t at_ps) {
-    const Packet& packet = packets_[slot];
-    Task& task = tasks_[packet.task];
+    const Event& packet = queue_[slot];
+    Task& task = tasks_[packet.subject];
     Route& route = routes_[packet.route];
     ++route.packets_out;
     route.bytes_out += packet.num_bytes;
     task.end_ps = std::max(task.end_ps, at_ps);
-    if (--task.packets_left == 0) {
-        queue_.push({task.end_ps, kCompletePhase << kPhaseShift, packet.task, task.id});
-    }
-    packets_.remove(slot);
+    queue_.remove(slot);
+    if (--task.packets_left == 0) push_complete(packet.subject, task.end_ps);
 }
 
-int32_t Core::source_of(const Packet& packet) const {
+void Core::push_complete(uint32_t task, int64_t at_ps) {
+    Event event{};
+    event.time_ps = at_ps;
+    event.rank = kCompletePhase << kPhaseShift;
+    event.order = tasks_[task].id;
+    event.subject = task;
+    push(event);
+}
+
+int32_t Core::source_of(const Event& packet) const {
     if (hops_[packet.hop].first) return kSource;
     return static_cast<int32_t>(hops_[packet.hop - 1].server);
 }
 
-uint32_t Core::channel_of(const Packet& packet) const {
+uint32_t Core::channel_of(const Event& packet) const {
     return hops_[hops_[packet.hop].first ? packet.hop : packet.hop - 1].channel;
 }
 
 void Core::enqueue(uint32_t slot) {
-    const Packet& packet = packets_[slot];
+    const Event& packet = queue_[slot];
     const uint32_t index = hops_[packet.hop].server;
     Server& server = servers_[index];
     const int32_t source = server.round_robin ? source_of(packet) : 0;
     Queue& queue = server.queue_of(source, channel_of(packet));
-    queue.waiting.push_sorted({packet.ready_ps, packet.id, slot});
+    queue.waiting.push_sorted({packet.time_ps, packet.id, slot});
     server.note_queue(now_ps_, +1);
     kick(server, index);
 }
@@ -196,7 +208,11 @@ void Core::enqueue(uint32_t slot) {
 void Core::kick(Server& server, uint32_t index) {
     if (server.grant_due || server.queue == 0) return;
     server.grant_due = true;
-    queue_.push({std::max(now_ps_, server.free_ps), grant_rank(index), kNone, -1});
+    Event event{};
+    event.time_ps = std::max(now_ps_, server.free_ps);
+    event.rank = grant_rank(index);
+    event.order = -1;
+    push(event);
 }
 
 void Core::grant(uint32_t index) {
@@ -212,8 +228,8 @@ void Core::grant(uint32_t index) {
     server.last_channel = queue->channel;
     server.note_queue(now_ps_, -1);
     server.wait_ps += now_ps_ - first.ready_ps;
-    const auto [hold_ps, latency_ps] = service_times(server, packets_[first.packet]);
-    serve(server, first.packet, now_ps_, hold_ps, latency_ps);
+    const auto [hold_ps, latency_ps] = service_times(server, queue_[first.packet]);
+    serve(server, first.packet, now_ps_, hold_ps, latency_ps, first.ready_ps);
     kick(server, index);
 }
 
@@ -238,13 +254,13 @@ Queue* Core::choose(Server& server) {
 bool Core::may_start(Server& server, const Queue& queue) {
     if (queue.waiting.empty()) return false;
     if (!server.bounded) return true;
-    const Packet& packet = packets_[queue.waiting.front().packet];
+    const Event& packet = queue_[queue.waiting.front().packet];
     const Hop& hop = hops_[packet.hop];
     return hop.last || server.credit(hop.channel) >= packet.flits;
 }
 
-std::pair<int64_t, int64_t> Core::service_times(Server& server, const Packet& packet) {
-    const Task& task = tasks_[packet.task];
+std::pair<int64_t, int64_t> Core::service_times(Server& server, const Event& packet) {
+    const Task& task = tasks_[packet.subject];
     if (packet.num_bytes == 0) return {definition_of(task).amount, server.latency_ps};
     if (server.service.is_none()) return {packet.flits * server.flit_ps, server.latency_ps};
     const nanobind::object times =

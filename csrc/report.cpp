@@ -128,9 +128,9 @@ std::vector<WaitingPacket> Core::waiting_packets() const {
     for (size_t index = 0; index < servers_.size(); ++index) {
         for (const Queue& queue : servers_[index].queues) {
             for (size_t place = 0; place < queue.waiting.size(); ++place) {
-                const Packet& packet = packets_[queue.waiting[place].packet];
+                const Event& packet = queue_[queue.waiting[place].packet];
                 const Hop& hop = hops_[packet.hop];
-                rows.emplace_back(packet.id, tasks_[packet.task].id, index, source_of(packet),
+                rows.emplace_back(packet.id, tasks_[packet.subject].id, index, source_of(packet),
                                   channel_of(packet), hop.channel, packet.flits, hop.last);
             }
         }

@@ -7,11 +7,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "slab.hpp"
+
 namespace tilewright {
 
 constexpr int64_t kUnbounded = -1;
 constexpr int32_t kSource = -1;
-constexpr uint32_t kNone = UINT32_MAX;
 
 // A first-in-first-out ring that grows by doubling; push_sorted keeps it ordered from the back.
 template <typename Item>

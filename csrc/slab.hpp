@@ -7,17 +7,20 @@
 
 namespace tilewright {
 
+constexpr uint32_t kNone = UINT32_MAX;  // the slot of nothing
+
 template <typename Item>
 class Slab {
   public:
-    uint32_t add(Item item) {
+    template <typename Value>
+    uint32_t add(Value&& value) {
         if (free_.empty()) {
-            items_.push_back(std::move(item));
+            items_.push_back(std::forward<Value>(value));
             return static_cast<uint32_t>(items_.size() - 1);
         }
         const uint32_t slot = free_.back();
         free_.pop_back();
-        items_[slot] = std::move(item);
+        items_[slot] = std::forward<Value>(value);
         return slot;
     }
 

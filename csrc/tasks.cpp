@@ -98,14 +98,14 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
     if (graph->definitions.empty()) return first_id;
     owner.next_sequence += graph->num_ids;
     const auto num_tasks = static_cast<uint32_t>(graph->definitions.size());
-    const uint32_t submission = submissions_.add({graph, first_id, num_tasks, {}});
+    const uint32_t submission = submissions_.add(Submission{graph, first_id, num_tasks, {}});
     owner.submissions.push_back(submission);
     num_live_ += num_tasks;
     submissions_[submission].tasks.reserve(num_tasks);
     StartRun ready{now_ps_, 0, {}};
     for (uint32_t row = 0; row < num_tasks; ++row) {
         const int64_t id = first_id + graph->definitions[row].offset;
-        const uint32_t slot = tasks_.add({id, 0, 0, submission, row});
+        const uint32_t slot = tasks_.add(Task{id, 0, 0, submission, row});
         submissions_[submission].tasks.push_back(slot);
         count_conditions(slot, graph->definitions[row], *graph, earlier);
         if (tasks_[slot].pending == 0) ready.tasks.push_back(slot);
@@ -121,7 +121,7 @@ void Core::count_conditions(uint32_t slot, const Definition& definition, const G
     if (task.pending == 0) {
         task.pending = static_cast<uint32_t>(earlier.size());
         for (uint32_t other : earlier) {
-            tasks_[other].followers = followers_.add({slot, tasks_[other].followers});
+            tasks_[other].followers = followers_.add(Follower{slot, tasks_[other].followers});
         }
     }
     for (uint32_t index = definition.waits.first; index < definition.waits.last; ++index) {
@@ -151,7 +151,16 @@ void Core::push_run(uint32_t slot) {
     const StartRun& run = runs_[slot];
     const Task& task = tasks_[run.tasks[run.next]];
     const int64_t at_ps = later(run.base_ps, definition_of(task).delay_ps, -1, task.id);
-    queue_.push({at_ps, arrive_rank(kStartRun), slot, task.id ^ salt_});
+    push_start(kStartRun, slot, at_ps, task.id);
+}
+
+void Core::push_start(What what, uint32_t subject, int64_t at_ps, int64_t id) {
+    Event event{};
+    event.time_ps = at_ps;
+    event.rank = arrive_rank(what);
+    event.order = id ^ salt_;
+    event.subject = subject;
+    push(event);
 }
 
 void Core::start_next(uint32_t slot) {
@@ -171,7 +180,7 @@ void Core::release(uint32_t slot) {
     const int64_t delay_ps = definition_of(task).delay_ps;
     if (delay_ps == 0) return start(slot);
     const int64_t at_ps = later(now_ps_, delay_ps, -1, task.id);
-    queue_.push({at_ps, arrive_rank(kStartOne), slot, task.id ^ salt_});
+    push_start(kStartOne, slot, at_ps, task.id);
 }
 
 void Core::start(uint32_t slot) {
@@ -179,12 +188,17 @@ void Core::start(uint32_t slot) {
     const Definition& definition = definition_of(task);
     task.packets_left = definition.num_packets;
     if (definition.kind == Kind::kTimer) {
-        queue_.push({now_ps_, kCompletePhase << kPhaseShift, slot, task.id});
-        return;
+        return push_complete(slot, now_ps_);
     }
     Route& route = routes_[definition.route];
     route.packets_in += definition.num_packets;
-    Packet packet{task.id, now_ps_, now_ps_, 0, route.first_hop, 1, slot, definition.route};
+    Event packet{};
+    packet.time_ps = packet.tail_in_ps = now_ps_;
+    packet.id = task.id;
+    packet.subject = slot;
+    packet.flits = 1;
+    packet.hop = route.first_hop;
+    packet.route = definition.route;
     if (definition.kind == Kind::kHold) {
         packet.tail_in_ps -= servers_[hops_[route.first_hop].server].flit_ps;  // no wire
         return inject(packet);
@@ -197,14 +211,12 @@ void Core::start(uint32_t slot) {
     }
 }
 
-void Core::inject(const Packet& packet) {
+void Core::inject(Event& packet) {
     const Hop& hop = hops_[packet.hop];
-    const uint32_t slot = packets_.add(packet);
-    if (hop.eager) {
-        queue_.push({now_ps_, grant_rank(hop.server), slot, packet.id});
-    } else {
-        enqueue(slot);
-    }
+    if (!hop.eager) return enqueue(queue_.add(packet));
+    packet.rank = grant_rank(hop.server);
+    packet.order = packet.id;
+    push(packet);
 }
 
 void Core::complete(uint32_t slot) {

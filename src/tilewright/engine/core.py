@@ -3,6 +3,9 @@
 from array import array
 from typing import NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from tilewright.engine.spec import CoreService
 
 __all__ = (
@@ -110,6 +113,8 @@ class Core(Protocol):
     def is_drained(self) -> bool: ...
 
     def take_effects(self) -> list[tuple[int, int]]: ...
+
+    def take_effect_columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
 
     def set_trace(self, on: bool) -> None: ...
 

@@ -119,9 +119,10 @@ class TaskGraph:
             if column.size and int(column.min()) < low:
                 check_integer(self._where(), name, int(column.min()), low, MAX_PS)
         block = np.zeros((columns[0].size, ROW), np.int64)
-        block[:, 1:5] = np.stack(columns, axis=1)
         block[:, 0] = TaskKind.TRANSFER
-        self.rows.frombytes(block.tobytes())
+        for place, column in enumerate(columns, start=1):
+            block[:, place] = column
+        self.rows.frombytes(block.data.cast("B"))
         first, self._size = self._size, self._size + len(block)
         return range(first, self._size)
 

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from heapq import heappop, heappush, heapreplace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tilewright.engine.core import NO_LIMIT, OWNER_SHIFT, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.graph import NO_EFFECT
@@ -474,6 +477,10 @@ class ReferenceCore:
     def take_effects(self) -> list[tuple[int, int]]:
         effects, self._effects = self._effects, []
         return effects
+
+    def take_effect_columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        effects = np.array(self.take_effects(), np.int64).reshape(-1, 2)
+        return effects[:, 0].copy(), effects[:, 1].copy()
 
     def take_trace(self) -> list[tuple[int, int, int, int, int]]:
         trace = self._trace or []
