@@ -28,6 +28,27 @@ RECORDS = (
 # Packages that are not listed have no public names of their own.
 PUBLIC_NAMES: dict[str, tuple[str, ...]] = {
     "tilewright.benches.peers": ("load_peer",),
+    "tilewright.engine": (
+        "AUTO",
+        "NO_EFFECT",
+        "Arbitration",
+        "Auto",
+        "Engine",
+        "EngineKind",
+        "EngineSpec",
+        "PacketView",
+        "RouteStatistics",
+        "ServerSpec",
+        "ServerStatistics",
+        "Service",
+        "Statistics",
+        "TaskGraph",
+        "TraceRecord",
+        "build_engine",
+        "digest_of",
+        "native_built",
+        "resolve_engine",
+    ),
     "tilewright.errors": (
         "DeadlockError",
         "EngineError",

@@ -1,3 +1,31 @@
 """How time passes: the event engines. Knows no hardware."""
 
-__all__: tuple[str, ...] = ()
+from tilewright.engine.engine import Engine
+from tilewright.engine.graph import NO_EFFECT, TaskGraph
+from tilewright.engine.kind import AUTO, Auto, EngineKind
+from tilewright.engine.select import build_engine, native_built, resolve_engine
+from tilewright.engine.spec import Arbitration, EngineSpec, PacketView, ServerSpec, Service
+from tilewright.engine.statistics import RouteStatistics, ServerStatistics, Statistics
+from tilewright.engine.trace import TraceRecord, digest_of
+
+__all__ = (
+    "AUTO",
+    "NO_EFFECT",
+    "Arbitration",
+    "Auto",
+    "Engine",
+    "EngineKind",
+    "EngineSpec",
+    "PacketView",
+    "RouteStatistics",
+    "ServerSpec",
+    "ServerStatistics",
+    "Service",
+    "Statistics",
+    "TaskGraph",
+    "TraceRecord",
+    "build_engine",
+    "digest_of",
+    "native_built",
+    "resolve_engine",
+)

@@ -1,0 +1,295 @@
+"""The one public simulator object, over either core: checks what goes in, names what went wrong."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.engine.core import (
+    NO_LIMIT,
+    UNBOUNDED,
+    CompiledGraph,
+    Core,
+    WaitingPacket,
+    WaitingTask,
+)
+from tilewright.engine.deadlock import WaitingProgram, report_deadlock
+from tilewright.engine.fault import CoreFault, FaultKind
+from tilewright.engine.graph import TaskGraph
+from tilewright.engine.kind import EngineKind
+from tilewright.engine.layout import Layout
+from tilewright.engine.message import (
+    Names,
+    error_of_fault,
+    error_of_violation,
+    reentered_error,
+)
+from tilewright.engine.service import RunGuard, checked_service
+from tilewright.engine.spec import Arbitration, EngineSpec, ServerSpec, check_integer
+from tilewright.engine.statistics import RouteStatistics, ServerStatistics, Statistics
+from tilewright.engine.trace import TraceRecord
+from tilewright.errors import DeadlockError, EngineError
+from tilewright.units import MAX_PS, flit_ps
+
+__all__ = ("Engine",)
+
+MAX_OWNER = 2**22
+
+# Faults of calls that change nothing; after all others work may be half done.
+HARMLESS = {
+    FaultKind.REENTERED,
+    FaultKind.UNKNOWN_ROUTE,
+    FaultKind.NO_RATE,
+    FaultKind.NOT_ONE_SERVER,
+    FaultKind.UNKNOWN_SIGNAL,
+    FaultKind.UNKNOWN_TASK,
+}
+
+
+class Engine:
+    """Servers, routes and signals, then tasks, then time.
+
+    After an error in ``advance`` the engine is stopped: only its statistics can still be read.
+    """
+
+    def __init__(self, core: Core, kind: EngineKind, spec: EngineSpec) -> None:
+        self.kind = kind
+        self.spec = spec
+        self._core = core
+        self._layout = Layout()
+        self._checked_events = 0  # when the conservation rules were last checked
+        self._guard = RunGuard()  # knows the servers in Python, but not this engine: no cycle
+        self._has_services = False
+        self._offsets: tuple[CompiledGraph | None, list[int]] = (None, [])
+
+    @property
+    def now_ps(self) -> int:
+        return self._core.now_ps
+
+    # -- building --------------------------------------------------------------------------------
+
+    def add_server(self, spec: ServerSpec) -> int:
+        """Returns its number. Names are unique."""
+        self._check_usable()
+        self._layout.check_server(spec, self.spec)
+        rate, buffer_flits = spec.bytes_per_us, spec.buffer_flits
+        time_ps = 0 if rate is None else flit_ps(flit_bytes=self.spec.flit_bytes, bytes_per_us=rate)
+        service = None
+        if spec.service is not None:
+            service = checked_service(spec, time_ps, self._guard)
+            self._has_services = True
+        self._layout.note_server(spec)
+        return self._core.add_server(
+            time_ps,
+            spec.latency_ps,
+            UNBOUNDED if buffer_flits is None else buffer_flits,
+            spec.credit_ps,
+            spec.arbitration is Arbitration.ROUND_ROBIN,
+            spec.takes_whole_packets,
+            service,
+        )
+
+    def add_route(self, servers: Sequence[int | str], channels: int | Sequence[int] = 0) -> int:
+        """Returns its number. ``channels`` are those behind each server; one number is for all."""
+        self._check_usable()
+        numbers, each = self._layout.resolve_route(servers, channels)
+        self._layout.note_route(len(numbers))
+        return self._core.add_route(numbers, each)
+
+    def add_signal(self, name: str) -> int:
+        """Returns its number. Names are unique."""
+        self._check_usable()
+        self._layout.note_signal(name)
+        return self._core.add_signal()
+
+    # -- tasks -----------------------------------------------------------------------------------
+
+    def submit(self, graph: TaskGraph, *, owner: int = 0, after: Sequence[int] = ()) -> int:
+        """Hand the graph to the core; returns the id of its first task.
+
+        The owner numbers its tasks apart from all others, so that ids do not depend on the order
+        in which owners submit. Tasks that wait for none of the graph wait for those of ``after``.
+        """
+        if self._guard.stop_reason is not None:
+            raise self._refusal()
+        if type(owner) is not int or not 0 <= owner <= MAX_OWNER:
+            check_integer("submit", "owner", owner, 0, MAX_OWNER)
+        earlier = self._checked_ids(after) if after else ()
+        try:
+            return self._core.submit(graph.compiled_for(self._core), owner, earlier)
+        except CoreFault as fault:
+            raise self._translated(fault) from None
+
+    def task_id(self, graph: TaskGraph, first_id: int, index: int) -> int:
+        """The id of a graph's task, from what ``submit`` returned; constant time in a loop."""
+        compiled = graph.compiled_for(self._core)
+        if self._offsets[0] is not compiled:
+            self._offsets = compiled, compiled.offsets
+        check_integer("task_id", "index", index, 0, len(graph) - 1)
+        return first_id + self._offsets[1][index]
+
+    def watch(self, task_id: int) -> bool:
+        """Let ``advance`` report the task's end; False if it is complete already."""
+        if self._guard.stop_reason is not None:
+            raise self._refusal()
+        if type(task_id) is not int or not 0 <= task_id <= MAX_PS:
+            check_integer("watch", "task_id", task_id, 0, MAX_PS)
+        try:
+            return self._core.watch(task_id)
+        except CoreFault as fault:
+            raise self._translated(fault) from None
+
+    def raise_signal(self, signal: int, amount: int = 1) -> None:
+        """Add to a signal; tasks that waited for the value start at this instant."""
+        self._check_usable()
+        self._layout.check_signal(signal)
+        check_integer("raise_signal", "amount", amount, 1, MAX_PS)
+        try:
+            self._core.raise_signal(signal, amount)
+        except CoreFault as fault:
+            raise self._translated(fault) from None
+
+    def signal_value(self, signal: int) -> int:
+        self._layout.check_signal(signal)
+        return self._core.signal_value(signal)
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def advance(self, until_ps: int | None = None) -> list[int]:
+        """Run until watched tasks end and return their ids in event order.
+
+        Empty when nothing is left, or at ``until_ps``. Nothing left while tasks wait is a
+        DeadlockError; with a limit it is not, since the caller may yet raise a signal.
+        """
+        if self._guard.stop_reason is not None:
+            raise self._refusal()
+        if until_ps is not None:
+            self._check_until(until_ps)
+        try:
+            if self._has_services:
+                wakes = self._advance_guarded(NO_LIMIT if until_ps is None else until_ps)
+            else:
+                wakes = self._core.advance(NO_LIMIT if until_ps is None else until_ps)
+            if not wakes:
+                self._settle(limited=until_ps is not None)
+        except CoreFault as fault:
+            raise self._translated(fault) from None
+        except BaseException as error:
+            self._guard.stop(error)
+            raise
+        return wakes
+
+    def run(self) -> None:
+        """Run until nothing is left."""
+        while self.advance():
+            pass
+
+    def deadlock_error(self, programs: Sequence[WaitingProgram] = ()) -> DeadlockError:
+        """Who waits now, and the cycle; with the programs that wait for tasks."""
+        tasks = [
+            WaitingTask(task_id, left, tuple(afters), tuple(waits), tuple(raises))
+            for task_id, left, afters, waits, raises in self._core.waiting_tasks()
+        ]
+        packets = [WaitingPacket(*row) for row in self._core.waiting_packets()]
+        report = report_deadlock(
+            tasks, packets, programs, self._layout.servers, self._layout.signals
+        )
+        fix = "break the cycle" if report.cycle else "let someone do what the first one waits for"
+        where = f"engine at {self.now_ps} ps"
+        found = f"no events left and {report.text}"
+        return DeadlockError(where, found, "all work to end", fix, report.waiters, report.cycle)
+
+    # -- results ---------------------------------------------------------------------------------
+
+    def take_effects(self) -> list[tuple[int, int]]:
+        """The (time, effect) pairs since the last call, in event order."""
+        self._check_outside()
+        return self._core.take_effects()
+
+    def take_effect_columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The same as two columns: times, effects."""
+        self._check_outside()
+        times, effects = self._core.take_effect_columns()
+        return np.asarray(times, np.int64), np.asarray(effects, np.int64)
+
+    def set_trace(self, on: bool) -> None:
+        """Start a new trace, or end tracing."""
+        self._check_usable()
+        self._core.set_trace(on)
+
+    def take_trace(self) -> list[TraceRecord]:
+        """What servers took since the last call, in event order."""
+        self._check_outside()
+        return [TraceRecord(*row) for row in self._core.take_trace()]
+
+    def statistics(self) -> Statistics:
+        """All counters now. When nothing is left to do, the conservation rules are checked."""
+        self._check_outside()
+        core = self._core
+        if self._guard.stop_reason is None and core.is_drained():
+            self._check_rules()
+        servers = tuple(
+            ServerStatistics(server.name, *core.server_counters(number))
+            for number, server in enumerate(self._layout.servers)
+        )
+        routes = tuple(
+            RouteStatistics(*core.route_counters(n)) for n in range(self._layout.num_routes)
+        )
+        return Statistics(core.now_ps, core.events, servers, routes)
+
+    # -- checks ----------------------------------------------------------------------------------
+
+    def _advance_guarded(self, limit_ps: int) -> list[int]:
+        if self._guard.serving is not None:
+            raise CoreFault(FaultKind.REENTERED)
+        with self._guard:
+            return self._core.advance(limit_ps)
+
+    def _settle(self, *, limited: bool) -> None:
+        """No wake-ups: either all is done, or somebody waits in vain."""
+        size = len(self._layout.servers) + self._layout.num_hops  # what a check costs
+        if not self._core.is_drained():
+            if not limited:
+                raise self.deadlock_error()
+        elif self._core.events - self._checked_events >= size:
+            self._check_rules()  # so many small runs on a big machine do not pay for it each time
+
+    def _check_rules(self) -> None:
+        self._checked_events = self._core.events
+        violation = self._core.first_violation()
+        if violation is not None:
+            raise error_of_violation(violation, self._names(), self.now_ps)
+
+    def _translated(self, fault: CoreFault) -> Exception:
+        """The error that a user reads; a fault that leaves work half done stops the engine."""
+        error = error_of_fault(fault, self._names(), self._guard.serving)
+        if fault.kind not in HARMLESS:
+            self._guard.stop(error)
+        return error
+
+    def _refusal(self) -> EngineError:
+        found = f"one that stopped at {self.now_ps} ps: {self._guard.stop_reason}"
+        return EngineError("engine", found, "one that can go on", "build a new engine")
+
+    def _check_usable(self) -> None:
+        if self._guard.stop_reason is not None:
+            raise self._refusal()
+        self._check_outside()
+
+    def _check_outside(self) -> None:
+        if self._guard.serving is not None:
+            raise reentered_error(self._guard.serving)
+
+    def _checked_ids(self, ids: Sequence[int]) -> tuple[int, ...]:
+        for task_id in ids:
+            check_integer("submit", "after", task_id, 0, MAX_PS)
+        return tuple(ids)
+
+    def _check_until(self, until_ps: int) -> None:
+        check_integer("advance", "until_ps", until_ps, 0, MAX_PS)
+        if until_ps < self.now_ps:
+            expected = f"a time from now on, {self.now_ps} ps"
+            raise EngineError("advance", f"until_ps = {until_ps}", expected, "time never goes back")
+
+    def _names(self) -> Names:
+        return Names([server.name for server in self._layout.servers], self._layout.signals)

@@ -1,0 +1,108 @@
+"""What an engine is made of, by name and number: servers, routes and signals, with checks."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from tilewright.engine.spec import EngineSpec, ServerSpec, check_integer
+from tilewright.errors import EngineError
+
+__all__ = ("Layout",)
+
+MAX_CHANNEL = 1023
+
+
+class Layout:
+    """Grows with the core, which numbers servers, routes and signals in the order of adding."""
+
+    __slots__ = (
+        "_server_numbers",
+        "_signal_numbers",
+        "_unrated",
+        "num_hops",
+        "num_routes",
+        "servers",
+    )
+
+    def __init__(self) -> None:
+        self.servers: list[ServerSpec] = []
+        self.num_routes = 0
+        self.num_hops = 0
+        self._server_numbers: dict[str, int] = {}
+        self._signal_numbers: dict[str, int] = {}
+        self._unrated: set[int] = set()  # servers that no packet can cross
+
+    @property
+    def signals(self) -> list[str]:
+        return list(self._signal_numbers)
+
+    def check_server(self, spec: ServerSpec, engine: EngineSpec) -> None:
+        """What only an engine can know about a server's specification."""
+        where = f"server {spec.name!r}"
+        if spec.name in self._server_numbers:
+            raise EngineError(where, "a second one", "one owner of the name", "rename one")
+        least = engine.packet_flits
+        if spec.buffer_flits is not None and spec.buffer_flits < least:
+            expected = f"at least {least}, the flits of a packet"
+            fix = "enlarge the buffer or make packets smaller"
+            raise EngineError(where, f"buffer_flits = {spec.buffer_flits}", expected, fix)
+
+    def note_server(self, spec: ServerSpec) -> None:
+        number = len(self.servers)
+        self.servers.append(spec)
+        self._server_numbers[spec.name] = number
+        if spec.bytes_per_us is None and spec.service is None:
+            self._unrated.add(number)
+
+    def resolve_route(
+        self, servers: Sequence[int | str], channels: int | Sequence[int]
+    ) -> tuple[list[int], list[int]]:
+        """Numbers of servers, and a channel for each."""
+        where = f"route {self.num_routes}"
+        if isinstance(servers, str) or not servers:
+            fix = "list the servers in order"
+            raise EngineError(where, repr(servers), "a list of at least one server", fix)
+        numbers = [self._server_number(where, server) for server in servers]
+        each = [channels] * len(numbers) if isinstance(channels, int) else list(channels)
+        if len(each) != len(numbers):
+            found = f"{len(each)} channels for {len(numbers)} servers"
+            raise EngineError(where, found, "one for each server", "add or remove some")
+        for channel in each:
+            check_integer(where, "channel", channel, 0, MAX_CHANNEL)
+        if len(numbers) > 1 and not self._unrated.isdisjoint(numbers):
+            self._refuse_unrated(where, numbers)
+        return numbers, each
+
+    def note_route(self, num_hops: int) -> None:
+        self.num_routes += 1
+        self.num_hops += num_hops
+
+    def note_signal(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            found = f"the name {name!r}"
+            raise EngineError("signal", found, "a text that is not empty", "give it a name")
+        if name in self._signal_numbers:
+            where = f"signal {name!r}"
+            raise EngineError(where, "a second one", "one owner of the name", "rename one")
+        self._signal_numbers[name] = len(self._signal_numbers)
+
+    def check_signal(self, signal: int) -> None:
+        if type(signal) is not int or not 0 <= signal < len(self._signal_numbers):
+            fix = "use what add_signal returned"
+            raise EngineError("engine", f"signal {signal!r}", "a signal of this engine", fix)
+
+    def _server_number(self, where: str, server: int | str) -> int:
+        if isinstance(server, str):
+            number = self._server_numbers.get(server)
+            if number is not None:
+                return number
+        elif type(server) is int and 0 <= server < len(self.servers):
+            return server
+        near = get_close_matches(str(server), self._server_numbers)
+        fix = f"did you mean {' or '.join(map(repr, near))}?" if near else "add it first"
+        raise EngineError(where, f"an unknown server {server!r}", "a server of this engine", fix)
+
+    def _refuse_unrated(self, where: str, numbers: Sequence[int]) -> None:
+        name = next(self.servers[number].name for number in numbers if number in self._unrated)
+        found = f"server {name!r} without a rate on a route of {len(numbers)} servers"
+        fix = "give it bytes_per_us or a service, or a route of its own"
+        raise EngineError(where, found, "servers that packets can cross", fix)
