@@ -20,7 +20,6 @@ from tilewright.engine.reference_report import (
     waiting_tasks,
 )
 from tilewright.engine.reference_state import (
-    DELIVERY,
     HOLD,
     TIMER,
     Graph,
@@ -251,7 +250,7 @@ class ReferenceCore:
         A plain packet's hop is ``_serve`` written out with local names: it is most of most runs.
         """
         heap, wakes, trace = self._heap, self._wakes, self._trace
-        plain, grant, delivery, max_ps = PlainPacket, GRANT, DELIVERY, MAX_PS
+        plain, grant, max_ps = PlainPacket, GRANT, MAX_PS
         last_ps, events = self.now_ps, self.events
         while heap:
             now_ps, phase, event_id, breaker, what = heap[0]
@@ -291,7 +290,7 @@ class ReferenceCore:
             tail_ps += latency_ps
             if tail_ps > max_ps:
                 raise CoreFault(FaultKind.TIME_LIMIT, event_id, breaker, now_ps)
-            if following == delivery:
+            if following is None:
                 heappop(heap)
                 self._deliver(what, tail_ps)
             else:

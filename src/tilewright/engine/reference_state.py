@@ -25,8 +25,11 @@ __all__ = (
 )
 
 
-DELIVERY = -1  # in place of the next server
 HOLD, TIMER, TRANSFER = TaskKind.HOLD.value, TaskKind.TIMER.value, TaskKind.TRANSFER.value
+
+
+Step = tuple["Server", int, int, int, int | None]
+"""What a plain hop needs: server, flit time, head time, latency, the next server's index if any."""
 
 
 class Queue:
@@ -37,6 +40,14 @@ class Queue:
     def __init__(self) -> None:
         self.waiting: list[tuple[int, int, Packet]] = []
         self.last = (-1, -1)  # (ready, id) of the last packet that left
+
+
+_INTEGERS: dict[int, int] = {}
+
+
+def _shared(value: int) -> int:
+    """One object for equal integers: hops of many servers then touch the same few."""
+    return _INTEGERS.setdefault(value, value)
 
 
 class Server:
@@ -52,6 +63,7 @@ class Server:
         "flit_ps",
         "free_ps",
         "grant_due",
+        "head_ps",
         "index",
         "last_slot",
         "latency_ps",
@@ -65,6 +77,7 @@ class Server:
         "service",
         "slots",
         "starts",
+        "steps",
         "stretch_ps",
         "wait_ps",
         "waits",
@@ -73,8 +86,9 @@ class Server:
 
     def __init__(self, index: int, flit_ps: int, latency_ps: int, whole: bool) -> None:
         self.index = index
-        self.flit_ps = flit_ps
-        self.latency_ps = latency_ps
+        self.flit_ps = _shared(flit_ps)
+        self.latency_ps = _shared(latency_ps)
+        self.head_ps = _shared(flit_ps + latency_ps)
         self.whole = whole
         self.buffer_flits = UNBOUNDED
         self.credit_ps = 0
@@ -89,8 +103,16 @@ class Server:
         self.credits: dict[int, int] = {}
         self.packets = self.num_bytes = self.busy_ps = self.stretch_ps = self.wait_ps = 0
         self.queue = self.queue_ps = self.max_queue = self.changed_ps = 0
+        self.steps: dict[int | None, Step] = {}
         self.waits: list[tuple[int, int]] = []  # an eager server's (ready, start), not yet counted
         self.starts: list[int] = []  # its starts that lie ahead, of waits that are counted
+
+    def step_to(self, following: int | None) -> Step:
+        """One tuple for all routes that go on alike, so that steps stay in the cache."""
+        if following not in self.steps:
+            step = (self, self.flit_ps, self.head_ps, self.latency_ps, following)
+            self.steps[following] = step
+        return self.steps[following]
 
     def note_queue(self, at_ps: int, change: int) -> None:
         """The queue grows or shrinks; only a length that lasts counts."""
@@ -131,9 +153,8 @@ class Route:
         self.channels = channels
         self.packets_in = self.bytes_in = self.packets_out = self.bytes_out = 0
         self.plain = all(server.eager and not server.whole for server in servers)
-        following = [*(server.index for server in servers[1:]), DELIVERY]
-        self.steps = [  # what a plain hop needs: the server, its times, the index of the next one
-            (server, server.flit_ps, server.flit_ps + server.latency_ps, server.latency_ps, following[hop])
+        self.steps = [
+            server.step_to(servers[hop + 1].index if hop + 1 < len(servers) else None)
             for hop, server in enumerate(servers)
         ]
 
