@@ -1,7 +1,8 @@
 """How time passes: the event engines. Knows no hardware."""
 
 from tilewright.engine.engine import Engine
-from tilewright.engine.graph import NO_EFFECT, TaskGraph
+from tilewright.engine.graph import TaskGraph
+from tilewright.engine.hub import Hub, Program
 from tilewright.engine.kind import AUTO, Auto, EngineKind
 from tilewright.engine.select import build_engine, native_built, resolve_engine
 from tilewright.engine.spec import Arbitration, EngineSpec, PacketView, ServerSpec, Service
@@ -10,13 +11,14 @@ from tilewright.engine.trace import TraceRecord, digest_of
 
 __all__ = (
     "AUTO",
-    "NO_EFFECT",
     "Arbitration",
     "Auto",
     "Engine",
     "EngineKind",
     "EngineSpec",
+    "Hub",
     "PacketView",
+    "Program",
     "RouteStatistics",
     "ServerSpec",
     "ServerStatistics",
