@@ -26,8 +26,6 @@ struct CompiledGraph {
     GraphPtr graph;
 };
 
-using Column = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
 using OwnedColumn = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
 
 // A NumPy array that owns the values of one part of the effect log.
@@ -65,9 +63,7 @@ NB_MODULE(_core, module) {
         .def("add_route", &Core::add_route)
         .def("add_signal", &Core::add_signal)
         .def("compile",
-             [](const Core& core, const Column& rows, const Column& edges) {
-                 return CompiledGraph{core.compile(rows.data(), rows.size() / kRow, edges.data())};
-             })
+             [](const Core& core, const nb::list& rows) { return CompiledGraph{core.compile(rows)}; })
         .def("submit",
              [](Core& core, const CompiledGraph& compiled, int64_t owner,
                 const std::vector<int64_t>& after) {

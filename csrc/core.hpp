@@ -32,6 +32,7 @@ struct Hop {  // eight bytes: most machines have more hops than cache
 struct Route {
     uint32_t first_hop;
     uint32_t num_hops;
+    uint32_t rateless = kNone;  // the first server that can carry no packets
     int64_t packets_in = 0;
     int64_t bytes_in = 0;
     int64_t packets_out = 0;
@@ -104,7 +105,7 @@ class Core {
                        bool round_robin, bool whole, nanobind::object service);
     int64_t add_route(const std::vector<uint32_t>& servers, const std::vector<uint32_t>& channels);
     int64_t add_signal();
-    GraphPtr compile(const int64_t* rows, size_t num_rows, const int64_t* edges) const;
+    GraphPtr compile(const nanobind::list& rows) const;
 
     int64_t submit(const GraphPtr& graph, int64_t owner, const std::vector<int64_t>& after);
     void raise_signal(uint32_t signal, int64_t amount);
@@ -129,10 +130,11 @@ class Core {
 
   private:
     // tasks.cpp
-    uint32_t check_route(size_t row, Kind kind, int64_t target) const;
+    void append_task(Graph& graph, Definition task, int64_t target) const;
+    uint32_t check_route(int64_t row, Kind kind, int64_t target) const;
     void count_conditions(uint32_t task, const Definition& definition, const Graph& graph,
                           const std::vector<uint32_t>& earlier);
-    void start_ready(StartRun ready);
+    void start_delayed(StartRun run);
     void push_run(uint32_t run);
     void start_next(uint32_t run);
     void start(uint32_t task);
@@ -148,7 +150,8 @@ class Core {
     void push_start(What what, uint32_t subject, int64_t at_ps, int64_t id);
 
     // network.cpp
-    void run(int64_t limit_ps);
+    void run(uint64_t limit_ps);
+    bool is_beyond(const Event& event, uint64_t limit_ps) const;
     void handle(uint32_t event);
     void handle_arrival(uint32_t event);
     void pass(uint32_t packet);

@@ -20,9 +20,9 @@ enum class Fault {
     kUnknownSignal = 8,
     kUnknownTask = 9,
     kSignalLimit = 10,
+    kBadRow = 11,
 };
 
-constexpr size_t kRow = 9;  // kind, target, amount, delay, effect, tag, afters, waits, raises
 constexpr int64_t kNoEffect = -1;
 
 struct SignalAmount {

@@ -4,6 +4,7 @@
 namespace tilewright {
 
 namespace {
+constexpr uint64_t kNoLimit = UINT64_MAX;
 constexpr int64_t kInterruptMask = (1 << 16) - 1;  // look for Ctrl-C every so many events
 }
 
@@ -31,6 +32,8 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
     Route route{static_cast<uint32_t>(hops_.size()), static_cast<uint32_t>(servers.size())};
     for (size_t hop = 0; hop < servers.size(); ++hop) {
         const Server& server = servers_[servers[hop]];
+        const bool is_rateless = server.flit_ps == 0 && server.service.is_none();
+        if (is_rateless && route.rateless == kNone) route.rateless = servers[hop];
         hops_.push_back({
             .server = servers[hop],
             .channel = static_cast<uint16_t>(channels[hop]),
@@ -52,17 +55,18 @@ std::vector<int64_t> Core::advance(int64_t until_ps) {
         explicit Running(bool& f) : flag(f) { flag = true; }
         ~Running() { flag = false; }
     } running(running_);
-    run(until_ps < 0 ? INT64_MAX : until_ps);
+    run(until_ps < 0 ? kNoLimit : static_cast<uint64_t>(until_ps));
     if (wakes_.empty() && now_ps_ < until_ps) now_ps_ = until_ps;
     return std::exchange(wakes_, {});
 }
 
 // Flattened: the hop of a packet through an eager server is most of most runs.
-[[gnu::flatten]] void Core::run(int64_t limit_ps) {
+[[gnu::flatten]] void Core::run(uint64_t limit_ps) {
     for (uint32_t slot; (slot = queue_.top()) != kNone;) {
         const Event& next = queue_[slot];
+        if (static_cast<uint64_t>(next.time_ps) >= limit_ps && is_beyond(next, limit_ps)) return;
         if (next.time_ps != now_ps_) {
-            if (!wakes_.empty() || next.time_ps > limit_ps) return;
+            if (!wakes_.empty()) return;
             if (next.time_ps < now_ps_) [[unlikely]] {
                 raise_fault(Fault::kTimeReversed, next.rank & kLowMask, next.id, next.time_ps);
             }
@@ -76,6 +80,12 @@ std::vector<int64_t> Core::advance(int64_t until_ps) {
             throw nanobind::python_error();
         }
     }
+}
+
+// The grants of the limit's instant are left: work may still be submitted at it.
+bool Core::is_beyond(const Event& event, uint64_t limit_ps) const {
+    return static_cast<uint64_t>(event.time_ps) > limit_ps ||
+           event.rank >> kPhaseShift == kGrantPhase;
 }
 
 void Core::handle(uint32_t slot) {

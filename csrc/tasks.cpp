@@ -11,19 +11,6 @@ namespace {
 constexpr int kOwnerShift = 40;
 constexpr int64_t kSequenceMask = (int64_t{1} << kOwnerShift) - 1;
 
-Span append_signals(Graph& graph, size_t row, const int64_t*& edge, int64_t count,
-                    size_t num_signals) {
-    Span span{static_cast<uint32_t>(graph.signals.size()), 0};
-    for (int64_t index = 0; index < count; ++index, edge += 2) {
-        if (edge[0] >= static_cast<int64_t>(num_signals)) {
-            raise_fault(Fault::kUnknownSignal, static_cast<int64_t>(row), edge[0]);
-        }
-        graph.signals.push_back({static_cast<uint32_t>(edge[0]), edge[1]});
-    }
-    span.last = static_cast<uint32_t>(graph.signals.size());
-    return span;
-}
-
 }  // namespace
 
 Core::Core(int64_t flit_bytes, int64_t packet_flits, int64_t arrival_salt)
@@ -36,53 +23,6 @@ int64_t Core::add_signal() {
     check_outside();
     signals_.emplace_back();
     return static_cast<int64_t>(signals_.size()) - 1;
-}
-
-GraphPtr Core::compile(const int64_t* rows, size_t num_rows, const int64_t* edge) const {
-    auto graph = std::make_shared<Graph>();
-    graph->definitions.reserve(num_rows);
-    for (size_t row = 0; row < num_rows; ++row, rows += kRow) {
-        Definition task{};
-        task.kind = static_cast<Kind>(rows[0]);
-        task.route = check_route(row, task.kind, rows[1]);
-        task.amount = rows[2];
-        task.delay_ps = rows[3];
-        task.effect = rows[4];
-        task.tag = rows[5];
-        const bool is_transfer = task.kind == Kind::kTransfer;
-        task.num_packets = is_transfer ? (task.amount - 1) / packet_bytes_ + 1 : 1;
-        task.offset = graph->num_ids;
-        graph->num_ids += task.num_packets;
-        task.afters.first = static_cast<uint32_t>(graph->afters.size());
-        for (int64_t index = 0; index < rows[6]; ++index) {
-            graph->afters.push_back(static_cast<uint32_t>(*edge++));
-        }
-        task.afters.last = static_cast<uint32_t>(graph->afters.size());
-        task.waits = append_signals(*graph, row, edge, rows[7], signals_.size());
-        task.raises = append_signals(*graph, row, edge, rows[8], signals_.size());
-        graph->definitions.push_back(task);
-    }
-    graph->link_dependents();
-    return graph;
-}
-
-uint32_t Core::check_route(size_t row, Kind kind, int64_t target) const {
-    const auto place = static_cast<int64_t>(row);
-    if (kind == Kind::kTimer) return kNone;
-    if (target >= static_cast<int64_t>(routes_.size())) {
-        raise_fault(Fault::kUnknownRoute, place, target);
-    }
-    const Route& route = routes_[target];
-    if (kind == Kind::kHold && route.num_hops != 1) {
-        raise_fault(Fault::kNotOneServer, place, target);
-    }
-    for (uint32_t hop = 0; kind == Kind::kTransfer && hop < route.num_hops; ++hop) {
-        const uint32_t index = hops_[route.first_hop + hop].server;
-        if (servers_[index].flit_ps == 0 && servers_[index].service.is_none()) {
-            raise_fault(Fault::kNoRate, place, index);
-        }
-    }
-    return static_cast<uint32_t>(target);
 }
 
 int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
@@ -102,15 +42,21 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
     owner.submissions.push_back(submission);
     num_live_ += num_tasks;
     submissions_[submission].tasks.reserve(num_tasks);
-    StartRun ready{now_ps_, 0, {}};
+    StartRun delayed{now_ps_, 0, {}};
     for (uint32_t row = 0; row < num_tasks; ++row) {
         const int64_t id = first_id + graph->definitions[row].offset;
         const uint32_t slot = tasks_.add(Task{id, 0, 0, submission, row});
         submissions_[submission].tasks.push_back(slot);
-        count_conditions(slot, graph->definitions[row], *graph, earlier);
-        if (tasks_[slot].pending == 0) ready.tasks.push_back(slot);
+        const Definition& definition = graph->definitions[row];
+        count_conditions(slot, definition, *graph, earlier);
+        if (tasks_[slot].pending > 0) continue;
+        if (definition.delay_ps > 0) {
+            delayed.tasks.push_back(slot);
+        } else {
+            start(slot);
+        }
     }
-    start_ready(std::move(ready));
+    if (!delayed.tasks.empty()) start_delayed(std::move(delayed));
     return first_id;
 }
 
@@ -134,17 +80,14 @@ void Core::count_conditions(uint32_t slot, const Definition& definition, const G
     }
 }
 
-// Start what starts now; one event stands for all the rest: the next of them.
-void Core::start_ready(StartRun ready) {
+// One event stands for all tasks that start later: the next of them.
+void Core::start_delayed(StartRun run) {
     auto delay_of = [this](uint32_t task) { return definition_of(tasks_[task]).delay_ps; };
     auto earlier = [&](uint32_t left, uint32_t right) { return delay_of(left) < delay_of(right); };
-    if (!std::is_sorted(ready.tasks.begin(), ready.tasks.end(), earlier)) {
-        std::stable_sort(ready.tasks.begin(), ready.tasks.end(), earlier);  // equal delays by id
+    if (!std::is_sorted(run.tasks.begin(), run.tasks.end(), earlier)) {
+        std::stable_sort(run.tasks.begin(), run.tasks.end(), earlier);  // equal delays by id
     }
-    while (ready.next < ready.tasks.size() && delay_of(ready.tasks[ready.next]) == 0) {
-        start(ready.tasks[ready.next++]);
-    }
-    if (ready.next < ready.tasks.size()) push_run(runs_.add(std::move(ready)));
+    push_run(runs_.add(std::move(run)));
 }
 
 void Core::push_run(uint32_t slot) {

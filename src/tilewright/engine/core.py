@@ -1,11 +1,11 @@
 """The seam between ``Engine`` and the two cores: integers in, integers out, the same meaning."""
 
-from array import array
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.engine.graph import Block, Row
 from tilewright.engine.spec import CoreService
 
 __all__ = (
@@ -96,7 +96,7 @@ class Core(Protocol):
 
     def add_signal(self) -> int: ...
 
-    def compile(self, rows: "array[int]", edges: "array[int]") -> CompiledGraph: ...
+    def compile(self, rows: list[Row | Block]) -> CompiledGraph: ...
 
     def submit(self, graph: CompiledGraph, owner: int, after: tuple[int, ...]) -> int: ...
 

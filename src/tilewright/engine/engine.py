@@ -227,7 +227,7 @@ class Engine:
         self._check_outside()
         core = self._core
         if self._guard.stop_reason is None and core.is_drained():
-            self._check_rules()
+            self.check_rules()
         servers = tuple(
             ServerStatistics(server.name, *core.server_counters(number))
             for number, server in enumerate(self._layout.servers)
@@ -252,9 +252,10 @@ class Engine:
             if not limited:
                 raise self.deadlock_error()
         elif self._core.events - self._checked_events >= size:
-            self._check_rules()  # so many small runs on a big machine do not pay for it each time
+            self.check_rules()  # so many small runs on a big machine do not pay for it each time
 
-    def _check_rules(self) -> None:
+    def check_rules(self) -> None:
+        """The conservation rules of a drained engine; a run checks them itself when it ends."""
         self._checked_events = self._core.events
         violation = self._core.first_violation()
         if violation is not None:

@@ -18,6 +18,7 @@ class FaultKind(IntEnum):
     UNKNOWN_SIGNAL = 8
     UNKNOWN_TASK = 9
     SIGNAL_LIMIT = 10
+    BAD_ROW = 11
 
 
 class CoreFault(Exception):  # noqa: N818  # not an error for users: it never leaves the engine package

@@ -1,6 +1,5 @@
 """The living definition of ``docs/engine.md``: a heap of (time, phase, id) events, in plain Python."""
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from heapq import heappop, heappush, heapreplace
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from tilewright.engine.core import NO_LIMIT, OWNER_SHIFT, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.graph import NO_EFFECT
+from tilewright.engine.graph import HOLD, NO_EFFECT, TIMER, Block, Row
 from tilewright.engine.reference_report import (
     first_violation,
     server_counters,
@@ -20,8 +19,6 @@ from tilewright.engine.reference_report import (
     waiting_tasks,
 )
 from tilewright.engine.reference_state import (
-    HOLD,
-    TIMER,
     Graph,
     Packet,
     PlainPacket,
@@ -97,8 +94,8 @@ class ReferenceCore:
         self._signals.append(Signal())
         return len(self._signals) - 1
 
-    def compile(self, rows: "array[int]", edges: "array[int]") -> Graph:
-        return compile_graph(rows, edges, self._routes, len(self._signals), self._packet_bytes)
+    def compile(self, rows: list[Row | Block]) -> Graph:
+        return compile_graph(rows, self._routes, len(self._signals), self._packet_bytes)
 
     def set_trace(self, on: bool) -> None:
         self._trace = [] if on else None
@@ -236,7 +233,7 @@ class ReferenceCore:
         self._check_outside()
         self._running = True
         try:
-            self._run(MAX_PS if until_ps == NO_LIMIT else until_ps)
+            self._run(MAX_PS + 1 if until_ps == NO_LIMIT else until_ps)
         finally:
             self._running = False
         if not self._wakes and self.now_ps < until_ps:
@@ -254,8 +251,10 @@ class ReferenceCore:
         last_ps, events = self.now_ps, self.events
         while heap:
             now_ps, phase, event_id, breaker, what = heap[0]
+            if now_ps >= limit_ps and (now_ps > limit_ps or phase == grant):
+                break  # the grants of the limit's instant are left: work may still be submitted
             if now_ps != last_ps:
-                if wakes or now_ps > limit_ps:
+                if wakes:
                     break
                 if now_ps < last_ps:
                     raise CoreFault(FaultKind.TIME_REVERSED, event_id, breaker, now_ps)

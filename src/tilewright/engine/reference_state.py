@@ -1,14 +1,12 @@
 """The plain data of the reference core: servers, routes, packets, signals, tasks and their graphs."""
 
-from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tilewright.engine.core import SOURCE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.graph import ROW, TaskKind
+from tilewright.engine.graph import HOLD, TIMER, TRANSFER, Block, Row, row_problem
 from tilewright.engine.spec import CoreService
 
 __all__ = (
@@ -25,7 +23,6 @@ __all__ = (
 )
 
 
-HOLD, TIMER, TRANSFER = TaskKind.HOLD.value, TaskKind.TIMER.value, TaskKind.TRANSFER.value
 
 
 Step = tuple["Server", int, int, int, int | None]
@@ -227,21 +224,13 @@ class TaskDefinition:
         "waits",
     )
 
-    def __init__(
-        self, kind: int, route: Route, amount: int, delay_ps: int, effect: int, tag: int
-    ) -> None:
-        self.kind = kind
+    def __init__(self, row: Row, route: Route) -> None:
+        self.kind, _, self.amount, self.delay_ps, self.effect, self.tag, *edges = row
+        self.afters, self.waits, self.raises = edges
         self.route = route
-        self.amount = amount
-        self.delay_ps = delay_ps
-        self.effect = effect
-        self.tag = tag
         self.num_packets = 1
         self.offset = 0
-        self.afters: Sequence[int] = ()
-        self.waits: Sequence[tuple[int, int]] = ()
-        self.raises: Sequence[tuple[int, int]] = ()
-        self.dependents: Sequence[int] = ()
+        self.dependents: tuple[int, ...] = ()
 
 
 class Graph(NamedTuple):
@@ -281,51 +270,33 @@ class Task:
 
 
 def compile_graph(
-    rows: "array[int]",
-    edges: "array[int]",
-    routes: list[Route],
-    num_signals: int,
-    packet_bytes: int,
+    rows: list[Row | Block], routes: list[Route], num_signals: int, packet_bytes: int
 ) -> Graph:
-    """Read the columns of a TaskGraph; raises CoreFault with the row for what does not exist."""
+    """Read the rows of a TaskGraph; raises CoreFault with the number of a row that is wrong."""
     definitions: list[TaskDefinition] = []
-    position = offset = 0
-    for start in range(0, len(rows), ROW):
-        kind, target, amount, delay_ps, effect, tag, afters, waits, raises = rows[start : start + ROW]
-        route = _checked_route(start // ROW, kind, target, routes)
-        definition = TaskDefinition(kind, route, amount, delay_ps, effect, tag)
-        definition.offset = offset
-        if kind == TRANSFER:
-            definition.num_packets = -(-amount // packet_bytes)
-        offset += definition.num_packets
-        definitions.append(definition)
-        if afters or waits or raises:
-            counts = (afters, waits, raises)
-            position = _read_edges(definitions, counts, edges, position, num_signals)
+    offset = 0
+    for entry in rows:
+        for row in (entry,) if isinstance(entry, tuple) else _rows_of(entry):
+            number = len(definitions)
+            if row_problem(number, row) is not None:
+                raise CoreFault(FaultKind.BAD_ROW, number)
+            definition = TaskDefinition(row, _checked_route(number, row[0], row[1], routes))
+            definition.offset = offset
+            if row[0] == TRANSFER:
+                definition.num_packets = -(-row[2] // packet_bytes)
+            offset += definition.num_packets
+            definitions.append(definition)
+            for index in definition.afters:
+                definitions[index].dependents = (*definitions[index].dependents, number)
+            for signal, _ in (*definition.waits, *definition.raises):
+                if signal >= num_signals:
+                    raise CoreFault(FaultKind.UNKNOWN_SIGNAL, number, signal)
     return Graph(definitions, offset)
 
 
-def _read_edges(
-    definitions: list[TaskDefinition],
-    counts: tuple[int, int, int],
-    edges: "array[int]",
-    position: int,
-    num_signals: int,
-) -> int:
-    """Give the last definition its conditions and signals; return where the next one's begin."""
-    row = len(definitions) - 1
-    ends = list(accumulate((counts[0], 2 * counts[1], 2 * counts[2]), initial=position))
-    afters, waits, raises = (edges[low:high] for low, high in pairwise(ends))
-    definition = definitions[row]
-    definition.afters = tuple(afters)
-    definition.waits = tuple(zip(waits[::2], waits[1::2], strict=True))
-    definition.raises = tuple(zip(raises[::2], raises[1::2], strict=True))
-    for index in definition.afters:
-        definitions[index].dependents = (*definitions[index].dependents, row)
-    for signal, _ in (*definition.waits, *definition.raises):
-        if signal >= num_signals:
-            raise CoreFault(FaultKind.UNKNOWN_SIGNAL, row, signal)
-    return ends[-1]
+def _rows_of(block: Block) -> Iterator[Row]:
+    for row in block.tolist():
+        yield (*row, (), (), ())
 
 
 _NO_ROUTE = Route([], [])

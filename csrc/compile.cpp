@@ -1,0 +1,134 @@
+// From the rows of a Python TaskGraph to the form the core runs.
+#include <nanobind/ndarray.h>
+
+#include "core.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright {
+
+namespace {
+
+using Block = nb::ndarray<const int64_t, nb::shape<-1, 6>, nb::c_contig, nb::device::cpu>;
+
+// Reads one row; anything that is not as engine/graph.py documents it is a fault with its number.
+class RowReader {
+  public:
+    RowReader(PyObject* row, int64_t number) : row_(row), number_(number) {}
+
+    int64_t field(Py_ssize_t place) const { return integer(PyTuple_GET_ITEM(row_, place)); }
+
+    void read_afters(std::vector<uint32_t>& afters) const {
+        PyObject* tasks = PyTuple_GET_ITEM(row_, 6);
+        for (Py_ssize_t place = 0; place < PyTuple_GET_SIZE(tasks); ++place) {
+            const int64_t task = integer(PyTuple_GET_ITEM(tasks, place));
+            if (task < 0 || task >= number_) fail();
+            afters.push_back(static_cast<uint32_t>(task));
+        }
+    }
+
+    Span read_signals(std::vector<SignalAmount>& signals, Py_ssize_t place, size_t known) const {
+        Span span{static_cast<uint32_t>(signals.size()), 0};
+        PyObject* pairs = PyTuple_GET_ITEM(row_, place);
+        for (Py_ssize_t index = 0; index < PyTuple_GET_SIZE(pairs); ++index) {
+            PyObject* pair = PyTuple_GET_ITEM(pairs, index);
+            if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) fail();
+            const int64_t signal = integer(PyTuple_GET_ITEM(pair, 0));
+            const int64_t amount = integer(PyTuple_GET_ITEM(pair, 1));
+            if (signal < 0 || amount < 1) fail();
+            if (signal >= static_cast<int64_t>(known)) {
+                raise_fault(Fault::kUnknownSignal, number_, signal);
+            }
+            signals.push_back({static_cast<uint32_t>(signal), amount});
+        }
+        span.last = static_cast<uint32_t>(signals.size());
+        return span;
+    }
+
+    [[noreturn]] void fail() const { raise_fault(Fault::kBadRow, number_); }
+
+  private:
+    int64_t integer(PyObject* value) const {
+        if (!PyLong_CheckExact(value)) fail();
+        int overflow = 0;
+        const int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow);
+        if (overflow != 0) fail();
+        return number;
+    }
+
+    PyObject* row_;
+    int64_t number_;
+};
+
+}  // namespace
+
+GraphPtr Core::compile(const nb::list& entries) const {
+    auto graph = std::make_shared<Graph>();
+    graph->definitions.reserve(entries.size());
+    for (nb::handle entry : entries) {
+        if (PyTuple_CheckExact(entry.ptr())) {
+            const auto number = static_cast<int64_t>(graph->definitions.size());
+            const RowReader row(entry.ptr(), number);
+            Definition task{};
+            task.kind = static_cast<Kind>(row.field(0));
+            task.amount = row.field(2);
+            task.delay_ps = row.field(3);
+            task.effect = row.field(4);
+            task.tag = row.field(5);
+            task.afters.first = static_cast<uint32_t>(graph->afters.size());
+            row.read_afters(graph->afters);
+            task.afters.last = static_cast<uint32_t>(graph->afters.size());
+            task.waits = row.read_signals(graph->signals, 7, signals_.size());
+            task.raises = row.read_signals(graph->signals, 8, signals_.size());
+            append_task(*graph, task, row.field(1));
+            continue;
+        }
+        const auto block = nb::cast<Block>(entry);
+        graph->definitions.reserve(graph->definitions.size() + block.shape(0));
+        for (size_t index = 0; index < block.shape(0); ++index) {
+            const int64_t* row = block.data() + 6 * index;
+            const auto edge = static_cast<uint32_t>(graph->afters.size());
+            Definition task{};
+            task.kind = static_cast<Kind>(row[0]);
+            task.amount = row[2];
+            task.delay_ps = row[3];
+            task.effect = row[4];
+            task.tag = row[5];
+            task.afters = {edge, edge};
+            append_task(*graph, task, row[1]);
+        }
+    }
+    graph->link_dependents();
+    return graph;
+}
+
+void Core::append_task(Graph& graph, Definition task, int64_t target) const {
+    const auto number = static_cast<int64_t>(graph.definitions.size());
+    const bool is_transfer = task.kind == Kind::kTransfer;
+    const int64_t least = task.kind == Kind::kTimer ? 0 : 1;
+    if (target < 0 || task.amount < least || task.delay_ps < 0 || task.effect < kNoEffect) {
+        raise_fault(Fault::kBadRow, number);
+    }
+    task.route = check_route(number, task.kind, target);
+    task.num_packets = is_transfer ? (task.amount - 1) / packet_bytes_ + 1 : 1;
+    task.offset = graph.num_ids;
+    graph.num_ids += task.num_packets;
+    graph.definitions.push_back(task);
+}
+
+uint32_t Core::check_route(int64_t row, Kind kind, int64_t target) const {
+    if (kind == Kind::kTimer) return kNone;
+    if (target >= static_cast<int64_t>(routes_.size())) {
+        raise_fault(Fault::kUnknownRoute, row, target);
+    }
+    const Route& route = routes_[target];
+    if (kind == Kind::kHold && route.num_hops != 1) {
+        raise_fault(Fault::kNotOneServer, row, target);
+    }
+    if (kind == Kind::kTransfer && route.rateless != kNone) {
+        raise_fault(Fault::kNoRate, row, route.rateless);
+    }
+    return static_cast<uint32_t>(target);
+}
+
+}  // namespace tilewright
