@@ -229,18 +229,25 @@ def interrupt_soon() -> None:
 
 
 def test_an_interrupt_in_the_core_stops_the_engine(engine: Engine, kind: EngineKind) -> None:
-    hops = [add_link(engine, f"link{number}") for number in range(16)]
-    route = engine.add_route(hops)
-    num_packets = 200_000 if kind is EngineKind.NATIVE else 10_000
-    engine.submit(transfer(route, num_bytes=1024 * num_packets))
+    links = [add_link(engine, f"link{number}") for number in range(16)]
+    route = engine.add_route(links)
+    num_tasks = 200_000 if kind is EngineKind.NATIVE else 10_000
+    zeros = np.zeros(num_tasks, np.int64)
+    graph = TaskGraph()
+    graph.transfers(
+        zeros + route,
+        num_bytes=zeros + 1024,
+        delays_ps=PACKET_PS * np.arange(num_tasks),
+        effects=zeros,
+    )
+    engine.submit(graph)
     interrupt_soon()
     with pytest.raises(KeyboardInterrupt):
         engine.run()
-    assert 0 < engine.now_ps < num_packets * PACKET_PS
-    message = f"one that stopped at {engine.now_ps} ps: interrupted"
-    with pytest.raises(EngineError, match=message):
+    assert 0 < engine.now_ps < num_tasks * PACKET_PS
+    with pytest.raises(EngineError, match=f"one that stopped at {engine.now_ps} ps: interrupted"):
         engine.run()
-    assert engine.statistics().servers[0].packets > 0
+    assert 0 < engine.statistics().servers[0].packets < num_tasks
 
 
 def engine_with_core(kind: EngineKind) -> tuple[Core, Engine]:

@@ -167,6 +167,7 @@ def test_a_hop_beyond_int64_names_server_packet_and_time(engine: Engine) -> None
         "server 'east': found a time beyond int64 for packet 0:0 at 4611686018427388904 ps, "
         "expected at most 9223372036854775807 ps; use shorter times"
     )
+    assert engine.now_ps == 4611686018427388904
 
 
 def test_a_hold_beyond_int64_names_server_packet_and_time(engine: Engine) -> None:
