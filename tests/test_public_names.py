@@ -6,6 +6,7 @@ import pytest
 import tilewright
 
 RECORDS = (
+    "DemoRecord",
     "Document",
     "EngineBenchRecord",
     "EngineRatios",

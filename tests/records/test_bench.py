@@ -24,6 +24,7 @@ def test_the_engine_benchmark_has_the_fields_that_its_readers_rely_on() -> None:
         hops=100,
         hops_per_s=200.0,
         events_per_hop=1.0,
+        simulated_ps=1_000,
         digest="0" * 64,
     )
     record = EngineBenchRecord(

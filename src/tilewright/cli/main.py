@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from tilewright.cli import bench
+from tilewright.cli.demo import demo
 from tilewright.cli.shell import run_app
 from tilewright.records import installed_version
 
@@ -18,7 +20,9 @@ Every command takes --json and then prints one JSON document on standard output 
 Exit status: 0 what the command claims holds, 1 a check failed, 2 wrong input, 130 interrupted.
 """
 
-app = typer.Typer(help=HELP, add_completion=False)
+app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True)
+app.command()(demo)
+app.add_typer(bench.app, name="bench")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

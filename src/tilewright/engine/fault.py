@@ -1,4 +1,4 @@
-"""What a core reports when it cannot go on; ``Engine`` turns it into the error that a user reads."""
+"""What a core reports when it cannot go on; ``Engine`` turns it into what a user reads."""
 
 from enum import IntEnum
 

@@ -20,7 +20,7 @@ NO_EFFECT = -1
 
 Pairs = tuple[tuple[int, int], ...]
 Row = tuple[int, int, int, int, int, int, tuple[int, ...], Pairs, Pairs]
-"""kind, target, amount, delay, effect, tag, afters, (signal, value) waits, (signal, amount) raises"""
+"""Kind, target, amount, delay, effect, tag, afters, and waits and raises as (signal, value)."""
 Block = npt.NDArray[np.int64]
 """Rows without edges, the first six columns of each."""
 
@@ -128,7 +128,9 @@ class TaskGraph:
         if len(shapes) > 1 or columns[0].ndim != 1:
             found = f"columns of shapes {', '.join(str(column.shape) for column in columns)}"
             raise EngineError(self._where(), found, "four columns of one length", "align them")
-        for name, column in zip(("routes", "num_bytes", "delays_ps", "effects"), columns, strict=True):
+        for name, column in zip(
+            ("routes", "num_bytes", "delays_ps", "effects"), columns, strict=True
+        ):
             if column.size and column.dtype.kind not in "iu":
                 found = f"{name} of type {column.dtype}"
                 raise EngineError(self._where(), found, "integers", f"convert {name}")

@@ -1,5 +1,6 @@
-"""The living definition of ``docs/engine.md``: a heap of (time, phase, id) events, in plain Python."""
+"""The living definition of ``docs/engine.md``: a heap of (time, phase, id) events."""
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from heapq import heappop, heappush, heapreplace
@@ -57,6 +58,7 @@ class ReferenceCore:
         self._heap: list[Event] = []
         self._servers: list[Server] = []
         self._routes: list[Route] = []
+        self._hops = array("q")  # the servers of all routes in a row
         self._signals: list[Signal] = []
         self._next_sequence: dict[int, int] = {}
         self._live: dict[int, Task] = {}
@@ -77,6 +79,7 @@ class ReferenceCore:
         whole: bool,
         service: CoreService | None,
     ) -> int:
+        self._check_outside()
         server = Server(len(self._servers), flit_ps, latency_ps, whole)
         server.buffer_flits = buffer_flits
         server.credit_ps = credit_ps
@@ -87,10 +90,13 @@ class ReferenceCore:
         return server.index
 
     def add_route(self, servers: list[int], channels: list[int]) -> int:
+        self._check_outside()
         self._routes.append(Route([self._servers[index] for index in servers], channels))
+        self._hops.extend(servers)
         return len(self._routes) - 1
 
     def add_signal(self) -> int:
+        self._check_outside()
         self._signals.append(Signal())
         return len(self._signals) - 1
 
@@ -146,7 +152,7 @@ class ReferenceCore:
             raise CoreFault(FaultKind.UNKNOWN_TASK, task_id)
 
     def _push_next_start(self, base_ps: int, tasks: Iterator[tuple[int, int, Task]]) -> None:
-        """One event stands for all tasks that start some time after ``base_ps``: the next of them."""
+        """One event stands for all tasks that start after ``base_ps``: the next of them."""
         for delay_ps, task_id, task in tasks:
             self._check_time(base_ps + delay_ps, -1, task_id)
             item = (task, base_ps, tasks)
@@ -358,8 +364,10 @@ class ReferenceCore:
     def _push_arrival(self, packet: Packet, head_ps: int) -> None:
         server = packet.route.servers[packet.hop]
         packet.ready_ps = packet.tail_in_ps if server.whole else head_ps
-        key = (GRANT, server.index, packet.id) if server.eager else (
-            (ARRIVE, packet.id ^ self._salt, 2 * server.index)
+        key = (
+            (GRANT, server.index, packet.id)
+            if server.eager
+            else ((ARRIVE, packet.id ^ self._salt, 2 * server.index))
         )
         heappush(self._heap, (packet.ready_ps, *key, packet))
 
@@ -465,7 +473,7 @@ class ReferenceCore:
         return not self._heap and not self._live
 
     def first_violation(self) -> tuple[str, int, int, int] | None:
-        return first_violation(self._servers, self._routes)
+        return first_violation(self._servers, self._routes, self._hops)
 
     def tamper(self, server: int, counter: str, amount: int) -> None:
         tamper(self._servers[server], counter, amount)

@@ -1,5 +1,7 @@
 """What the reference core says about its state: counters, broken rules, who waits for what."""
 
+from array import array
+
 import numpy as np
 
 from tilewright.engine.core import UNBOUNDED
@@ -10,9 +12,7 @@ __all__ = ("first_violation", "server_counters", "tamper", "waiting_packets", "w
 Violation = tuple[str, int, int, int]  # rule, server or route, found, expected
 
 
-def server_counters(
-    server: Server, now_ps: int
-) -> tuple[int, int, int, int, int, int, int, int]:
+def server_counters(server: Server, now_ps: int) -> tuple[int, int, int, int, int, int, int, int]:
     """The fields of ServerCounters, with the queue counted up to now."""
     server.count_waits(now_ps)
     server.note_queue(now_ps, 0)
@@ -23,30 +23,24 @@ def server_counters(
     )  # fmt: skip
 
 
-def first_violation(servers: list[Server], routes: list[Route]) -> Violation | None:
-    """The rules of section 6, for a core that is drained."""
+def first_violation(
+    servers: list[Server], routes: list[Route], hops: "array[int]"
+) -> Violation | None:
+    """The rules of section 6, for a drained core; ``hops`` are all routes' servers in a row."""
     for index, route in enumerate(routes):
         if route.packets_in != route.packets_out:
             return "route packets", index, route.packets_out, route.packets_in
         if route.bytes_in != route.bytes_out:
             return "route bytes", index, route.bytes_out, route.bytes_in
-    routed = _routed_bytes(len(servers), routes)
-    for server, routed_bytes in zip(servers, routed, strict=True):
+    routed = np.zeros(len(servers), np.int64)
+    lengths = np.array([len(route.servers) for route in routes], np.int64)
+    bytes_out = np.array([route.bytes_out for route in routes], np.int64)
+    np.add.at(routed, np.array(hops), np.repeat(bytes_out, lengths))
+    for server, routed_bytes in zip(servers, routed.tolist(), strict=True):
         violation = _server_violation(server, routed_bytes)
         if violation is not None:
             return violation
     return None
-
-
-def _routed_bytes(num_servers: int, routes: list[Route]) -> list[int]:
-    """The bytes that each server must have seen, from the routes' counters alone."""
-    used = [route for route in routes if route.bytes_out]
-    hops = np.fromiter((s.index for route in used for s in route.servers), np.int64)
-    lengths = np.fromiter((len(route.servers) for route in used), np.int64)
-    bytes_out = np.fromiter((route.bytes_out for route in used), np.int64)
-    routed = np.zeros(num_servers, np.int64)
-    np.add.at(routed, hops, np.repeat(bytes_out, lengths))
-    return routed.tolist()
 
 
 def _server_violation(server: Server, routed_bytes: int) -> Violation | None:
@@ -62,7 +56,7 @@ def _server_violation(server: Server, routed_bytes: int) -> Violation | None:
         return "waiting time", server.index, wait_ps, 0
     if wait_ps != queue_ps:
         return "queue integral", server.index, queue_ps, wait_ps
-    for credits in server.credits.values():
+    for _, credits in sorted(server.credits.items()):
         if server.buffer_flits != UNBOUNDED and credits != server.buffer_flits:
             return "credits", server.index, credits, server.buffer_flits
     return None
@@ -71,8 +65,7 @@ def _server_violation(server: Server, routed_bytes: int) -> Violation | None:
 def tamper(server: Server, counter: str, amount: int) -> None:
     """Break one counter; ``credits`` stands for the first channel's."""
     if counter == "credits":
-        channel = next(iter(server.credits))
-        server.credits[channel] += amount
+        server.credits[min(server.credits)] += amount
     else:
         setattr(server, counter, getattr(server, counter) + amount)
 

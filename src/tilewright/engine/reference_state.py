@@ -1,4 +1,4 @@
-"""The plain data of the reference core: servers, routes, packets, signals, tasks and their graphs."""
+"""The plain data of the reference core: servers, routes, packets, signals, tasks, graphs."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -21,8 +21,6 @@ __all__ = (
     "TaskDefinition",
     "compile_graph",
 )
-
-
 
 
 Step = tuple["Server", int, int, int, int | None]
@@ -171,7 +169,9 @@ class Packet:
         "task",
     )
 
-    def __init__(self, packet_id: int, task: "Task", flits: int, num_bytes: int, at_ps: int) -> None:
+    def __init__(
+        self, packet_id: int, task: "Task", flits: int, num_bytes: int, at_ps: int
+    ) -> None:
         self.id = packet_id
         self.task = task
         self.route = task.definition.route
@@ -225,8 +225,8 @@ class TaskDefinition:
     )
 
     def __init__(self, row: Row, route: Route) -> None:
-        self.kind, _, self.amount, self.delay_ps, self.effect, self.tag, *edges = row
-        self.afters, self.waits, self.raises = edges
+        self.kind, _, self.amount, self.delay_ps, self.effect, self.tag = row[:6]
+        self.afters, self.waits, self.raises = row[6:]
         self.route = route
         self.num_packets = 1
         self.offset = 0

@@ -1,4 +1,4 @@
-"""What a user tells an engine: its packet format, its servers, and the view a Python server gets."""
+"""What a user tells an engine, and the view of a packet that a Python server gets."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class PacketView(NamedTuple):
 
     packet_id: int
     task_id: int
-    index: int  # position in its transfer
+    position: int  # in its transfer
     num_flits: int
     num_bytes: int
     tag: int  # the task's tag, an address for instance
@@ -108,4 +108,4 @@ def check_integer(where: str, field: str, value: object, low: int, high: int) ->
 
 
 CoreService = Callable[[int, int, int, int, int, int, int], tuple[int, int]]
-"""A checked service as a core calls it: packet, task, index, flits, bytes, tag, now -> hold, latency."""
+"""A checked service: packet, task, index, flits, bytes, tag, now -> hold, latency."""

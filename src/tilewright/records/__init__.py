@@ -1,6 +1,7 @@
 """The run record: schema, hashes, writer. Nobody else defines a JSON field."""
 
 from tilewright.records.bench import (
+    DemoRecord,
     EngineBenchRecord,
     EngineRatios,
     EngineWorkloadRow,
@@ -15,6 +16,7 @@ from tilewright.records.versions import Versions, installed_version, installed_v
 from tilewright.records.writer import write_record
 
 __all__ = (
+    "DemoRecord",
     "Document",
     "EngineBenchRecord",
     "EngineRatios",

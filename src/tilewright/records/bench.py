@@ -7,7 +7,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from tilewright.records.document import Document, Seconds, Sha256
 from tilewright.records.versions import Versions
 
-__all__ = ("EngineBenchRecord", "EngineRatios", "EngineWorkloadRow", "GrowthRow")
+__all__ = ("DemoRecord", "EngineBenchRecord", "EngineRatios", "EngineWorkloadRow", "GrowthRow")
 
 
 class EngineRatios(Document):
@@ -28,7 +28,19 @@ class EngineWorkloadRow(Document):
     hops: PositiveInt
     hops_per_s: PositiveFloat
     events_per_hop: NonNegativeFloat | None  # None: the implementation does not count its events
+    simulated_ps: PositiveInt  # when the last message arrived
     digest: Sha256  # of the results: equal digests prove equal results
+
+
+class DemoRecord(Document):
+    """What the demonstration ran."""
+
+    kind: Literal["demo"] = "demo"
+    schema_version: Literal[1] = 1
+    versions: Versions
+    seed: NonNegativeInt
+    identical: bool  # all digests of a workload are equal
+    workloads: tuple[EngineWorkloadRow, ...]
 
 
 class GrowthRow(Document):

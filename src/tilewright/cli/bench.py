@@ -1,0 +1,60 @@
+"""``tilewright bench``: the speed of the simulator itself, as ratios to peers in one run."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tilewright.benches.engine_speed import run_engine_bench
+from tilewright.cli.outcome import JsonOption, Outcome
+from tilewright.cli.shell import note
+from tilewright.cli.speed_table import speed_table
+from tilewright.cli.startup import engine_line
+from tilewright.engine import AUTO, native_built, resolve_engine
+from tilewright.records import EngineBenchRecord
+
+__all__ = ("app",)
+
+app = typer.Typer(help="Measure the simulator itself, as ratios to peers in one run.")
+
+
+@app.callback()
+def _root() -> None:
+    """Keep ``engine`` a command of its own, also while it is the only one."""
+
+
+@app.command()
+def engine(
+    seed: Annotated[int, typer.Option(min=0, help="Of the random loads.")] = 1,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Turns that each implementation gets; the best counts.")
+    ] = 5,
+    _json: JsonOption = False,
+) -> Outcome:
+    """Event engines beside SimPy on the same loads, with proof that all results are equal.
+
+    Needs the extra `bench`. Figures are ratios of wall times in this run: absolute times say more
+    about the machine than about the engine. Exit status 1 if any result differs.
+    """
+    built = native_built()
+    note(engine_line(resolve_engine(AUTO, native_built=built).value, built))
+    record = run_engine_bench(progress=note, seed=seed, rounds=rounds)
+    return Outcome(record, _view(record), passed=record.identical)
+
+
+def _view(record: EngineBenchRecord) -> RenderableType:
+    ratios = Table(title="Times SimPy at message level", title_justify="left", show_header=False)
+    for name, value in record.ratios:
+        ratios.add_row(
+            name.replace("_", " "), "no compiled core" if value is None else f"{value:.1f}"
+        )
+    verdict = "All results are equal." if record.identical else "Results DIFFER: see the digests."
+    lines = [
+        verdict,
+        f"A hop on 1024 nodes costs {record.growth_64_to_1024:.2f} of one on 64, same load a node.",
+        f"Conservation rules take {record.invariant_cost:.1%} of a run.",
+        f"SimPy alone: {record.simpy_timeouts_per_s:,.0f} bare timeouts a second.",
+    ]
+    return Group(speed_table(record.workloads), ratios, Text("\n".join(lines)))
