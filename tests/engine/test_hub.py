@@ -67,6 +67,24 @@ def test_all_who_wait_for_one_task_wake_in_the_order_of_their_waits(engine: Engi
     assert log == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
 
 
+def test_those_who_waited_together_wait_apart_afterwards(engine: Engine) -> None:
+    hub = Hub(engine)
+    first_id, second_id = (engine.submit(timer(time_ps), owner=9) for time_ps in (9, 99))
+    log: list[tuple[int, int]] = []
+
+    def program(number: int) -> None:
+        hub.wait(first_id)
+        hub.sleep(10 * (3 - number))
+        log.append((number, hub.now_ps))
+        hub.wait(second_id)
+        log.append((number, hub.now_ps))
+
+    for number in range(3):
+        hub.spawn(program, number)
+    hub.run()
+    assert log == [(2, 19), (1, 29), (0, 39), (2, 99), (1, 99), (0, 99)]
+
+
 def test_effects_are_applied_before_a_program_resumes(engine: Engine) -> None:
     log: list[object] = []
     hub = Hub(engine, log.extend)
@@ -106,22 +124,23 @@ def test_a_program_may_spawn_others_and_a_hub_run_again(engine: Engine) -> None:
     log: list[str] = []
 
     def child(name: str) -> None:
-        log.append(name)
+        log.append(f"{name} at {hub.now_ps}")
         hub.sleep(1)
 
     def parent() -> None:
         hub.spawn(child, "first")
         hub.sleep(5)
         hub.spawn(child, "second")
+        hub.sleep(5)
         log.append("parent")
 
     hub.spawn(parent)
     hub.run()
-    assert log == ["first", "parent", "second"]
+    assert log == ["first at 0", "second at 5", "parent"]
     assert hub.spawn(child, "third").number == 3
     hub.run()
-    assert log[-1] == "third"
-    assert hub.now_ps == 7
+    assert log[-1] == "third at 10"
+    assert hub.now_ps == 11
 
 
 def test_a_wait_works_at_any_depth_and_inside_except_blocks(engine: Engine) -> None:
@@ -299,7 +318,8 @@ def test_a_server_in_python_may_not_wait(engine: Engine) -> None:
         send_through(hub, engine, Waiting(lambda: hub.wait(0)))
 
 
-def test_a_server_in_python_may_not_resume_a_program(engine: Engine) -> None:
+@pytest.mark.parametrize("what", ["switch", "throw"])
+def test_a_server_in_python_may_not_resume_or_end_a_program(engine: Engine, what: str) -> None:
     hub = Hub(engine)
     programs: list[greenlet.greenlet] = []
 
@@ -309,7 +329,7 @@ def test_a_server_in_python_may_not_resume_a_program(engine: Engine) -> None:
 
     hub.spawn(sleeper)
     with pytest.raises(ServerError, match=r"server 'python': .* a greenlet switch inside a Python"):
-        send_through(hub, engine, Waiting(lambda: programs[0].switch()))
+        send_through(hub, engine, Waiting(lambda: getattr(programs[0], what)()))
 
 
 def test_effects_may_not_wait(engine: Engine) -> None:

@@ -10,6 +10,7 @@ from greenlet import getcurrent, greenlet
 from tilewright.engine.deadlock import WaitingProgram
 from tilewright.engine.engine import MAX_OWNER, Engine
 from tilewright.engine.graph import TaskGraph
+from tilewright.engine.service import ProgramGreenlet
 from tilewright.engine.spec import check_integer
 from tilewright.errors import DeadlockError, EngineError
 from tilewright.units import MAX_PS
@@ -40,7 +41,7 @@ class Program:
         self.name = name
         self.is_done = False
         self.result: Any = None  # what the function returned
-        self._body: greenlet | None = body
+        self._body = body
         self._resume: Callable[..., Any] = body.switch
         self._what = ""  # that it waits for
         self._next: Program | None = None  # the next one that waits for the same task
@@ -92,7 +93,7 @@ class Hub:
         self._check_usable()
         number = self._num_programs
         check_integer("hub", "program number", number, 0, MAX_OWNER)
-        program = Program(number, name or f"program {number}", greenlet(function))
+        program = Program(number, name or f"program {number}", ProgramGreenlet(function))
         self._num_programs += 1
         self._live[number] = program
         self._new.append((program, args))
@@ -114,7 +115,7 @@ class Hub:
         except BaseException as error:
             self._current = None
             self._end_reason = f"{type(error).__name__}: {error}"
-            self._end_all(home, error)
+            self._end_all(error)
             raise
         finally:
             self._current = self._switch_home = None
@@ -185,8 +186,7 @@ class Hub:
         """In the order of numbers; a program may spawn others, which start after it."""
         while self._new:
             program, args = self._new.popleft()
-            if program._body is not None:
-                program._body.parent = home  # where its end and its errors go
+            program._body.parent = home  # where its end and its errors go
             self._current = program
             if (result := program._resume(*args)) is not WAITS:
                 self._end(program, result)
@@ -195,23 +195,16 @@ class Hub:
     def _end(self, program: Program, result: object) -> None:
         program.result = result
         program.is_done = True
-        program._body = None
-        del program._resume, self._live[program.number]
+        del self._live[program.number]
 
-    def _end_all(self, home: greenlet, error: BaseException) -> None:
+    def _end_all(self, error: BaseException) -> None:
         """Unwind programs that wait; what their clean-up raises is noted beside the first error."""
         for program in self._live.values():
-            body, program._body = program._body, None
-            if body is None or body.dead:
-                continue
-            body.parent = home
             try:
-                body.throw()
+                program._body.throw()
             except BaseException as second:  # noqa: BLE001  # it is told below the first
                 text = f"{type(second).__name__}: {second}"
                 error.add_note(f"while program {program.name!r} ended: {text}")
-        self._live.clear()
-        self._waiting.clear()
 
     # -- words -----------------------------------------------------------------------------------
 

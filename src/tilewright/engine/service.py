@@ -12,9 +12,15 @@ from tilewright.engine.spec import CoreService, PacketView, ServerSpec
 from tilewright.errors import EngineError, ServerError
 from tilewright.units import MAX_PS
 
-__all__ = ("RunGuard", "checked_service")
+__all__ = ("ProgramGreenlet", "RunGuard", "checked_service")
 
 EXPECTED = "(hold_ps, latency_ps), a pair of integers >= 0"
+
+
+class ProgramGreenlet(greenlet.greenlet):
+    """One that its hub alone may resume or end."""
+
+    __slots__ = ()
 
 
 class RunGuard:
@@ -54,7 +60,8 @@ class RunGuard:
     def _trace(self, event: str, switch: tuple[greenlet.greenlet, greenlet.greenlet]) -> None:
         origin, target = switch
         # The garbage collector ends a forgotten greenlet by a throw that comes back here.
-        if origin.dead or (event == "throw" and target.parent is origin):
+        may_end = event == "throw" and target.parent is origin
+        if origin.dead or (may_end and not isinstance(target, ProgramGreenlet)):
             return
         where = "engine" if self.serving is None else f"server {self.serving!r}"
         found, expected = "a greenlet switch inside a Python server", "a call that returns"
@@ -81,7 +88,6 @@ def checked_service(spec: ServerSpec, flit_ps: int, guard: RunGuard) -> CoreServ
             raise _raised(name, packet, now_ps, error) from error
         if guard.switch_error is not None:  # the server caught what the switch raised
             raise _raised(name, packet, now_ps, guard.switch_error) from guard.switch_error
-        guard.serving = None
         if not _is_pair(times):
             raise _nonsense(name, packet, now_ps, times, EXPECTED)
         hold_ps, latency_ps = times
