@@ -137,11 +137,9 @@ class Hub:
         if not self._watch(task_id):
             return
         program._what = what
-        waiting = self._waiting
-        if task_id in waiting:
-            _append(waiting[task_id], program)
-        else:
-            waiting[task_id] = program
+        first = self._waiting.setdefault(task_id, program)
+        if first is not program:
+            _append(first, program)
         self._switch_home(WAITS)  # type: ignore[misc]  # there while a program runs
 
     def sleep(self, time_ps: int) -> None:
@@ -177,7 +175,9 @@ class Hub:
             for task_id in wakes:
                 self._current = program = take_waiting(task_id, None)
                 while program is not None:
-                    following, program._next = program._next, None
+                    following = program._next
+                    if following is not None:
+                        program._next = None
                     if (result := program._resume()) is not WAITS:
                         self._end(program, result)
                     self._current = program = following
