@@ -1,0 +1,304 @@
+"""Programs for an engine as plain data, and all that a run of one shows to its caller."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tilewright.engine import (
+    Arbitration,
+    Engine,
+    EngineKind,
+    EngineSpec,
+    PacketView,
+    ServerSpec,
+    Statistics,
+    TaskGraph,
+    TraceRecord,
+    build_engine,
+)
+from tilewright.engine.graph import NO_EFFECT
+from tilewright.errors import DeadlockError, TilewrightError
+
+__all__ = (
+    "FLIT_BYTES",
+    "Advance",
+    "GraphPlan",
+    "Outcome",
+    "Program",
+    "RaiseSignal",
+    "ServerPlan",
+    "ServicePlan",
+    "Step",
+    "Submit",
+    "TaskPlan",
+    "Watch",
+    "rate_of",
+    "run_program",
+)
+
+FLIT_BYTES = 8
+ENOUGH = 10**6  # raises any signal beyond all thresholds
+
+
+def rate_of(flit_ps: int, flit_bytes: int) -> int:
+    """The rate whose flit time is ``flit_ps``."""
+    return -(-flit_bytes * 10**6 // flit_ps)
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePlan:
+    """A server in Python: the time of the wire, and more that depends on packet and history."""
+
+    extra_ps: tuple[int, ...]
+    latency_ps: int
+    fails_at: int | None = None  # the call that raises
+    lies_at: int | None = None  # the call that returns nonsense
+
+
+class PlannedService:
+    """The plan at work; it remembers how often it was called."""
+
+    def __init__(self, plan: ServicePlan, flit_ps: int) -> None:
+        self._plan = plan
+        self._flit_ps = flit_ps
+        self._num_calls = 0
+
+    def service(self, packet: PacketView, now_ps: int) -> tuple[int, int]:
+        plan, call = self._plan, self._num_calls
+        self._num_calls += 1
+        if call == plan.fails_at:
+            raise ValueError(f"call {call} at {now_ps}")
+        if call == plan.lies_at:
+            return -1, packet.num_bytes
+        extra_ps = plan.extra_ps[(call + packet.tag + packet.position) % len(plan.extra_ps)]
+        return packet.num_flits * self._flit_ps + extra_ps, plan.latency_ps
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlan:
+    """A server without its name; ``flit_ps`` is None for one without a wire."""
+
+    flit_ps: int | None = 1
+    latency_ps: int = 0
+    buffer_flits: int | None = None
+    credit_ps: int = 0
+    round_robin: bool = False
+    reassemble: bool = False
+    service: ServicePlan | None = None
+
+    @property
+    def takes_packets(self) -> bool:
+        return self.flit_ps is not None or self.service is not None
+
+    def spec(self, name: str) -> ServerSpec:
+        flit_ps = self.flit_ps
+        return ServerSpec(
+            name,
+            bytes_per_us=None if flit_ps is None else rate_of(flit_ps, FLIT_BYTES),
+            latency_ps=self.latency_ps,
+            buffer_flits=self.buffer_flits,
+            credit_ps=self.credit_ps,
+            arbitration=Arbitration.ROUND_ROBIN if self.round_robin else Arbitration.FIFO,
+            reassemble=self.reassemble,
+            service=None if self.service is None else PlannedService(self.service, flit_ps or 0),
+        )
+
+
+Hop = tuple[int, int]  # a server and the channel behind it
+Pair = tuple[int, int]  # a signal, and a value or an amount
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """A row of a graph; without a route it is a timer."""
+
+    route: int | None = None
+    num_bytes: int | None = None
+    hold_ps: int | None = None
+    delay_ps: int = 0
+    after: tuple[int, ...] = ()
+    waits: tuple[Pair, ...] = ()
+    raises: tuple[Pair, ...] = ()
+    effect: int = NO_EFFECT
+    tag: int = 0
+
+    def add_to(self, graph: TaskGraph) -> None:
+        after, waits, raises = self.after, self.waits, self.raises
+        delay_ps, effect, tag = self.delay_ps, self.effect, self.tag
+        if self.route is None:
+            graph.timer(delay_ps, after=after, waits=waits, raises=raises, effect=effect)
+        elif self.num_bytes is not None:
+            graph.transfer(
+                self.route, num_bytes=self.num_bytes, delay_ps=delay_ps, after=after, waits=waits,
+                raises=raises, effect=effect, tag=tag,
+            )  # fmt: skip
+        elif self.hold_ps is not None:
+            graph.hold(
+                self.route, hold_ps=self.hold_ps, delay_ps=delay_ps, after=after, waits=waits,
+                raises=raises, effect=effect, tag=tag,
+            )  # fmt: skip
+
+
+GraphPlan = tuple[TaskPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Submit a graph after tasks of earlier submissions, each (submission, task)."""
+
+    graph: int
+    owner: int
+    after: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Ask for the end of a task of an earlier submission."""
+
+    submission: int
+    task: int
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseSignal:
+    """Raise from Python."""
+
+    signal: int
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Until something is due, for so long at most; None is without limit."""
+
+    for_ps: int | None = None
+
+
+Step = Submit | Watch | RaiseSignal | Advance
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Servers and routes, graphs, and what the caller does with them one after the other."""
+
+    servers: tuple[ServerPlan, ...]
+    routes: tuple[tuple[Hop, ...], ...]
+    graphs: tuple[GraphPlan, ...]
+    steps: tuple[Step, ...]
+    num_signals: int = 0
+    packet_flits: int = 2
+    raises_all: bool = True  # before the end, so that no task waits for a signal in vain
+
+    def plan_of(self, submit: Submit) -> GraphPlan:
+        return self.graphs[submit.graph]
+
+    @property
+    def submits(self) -> tuple[Submit, ...]:
+        return tuple(step for step in self.steps if isinstance(step, Submit))
+
+    def engine(self, kind: EngineKind, salt: int = 0) -> Engine:
+        engine = build_engine(kind, EngineSpec(FLIT_BYTES, self.packet_flits, salt))
+        for index, server in enumerate(self.servers):
+            engine.add_server(server.spec(f"s{index}"))
+        for route in self.routes:
+            servers, channels = zip(*route, strict=True)
+            engine.add_route(servers, channels)
+        for signal in range(self.num_signals):
+            engine.add_signal(f"signal{signal}")
+        return engine
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that a caller can see. ``seen`` is step by step, with the time after it."""
+
+    seen: tuple[tuple[object, ...], ...]
+    effects: tuple[tuple[int, int], ...]
+    trace: tuple[TraceRecord, ...]
+    statistics: Statistics
+    error: str | None
+    first_ids: tuple[int, ...]
+    is_deadlock: bool
+    cycle: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Driver:
+    """Plays the steps of a program on one engine."""
+
+    program: Program
+    engine: Engine
+    graphs: list[TaskGraph]
+    seen: list[tuple[object, ...]] = field(default_factory=list)
+    first_ids: list[int] = field(default_factory=list)
+    submitted: list[TaskGraph] = field(default_factory=list)
+
+    def play(self) -> None:
+        for step in self.program.steps:
+            self.take(step)
+        if self.program.raises_all:
+            for signal in range(self.program.num_signals):
+                self.take(RaiseSignal(signal, ENOUGH))
+        while self.advance(None):
+            pass
+
+    def take(self, step: Step) -> None:
+        match step:
+            case Submit(graph, owner, after):
+                ids = [self.task_id(*place) for place in after]
+                first_id = self.engine.submit(self.graphs[graph], owner=owner, after=ids)
+                self.first_ids.append(first_id)
+                self.submitted.append(self.graphs[graph])
+                self.seen.append(("submit", first_id))
+            case Watch(submission, task):
+                is_open = self.engine.watch(self.task_id(submission, task))
+                self.seen.append(("watch", is_open))
+            case RaiseSignal(signal, amount):
+                self.engine.raise_signal(signal, amount)
+                self.seen.append(("signal", self.engine.signal_value(signal)))
+            case Advance(for_ps):
+                self.advance(None if for_ps is None else self.engine.now_ps + for_ps)
+                self.seen.append(("statistics", self.engine.statistics()))
+
+    def advance(self, until_ps: int | None) -> bool:
+        wakes = self.engine.advance(until_ps)
+        self.seen.append(("advance", self.engine.now_ps, *wakes))
+        return bool(wakes)
+
+    def task_id(self, submission: int, task: int) -> int:
+        return self.engine.task_id(self.submitted[submission], self.first_ids[submission], task)
+
+
+def run_program(
+    program: Program,
+    kind: EngineKind,
+    *,
+    salt: int = 0,
+    before_end: Callable[[Engine], None] | None = None,
+) -> Outcome:
+    """Build, play, and gather what there is to see, also after an error."""
+    engine = program.engine(kind, salt)
+    graphs: list[TaskGraph] = []
+    for plan in program.graphs:
+        graph = TaskGraph()
+        for task in plan:
+            task.add_to(graph)
+        graphs.append(graph)
+    driver = _Driver(program, engine, graphs)
+    engine.set_trace(True)
+    failure: TilewrightError | None = None
+    try:
+        driver.play()
+    except TilewrightError as error:
+        failure = error
+    if before_end is not None:
+        before_end(engine)
+    return Outcome(
+        seen=tuple(driver.seen),
+        effects=tuple(engine.take_effects()),
+        trace=tuple(engine.take_trace()),
+        statistics=engine.statistics(),
+        error=None if failure is None else f"{type(failure).__name__}: {failure}",
+        first_ids=tuple(driver.first_ids),
+        is_deadlock=isinstance(failure, DeadlockError),
+        cycle=failure.cycle if isinstance(failure, DeadlockError) else (),
+    )
