@@ -15,11 +15,11 @@ from tilewright.engine import (
     TraceRecord,
     build_engine,
 )
-from tilewright.engine.graph import NO_EFFECT
 from tilewright.errors import DeadlockError, TilewrightError
 
 __all__ = (
     "FLIT_BYTES",
+    "NO_EFFECT",
     "Advance",
     "GraphPlan",
     "Outcome",
@@ -36,6 +36,7 @@ __all__ = (
 )
 
 FLIT_BYTES = 8
+NO_EFFECT = -1  # what a task without an effect has in a graph
 ENOUGH = 10**6  # raises any signal beyond all thresholds
 
 

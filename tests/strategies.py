@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.programs import (
     FLIT_BYTES,
+    NO_EFFECT,
     Advance,
     GraphPlan,
     Hop,
@@ -26,7 +27,6 @@ from tests.programs import (
     TaskPlan,
     Watch,
 )
-from tilewright.engine.graph import NO_EFFECT
 from tilewright.units import MAX_PS
 
 __all__ = ("Choices", "Seeded", "choices", "drawn_programs", "random_program", "seeded_programs")
