@@ -111,6 +111,7 @@ void Core::append_task(Graph& graph, Definition task, int64_t target) const {
     }
     task.route = check_route(number, task.kind, target);
     task.num_packets = is_transfer ? (task.amount - 1) / packet_bytes_ + 1 : 1;
+    if (task.num_packets > kMaxPackets) raise_fault(Fault::kPacketLimit, number, task.amount);
     task.offset = graph.num_ids;
     graph.num_ids += task.num_packets;
     graph.definitions.push_back(task);

@@ -39,6 +39,27 @@ OwnedColumn column_of(const std::vector<std::tuple<int64_t, int64_t>>& effects) 
     return OwnedColumn(values->data(), {values->size()}, owner);
 }
 
+// A Python server may refer to its engine: such a circle is the garbage collector's to find.
+int traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (!nb::inst_ready(self)) return 0;
+    for (const Server& server : nb::inst_ptr<Core>(self)->servers()) {
+        Py_VISIT(server.service.ptr());
+    }
+    return 0;
+}
+
+int clear(PyObject* self) {
+    for (Server& server : nb::inst_ptr<Core>(self)->servers()) server.service = nb::none();
+    return 0;
+}
+
+PyType_Slot core_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {0, nullptr},
+};
+
 std::vector<int64_t> offsets(const CompiledGraph& compiled) {
     std::vector<int64_t> found;
     for (const Definition& task : compiled.graph->definitions) found.push_back(task.offset);
@@ -54,7 +75,7 @@ NB_MODULE(_core, module) {
 
     nb::class_<CompiledGraph>(module, "CompiledGraph").def_prop_ro("offsets", &offsets);
 
-    nb::class_<Core>(module, "Core")
+    nb::class_<Core>(module, "Core", nb::type_slots(core_slots))
         .def(nb::init<int64_t, int64_t, int64_t>())
         .def_prop_ro("now_ps", &Core::now_ps)
         .def_prop_ro("events", &Core::events)

@@ -19,12 +19,13 @@
 
 namespace tilewright {
 
-struct Hop {  // eight bytes: most machines have more hops than cache
+struct Hop {
     uint32_t server;
+    uint32_t queue;    // in front of the server, if that has to choose
     uint16_t channel;  // of the buffer behind the server
     bool first : 1;
     bool last : 1;
-    bool eager : 1;           // of the server, to leave it alone until the packet is there
+    bool eager : 1;  // of the server, to leave it alone until the packet is there
     bool whole : 1;
     bool returns_credit : 1;  // the packet waits in a bounded buffer behind the server before
 };
@@ -112,7 +113,7 @@ class Core {
     int64_t signal_value(uint32_t signal) const { return signals_[signal].value; }
     bool watch(int64_t task_id);
     std::vector<int64_t> advance(int64_t until_ps);
-    bool is_drained() { return queue_.top() == kNone && num_live_ == 0; }
+    bool is_drained() { return queue_.top() == kNone && num_live_ == 0 && silent_ps_ <= now_ps_; }
 
     std::vector<std::tuple<int64_t, int64_t>> take_effects() { return std::exchange(effects_, {}); }
     void set_trace(bool on);
@@ -124,6 +125,9 @@ class Core {
     std::vector<WaitingTask> waiting_tasks() const;
     std::vector<WaitingPacket> waiting_packets() const;
     void tamper(uint32_t server, const std::string& counter, int64_t amount);
+
+    // For Python's garbage collector: the objects that the core holds.
+    std::vector<Server>& servers() { return servers_; }
 
     int64_t now_ps() const { return now_ps_; }
     int64_t events() const { return events_; }
@@ -146,14 +150,13 @@ class Core {
     uint32_t find_live(int64_t task_id);
     const Definition& definition_of(const Task& task) const;
 
-    enum What : uint32_t { kStartOne = 0, kStartRun = 1, kArrive = 2, kCredit = 3 };
+    enum What : uint32_t { kStartOne = 0, kStartRun = 1 };
     void push_start(What what, uint32_t subject, int64_t at_ps, int64_t id);
 
     // network.cpp
     void run(uint64_t limit_ps);
     bool is_beyond(const Event& event, uint64_t limit_ps) const;
     void handle(uint32_t event);
-    void handle_arrival(uint32_t event);
     void pass(uint32_t packet);
     void push(const Event& event) { queue_.push(queue_.add(event)); }
     void push_complete(uint32_t task, int64_t at_ps);
@@ -163,14 +166,18 @@ class Core {
     void return_credit(uint32_t packet, int64_t tail_ps);
     void deliver(uint32_t packet, int64_t at_ps);
     void enqueue(uint32_t packet);
-    void kick(Server& server, uint32_t index);
+    void check_at(Server& server, uint32_t index, int64_t at_ps);
+    void check_next(Server& server, uint32_t index, bool has_granted);
     void grant(uint32_t server);
-    Queue* choose(Server& server);
+    void settle_clock(uint64_t limit_ps);
+    uint32_t choose(Server& server);
+    static bool goes_before(const Server& server, const Queue& left, const Queue& right);
     bool may_start(Server& server, const Queue& queue);
     std::pair<int64_t, int64_t> service_times(Server& server, const Event& packet);
 
-    int32_t source_of(const Event& packet) const;
-    uint32_t channel_of(const Event& packet) const;
+    int32_t source_of(uint32_t hop) const;
+    uint32_t channel_of(uint32_t hop) const;
+    void add_wait(Server& server, int64_t time_ps);
     int64_t later(int64_t from_ps, int64_t by_ps, int64_t server, int64_t id) const;
     void check_outside() const;
 
@@ -197,6 +204,7 @@ class Core {
     int64_t now_ps_ = 0;
     int64_t events_ = 0;
     int64_t num_live_ = 0;
+    int64_t silent_ps_ = 0;  // the last arrival or credit that has no event of its own
     bool running_ = false;
     bool tracing_ = false;
     EventQueue queue_;

@@ -21,9 +21,13 @@ enum class Fault {
     kUnknownTask = 9,
     kSignalLimit = 10,
     kBadRow = 11,
+    kIdLimit = 12,
+    kPacketLimit = 13,
+    kWaitLimit = 14,
 };
 
 constexpr int64_t kNoEffect = -1;
+constexpr int64_t kMaxPackets = int64_t{1} << 24;  // of one transfer
 
 struct SignalAmount {
     uint32_t signal;

@@ -21,6 +21,7 @@ int64_t Core::add_server(int64_t flit_ps, int64_t latency_ps, int64_t buffer_fli
     server.round_robin = round_robin;
     server.whole = whole;
     server.eager = !round_robin && !server.bounded && service.is_none();
+    server.has_service = !service.is_none();
     server.service = std::move(service);
     servers_.push_back(std::move(server));
     return static_cast<int64_t>(servers_.size()) - 1;
@@ -31,11 +32,13 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
     check_outside();
     Route route{static_cast<uint32_t>(hops_.size()), static_cast<uint32_t>(servers.size())};
     for (size_t hop = 0; hop < servers.size(); ++hop) {
-        const Server& server = servers_[servers[hop]];
-        const bool is_rateless = server.flit_ps == 0 && server.service.is_none();
-        if (is_rateless && route.rateless == kNone) route.rateless = servers[hop];
+        Server& server = servers_[servers[hop]];
+        if (server.flit_ps == 0 && !server.has_service && route.rateless == kNone) {
+            route.rateless = servers[hop];
+        }
         hops_.push_back({
             .server = servers[hop],
+            .queue = kNone,
             .channel = static_cast<uint16_t>(channels[hop]),
             .first = hop == 0,
             .last = hop + 1 == servers.size(),
@@ -43,6 +46,10 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
             .whole = server.whole,
             .returns_credit = hop > 0 && servers_[servers[hop - 1]].bounded,
         });
+        const auto place = static_cast<uint32_t>(hops_.size() - 1);
+        const int32_t source = server.round_robin ? source_of(place) : 0;
+        const int64_t key = queue_key(source, channel_of(place));
+        if (!server.eager) hops_[place].queue = server.queue_number(key);
     }
     routes_.push_back(route);
     return static_cast<int64_t>(routes_.size()) - 1;
@@ -80,6 +87,13 @@ std::vector<int64_t> Core::advance(int64_t until_ps) {
             throw nanobind::python_error();
         }
     }
+    settle_clock(limit_ps);
+}
+
+// Arrivals behind others and credits that nobody waits for move the clock too, once all is quiet.
+void Core::settle_clock(uint64_t limit_ps) {
+    const uint64_t end_ps = std::min(static_cast<uint64_t>(silent_ps_), limit_ps);
+    if (wakes_.empty()) now_ps_ = std::max(now_ps_, static_cast<int64_t>(end_ps));
 }
 
 // The grants of the limit's instant are left: work may still be submitted at it.
@@ -96,21 +110,12 @@ void Core::handle(uint32_t slot) {
         queue_.remove(slot);
         return grant(event.rank & kLowMask);
     }
-    if (phase == kArrivePhase) return handle_arrival(slot);
+    const uint32_t subject = event.subject;
+    const bool is_run = event.rank == arrive_rank(kStartRun);
     queue_.remove(slot);
-    complete(event.subject);
-}
-
-void Core::handle_arrival(uint32_t slot) {
-    const Event event = queue_[slot];
-    const auto what = static_cast<What>(((event.rank ^ rank_salt_) & kLowMask) >> kWhatShift);
-    if (what == kArrive) return enqueue(slot);
-    queue_.remove(slot);
-    if (what == kStartOne) return start(event.subject);
-    if (what == kStartRun) return start_next(event.subject);
-    Server& server = servers_[event.subject];
-    server.credit(event.hop) += event.flits;
-    kick(server, event.subject);
+    if (phase == kCompletePhase) return complete(subject);
+    if (is_run) return start_next(subject);
+    start(subject);
 }
 
 // An eager server takes a packet as soon as it is ready.
@@ -118,7 +123,11 @@ void Core::pass(uint32_t slot) {
     const Event& packet = queue_[slot];
     Server& server = servers_[packet.rank & kLowMask];
     const int64_t ready_ps = packet.time_ps;
-    const int64_t start_ps = server.free_ps > ready_ps ? server.book(ready_ps) : ready_ps;
+    int64_t start_ps = ready_ps;
+    if (server.free_ps > ready_ps) {
+        add_wait(server, server.free_ps - ready_ps);
+        start_ps = server.book(ready_ps);
+    }
     const int64_t hold_ps = packet.num_bytes ? packet.flits * server.flit_ps
                                              : definition_of(tasks_[packet.subject]).amount;
     serve(server, slot, start_ps, hold_ps, server.latency_ps, ready_ps);
@@ -132,6 +141,7 @@ void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_p
     const int64_t done_ps = later(start_ps, hold_ps, hop.server, packet.id);
     const int64_t wire_ps = later(packet.tail_in_ps, server.flit_ps, hop.server, packet.id);
     const int64_t tail_ps = std::max(done_ps, wire_ps);
+    const int64_t arrival_ps = later(tail_ps, latency_ps, hop.server, packet.id);
     server.stretch_ps += tail_ps - done_ps;
     server.free_ps = tail_ps;
     server.busy_ps += hold_ps;
@@ -140,14 +150,13 @@ void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_p
     if (tracing_) [[unlikely]] {
         trace_.emplace_back(hop.server, packet.id, ready_ps, start_ps, tail_ps);
     }
-    const int64_t arrival_ps = later(tail_ps, latency_ps, hop.server, packet.id);
     if (hop.last) {
         if (hop.returns_credit) return_credit(slot, tail_ps);
         return deliver(slot, arrival_ps);
     }
     packet.tail_in_ps = arrival_ps;
     const int64_t head_ps = done_ps - (packet.flits - 1) * server.flit_ps + latency_ps;
-    if (server.bounded) [[unlikely]] server.credit(hop.channel) -= packet.flits;
+    if (server.bounded) [[unlikely]] server.channel(hop.channel).free_flits -= packet.flits;
     if (hop.returns_credit) [[unlikely]] return_credit(slot, tail_ps);
     push_arrival(slot, head_ps);
 }
@@ -156,22 +165,20 @@ void Core::push_arrival(uint32_t slot, int64_t head_ps) {
     Event& packet = queue_[slot];
     const Hop& hop = hops_[++packet.hop];
     packet.time_ps = hop.whole ? packet.tail_in_ps : head_ps;
-    packet.rank = hop.eager ? grant_rank(hop.server) : arrive_rank(kArrive);
-    packet.order = hop.eager ? packet.id : packet.id ^ salt_;
+    if (!hop.eager) return enqueue(slot);
+    packet.rank = grant_rank(hop.server);
+    packet.order = packet.id;
     queue_.push(slot);
 }
 
 void Core::return_credit(uint32_t slot, int64_t tail_ps) {
     const Event& packet = queue_[slot];
     const Hop& before = hops_[packet.hop - 1];
-    Event credit{};
-    credit.time_ps = later(tail_ps, servers_[before.server].credit_ps, before.server, packet.id);
-    credit.rank = arrive_rank(kCredit);
-    credit.order = packet.id ^ salt_;
-    credit.subject = before.server;
-    credit.hop = before.channel;
-    credit.flits = packet.flits;
-    push(credit);
+    Server& server = servers_[before.server];
+    const int64_t at_ps = later(tail_ps, server.credit_ps, before.server, packet.id);
+    server.channel(before.channel).returning.push_sorted({at_ps, packet.flits});
+    silent_ps_ = std::max(silent_ps_, at_ps);
+    if (server.num_queued > 0) check_at(server, before.server, std::max(at_ps, server.free_ps));
 }
 
 void Core::deliver(uint32_t slot, int64_t at_ps) {
@@ -194,32 +201,33 @@ void Core::push_complete(uint32_t task, int64_t at_ps) {
     push(event);
 }
 
-int32_t Core::source_of(const Event& packet) const {
-    if (hops_[packet.hop].first) return kSource;
-    return static_cast<int32_t>(hops_[packet.hop - 1].server);
+int32_t Core::source_of(uint32_t hop) const {
+    return hops_[hop].first ? kSource : static_cast<int32_t>(hops_[hop - 1].server);
 }
 
-uint32_t Core::channel_of(const Event& packet) const {
-    return hops_[hops_[packet.hop].first ? packet.hop : packet.hop - 1].channel;
+uint32_t Core::channel_of(uint32_t hop) const {
+    return hops_[hops_[hop].first ? hop : hop - 1].channel;
 }
 
+// The packet will be ready in front of the server at its time, which may lie ahead.
 void Core::enqueue(uint32_t slot) {
     const Event& packet = queue_[slot];
-    const uint32_t index = hops_[packet.hop].server;
+    const uint32_t index = hops_[packet.hop].server, number = hops_[packet.hop].queue;
     Server& server = servers_[index];
-    const int32_t source = server.round_robin ? source_of(packet) : 0;
-    Queue& queue = server.queue_of(source, channel_of(packet));
-    queue.waiting.push_sorted({packet.time_ps, packet.id, slot});
-    server.note_queue(now_ps_, +1);
-    kick(server, index);
+    server.queues[number].waiting.push_sorted({packet.time_ps, packet.id, slot});
+    server.note_occupied(number);
+    server.arrivals.push_sorted(packet.time_ps);
+    ++server.num_queued;
+    silent_ps_ = std::max(silent_ps_, packet.time_ps);
+    check_at(server, index, std::max(packet.time_ps, server.free_ps));
 }
 
-// Make sure that the server looks for a packet as soon as it is free.
-void Core::kick(Server& server, uint32_t index) {
-    if (server.grant_due || server.queue == 0) return;
-    server.grant_due = true;
+// Let the server look for a packet at this time, unless it looks earlier anyhow.
+void Core::check_at(Server& server, uint32_t index, int64_t at_ps) {
+    if (at_ps >= server.check_ps) return;
+    server.check_ps = at_ps;
     Event event{};
-    event.time_ps = std::max(now_ps_, server.free_ps);
+    event.time_ps = at_ps;
     event.rank = grant_rank(index);
     event.order = -1;
     push(event);
@@ -227,56 +235,87 @@ void Core::kick(Server& server, uint32_t index) {
 
 void Core::grant(uint32_t index) {
     Server& server = servers_[index];
-    server.grant_due = false;
-    Queue* queue = choose(server);
-    if (queue == nullptr) return;
-    const Waiting first = queue->waiting.front();
-    queue->waiting.pop_front();
-    if (first < queue->last) raise_fault(Fault::kOrder, index, first.id, now_ps_);
-    queue->last = first;
-    server.last_source = queue->source;
-    server.last_channel = queue->channel;
-    server.note_queue(now_ps_, -1);
-    server.wait_ps += now_ps_ - first.ready_ps;
-    const auto [hold_ps, latency_ps] = service_times(server, queue_[first.packet]);
-    serve(server, first.packet, now_ps_, hold_ps, latency_ps, first.ready_ps);
-    kick(server, index);
+    if (server.check_ps != now_ps_) return;  // it has looked earlier, and planned anew
+    server.check_ps = kNever;
+    const uint32_t number = choose(server);
+    if (number != kNone) {
+        Queue& queue = server.queues[number];
+        const Waiting first = queue.waiting.front();
+        queue.waiting.pop_front();
+        server.note_occupied(number);
+        --server.num_queued;
+        if (first < queue.last) raise_fault(Fault::kOrder, index, first.id, now_ps_);
+        queue.last = first;
+        server.last_key = queue.key;
+        add_wait(server, now_ps_ - first.ready_ps);
+        server.note_arrivals(now_ps_);
+        server.note_queue(now_ps_, -1);
+        const auto [hold_ps, latency_ps] = service_times(server, queue_[first.packet]);
+        serve(server, first.packet, now_ps_, hold_ps, latency_ps, first.ready_ps);
+    }
+    if (server.num_queued > 0) check_next(server, index, number != kNone);
 }
 
-Queue* Core::choose(Server& server) {
-    Queue* best = nullptr;   // FIFO: the oldest; round robin: the first of all
-    Queue* after = nullptr;  // round robin: the first after the last one granted
-    for (Queue& queue : server.queues) {
-        if (!may_start(server, queue)) continue;
-        if (!server.round_robin) {
-            if (!best || queue.waiting.front() < best->waiting.front()) best = &queue;
-            continue;
+// The first time at which a packet may start that cannot now. One that lacks credits with none on
+// their way waits for return_credit.
+void Core::check_next(Server& server, uint32_t index, bool has_granted) {
+    int64_t next_ps = kNever;
+    server.each_occupied([&](uint32_t number) {
+        const Waiting& first = server.queues[number].waiting.front();
+        int64_t at_ps = std::max(first.ready_ps, server.free_ps);
+        if (at_ps <= now_ps_ && !has_granted) {
+            const Hop& hop = hops_[queue_[first.packet].hop];
+            const auto& returning = server.channel(hop.channel).returning;
+            at_ps = returning.empty() ? kNever : returning.front().at_ps;
         }
-        if (!best) best = &queue;
-        const bool later_slot = queue.source != server.last_source
-                                    ? queue.source > server.last_source
-                                    : queue.channel > server.last_channel;
-        if (!after && later_slot) after = &queue;
-    }
-    return after ? after : best;
+        next_ps = std::min(next_ps, at_ps);
+    });
+    if (next_ps != kNever) check_at(server, index, next_ps);
+}
+
+// The queue whose first packet starts now.
+uint32_t Core::choose(Server& server) {
+    uint32_t best = kNone;
+    server.each_occupied([&](uint32_t number) {
+        if (!may_start(server, server.queues[number])) return;
+        if (best == kNone || goes_before(server, server.queues[number], server.queues[best])) {
+            best = number;
+        }
+    });
+    return best;
+}
+
+bool Core::goes_before(const Server& server, const Queue& left, const Queue& right) {
+    if (!server.round_robin) return left.waiting.front() < right.waiting.front();
+    const bool left_is_next = left.key > server.last_key;
+    if (left_is_next != (right.key > server.last_key)) return left_is_next;
+    return left.key < right.key;
 }
 
 bool Core::may_start(Server& server, const Queue& queue) {
-    if (queue.waiting.empty()) return false;
+    if (queue.waiting.front().ready_ps > now_ps_) return false;
     if (!server.bounded) return true;
     const Event& packet = queue_[queue.waiting.front().packet];
     const Hop& hop = hops_[packet.hop];
-    return hop.last || server.credit(hop.channel) >= packet.flits;
+    return hop.last || server.channel(hop.channel).free_at(now_ps_) >= packet.flits;
 }
 
 std::pair<int64_t, int64_t> Core::service_times(Server& server, const Event& packet) {
     const Task& task = tasks_[packet.subject];
     if (packet.num_bytes == 0) return {definition_of(task).amount, server.latency_ps};
-    if (server.service.is_none()) return {packet.flits * server.flit_ps, server.latency_ps};
+    if (!server.has_service) return {packet.flits * server.flit_ps, server.latency_ps};
     const nanobind::object times =
         server.service(packet.id, task.id, packet.id - task.id, packet.flits, packet.num_bytes,
                        definition_of(task).tag, now_ps_);
     return {nanobind::cast<int64_t>(times[0]), nanobind::cast<int64_t>(times[1])};
+}
+
+void Core::add_wait(Server& server, int64_t time_ps) {
+    int64_t sum_ps;
+    if (__builtin_add_overflow(server.wait_ps, time_ps, &sum_ps)) {
+        raise_fault(Fault::kWaitLimit, &server - servers_.data());
+    }
+    server.wait_ps = sum_ps;
 }
 
 int64_t Core::later(int64_t from_ps, int64_t by_ps, int64_t server, int64_t id) const {

@@ -15,6 +15,7 @@ std::array<int64_t, 8> Core::server_counters(uint32_t index) {
 }
 
 std::array<int64_t, 8> Core::counters_at(Server& server, int64_t now_ps) const {
+    server.note_arrivals(now_ps);
     server.note_starts(now_ps);
     server.note_queue(now_ps, 0);
     const int64_t held_ps = server.busy_ps + server.stretch_ps;
@@ -62,9 +63,10 @@ std::optional<Violation> Core::server_violation(uint32_t index, int64_t routed_b
     if (server.wait_ps != server.queue_ps) {
         return Violation{"queue integral", index, server.queue_ps, server.wait_ps};
     }
-    for (int64_t credit : server.credits) {
-        if (server.bounded && credit != server.buffer_flits) {
-            return Violation{"credits", index, credit, server.buffer_flits};
+    for (Channel& channel : server.channels) {
+        const int64_t free_flits = channel.free_at(kNever);
+        if (server.bounded && free_flits != server.buffer_flits) {
+            return Violation{"credits", index, free_flits, server.buffer_flits};
         }
     }
     return std::nullopt;
@@ -77,7 +79,7 @@ void Core::tamper(uint32_t index, const std::string& counter, int64_t amount) {
     if (counter == "stretch_ps") server.stretch_ps += amount;
     if (counter == "wait_ps") server.wait_ps += amount;
     if (counter == "queue_ps") server.queue_ps += amount;
-    if (counter == "credits") server.credits.front() += amount;
+    if (counter == "credits") server.channels.front().free_flits += amount;
 }
 
 std::vector<WaitingTask> Core::waiting_tasks() const {
@@ -126,12 +128,17 @@ void Core::append_waiting(const Submission& submission, std::vector<WaitingTask>
 std::vector<WaitingPacket> Core::waiting_packets() const {
     std::vector<WaitingPacket> rows;
     for (size_t index = 0; index < servers_.size(); ++index) {
-        for (const Queue& queue : servers_[index].queues) {
-            for (size_t place = 0; place < queue.waiting.size(); ++place) {
-                const Event& packet = queue_[queue.waiting[place].packet];
+        std::vector<const Queue*> queues;
+        for (const Queue& queue : servers_[index].queues) queues.push_back(&queue);
+        std::sort(queues.begin(), queues.end(),
+                  [](const Queue* left, const Queue* right) { return left->key < right->key; });
+        for (const Queue* queue : queues) {
+            for (size_t place = 0; place < queue->waiting.size(); ++place) {
+                const Event& packet = queue_[queue->waiting[place].packet];
                 const Hop& hop = hops_[packet.hop];
-                rows.emplace_back(packet.id, tasks_[packet.subject].id, index, source_of(packet),
-                                  channel_of(packet), hop.channel, packet.flits, hop.last);
+                rows.emplace_back(packet.id, tasks_[packet.subject].id, index,
+                                  source_of(packet.hop), channel_of(packet.hop), hop.channel,
+                                  packet.flits, hop.last);
             }
         }
     }

@@ -4,6 +4,8 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -12,16 +14,18 @@
 namespace tilewright {
 
 constexpr int64_t kUnbounded = -1;
+constexpr int64_t kNever = INT64_MAX;
 constexpr int32_t kSource = -1;
 
-// A first-in-first-out ring that grows by doubling; push_sorted keeps it ordered from the back.
+// A first-in-first-out ring; push_sorted keeps it ordered from the back. Most queues are short, so
+// the first two items live in the object itself.
 template <typename Item>
 class Ring {
   public:
     bool empty() const { return size_ == 0; }
     size_t size() const { return size_; }
-    const Item& front() const { return items_[head_]; }
-    const Item& operator[](size_t place) const { return items_[index(place)]; }
+    const Item& front() const { return items()[head_]; }
+    const Item& operator[](size_t place) const { return items()[index(place)]; }
 
     void pop_front() {
         head_ = index(1);
@@ -30,32 +34,40 @@ class Ring {
 
     void push_back(const Item& item) {
         reserve_one();
-        items_[index(size_++)] = item;
+        items()[index(size_++)] = item;
     }
 
     void push_sorted(const Item& item) {
         reserve_one();
-        size_t place = size_++;
-        for (; place > 0 && item < items_[index(place - 1)]; --place) {
-            items_[index(place)] = items_[index(place - 1)];
+        Item* const found = items();
+        uint32_t place = size_++;
+        for (; place > 0 && item < found[index(place - 1)]; --place) {
+            found[index(place)] = found[index(place - 1)];
         }
-        items_[index(place)] = item;
+        found[index(place)] = item;
     }
 
   private:
-    size_t index(size_t place) const { return (head_ + place) & (items_.size() - 1); }
+    static constexpr uint32_t kInside = 2;
+
+    Item* items() { return mask_ < kInside ? inside_.data() : outside_.data(); }
+    const Item* items() const { return mask_ < kInside ? inside_.data() : outside_.data(); }
+    uint32_t index(size_t place) const { return (head_ + static_cast<uint32_t>(place)) & mask_; }
 
     void reserve_one() {
-        if (size_ < items_.size()) return;
-        std::vector<Item> larger(items_.empty() ? 4 : 2 * items_.size());
-        for (size_t place = 0; place < size_; ++place) larger[place] = items_[index(place)];
-        items_.swap(larger);
+        if (size_ <= mask_) return;
+        std::vector<Item> larger(2 * size_);
+        for (uint32_t place = 0; place < size_; ++place) larger[place] = items()[index(place)];
+        outside_.swap(larger);
+        mask_ = 2 * size_ - 1;
         head_ = 0;
     }
 
-    std::vector<Item> items_;
-    size_t head_ = 0;
-    size_t size_ = 0;
+    uint32_t head_ = 0;
+    uint32_t size_ = 0;
+    uint32_t mask_ = kInside - 1;
+    std::array<Item, kInside> inside_{};
+    std::vector<Item> outside_;
 };
 
 struct Waiting {
@@ -68,17 +80,37 @@ struct Waiting {
     }
 };
 
-// The packets of one input and virtual channel; FIFO servers merge their inputs.
-struct Queue {
-    int32_t source;
-    uint32_t channel;
-    Ring<Waiting> waiting;
-    Waiting last{-1, -1, kNone};  // the last packet that left
+// A virtual channel's buffer behind a server. Credits on their way back are counted when they are
+// looked for, so that they cost no event unless somebody waits for them.
+struct alignas(64) Channel {
+    struct Credit {
+        int64_t at_ps;
+        int64_t flits;
+        bool operator<(const Credit& other) const { return at_ps < other.at_ps; }
+    };
 
-    bool before(int32_t other_source, uint32_t other_channel) const {
-        return source != other_source ? source < other_source : channel < other_channel;
+    int64_t free_flits;
+    Ring<Credit> returning{};
+
+    int64_t free_at(int64_t now_ps) {
+        for (; !returning.empty() && returning.front().at_ps <= now_ps; returning.pop_front()) {
+            free_flits += returning.front().flits;
+        }
+        return free_flits;
     }
 };
+
+// The packets of one input and virtual channel, those on their way included; FIFO servers merge
+// their inputs. The key orders queues by (source, channel).
+struct alignas(64) Queue {
+    int64_t key;
+    Ring<Waiting> waiting{};
+    Waiting last{-1, -1, kNone};  // the last packet that left
+};
+
+constexpr int64_t queue_key(int32_t source, uint32_t channel) {
+    return (int64_t{source} << 32) + channel;
+}
 
 struct alignas(64) Server {
     // what every hop touches: one cache line
@@ -93,21 +125,24 @@ struct alignas(64) Server {
     bool whole = false;
     bool bounded = false;  // the buffer behind it
     bool round_robin = false;
-    bool grant_due = false;
+    bool has_service = false;
+    // arbitration and credits: one more
+    int64_t check_ps = kNever;  // when it next looks for a packet to take
+    uint64_t occupied = 0;      // which of the first 64 queues are not empty
+    int64_t num_queued = 0;     // packets in all queues
+    int64_t last_key = queue_key(kSource, 0) - 1;  // of the queue granted last
+    std::vector<Queue> queues;
+    int64_t credit_ps = 0;
     // waiting
     int64_t wait_ps = 0;
     int64_t queue = 0;
     int64_t queue_ps = 0;
     int64_t max_queue = 0;
     int64_t changed_ps = 0;
-    Ring<int64_t> starts;  // an eager server's starts that lie ahead
-    // arbitration and credits
+    Ring<int64_t> starts;    // an eager server's starts that lie ahead
+    Ring<int64_t> arrivals;  // an arbitrated server's packets on their way
+    std::vector<Channel> channels;
     int64_t buffer_flits = kUnbounded;
-    int64_t credit_ps = 0;
-    std::vector<Queue> queues;  // ordered by (source, channel)
-    int32_t last_source = kSource;
-    int64_t last_channel = -1;
-    std::vector<int64_t> credits;  // by channel
     nanobind::object service;
 
     void note_queue(int64_t at_ps, int64_t change) {
@@ -119,10 +154,15 @@ struct alignas(64) Server {
         queue += change;
     }
 
+    void note_arrivals(int64_t now_ps) {
+        for (; !arrivals.empty() && arrivals.front() <= now_ps; arrivals.pop_front()) {
+            note_queue(arrivals.front(), +1);
+        }
+    }
+
     void note_starts(int64_t now_ps) {
-        while (!starts.empty() && starts.front() <= now_ps) {
+        for (; !starts.empty() && starts.front() <= now_ps; starts.pop_front()) {
             note_queue(starts.front(), -1);
-            starts.pop_front();
         }
     }
 
@@ -131,23 +171,38 @@ struct alignas(64) Server {
         note_starts(ready_ps);
         note_queue(ready_ps, +1);
         starts.push_back(free_ps);
-        wait_ps += free_ps - ready_ps;
         return free_ps;
     }
 
-    int64_t& credit(uint32_t channel) {
-        if (channel >= credits.size()) credits.resize(channel + 1, buffer_flits);
-        return credits[channel];
+    Channel& channel(uint32_t number) {
+        if (number >= channels.size()) channels.resize(number + 1, Channel{buffer_flits});
+        return channels[number];
     }
 
-    Queue& queue_of(int32_t source, uint32_t channel) {
-        auto place = std::find_if(queues.begin(), queues.end(), [&](const Queue& queue) {
-            return !queue.before(source, channel);
-        });
-        if (place == queues.end() || place->source != source || place->channel != channel) {
-            place = queues.insert(place, Queue{source, channel, {}, {-1, -1, kNone}});
+    // The number of the queue with this key, made at first use; numbers stay.
+    uint32_t queue_number(int64_t key) {
+        for (uint32_t number = 0; number < queues.size(); ++number) {
+            if (queues[number].key == key) return number;
         }
-        return *place;
+        queues.push_back({key});
+        return static_cast<uint32_t>(queues.size() - 1);
+    }
+
+    void note_occupied(uint32_t number) {
+        if (number >= 64) return;
+        const uint64_t bit = uint64_t{1} << number;
+        occupied = queues[number].waiting.empty() ? occupied & ~bit : occupied | bit;
+    }
+
+    // Calls visit with the number of every queue that is not empty.
+    template <typename Visit>
+    void each_occupied(Visit visit) const {
+        for (uint64_t left = occupied; left != 0; left &= left - 1) {
+            visit(static_cast<uint32_t>(std::countr_zero(left)));
+        }
+        for (uint32_t number = 64; number < queues.size(); ++number) {
+            if (!queues[number].waiting.empty()) visit(number);
+        }
     }
 };
 

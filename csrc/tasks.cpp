@@ -35,6 +35,9 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
     }
     Owner& owner = owners_[owner_number];
     const int64_t first_id = (owner_number << kOwnerShift) + owner.next_sequence;
+    if (graph->num_ids > kSequenceMask + 1 - owner.next_sequence) {
+        raise_fault(Fault::kIdLimit, owner_number);
+    }
     if (graph->definitions.empty()) return first_id;
     owner.next_sequence += graph->num_ids;
     const auto num_tasks = static_cast<uint32_t>(graph->definitions.size());
@@ -202,9 +205,11 @@ void Core::retire(uint32_t slot) {
 
 void Core::raise(uint32_t index, int64_t amount) {
     Signal& signal = signals_[index];
-    if (__builtin_add_overflow(signal.value, amount, &signal.value)) {
+    int64_t value;
+    if (__builtin_add_overflow(signal.value, amount, &value)) {
         raise_fault(Fault::kSignalLimit, index, amount);
     }
+    signal.value = value;
     while (!signal.waiters.empty() && signal.waiters.top().threshold <= signal.value) {
         const uint32_t task = signal.waiters.top().task;
         signal.waiters.pop();

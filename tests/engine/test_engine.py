@@ -279,6 +279,11 @@ def test_a_broken_rule_is_found_when_nothing_is_left(
         engine.run()
 
 
+def run_and_check(engine: Engine) -> None:
+    engine.run()  # a small run leaves the rules to whoever reads its results
+    engine.check_rules()
+
+
 def test_a_lost_credit_is_found(kind: EngineKind) -> None:
     core, engine = engine_with_core(kind)
     engine.add_server(ServerSpec("west", bytes_per_us=LINK_RATE, buffer_flits=32))
@@ -287,7 +292,7 @@ def test_a_lost_credit_is_found(kind: EngineKind) -> None:
     engine.advance(1)
     core.tamper(0, "credits", -1)
     with pytest.raises(InternalError, match=r"credits, server 'west', .* found 31, expected 32"):
-        engine.run()
+        run_and_check(engine)
 
 
 def test_small_runs_on_a_big_machine_are_checked_now_and_then(kind: EngineKind) -> None:

@@ -52,6 +52,7 @@ def run_open(load: NetworkLoad, kind: EngineKind) -> EngineRun:
         delays_ps=[message.at_ps for message in messages],
         effects=[message.message_id for message in messages],
     )
+    engine.prepare(graph)
     start = perf_counter()
     engine.submit(graph)
     engine.run()

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.engine.graph import Block, Row
+from tilewright.engine.rows import Block, Row
 from tilewright.engine.spec import CoreService
 
 __all__ = (
@@ -20,6 +20,7 @@ __all__ = (
 UNBOUNDED = -1
 SOURCE = -1
 OWNER_SHIFT = 40
+MAX_PACKETS = 2**24  # of one transfer
 NO_LIMIT = -1
 
 

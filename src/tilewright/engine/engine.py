@@ -43,6 +43,8 @@ HARMLESS = {
     FaultKind.NOT_ONE_SERVER,
     FaultKind.UNKNOWN_SIGNAL,
     FaultKind.UNKNOWN_TASK,
+    FaultKind.ID_LIMIT,
+    FaultKind.PACKET_LIMIT,
 }
 
 
@@ -103,6 +105,14 @@ class Engine:
         return self._core.add_signal()
 
     # -- tasks -----------------------------------------------------------------------------------
+
+    def prepare(self, graph: TaskGraph) -> None:
+        """Check and compile a graph ahead of its first submission, which does it otherwise."""
+        self._check_usable()
+        try:
+            graph.compiled_for(self._core)
+        except CoreFault as fault:
+            raise self._translated(fault) from None
 
     def submit(self, graph: TaskGraph, *, owner: int = 0, after: Sequence[int] = ()) -> int:
         """Hand the graph to the core; returns the id of its first task.

@@ -19,6 +19,9 @@ class FaultKind(IntEnum):
     UNKNOWN_TASK = 9
     SIGNAL_LIMIT = 10
     BAD_ROW = 11
+    ID_LIMIT = 12
+    PACKET_LIMIT = 13
+    WAIT_LIMIT = 14
 
 
 class CoreFault(Exception):  # noqa: N818  # not an error for users: it never leaves the engine package

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tilewright.engine.core import OWNER_SHIFT
+from tilewright.engine.core import MAX_PACKETS, OWNER_SHIFT
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.errors import EngineError, InternalError, TilewrightError, TimeLimitError
 from tilewright.units import MAX_PS
@@ -44,6 +44,14 @@ def error_of_fault(fault: CoreFault, names: Names, serving: str | None) -> Tilew
             where = f"signal {names.signals[fault.first]!r}"
             found = f"a raise by {fault.second} beyond the limit"
             return EngineError(where, found, f"a value of at most {MAX_PS}", "raise it by less")
+        case FaultKind.ID_LIMIT:
+            found = f"more than 2^{OWNER_SHIFT} packets and tasks"
+            fix = "submit as several owners"
+            return EngineError(f"owner {fault.first}", found, "ids that fit", fix)
+        case FaultKind.WAIT_LIMIT:
+            where = f"server {names.servers[fault.first]!r}"
+            expected, fix = f"a sum of at most {MAX_PS} ps", "use shorter times"
+            return TimeLimitError(where, "waiting times beyond int64", expected, fix)
         case _:
             return _wrong_graph(fault, names)
 
@@ -94,6 +102,9 @@ def _wrong_graph(fault: CoreFault, names: Names) -> EngineError:
         case FaultKind.NO_RATE:
             found = f"a transfer through server {names.servers[number]!r}, which has no rate"
             parts = (found, "a rate or a service", "give it bytes_per_us or hold it instead")
+        case FaultKind.PACKET_LIMIT:
+            found = f"a transfer of {number} bytes"
+            parts = (found, f"at most {MAX_PACKETS} packets", "cut it into several transfers")
         case FaultKind.UNKNOWN_SIGNAL:
             parts = (f"signal {number}", "a signal of this engine", "use what add_signal returned")
         case _:

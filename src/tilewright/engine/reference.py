@@ -1,9 +1,8 @@
 """The living definition of ``docs/engine.md``: a heap of (time, phase, id) events."""
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterator
-from heapq import heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy.typing as npt
 
 from tilewright.engine.core import NO_LIMIT, OWNER_SHIFT, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.graph import HOLD, NO_EFFECT, TIMER, Block, Row
 from tilewright.engine.reference_report import (
     first_violation,
     server_counters,
@@ -30,6 +28,7 @@ from tilewright.engine.reference_state import (
     Task,
     compile_graph,
 )
+from tilewright.engine.rows import HOLD, NO_EFFECT, TIMER, Block, Row
 from tilewright.engine.spec import CoreService
 from tilewright.units import MAX_PS
 
@@ -41,6 +40,7 @@ ARRIVE, COMPLETE, GRANT = 0, 1, 2
 # for a credit to it. A grant's id is its server and its tie-breaker the packet, -1 for an arbiter.
 START = -1
 ARBITER = -1
+LIMIT = -1  # in place of a server
 
 Event = tuple[int, int, int, int, Any]  # time, phase, id, tie-breaker, what it is about
 
@@ -112,6 +112,8 @@ class ReferenceCore:
         self._check_outside()
         earlier = self._live_tasks(after)
         sequence = self._next_sequence.get(owner, 0)
+        if sequence + graph.num_ids > 1 << OWNER_SHIFT:
+            raise CoreFault(FaultKind.ID_LIMIT, owner)
         self._next_sequence[owner] = sequence + graph.num_ids
         first_id = (owner << OWNER_SHIFT) + sequence
         tasks: list[Task] = []
@@ -239,71 +241,84 @@ class ReferenceCore:
         self._check_outside()
         self._running = True
         try:
-            self._run(MAX_PS + 1 if until_ps == NO_LIMIT else until_ps)
+            if until_ps == NO_LIMIT:
+                self._run()
+            else:
+                self._run_until(until_ps)
         finally:
             self._running = False
-        if not self._wakes and self.now_ps < until_ps:
-            self.now_ps = until_ps
         wakes, self._wakes = self._wakes, []
         return wakes
 
-    def _run(self, limit_ps: int) -> None:
+    def _run_until(self, until_ps: int) -> None:
+        """The limit is an event of its own, before the grants of its instant."""
+        limit = (until_ps, GRANT, LIMIT, 0, None)
+        heappush(self._heap, limit)
+        self._run()
+        if limit in self._heap:
+            self._heap.remove(limit)
+            heapify(self._heap)
+
+    def _run(self) -> None:
         """Events in key order, until wake-ups are due, the limit, or nothing is left.
 
         A plain packet's hop is ``_serve`` written out with local names: it is most of most runs.
         """
         heap, wakes, trace = self._heap, self._wakes, self._trace
         plain, grant, max_ps = PlainPacket, GRANT, MAX_PS
-        last_ps, events = self.now_ps, self.events
-        while heap:
-            now_ps, phase, event_id, breaker, what = heap[0]
-            if now_ps >= limit_ps and (now_ps > limit_ps or phase == grant):
-                break  # the grants of the limit's instant are left: work may still be submitted
-            if now_ps != last_ps:
-                if wakes:
-                    break
-                if now_ps < last_ps:
-                    raise CoreFault(FaultKind.TIME_REVERSED, event_id, breaker, now_ps)
-                last_ps = now_ps
-            elif wakes and phase == grant:
-                break
-            events += 1
-            if type(what) is not plain:
-                heappop(heap)
-                self.now_ps = now_ps
-                self._handle(phase, event_id, breaker, what)
-                continue
-            server, flit_ps, head_ps, latency_ps, following = next(what.steps)
-            start_ps = server.free_ps
-            if start_ps > now_ps:
-                server.wait_ps += start_ps - now_ps
-                server.waits.append((now_ps, start_ps))
-            else:
-                start_ps = now_ps
-            hold_ps = what.flits * flit_ps
-            tail_ps = start_ps + hold_ps
-            late_ps = what.tail_in_ps + flit_ps
-            if late_ps > tail_ps:
-                server.stretch_ps += late_ps - tail_ps
-                tail_ps = late_ps
-            server.free_ps = tail_ps
-            server.busy_ps += hold_ps
-            server.num_bytes += what.num_bytes
-            server.packets += 1
-            if trace is not None:
-                trace.append((event_id, breaker, now_ps, start_ps, tail_ps))
-            tail_ps += latency_ps
-            if tail_ps > max_ps:
-                raise CoreFault(FaultKind.TIME_LIMIT, event_id, breaker, now_ps)
-            if following is None:
-                heappop(heap)
-                self._deliver(what, tail_ps)
-            else:
-                what.tail_in_ps = tail_ps
-                heapreplace(heap, (start_ps + head_ps, grant, following, breaker, what))
-        self.now_ps, self.events = last_ps, events
+        now_ps, events = self.now_ps, self.events
+        try:
+            while heap:
+                now_ps, phase, server_index, packet_id, what = heap[0]
+                if type(what) is not plain:
+                    heappop(heap)
+                    if server_index == LIMIT:
+                        break
+                    events += 1
+                    self._handle(now_ps, phase, server_index, packet_id, what)
+                    if wakes and self._reaches_grants():
+                        break
+                    continue
+                events += 1
+                server, flit_ps, head_ps, latency_ps, following = next(what.steps)
+                start_ps = server.free_ps
+                if start_ps > now_ps:
+                    server.note_wait(now_ps, start_ps)
+                else:
+                    start_ps = now_ps
+                hold_ps = what.flits * flit_ps
+                tail_ps = start_ps + hold_ps
+                late_ps = what.tail_in_ps + flit_ps
+                if late_ps > tail_ps:
+                    tail_ps = late_ps
+                arrival_ps = tail_ps + latency_ps
+                if arrival_ps > max_ps:
+                    raise CoreFault(FaultKind.TIME_LIMIT, server_index, packet_id, now_ps)
+                if late_ps == tail_ps:
+                    server.stretch_ps += tail_ps - start_ps - hold_ps
+                server.free_ps = tail_ps
+                server.busy_ps += hold_ps
+                server.num_bytes += what.num_bytes
+                server.packets += 1
+                if trace is not None:
+                    trace.append((server_index, packet_id, now_ps, start_ps, tail_ps))
+                if following is None:
+                    heappop(heap)
+                    self._deliver(what, arrival_ps)
+                else:
+                    what.tail_in_ps = arrival_ps
+                    heapreplace(heap, (start_ps + head_ps, grant, following, packet_id, what))
+        finally:
+            self.now_ps, self.events = now_ps, events
 
-    def _handle(self, phase: int, event_id: int, breaker: int, what: Any) -> None:
+    def _reaches_grants(self) -> bool:
+        """Whether the arrivals and completions of this instant have all run."""
+        return not self._heap or self._heap[0][:2] >= (self.now_ps, GRANT)
+
+    def _handle(self, now_ps: int, phase: int, event_id: int, breaker: int, what: Any) -> None:
+        if now_ps < self.now_ps:
+            raise CoreFault(FaultKind.TIME_REVERSED, event_id, breaker, now_ps)
+        self.now_ps = now_ps
         if phase == GRANT:
             if breaker == ARBITER:
                 self._grant(self._servers[event_id])
@@ -326,8 +341,7 @@ class ReferenceCore:
         """An eager server takes a packet as soon as it is ready."""
         start_ps = server.free_ps
         if start_ps > packet.ready_ps:
-            server.wait_ps += start_ps - packet.ready_ps
-            server.waits.append((packet.ready_ps, start_ps))
+            server.note_wait(packet.ready_ps, start_ps)
         else:
             start_ps = packet.ready_ps
         if packet.num_bytes:
@@ -342,6 +356,7 @@ class ReferenceCore:
         """The timing law of section 2: when the packet leaves, and what follows from that."""
         flit_ps = server.flit_ps
         tail_ps = max(start_ps + hold_ps, packet.tail_in_ps + flit_ps)
+        self._check_time(tail_ps + latency_ps, server.index, packet.id)
         server.stretch_ps += tail_ps - start_ps - hold_ps
         server.free_ps = tail_ps
         server.busy_ps += hold_ps
@@ -349,7 +364,6 @@ class ReferenceCore:
         server.packets += 1
         if self._trace is not None:
             self._trace.append((server.index, packet.id, packet.ready_ps, start_ps, tail_ps))
-        self._check_time(tail_ps + latency_ps, server.index, packet.id)
         if packet.hop:
             self._return_credit(packet, tail_ps)
         if packet.hop + 1 == len(packet.route.servers):
@@ -414,7 +428,7 @@ class ReferenceCore:
 
     def _grant(self, server: Server) -> None:
         server.grant_due = False
-        slot = self._choose(server)
+        slot = server.choose()
         if slot is None:
             return
         queue = server.queues[slot]
@@ -423,29 +437,11 @@ class ReferenceCore:
             raise CoreFault(FaultKind.ORDER, server.index, packet_id, self.now_ps)
         queue.last = (ready_ps, packet_id)
         server.last_slot = slot
+        server.add_wait(self.now_ps - ready_ps)
         server.note_queue(self.now_ps, -1)
-        server.wait_ps += self.now_ps - ready_ps
         hold_ps, latency_ps = self._service_times(server, packet)
         self._serve(server, packet, self.now_ps, hold_ps, latency_ps)
         self._kick(server)
-
-    def _choose(self, server: Server) -> tuple[int, int] | None:
-        """The slot whose first packet starts now."""
-        slots = [slot for slot in server.slots if self._may_start(server, server.queues[slot])]
-        if not slots:
-            return None
-        if server.round_robin:
-            return slots[bisect_right(slots, server.last_slot) % len(slots)]
-        return min(slots, key=lambda slot: server.queues[slot].waiting[0][:2])
-
-    def _may_start(self, server: Server, queue: Queue) -> bool:
-        if not queue.waiting:
-            return False
-        packet = queue.waiting[0][2]
-        if server.buffer_flits == UNBOUNDED or packet.hop + 1 == len(packet.route.servers):
-            return True
-        channel = packet.route.channels[packet.hop]
-        return server.credits.setdefault(channel, server.buffer_flits) >= packet.flits
 
     def _service_times(self, server: Server, packet: Packet) -> tuple[int, int]:
         definition = packet.task.definition

@@ -4,10 +4,11 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tilewright.engine.core import SOURCE, UNBOUNDED
+from tilewright.engine.core import MAX_PACKETS, SOURCE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.graph import HOLD, TIMER, TRANSFER, Block, Row, row_problem
+from tilewright.engine.rows import HOLD, TIMER, TRANSFER, Block, Row, row_problem
 from tilewright.engine.spec import CoreService
+from tilewright.units import MAX_PS
 
 __all__ = (
     "Graph",
@@ -36,6 +37,8 @@ class Queue:
         self.waiting: list[tuple[int, int, Packet]] = []
         self.last = (-1, -1)  # (ready, id) of the last packet that left
 
+
+MAX_WAITS = 4096  # that an eager server keeps before it counts them
 
 _INTEGERS: dict[int, int] = {}
 
@@ -109,6 +112,24 @@ class Server:
             self.steps[following] = step
         return self.steps[following]
 
+    def choose(self) -> tuple[int, int] | None:
+        """The slot of the queue whose first packet starts now."""
+        slots = [slot for slot in self.slots if self._may_start(self.queues[slot])]
+        if not slots:
+            return None
+        if self.round_robin:
+            return slots[bisect_right(slots, self.last_slot) % len(slots)]
+        return min(slots, key=lambda slot: self.queues[slot].waiting[0][:2])
+
+    def _may_start(self, queue: Queue) -> bool:
+        if not queue.waiting:
+            return False
+        packet = queue.waiting[0][2]
+        if self.buffer_flits == UNBOUNDED or packet.hop + 1 == len(packet.route.servers):
+            return True
+        channel = packet.route.channels[packet.hop]
+        return self.credits.setdefault(channel, self.buffer_flits) >= packet.flits
+
     def note_queue(self, at_ps: int, change: int) -> None:
         """The queue grows or shrinks; only a length that lasts counts."""
         if at_ps > self.changed_ps:
@@ -116,6 +137,18 @@ class Server:
             self.max_queue = max(self.max_queue, self.queue)
             self.changed_ps = at_ps
         self.queue += change
+
+    def add_wait(self, time_ps: int) -> None:
+        self.wait_ps += time_ps
+        if self.wait_ps > MAX_PS:
+            raise CoreFault(FaultKind.WAIT_LIMIT, self.index)
+
+    def note_wait(self, ready_ps: int, start_ps: int) -> None:
+        """An eager server knows at once how long a packet waits; its queue is counted later."""
+        self.add_wait(start_ps - ready_ps)
+        self.waits.append((ready_ps, start_ps))
+        if len(self.waits) == MAX_WAITS:
+            self.count_waits(ready_ps)
 
     def count_waits(self, now_ps: int) -> None:
         """Let an eager server's waits that have been noted grow and shrink its queue, up to now."""
@@ -284,6 +317,8 @@ def compile_graph(
             definition.offset = offset
             if row[0] == TRANSFER:
                 definition.num_packets = -(-row[2] // packet_bytes)
+                if definition.num_packets > MAX_PACKETS:
+                    raise CoreFault(FaultKind.PACKET_LIMIT, number, row[2])
             offset += definition.num_packets
             definitions.append(definition)
             for index in definition.afters:

@@ -1,0 +1,61 @@
+"""The rows that a task graph is made of, as ``TaskGraph`` writes and cores read them."""
+
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.units import MAX_PS
+
+__all__ = ("HOLD", "NO_EFFECT", "TIMER", "TRANSFER", "Block", "Row", "TaskKind", "row_problem")
+
+NO_EFFECT = -1
+
+Pairs = tuple[tuple[int, int], ...]
+Row = tuple[int, int, int, int, int, int, tuple[int, ...], Pairs, Pairs]
+"""Kind, target, amount, delay, effect, tag, afters, and waits and raises as (signal, value)."""
+Block = npt.NDArray[np.int64]
+"""Rows without edges, the first six columns of each."""
+
+
+class TaskKind(IntEnum):
+    """The numbers are shared with csrc."""
+
+    TRANSFER = 0
+    HOLD = 1
+    TIMER = 2
+
+
+TRANSFER, HOLD, TIMER = (kind.value for kind in TaskKind)
+AMOUNT_NAMES = {TRANSFER: "num_bytes", HOLD: "hold_ps", TIMER: "amount"}
+
+
+def row_problem(number: int, row: Row) -> tuple[str, str] | None:
+    """What is wrong with a row that no core takes: found, expected."""
+    kind, target, amount, delay_ps, effect, tag, afters, waits, raises = row
+    fields = (
+        ("route", target, 0),
+        (AMOUNT_NAMES[kind], amount, 0 if kind == TIMER else 1),
+        ("delay_ps", delay_ps, 0),
+        ("effect", effect, NO_EFFECT),
+        ("tag", tag, -MAX_PS),
+    )
+    for name, value, low in fields:
+        if type(value) is not int or not low <= value <= MAX_PS:
+            return f"{name} = {value!r}", f"an integer >= {low}"
+    for task in afters:
+        if type(task) is not int or not 0 <= task < number:
+            return f"after = {task!r}", f"an earlier task of the graph, below {number}"
+    for pair in (*waits, *raises):
+        if not _is_signal_pair(pair):
+            return f"{pair!r} in waits or raises", "a pair (signal, value >= 1)"
+    return None
+
+
+def _is_signal_pair(pair: object) -> bool:
+    if type(pair) is not tuple or len(pair) != 2:
+        return False
+    signal, amount = pair
+    if type(signal) is not int or type(amount) is not int:
+        return False
+    return 0 <= signal <= MAX_PS and 1 <= amount <= MAX_PS
