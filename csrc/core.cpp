@@ -90,6 +90,11 @@ NB_MODULE(_core, module) {
                 const std::vector<int64_t>& after) {
                  return core.submit(compiled.graph, owner, after);
              })
+        .def("submit_watched",
+             [](Core& core, const CompiledGraph& compiled, int64_t owner,
+                const std::vector<int64_t>& after) {
+                 return core.submit_watched(compiled.graph, owner, after);
+             })
         .def("raise_signal", &Core::raise_signal)
         .def("signal_value", &Core::signal_value)
         .def("watch", &Core::watch)

@@ -109,6 +109,7 @@ class Core {
     GraphPtr compile(const nanobind::list& rows) const;
 
     int64_t submit(const GraphPtr& graph, int64_t owner, const std::vector<int64_t>& after);
+    int64_t submit_watched(const GraphPtr& graph, int64_t owner, const std::vector<int64_t>& after);
     void raise_signal(uint32_t signal, int64_t amount);
     int64_t signal_value(uint32_t signal) const { return signals_[signal].value; }
     bool watch(int64_t task_id);

@@ -63,6 +63,15 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
     return first_id;
 }
 
+// Watches the last task and returns its id.
+int64_t Core::submit_watched(const GraphPtr& graph, int64_t owner,
+                             const std::vector<int64_t>& after) {
+    submit(graph, owner, after);
+    Task& last = tasks_[submissions_[owners_[owner].submissions.back()].tasks.back()];
+    last.watched = true;
+    return last.id;
+}
+
 void Core::count_conditions(uint32_t slot, const Definition& definition, const Graph& graph,
                             const std::vector<uint32_t>& earlier) {
     Task& task = tasks_[slot];

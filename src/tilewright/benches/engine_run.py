@@ -88,7 +88,7 @@ def _read_and_compute(
             response, num_bytes=num_bytes, after=(asked,), effect=response_id(program, index)
         )
         graph.hold(unit, hold_ps=compute_ps, after=(got,))
-        hub.wait(hub.submit(graph) + 2)
+        hub.perform(graph)
 
 
 def _numbered(routes: "_Routes", step: ReadStep) -> tuple[int, int, int, int]:

@@ -130,6 +130,22 @@ class Engine:
         except CoreFault as fault:
             raise self._translated(fault) from None
 
+    def submit_watched(
+        self, graph: TaskGraph, *, owner: int = 0, after: Sequence[int] = ()
+    ) -> int:
+        """Submit and watch the graph's last task; returns the id of that."""
+        if self._guard.stop_reason is not None:
+            raise self._refusal()
+        if type(owner) is not int or not 0 <= owner <= MAX_OWNER:
+            check_integer("submit", "owner", owner, 0, MAX_OWNER)
+        if not len(graph):
+            raise EngineError("submit", "an empty graph", "a last task to watch", "add a task")
+        earlier = self._checked_ids(after) if after else ()
+        try:
+            return self._core.submit_watched(graph.compiled_for(self._core), owner, earlier)
+        except CoreFault as fault:
+            raise self._translated(fault) from None
+
     def task_id(self, graph: TaskGraph, first_id: int, index: int) -> int:
         """The id of a graph's task, from what ``submit`` returned; constant time in a loop."""
         compiled = graph.compiled_for(self._core)

@@ -75,6 +75,7 @@ class Hub:
         self._apply_effects = apply_effects
         self._watch = engine.watch
         self._engine_submit = engine.submit
+        self._submit_watched = engine.submit_watched
         self._num_programs = 0
         self._new: deque[tuple[Program, tuple[Any, ...]]] = deque()  # not started yet
         self._live: dict[int, Program] = {}  # not ended yet
@@ -129,6 +130,16 @@ class Hub:
             raise self._outside("submit")
         return self._engine_submit(graph, owner=program.number, after=after)
 
+    def perform(self, graph: TaskGraph, what: str = "", after: Sequence[int] = ()) -> None:
+        """Submit work of the running program and wait for its last task."""
+        program = self._current
+        if program is None:
+            raise self._outside("perform")
+        task_id = self._submit_watched(graph, owner=program.number, after=after)
+        program._what = what
+        self._waiting[task_id] = program
+        self._switch_home(WAITS)  # type: ignore[misc]  # there is a home while a program runs
+
     def wait(self, task_id: int, what: str = "") -> None:
         """Until the task is complete; ``what`` says in words what that means."""
         program = self._current
@@ -145,13 +156,13 @@ class Hub:
     def sleep(self, time_ps: int) -> None:
         """Let simulated time pass; 0 lets what is due at this instant happen first."""
         check_integer("sleep", "time_ps", time_ps, 0, MAX_PS)
-        self.wait(self.submit(self._timer(time_ps)), "sleep")
+        self.perform(self._timer(time_ps), "sleep")
 
     def wait_signal(self, signal: int, value: int) -> None:
         """Until the signal has at least this value."""
         check_integer("wait_signal", "value", value, 0, MAX_PS)
         if self._engine.signal_value(signal) < value:
-            self.wait(self.submit(self._timer(0, signal, value)), "a signal")
+            self.perform(self._timer(0, signal, value), "a signal")
 
     # -- the loop --------------------------------------------------------------------------------
 

@@ -130,6 +130,11 @@ class ReferenceCore:
         self._push_next_start(self.now_ps, iter(ready))
         return first_id
 
+    def submit_watched(self, graph: Graph, owner: int, after: tuple[int, ...]) -> int:
+        last_id = self.submit(graph, owner, after) + graph.definitions[-1].offset
+        self._live[last_id].watched = True
+        return last_id
+
     def _count_conditions(self, task: Task, earlier: list[Task]) -> None:
         definition = task.definition
         task.pending = len(definition.afters)
