@@ -223,7 +223,9 @@ def test_an_error_in_a_clean_up_is_told_beside_the_first(engine: Engine) -> None
     with pytest.raises(LookupError) as caught:
         hub.run()
     (note,) = caught.value.__notes__
-    assert note.startswith("while program 'untidy' ended: EngineError: hub.submit: found a call in")
+    assert note.startswith(
+        "while program 'untidy' ended: EngineError: hub.perform: found a call in"
+    )
 
 
 def test_an_interrupt_ends_all_programs(engine: Engine) -> None:

@@ -130,9 +130,7 @@ class Engine:
         except CoreFault as fault:
             raise self._translated(fault) from None
 
-    def submit_watched(
-        self, graph: TaskGraph, *, owner: int = 0, after: Sequence[int] = ()
-    ) -> int:
+    def submit_watched(self, graph: TaskGraph, *, owner: int = 0, after: Sequence[int] = ()) -> int:
         """Submit and watch the graph's last task; returns the id of that."""
         if self._guard.stop_reason is not None:
             raise self._refusal()

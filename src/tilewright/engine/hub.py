@@ -133,12 +133,12 @@ class Hub:
     def perform(self, graph: TaskGraph, what: str = "", after: Sequence[int] = ()) -> None:
         """Submit work of the running program and wait for its last task."""
         program = self._current
-        if program is None:
+        if program is None or program._body is not getcurrent():
             raise self._outside("perform")
         task_id = self._submit_watched(graph, owner=program.number, after=after)
         program._what = what
         self._waiting[task_id] = program
-        self._switch_home(WAITS)  # type: ignore[misc]  # there is a home while a program runs
+        self._switch_home(WAITS)  # type: ignore[misc]  # there while a program runs
 
     def wait(self, task_id: int, what: str = "") -> None:
         """Until the task is complete; ``what`` says in words what that means."""
