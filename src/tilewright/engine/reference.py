@@ -5,18 +5,9 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from tilewright.engine.core import NO_LIMIT, OWNER_SHIFT, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.reference_report import (
-    first_violation,
-    server_counters,
-    tamper,
-    waiting_packets,
-    waiting_tasks,
-)
+from tilewright.engine.reference_report import Reports
 from tilewright.engine.reference_state import (
     Graph,
     Packet,
@@ -45,7 +36,7 @@ LIMIT = -1  # in place of a server
 Event = tuple[int, int, int, int, Any]  # time, phase, id, tie-breaker, what it is about
 
 
-class ReferenceCore:
+class ReferenceCore(Reports):
     """One run; the methods follow the sections of the specification."""
 
     def __init__(self, flit_bytes: int, packet_flits: int, arrival_salt: int) -> None:
@@ -469,42 +460,3 @@ class ReferenceCore:
     def _check_time(self, at_ps: int, server_index: int, item_id: int) -> None:
         if at_ps > MAX_PS:
             raise CoreFault(FaultKind.TIME_LIMIT, server_index, item_id, self.now_ps)
-
-    def is_drained(self) -> bool:
-        return not self._heap and not self._live
-
-    def first_violation(self) -> tuple[str, int, int, int] | None:
-        return first_violation(self._servers, self._routes, self._hops)
-
-    def tamper(self, server: int, counter: str, amount: int) -> None:
-        tamper(self._servers[server], counter, amount)
-
-    # -- what Python reads -----------------------------------------------------------------------
-
-    def take_effects(self) -> list[tuple[int, int]]:
-        effects, self._effects = self._effects, []
-        return effects
-
-    def take_effect_columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        effects = np.array(self.take_effects(), np.int64).reshape(-1, 2)
-        return effects[:, 0].copy(), effects[:, 1].copy()
-
-    def take_trace(self) -> list[tuple[int, int, int, int, int]]:
-        trace = self._trace or []
-        self._trace = None if self._trace is None else []
-        return trace
-
-    def server_counters(self, server: int) -> tuple[int, int, int, int, int, int, int, int]:
-        return server_counters(self._servers[server], self.now_ps)
-
-    def route_counters(self, route: int) -> tuple[int, int, int, int]:
-        found = self._routes[route]
-        return found.packets_in, found.bytes_in, found.packets_out, found.bytes_out
-
-    def waiting_tasks(
-        self,
-    ) -> list[tuple[int, int, list[int], list[tuple[int, int, int]], list[int]]]:
-        return waiting_tasks(self._live, self._signals)
-
-    def waiting_packets(self) -> list[tuple[int, int, int, int, int, int, int, bool]]:
-        return waiting_packets(self._servers)

@@ -1,15 +1,68 @@
 """What the reference core says about its state: counters, broken rules, who waits for what."""
 
 from array import array
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.engine.core import UNBOUNDED
 from tilewright.engine.reference_state import Route, Server, Signal, Task
 
-__all__ = ("first_violation", "server_counters", "tamper", "waiting_packets", "waiting_tasks")
+__all__ = ("Reports",)
 
 Violation = tuple[str, int, int, int]  # rule, server or route, found, expected
+
+
+class Reports:
+    """The half of the reference core that is read; ``ReferenceCore`` has the state and runs it."""
+
+    now_ps: int
+    _heap: list[Any]
+    _live: dict[int, Task]
+    _servers: list[Server]
+    _routes: list[Route]
+    _hops: "array[int]"
+    _signals: list[Signal]
+    _effects: list[tuple[int, int]]
+    _trace: list[tuple[int, int, int, int, int]] | None
+
+    def is_drained(self) -> bool:
+        return not self._heap and not self._live
+
+    def first_violation(self) -> tuple[str, int, int, int] | None:
+        return first_violation(self._servers, self._routes, self._hops)
+
+    def tamper(self, server: int, counter: str, amount: int) -> None:
+        tamper(self._servers[server], counter, amount)
+
+    def take_effects(self) -> list[tuple[int, int]]:
+        effects, self._effects = self._effects, []
+        return effects
+
+    def take_effect_columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        effects = np.array(self.take_effects(), np.int64).reshape(-1, 2)
+        return effects[:, 0].copy(), effects[:, 1].copy()
+
+    def take_trace(self) -> list[tuple[int, int, int, int, int]]:
+        trace = self._trace or []
+        self._trace = None if self._trace is None else []
+        return trace
+
+    def server_counters(self, server: int) -> tuple[int, int, int, int, int, int, int, int]:
+        return server_counters(self._servers[server], self.now_ps)
+
+    def route_counters(self, route: int) -> tuple[int, int, int, int]:
+        found = self._routes[route]
+        return found.packets_in, found.bytes_in, found.packets_out, found.bytes_out
+
+    def waiting_tasks(
+        self,
+    ) -> list[tuple[int, int, list[int], list[tuple[int, int, int]], list[int]]]:
+        return waiting_tasks(self._live, self._signals)
+
+    def waiting_packets(self) -> list[tuple[int, int, int, int, int, int, int, bool]]:
+        return waiting_packets(self._servers)
 
 
 def server_counters(server: Server, now_ps: int) -> tuple[int, int, int, int, int, int, int, int]:
