@@ -50,7 +50,7 @@ class ServicePlan:
     """A server in Python: the time of the wire, and more that depends on packet and history."""
 
     extra_ps: tuple[int, ...]
-    latency_ps: int
+    latencies_ps: tuple[int, ...]
     fails_at: int | None = None  # the call that raises
     lies_at: int | None = None  # the call that returns nonsense
 

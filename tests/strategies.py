@@ -82,9 +82,10 @@ def is_rare(choices: Choices, one_in: int) -> bool:
 
 
 def random_service(choices: Choices, *, has_wire: bool) -> ServicePlan:
+    least_ps = 0 if has_wire else 1
     return ServicePlan(
         extra_ps=tuple(some(choices, 3, lambda: choices.integer(0, 6), least=1)),
-        latency_ps=choices.integer(0 if has_wire else 1, 4),
+        latencies_ps=tuple(some(choices, 2, lambda: choices.integer(least_ps, 9), least=1)),
         fails_at=choices.integer(0, 8) if is_rare(choices, 40) else None,
         lies_at=choices.integer(0, 8) if is_rare(choices, 40) else None,
     )

@@ -54,10 +54,11 @@ class TaskGraph:
         tag: int = 0,
     ) -> int:
         """Send bytes over a route, cut into packets."""
-        edges = tuple(after), tuple(waits), tuple(raises)
         if self._compiled is not None:
             raise self._frozen()
-        self.rows.append((TRANSFER, route, num_bytes, delay_ps, effect, tag, *edges))
+        afters, awaited, raised = tuple(after), tuple(waits), tuple(raises)
+        row = (TRANSFER, route, num_bytes, delay_ps, effect, tag, afters, awaited, raised)
+        self.rows.append(row)
         self._size += 1
         return self._size - 1
 
@@ -74,10 +75,11 @@ class TaskGraph:
         tag: int = 0,
     ) -> int:
         """Occupy the one server of a route for a time."""
-        edges = tuple(after), tuple(waits), tuple(raises)
         if self._compiled is not None:
             raise self._frozen()
-        self.rows.append((HOLD, route, hold_ps, delay_ps, effect, tag, *edges))
+        afters, awaited, raised = tuple(after), tuple(waits), tuple(raises)
+        row = (HOLD, route, hold_ps, delay_ps, effect, tag, afters, awaited, raised)
+        self.rows.append(row)
         self._size += 1
         return self._size - 1
 
@@ -91,10 +93,10 @@ class TaskGraph:
         effect: int = NO_EFFECT,
     ) -> int:
         """Let time pass; with no delay, a join of everything it waits for."""
-        edges = tuple(after), tuple(waits), tuple(raises)
         if self._compiled is not None:
             raise self._frozen()
-        self.rows.append((TIMER, 0, 0, delay_ps, effect, 0, *edges))
+        afters, awaited, raised = tuple(after), tuple(waits), tuple(raises)
+        self.rows.append((TIMER, 0, 0, delay_ps, effect, 0, afters, awaited, raised))
         self._size += 1
         return self._size - 1
 
