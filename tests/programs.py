@@ -71,7 +71,9 @@ class PlannedService:
         if call == plan.lies_at:
             return -1, packet.num_bytes
         extra_ps = plan.extra_ps[(call + packet.tag + packet.position) % len(plan.extra_ps)]
-        return packet.num_flits * self._flit_ps + extra_ps, plan.latency_ps
+        return packet.num_flits * self._flit_ps + extra_ps, plan.latencies_ps[
+            call % len(plan.latencies_ps)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
