@@ -271,6 +271,17 @@ def test_round_robin_takes_turns_over_the_channels_of_an_input(engine: Engine) -
     assert starts_at(engine, link) == [(0, 0), (3, 1), (1, 2), (2, 3)]
 
 
+def test_round_robin_knows_any_number_of_inputs(engine: Engine) -> None:
+    links = [add_link(engine, f"link{n}") for n in range(150)]
+    shared = add_link(engine, "shared", arbitration=Arbitration.ROUND_ROBIN)
+    routes = [engine.add_route([link, shared]) for link in reversed(links)]
+    engine.submit(graph_of(*((route, 1, 0) for route in [*routes, *routes])))
+    engine.run()
+    # 0..149 come at 1 by the links from the last to the first, 150..299 behind them at 2
+    order = [*range(149, -1, -1), *range(299, 149, -1)]
+    assert starts_at(engine, shared) == [(packet, 1 + n) for n, packet in enumerate(order)]
+
+
 def test_a_packet_without_credits_stalls_until_they_are_back(engine: Engine) -> None:
     first = add_link(engine, "first", latency_ps=1, buffer_flits=4, credit_ps=2)
     last = add_link(engine, "last", latency_ps=1)
