@@ -1,6 +1,5 @@
 """Programs for an engine as plain data, and all that a run of one shows to its caller."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tilewright.engine import (
@@ -271,13 +270,7 @@ class _Driver:
         return self.engine.task_id(self.submitted[submission], self.first_ids[submission], task)
 
 
-def run_program(
-    program: Program,
-    kind: EngineKind,
-    *,
-    salt: int = 0,
-    before_end: Callable[[Engine], None] | None = None,
-) -> Outcome:
+def run_program(program: Program, kind: EngineKind, *, salt: int = 0) -> Outcome:
     """Build, play, and gather what there is to see, also after an error."""
     engine = program.engine(kind, salt)
     graphs: list[TaskGraph] = []
@@ -293,8 +286,6 @@ def run_program(
         driver.play()
     except TilewrightError as error:
         failure = error
-    if before_end is not None:
-        before_end(engine)
     return Outcome(
         seen=tuple(driver.seen),
         effects=tuple(engine.take_effects()),

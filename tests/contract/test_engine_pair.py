@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ from tests.trace_rules import check_times, check_turns, check_work, least_makesp
 from tilewright.engine import EngineKind, native_built
 from tilewright.engine.spec import MAX_SALT
 
+pytestmark = pytest.mark.timeout(600)  # `make test-all` runs ten times the examples
 assert settings.default is not None
 many = settings(max_examples=5 * settings.default.max_examples)
 
@@ -107,12 +109,21 @@ def test_random_programs_are_crowded() -> None:
     assert all(shares[feature] >= least for feature, least in LEAST_PERCENT.items()), shares
 
 
+def is_cut_short(outcome: Outcome) -> bool:
+    """In the middle of an instant, so that its parts that have no order may be done or not."""
+    return (outcome.error or "").startswith("TimeLimitError")
+
+
 @every_engine
 @given(program=seeded_programs, salt=st.integers(1, MAX_SALT))
 def test_the_order_inside_phase_0_changes_nothing(
     kind: EngineKind, program: Program, salt: int
 ) -> None:
-    assert run_program(program, kind, salt=salt) == run_program(program, kind)
+    expected, found = run_program(program, kind), run_program(program, kind, salt=salt)
+    if is_cut_short(expected):
+        assert is_cut_short(found)
+    else:
+        assert found == expected
 
 
 def owners_in_two_orders(choices: Choices) -> tuple[Program, Program]:
@@ -134,6 +145,9 @@ def test_the_order_in_which_owners_submit_changes_nothing(
     kind: EngineKind, pair: tuple[Program, Program]
 ) -> None:
     one, other = (run_program(program, kind) for program in pair)
+    if is_cut_short(one):
+        assert is_cut_short(other)
+        return
     assert other.trace == one.trace
     assert other.effects == one.effects
     assert other.statistics == one.statistics
