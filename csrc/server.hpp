@@ -147,7 +147,11 @@ struct alignas(64) Server {
 
     void note_queue(int64_t at_ps, int64_t change) {
         if (at_ps > changed_ps) {
-            queue_ps += queue * (at_ps - changed_ps);
+            int64_t lasted;
+            if (__builtin_mul_overflow(queue, at_ps - changed_ps, &lasted) ||
+                __builtin_add_overflow(queue_ps, lasted, &queue_ps)) {
+                queue_ps = kNever;  // packets that never start may wait longer than can be told
+            }
             max_queue = std::max(max_queue, queue);
             changed_ps = at_ps;
         }

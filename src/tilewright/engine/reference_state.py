@@ -13,7 +13,6 @@ from tilewright.units import MAX_PS
 __all__ = (
     "Graph",
     "Packet",
-    "PlainPacket",
     "Queue",
     "Route",
     "Server",
@@ -133,7 +132,8 @@ class Server:
     def note_queue(self, at_ps: int, change: int) -> None:
         """The queue grows or shrinks; only a length that lasts counts."""
         if at_ps > self.changed_ps:
-            self.queue_ps += self.queue * (at_ps - self.changed_ps)
+            lasted = self.queue * (at_ps - self.changed_ps)
+            self.queue_ps = min(self.queue_ps + lasted, MAX_PS)
             self.max_queue = max(self.max_queue, self.queue)
             self.changed_ps = at_ps
         self.queue += change
@@ -197,7 +197,6 @@ class Packet:
         "num_bytes",
         "ready_ps",
         "route",
-        "steps",
         "tail_in_ps",
         "task",
     )
@@ -208,7 +207,6 @@ class Packet:
         self.id = packet_id
         self.task = task
         self.route = task.definition.route
-        self.steps = iter(self.route.steps)
         self.flits = flits
         self.num_bytes = num_bytes
         self.hop = 0
@@ -221,12 +219,6 @@ class Packet:
         if not self.hop:
             return SOURCE, self.route.channels[0]
         return self.route.servers[self.hop - 1].index, self.route.channels[self.hop - 1]
-
-
-class PlainPacket(Packet):
-    """A packet on a route of eager servers that cut through: it never waits for a credit."""
-
-    __slots__ = ()
 
 
 class Signal:
