@@ -304,7 +304,7 @@ class ReferenceCore(Reports):
 
     def _journey(
         self, packet_id: int, task: Task, num_bytes: int, own: list[Any]
-    ) -> Generator[Event | None, int, None]:
+    ) -> Generator[Event | None, Any, None]:
         """A packet on a route of eager servers that cut through: it never waits for a credit.
 
         Is sent the time at which it is ready at each server and yields the event of the next one,
