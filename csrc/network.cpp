@@ -224,7 +224,7 @@ void Core::enqueue(uint32_t slot) {
 
 // Let the server look for a packet at this time, unless it looks earlier anyhow.
 void Core::check_at(Server& server, uint32_t index, int64_t at_ps) {
-    if (at_ps >= server.check_ps) return;
+    if (server.check_ps != kNever && at_ps >= server.check_ps) return;
     server.check_ps = at_ps;
     Event event{};
     event.time_ps = at_ps;
@@ -266,9 +266,10 @@ void Core::check_next(Server& server, uint32_t index, bool has_granted) {
         if (at_ps <= now_ps_ && !has_granted) {
             const Hop& hop = hops_[queue_[first.packet].hop];
             const auto& returning = server.channel(hop.channel).returning;
-            at_ps = returning.empty() ? kNever : returning.front().at_ps;
+            if (returning.empty()) return;
+            at_ps = returning.front().at_ps;
         }
-        next_ps = std::min(next_ps, at_ps);
+        if (next_ps == kNever || at_ps < next_ps) next_ps = at_ps;
     });
     if (next_ps != kNever) check_at(server, index, next_ps);
 }

@@ -64,7 +64,7 @@ std::optional<Violation> Core::server_violation(uint32_t index, int64_t routed_b
         return Violation{"queue integral", index, server.queue_ps, server.wait_ps};
     }
     for (Channel& channel : server.channels) {
-        const int64_t free_flits = channel.free_at(kNever);
+        const int64_t free_flits = channel.free_at(INT64_MAX);
         if (server.bounded && free_flits != server.buffer_flits) {
             return Violation{"credits", index, free_flits, server.buffer_flits};
         }

@@ -14,7 +14,7 @@
 namespace tilewright {
 
 constexpr int64_t kUnbounded = -1;
-constexpr int64_t kNever = INT64_MAX;
+constexpr int64_t kNever = -1;
 constexpr int32_t kSource = -1;
 
 // A first-in-first-out ring; push_sorted keeps it ordered from the back. Most queues are short, so
@@ -150,7 +150,7 @@ struct alignas(64) Server {
             int64_t lasted;
             if (__builtin_mul_overflow(queue, at_ps - changed_ps, &lasted) ||
                 __builtin_add_overflow(queue_ps, lasted, &queue_ps)) {
-                queue_ps = kNever;  // packets that never start may wait longer than can be told
+                queue_ps = INT64_MAX;  // packets that never start may wait longer than can be told
             }
             max_queue = std::max(max_queue, queue);
             changed_ps = at_ps;

@@ -251,6 +251,7 @@ class _Driver:
                 self.first_ids.append(first_id)
                 self.submitted.append(self.graphs[graph])
                 self.seen.append(("submit", first_id))
+                self.seen.append(("statistics", self.engine.statistics()))
             case Watch(submission, task):
                 is_open = self.engine.watch(self.task_id(submission, task))
                 self.seen.append(("watch", is_open))

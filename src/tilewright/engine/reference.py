@@ -136,7 +136,7 @@ class ReferenceCore(Reports):
         if not definition.afters:
             task.pending += len(earlier)
             for other in earlier:
-                other.followers = [*(other.followers or ()), task]
+                other.followers = [task, *(other.followers or ())]
         for signal_index, threshold in definition.waits:
             signal = self._signals[signal_index]
             if signal.value < threshold:
