@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <queue>
 #include <string>
@@ -51,8 +50,11 @@ struct Task {
     bool watched = false;
 };
 
+struct Owner;
+
 struct Submission {
     GraphPtr graph;
+    Owner* owner;
     int64_t first_id;
     uint32_t num_live;
     std::vector<uint32_t> tasks;  // kNone once complete
@@ -86,8 +88,8 @@ struct Signal {
 
 struct Owner {
     int64_t next_sequence = 0;
-    size_t num_finished = 0;              // of those in submissions
-    std::deque<uint32_t> submissions;     // in the order of first ids; finished ones at times
+    size_t num_finished = 0;            // of those in submissions
+    std::vector<uint32_t> submissions;  // in the order of first ids; finished ones at times
 };
 
 using TraceRecord = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t>;
@@ -217,7 +219,7 @@ class Core {
     Slab<Submission> submissions_;
     Slab<Follower> followers_;
     Slab<StartRun> runs_;
-    std::unordered_map<int64_t, Owner> owners_;
+    std::unordered_map<int64_t, Owner> owners_;  // its elements stay where they are
     std::vector<std::tuple<int64_t, int64_t>> effects_;
     std::vector<int64_t> wakes_;
     std::vector<TraceRecord> trace_;

@@ -41,7 +41,7 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
     if (graph->definitions.empty()) return first_id;
     owner.next_sequence += graph->num_ids;
     const auto num_tasks = static_cast<uint32_t>(graph->definitions.size());
-    const uint32_t submission = submissions_.add(Submission{graph, first_id, num_tasks, {}});
+    const uint32_t submission = submissions_.add(Submission{graph, &owner, first_id, num_tasks, {}});
     owner.submissions.push_back(submission);
     num_live_ += num_tasks;
     submissions_[submission].tasks.reserve(num_tasks);
@@ -200,7 +200,7 @@ void Core::complete(uint32_t slot) {
 
 // Forget a finished submission; its owner's list is tidied when half of it is finished.
 void Core::retire(uint32_t slot) {
-    Owner& owner = owners_[submissions_[slot].first_id >> kOwnerShift];
+    Owner& owner = *submissions_[slot].owner;
     if (2 * ++owner.num_finished <= owner.submissions.size()) return;
     auto is_finished = [this](uint32_t other) {
         if (submissions_[other].num_live > 0) return false;

@@ -33,7 +33,7 @@ def test_the_engine_benchmark_proves_equal_results_and_gives_the_ratios(
     assert (document["ratios"]["native_open_loop"] is None) is not native_built()
     assert document["growth_64_to_1024"] > 0
     by_peer = {row["implementation"]: row for row in document["workloads"]}
-    assert by_peer["simpy message"]["events_per_hop"] <= 3.2
+    assert by_peer["simpy"]["events_per_hop"] <= 3.2
 
 
 def test_without_its_peer_the_benchmark_names_the_extra_and_exits_2() -> None:

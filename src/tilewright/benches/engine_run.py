@@ -69,8 +69,8 @@ def run_closed(loop: ClosedLoop, kind: EngineKind) -> EngineRun:
     hub = Hub(engine)
     for program, steps in enumerate(loop.programs):
         unit = engine.add_route([engine.add_server(ServerSpec(f"unit{program}"))])
-        numbered = [_numbered(routes, step) for step in steps]
-        hub.spawn(_read_and_compute, hub, program, unit, numbered)
+        numbered = [_numbered(routes, program, index, step) for index, step in enumerate(steps)]
+        hub.spawn(_read_and_compute, hub, unit, numbered)
     start = perf_counter()
     hub.run()
     times, effects = engine.take_effect_columns()
@@ -78,26 +78,24 @@ def run_closed(loop: ClosedLoop, kind: EngineKind) -> EngineRun:
     return _result(engine, times, effects, seconds, loop.num_hops)
 
 
-def _read_and_compute(
-    hub: Hub, program: int, unit: int, steps: list[tuple[int, int, int, int]]
-) -> None:
-    for index, (request, response, num_bytes, compute_ps) in enumerate(steps):
+def _read_and_compute(hub: Hub, unit: int, steps: list[tuple[int, ...]]) -> None:
+    for request, response, num_bytes, compute_ps, asked_id, got_id in steps:
         graph = TaskGraph()
-        asked = graph.transfer(request, num_bytes=1, effect=request_id(program, index))
-        got = graph.transfer(
-            response, num_bytes=num_bytes, after=(asked,), effect=response_id(program, index)
-        )
+        asked = graph.transfer(request, num_bytes=1, effect=asked_id)
+        got = graph.transfer(response, num_bytes=num_bytes, after=(asked,), effect=got_id)
         graph.hold(unit, hold_ps=compute_ps, after=(got,))
         hub.perform(graph)
 
 
-def _numbered(routes: "_Routes", step: ReadStep) -> tuple[int, int, int, int]:
+def _numbered(routes: "_Routes", program: int, index: int, step: ReadStep) -> tuple[int, ...]:
     request, response = step.request_links, step.response_links
     return (
         routes.number(request, (0,) * len(request)),
         routes.number(response, (0,) * len(response)),
         step.response_flits * FLIT_BYTES,
         step.compute_ps,
+        request_id(program, index),
+        response_id(program, index),
     )
 
 

@@ -43,8 +43,8 @@ GROWTH_SIDES = (8, 32)
 GROWTH_LOAD = PerNode(flits_per_us=100.0)  # 0.4 of the larger mesh's bisection
 GROWTH_MESSAGES_PER_NODE = 40
 NUM_TIMEOUTS = 200_000
-OPEN, CLOSED, FINITE, SLICE = "open loop", "closed loop", "finite buffers", "open, in flits"
-MESSAGE, FLITS = "simpy message", "simpy flit"
+OPEN, CLOSED, FINITE, SLICE = "open loop", "closed loop", "finite buffers", "open, flits"
+MESSAGE, FLITS = "simpy", "simpy, flits"
 
 Progress = Callable[[str], None]
 Runner = Callable[[], PeerRun]

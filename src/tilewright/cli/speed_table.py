@@ -13,7 +13,13 @@ __all__ = ("speed_table",)
 
 def speed_table(rows: Sequence[EngineWorkloadRow]) -> Table:
     """One row for each; the speed-up is against the first implementation of the same load."""
-    table = Table(title="Packet hops per second of wall time", title_justify="left", box=box.SIMPLE)
+    table = Table(
+        title="Packet hops per second of wall time",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
     for heading in ("load", "run by"):
         table.add_column(heading, no_wrap=True)
     for heading in ("simulated", "hops/s", "ev/hop", "speed-up", "digest"):
@@ -28,8 +34,8 @@ def speed_table(rows: Sequence[EngineWorkloadRow]) -> Table:
             format_ps(row.simulated_ps),
             _short(row.hops_per_s),
             "-" if row.events_per_hop is None else f"{row.events_per_hop:.2f}",
-            f"{row.hops_per_s / base:.3g}x",
-            row.digest[:8],
+            f"{row.hops_per_s / base:,.1f}x",
+            row.digest[:6],
         )
     return table
 
