@@ -18,16 +18,18 @@
 
 namespace tilewright {
 
-struct Hop {
+struct Hop {  // eight bytes: most machines have more hops than cache
     uint32_t server;
-    uint32_t queue;    // in front of the server, if that has to choose
-    uint16_t channel;  // of the buffer behind the server
-    bool first : 1;
-    bool last : 1;
-    bool eager : 1;  // of the server, to leave it alone until the packet is there
-    bool whole : 1;
-    bool returns_credit : 1;  // the packet waits in a bounded buffer behind the server before
+    uint32_t queue : 17;    // in front of the server, if that has to choose
+    uint32_t channel : 10;  // of the buffer behind the server
+    uint32_t first : 1;
+    uint32_t last : 1;
+    uint32_t eager : 1;  // of the server, to leave it alone until the packet is there
+    uint32_t whole : 1;
+    uint32_t returns_credit : 1;  // the packet waits in a bounded buffer behind the server before
 };
+static_assert(sizeof(Hop) == 8);
+constexpr uint32_t kMaxQueues = 1u << 17;  // of one server
 
 struct Route {
     uint32_t first_hop;

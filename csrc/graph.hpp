@@ -24,6 +24,7 @@ enum class Fault {
     kIdLimit = 12,
     kPacketLimit = 13,
     kWaitLimit = 14,
+    kQueueLimit = 15,
 };
 
 constexpr int64_t kNoEffect = -1;

@@ -38,8 +38,8 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
         }
         hops_.push_back({
             .server = servers[hop],
-            .queue = kNone,
-            .channel = static_cast<uint16_t>(channels[hop]),
+            .queue = 0,
+            .channel = channels[hop],
             .first = hop == 0,
             .last = hop + 1 == servers.size(),
             .eager = server.eager,
@@ -49,7 +49,10 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
         const auto place = static_cast<uint32_t>(hops_.size() - 1);
         const int32_t source = server.round_robin ? source_of(place) : 0;
         const int64_t key = queue_key(source, channel_of(place));
-        if (!server.eager) hops_[place].queue = server.queue_number(key);
+        if (server.eager) continue;
+        const uint32_t number = server.queue_number(key);
+        if (number >= kMaxQueues) raise_fault(Fault::kQueueLimit, servers[hop]);
+        hops_[place].queue = number;
     }
     routes_.push_back(route);
     return static_cast<int64_t>(routes_.size()) - 1;

@@ -21,6 +21,7 @@ UNBOUNDED = -1
 SOURCE = -1
 OWNER_SHIFT = 40
 MAX_PACKETS = 2**24  # of one transfer
+MAX_QUEUES = 2**17  # in front of one server
 NO_LIMIT = -1
 
 

@@ -96,7 +96,10 @@ class Engine:
         self._check_usable()
         numbers, each = self._layout.resolve_route(servers, channels)
         self._layout.note_route(len(numbers))
-        return self._core.add_route(numbers, each)
+        try:
+            return self._core.add_route(numbers, each)
+        except CoreFault as fault:
+            raise self._translated(fault) from None
 
     def add_signal(self, name: str) -> int:
         """Returns its number. Names are unique."""

@@ -22,6 +22,7 @@ class FaultKind(IntEnum):
     ID_LIMIT = 12
     PACKET_LIMIT = 13
     WAIT_LIMIT = 14
+    QUEUE_LIMIT = 15
 
 
 class CoreFault(Exception):  # noqa: N818  # not an error for users: it never leaves the engine package

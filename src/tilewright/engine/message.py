@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tilewright.engine.core import MAX_PACKETS, OWNER_SHIFT
+from tilewright.engine.core import MAX_PACKETS, MAX_QUEUES, OWNER_SHIFT
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.errors import EngineError, InternalError, TilewrightError, TimeLimitError
 from tilewright.units import MAX_PS
@@ -48,6 +48,10 @@ def error_of_fault(fault: CoreFault, names: Names, serving: str | None) -> Tilew
             found = f"more than 2^{OWNER_SHIFT} packets and tasks"
             fix = "submit as several owners"
             return EngineError(f"owner {fault.first}", found, "ids that fit", fix)
+        case FaultKind.QUEUE_LIMIT:
+            where = f"server {names.servers[fault.first]!r}"
+            found = f"more than {MAX_QUEUES} inputs times virtual channels"
+            return EngineError(where, found, "fewer queues", "put a server in front of some inputs")
         case FaultKind.WAIT_LIMIT:
             where = f"server {names.servers[fault.first]!r}"
             expected, fix = f"a sum of at most {MAX_PS} ps", "use shorter times"

@@ -12,7 +12,6 @@ from tilewright.engine.reference_report import Reports
 from tilewright.engine.reference_state import (
     Graph,
     Packet,
-    Queue,
     Route,
     Server,
     Signal,
@@ -82,7 +81,11 @@ class ReferenceCore(Reports):
 
     def add_route(self, servers: list[int], channels: list[int]) -> int:
         self._check_outside()
-        self._routes.append(Route([self._servers[index] for index in servers], channels))
+        route = Route([self._servers[index] for index in servers], channels)
+        for hop, server in enumerate(route.servers):
+            if not server.eager:
+                server.add_queue(server.slot_of(*route.queue_key(hop)))
+        self._routes.append(route)
         self._hops.extend(servers)
         return len(self._routes) - 1
 
@@ -441,12 +444,7 @@ class ReferenceCore(Reports):
 
     def _enqueue(self, packet: Packet) -> None:
         server = packet.route.servers[packet.hop]
-        source, channel = packet.queue_key
-        key = (source if server.round_robin else 0, channel)
-        queue = server.queues.get(key)
-        if queue is None:
-            queue = server.queues[key] = Queue()
-            server.slots = sorted(server.queues)
+        queue = server.queues[server.slot_of(*packet.queue_key)]
         heappush(queue.waiting, (packet.ready_ps, packet.id, packet))
         server.note_queue(self.now_ps, +1)
         self._kick(server)

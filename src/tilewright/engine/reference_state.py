@@ -1,10 +1,10 @@
 """The plain data of the reference core: servers, routes, packets, signals, tasks, graphs."""
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tilewright.engine.core import MAX_PACKETS, SOURCE, UNBOUNDED
+from tilewright.engine.core import MAX_PACKETS, MAX_QUEUES, SOURCE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.rows import HOLD, TIMER, TRANSFER, Block, Row, row_problem
 from tilewright.engine.spec import CoreService
@@ -111,6 +111,17 @@ class Server:
             self.steps[following] = step
         return self.steps[following]
 
+    def slot_of(self, source: int, channel: int) -> tuple[int, int]:
+        """Which queue a packet waits in; FIFO servers merge their inputs."""
+        return source if self.round_robin else 0, channel
+
+    def add_queue(self, slot: tuple[int, int]) -> None:
+        if slot not in self.queues:
+            self.queues[slot] = Queue()
+            insort(self.slots, slot)
+        if len(self.queues) > MAX_QUEUES:
+            raise CoreFault(FaultKind.QUEUE_LIMIT, self.index)
+
     def choose(self) -> tuple[int, int] | None:
         """The slot of the queue whose first packet starts now."""
         slots = [slot for slot in self.slots if self._may_start(self.queues[slot])]
@@ -186,6 +197,12 @@ class Route:
             for hop, server in enumerate(servers)
         ]
 
+    def queue_key(self, hop: int) -> tuple[int, int]:
+        """The input and the channel in which a packet waits in front of a server."""
+        if not hop:
+            return SOURCE, self.channels[0]
+        return self.servers[hop - 1].index, self.channels[hop - 1]
+
 
 class Packet:
     """A packet in front of the server number ``hop`` of its route."""
@@ -215,10 +232,7 @@ class Packet:
 
     @property
     def queue_key(self) -> tuple[int, int]:
-        """The input and the channel in which it waits."""
-        if not self.hop:
-            return SOURCE, self.route.channels[0]
-        return self.route.servers[self.hop - 1].index, self.route.channels[self.hop - 1]
+        return self.route.queue_key(self.hop)
 
 
 class Signal:
