@@ -33,7 +33,7 @@ from tilewright.units import MAX_PS, flit_ps
 
 __all__ = ("Engine",)
 
-MAX_OWNER = 2**22
+MAX_OWNER = 2**22 - 1
 
 # Faults of calls that change nothing; after all others work may be half done.
 HARMLESS = {
@@ -207,9 +207,10 @@ class Engine:
         return wakes
 
     def run(self) -> None:
-        """Run until nothing is left."""
+        """Run until nothing is left, and check the conservation rules."""
         while self.advance():
             pass
+        self.check_if_drained()
 
     def deadlock_error(self, programs: Sequence[WaitingProgram] = ()) -> DeadlockError:
         """Who waits now, and the cycle; with the programs that wait for tasks."""
@@ -221,7 +222,11 @@ class Engine:
         report = report_deadlock(
             tasks, packets, programs, self._layout.servers, self._layout.signals
         )
-        fix = "break the cycle" if report.cycle else "let someone do what the first one waits for"
+        fix = (
+            "break the cycle"
+            if report.cycle
+            else "raise the signal or end the task that the first line names"
+        )
         where = f"engine at {self.now_ps} ps"
         found = f"no events left and {report.text}"
         return DeadlockError(where, found, "all work to end", fix, report.waiters, report.cycle)
@@ -281,8 +286,13 @@ class Engine:
         elif self._core.events - self._checked_events >= size:
             self.check_rules()  # so many small runs on a big machine do not pay for it each time
 
+    def check_if_drained(self) -> None:
+        """The conservation rules, unless work is left or they have just been checked."""
+        if self._core.is_drained() and self._core.events != self._checked_events:
+            self.check_rules()
+
     def check_rules(self) -> None:
-        """The conservation rules of a drained engine; a run checks them itself when it ends."""
+        """The conservation rules of a drained engine; ``run`` checks them itself."""
         self._checked_events = self._core.events
         violation = self._core.first_violation()
         if violation is not None:

@@ -33,6 +33,10 @@ def resolve_engine(choice: EngineKind | Auto, *, native_built: bool) -> EngineKi
     """
     if isinstance(choice, Auto):
         return EngineKind.NATIVE if native_built else EngineKind.REFERENCE
+    if not isinstance(choice, EngineKind):
+        expected = "AUTO, EngineKind.REFERENCE or EngineKind.NATIVE"
+        fix = "import EngineKind from tilewright.engine"
+        raise EngineError("engine", f"the choice {choice!r}", expected, fix)
     if choice is EngineKind.NATIVE and not native_built:
         fix = "reinstall with a C++ compiler, or choose reference"
         raise EngineError("engine", "no compiled core", "the native engine", fix)
@@ -45,7 +49,9 @@ def build_engine(
 ) -> Engine:
     """An engine without servers; ``engine.kind`` says which one it is."""
     kind = resolve_engine(choice, native_built=native_built())
-    make = ReferenceCore if kind is EngineKind.REFERENCE or _native is None else _native.Core
+    if not isinstance(spec, EngineSpec):
+        raise EngineError("engine", f"the spec {spec!r}", "an EngineSpec", "build one")
+    make = ReferenceCore if kind is EngineKind.REFERENCE else cast("ModuleType", _native).Core
     core = make(spec.flit_bytes, spec.packet_flits, spec.arrival_salt)
     # a cast, since a core takes only graphs that it compiled itself
     return Engine(cast("Core", core), kind, spec)
