@@ -301,10 +301,19 @@ def test_small_runs_on_a_big_machine_are_checked_now_and_then(kind: EngineKind) 
     graph = transfer(first)
     core.tamper(39, "queue_ps", 1)
     engine.submit(graph)
-    engine.run()  # a few events do not pay for a look at 40 servers
+    assert engine.advance() == []  # a few events do not pay for a look at 40 servers
     with pytest.raises(InternalError, match="queue integral, server 'link39'"):
         engine.statistics()
     for _ in range(80):
         engine.submit(graph)
+    with pytest.raises(InternalError, match="queue integral, server 'link39'"):
+        engine.advance()
+
+
+def test_the_end_of_a_run_is_always_checked(kind: EngineKind) -> None:
+    core, engine = engine_with_core(kind)
+    first, *_ = [add_link(engine, f"link{number}") for number in range(40)]
+    core.tamper(39, "queue_ps", 1)
+    engine.submit(transfer(first))
     with pytest.raises(InternalError, match="queue integral, server 'link39'"):
         engine.run()

@@ -33,7 +33,7 @@ from tilewright.units import MAX_PS, flit_ps
 
 __all__ = ("Engine",)
 
-MAX_OWNER = 2**22 - 1
+MAX_OWNER = 2**22
 
 # Faults of calls that change nothing; after all others work may be half done.
 HARMLESS = {
