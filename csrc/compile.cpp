@@ -1,6 +1,8 @@
 // From the rows of a Python TaskGraph to the form the core runs.
 #include <nanobind/ndarray.h>
 
+#include <limits>
+
 #include "core.hpp"
 
 namespace nb = nanobind;
@@ -106,7 +108,8 @@ void Core::append_task(Graph& graph, Definition task, int64_t target) const {
     const auto number = static_cast<int64_t>(graph.definitions.size());
     const bool is_transfer = task.kind == Kind::kTransfer;
     const int64_t least = task.kind == Kind::kTimer ? 0 : 1;
-    if (target < 0 || task.amount < least || task.delay_ps < 0 || task.effect < kNoEffect) {
+    const bool is_low = target < 0 || task.amount < least || task.delay_ps < 0;
+    if (is_low || task.effect < kNoEffect || task.tag == std::numeric_limits<int64_t>::min()) {
         raise_fault(Fault::kBadRow, number);
     }
     task.route = check_route(number, task.kind, target);

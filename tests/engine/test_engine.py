@@ -69,7 +69,7 @@ def test_ids_belong_to_their_owner_and_count_packets(engine: Engine) -> None:
 def test_there_is_no_task_behind_the_last_one(engine: Engine) -> None:
     graph = timer(1)
     first_id = engine.submit(graph)
-    with pytest.raises(EngineError, match=r"index = 1, expected an integer in 0\.\.0"):
+    with pytest.raises(EngineError, match=r"index = 1, expected an int in 0\.\.0"):
         engine.task_id(graph, first_id, 1)
 
 
@@ -185,7 +185,8 @@ def test_after_an_error_only_results_can_be_read(engine: Engine) -> None:
     ring(engine)
     with pytest.raises(DeadlockError) as caught:
         engine.run()
-    stopped = f"engine: found one that stopped at 16000 ps: {caught.value}, "
+    first_line = str(caught.value).split("\n")[0]
+    stopped = f"engine: found one that stopped at 16000 ps: DeadlockError: {first_line}, "
     attempts: tuple[Callable[[], object], ...] = (
         engine.advance,
         engine.run,
@@ -207,7 +208,9 @@ def test_a_submission_that_fails_half_way_stops_the_engine(engine: Engine) -> No
     engine.advance(5)
     with pytest.raises(TimeLimitError):
         engine.submit(timer(MAX_PS))
-    with pytest.raises(EngineError, match="one that stopped at 5 ps: engine: found a time beyond"):
+    with pytest.raises(
+        EngineError, match="one that stopped at 5 ps: TimeLimitError: engine: found a time"
+    ):
         engine.run()
 
 

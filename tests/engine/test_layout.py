@@ -21,11 +21,17 @@ def with_three(engine: Engine) -> Engine:
 WRONG: dict[str, tuple[Callable[[Engine], object], str]] = {
     "a zero rate": (
         lambda engine: engine.add_server(ServerSpec("link", bytes_per_us=0)),
-        "server 'link': found bytes_per_us = 0, expected an integer >= 1; correct bytes_per_us",
+        (
+            "server 'link': found bytes_per_us = 0, expected an int in 1..9223372036854775807; "
+            "correct bytes_per_us"
+        ),
     ),
     "a negative rate": (
         lambda engine: engine.add_server(ServerSpec("link", bytes_per_us=-5)),
-        "server 'link': found bytes_per_us = -5, expected an integer >= 1; correct bytes_per_us",
+        (
+            "server 'link': found bytes_per_us = -5, expected an int in 1..9223372036854775807; "
+            "correct bytes_per_us"
+        ),
     ),
     "a buffer smaller than a packet": (
         lambda engine: engine.add_server(ServerSpec("link", bytes_per_us=1, buffer_flits=15)),
@@ -37,8 +43,8 @@ WRONG: dict[str, tuple[Callable[[Engine], object], str]] = {
     "a latency beyond int64": (
         lambda engine: engine.add_server(ServerSpec("link", latency_ps=2**63)),
         (
-            "server 'link': found latency_ps = 9223372036854775808, expected an integer >= 0; "
-            "correct latency_ps"
+            "server 'link': found latency_ps = 9223372036854775808, "
+            "expected an int in 0..9223372036854775807; correct latency_ps"
         ),
     ),
     "a second server of one name": (
@@ -80,13 +86,40 @@ WRONG: dict[str, tuple[Callable[[Engine], object], str]] = {
         lambda engine: engine.add_route("west"),
         "route 0: found 'west', expected a list of at least one server; list the servers in order",
     ),
+    "a number in place of a list": (
+        lambda engine: engine.add_route(5),  # type: ignore[arg-type]
+        "route 0: found 5, expected a list of at least one server; list the servers in order",
+    ),
+    "no channels": (
+        lambda engine: engine.add_route(["west"], None),  # type: ignore[arg-type]
+        (
+            "route 0: found channels = None, expected an int, or a list of one for each server; "
+            "list the channels"
+        ),
+    ),
+    "no specification": (
+        lambda engine: engine.add_server(None),  # type: ignore[arg-type]
+        "server: found None, expected a ServerSpec; describe it by a ServerSpec",
+    ),
+    "a text for reassemble": (
+        lambda engine: engine.add_server(ServerSpec("link", reassemble="yes")),  # type: ignore[arg-type]
+        "server 'link': found reassemble = 'yes', expected a bool; pass True or False",
+    ),
+    "a number for reassemble": (
+        lambda engine: engine.add_server(ServerSpec("link", reassemble=1)),  # type: ignore[arg-type]
+        "server 'link': found reassemble = 1, expected a bool; pass True or False",
+    ),
+    "None for reassemble": (
+        lambda engine: engine.add_server(ServerSpec("link", reassemble=None)),  # type: ignore[arg-type]
+        "server 'link': found reassemble = None, expected a bool; pass True or False",
+    ),
     "too few channels": (
         lambda engine: engine.add_route(["west", "east"], [1]),
         "route 0: found 1 channels for 2 servers, expected one for each server; add or remove some",
     ),
     "a channel beyond the last": (
         lambda engine: engine.add_route(["west"], 1024),
-        "route 0: found channel = 1024, expected an integer in 0..1023; correct channel",
+        "route 0: found channel = 1024, expected an int in 0..1023; correct channel",
     ),
     "a server without a rate on a way": (
         lambda engine: engine.add_route(["west", "unit"]),

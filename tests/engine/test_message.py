@@ -72,11 +72,14 @@ def test_a_graph_that_names_what_is_not_there_is_refused(engine: Engine, case: s
 WRONG_CALLS: dict[str, tuple[Callable[[Engine], object], str]] = {
     "owner": (
         lambda engine: engine.submit(TaskGraph(), owner=2**22 + 1),
-        "submit: found owner = 4194305, expected an integer in 0..4194304; correct owner",
+        "submit: found owner = 4194305, expected an int in 0..4194304; correct owner",
     ),
     "after a text": (
         lambda engine: engine.submit(TaskGraph(), after=("x",)),  # type: ignore[arg-type]
-        "submit: found after = 'x', expected an integer >= 0; correct after",
+        (
+            "submit: found after = 'x', expected an int in 0..9223372036854775807 "
+            "(no bool, no NumPy scalar); correct after"
+        ),
     ),
     "after the unknown": (
         lambda engine: engine.submit(TaskGraph(), after=((5 << 40) + 9,)),
@@ -94,7 +97,10 @@ WRONG_CALLS: dict[str, tuple[Callable[[Engine], object], str]] = {
     ),
     "watch beyond int64": (
         lambda engine: engine.watch(2**63),
-        "watch: found task_id = 9223372036854775808, expected an integer >= 0; correct task_id",
+        (
+            "watch: found task_id = 9223372036854775808, "
+            "expected an int in 0..9223372036854775807; correct task_id"
+        ),
     ),
     "signal": (
         lambda engine: engine.raise_signal(1),
@@ -106,11 +112,11 @@ WRONG_CALLS: dict[str, tuple[Callable[[Engine], object], str]] = {
     ),
     "amount": (
         lambda engine: engine.raise_signal(0, 0),
-        "raise_signal: found amount = 0, expected an integer >= 1; correct amount",
+        "raise_signal: found amount = 0, expected an int in 1..9223372036854775807; correct amount",
     ),
     "until": (
         lambda engine: engine.advance(-1),
-        "advance: found until_ps = -1, expected an integer >= 0; correct until_ps",
+        "advance: found until_ps = -1, expected an int in 0..9223372036854775807; correct until_ps",
     ),
 }
 

@@ -1,7 +1,7 @@
 """A task graph: what to send, hold and wait for, in the rows that a core reads in one call."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.rows import HOLD, NO_EFFECT, TIMER, TRANSFER, Block, Row, row_problem
 from tilewright.errors import EngineError
+from tilewright.units import MAX_PS
 
 if TYPE_CHECKING:
     from tilewright.engine.core import CompiledGraph, Core
@@ -17,11 +18,28 @@ __all__ = ("TaskGraph",)
 
 Integers = Iterable[int] | npt.NDArray[np.int64]
 
+COLUMNS = ("routes", "num_bytes", "delays_ps", "effects")
+LISTS = {
+    "after": ("a list of earlier tasks", "pass (task,)"),
+    "waits": ("a list of pairs (signal, threshold)", "pass ((signal, threshold),)"),
+    "raises": ("a list of pairs (signal, amount)", "pass ((signal, amount),)"),
+}
+
 
 class TaskGraph:
     """Tasks in the order of their ids; a task may only come after earlier ones.
 
     A graph may be submitted any number of times; the first submission checks and freezes it.
+    What all kinds of tasks take:
+
+    - ``after``: earlier tasks of the graph, as their methods returned them; it starts when all
+      of them have ended.
+    - ``waits``: pairs (signal, threshold); it starts when each signal has at least that value.
+    - ``raises``: pairs (signal, amount); its end adds the amount to the signal.
+    - ``effect``: a number >= 0 that ``Engine.take_effects`` reports with the time of its end;
+      ``NO_EFFECT`` reports nothing.
+    - ``tag``: any number, an address for instance, that servers in Python see in its packets; a
+      timer has none.
 
     >>> graph = TaskGraph()
     >>> load = graph.transfer(0, num_bytes=4096)
@@ -37,6 +55,10 @@ class TaskGraph:
         self._size = 0
         self._core: Core | None = None
         self._compiled: CompiledGraph | None = None
+
+    def __repr__(self) -> str:
+        state = "being built" if self._compiled is None else "frozen"
+        return f"<TaskGraph of {self._size} tasks, {state}>"
 
     def __len__(self) -> int:
         return self._size
@@ -56,7 +78,10 @@ class TaskGraph:
         """Send bytes over a route, cut into packets."""
         if self._compiled is not None:
             raise self._frozen()
-        afters, awaited, raised = tuple(after), tuple(waits), tuple(raises)
+        try:
+            afters, awaited, raised = tuple(after), tuple(waits), tuple(raises)
+        except TypeError as error:
+            raise self._unlisted(error, after, waits, raises) from None
         row = (TRANSFER, route, num_bytes, delay_ps, effect, tag, afters, awaited, raised)
         self.rows.append(row)
         self._size += 1
@@ -77,7 +102,10 @@ class TaskGraph:
         """Occupy the one server of a route for a time."""
         if self._compiled is not None:
             raise self._frozen()
-        afters, awaited, raised = tuple(after), tuple(waits), tuple(raises)
+        try:
+            afters, awaited, raised = tuple(after), tuple(waits), tuple(raises)
+        except TypeError as error:
+            raise self._unlisted(error, after, waits, raises) from None
         row = (HOLD, route, hold_ps, delay_ps, effect, tag, afters, awaited, raised)
         self.rows.append(row)
         self._size += 1
@@ -95,7 +123,10 @@ class TaskGraph:
         """Let time pass; with no delay, a join of everything it waits for."""
         if self._compiled is not None:
             raise self._frozen()
-        afters, awaited, raised = tuple(after), tuple(waits), tuple(raises)
+        try:
+            afters, awaited, raised = tuple(after), tuple(waits), tuple(raises)
+        except TypeError as error:
+            raise self._unlisted(error, after, waits, raises) from None
         self.rows.append((TIMER, 0, 0, delay_ps, effect, 0, afters, awaited, raised))
         self._size += 1
         return self._size - 1
@@ -104,17 +135,11 @@ class TaskGraph:
         self, routes: Integers, *, num_bytes: Integers, delays_ps: Integers, effects: Integers
     ) -> range:
         """Many independent transfers at once, a column for each field."""
-        columns = [np.asarray(column) for column in (routes, num_bytes, delays_ps, effects)]
-        shapes = {column.shape for column in columns}
-        if len(shapes) > 1 or columns[0].ndim != 1:
-            found = f"columns of shapes {', '.join(str(column.shape) for column in columns)}"
+        named = zip(COLUMNS, (routes, num_bytes, delays_ps, effects), strict=True)
+        columns = [_column(self._where(), name, values) for name, values in named]
+        if len({column.size for column in columns}) > 1:
+            found = f"columns of lengths {', '.join(str(column.size) for column in columns)}"
             raise EngineError(self._where(), found, "four columns of one length", "align them")
-        for name, column in zip(
-            ("routes", "num_bytes", "delays_ps", "effects"), columns, strict=True
-        ):
-            if column.size and column.dtype.kind not in "iu":
-                found = f"{name} of type {column.dtype}"
-                raise EngineError(self._where(), found, "integers", f"convert {name}")
         block = np.zeros((columns[0].size, 6), np.int64)
         for place, column in enumerate(columns, start=1):
             block[:, place] = column
@@ -143,8 +168,17 @@ class TaskGraph:
                 rows.append(entry)
             else:
                 rows.extend((*row, (), (), ()) for row in entry.tolist())
-        found, expected = row_problem(number, rows[number]) or ("an unknown fault", "a task")
-        return EngineError(f"task graph, task {number}", found, expected, "correct the task")
+        unknown = ("an unknown fault", "a task", "report it")
+        words = row_problem(number, rows[number]) or unknown
+        return EngineError(f"task graph, task {number}", *words)
+
+    def _unlisted(self, error: TypeError, *lists: object) -> Exception:
+        """For the first of after, waits and raises that cannot be iterated."""
+        for name, value in zip(("after", "waits", "raises"), lists, strict=True):
+            if not isinstance(value, Iterable):
+                expected, fix = LISTS[name]
+                return EngineError(self._where(), f"{name} = {value!r}", expected, fix)
+        return error
 
     def _frozen(self) -> EngineError:
         expected = "one still being built"
@@ -152,3 +186,21 @@ class TaskGraph:
 
     def _where(self) -> str:
         return f"task graph, task {self._size}"
+
+
+def _column(where: str, name: str, values: Integers) -> npt.NDArray[np.integer[Any]]:
+    """One column of integers that int64 can hold."""
+    try:
+        column = np.asarray(values)
+    except (TypeError, ValueError):
+        raise EngineError(where, f"a ragged {name}", "a column of integers", "flatten it") from None
+    if column.ndim != 1:
+        found = f"{name} of shape {column.shape}"
+        raise EngineError(where, found, "a column of integers", f"pass a list or array of {name}")
+    if column.size and column.dtype.kind not in "iu":
+        found = f"{name} of type {column.dtype}"
+        raise EngineError(where, found, f"integers of at most {MAX_PS}", f"convert {name}")
+    if column.size and column.dtype.kind == "u" and (largest := int(column.max())) > MAX_PS:
+        found = f"{name} of up to {largest}"
+        raise EngineError(where, found, f"integers of at most {MAX_PS}", f"correct {name}")
+    return column

@@ -1,7 +1,8 @@
 """What an engine is made of, by name and number: servers, routes and signals, with checks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import TypeVar
 
 from tilewright.engine.spec import EngineSpec, ServerSpec, check_integer
 from tilewright.errors import EngineError
@@ -9,6 +10,8 @@ from tilewright.errors import EngineError
 __all__ = ("Layout",)
 
 MAX_CHANNEL = 1023
+
+Item = TypeVar("Item")
 
 
 class Layout:
@@ -37,6 +40,8 @@ class Layout:
 
     def check_server(self, spec: ServerSpec, engine: EngineSpec) -> None:
         """What only an engine can know about a server's specification."""
+        if not isinstance(spec, ServerSpec):
+            raise EngineError("server", repr(spec), "a ServerSpec", "describe it by a ServerSpec")
         where = f"server {spec.name!r}"
         if spec.name in self._server_numbers:
             raise EngineError(where, "a second one", "one owner of the name", "rename one")
@@ -58,11 +63,15 @@ class Layout:
     ) -> tuple[list[int], list[int]]:
         """Numbers of servers, and a channel for each."""
         where = f"route {self.num_routes}"
-        if isinstance(servers, str) or not servers:
+        listed = None if isinstance(servers, str) else _listed(servers)
+        if not listed:
             fix = "list the servers in order"
             raise EngineError(where, repr(servers), "a list of at least one server", fix)
-        numbers = [self._server_number(where, server) for server in servers]
-        each = [channels] * len(numbers) if isinstance(channels, int) else list(channels)
+        numbers = [self._server_number(where, server) for server in listed]
+        each = [channels] * len(numbers) if isinstance(channels, int) else _listed(channels)
+        if each is None:
+            expected, fix = "an int, or a list of one for each server", "list the channels"
+            raise EngineError(where, f"channels = {channels!r}", expected, fix)
         if len(each) != len(numbers):
             found = f"{len(each)} channels for {len(numbers)} servers"
             raise EngineError(where, found, "one for each server", "add or remove some")
@@ -106,3 +115,8 @@ class Layout:
         found = f"server {name!r} without a rate on a route of {len(numbers)} servers"
         fix = "give it bytes_per_us or a service, or a route of its own"
         raise EngineError(where, found, "servers that packets can cross", fix)
+
+
+def _listed(items: Iterable[Item]) -> list[Item] | None:
+    """None for what cannot be iterated, whatever its annotation says."""
+    return list(items) if isinstance(items, Iterable) else None

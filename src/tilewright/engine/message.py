@@ -8,7 +8,14 @@ from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.errors import EngineError, InternalError, TilewrightError, TimeLimitError
 from tilewright.units import MAX_PS
 
-__all__ = ("Names", "error_of_fault", "error_of_violation", "id_text", "reentered_error")
+__all__ = (
+    "Names",
+    "error_of_fault",
+    "error_of_violation",
+    "first_line",
+    "id_text",
+    "reentered_error",
+)
 
 
 class Names(NamedTuple):
@@ -25,6 +32,16 @@ def id_text(item_id: int) -> str:
     '3:7'
     """
     return f"{item_id >> OWNER_SHIFT}:{item_id & ((1 << OWNER_SHIFT) - 1)}"
+
+
+def first_line(error: BaseException) -> str:
+    """An error's type and the first line of its text, for errors that follow from it.
+
+    >>> first_line(LookupError("no such row" + chr(10) + "in any table"))
+    'LookupError: no such row'
+    """
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def error_of_fault(fault: CoreFault, names: Names, serving: str | None) -> TilewrightError:

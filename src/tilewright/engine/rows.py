@@ -5,6 +5,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.engine.spec import integer_fix, integer_words
 from tilewright.units import MAX_PS
 
 __all__ = ("HOLD", "NO_EFFECT", "TIMER", "TRANSFER", "Block", "Row", "TaskKind", "row_problem")
@@ -30,8 +31,8 @@ TRANSFER, HOLD, TIMER = (kind.value for kind in TaskKind)
 AMOUNT_NAMES = {TRANSFER: "num_bytes", HOLD: "hold_ps", TIMER: "amount"}
 
 
-def row_problem(number: int, row: Row) -> tuple[str, str] | None:
-    """What is wrong with a row that no core takes: found, expected."""
+def row_problem(number: int, row: Row) -> tuple[str, str, str] | None:
+    """What is wrong with a row that no core takes: found, expected, fix."""
     kind, target, amount, delay_ps, effect, tag, afters, waits, raises = row
     fields = (
         ("route", target, 0),
@@ -42,14 +43,21 @@ def row_problem(number: int, row: Row) -> tuple[str, str] | None:
     )
     for name, value, low in fields:
         if type(value) is not int or not low <= value <= MAX_PS:
-            return f"{name} = {value!r}", f"an integer >= {low}"
+            return integer_words(name, value, low, MAX_PS)
     for task in afters:
         if type(task) is not int or not 0 <= task < number:
-            return f"after = {task!r}", f"an earlier task of the graph, below {number}"
+            expected = f"an earlier task of the graph, an int below {number}"
+            return f"after = {task!r}", expected, integer_fix(task) or "correct the task"
     for pair in (*waits, *raises):
         if not _is_signal_pair(pair):
-            return f"{pair!r} in waits or raises", "a pair (signal, value >= 1)"
+            expected = f"a tuple (signal, value) of ints, the value in 1..{MAX_PS}"
+            return f"{pair!r} in waits or raises", expected, _pair_fix(pair)
     return None
+
+
+def _pair_fix(pair: object) -> str:
+    members = pair if isinstance(pair, tuple) else ()
+    return next(filter(None, map(integer_fix, members)), "correct the task")
 
 
 def _is_signal_pair(pair: object) -> bool:

@@ -7,14 +7,14 @@ from typing import Any
 
 import greenlet
 
-from tilewright.engine.message import id_text
-from tilewright.engine.spec import CoreService, PacketView, ServerSpec
+from tilewright.engine.message import first_line, id_text
+from tilewright.engine.spec import CoreService, PacketView, ServerSpec, integer_fix
 from tilewright.errors import EngineError, ServerError
 from tilewright.units import MAX_PS
 
 __all__ = ("ProgramGreenlet", "RunGuard", "checked_service")
 
-EXPECTED = "(hold_ps, latency_ps), a pair of integers >= 0"
+EXPECTED = f"(hold_ps, latency_ps), a tuple of two ints in 0..{MAX_PS} (no bool, no NumPy scalar)"
 
 
 class ProgramGreenlet(greenlet.greenlet):
@@ -43,7 +43,7 @@ class RunGuard:
         """The first error counts."""
         if self.stop_reason is None:
             is_interrupt = isinstance(error, KeyboardInterrupt)
-            self.stop_reason = "interrupted" if is_interrupt else str(error)
+            self.stop_reason = "interrupted" if is_interrupt else first_line(error)
 
     def __enter__(self) -> None:
         self._previous = greenlet.settrace(self._trace)
@@ -113,7 +113,9 @@ def _nonsense(
     name: str, packet: PacketView, now_ps: int, times: object, expected: str
 ) -> ServerError:
     found = f"{short_repr(times)} returned for {_packet_text(packet, now_ps)}"
-    return ServerError(f"server {name!r}", found, expected, "correct its service method")
+    members = times if isinstance(times, tuple) else ()
+    fix = next(filter(None, map(integer_fix, members)), "correct its service method")
+    return ServerError(f"server {name!r}", found, expected, fix)
 
 
 def _raised(name: str, packet: PacketView, now_ps: int, error: Exception) -> ServerError:

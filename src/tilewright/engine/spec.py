@@ -90,6 +90,9 @@ class ServerSpec:
         if not isinstance(self.arbitration, Arbitration):
             found = f"arbitration {self.arbitration!r}"
             raise EngineError(where, found, "an Arbitration", "use Arbitration.FIFO or ROUND_ROBIN")
+        if type(self.reassemble) is not bool:
+            found = f"reassemble = {self.reassemble!r}"
+            raise EngineError(where, found, "a bool", "pass True or False")
         if self.service is not None and not callable(getattr(self.service, "service", None)):
             found = f"{type(self.service).__name__} without a service method"
             fix = "write service(packet, now_ps) -> (hold_ps, latency_ps)"
@@ -103,8 +106,20 @@ class ServerSpec:
 def check_integer(where: str, field: str, value: object, low: int, high: int) -> None:
     """Refuse what is not an int (a bool or a NumPy scalar is none) in low..high."""
     if type(value) is not int or not low <= value <= high:
-        limits = f"an integer in {low}..{high}" if high < MAX_PS else f"an integer >= {low}"
-        raise EngineError(where, f"{field} = {value!r}", limits, f"correct {field}")
+        raise EngineError(where, *integer_words(field, value, low, high))
+
+
+def integer_words(field: str, value: object, low: int, high: int) -> tuple[str, str, str]:
+    """Found, expected and fix for a value that ``check_integer`` refuses."""
+    expected = f"an int in {low}..{high}"
+    if type(value) is not int:
+        expected += " (no bool, no NumPy scalar)"
+    return f"{field} = {value!r}", expected, integer_fix(value) or f"correct {field}"
+
+
+def integer_fix(value: object) -> str:
+    """What to do with a value that only has to become an int; else empty."""
+    return "pass int(value)" if type(value) is not int and hasattr(value, "__index__") else ""
 
 
 CoreService = Callable[[int, int, int, int, int, int, int], tuple[int, int]]
