@@ -255,7 +255,7 @@ def test_programs_that_wait_for_each_other_are_a_deadlock(engine: Engine) -> Non
     with pytest.raises(DeadlockError) as caught:
         hub.run()
     assert caught.value.waiters == (
-        "program 'a' waits for task 0:0",
+        "program 'a' waits for task 0:0 (signal 'ping', 0 of 1)",
         "program 'b' waits for task 1:0 (recv from west)",
         "task 0:0 waits for signal 'ping' (0 of 1); task 1:0 would raise it",
         "task 1:0 waits for signal 'pong' (0 of 1); task 0:0 would raise it",

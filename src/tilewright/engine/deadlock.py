@@ -136,11 +136,18 @@ class _State:
         kind, key = node
         if kind == PROGRAM:
             program = self._programs[key]
-            what = f" ({program.what})" if program.what else ""
+            what = program.what or self._awaited_signals(program.task_id)
+            what = f" ({what})" if what else ""
             return f"{self.label(node)} waits for task {id_text(program.task_id)}{what}"
         if kind == TASK:
             return f"{self.label(node)} waits for {self._conditions(self._tasks[key])}"
         return f"{self.label(node)} waits for {self._space(self._packets[key])}"
+
+    def _awaited_signals(self, task_id: int) -> str:
+        waits = self._tasks[task_id].waits if task_id in self._tasks else ()
+        return ", ".join(
+            f"signal {self._signals[s]!r}, {now} of {least}" for s, now, least in waits
+        )
 
     def _conditions(self, task: WaitingTask) -> str:
         parts = [f"task {id_text(other)}" for other in sorted(set(task.afters))]
@@ -186,4 +193,5 @@ def _text(waiters: Sequence[str], cycle: Sequence[str]) -> str:
         lines.append(f"... and {len(waiters) - MAX_LINES} more")
     if cycle:
         lines.append("cycle: " + " -> ".join(cycle))
+    lines.append("so nothing can go on")  # the rest of the error's sentence follows it
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from greenlet import getcurrent, greenlet
 from tilewright.engine.deadlock import WaitingProgram
 from tilewright.engine.engine import MAX_OWNER, Engine
 from tilewright.engine.graph import TaskGraph
+from tilewright.engine.message import first_line
 from tilewright.engine.service import ProgramGreenlet
 from tilewright.engine.spec import check_integer
 from tilewright.errors import DeadlockError, EngineError
@@ -47,6 +48,9 @@ class Program:
         self._next: Program | None = None  # the next one that waits for the same task
         self._last: Program  # the last of them, known to the first if there is a next
 
+    def __repr__(self) -> str:
+        return f"<Program {self.number} {self.name!r}, {'done' if self.is_done else 'not done'}>"
+
 
 class Hub:
     """Starts programs, lets the engine run while all of them wait, and resumes those it wakes.
@@ -71,6 +75,8 @@ class Hub:
         engine: Engine,
         apply_effects: Callable[[list[tuple[int, int]]], None] | None = None,
     ) -> None:
+        if not isinstance(engine, Engine):
+            raise EngineError("hub", repr(engine), "an Engine", "pass what build_engine returned")
         self._engine = engine
         self._apply_effects = apply_effects
         self._watch = engine.watch
@@ -85,6 +91,10 @@ class Hub:
         self._end_reason: str | None = None
         self._timer = lru_cache(MAX_KEPT_GRAPHS)(_timer_graph)
 
+    def __repr__(self) -> str:
+        live, total = len(self._live), self._num_programs
+        return f"<Hub at {self.now_ps} ps, {live} of {total} programs not done>"
+
     @property
     def now_ps(self) -> int:
         return self._engine.now_ps
@@ -92,6 +102,9 @@ class Hub:
     def spawn(self, function: Callable[..., Any], *args: Any, name: str = "") -> Program:
         """A program that ``run`` starts; inside a run, as soon as the running program waits."""
         self._check_usable()
+        if not callable(function):
+            fix = "pass the function, then its arguments"
+            raise EngineError("hub.spawn", repr(function), "a function", fix)
         number = self._num_programs
         check_integer("hub", "program number", number, 0, MAX_OWNER)
         program = Program(number, name or f"program {number}", ProgramGreenlet(function))
@@ -115,7 +128,7 @@ class Hub:
             self._run(home)
         except BaseException as error:
             self._current = None
-            self._end_reason = f"{type(error).__name__}: {error}"
+            self._end_reason = first_line(error)
             self._end_all(error)
             raise
         finally:
@@ -128,14 +141,20 @@ class Hub:
         program = self._current
         if program is None:
             raise self._outside("submit")
-        return self._engine_submit(graph, owner=program.number, after=after)
+        try:
+            return self._engine_submit(graph, owner=program.number, after=after)
+        except (AttributeError, TypeError) as error:
+            raise _submit_error("submit", graph, error) from None
 
     def perform(self, graph: TaskGraph, what: str = "", after: Sequence[int] = ()) -> None:
         """Submit work of the running program and wait for its last task."""
         program = self._current
         if program is None or program._body is not getcurrent():
             raise self._outside("perform")
-        task_id = self._submit_watched(graph, owner=program.number, after=after)
+        try:
+            task_id = self._submit_watched(graph, owner=program.number, after=after)
+        except (AttributeError, TypeError) as error:
+            raise _submit_error("perform", graph, error) from None
         program._what = what
         self._waiting[task_id] = program
         self._switch_home(WAITS)  # type: ignore[misc]  # there while a program runs
@@ -162,7 +181,7 @@ class Hub:
         """Until the signal has at least this value."""
         check_integer("wait_signal", "value", value, 0, MAX_PS)
         if self._engine.signal_value(signal) < value:
-            self.perform(self._timer(0, signal, value), "a signal")
+            self.perform(self._timer(0, signal, value))  # a report names the signal
 
     # -- the loop --------------------------------------------------------------------------------
 
@@ -248,6 +267,12 @@ class Hub:
         found = f"no wake-ups left for {names}"
         fix = "let no program call advance"
         return EngineError("hub", found, "the hub alone to call advance", fix)
+
+
+def _submit_error(call: str, graph: object, error: Exception) -> Exception:
+    if isinstance(graph, TaskGraph):
+        return error
+    return EngineError(f"hub.{call}", repr(graph), "a TaskGraph", "build a TaskGraph")
 
 
 def _append(first: Program, program: Program) -> None:
