@@ -8,7 +8,8 @@ import pytest
 import typer
 
 from tilewright.cli.outcome import JsonOption, Outcome
-from tilewright.cli.shell import note, run_app
+from tilewright.cli.output import note
+from tilewright.cli.shell import run_app
 from tilewright.errors import InternalError, SpecError, TilewrightError
 from tilewright.records import Document
 
@@ -117,23 +118,45 @@ def test_wrong_input_under_json_is_one_document_with_the_four_parts(run: Run) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "found", "fix"),
+    ("line", "found", "expected", "place"),
     [
-        ([], "Missing command", "run: tilewright --help"),
-        (["group"], "Missing command", "run: tilewright group --help"),
-        (["nothing"], "No such command 'nothing'", "run: tilewright --help"),
-        (["works", "--colour"], "No such option: --colour", "run: tilewright works --help"),
-        (["works", "--count", "x"], "Invalid value for '--count'", "run: tilewright works --help"),
-        (["raises"], "Missing argument", "run: tilewright raises --help"),
+        ("", "Missing command", "one of the commands: works, ", ""),
+        ("group", "Missing command", "one of the commands: disproves", "group "),
+        ("nothing", "No such command 'nothing'", "one of the commands: works, ", ""),
+        ("group x", "No such command 'x'", "one of the commands: disproves", "group "),
+        ("works --colour", "No such option: --colour", "an option that the command has", "works "),
+        ("works --count x", "Invalid value for '--count'", "a value that the option", "works "),
+        ("works --count", "'--count' requires an argument", "the option in the form", "works "),
+        ("works extra", "unexpected extra argument", "in the form that the help shows", "works "),
+        ("raises", "Missing argument", "every argument that the command needs", "raises "),
+        ("group disproves --x=1", "No such option: --x", "an option that", "group disproves "),
     ],
 )
 def test_a_wrong_command_line_ends_with_status_2_and_names_its_help(
-    run: Run, arguments: list[str], found: str, fix: str
+    run: Run, line: str, found: str, expected: str, place: str
 ) -> None:
-    status, out, err = run(*arguments)
+    status, out, err = run(*line.split())
     assert (status, out) == (2, "")
-    assert found in err
-    assert fix in err
+    rows = err.splitlines()
+    assert rows[1].startswith("  found     ")
+    assert found in rows[1]
+    assert rows[2].startswith("  expected  ")
+    assert expected in rows[2]
+    assert rows[3] == f"  to do     run: tilewright {place}--help"
+
+
+@pytest.mark.parametrize(
+    ("line", "example"),
+    [
+        ("--json works --count 2", "tilewright works --count 2 --json"),
+        ("group --json disproves", "tilewright group disproves --json"),
+        ("--json", "tilewright COMMAND --json"),
+    ],
+)
+def test_json_before_its_command_is_told_its_place(run: Run, line: str, example: str) -> None:
+    status, out, err = run(*line.split())
+    assert (status, err) == (2, "")
+    assert json.loads(out)["error"]["fix"] == f"put --json after the command: {example}"
 
 
 def test_a_wrong_command_line_under_json_is_one_document(run: Run) -> None:

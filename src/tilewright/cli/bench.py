@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tilewright.benches.engine_speed import run_engine_bench
 from tilewright.cli.outcome import JsonOption, Outcome
-from tilewright.cli.shell import note
+from tilewright.cli.output import note
 from tilewright.cli.speed_table import speed_table
 from tilewright.cli.startup import engine_line
 from tilewright.engine import AUTO, native_built, resolve_engine

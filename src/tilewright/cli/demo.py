@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tilewright.cli.outcome import JsonOption, Outcome
-from tilewright.cli.shell import note
+from tilewright.cli.output import note
 from tilewright.cli.speed_table import speed_table
 from tilewright.cli.startup import engine_line
 from tilewright.engine import AUTO, native_built, resolve_engine

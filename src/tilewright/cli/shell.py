@@ -5,18 +5,19 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from enum import IntEnum
+from typing import TextIO, cast
 
 import typer
 from rich.console import Console
 from typer.exceptions import TyperException
 
 from tilewright.cli.outcome import Outcome
-from tilewright.errors import InternalError, InterruptError, TilewrightError, UsageError
+from tilewright.cli.output import Output, note
+from tilewright.cli.usage import PROGRAM, usage_error
+from tilewright.errors import InternalError, InterruptError, TilewrightError
 from tilewright.records import Document, canonical_json, describe_failure
 
-__all__ = ("ExitStatus", "note", "run_app")
-
-PROGRAM = "tilewright"
+__all__ = ("ExitStatus", "run_app")
 
 
 class ExitStatus(IntEnum):
@@ -30,7 +31,17 @@ class ExitStatus(IntEnum):
 
 def run_app(app: typer.Typer, arguments: Sequence[str]) -> ExitStatus:
     """Run one command line to its end, errors included. A command returns an ``Outcome``."""
-    as_json = "--json" in arguments
+    output = Output(sys.stdout)
+    with redirect_stdout(cast(TextIO, output)):
+        status = _run(app, arguments, as_json="--json" in arguments)
+    output.flush()
+    if output.failure is None:
+        return status
+    note(f"error: found standard output that cannot be written ({output.failure})")
+    return ExitStatus.WRONG_INPUT
+
+
+def _run(app: typer.Typer, arguments: Sequence[str], *, as_json: bool) -> ExitStatus:
     try:
         with _stray_output_on_stderr(as_json):
             result = _invoke(app, arguments)
@@ -40,13 +51,8 @@ def run_app(app: typer.Typer, arguments: Sequence[str]) -> ExitStatus:
     except TilewrightError as error:
         return _fail(error, as_json=as_json)
     except Exception as error:  # noqa: BLE001  # the outermost border: a bug is reported, not hidden
-        traceback.print_exc()
+        note(traceback.format_exc().rstrip())
         return _fail(_bug(error), as_json=as_json)
-
-
-def note(message: str) -> None:
-    """Tell the user something while a command runs; results alone go to standard output."""
-    print(message, file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -63,7 +69,9 @@ def _invoke(app: typer.Typer, arguments: Sequence[str]) -> object:
     try:
         result = command.main(list(arguments), prog_name=PROGRAM, standalone_mode=False)
     except TyperException as error:
-        raise _usage_error(error) from error
+        if not error.format_message():  # no arguments at all: the parser has shown the help
+            return ExitStatus.WRONG_INPUT
+        raise usage_error(error, command, arguments) from error
     if result == ExitStatus.INTERRUPTED:  # what Typer makes of a KeyboardInterrupt
         raise _interruption()
     return result
@@ -77,8 +85,8 @@ def _present(result: object, *, as_json: bool) -> ExitStatus:
             else:
                 Console().print(view)
             return ExitStatus.OK if passed else ExitStatus.CHECK_FAILED
-        case ExitStatus.OK:  # --help and --version have printed what they have to say
-            return ExitStatus.OK
+        case ExitStatus.OK | ExitStatus.WRONG_INPUT as status:  # only help or a version, printed
+            return ExitStatus.OK if status == ExitStatus.OK else ExitStatus.WRONG_INPUT
         case _:
             raise InternalError(PROGRAM, repr(result), "an Outcome", "return one from the command")
 
@@ -115,12 +123,6 @@ def _readable(error: TilewrightError) -> str:
 
 def _indented(text: str) -> str:
     return text.replace("\n", "\n" + " " * 12)
-
-
-def _usage_error(error: TyperException) -> UsageError:
-    place = getattr(getattr(error, "ctx", None), "command_path", PROGRAM)
-    found = error.format_message().rstrip(".")
-    return UsageError("command line", found, "a known command line", f"run: {place} --help")
 
 
 def _interruption() -> InterruptError:

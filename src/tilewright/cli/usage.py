@@ -1,0 +1,60 @@
+"""A command line that the parser refused, told in four parts."""
+
+import shlex
+from collections.abc import Sequence
+
+from typer.exceptions import TyperException
+
+from tilewright.errors import UsageError
+
+__all__ = ("PROGRAM", "usage_error")
+
+PROGRAM = "tilewright"
+
+# By name: the parser keeps these classes to itself.
+_EXPECTED = {
+    "MissingParameter": "every argument that the command needs",
+    "NoSuchOption": "an option that the command has",
+    "BadOptionUsage": "the option in the form that the help shows",
+}
+
+
+def usage_error(error: TyperException, root: object, arguments: Sequence[str]) -> UsageError:
+    """What the parser says, what it takes instead, and whose help to read."""
+    words, command = _command_of(error, root, arguments)
+    found = error.format_message().rstrip(".")
+    fix = f"run: {words} --help"
+    if getattr(error, "option_name", None) == "--json" and _subcommands(command):
+        rest = [word for word in arguments if word != "--json"]
+        example = shlex.join([PROGRAM, *rest, "--json"]) if rest else f"{words} COMMAND --json"
+        fix = f"put --json after the command: {example}"
+    return UsageError("command line", found, _expected(error, command), fix)
+
+
+def _command_of(
+    error: TyperException, root: object, arguments: Sequence[str]
+) -> tuple[str, object]:
+    """The command that was being parsed; some errors of the parser do not tell."""
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        return context.command_path, context.command
+    words, command = [PROGRAM], root
+    for word in arguments:
+        if word in _subcommands(command):
+            words.append(word)
+            command = _subcommands(command)[word]
+    return " ".join(words), command
+
+
+def _expected(error: TyperException, command: object) -> str:
+    kind = type(error).__name__
+    if kind == "BadParameter":
+        parameter = getattr(getattr(error, "param", None), "param_type_name", "option")
+        return f"a value that the {parameter} takes"
+    if kind == "UsageError" and _subcommands(command):
+        return f"one of the commands: {', '.join(_subcommands(command))}"
+    return _EXPECTED.get(kind, "a command line in the form that the help shows")
+
+
+def _subcommands(command: object) -> dict[str, object]:
+    return getattr(command, "commands", {})

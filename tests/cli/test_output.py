@@ -1,0 +1,85 @@
+"""Streams whose other end is gone, full or was never there."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tilewright.cli.output import note
+
+COMMAND = (sys.executable, "-m", "tilewright.cli")
+FULL = Path("/dev/full")
+LINES = [
+    (("nosuch", "--json"), 2),
+    (("--version",), 0),
+    (("--help",), 0),
+    ((), 2),
+]
+
+RESULT = """
+import sys
+import typer
+from tilewright.cli.outcome import JsonOption, Outcome
+from tilewright.cli.shell import run_app
+from tilewright.records import Document
+
+class Answer(Document):
+    answer: int
+
+app = typer.Typer()
+
+@app.command()
+def disproves(_json: JsonOption = False) -> Outcome:
+    return Outcome(Answer(answer=0), "it does not hold", passed=False)
+
+sys.exit(run_app(app, sys.argv[1:]))
+"""
+WAYS = [((*COMMAND, *line), status) for line, status in LINES]
+WAYS += [((sys.executable, "-c", RESULT, *option), 1) for option in ((), ("--json",))]
+
+
+def run_into_closed_pipe(command: tuple[str, ...], *, errors_too: bool) -> tuple[int, bytes]:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        stderr = writer if errors_too else subprocess.PIPE
+        run = subprocess.run(command, stdout=writer, stderr=stderr, check=False)
+    finally:
+        os.close(writer)
+    return run.returncode, run.stderr or b""
+
+
+@pytest.mark.parametrize("errors_too", [False, True])
+@pytest.mark.parametrize(("command", "status"), WAYS)
+def test_a_reader_that_left_changes_neither_the_status_nor_the_messages(
+    command: tuple[str, ...], status: int, errors_too: bool
+) -> None:
+    assert run_into_closed_pipe(command, errors_too=errors_too) == (status, b"")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("command", [command for command, _ in WAYS])
+def test_output_that_cannot_be_written_is_one_line_and_status_2(command: tuple[str, ...]) -> None:
+    with FULL.open("w") as full:
+        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert run.returncode == 2
+    assert run.stderr == (
+        "error: found standard output that cannot be written (No space left on device)\n"
+    )
+
+
+def test_a_closed_standard_output_is_one_line_and_status_2() -> None:
+    command = ("sh", "-c", 'exec "$@" >&-', "sh", *COMMAND, "--version")
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert run.stderr == "error: found standard output that cannot be written (it is closed)\n"
+
+
+def test_without_standard_error_a_note_goes_nowhere(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    note("working")
+    assert capsys.readouterr().out == ""
