@@ -7,6 +7,19 @@ import pytest
 from tilewright.cli.main import main
 from tilewright.records import installed_version
 
+INTERRUPTED_IMPORT = """
+import importlib, signal, sys
+
+class CtrlC:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("numpy", "rich", "typer"):
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, CtrlC())
+module = importlib.import_module(sys.argv.pop())
+sys.exit(module.main())
+"""
+
 
 def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
@@ -18,6 +31,24 @@ def test_the_help_teaches_json_and_the_exit_status(capsys: pytest.CaptureFixture
     text = " ".join(capsys.readouterr().out.split())
     assert "Every command takes --json" in text
     assert "Exit status: 0" in text
+
+
+def test_without_arguments_there_is_the_help_alone_and_status_2(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([]) == 2  # nothing was asked for, so nothing holds
+    streams = capsys.readouterr()
+    assert "Usage: tilewright" in streams.out
+    assert streams.err == ""
+
+
+@pytest.mark.parametrize("start", ["tilewright.cli.__main__", "tilewright.cli.main"])
+def test_ctrl_c_while_libraries_load_ends_with_130_and_one_line(start: str) -> None:
+    command = (sys.executable, "-c", INTERRUPTED_IMPORT, start)
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 130
+    assert run.stdout == ""
+    assert run.stderr == "interrupted; nothing half-done is left\n"
 
 
 def test_a_command_that_does_not_exist_ends_with_status_2(

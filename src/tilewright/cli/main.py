@@ -1,45 +1,20 @@
 """The entry point of the ``tilewright`` command."""
 
-import sys
-from collections.abc import Sequence
-from typing import Annotated
+import sys  # and nothing else: an import up here is a moment in which Ctrl-C shows a traceback
 
-import typer
+__all__ = ("main",)
 
-from tilewright.cli import bench
-from tilewright.cli.demo import demo
-from tilewright.cli.shell import run_app
-from tilewright.records import installed_version
-
-__all__ = ("app", "main")
-
-HELP = """Simulate LLM kernels on accelerators that do not exist yet: values and time in one run.
-
-Every command takes --json and then prints one JSON document on standard output and nothing else.
-
-Exit status: 0 what the command claims holds, 1 a check failed, 2 wrong input, 130 interrupted.
-"""
-
-app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True)
-app.command()(demo)
-app.add_typer(bench.app, name="bench")
+INTERRUPTED = 130
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    return run_app(app, sys.argv[1:] if arguments is None else arguments)
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command line, by default that of the process, and give the exit status."""
+    try:
+        # libraries take half a second to load, and Ctrl-C must end that quietly too
+        from tilewright.cli.app import run  # noqa: PLC0415
 
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"tilewright {installed_version()}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    _version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    """Hold the options of the program itself; the commands are added from their own files."""
+        return run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:
+        if sys.stderr is not None:
+            sys.stderr.write("interrupted; nothing half-done is left\n")
+        return INTERRUPTED
