@@ -56,4 +56,9 @@ def test_a_deadlock_tells_who_waits_and_in_which_circle() -> None:
 def test_a_missing_library_names_its_extra_and_the_command_that_installs_it() -> None:
     error = MissingExtraError("bench engine", "simpy", "bench")
     assert "no library 'simpy'" in error.found
-    assert "pip install 'tilewright[bench]'" in error.fix
+    assert error.fix == "run: pip install --editable '.[bench]' in the checkout, or make bench"
+
+
+def test_only_the_extra_that_make_installs_is_said_to_come_from_make() -> None:
+    error = MissingExtraError("weights", "gguf", "models")
+    assert error.fix == "run: pip install --editable '.[models]' in the checkout"

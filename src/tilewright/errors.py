@@ -100,7 +100,9 @@ class MissingExtraError(TilewrightError):
     """A library of an optional extra is not installed; names the extra."""
 
     def __init__(self, where: str, library: str, extra: str) -> None:
-        fix = f"run: pip install 'tilewright[{extra}]'"
+        fix = f"run: pip install --editable '.[{extra}]' in the checkout"
+        if extra == "bench":
+            fix += ", or make bench"
         super().__init__(where, f"no library {library!r}", f"the extra {extra!r} installed", fix)
         self.args = (where, library, extra)
         self.library = library

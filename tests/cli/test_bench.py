@@ -42,7 +42,7 @@ def test_without_its_peer_the_benchmark_names_the_extra_and_exits_2() -> None:
     assert run.returncode == 2
     error = json.loads(run.stdout)["error"]
     assert error["type"] == "MissingExtraError"
-    assert "tilewright[bench]" in error["fix"]
+    assert "'.[bench]'" in error["fix"]
 
 
 @pytest.mark.parametrize("arguments", [("--seed", "-1"), ("--rounds", "0"), ("--rounds", "x")])
