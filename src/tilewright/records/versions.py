@@ -15,6 +15,7 @@ class Versions(Document):
     python: str
     numpy: str
     greenlet: str
+    simpy: str | None = None  # the peer of the benchmarks; None: not installed
     engine: str  # which of the engines ran: "reference", "native", or both
 
 
@@ -29,5 +30,13 @@ def installed_versions(*, engine: str) -> Versions:
         python=platform.python_version(),
         numpy=installed_version("numpy"),
         greenlet=installed_version("greenlet"),
+        simpy=_version_if_installed("simpy"),
         engine=engine,
     )
+
+
+def _version_if_installed(distribution: str) -> str | None:
+    try:
+        return installed_version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
