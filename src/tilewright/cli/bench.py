@@ -27,7 +27,7 @@ def _root() -> None:
 
 @app.command()
 def engine(
-    seed: Annotated[int, typer.Option(min=0, help="Of the random loads.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random loads.")] = 1,
     rounds: Annotated[
         int, typer.Option(min=1, help="Turns that each implementation gets; the best counts.")
     ] = 5,
@@ -45,16 +45,22 @@ def engine(
 
 
 def _view(record: EngineBenchRecord) -> RenderableType:
-    ratios = Table(title="Times SimPy at message level", title_justify="left", show_header=False)
+    title = Text("Speed against SimPy at message level (times as fast)", style="italic")
+    ratios = Table(show_header=False)
     for name, value in record.ratios:
         ratios.add_row(
             name.replace("_", " "), "no compiled core" if value is None else f"{value:.1f}"
         )
     verdict = "All results are equal." if record.identical else "Results DIFFER: see the digests."
-    lines = [
-        verdict,
-        f"A hop on 1024 nodes costs {record.growth_64_to_1024:.2f} of one on 64, same load a node.",
-        f"Conservation rules take {record.invariant_cost:.1%} of a run.",
-        f"SimPy alone: {record.simpy_timeouts_per_s:,.0f} bare timeouts a second.",
-    ]
-    return Group(speed_table(record.workloads), ratios, Text("\n".join(lines)))
+    lines = [verdict, "ev/hop: events that were handled per hop."]
+    if record.growth_64_to_1024 is not None:
+        lines.append(
+            f"A hop on 1024 nodes takes {record.growth_64_to_1024:.2f} times as long as on 64, "
+            "at the same load per node."
+        )
+    lines.append(
+        f"Conservation rules take {record.invariant_cost:.1%} of a run (worst engine, open loop)."
+    )
+    if record.simpy_timeouts_per_s is not None:
+        lines.append(f"SimPy alone: {record.simpy_timeouts_per_s:,.0f} bare timeouts a second.")
+    return Group(speed_table(record.workloads), title, ratios, Text("\n".join(lines)))

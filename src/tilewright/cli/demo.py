@@ -43,8 +43,8 @@ def _meaning(record: DemoRecord) -> str:
         )
     return (
         "Equal digests: both engines computed the same arrival time, to the picosecond, for every "
-        "packet.\nA hop is one packet passing one link, with queueing; speed-up is against the "
-        "first row of its load.\n" + _NEXT
+        "packet.\nA hop is one packet passing one link, with queueing; ev/hop: events that were "
+        "handled per hop;\nspeed-up is against the first row of its load.\n" + _NEXT
     )
 
 
