@@ -673,7 +673,9 @@ def test_waiting_for_a_signal_that_nobody_raises_is_a_deadlock(engine: Engine) -
     graph.timer(after=(waiter,))
     engine.submit(graph)
     assert engine.advance(until_ps=5) == []  # with a limit the caller may yet raise it
-    with pytest.raises(DeadlockError, match=r"signal 'never' \(0 of 2\); no task would raise it"):
+    with pytest.raises(
+        DeadlockError, match=r"signal 'never' \(0 of 2\); no submitted task raises it"
+    ):
         engine.run()
 
 

@@ -48,7 +48,9 @@ def test_a_task_names_the_signal_and_who_would_raise_it() -> None:
 
 def test_a_signal_that_no_task_raises_makes_no_cycle() -> None:
     report = report_deadlock([task(0, waits=((1, 3, 4),))], [], [], SERVERS, SIGNALS)
-    assert report.waiters == ("task 0:0 waits for signal 'stop' (3 of 4); no task would raise it",)
+    assert report.waiters == (
+        "task 0:0 waits for signal 'stop' (3 of 4); no submitted task raises it",
+    )
     assert report.cycle == ()
     assert "cycle" not in report.text
 

@@ -144,7 +144,7 @@ def test_waiting_for_a_signal_that_nobody_raises_is_a_deadlock(engine: Engine) -
     engine.submit(graph, owner=1)
     with pytest.raises(DeadlockError) as caught:
         engine.run()
-    line = "task 1:0 waits for signal 'go' (0 of 2); no task would raise it"
+    line = "task 1:0 waits for signal 'go' (0 of 2); no submitted task raises it"
     assert caught.value.waiters == (line,)
     assert caught.value.cycle == ()
     assert line in str(caught.value)

@@ -26,7 +26,7 @@ def test_a_program_submits_graphs_alone(engine: Engine, call: str) -> None:
     hub = Hub(engine)
     attempt: Callable[[None], object] = getattr(hub, call)
     hub.spawn(lambda: attempt(None))
-    with pytest.raises(EngineError, match=rf"^hub\.{call}: found None, expected a TaskGraph; "):
+    with pytest.raises(EngineError, match="found None, expected a TaskGraph; "):
         hub.run()
 
 

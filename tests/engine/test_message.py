@@ -70,6 +70,22 @@ def test_a_graph_that_names_what_is_not_there_is_refused(engine: Engine, case: s
 
 
 WRONG_CALLS: dict[str, tuple[Callable[[Engine], object], str]] = {
+    "no graph": (
+        lambda engine: engine.submit(None),  # type: ignore[arg-type]
+        "submit: found None, expected a TaskGraph; build one",
+    ),
+    "no graph to watch": (
+        lambda engine: engine.submit_watched(None),  # type: ignore[arg-type]
+        "submit: found None, expected a TaskGraph; build one",
+    ),
+    "no graph to prepare": (
+        lambda engine: engine.prepare(None),  # type: ignore[arg-type]
+        "submit: found None, expected a TaskGraph; build one",
+    ),
+    "after a number": (
+        lambda engine: engine.submit(TaskGraph(), after=3),  # type: ignore[arg-type]
+        "submit: found after = 3, expected a sequence of ids; put it in a tuple",
+    ),
     "owner": (
         lambda engine: engine.submit(TaskGraph(), owner=2**22 + 1),
         "submit: found owner = 4194305, expected an int in 0..4194304; correct owner",

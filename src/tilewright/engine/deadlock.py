@@ -153,7 +153,7 @@ class _State:
         parts = [f"task {id_text(other)}" for other in sorted(set(task.afters))]
         for signal, value, threshold in task.waits:
             raisers = self._named([(TASK, other) for other in self._raisers.get(signal, [])])
-            known = f"{raisers} would raise it" if raisers else "no task would raise it"
+            known = f"{raisers} would raise it" if raisers else "no submitted task raises it"
             parts.append(f"signal {self._signals[signal]!r} ({value} of {threshold}); {known}")
         if task.num_packets_left:
             parts.append(f"{task.num_packets_left} of its packets")

@@ -116,6 +116,9 @@ class Engine:
             graph.compiled_for(self._core)
         except CoreFault as fault:
             raise self._translated(fault) from None
+        except AttributeError:
+            _check_graph(graph)
+            raise
 
     def submit(self, graph: TaskGraph, *, owner: int = 0, after: Sequence[int] = ()) -> int:
         """Hand the graph to the core; returns the id of its first task.
@@ -132,6 +135,9 @@ class Engine:
             return self._core.submit(graph.compiled_for(self._core), owner, earlier)
         except CoreFault as fault:
             raise self._translated(fault) from None
+        except AttributeError:
+            _check_graph(graph)
+            raise
 
     def submit_watched(self, graph: TaskGraph, *, owner: int = 0, after: Sequence[int] = ()) -> int:
         """Submit and watch the graph's last task; returns the id of that."""
@@ -139,6 +145,7 @@ class Engine:
             raise self._refusal()
         if type(owner) is not int or not 0 <= owner <= MAX_OWNER:
             check_integer("submit", "owner", owner, 0, MAX_OWNER)
+        _check_graph(graph)
         if not len(graph):
             raise EngineError("submit", "an empty graph", "a last task to watch", "add a task")
         earlier = self._checked_ids(after) if after else ()
@@ -146,6 +153,9 @@ class Engine:
             return self._core.submit_watched(graph.compiled_for(self._core), owner, earlier)
         except CoreFault as fault:
             raise self._translated(fault) from None
+        except AttributeError:
+            _check_graph(graph)
+            raise
 
     def task_id(self, graph: TaskGraph, first_id: int, index: int) -> int:
         """The id of a graph's task, from what ``submit`` returned; constant time in a loop."""
@@ -319,6 +329,10 @@ class Engine:
             raise reentered_error(self._guard.serving)
 
     def _checked_ids(self, ids: Sequence[int]) -> tuple[int, ...]:
+        if not isinstance(ids, Sequence):
+            raise EngineError(
+                "submit", f"after = {ids!r}", "a sequence of ids", "put it in a tuple"
+            )
         for task_id in ids:
             check_integer("submit", "after", task_id, 0, MAX_PS)
         return tuple(ids)
@@ -331,3 +345,8 @@ class Engine:
 
     def _names(self) -> Names:
         return Names([server.name for server in self._layout.servers], self._layout.signals)
+
+
+def _check_graph(graph: object) -> None:
+    if not isinstance(graph, TaskGraph):
+        raise EngineError("submit", repr(graph), "a TaskGraph", "build one")

@@ -126,6 +126,7 @@ class Hub:
         self._switch_home = home.switch
         try:
             self._run(home)
+            self._engine.check_if_drained()
         except BaseException as error:
             self._current = None
             self._end_reason = first_line(error)
@@ -141,20 +142,14 @@ class Hub:
         program = self._current
         if program is None:
             raise self._outside("submit")
-        try:
-            return self._engine_submit(graph, owner=program.number, after=after)
-        except (AttributeError, TypeError) as error:
-            raise _submit_error("submit", graph, error) from None
+        return self._engine_submit(graph, owner=program.number, after=after)
 
     def perform(self, graph: TaskGraph, what: str = "", after: Sequence[int] = ()) -> None:
         """Submit work of the running program and wait for its last task."""
         program = self._current
         if program is None or program._body is not getcurrent():
             raise self._outside("perform")
-        try:
-            task_id = self._submit_watched(graph, owner=program.number, after=after)
-        except (AttributeError, TypeError) as error:
-            raise _submit_error("perform", graph, error) from None
+        task_id = self._submit_watched(graph, owner=program.number, after=after)
         program._what = what
         self._waiting[task_id] = program
         self._switch_home(WAITS)  # type: ignore[misc]  # there while a program runs
@@ -267,12 +262,6 @@ class Hub:
         found = f"no wake-ups left for {names}"
         fix = "let no program call advance"
         return EngineError("hub", found, "the hub alone to call advance", fix)
-
-
-def _submit_error(call: str, graph: object, error: Exception) -> Exception:
-    if isinstance(graph, TaskGraph):
-        return error
-    return EngineError(f"hub.{call}", repr(graph), "a TaskGraph", "build a TaskGraph")
 
 
 def _append(first: Program, program: Program) -> None:
