@@ -145,11 +145,10 @@ class Engine:
             raise self._refusal()
         if type(owner) is not int or not 0 <= owner <= MAX_OWNER:
             check_integer("submit", "owner", owner, 0, MAX_OWNER)
-        _check_graph(graph)
-        if not len(graph):
-            raise EngineError("submit", "an empty graph", "a last task to watch", "add a task")
         earlier = self._checked_ids(after) if after else ()
         try:
+            if not graph.size:
+                raise EngineError("submit", "an empty graph", "a last task to watch", "add a task")
             return self._core.submit_watched(graph.compiled_for(self._core), owner, earlier)
         except CoreFault as fault:
             raise self._translated(fault) from None

@@ -48,20 +48,20 @@ class TaskGraph:
     2
     """
 
-    __slots__ = ("_compiled", "_core", "_size", "rows")
+    __slots__ = ("_compiled", "_core", "rows", "size")
 
     def __init__(self) -> None:
         self.rows: list[Row | Block] = []
-        self._size = 0
+        self.size = 0
         self._core: Core | None = None
         self._compiled: CompiledGraph | None = None
 
     def __repr__(self) -> str:
         state = "being built" if self._compiled is None else "frozen"
-        return f"<TaskGraph of {self._size} tasks, {state}>"
+        return f"<TaskGraph of {self.size} tasks, {state}>"
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     def transfer(
         self,
@@ -84,8 +84,8 @@ class TaskGraph:
             raise self._unlisted(error, after, waits, raises) from None
         row = (TRANSFER, route, num_bytes, delay_ps, effect, tag, afters, awaited, raised)
         self.rows.append(row)
-        self._size += 1
-        return self._size - 1
+        self.size += 1
+        return self.size - 1
 
     def hold(
         self,
@@ -108,8 +108,8 @@ class TaskGraph:
             raise self._unlisted(error, after, waits, raises) from None
         row = (HOLD, route, hold_ps, delay_ps, effect, tag, afters, awaited, raised)
         self.rows.append(row)
-        self._size += 1
-        return self._size - 1
+        self.size += 1
+        return self.size - 1
 
     def timer(
         self,
@@ -128,8 +128,8 @@ class TaskGraph:
         except TypeError as error:
             raise self._unlisted(error, after, waits, raises) from None
         self.rows.append((TIMER, 0, 0, delay_ps, effect, 0, afters, awaited, raised))
-        self._size += 1
-        return self._size - 1
+        self.size += 1
+        return self.size - 1
 
     def transfers(
         self, routes: Integers, *, num_bytes: Integers, delays_ps: Integers, effects: Integers
@@ -146,8 +146,8 @@ class TaskGraph:
         if self._compiled is not None:
             raise self._frozen()
         self.rows.append(block)
-        first, self._size = self._size, self._size + len(block)
-        return range(first, self._size)
+        first, self.size = self.size, self.size + len(block)
+        return range(first, self.size)
 
     def compiled_for(self, core: "Core") -> "CompiledGraph":
         """The core's own form of this graph, made once."""
@@ -185,7 +185,7 @@ class TaskGraph:
         return EngineError(self._where(), "a submitted graph", expected, "build a new graph")
 
     def _where(self) -> str:
-        return f"task graph, task {self._size}"
+        return f"task graph, task {self.size}"
 
 
 def _column(where: str, name: str, values: Integers) -> npt.NDArray[np.integer[Any]]:

@@ -42,7 +42,6 @@ class ReferenceCore(Reports):
         self.now_ps = 0
         self.events = 0
         self._flit_bytes = flit_bytes
-        self._packet_flits = packet_flits
         self._packet_bytes = flit_bytes * packet_flits
         self._salt = arrival_salt
         self._heap: list[Event] = []
