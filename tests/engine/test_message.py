@@ -74,6 +74,10 @@ WRONG_CALLS: dict[str, tuple[Callable[[Engine], object], str]] = {
         lambda engine: engine.submit(None),  # type: ignore[arg-type]
         "submit: found None, expected a TaskGraph; build one",
     ),
+    "no bool for tracing": (
+        lambda engine: engine.set_trace("x"),  # type: ignore[arg-type]
+        "set_trace: found 'x', expected True or False; pass a bool",
+    ),
     "no graph to watch": (
         lambda engine: engine.submit_watched(None),  # type: ignore[arg-type]
         "submit: found None, expected a TaskGraph; build one",

@@ -256,6 +256,8 @@ class Engine:
     def set_trace(self, on: bool) -> None:
         """Start a new trace, or end tracing."""
         self._check_usable()
+        if type(on) is not bool:
+            raise EngineError("set_trace", repr(on), "True or False", "pass a bool")
         self._core.set_trace(on)
 
     def take_trace(self) -> list[TraceRecord]:
