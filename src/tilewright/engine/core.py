@@ -11,8 +11,6 @@ from tilewright.engine.spec import CoreService
 __all__ = (
     "CompiledGraph",
     "Core",
-    "RouteCounters",
-    "ServerCounters",
     "WaitingPacket",
     "WaitingTask",
 )
@@ -23,28 +21,6 @@ OWNER_SHIFT = 40
 MAX_PACKETS = 2**24  # of one transfer
 MAX_QUEUES = 2**17  # in front of one server
 NO_LIMIT = -1
-
-
-class ServerCounters(NamedTuple):
-    """What a core counts for a server."""
-
-    packets: int
-    num_bytes: int
-    busy_ps: int
-    held_ps: int
-    wait_ps: int
-    queue_ps: int
-    max_queue: int
-    free_ps: int
-
-
-class RouteCounters(NamedTuple):
-    """What a core counts for a route."""
-
-    packets_in: int
-    bytes_in: int
-    packets_out: int
-    bytes_out: int
 
 
 class WaitingTask(NamedTuple):
@@ -126,9 +102,13 @@ class Core(Protocol):
 
     def take_trace(self) -> list[tuple[int, int, int, int, int]]: ...
 
-    def server_counters(self, server: int) -> tuple[int, int, int, int, int, int, int, int]: ...
+    def server_counters(self, server: int) -> tuple[int, int, int, int, int, int, int, int]:
+        """The fields of ServerStatistics behind the name."""
+        ...
 
-    def route_counters(self, route: int) -> tuple[int, int, int, int]: ...
+    def route_counters(self, route: int) -> tuple[int, int, int, int]:
+        """The fields of RouteStatistics."""
+        ...
 
     def first_violation(self) -> tuple[str, int, int, int] | None:
         """The first broken conservation rule: rule, server or route, found, expected."""

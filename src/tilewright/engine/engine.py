@@ -1,6 +1,6 @@
 """The one public simulator object, over either core: checks what goes in, names what went wrong."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -126,30 +126,28 @@ class Engine:
         The owner numbers its tasks apart from all others, so that ids do not depend on the order
         in which owners submit. Tasks that wait for none of the graph wait for those of ``after``.
         """
-        if self._guard.stop_reason is not None:
-            raise self._refusal()
-        if type(owner) is not int or not 0 <= owner <= MAX_OWNER:
-            check_integer("submit", "owner", owner, 0, MAX_OWNER)
-        earlier = self._checked_ids(after) if after else ()
-        try:
-            return self._core.submit(graph.compiled_for(self._core), owner, earlier)
-        except CoreFault as fault:
-            raise self._translated(fault) from None
-        except AttributeError:
-            _check_graph(graph)
-            raise
+        return self._hand_over(self._core.submit, graph, owner, after)
 
     def submit_watched(self, graph: TaskGraph, *, owner: int = 0, after: Sequence[int] = ()) -> int:
         """Submit and watch the graph's last task; returns the id of that."""
+        if isinstance(graph, TaskGraph) and not graph.size:
+            raise EngineError("submit", "an empty graph", "a last task to watch", "add a task")
+        return self._hand_over(self._core.submit_watched, graph, owner, after)
+
+    def _hand_over(
+        self,
+        submit: Callable[[CompiledGraph, int, tuple[int, ...]], int],
+        graph: TaskGraph,
+        owner: int,
+        after: Sequence[int],
+    ) -> int:
         if self._guard.stop_reason is not None:
             raise self._refusal()
         if type(owner) is not int or not 0 <= owner <= MAX_OWNER:
             check_integer("submit", "owner", owner, 0, MAX_OWNER)
         earlier = self._checked_ids(after) if after else ()
         try:
-            if not graph.size:
-                raise EngineError("submit", "an empty graph", "a last task to watch", "add a task")
-            return self._core.submit_watched(graph.compiled_for(self._core), owner, earlier)
+            return submit(graph.compiled_for(self._core), owner, earlier)
         except CoreFault as fault:
             raise self._translated(fault) from None
         except AttributeError:

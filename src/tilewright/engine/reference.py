@@ -224,12 +224,13 @@ class ReferenceCore(Reports):
 
     def _release(self, task: Task) -> None:
         task.pending -= 1
+        if task.pending:
+            return
         delay_ps = task.definition.delay_ps
-        if not task.pending:
-            if delay_ps:
-                self._push_next_start(self.now_ps, iter(((delay_ps, task.id, task),)))
-            else:
-                self._start(task)
+        if delay_ps:
+            self._push_next_start(self.now_ps, iter(((delay_ps, task.id, task),)))
+        else:
+            self._start(task)
 
     def _raise(self, signal_index: int, amount: int) -> None:
         signal = self._signals[signal_index]
@@ -412,11 +413,10 @@ class ReferenceCore(Reports):
     def _push_arrival(self, packet: Packet, head_ps: int) -> None:
         server = packet.route.servers[packet.hop]
         packet.ready_ps = packet.tail_in_ps if server.whole else head_ps
-        key = (
-            (GRANT, server.index, packet.id)
-            if server.eager
-            else ((ARRIVE, packet.id ^ self._salt, 2 * server.index))
-        )
+        if server.eager:
+            key = (GRANT, server.index, packet.id)
+        else:
+            key = (ARRIVE, packet.id ^ self._salt, 2 * server.index)
         heappush(self._heap, (packet.ready_ps, *key, packet))
 
     def _return_credit(self, packet: Packet, tail_ps: int) -> None:

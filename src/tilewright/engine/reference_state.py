@@ -39,13 +39,6 @@ class Queue:
 
 MAX_WAITS = 4096  # that an eager server keeps before it counts them
 
-_INTEGERS: dict[int, int] = {}
-
-
-def _shared(value: int) -> int:
-    """One object for equal integers: hops of many servers then touch the same few."""
-    return _INTEGERS.setdefault(value, value)
-
 
 class Server:
     """Specification, state and counters of one server."""
@@ -83,9 +76,9 @@ class Server:
 
     def __init__(self, index: int, flit_ps: int, latency_ps: int, whole: bool) -> None:
         self.index = index
-        self.flit_ps = _shared(flit_ps)
-        self.latency_ps = _shared(latency_ps)
-        self.head_ps = _shared(flit_ps + latency_ps)
+        self.flit_ps = flit_ps
+        self.latency_ps = latency_ps
+        self.head_ps = flit_ps + latency_ps
         self.whole = whole
         self.buffer_flits = UNBOUNDED
         self.credit_ps = 0
