@@ -18,6 +18,7 @@ from tilewright.benches.workload import (
     mesh_load,
 )
 from tilewright.engine import EngineKind, digest_of, native_built
+from tilewright.errors import InternalError
 from tilewright.records import (
     EngineBenchRecord,
     EngineRatios,
@@ -148,10 +149,11 @@ def _measure(runners: Mapping[str, Runner], rounds: int) -> dict[str, Best]:
         for name, runner in runners.items():
             with _collector_at_rest():
                 run = runner()
-            if name not in best:
-                best[name] = Best(run, digest_of(run.delivered_ps.items()))
-            elif run.seconds < best[name].run.seconds:
-                best[name] = Best(run, best[name].digest)
+            digest = digest_of(run.delivered_ps.items())
+            if best.setdefault(name, Best(run, digest)).digest != digest:
+                raise InternalError(name, "two results of one load", "one", "report the run")
+            if run.seconds < best[name].run.seconds:
+                best[name] = Best(run, digest)
     return best
 
 
