@@ -1,0 +1,51 @@
+"""The schema of a machine file, one file per part of the machine."""
+
+from tilewright.machine.spec.block import BlockSpec
+from tilewright.machine.spec.hbm import HbmSpec, HbmTimingSpec, RefreshSpec, SramSpec
+from tilewright.machine.spec.link import FabricSpec, HostSpec, PcieSpec, UcieSpec
+from tilewright.machine.spec.machine import (
+    AddressSpec,
+    CubeSpec,
+    IoChipletSpec,
+    MachineSpec,
+    SipSpec,
+)
+from tilewright.machine.spec.noc import CrossbarSpec, MeshSpec, RingSpec
+from tilewright.machine.spec.pe import (
+    CommandProcessorSpec,
+    DmaSpec,
+    GemmSpec,
+    MmuSpec,
+    PeSpec,
+    RegisterFileSpec,
+    TcmSpec,
+    VectorSpec,
+)
+
+__all__ = (
+    "AddressSpec",
+    "BlockSpec",
+    "CommandProcessorSpec",
+    "CrossbarSpec",
+    "CubeSpec",
+    "DmaSpec",
+    "FabricSpec",
+    "GemmSpec",
+    "HbmSpec",
+    "HbmTimingSpec",
+    "HostSpec",
+    "IoChipletSpec",
+    "MachineSpec",
+    "MeshSpec",
+    "MmuSpec",
+    "PcieSpec",
+    "PeSpec",
+    "RefreshSpec",
+    "RegisterFileSpec",
+    "RingSpec",
+    "SipSpec",
+    "SramSpec",
+    "TcmSpec",
+    "UcieSpec",
+    "VectorSpec",
+)

@@ -1,0 +1,98 @@
+"""One cube's HBM stack; the defaults are HBM4 at 8 Gb/s per pin."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tilewright.machine.spec.block import BlockSpec
+from tilewright.machine.spec.quantity import Clocks, Count, Latency, PositiveTime, Size, Spec
+
+__all__ = ("HbmSpec", "HbmTimingSpec", "RefreshSpec", "SramSpec")
+
+MapField = Literal["burst", "bank_group", "column", "bank", "stack_id", "row"]
+
+
+class HbmTimingSpec(Spec):
+    """Least distances between commands, in clocks of ``clock_ps``; the names are JEDEC's."""
+
+    clock_ps: PositiveTime = Field(500, description="one clock")
+    bl_clocks: Annotated[Clocks, Field(ge=1)] = Field(2, description="data of one burst")
+    cl_clocks: Clocks = Field(20, description="read command to its first data")
+    cwl_clocks: Clocks = Field(10, description="write command to its first data")
+    rcd_read_clocks: Clocks = Field(39, description="activate to read")
+    rcd_write_clocks: Clocks = Field(19, description="activate to write")
+    rp_clocks: Clocks = Field(33, description="precharge to activate")
+    ras_clocks: Clocks = Field(57, description="activate to precharge")
+    rc_clocks: Clocks = Field(90, description="activate to activate, one bank")
+    ccd_s_clocks: Annotated[Clocks, Field(ge=1)] = Field(
+        2, description="column to column, other bank group"
+    )
+    ccd_l_clocks: Annotated[Clocks, Field(ge=1)] = Field(
+        4, description="column to column, same bank group"
+    )
+    ccd_r_clocks: Annotated[Clocks, Field(ge=1)] = Field(
+        2, description="column to column, other stack id"
+    )
+    rrd_s_clocks: Clocks = Field(5, description="activate to activate, other bank group")
+    rrd_l_clocks: Clocks = Field(7, description="activate to activate, same bank group")
+    faw_clocks: Clocks = Field(30, description="window that holds at most four activates")
+    wtr_s_clocks: Clocks = Field(9, description="end of write data to read, other bank group")
+    wtr_l_clocks: Clocks = Field(13, description="end of write data to read, same bank group")
+    rtw_clocks: Clocks = Field(25, description="read command to write command")
+    wr_clocks: Clocks = Field(42, description="end of write data to precharge")
+    rtp_clocks: Clocks = Field(12, description="read command to precharge")
+
+
+class RefreshSpec(Spec):
+    """All-bank refresh closes all banks of a channel; per-bank closes one bank after the other."""
+
+    kind: Literal["all_bank", "per_bank", "none"] = Field("all_bank", description="what it closes")
+    interval_ps: PositiveTime = Field(3_900_000, description="REFI, from one refresh to the next")
+    all_bank_ps: PositiveTime = Field(530_000, description="RFC of an all-bank refresh")
+    per_bank_ps: PositiveTime = Field(280_000, description="RFC of one bank")
+
+
+class HbmSpec(BlockSpec):
+    """A stack cut into one slice per PE; a slice owns ``pseudo_channels / pes`` of them."""
+
+    model: Literal["detailed", "simple"] = Field(
+        "detailed", description="banks, rows and refresh; or only a rate and a latency"
+    )
+    capacity_bytes: Size = Field(48 * 2**30, description="one stack")
+    pseudo_channels: Count = Field(64, description="of one stack, dealt over its slices")
+    bank_groups: Count = Field(2, description="per stack id of a pseudo-channel")
+    banks: Count = Field(8, description="per bank group")
+    stack_ids: Count = Field(2, description="ranks that share a pseudo-channel")
+    row_bytes: Size = Field(1_024, description="one row of one bank")
+    burst_bytes: Size = Field(32, description="one column access")
+    interleave_bytes: Size = Field(
+        256, description="consecutive bytes of a slice in one pseudo-channel"
+    )
+    address_map: tuple[MapField, ...] = Field(
+        ("burst", "bank_group", "column", "bank", "stack_id", "row"),
+        description="from the lowest bit, inside a pseudo-channel",
+    )
+    timing: HbmTimingSpec = HbmTimingSpec()
+    refresh: RefreshSpec = RefreshSpec()
+    read_queue_bursts: Count = Field(128, description="read queue of a pseudo-channel")
+    write_queue_bursts: Count = Field(128, description="write queue of a pseudo-channel")
+    drain_high_bursts: Count = Field(96, description="queued writes that start a write drain")
+    drain_low_bursts: Annotated[int, Field(ge=0)] = Field(
+        32, description="queued writes at which a drain ends"
+    )
+    simple_latency_ps: Latency = Field(8_000, description="of the simple model, per access")
+    simple_efficiency_percent: Annotated[int, Field(ge=1, le=100)] = Field(
+        100, description="of the simple model, share of the nominal rate"
+    )
+    buffer_bytes: Size = Field(8_192, description="the controller's input buffer, per channel")
+
+
+class SramSpec(BlockSpec):
+    """The shared memory of a cube."""
+
+    capacity_bytes: Size = Field(32 * 2**20, description="one cube")
+    bytes_per_us: Annotated[int, Field(ge=1)] = Field(
+        128_000, description="its link to the router, each way"
+    )
+    access_ps: Latency = Field(2_000, description="of one access")
+    buffer_bytes: Size = Field(4_096, description="input buffer per virtual channel")

@@ -1,0 +1,98 @@
+"""One processing element: its units, its memory and what feeds them."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tilewright.machine.spec.block import BlockSpec
+from tilewright.machine.spec.quantity import BytesPerUs, Count, Latency, PositiveTime, Size, Spec
+
+__all__ = (
+    "CommandProcessorSpec",
+    "DmaSpec",
+    "GemmSpec",
+    "MmuSpec",
+    "PeSpec",
+    "RegisterFileSpec",
+    "TcmSpec",
+    "VectorSpec",
+)
+
+Hertz = Annotated[int, Field(ge=1, le=10**12)]
+
+
+class CommandProcessorSpec(BlockSpec):
+    """Takes commands one after the other."""
+
+    command_ps: PositiveTime = Field(2_000, description="time of one command")
+    buffer_bytes: Size = Field(4_096, description="input buffer per virtual channel")
+
+
+class DmaSpec(BlockSpec):
+    """One read and one write channel; compute and communication have virtual channels apart."""
+
+    read_channels: Count = Field(1, description="reads that run beside each other")
+    write_channels: Count = Field(1, description="writes that run beside each other")
+    in_flight_bytes: Size = Field(65_536, description="outstanding per channel")
+
+
+class GemmSpec(BlockSpec):
+    """Multiply-adds: a dot-product array, or a systolic array by name."""
+
+    kind: Literal["dot_array", "systolic"] = Field("dot_array", description="its timing law")
+    rows: Count = Field(16, description="M of one step")
+    columns: Count = Field(16, description="N of one step")
+    depth: Count = Field(16, description="K of one step; 1 in a systolic array's law")
+    fill_cycles: Annotated[int, Field(ge=0)] = Field(16, description="from the first operand out")
+    hz: Hertz = Field(10**9, description="clock")
+    narrow_speed: Count = Field(2, description="fp8 and int8 are so many times faster")
+    wide_slowdown: Count = Field(4, description="f32 is so many times slower")
+
+
+class VectorSpec(BlockSpec):
+    """Elementwise work, reductions and sorting on lanes of f32."""
+
+    lanes: Count = Field(512, description="f32 elements a cycle")
+    hz: Hertz = Field(10**9, description="clock")
+    simple_cycles: Count = Field(1, description="add, multiply, compare, select, convert")
+    complex_cycles: Count = Field(4, description="exp, log, sin, cos, division, square roots")
+
+
+class TcmSpec(BlockSpec):
+    """The PE's own memory: one read and one write port."""
+
+    capacity_bytes: Size = Field(16 * 2**20, description="in all")
+    reserved_bytes: Annotated[int, Field(ge=0)] = Field(
+        4 * 2**20, description="of it for the scheduler"
+    )
+    read_bytes_per_us: BytesPerUs = Field(512_000, description="read port")
+    write_bytes_per_us: BytesPerUs = Field(512_000, description="write port")
+
+
+class RegisterFileSpec(BlockSpec):
+    """Holds block values; what does not fit spills to the TCM."""
+
+    capacity_bytes: Size = Field(512 * 2**10, description="in all")
+
+
+class MmuSpec(BlockSpec):
+    """Translates virtual addresses; a walk does not hold up other translations."""
+
+    page_bytes: Size = Field(64 * 2**10, description="one page; the only page size there is")
+    tlb_entries: Count = Field(512, description="translations kept, least recently used goes")
+    hit_ps: Latency = Field(0, description="of a translation that is kept")
+    walk_ps: Latency = Field(50_000, description="of one that is not")
+
+
+class PeSpec(Spec):
+    """One PE."""
+
+    cpu: CommandProcessorSpec = CommandProcessorSpec(command_ps=2_000)
+    scheduler: CommandProcessorSpec = CommandProcessorSpec(command_ps=1_000)
+    queue_commands: Count = Field(64, description="commands that a PE may have in flight")
+    dma: DmaSpec = DmaSpec()
+    gemm: GemmSpec = GemmSpec()
+    vector: VectorSpec = VectorSpec()
+    tcm: TcmSpec = TcmSpec()
+    registers: RegisterFileSpec = RegisterFileSpec()
+    mmu: MmuSpec = MmuSpec()
