@@ -1,0 +1,61 @@
+"""What the units have to know of a dtype: how wide it is, and how a GEMM unit takes it."""
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+
+from tilewright.device.lookup import look_up
+from tilewright.device.size import ceil_div
+
+__all__ = ("DTYPE_BITS", "GEMM_PACE", "Pace", "num_bytes_of")
+
+DTYPE_BITS: Mapping[str, int] = MappingProxyType(
+    {
+        "bf16": 16,
+        "bool": 8,
+        "f16": 16,
+        "f32": 32,
+        "f64": 64,
+        "f8e4m3": 8,
+        "f8e5m2": 8,
+        "i16": 16,
+        "i32": 32,
+        "i4": 4,
+        "i64": 64,
+        "i8": 8,
+        "u16": 16,
+        "u32": 32,
+        "u64": 64,
+        "u8": 8,
+    }
+)
+
+
+class Pace(Enum):
+    """How fast a GEMM unit multiplies a dtype, beside f16."""
+
+    NARROW = "narrow"  # narrow_speed times the products a cycle
+    PLAIN = "plain"
+    WIDE = "wide"  # wide_slowdown times the cycles
+
+
+GEMM_PACE: Mapping[str, Pace] = MappingProxyType(
+    {
+        "bf16": Pace.PLAIN,
+        "f16": Pace.PLAIN,
+        "f32": Pace.WIDE,
+        "f8e4m3": Pace.NARROW,
+        "f8e5m2": Pace.NARROW,
+        "i8": Pace.NARROW,
+        "u8": Pace.NARROW,
+    }
+)
+
+
+def num_bytes_of(where: str, elements: int, dtype: str) -> int:
+    """Bytes of packed elements; the last one may be part empty.
+
+    >>> num_bytes_of("a block", 3, "i4")
+    2
+    """
+    return ceil_div(elements * look_up(where, "dtype", dtype, DTYPE_BITS), 8)
