@@ -1,0 +1,133 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.device.mmu import Mmu, PhysicalPage, VirtualPage
+from tilewright.errors import RegistryError, UnitError
+from tilewright.machine.spec import MmuSpec
+
+NAME = "sip0.cube3.pe5.mmu"
+
+
+def mmu_of(num_pages: int = 0, *, entries: int = 4, page_bytes: int = 65_536) -> Mmu:
+    spec = MmuSpec(page_bytes=page_bytes, tlb_entries=entries, hit_ps=7, walk_ps=50_000)
+    return Mmu(NAME, spec, {VirtualPage(i): PhysicalPage(1_000 + i) for i in range(num_pages)})
+
+
+def pages(*numbers: int) -> list[VirtualPage]:
+    return [VirtualPage(number) for number in numbers]
+
+
+class ListModel:
+    """A TLB as a list, most recently used last, searched from end to end."""
+
+    def __init__(self, entries: int) -> None:
+        self.entries = entries
+        self.kept: list[int] = []
+
+    def has(self, page: int) -> bool:
+        is_kept = page in self.kept
+        self.forget(page)
+        self.kept = [*self.kept, page][-self.entries :]
+        return is_kept
+
+    def forget(self, page: int) -> None:
+        self.kept = [other for other in self.kept if other != page]
+
+
+@given(
+    entries=st.integers(1, 6),
+    steps=st.lists(st.tuples(st.sampled_from("ttttu"), st.integers(0, 9)), max_size=80),
+)
+def test_a_tlb_keeps_what_a_list_of_the_last_used_pages_keeps(
+    entries: int, steps: list[tuple[str, int]]
+) -> None:
+    mmu, model = mmu_of(10, entries=entries), ListModel(entries)
+    hits = 0
+    for step, number in steps:
+        page = VirtualPage(number)
+        if step == "u":  # a page that goes and comes back is no longer kept
+            mmu.unmap([page])
+            mmu.map({page: PhysicalPage(1_000 + number)})
+            model.forget(number)
+            continue
+        found = mmu.translate(page)
+        is_hit = model.has(number)
+        hits += is_hit
+        assert (found.page, found.is_hit) == (1_000 + number, is_hit)
+        assert found.cost_ps == (7 if is_hit else 50_000)
+    num_translations = sum(step == "t" for step, _ in steps)
+    assert (mmu.state.hits, mmu.state.walks) == (hits, num_translations - hits)
+
+
+def test_the_default_tlb_reaches_32_mib() -> None:
+    mmu = Mmu(NAME, MmuSpec(), {VirtualPage(i): PhysicalPage(i) for i in range(513)})
+    walked = sum(mmu.translate(VirtualPage(page)).cost_ps for page in range(512))
+    assert walked == 512 * 50_000
+    assert all(mmu.translate(VirtualPage(page)).cost_ps == 0 for page in range(512))
+    mmu.translate(VirtualPage(512))
+    assert not mmu.translate(VirtualPage(0)).is_hit
+
+
+def test_a_page_fault_names_address_and_pe_and_changes_nothing() -> None:
+    mmu = mmu_of(2)
+    with pytest.raises(RegistryError) as caught:
+        mmu.translate(VirtualPage(2))
+    assert str(caught.value) == (
+        f"{NAME}: found an access to virtual page 2 (0x20000..0x2ffff), which is not mapped, "
+        "expected a mapped page; map it before the access, or correct the address"
+    )
+    assert (mmu.state.hits, mmu.state.walks, len(mmu.state.tlb)) == (0, 0, 0)
+
+
+def test_an_unmapped_page_faults_though_it_was_at_hand() -> None:
+    mmu = mmu_of(2)
+    mmu.translate(VirtualPage(1))
+    mmu.unmap(pages(1))
+    with pytest.raises(RegistryError, match="found an access to virtual page 1 "):
+        mmu.translate(VirtualPage(1))
+
+
+def test_an_overlapping_map_is_refused_as_a_whole() -> None:
+    mmu = mmu_of(2)
+    before = dict(mmu.table)
+    new = {VirtualPage(5): PhysicalPage(1), VirtualPage(1): PhysicalPage(2)}
+    with pytest.raises(
+        RegistryError, match=r"found a map of virtual page 1 \(0x10000\.\.0x1ffff\)"
+    ):
+        mmu.map(new)
+    assert mmu.table == before
+
+
+@pytest.mark.parametrize(
+    ("unmapped", "found"),
+    [
+        (pages(0, 7), r"an unmap of virtual page 7 \(0x70000\.\.0x7ffff\), which is not mapped"),
+        (pages(0, 1, 0), r"an unmap that names a page twice: \[0, 1, 0\]"),
+    ],
+)
+def test_a_wrong_unmap_is_refused_as_a_whole(unmapped: list[VirtualPage], found: str) -> None:
+    mmu = mmu_of(2)
+    mmu.translate(VirtualPage(0))
+    before = dict(mmu.table)
+    with pytest.raises(RegistryError, match=f"found {found}"):
+        mmu.unmap(unmapped)
+    assert mmu.table == before
+    assert mmu.translate(VirtualPage(0)).is_hit
+
+
+@given(
+    address=st.integers(0, 10_000), num_bytes=st.integers(1, 3_000), page_bytes=st.integers(1, 999)
+)
+def test_an_access_touches_exactly_the_pages_of_its_bytes(
+    address: int, num_bytes: int, page_bytes: int
+) -> None:
+    touched = {byte // page_bytes for byte in range(address, address + num_bytes)}
+    found = mmu_of(page_bytes=page_bytes).pages_of(address, num_bytes)
+    assert list(found) == sorted(touched)
+
+
+@pytest.mark.parametrize(("address", "num_bytes"), [(-1, 1), (0, 0), (0, -5), (1.0, 1), (0, True)])
+def test_an_access_that_is_none_is_refused(address: int, num_bytes: int) -> None:
+    with pytest.raises(UnitError, match=f"{NAME}: found an access to {num_bytes} bytes"):
+        mmu_of().pages_of(address, num_bytes)
