@@ -17,7 +17,7 @@ def test_a_division_rounds_up_exactly_at_any_size(numerator: int, denominator: i
 
 @pytest.mark.parametrize("value", [0, -1, True, 1.0, "1", None, np.int64(4)])
 def test_what_is_no_int_of_at_least_one_is_refused(value: object) -> None:
-    with pytest.raises(UnitError, match="here: found m = .*expected an int of at least 1"):
+    with pytest.raises(UnitError, match=r"here: found m = .*expected an int of at least 1"):
         check_size("here", "m", value)
 
 
