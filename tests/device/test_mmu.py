@@ -37,7 +37,10 @@ class ListModel:
 
 @given(
     entries=st.integers(1, 6),
-    steps=st.lists(st.tuples(st.sampled_from("ttttu"), st.integers(0, 9)), max_size=80),
+    # few pages in long runs: each is used again, and evicted, many times
+    steps=st.lists(
+        st.tuples(st.sampled_from("tttttttu"), st.integers(0, 7)), min_size=60, max_size=90
+    ),
 )
 def test_a_tlb_keeps_what_a_list_of_the_last_used_pages_keeps(
     entries: int, steps: list[tuple[str, int]]
@@ -58,6 +61,12 @@ def test_a_tlb_keeps_what_a_list_of_the_last_used_pages_keeps(
         assert found.cost_ps == (7 if is_hit else 50_000)
     num_translations = sum(step == "t" for step, _ in steps)
     assert (mmu.state.hits, mmu.state.walks) == (hits, num_translations - hits)
+
+
+def test_the_least_recently_used_page_goes_though_it_is_not_the_oldest() -> None:
+    mmu = mmu_of(3, entries=2)
+    hits = [mmu.translate(page).is_hit for page in pages(0, 1, 0, 2, 0, 1)]
+    assert hits == [False, False, True, False, True, False]
 
 
 def test_the_default_tlb_reaches_32_mib() -> None:

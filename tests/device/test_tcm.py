@@ -36,6 +36,11 @@ def test_reads_queue_on_one_port_and_writes_pass_them_on_the_other(kind: EngineK
     assert sorted(engine.take_effects()) == [(2_000, 1), (4_000, 3), (6_000, 2)]
 
 
+def test_the_ports_are_named_after_their_memory() -> None:
+    names = [port.name for port in Tcm("sip0.cube3.pe5.tcm", TcmSpec()).ports()]
+    assert names == ["sip0.cube3.pe5.tcm.read", "sip0.cube3.pe5.tcm.write"]
+
+
 def test_programs_get_what_the_reserve_leaves() -> None:
     assert Tcm("pe0.tcm", TcmSpec()).usable_bytes == 12 * 2**20
     spec = TcmSpec(capacity_bytes=100, reserved_bytes=99)
