@@ -1,0 +1,137 @@
+"""The banks of one pseudo-channel: which command is legal when. No policy, no queues."""
+
+from enum import Enum
+
+from tilewright.engine.banked_counters import Gap, Tally
+from tilewright.engine.banked_spec import BankedSpec
+
+__all__ = ("Banks", "Opening")
+
+LONG_AGO_PS = -(2**61)  # before any distance from it could matter
+CLOSED = -1
+
+
+class Opening(Enum):
+    """What the next column command of a bank was opened for."""
+
+    AFTER_CLOSED = "closed"
+    AFTER_CONFLICT = "conflict"
+    USED = "used"
+
+
+class Banks:
+    """Timing state; a time that a method names is the earliest legal one."""
+
+    def __init__(self, spec: BankedSpec) -> None:
+        self.spec = spec
+        self.open_row = [CLOSED] * spec.num_banks
+        self.precharge_ps = [LONG_AGO_PS] * spec.num_banks  # may be closed from then on
+        self.idle_ps = [LONG_AGO_PS] * spec.num_banks  # closed, and RP is over
+        self._activated_ps = [LONG_AGO_PS] * spec.num_banks
+        self._opening = [Opening.AFTER_CLOSED] * spec.num_banks
+        self._group_activated_ps = [LONG_AGO_PS] * spec.num_groups
+        self._activates_ps = [LONG_AGO_PS] * 4  # the last four of the channel, oldest first
+        self._read_ps = [LONG_AGO_PS] * spec.num_groups  # last command per group
+        self._write_ps = [LONG_AGO_PS] * spec.num_groups
+        self._was_write: bool | None = None
+        self.issued_ps = LONG_AGO_PS  # last column command
+        self.data_end_ps = 0
+
+    def group(self, bank: int) -> int:
+        return bank // self.spec.banks
+
+    def column_ps(self, bank: int, is_write: bool) -> int:
+        """A column command to the open row of ``bank``."""
+        timing = self.spec.timing
+        rcd_ps = timing.rcd_write_ps if is_write else timing.rcd_read_ps
+        return max(
+            self._activated_ps[bank] + rcd_ps,
+            self._bus_ps(is_write),
+            self._spacing_ps(self.group(bank)),
+            self._turn_ps(self.group(bank), is_write),
+        )
+
+    def activate_ps(self, bank: int) -> int:
+        timing = self.spec.timing
+        own = self.group(bank)
+        rrd_ps = max(
+            last_ps + (timing.rrd_l_ps if group == own else timing.rrd_s_ps)
+            for group, last_ps in enumerate(self._group_activated_ps)
+        )
+        return max(
+            self.idle_ps[bank],
+            self._activated_ps[bank] + timing.rc_ps,
+            rrd_ps,
+            self._activates_ps[0] + timing.faw_ps,
+        )
+
+    def precharge(self, bank: int, now_ps: int) -> None:
+        """Close a bank for a burst that wants another row."""
+        self.close(bank, now_ps)
+        self._opening[bank] = Opening.AFTER_CONFLICT
+
+    def close(self, bank: int, now_ps: int) -> None:
+        """Close a bank for a refresh."""
+        self.open_row[bank] = CLOSED
+        self.idle_ps[bank] = now_ps + self.spec.timing.rp_ps
+        self._opening[bank] = Opening.AFTER_CLOSED
+
+    def activate(self, bank: int, row: int, now_ps: int) -> None:
+        self.open_row[bank] = row
+        self._activated_ps[bank] = now_ps
+        self._group_activated_ps[self.group(bank)] = now_ps
+        self._activates_ps = [*self._activates_ps[1:], now_ps]
+        self.precharge_ps[bank] = now_ps + self.spec.timing.ras_ps
+
+    def gap(
+        self, bank: int, is_write: bool, now_ps: int, accepted_ps: int, refresh: tuple[int, int]
+    ) -> Gap:
+        """What a column command at ``now_ps`` waited for; ask before it is issued."""
+        is_turned = self._was_write is not None and self._was_write != is_write
+        group = self.group(bank)
+        columns_ps = self._turn_ps(group, is_write) if is_turned else self._spacing_ps(group)
+        could_ps = self._bus_ps(is_write)
+        return Gap(could_ps, now_ps, accepted_ps, *refresh, is_turned, columns_ps)
+
+    def issue(self, bank: int, is_write: bool, now_ps: int, tally: Tally) -> None:
+        """A column command: read or write one burst of the open row."""
+        timing = self.spec.timing
+        if is_write:
+            self._write_ps[self.group(bank)] = now_ps
+            close_ps = now_ps + timing.write_end_ps + timing.wr_ps
+            self.data_end_ps = now_ps + timing.write_end_ps
+            tally.write_bursts += 1
+        else:
+            self._read_ps[self.group(bank)] = now_ps
+            close_ps = now_ps + timing.rtp_ps
+            self.data_end_ps = now_ps + timing.read_end_ps
+            tally.read_bursts += 1
+        self.precharge_ps[bank] = max(self.precharge_ps[bank], close_ps)
+        self.issued_ps = now_ps
+        self._was_write = is_write
+        tally.busy_ps += timing.bl_ps
+        tally.row_hits += self._opening[bank] is Opening.USED
+        tally.row_closed += self._opening[bank] is Opening.AFTER_CLOSED
+        tally.row_conflicts += self._opening[bank] is Opening.AFTER_CONFLICT
+        self._opening[bank] = Opening.USED
+
+    def _bus_ps(self, is_write: bool) -> int:
+        timing = self.spec.timing
+        return self.data_end_ps - (timing.cwl_ps if is_write else timing.cl_ps)
+
+    def _spacing_ps(self, group: int) -> int:
+        return max(
+            max(read_ps, write_ps) + ccd_ps
+            for read_ps, write_ps, ccd_ps in zip(
+                self._read_ps, self._write_ps, self.spec.ccd_ps[group], strict=True
+            )
+        )
+
+    def _turn_ps(self, group: int, is_write: bool) -> int:
+        timing = self.spec.timing
+        if is_write:
+            return max(self._read_ps) + timing.rtw_ps
+        return max(
+            last_ps + timing.write_end_ps + (timing.wtr_l_ps if other == group else timing.wtr_s_ps)
+            for other, last_ps in enumerate(self._write_ps)
+        )

@@ -1,0 +1,50 @@
+"""Where the bytes of an access lie: its chunks, their pseudo-channels, banks and rows."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tilewright.engine.banked_spec import BankedSpec
+
+__all__ = ("Piece", "bank_table", "pieces")
+
+
+class Piece(NamedTuple):
+    """A chunk as the address map sees it: consecutive bursts of one pseudo-channel, one row."""
+
+    channel: int
+    row: int
+    first_burst: int  # counted from the start of the row of all banks
+    num_bursts: int
+
+
+def pieces(spec: BankedSpec, address: int, num_bytes: int) -> Iterator[Piece]:
+    """The chunks of an access in the order of their addresses."""
+    interleave, burst = spec.interleave_bytes, spec.burst_bytes
+    end = address + num_bytes
+    while address < end:
+        stop = min(end, (address // interleave + 1) * interleave)
+        local, channel = divmod(address // interleave, spec.pseudo_channels)
+        row, offset = divmod(local * interleave + address % interleave, spec.span_bytes)
+        first = offset // burst
+        last = (offset + stop - address - 1) // burst
+        yield Piece(channel, row, first, last - first + 1)
+        address = stop
+
+
+def bank_table(spec: BankedSpec) -> tuple[int, ...]:
+    """The bank of every burst of one row of all banks; banks of a group are neighbours."""
+    sizes = {
+        "bank_group": spec.bank_groups,
+        "column": spec.row_bytes // spec.burst_bytes,
+        "bank": spec.banks,
+        "stack_id": spec.stack_ids,
+    }
+    banks = []
+    for burst in range(spec.span_bytes // spec.burst_bytes):
+        digits = {}
+        rest = burst
+        for field in spec.address_map[1:-1]:
+            rest, digits[field] = divmod(rest, sizes[field])
+        group = digits["stack_id"] * spec.bank_groups + digits["bank_group"]
+        banks.append(group * spec.banks + digits["bank"])
+    return tuple(banks)

@@ -1,0 +1,200 @@
+"""Specs and loads for memories, and the driver that puts a load through one."""
+
+from collections import deque
+
+from hypothesis import strategies as st
+
+from tests.oracles_hbm.burst_model import Outcome, Request, Served
+from tilewright.engine.banked import (
+    BankedMemory,
+    BankedRefreshSpec,
+    BankedSpec,
+    BankedTimingSpec,
+    MapField,
+    Memory,
+    RefreshScope,
+)
+
+GOOD_MAP: tuple[MapField, ...] = ("burst", "bank_group", "column", "bank", "stack_id", "row")
+BAD_MAP: tuple[MapField, ...] = ("burst", "column", "bank_group", "bank", "stack_id", "row")
+
+HBM4_CLOCKS = {
+    "bl": 2, "cl": 20, "cwl": 10, "rcd_read": 39, "rcd_write": 19, "rp": 33, "ras": 57, "rc": 90,
+    "ccd_s": 2, "ccd_l": 4, "ccd_r": 2, "rrd_s": 5, "rrd_l": 7, "faw": 30, "wtr_s": 9,
+    "wtr_l": 13, "rtw": 25, "wr": 42, "rtp": 12,
+}  # fmt: skip
+HBM3_CLOCKS = {
+    "bl": 2, "cl": 20, "cwl": 10, "rcd_read": 31, "rcd_write": 15, "rp": 26, "ras": 45, "rc": 72,
+    "ccd_s": 2, "ccd_l": 4, "ccd_r": 3, "rrd_s": 4, "rrd_l": 5, "faw": 24, "wtr_s": 7,
+    "wtr_l": 10, "rtw": 20, "wr": 33, "rtp": 9,
+}  # fmt: skip
+
+
+def timing_of(clocks: dict[str, int], clock_ps: int) -> BankedTimingSpec:
+    return BankedTimingSpec(**{f"{name}_ps": value * clock_ps for name, value in clocks.items()})
+
+
+def slice_spec(
+    timing: BankedTimingSpec,
+    refresh: BankedRefreshSpec | None = None,
+    *,
+    pseudo_channels: int = 8,
+    address_map: tuple[MapField, ...] = GOOD_MAP,
+) -> BankedSpec:
+    """One slice of a stack as in the default machine."""
+    return BankedSpec(
+        pseudo_channels=pseudo_channels,
+        stack_ids=2,
+        bank_groups=2,
+        banks=8,
+        rows=2**14,
+        row_bytes=1024,
+        burst_bytes=32,
+        interleave_bytes=256,
+        address_map=address_map,
+        read_queue_bursts=128,
+        write_queue_bursts=128,
+        drain_high_bursts=96,
+        drain_low_bursts=32,
+        timing=timing,
+        refresh=refresh,
+    )
+
+
+def drive(memory: Memory, load: list[Request]) -> Outcome:
+    """Offer a load in order of arrival; whoever finds no room waits at the door."""
+    coming, door = deque(sorted(load)), deque[Request]()
+    accepted: dict[int, int] = {}
+    served: dict[int, Served] = {}
+
+    def take_in(now_ps: int) -> bool:
+        before = len(accepted)
+        while door and memory.can_accept(now_ps, *door[0][2:]):
+            request = door.popleft()
+            memory.accept(now_ps, *request[1:])
+            accepted[request.access_id] = now_ps
+        return len(accepted) > before
+
+    def advance(now_ps: int) -> None:
+        for access_id, done_ps, refresh_ps in memory.advance(now_ps):
+            served[access_id] = Served(accepted[access_id], done_ps, refresh_ps)
+
+    while True:
+        times = [memory.next_ps(), coming[0].arrive_ps if coming else None]
+        if door:
+            times.append(memory.room_ps(*door[0][2:]))
+        now_ps = min((time_ps for time_ps in times if time_ps is not None), default=None)
+        if now_ps is None:
+            return Outcome(served, memory.counters())
+        while coming and coming[0].arrive_ps == now_ps:
+            door.append(coming.popleft())
+        take_in(now_ps)
+        advance(now_ps)
+        while take_in(now_ps):
+            advance(now_ps)
+
+
+@st.composite
+def timings(draw: st.DrawFn) -> BankedTimingSpec:
+    """Any small distances, or those of HBM4 with a clock of one ps."""
+    if draw(st.integers(0, 3)) == 0:
+        return timing_of(HBM4_CLOCKS, 1)
+    short, long = st.integers(0, 6), st.integers(0, 25)
+    some = st.integers(1, 5)
+    return BankedTimingSpec(
+        bl_ps=draw(some),
+        cl_ps=draw(long),
+        cwl_ps=draw(long),
+        rcd_read_ps=draw(long),
+        rcd_write_ps=draw(long),
+        rp_ps=draw(long),
+        ras_ps=draw(long),
+        rc_ps=draw(st.integers(0, 50)),
+        ccd_s_ps=draw(some),
+        ccd_l_ps=draw(some) + draw(short),
+        ccd_r_ps=draw(some),
+        rrd_s_ps=draw(short),
+        rrd_l_ps=draw(short),
+        faw_ps=draw(long),
+        wtr_s_ps=draw(short),
+        wtr_l_ps=draw(long),
+        rtw_ps=draw(long),
+        wr_ps=draw(long),
+        rtp_ps=draw(short),
+    )
+
+
+@st.composite
+def refreshes(draw: st.DrawFn, timing: BankedTimingSpec) -> BankedRefreshSpec | None:
+    kind = draw(st.sampled_from((None, *RefreshScope)))
+    if kind is None:
+        return None
+    least_ps = 3 * max(timing.ras_ps, timing.rtp_ps, timing.write_end_ps + timing.wr_ps)
+    least_ps += timing.rp_ps + timing.rc_ps + timing.faw_ps + timing.rcd_read_ps
+    least_ps += timing.rcd_write_ps + timing.rrd_l_ps + timing.rrd_s_ps
+    busy_ps = draw(st.integers(1, 60))
+    interval_ps = least_ps + busy_ps + draw(st.integers(1, 150))
+    return BankedRefreshSpec(kind, interval_ps, draw(st.integers(0, interval_ps)), busy_ps)
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> BankedSpec:
+    """Small memories: few banks and short queues, so that everything happens soon."""
+    timing = draw(timings())
+    burst_bytes = 4
+    bursts_per_chunk = draw(st.sampled_from((1, 2, 4, 8)))
+    columns = draw(st.sampled_from((4, 8)))
+    write_queue = draw(st.integers(7, 40))
+    high = draw(st.integers(1, write_queue))
+    middle = draw(st.permutations(("bank_group", "column", "bank", "stack_id")))
+    return BankedSpec(
+        pseudo_channels=draw(st.integers(1, 3)),
+        stack_ids=draw(st.integers(1, 2)),
+        bank_groups=draw(st.sampled_from((1, 2, 2, 4))),
+        banks=draw(st.sampled_from((1, 2, 4))) * (1 if columns == 8 else 2),
+        rows=4,
+        row_bytes=columns * burst_bytes,
+        burst_bytes=burst_bytes,
+        interleave_bytes=bursts_per_chunk * burst_bytes,
+        address_map=draw(st.sampled_from((GOOD_MAP, ("burst", *middle, "row")))),
+        read_queue_bursts=draw(st.integers(7, 40)),
+        write_queue_bursts=write_queue,
+        drain_high_bursts=high,
+        drain_low_bursts=draw(st.integers(0, high - 1)),
+        timing=timing,
+        refresh=draw(refreshes(timing)),
+    )
+
+
+@st.composite
+def loads(draw: st.DrawFn, spec: BankedSpec) -> list[Request]:
+    """Streams and scattered accesses, at any distance, with ids in any order."""
+    count = draw(st.integers(1, 30))
+    ids = draw(st.permutations(range(count)))
+    write_share = draw(st.sampled_from((0, 0, 3, 5, 10)))
+    most_bytes = draw(st.sampled_from((4, 12, 24, 24)))
+    pause = draw(st.sampled_from((0, 1, 5, 20, 200)))
+    is_stream = draw(st.booleans())
+    last = spec.capacity_bytes - most_bytes
+    reach = draw(st.sampled_from((64, 256, last)))
+    now_ps, address, load = 0, draw(st.integers(0, last)), []
+    for access_id in ids:
+        now_ps += draw(st.integers(0, pause))
+        num_bytes = most_bytes
+        if not is_stream:
+            address = draw(st.integers(0, min(reach, last)))
+            num_bytes = draw(st.integers(1, most_bytes))
+        is_write = draw(st.integers(0, 9)) < write_share
+        load.append(Request(now_ps, access_id, is_write, address, num_bytes))
+        address = (address + num_bytes) % last
+    return load
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[BankedSpec, list[Request]]:
+    spec = draw(specs())
+    return spec, draw(loads(spec))
+
+
+def run_memory(spec: BankedSpec, load: list[Request], memory: Memory | None = None) -> Outcome:
+    return drive(BankedMemory(spec) if memory is None else memory, load)
