@@ -1,11 +1,22 @@
 """One cube's HBM stack; the defaults are HBM4 at 8 Gb/s per pin."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
 from tilewright.machine.spec.block import BlockSpec
-from tilewright.machine.spec.quantity import Clocks, Count, Latency, PositiveTime, Size, Spec
+from tilewright.machine.spec.quantity import (
+    MAX_COUNT,
+    BytesPerUs,
+    Clocks,
+    Count,
+    Latency,
+    PositiveTime,
+    Size,
+    Spec,
+)
+from tilewright.machine.spec.rule import BrokenRule, is_power_of_two
 
 __all__ = ("HbmSpec", "HbmTimingSpec", "RefreshSpec", "SramSpec")
 
@@ -42,6 +53,14 @@ class HbmTimingSpec(Spec):
     wr_clocks: Clocks = Field(42, description="end of write data to precharge")
     rtp_clocks: Clocks = Field(12, description="read command to precharge")
 
+    def broken_rules(self) -> Iterator[BrokenRule]:
+        for name in ("ccd_s_clocks", "ccd_l_clocks", "ccd_r_clocks"):
+            clocks = getattr(self, name)
+            if clocks < self.bl_clocks:
+                found = f"{clocks} with bl_clocks {self.bl_clocks}"
+                expected = "at least bl_clocks, or data of two bursts would overlap"
+                yield BrokenRule(name, found, expected, f"raise {name}", ("bl_clocks",))
+
 
 class RefreshSpec(Spec):
     """All-bank refresh closes all banks of a channel; per-bank closes one bank after the other."""
@@ -50,6 +69,16 @@ class RefreshSpec(Spec):
     interval_ps: PositiveTime = Field(3_900_000, description="REFI, from one refresh to the next")
     all_bank_ps: PositiveTime = Field(530_000, description="RFC of an all-bank refresh")
     per_bank_ps: PositiveTime = Field(280_000, description="RFC of one bank")
+
+    def broken_rules(self) -> Iterator[BrokenRule]:
+        if self.kind == "none":
+            return
+        name = f"{self.kind}_ps"
+        closed_ps = getattr(self, name)
+        if closed_ps >= self.interval_ps:
+            found = f"{closed_ps} with interval_ps {self.interval_ps}"
+            expected = "less than interval_ps, or the memory never opens"
+            yield BrokenRule(name, found, expected, "raise interval_ps", ("interval_ps", "kind"))
 
 
 class HbmSpec(BlockSpec):
@@ -77,7 +106,7 @@ class HbmSpec(BlockSpec):
     read_queue_bursts: Count = Field(128, description="read queue of a pseudo-channel")
     write_queue_bursts: Count = Field(128, description="write queue of a pseudo-channel")
     drain_high_bursts: Count = Field(96, description="queued writes that start a write drain")
-    drain_low_bursts: Annotated[int, Field(ge=0)] = Field(
+    drain_low_bursts: Annotated[int, Field(ge=0, le=MAX_COUNT)] = Field(
         32, description="queued writes at which a drain ends"
     )
     simple_latency_ps: Latency = Field(8_000, description="of the simple model, per access")
@@ -86,13 +115,55 @@ class HbmSpec(BlockSpec):
     )
     buffer_bytes: Size = Field(8_192, description="the controller's input buffer, per channel")
 
+    def broken_rules(self) -> Iterator[BrokenRule]:
+        yield from self._shape_rules()
+        yield from self._queue_rules()
+        if sorted(self.address_map) != sorted(get_args(MapField)):
+            found = ", ".join(self.address_map) or "no field"
+            expected = f"each of {', '.join(get_args(MapField))} once"
+            yield BrokenRule("address_map", found, expected, "list the six, lowest bit first")
+
+    def _shape_rules(self) -> Iterator[BrokenRule]:
+        for name in (
+            "bank_groups",
+            "banks",
+            "stack_ids",
+            "row_bytes",
+            "burst_bytes",
+            "interleave_bytes",
+        ):
+            if not is_power_of_two(getattr(self, name)):
+                expected, fix = "a power of two", "an address has whole bits for it; round it"
+                yield BrokenRule(name, str(getattr(self, name)), expected, fix)
+        for name in ("row_bytes", "interleave_bytes"):
+            if getattr(self, name) < self.burst_bytes:
+                found = f"{getattr(self, name)} with burst_bytes {self.burst_bytes}"
+                fix = f"raise {name} or lower burst_bytes"
+                yield BrokenRule(name, found, "at least one burst", fix, ("burst_bytes",))
+        banks = self.bank_groups * self.banks * self.stack_ids
+        unit_bytes = self.pseudo_channels * max(banks * self.row_bytes, self.interleave_bytes)
+        if self.capacity_bytes % unit_bytes:
+            found = f"{self.capacity_bytes} over {self.pseudo_channels} channels of {banks} banks"
+            expected = f"whole rows in every bank: a multiple of {unit_bytes} bytes"
+            shape = ("pseudo_channels", "bank_groups", "banks", "stack_ids", "row_bytes")
+            yield BrokenRule("capacity_bytes", found, expected, "round it", shape)
+
+    def _queue_rules(self) -> Iterator[BrokenRule]:
+        low, high, most = self.drain_low_bursts, self.drain_high_bursts, self.write_queue_bursts
+        if low >= high:
+            found, fix = f"{low} with drain_high_bursts {high}", "lower drain_low_bursts"
+            expected = "less than drain_high_bursts"
+            yield BrokenRule("drain_low_bursts", found, expected, fix, ("drain_high_bursts",))
+        if high > most:
+            found, fix = f"{high} with write_queue_bursts {most}", "lower drain_high_bursts"
+            expected = "at most write_queue_bursts"
+            yield BrokenRule("drain_high_bursts", found, expected, fix, ("write_queue_bursts",))
+
 
 class SramSpec(BlockSpec):
     """The shared memory of a cube."""
 
     capacity_bytes: Size = Field(32 * 2**20, description="one cube")
-    bytes_per_us: Annotated[int, Field(ge=1)] = Field(
-        128_000, description="its link to the router, each way"
-    )
+    bytes_per_us: BytesPerUs = Field(128_000, description="its link to the router, each way")
     access_ps: Latency = Field(2_000, description="of one access")
     buffer_bytes: Size = Field(4_096, description="input buffer per virtual channel")

@@ -1,11 +1,13 @@
 """Links between chiplets, packages and the host."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tilewright.machine.spec.block import BlockSpec
 from tilewright.machine.spec.quantity import BytesPerUs, Count, Latency, Micrometres, Size, Spec
+from tilewright.machine.spec.rule import BrokenRule
 
 __all__ = (
     "FabricSpec",
@@ -61,3 +63,9 @@ class FabricSpec(BlockSpec):
     latency_ps: Latency = Field(200_000, description="one link, end to end")
     buffer_bytes: Size = Field(65_536, description="receive buffer per virtual channel")
     switch_ps: Latency = Field(100_000, description="latency of the switch")
+
+    def broken_rules(self) -> Iterator[BrokenRule]:
+        if self.columns is not None and self.kind in ("switch", "ring"):
+            found = f"{self.columns} with kind {self.kind}"
+            fix = "remove it, or set kind to torus or mesh"
+            yield BrokenRule("columns", found, "null: the shape has no rows", fix, ("kind",))

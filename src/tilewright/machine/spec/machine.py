@@ -1,19 +1,28 @@
 """The whole machine; its defaults are the machine ``ahbm``."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal, assert_never
 
 from pydantic import Field
 
 from tilewright.machine.spec.block import BlockSpec
 from tilewright.machine.spec.hbm import HbmSpec, SramSpec
 from tilewright.machine.spec.link import FabricSpec, HostSpec, UcieSpec
-from tilewright.machine.spec.noc import MeshSpec, NocSpec
+from tilewright.machine.spec.noc import CrossbarSpec, MeshSpec, NocSpec, RingSpec
 from tilewright.machine.spec.pe import CommandProcessorSpec, PeSpec
 from tilewright.machine.spec.quantity import BytesPerUs, Count, Latency, Micrometres, Size, Spec
+from tilewright.machine.spec.rule import BrokenRule, is_power_of_two
+from tilewright.machine.spec.walk import walk_sections
 
 __all__ = ("AddressSpec", "CubeSpec", "IoChipletSpec", "MachineSpec", "SipSpec")
 
 Bits = Annotated[int, Field(ge=1, le=51)]
+Name = Annotated[str, Field(min_length=1, max_length=80)]
+Description = Annotated[str, Field(max_length=400)]
+
+MAX_ADDRESS_BITS = 63  # an address stays an int64
+COMPUTE_WINDOW_BYTES = 2**38  # what a die with PEs uses of its offsets; HBM has the lower half
+MAX_NODES = 10**6  # beyond that a file is a mistake, and building it would take minutes
 
 
 class AddressSpec(Spec):
@@ -22,6 +31,24 @@ class AddressSpec(Spec):
     sip_bits: Bits = Field(4, description="which SIP")
     die_bits: Bits = Field(5, description="which die: cubes first, then IO chiplets")
     offset_bits: Bits = Field(42, description="inside the die")
+
+    @property
+    def num_compute_dies(self) -> int:
+        """Die numbers that cubes may have; the upper half belongs to IO chiplets."""
+        return 1 << (self.die_bits - 1)
+
+    @property
+    def hbm_window_bytes(self) -> int:
+        """Offsets of a die that its HBM may use, from 0."""
+        return min(COMPUTE_WINDOW_BYTES, 1 << self.offset_bits) // 2
+
+    def broken_rules(self) -> Iterator[BrokenRule]:
+        total = self.sip_bits + self.die_bits + self.offset_bits
+        if total > MAX_ADDRESS_BITS:
+            found = f"{total} bits in all with sip_bits and die_bits"
+            expected = f"at most {MAX_ADDRESS_BITS}"
+            related = ("sip_bits", "die_bits")
+            yield BrokenRule("offset_bits", found, expected, "give a field fewer bits", related)
 
 
 class IoChipletSpec(BlockSpec):
@@ -43,6 +70,22 @@ class SipSpec(Spec):
         IoChipletSpec(), description="null: a single die with the host link on its own network"
     )
 
+    @property
+    def num_cubes(self) -> int:
+        """Of one SIP."""
+        return self.columns * self.rows
+
+    def broken_rules(self) -> Iterator[BrokenRule]:
+        if self.io is not None:
+            return
+        parts = [f"{self.count} SIPs"] * (self.count > 1)
+        parts += [f"{self.num_cubes} cubes a SIP"] * (self.num_cubes > 1)
+        if parts:
+            found = f"no IO chiplet with {' and '.join(parts)}"
+            expected = "an IO chiplet, since it joins them"
+            fix = "remove `io: null`, or set count, columns and rows to 1"
+            yield BrokenRule("io", found, expected, fix, ("count", "columns", "rows"))
+
 
 class CubeSpec(Spec):
     """One die: PEs, memory and a network."""
@@ -61,12 +104,46 @@ class CubeSpec(Spec):
     )
     attach_um: Micrometres = Field(300, description="wire from a router to what sits on it")
 
+    @property
+    def channels_per_slice(self) -> int:
+        return self.hbm.pseudo_channels // self.pes
+
+    def broken_rules(self) -> Iterator[BrokenRule]:
+        channels, related = self.hbm.pseudo_channels, ("pes",)
+        if channels % self.pes:
+            found = f"{channels} with {self.pes} PEs"
+            expected = "as many for each PE: a multiple of cube.pes"
+            fix = "change pseudo_channels or cube.pes"
+            yield BrokenRule("hbm.pseudo_channels", found, expected, fix, related)
+        elif not is_power_of_two(self.channels_per_slice):
+            found = f"{self.channels_per_slice} for each of {self.pes} PEs"
+            expected, fix = "a power of two for each PE", "change pseudo_channels or cube.pes"
+            yield BrokenRule("hbm.pseudo_channels", found, expected, fix, related)
+        yield from self._layout_rules()
+
+    def _layout_rules(self) -> Iterator[BrokenRule]:
+        match self.noc:
+            case MeshSpec():
+                routers, sides = self.noc.pe_routers, ["rows", "columns", "hole_rows"]
+                expected = f"at most {routers}: one for each router in a row without hole"
+            case RingSpec():
+                routers, sides = self.noc.routers, ["routers"]
+                expected = f"at most {routers}: one for each router"
+            case CrossbarSpec():
+                return
+            case _:
+                assert_never(self.noc)
+        if self.pes > routers:
+            fix = "enlarge cube.noc or use fewer PEs: this layout is impossible"
+            related = ("noc", *(f"noc.{side}" for side in sides))
+            yield BrokenRule("pes", f"{self.pes} PEs", expected, fix, related)
+
 
 class MachineSpec(Spec):
     """One machine. Every field has its unit in its name, its bounds and its only default."""
 
-    name: str = Field("ahbm", description="what tables and records call it")
-    description: str = Field("", description="one line for people")
+    name: Name = Field("ahbm", description="what tables and records call it")
+    description: Description = Field("", description="one line for people")
     routing: Literal["xy"] = Field("xy", description="turn rule of every mesh")
     packet_bytes: Size = Field(1_024, description="unit of arbitration")
     flit_bytes: Size = Field(64, description="unit of the wire")
@@ -77,3 +154,94 @@ class MachineSpec(Spec):
     cube: CubeSpec = CubeSpec()
     pe: PeSpec = PeSpec()
     address: AddressSpec = AddressSpec()
+
+    def broken_rules(self) -> Iterator[BrokenRule]:
+        yield from self._packet_rules()
+        yield from self._queue_rules()
+        yield from self._joint_rules()
+        yield from self._address_rules()
+        yield from self._size_rules()
+
+    def _packet_rules(self) -> Iterator[BrokenRule]:
+        if self.packet_bytes % self.flit_bytes:
+            found = f"{self.packet_bytes} with flit_bytes {self.flit_bytes}"
+            expected = "whole flits: a multiple of flit_bytes"
+            yield BrokenRule("packet_bytes", found, expected, "round it", ("flit_bytes",))
+        for path, section in walk_sections(self):
+            for name in ("buffer_bytes", "in_flight_bytes"):
+                room_bytes = getattr(section, name, None)
+                if room_bytes is not None and room_bytes < self.packet_bytes:
+                    found = f"{room_bytes} with packet_bytes {self.packet_bytes}"
+                    expected = "room for at least one packet"
+                    fix = f"raise {name} or lower packet_bytes"
+                    yield BrokenRule(f"{path}.{name}", found, expected, fix, ("packet_bytes",))
+
+    def _queue_rules(self) -> Iterator[BrokenRule]:
+        hbm = self.cube.hbm
+        if hbm.interleave_bytes > self.packet_bytes:
+            found = f"{hbm.interleave_bytes} with packet_bytes {self.packet_bytes}"
+            path, fix = "cube.hbm.interleave_bytes", "lower interleave_bytes"
+            yield BrokenRule(path, found, "at most one packet", fix, ("packet_bytes",))
+        bursts = self.bursts_per_channel()
+        for name in ("read_queue_bursts", "write_queue_bursts"):
+            if getattr(hbm, name) < bursts:
+                found = f"{getattr(hbm, name)}, but a packet can bring {bursts} to one channel"
+                related = ("packet_bytes", "cube.pes", "cube.hbm.pseudo_channels")
+                fix = f"raise {name} or lower packet_bytes"
+                yield BrokenRule(f"cube.hbm.{name}", found, f"at least {bursts}", fix, related)
+
+    def bursts_per_channel(self) -> int:
+        """The most bursts that one packet brings to one pseudo-channel, wherever it begins."""
+        hbm, channels = self.cube.hbm, self.cube.channels_per_slice
+        turns, rest_bytes = divmod(self.packet_bytes, hbm.interleave_bytes * channels)
+        most_bytes = turns * hbm.interleave_bytes + min(hbm.interleave_bytes, rest_bytes)
+        # a long packet may begin and end inside bursts of one channel, which cuts one in two
+        ends_meet = self.packet_bytes > hbm.interleave_bytes * (channels - 1)
+        return -(-most_bytes // hbm.burst_bytes) + int(ends_meet)
+
+    def _joint_rules(self) -> Iterator[BrokenRule]:
+        if self.sip.num_cubes > 1 and self.cube.ucie is None:
+            found = f"no die-to-die ports with {self.sip.num_cubes} cubes a SIP"
+            fix = "remove `ucie: null`, or set sip.columns and sip.rows to 1"
+            related = ("sip.columns", "sip.rows")
+            yield BrokenRule("cube.ucie", found, "ports that join the cubes", fix, related)
+        if self.sip.io is not None and self.cube.ucie is None and self.sip.num_cubes == 1:
+            found = "no die-to-die ports with an IO chiplet"
+            fix = "remove `ucie: null`, or set sip.io to null"
+            yield BrokenRule("cube.ucie", found, "a port that joins the two", fix, ("sip.io",))
+        columns = self.fabric.columns
+        if columns is not None and self.sip.count % columns:
+            found = f"{columns} with {self.sip.count} SIPs"
+            fix = "change fabric.columns or sip.count"
+            expected = "whole rows: a divisor of sip.count"
+            yield BrokenRule("fabric.columns", found, expected, fix, ("sip.count",))
+
+    def _address_rules(self) -> Iterator[BrokenRule]:
+        fields = self.address
+        if self.sip.count > 2**fields.sip_bits:
+            found = f"{self.sip.count} SIPs with {fields.sip_bits} address bits for them"
+            expected = f"at most {2**fields.sip_bits}"
+            fix = "raise address.sip_bits"
+            yield BrokenRule("sip.count", found, expected, fix, ("address.sip_bits",))
+        if self.sip.num_cubes > fields.num_compute_dies:
+            found = f"{self.sip.num_cubes} cubes with {fields.die_bits} address bits for dies"
+            expected = f"at most {fields.num_compute_dies}: the other half are IO chiplets"
+            related = ("sip.columns", "address.die_bits")
+            yield BrokenRule("sip.rows", found, expected, "raise address.die_bits", related)
+        if self.cube.hbm.capacity_bytes > fields.hbm_window_bytes:
+            found = f"{self.cube.hbm.capacity_bytes} bytes"
+            expected = f"at most {fields.hbm_window_bytes}: the HBM window of a die's addresses"
+            path, fix = "cube.hbm.capacity_bytes", "lower the capacity"
+            yield BrokenRule(path, found, expected, fix, ("address.offset_bits",))
+
+    def _size_rules(self) -> Iterator[BrokenRule]:
+        noc = self.cube.noc
+        routers = noc.rows * noc.columns if isinstance(noc, MeshSpec) else self.cube.pes
+        connections = 0 if self.cube.ucie is None else 4 * self.cube.ucie.connections
+        routers = noc.routers if isinstance(noc, RingSpec) else routers
+        per_cube = routers + connections + 4 * self.cube.pes
+        nodes = self.sip.count * (self.sip.num_cubes * per_cube + self.fabric.links)
+        if nodes > MAX_NODES:
+            counts = ("sip.columns", "sip.rows", "cube.pes", "cube.noc", "cube.ucie.connections")
+            found, expected = f"a machine of about {nodes} nodes", f"at most {MAX_NODES}"
+            yield BrokenRule("sip.count", found, expected, "make something smaller", counts)

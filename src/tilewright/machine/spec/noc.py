@@ -1,11 +1,20 @@
 """The network inside a cube, and the blocks that sit on it beside PEs and memory."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from tilewright.machine.spec.block import BlockSpec
-from tilewright.machine.spec.quantity import BytesPerUs, Count, Latency, Micrometres, Size
+from tilewright.machine.spec.quantity import (
+    MAX_COUNT,
+    BytesPerUs,
+    Count,
+    Latency,
+    Micrometres,
+    Size,
+)
+from tilewright.machine.spec.rule import BrokenRule
 
 __all__ = ("CrossbarSpec", "MeshSpec", "NocSpec", "RingSpec")
 
@@ -25,9 +34,30 @@ class MeshSpec(_RouterSpec):
     kind: Literal["mesh"] = "mesh"
     rows: Count = Field(6, description="rows of routers")
     columns: Count = Field(6, description="columns of routers")
-    hole_rows: Annotated[int, Field(ge=0)] = Field(2, description="rows of the hole, centred")
-    hole_columns: Annotated[int, Field(ge=0)] = Field(2, description="columns of the hole")
+    hole_rows: Annotated[int, Field(ge=0, le=MAX_COUNT)] = Field(
+        2, description="rows of the hole, centred"
+    )
+    hole_columns: Annotated[int, Field(ge=0, le=MAX_COUNT)] = Field(
+        2, description="columns of the hole"
+    )
     pitch_um: Micrometres = Field(2_800, description="from one router to the next")
+
+    @property
+    def pe_routers(self) -> int:
+        """Routers that can have a PE: those in rows that the hole does not cross."""
+        return (self.rows - self.hole_rows) * self.columns
+
+    def broken_rules(self) -> Iterator[BrokenRule]:
+        for hole, side in (("hole_rows", "rows"), ("hole_columns", "columns")):
+            size, limit = getattr(self, hole), getattr(self, side)
+            if size >= limit:
+                found = f"a hole of {size} in a mesh of {limit}"
+                fix = f"make the hole smaller or raise {side}"
+                yield BrokenRule(hole, found, f"{side} outside of the hole", fix, (side,))
+        if (self.hole_rows == 0) != (self.hole_columns == 0):
+            found = f"a hole of {self.hole_rows} rows and {self.hole_columns} columns"
+            fix = "set both to 0 for a mesh without a hole"
+            yield BrokenRule("hole_rows", found, "both or neither", fix, ("hole_columns",))
 
 
 class RingSpec(_RouterSpec):
@@ -45,4 +75,16 @@ class CrossbarSpec(_RouterSpec):
     radius_um: Micrometres = Field(6_000, description="wire from a port to the switch")
 
 
-NocSpec = Annotated[MeshSpec | RingSpec | CrossbarSpec, Field(discriminator="kind")]
+def _kind_of(noc: object) -> str | None:
+    """The network's kind; a section that does not say it is a mesh, as the default is."""
+    if isinstance(noc, dict):
+        return str(noc.get("kind", "mesh"))
+    return getattr(noc, "kind", None)
+
+
+NocSpec = Annotated[
+    Annotated[MeshSpec, Tag("mesh")]
+    | Annotated[RingSpec, Tag("ring")]
+    | Annotated[CrossbarSpec, Tag("crossbar")],
+    Discriminator(_kind_of),
+]

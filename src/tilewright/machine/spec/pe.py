@@ -1,11 +1,22 @@
 """One processing element: its units, its memory and what feeds them."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tilewright.machine.spec.block import BlockSpec
-from tilewright.machine.spec.quantity import BytesPerUs, Count, Latency, PositiveTime, Size, Spec
+from tilewright.machine.spec.quantity import (
+    MAX_COUNT,
+    BytesPerUs,
+    Count,
+    Latency,
+    PositiveTime,
+    ReservedSize,
+    Size,
+    Spec,
+)
+from tilewright.machine.spec.rule import BrokenRule, is_power_of_two
 
 __all__ = (
     "CommandProcessorSpec",
@@ -43,7 +54,9 @@ class GemmSpec(BlockSpec):
     rows: Count = Field(16, description="M of one step")
     columns: Count = Field(16, description="N of one step")
     depth: Count = Field(16, description="K of one step; 1 in a systolic array's law")
-    fill_cycles: Annotated[int, Field(ge=0)] = Field(16, description="from the first operand out")
+    fill_cycles: Annotated[int, Field(ge=0, le=MAX_COUNT)] = Field(
+        16, description="from the first operand out"
+    )
     hz: Hertz = Field(10**9, description="clock")
     narrow_speed: Count = Field(2, description="fp8 and int8 are so many times faster")
     wide_slowdown: Count = Field(4, description="f32 is so many times slower")
@@ -62,11 +75,15 @@ class TcmSpec(BlockSpec):
     """The PE's own memory: one read and one write port."""
 
     capacity_bytes: Size = Field(16 * 2**20, description="in all")
-    reserved_bytes: Annotated[int, Field(ge=0)] = Field(
-        4 * 2**20, description="of it for the scheduler"
-    )
+    reserved_bytes: ReservedSize = Field(4 * 2**20, description="of it for the scheduler")
     read_bytes_per_us: BytesPerUs = Field(512_000, description="read port")
     write_bytes_per_us: BytesPerUs = Field(512_000, description="write port")
+
+    def broken_rules(self) -> Iterator[BrokenRule]:
+        if self.reserved_bytes >= self.capacity_bytes:
+            found = f"{self.reserved_bytes} with capacity_bytes {self.capacity_bytes}"
+            expected, fix = "less than capacity_bytes", "reserve less"
+            yield BrokenRule("reserved_bytes", found, expected, fix, ("capacity_bytes",))
 
 
 class RegisterFileSpec(BlockSpec):
@@ -82,6 +99,11 @@ class MmuSpec(BlockSpec):
     tlb_entries: Count = Field(512, description="translations kept, least recently used goes")
     hit_ps: Latency = Field(0, description="of a translation that is kept")
     walk_ps: Latency = Field(50_000, description="of one that is not")
+
+    def broken_rules(self) -> Iterator[BrokenRule]:
+        if not is_power_of_two(self.page_bytes):
+            fix = "an address has whole bits for the place in a page; round it"
+            yield BrokenRule("page_bytes", str(self.page_bytes), "a power of two", fix)
 
 
 class PeSpec(Spec):

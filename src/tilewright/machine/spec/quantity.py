@@ -1,20 +1,25 @@
 """Field types of a machine file: integers in the unit of the field's name, or text with a unit."""
 
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from typing import Annotated, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from tilewright.errors import UnitError
+from tilewright.machine.spec.rule import BrokenRule, rule_error
 from tilewright.units import MAX_PS, parse_bytes, parse_ps, parse_rate
 
 __all__ = (
+    "MAX_COUNT",
+    "QUANTITY",
     "BytesPerUs",
     "Clocks",
     "Count",
     "Latency",
     "Micrometres",
     "PositiveTime",
+    "ReservedSize",
     "Size",
     "Spec",
 )
@@ -24,6 +29,8 @@ MAX_BYTES_PER_US = 10**12  # one exabyte per second
 MAX_COUNT = 2**20
 MAX_CLOCKS = 2**20
 MAX_UM = 10**9
+MAX_QUANTITY_LETTERS = 64
+QUANTITY = "quantity"  # the type of such an error among pydantic's
 
 
 class Spec(BaseModel):
@@ -31,17 +38,37 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
+    def broken_rules(self) -> Iterator[BrokenRule]:
+        """What does not fit together in here, of fields that are right one by one."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _check_rules(self) -> Self:
+        broken = tuple(self.broken_rules())
+        if broken:
+            raise rule_error(broken)
+        return self
+
 
 def _read_with(parse: Callable[[str], int]) -> Callable[[object], object]:
     def read(value: object) -> object:
         if not isinstance(value, str):
             return value  # pydantic's strict int check follows
+        if len(value) > MAX_QUANTITY_LETTERS:
+            raise _quantity_error(
+                "a number and a unit", f"use at most {MAX_QUANTITY_LETTERS} letters"
+            )
         try:
             return parse(value)
         except UnitError as error:
-            raise ValueError(f"{error.expected}; {error.fix}") from error
+            raise _quantity_error(error.expected, error.fix) from error
 
     return read
+
+
+def _quantity_error(expected: str, fix: str) -> PydanticCustomError:
+    parts = {"expected": expected, "fix": fix}
+    return PydanticCustomError(QUANTITY, "expected {expected}; {fix}", parts)
 
 
 _time, _size, _rate = _read_with(parse_ps), _read_with(parse_bytes), _read_with(parse_rate)
@@ -49,6 +76,7 @@ _time, _size, _rate = _read_with(parse_ps), _read_with(parse_bytes), _read_with(
 Latency = Annotated[int, BeforeValidator(_time), Field(ge=0, le=MAX_PS // 2**20)]
 PositiveTime = Annotated[int, BeforeValidator(_time), Field(ge=1, le=MAX_PS // 2**20)]
 Size = Annotated[int, BeforeValidator(_size), Field(ge=1, le=MAX_SIZE_BYTES)]
+ReservedSize = Annotated[int, BeforeValidator(_size), Field(ge=0, le=MAX_SIZE_BYTES)]
 BytesPerUs = Annotated[int, BeforeValidator(_rate), Field(ge=1, le=MAX_BYTES_PER_US)]
 Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
 Clocks = Annotated[int, Field(ge=0, le=MAX_CLOCKS)]
