@@ -1,0 +1,93 @@
+"""What a user may write in place of a block of ours: the interfaces, and how a class gets in.
+
+A user's class is constructed as ``Class(name=..., spec=..., **parameters)``; `machine.impl` has
+checked it when the machine was loaded.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Protocol, runtime_checkable
+
+from tilewright.engine import Service
+from tilewright.errors import ServerError
+from tilewright.machine.impl import family_of, resolve_impl
+from tilewright.machine.spec import BlockSpec
+
+__all__ = (
+    "GemmBlock",
+    "LoopGemmBlock",
+    "PacketBlock",
+    "PeakGemmBlock",
+    "VectorBlock",
+    "build_service",
+    "checked_cycles",
+    "construct_block",
+)
+
+PacketBlock = Service
+"""``service(packet, now_ps) -> (hold_ps, latency_ps)``: a link, a router, a memory, a processor."""
+
+
+class GemmBlock(Protocol):
+    """All that a GEMM unit has to say."""
+
+    def cycles(self, m: int, n: int, k: int, dtype: str) -> int:
+        """Cycles that the unit is held for an m x n x k product; at least one."""
+        ...
+
+
+@runtime_checkable
+class LoopGemmBlock(GemmBlock, Protocol):
+    """One that saves something when consecutive k tiles go into one accumulator."""
+
+    def loop_cycles(self, m: int, n: int, k_tiles: Sequence[int], dtype: str) -> tuple[int, ...]:
+        """Cycles of each k tile, in order; each at least one."""
+        ...
+
+
+@runtime_checkable
+class PeakGemmBlock(GemmBlock, Protocol):
+    """One that knows what no product can beat."""
+
+    def peak_flop_per_cycle(self, dtype: str) -> Fraction:
+        """Floating-point (or integer) operations a cycle; a multiply-add is two."""
+        ...
+
+
+class VectorBlock(Protocol):
+    """All that a vector unit has to say."""
+
+    def cycles(self, op: str, elements: int, dtype: str) -> int:
+        """Cycles that the unit is held for ``op`` on so many elements; at least one."""
+        ...
+
+
+def checked_cycles(where: str, call: str, found: object) -> int:
+    """What a block's law returned for ``call``, if it can be a number of cycles."""
+    if type(found) is not int or found < 1:
+        expected = "an int of at least 1 (no bool, no NumPy scalar)"
+        raise ServerError(where, f"{found!r} returned for {call}", expected, "correct the block")
+    return found
+
+
+def build_service(name: str, spec: BlockSpec) -> PacketBlock | None:
+    """The user's block for packets; None: the server follows the figures of its spec."""
+    if spec.impl is None:
+        return None
+    block: PacketBlock = construct_block(name, spec, spec.impl)
+    return block
+
+
+def construct_block(name: str, spec: BlockSpec, impl: str) -> Any:
+    """The user's block that ``impl`` of the spec names; it has the interface of the spec's family.
+
+    ``Any``, since the class is known only now: the caller says which interface it is.
+    """
+    where = f"{name}.impl"
+    user_class = resolve_impl(impl, family_of(spec), spec.parameters, where=where)
+    try:
+        return user_class(name=name, spec=spec, **spec.parameters)
+    except Exception as error:
+        found = f"{type(error).__name__} ({error}) raised by {impl}"
+        expected = "a block that can be constructed"
+        raise ServerError(where, found, expected, "correct its __init__ or parameters") from error
