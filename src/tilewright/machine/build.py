@@ -1,0 +1,101 @@
+"""From the spec to the machine: everything that is known before anything happens."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from tilewright.errors import SpecError
+from tilewright.machine.address import AddressLayout, build_address_layout
+from tilewright.machine.address_map import SliceMap, build_slice_map
+from tilewright.machine.dependency import check_no_deadlock
+from tilewright.machine.grid import Grid
+from tilewright.machine.name import parse_name
+from tilewright.machine.node import Link, Node
+from tilewright.machine.route import Route, RouteTable, build_routes
+from tilewright.machine.route_level import Traffic
+from tilewright.machine.spec import MachineSpec
+from tilewright.machine.topology import build_topology
+from tilewright.records import content_hash
+
+__all__ = ("Attachment", "Machine", "build_machine", "machine_hash")
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """What sits on which router of a cube."""
+
+    node: str
+    router: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the hardware is. Nodes and links are known by their position in the tuples."""
+
+    spec: MachineSpec
+    grid: Grid
+    nodes: tuple[Node, ...] = field(repr=False)
+    links: tuple[Link, ...] = field(repr=False)
+    addresses: AddressLayout
+    slice_map: SliceMap
+    routes: RouteTable = field(repr=False)
+    numbers: Mapping[str, int] = field(repr=False)  # node by name
+
+    def node_id(self, name: str) -> int:
+        """The number of a node; a name that no node has is refused."""
+        number = self.numbers.get(name)
+        if number is None:
+            parse_name(name)  # refuses what is no name at all
+            what = f"no node {name!r} in machine {self.spec.name!r}"
+            raise SpecError("node name", what, "a node of this machine", "see machine show")
+        return number
+
+    def link_name(self, link_id: int) -> str:
+        link = self.links[link_id]
+        return f"{self.nodes[link.src].name} -> {self.nodes[link.dst].name}"
+
+    def route(self, source: int, target: int, traffic: Traffic, spread: int) -> Route:
+        """Links and virtual channels from node to node, computed at first use and kept.
+
+        ``spread`` is the requester's PE number, for the host the target PE's; a response has the
+        spread of its request.
+        """
+        return self.routes.find(source, target, traffic, spread)
+
+    @property
+    def num_channels(self) -> int:
+        """Virtual channels of a link."""
+        return self.routes.levels.num_channels
+
+    def attachments(self) -> tuple[Attachment, ...]:
+        """Who sits on which router, for every cube."""
+        topology = self.routes.topology
+        return tuple(
+            Attachment(self.nodes[base + node].name, self.nodes[base + router].name)
+            for base in topology.node_base
+            for node, router in sorted(topology.die.seats.items())
+        )
+
+
+def build_machine(spec: MachineSpec) -> Machine:
+    """Lay out, join and number everything; refuse what does not fit or could deadlock."""
+    addresses = build_address_layout(spec)
+    slice_map = build_slice_map(spec.cube.hbm, num_slices=spec.cube.pes)
+    topology = build_topology(spec)
+    routes = build_routes(topology)
+    check_no_deadlock(routes)
+    return Machine(
+        spec=spec,
+        grid=topology.grid,
+        nodes=topology.nodes,
+        links=topology.links,
+        addresses=addresses,
+        slice_map=slice_map,
+        routes=routes,
+        numbers=MappingProxyType({node.name: id_ for id_, node in enumerate(topology.nodes)}),
+    )
+
+
+def machine_hash(spec: MachineSpec) -> str:
+    """SHA-256 of the resolved spec: equal hashes mean equal machines."""
+    return content_hash(spec)

@@ -1,0 +1,97 @@
+"""The one place that flattens coordinates, and knows who is whose neighbour in the cube mesh."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tilewright.errors import SpecError
+from tilewright.machine.coords import CubeCoord, PeCoord, Side, SipCoord
+
+__all__ = ("Grid",)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """How many there are of each level. Cubes of a SIP count along rows, rows from the north.
+
+    >>> grid = Grid(num_sips=2, columns=4, rows=4, num_pes_per_cube=8)
+    >>> grid.num_pes, grid.flat(PeCoord(1, 3, 5)), grid.coord(157)
+    (256, 157, PeCoord(sip=1, cube=3, pe=5))
+    """
+
+    num_sips: int
+    columns: int
+    rows: int
+    num_pes_per_cube: int
+
+    def __post_init__(self) -> None:
+        for field in ("num_sips", "columns", "rows", "num_pes_per_cube"):
+            value = getattr(self, field)
+            if type(value) is not int or value < 1:
+                raise SpecError(f"grid {field}", repr(value), "an int of at least 1", "correct it")
+
+    @property
+    def num_cubes_per_sip(self) -> int:
+        return self.columns * self.rows
+
+    @property
+    def num_cubes(self) -> int:
+        return self.num_sips * self.num_cubes_per_sip
+
+    @property
+    def num_pes(self) -> int:
+        return self.num_cubes * self.num_pes_per_cube
+
+    def flat(self, coord: PeCoord) -> int:
+        """The PE's number in the machine."""
+        _check("PE", coord.pe, self.num_pes_per_cube)
+        return self.flat_cube(coord.cube_coord) * self.num_pes_per_cube + coord.pe
+
+    def coord(self, flat: int) -> PeCoord:
+        _check("PE number", flat, self.num_pes)
+        cube, pe = divmod(flat, self.num_pes_per_cube)
+        sip, cube = divmod(cube, self.num_cubes_per_sip)
+        return PeCoord(sip, cube, pe)
+
+    def flat_cube(self, coord: CubeCoord) -> int:
+        """The cube's number in the machine."""
+        _check("SIP", coord.sip, self.num_sips)
+        _check("cube", coord.cube, self.num_cubes_per_sip)
+        return coord.sip * self.num_cubes_per_sip + coord.cube
+
+    def cube_coord(self, flat: int) -> CubeCoord:
+        _check("cube number", flat, self.num_cubes)
+        return CubeCoord(*divmod(flat, self.num_cubes_per_sip))
+
+    def cell(self, coord: CubeCoord) -> tuple[int, int]:
+        """Column and row of a cube in its SIP's mesh."""
+        _check("cube", coord.cube, self.num_cubes_per_sip)
+        row, column = divmod(coord.cube, self.columns)
+        return column, row
+
+    def cube_in_cell(self, sip: int, column: int, row: int) -> CubeCoord:
+        _check("column of cubes", column, self.columns)
+        _check("row of cubes", row, self.rows)
+        return CubeCoord(sip, row * self.columns + column)
+
+    def neighbour(self, coord: CubeCoord, side: Side) -> CubeCoord | None:
+        """The cube of the same SIP next to this one; None at the edge of the mesh."""
+        column, row = self.cell(coord)
+        column, row = column + side.step[0], row + side.step[1]
+        if 0 <= column < self.columns and 0 <= row < self.rows:
+            return self.cube_in_cell(coord.sip, column, row)
+        return None
+
+    def sips(self) -> Iterator[SipCoord]:
+        return (SipCoord(sip) for sip in range(self.num_sips))
+
+    def cubes(self) -> Iterator[CubeCoord]:
+        return (self.cube_coord(flat) for flat in range(self.num_cubes))
+
+    def pes(self) -> Iterator[PeCoord]:
+        return (self.coord(flat) for flat in range(self.num_pes))
+
+
+def _check(what: str, value: int, limit: int) -> None:
+    if type(value) is not int or not 0 <= value < limit:
+        fix = "name a place of this machine"
+        raise SpecError(what, repr(value), f"an int in 0..{limit - 1}", fix)

@@ -1,0 +1,198 @@
+"""Routes: which links a packet takes, and its virtual channel on each.
+
+A request goes along the row of cubes, then along the column, inside each die by its turn rule; to
+another SIP it leaves by the north port of its own column of cubes and enters by the one of its
+target's column. A response takes the links of its request backwards.
+"""
+
+from dataclasses import dataclass, field
+
+from tilewright.errors import InternalError, SpecError
+from tilewright.machine.coords import CubeCoord, PeCoord, Side, SipCoord
+from tilewright.machine.node import reverse_link
+from tilewright.machine.route_level import LevelScheme, Traffic, plan_levels
+from tilewright.machine.topology import Topology
+
+__all__ = ("Hop", "Route", "RouteTable", "build_routes")
+
+Hop = tuple[int, int]
+"""A link, and the virtual channel of the buffer behind it."""
+
+Route = tuple[Hop, ...]
+
+_LevelHops = list[tuple[int, int]]  # links with levels, before traffic picks the channel
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTable:
+    """Routes of one machine, computed at first use and kept."""
+
+    topology: Topology
+    levels: LevelScheme
+    routes: dict[tuple[int, int, Traffic, int], Route] = field(default_factory=dict, repr=False)
+
+    def find(self, source: int, target: int, traffic: Traffic, spread: int) -> Route:
+        """Links from node to node. ``spread`` picks among parallel connections and links.
+
+        Pass the requester's PE number, for the host the target's; a response has the same spread
+        as its request.
+        """
+        key = (source, target, traffic, spread)
+        known = self.routes.get(key)
+        if known is not None:
+            return known
+        levels = self.levels
+        if traffic is Traffic.RESPONSE:
+            hops = reversed(self.request(target, source, spread))
+            route = tuple(
+                (reverse_link(link), levels.channel(traffic, levels.mirrored(level)))
+                for link, level in hops
+            )
+        else:
+            route = tuple(
+                (link, levels.channel(traffic, level))
+                for link, level in self.request(source, target, spread)
+            )
+        self.routes[key] = route
+        return route
+
+    def request(self, source: int, target: int, spread: int) -> tuple[tuple[int, int], ...]:
+        """Links with levels, from a node that may request to any terminal."""
+        self._check(source, target, spread)
+        topology = self.topology
+        hops: _LevelHops = []
+        at, goal = source, target
+        if source == topology.host:
+            sip = self._sip_of(target)
+            hops.append((topology.host_links[sip], self.levels.moving[Side.SOUTH]))
+            at = topology.endpoints[sip]
+        if target == topology.host:
+            goal = topology.endpoints[self._sip_of(source)]
+        self._travel(hops, at, goal, spread)
+        if target == topology.host:
+            link = reverse_link(topology.host_links[self._sip_of(source)])
+            hops.append((link, self.levels.moving[Side.NORTH]))
+        return tuple(hops)
+
+    def _check(self, source: int, target: int, spread: int) -> None:
+        nodes = self.topology.nodes
+        for node in (source, target):
+            if type(node) is not int or not 0 <= node < len(nodes):
+                raise SpecError("route", f"node {node!r}", "a node's number", "use machine.node_id")
+        what = f"route from {nodes[source].name} to {nodes[target].name}"
+        if source == target:
+            raise SpecError(what, "one node", "two different ones", "nothing has to be sent")
+        if not nodes[source].kind.may_request:
+            fix = "start at a DMA, a processor or the host"
+            raise SpecError(what, f"a request by {nodes[source].kind.value}", "a requester", fix)
+        if not nodes[target].kind.is_terminal:
+            fix = "end at a memory, a DMA, a processor or the host"
+            raise SpecError(what, f"{nodes[target].kind.value} as target", "a terminal", fix)
+        if type(spread) is not int or spread < 0:
+            fix = "pass the requester's PE number"
+            raise SpecError(what, f"spread {spread!r}", "an int of at least 0", fix)
+
+    def _sip_of(self, node: int) -> int:
+        match self.topology.nodes[node].where:
+            case SipCoord(sip=sip) | CubeCoord(sip=sip) | PeCoord(sip=sip):
+                return sip
+            case None:
+                name = self.topology.nodes[node].name
+                raise InternalError("route", name, "a node of a SIP", "report this")
+
+    def _cube_of(self, node: int) -> int:
+        cube = self.topology.cube_of(node)
+        if cube is None:
+            name = self.topology.nodes[node].name
+            raise InternalError("route", name, "a node of a cube", "report this")
+        return cube
+
+    def _travel(self, hops: _LevelHops, at: int, goal: int, spread: int) -> None:
+        topology = self.topology
+        cube, goal_cube = topology.cube_of(at), topology.cube_of(goal)
+        source_sip, target_sip = self._sip_of(at), self._sip_of(goal)
+        if cube is not None and goal_cube is not None and source_sip == target_sip:
+            self._cross_mesh(hops, at, goal, spread)
+            return
+        level = self.levels.moving[Side.SOUTH]
+        if cube is not None:
+            at = self._climb(hops, at, cube, spread)
+            level = self.levels.moving[Side.NORTH]
+        for step in topology.fabric.steps(source_sip, target_sip, spread):
+            self._through_io(hops, at, step.out_port, (level, step.level))
+            hops += ((wire, step.level) for wire in step.wires)
+            at, level = step.in_port, step.level
+        if goal_cube is None:
+            self._through_io(hops, at, goal, (level, self.levels.moving[Side.NORTH]))
+        else:
+            self._descend(hops, at, goal, level, spread)
+
+    def _through_io(self, hops: _LevelHops, one: int, other: int, levels: tuple[int, int]) -> None:
+        """Over the crossbar of an IO chiplet; its two links may differ in level."""
+        inward = self.topology.chiplets[self._sip_of(one)].inward
+        hops.append((inward[one], levels[0]))
+        hops.append((reverse_link(inward[other]), levels[1]))
+
+    def _climb(self, hops: _LevelHops, at: int, cube: int, spread: int) -> int:
+        """North along the column of cubes; returns the connection of the IO chiplet."""
+        num_rows = self.topology.grid.cell(self.topology.grid.cube_coord(cube))[1] + 1
+        for _ in range(num_rows):
+            at = self._leave(hops, at, Side.NORTH, spread)
+        return at
+
+    def _descend(self, hops: _LevelHops, at: int, goal: int, level: int, spread: int) -> None:
+        """From a node of the IO chiplet, south along the column of cubes, to a node of a cube."""
+        topology, grid = self.topology, self.topology.grid
+        coord = grid.cube_coord(self._cube_of(goal))
+        column, row = grid.cell(coord)
+        index = spread % topology.num_connections
+        south = self.levels.moving[Side.SOUTH]
+        connection = topology.chiplets[coord.sip].connections[column][index]
+        self._through_io(hops, at, connection, (level, south))
+        top = grid.flat_cube(grid.cube_in_cell(coord.sip, column, 0))
+        crossing = reverse_link(topology.crossings[top, Side.NORTH][index])
+        hops.append((crossing, south))
+        at = topology.links[crossing].dst
+        for _ in range(row):
+            at = self._leave(hops, at, Side.SOUTH, spread)
+        self._arrive(hops, at, goal)
+
+    def _cross_mesh(self, hops: _LevelHops, at: int, goal: int, spread: int) -> None:
+        """Along the row of cubes, then along the column."""
+        grid = self.topology.grid
+        column, row = grid.cell(grid.cube_coord(self._cube_of(at)))
+        goal_column, goal_row = grid.cell(grid.cube_coord(self._cube_of(goal)))
+        for _ in range(abs(goal_column - column)):
+            side = Side.EAST if goal_column > column else Side.WEST
+            at = self._leave(hops, at, side, spread)
+        for _ in range(abs(goal_row - row)):
+            side = Side.SOUTH if goal_row > row else Side.NORTH
+            at = self._leave(hops, at, side, spread)
+        self._arrive(hops, at, goal)
+
+    def _leave(self, hops: _LevelHops, at: int, side: Side, spread: int) -> int:
+        """Through the die to a connection of one side and across; returns the facing one."""
+        topology = self.topology
+        cube = self._cube_of(at)
+        index = spread % topology.num_connections
+        level = self.levels.moving[side]
+        base = topology.node_base[cube]
+        self._through(hops, cube, at - base, topology.die.connections[side][index], level)
+        crossing = topology.crossings[cube, side][index]
+        hops.append((crossing, level))
+        return topology.links[crossing].dst
+
+    def _arrive(self, hops: _LevelHops, at: int, goal: int) -> None:
+        cube = self._cube_of(goal)
+        base = self.topology.node_base[cube]
+        self._through(hops, cube, at - base, goal - base, self.levels.last)
+
+    def _through(self, hops: _LevelHops, cube: int, one: int, other: int, level: int) -> None:
+        base = self.topology.link_base[cube]
+        hops += (
+            (base + link, level + sublevel) for link, sublevel in self.topology.die.leg(one, other)
+        )
+
+
+def build_routes(topology: Topology) -> RouteTable:
+    return RouteTable(topology, plan_levels(topology.die.layout.num_sublevels))
