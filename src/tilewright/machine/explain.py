@@ -20,7 +20,7 @@ from tilewright.machine.spec.quantity import QUANTITY
 from tilewright.machine.spec.rule import RULE, broken_rules_of
 from tilewright.machine.yaml_text import Items, Place, Scalar, Section, Value
 
-__all__ = ("MachineFileError", "joined", "located", "spec_error")
+__all__ = ("MachineFileError", "joined", "located", "spec_error", "where_text")
 
 Path = tuple[str, ...]
 Fact = tuple[str, str, str]
@@ -82,9 +82,13 @@ def located(
     """An error about a path, at the line that wrote it or, for a default, a related path."""
     written = [document.place_of(one) for one in (path, *related)]
     place = next((one for one in written if one is not None), document.nearest_place(path))
-    name = ".".join(path)
-    is_said = not name or place.source.endswith(f" {name}")  # --set says its path itself
-    return place, SpecError(str(place) if is_said else f"{place}: {name}", *fact)
+    return place, SpecError(where_text(place, ".".join(path)), *fact)
+
+
+def where_text(place: Place, path: str) -> str:
+    """A place and the path that stands there; an option says its path itself."""
+    is_said = not path or place.source.endswith(f" {path}")
+    return str(place) if is_said else f"{place}: {path}"
 
 
 def _order(place: Place) -> tuple[bool, str, int]:

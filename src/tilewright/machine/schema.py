@@ -7,7 +7,15 @@ from typing import get_args
 from tilewright.machine.spec import MachineSpec
 from tilewright.machine.spec.quantity import Spec
 
-__all__ = ("KIND", "SpecTypes", "child_types", "kind_of_type", "near_names", "paths_of_key")
+__all__ = (
+    "KIND",
+    "SpecTypes",
+    "child_types",
+    "is_path",
+    "kind_of_type",
+    "near_names",
+    "paths_of_key",
+)
 
 KIND = "kind"
 """The key that tells the members of a union apart."""
@@ -38,6 +46,15 @@ def near_names(word: str, names: Sequence[str]) -> list[str]:
     ['trc', 'rcd']
     """
     return get_close_matches(word[:80], names, n=3)  # its time grows with the square of the length
+
+
+def is_path(text: str) -> bool:
+    """If the schema has a field there.
+
+    >>> is_path("cube.noc.radius_um"), is_path("routing table")
+    (True, False)
+    """
+    return text in _all_paths(MachineSpec, "")
 
 
 def paths_of_key(key: str) -> list[str]:

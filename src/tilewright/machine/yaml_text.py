@@ -221,7 +221,8 @@ class _Reader:
     def _take_key(self, key: Plain, place: Place, *, is_merge: bool) -> None:
         collection = self._open[-1]
         if not isinstance(key, str):
-            found = f"the key {str(key).lower()}, which is no text"
+            word = "null" if key is None else str(key).lower()
+            found = f"the key {word}, which is no text"
             raise self._refusal(place, Refusal(found, "a name", "keys are names of fields"))
         if is_merge:
             fix = "name a file or preset at the top: `extends: base.yaml`"

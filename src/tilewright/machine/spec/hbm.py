@@ -122,6 +122,10 @@ class HbmSpec(BlockSpec):
             found = ", ".join(self.address_map) or "no field"
             expected = f"each of {', '.join(get_args(MapField))} once"
             yield BrokenRule("address_map", found, expected, "list the six, lowest bit first")
+        elif self.address_map[0] != "burst":
+            found, fix = f"{self.address_map[0]} first", "put burst first"
+            expected = "burst first, since its bytes are adjacent"
+            yield BrokenRule("address_map", found, expected, fix)
 
     def _shape_rules(self) -> Iterator[BrokenRule]:
         for name in (

@@ -124,8 +124,8 @@ class CubeSpec(Spec):
     def _layout_rules(self) -> Iterator[BrokenRule]:
         match self.noc:
             case MeshSpec():
-                routers, sides = self.noc.pe_routers, ["rows", "columns", "hole_rows"]
-                expected = f"at most {routers}: one for each router in a row without hole"
+                routers, sides = self.noc.pe_routers, ["rows", "columns"]
+                expected = f"at most {routers}: one for each router beside the hole"
             case RingSpec():
                 routers, sides = self.noc.routers, ["routers"]
                 expected = f"at most {routers}: one for each router"
@@ -193,11 +193,13 @@ class MachineSpec(Spec):
     def bursts_per_channel(self) -> int:
         """The most bursts that one packet brings to one pseudo-channel, wherever it begins."""
         hbm, channels = self.cube.hbm, self.cube.channels_per_slice
-        turns, rest_bytes = divmod(self.packet_bytes, hbm.interleave_bytes * channels)
+        turn_bytes = hbm.interleave_bytes * channels
+        turns, rest_bytes = divmod(self.packet_bytes, turn_bytes)
         most_bytes = turns * hbm.interleave_bytes + min(hbm.interleave_bytes, rest_bytes)
-        # a long packet may begin and end inside bursts of one channel, which cuts one in two
-        ends_meet = self.packet_bytes > hbm.interleave_bytes * (channels - 1)
-        return -(-most_bytes // hbm.burst_bytes) + int(ends_meet)
+        # a packet that begins and ends in one channel may cut a burst of it in two
+        ends_meet = turns > 0 and rest_bytes < hbm.interleave_bytes
+        cuts_burst = ends_meet or rest_bytes > turn_bytes - hbm.burst_bytes
+        return -(-most_bytes // hbm.burst_bytes) + int(cuts_burst)
 
     def _joint_rules(self) -> Iterator[BrokenRule]:
         if self.sip.num_cubes > 1 and self.cube.ucie is None:

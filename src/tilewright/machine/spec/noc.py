@@ -44,20 +44,21 @@ class MeshSpec(_RouterSpec):
 
     @property
     def pe_routers(self) -> int:
-        """Routers that can have a PE: those in rows that the hole does not cross."""
-        return (self.rows - self.hole_rows) * self.columns
+        """Routers that can have a PE: those whose row and column do not meet the hole."""
+        return (self.rows - self.hole_rows) * (self.columns - self.hole_columns)
 
     def broken_rules(self) -> Iterator[BrokenRule]:
-        for hole, side in (("hole_rows", "rows"), ("hole_columns", "columns")):
-            size, limit = getattr(self, hole), getattr(self, side)
-            if size >= limit:
-                found = f"a hole of {size} in a mesh of {limit}"
-                fix = f"make the hole smaller or raise {side}"
-                yield BrokenRule(hole, found, f"{side} outside of the hole", fix, (side,))
         if (self.hole_rows == 0) != (self.hole_columns == 0):
             found = f"a hole of {self.hole_rows} rows and {self.hole_columns} columns"
             fix = "set both to 0 for a mesh without a hole"
             yield BrokenRule("hole_rows", found, "both or neither", fix, ("hole_columns",))
+        for hole, side in (("hole_rows", "rows"), ("hole_columns", "columns")):
+            size, limit = getattr(self, hole), getattr(self, side)
+            if size > 0 and limit - size < 2:
+                found = f"a hole of {size} in a mesh of {limit} {side}"
+                expected = "routers on each side of the hole"
+                fix = f"lower {hole} or raise {side}"
+                yield BrokenRule(hole, found, expected, fix, (side,))
 
 
 class RingSpec(_RouterSpec):
