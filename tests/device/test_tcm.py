@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.kinds import every_engine
 from tilewright.device.tcm import Tcm
 from tilewright.engine import EngineKind, TaskGraph, build_engine
-from tilewright.errors import SpecError, UnitError
+from tilewright.errors import UnitError
 from tilewright.machine.spec import TcmSpec
 
 rates = st.integers(1, 10**9)
@@ -45,13 +45,6 @@ def test_programs_get_what_the_reserve_leaves() -> None:
     assert Tcm("pe0.tcm", TcmSpec()).usable_bytes == 12 * 2**20
     spec = TcmSpec(capacity_bytes=100, reserved_bytes=99)
     assert Tcm("pe0.tcm", spec).usable_bytes == 1
-
-
-@pytest.mark.parametrize("reserved", [100, 101])
-def test_a_reserve_that_leaves_nothing_is_refused(reserved: int) -> None:
-    spec = TcmSpec(capacity_bytes=100, reserved_bytes=reserved)
-    with pytest.raises(SpecError, match=rf"pe0\.tcm: found {reserved} of 100 bytes reserved"):
-        Tcm("pe0.tcm", spec)
 
 
 def test_an_access_to_nothing_is_refused() -> None:

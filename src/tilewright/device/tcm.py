@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from tilewright.engine import ServerSpec
-from tilewright.errors import SpecError
 from tilewright.machine.spec import TcmSpec
 from tilewright.units import flit_ps
 
@@ -27,15 +26,9 @@ class Tcm:
     name: str  # a path, "sip0.cube3.pe5.tcm"
     spec: TcmSpec
 
-    def __post_init__(self) -> None:
-        if self.usable_bytes < 1:
-            found = f"{self.spec.reserved_bytes} of {self.spec.capacity_bytes} bytes reserved"
-            fix = "lower reserved_bytes or raise capacity_bytes"
-            raise SpecError(self.name, found, "space left for programs", fix)
-
     @property
     def usable_bytes(self) -> int:
-        """What the scheduler's reserve leaves to programs."""
+        """What the scheduler's reserve leaves to programs; at least a byte, says the spec."""
         return self.spec.capacity_bytes - self.spec.reserved_bytes
 
     def read_ps(self, num_bytes: int) -> int:
