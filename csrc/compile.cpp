@@ -66,10 +66,15 @@ class RowReader {
 
 GraphPtr Core::compile(const nb::list& entries) const {
     auto graph = std::make_shared<Graph>();
-    graph->definitions.reserve(entries.size());
+    compile_into(*graph, entries);
+    return graph;
+}
+
+void Core::compile_into(Graph& graph, const nb::list& entries) const {
+    graph.definitions.reserve(entries.size());
     for (nb::handle entry : entries) {
         if (PyTuple_CheckExact(entry.ptr())) {
-            const auto number = static_cast<int64_t>(graph->definitions.size());
+            const auto number = static_cast<int64_t>(graph.definitions.size());
             const RowReader row(entry.ptr(), number);
             Definition task{};
             task.kind = static_cast<Kind>(row.field(0));
@@ -77,51 +82,59 @@ GraphPtr Core::compile(const nb::list& entries) const {
             task.delay_ps = row.field(3);
             task.effect = row.field(4);
             task.tag = row.field(5);
-            task.afters.first = static_cast<uint32_t>(graph->afters.size());
-            row.read_afters(graph->afters);
-            task.afters.last = static_cast<uint32_t>(graph->afters.size());
-            task.waits = row.read_signals(graph->signals, 7, signals_.size());
-            task.raises = row.read_signals(graph->signals, 8, signals_.size());
-            append_task(*graph, task, row.field(1));
+            task.served_effect = row.field(9);
+            task.afters.first = static_cast<uint32_t>(graph.afters.size());
+            row.read_afters(graph.afters);
+            task.afters.last = static_cast<uint32_t>(graph.afters.size());
+            task.waits = row.read_signals(graph.signals, 7, signals_.size());
+            task.raises = row.read_signals(graph.signals, 8, signals_.size());
+            append_task(graph, task, row.field(1));
             continue;
         }
         const auto block = nb::cast<Block>(entry);
-        graph->definitions.reserve(graph->definitions.size() + block.shape(0));
+        graph.definitions.reserve(graph.definitions.size() + block.shape(0));
         for (size_t index = 0; index < block.shape(0); ++index) {
             const int64_t* row = block.data() + 6 * index;
-            const auto edge = static_cast<uint32_t>(graph->afters.size());
+            const auto edge = static_cast<uint32_t>(graph.afters.size());
             Definition task{};
             task.kind = static_cast<Kind>(row[0]);
             task.amount = row[2];
             task.delay_ps = row[3];
             task.effect = row[4];
             task.tag = row[5];
+            task.served_effect = kNoEffect;
             task.afters = {edge, edge};
-            append_task(*graph, task, row[1]);
+            append_task(graph, task, row[1]);
         }
     }
-    graph->link_dependents();
-    return graph;
+    graph.link_dependents();
 }
 
 void Core::append_task(Graph& graph, Definition task, int64_t target) const {
     const auto number = static_cast<int64_t>(graph.definitions.size());
-    const bool is_transfer = task.kind == Kind::kTransfer;
+    const bool has_packets = task.kind == Kind::kTransfer || task.kind == Kind::kExchange;
     const int64_t least = task.kind == Kind::kTimer ? 0 : 1;
     const bool is_low = target < 0 || task.amount < least || task.delay_ps < 0;
-    if (is_low || task.effect < kNoEffect || task.tag == std::numeric_limits<int64_t>::min()) {
+    const bool has_effects = task.effect >= kNoEffect && task.served_effect >= kNoEffect;
+    if (is_low || !has_effects || task.tag == std::numeric_limits<int64_t>::min()) {
         raise_fault(Fault::kBadRow, number);
     }
-    task.route = check_route(number, task.kind, target);
-    task.num_packets = is_transfer ? (task.amount - 1) / packet_bytes_ + 1 : 1;
+    task.route = check_target(number, task.kind, target);
+    task.num_packets = has_packets ? (task.amount - 1) / packet_bytes_ + 1 : 1;
     if (task.num_packets > kMaxPackets) raise_fault(Fault::kPacketLimit, number, task.amount);
     task.offset = graph.num_ids;
     graph.num_ids += task.num_packets;
     graph.definitions.push_back(task);
 }
 
-uint32_t Core::check_route(int64_t row, Kind kind, int64_t target) const {
+uint32_t Core::check_target(int64_t row, Kind kind, int64_t target) const {
     if (kind == Kind::kTimer) return kNone;
+    if (kind == Kind::kExchange) {
+        if (target >= static_cast<int64_t>(trips_.size())) {
+            raise_fault(Fault::kUnknownTrip, row, target);
+        }
+        return static_cast<uint32_t>(target);
+    }
     if (target >= static_cast<int64_t>(routes_.size())) {
         raise_fault(Fault::kUnknownRoute, row, target);
     }

@@ -83,6 +83,8 @@ NB_MODULE(_core, module) {
              nb::arg(), nb::arg().none())
         .def("add_route", &Core::add_route)
         .def("add_signal", &Core::add_signal)
+        .def("add_gate", &Core::add_gate)
+        .def("add_round_trip", &Core::add_round_trip)
         .def("compile",
              [](const Core& core, const nb::list& rows) { return CompiledGraph{core.compile(rows)}; })
         .def("submit",
@@ -95,6 +97,14 @@ NB_MODULE(_core, module) {
                 const std::vector<int64_t>& after) {
                  return core.submit_watched(compiled.graph, owner, after);
              })
+        .def("perform",
+             [](Core& core, const CompiledGraph& compiled, int64_t owner) {
+                 return core.perform(compiled.graph, owner);
+             })
+        .def("perform_rows", &Core::perform_rows)
+        .def("performed_task", &Core::performed_task)
+        .def("next_wake", &Core::next_wake)
+        .def_prop_ro("was_submitted", &Core::was_submitted)
         .def("raise_signal", &Core::raise_signal)
         .def("signal_value", &Core::signal_value)
         .def("watch", &Core::watch)

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <queue>
 #include <string>
@@ -41,24 +42,42 @@ struct Route {
     int64_t bytes_out = 0;
 };
 
+// Where the packets of an exchange go, and what each of them carries back.
+struct RoundTrip {
+    uint32_t out;   // routes
+    uint32_t back;
+    uint32_t gate;  // kNone: all packets set out at once
+    bool writes;    // data go there and an answer of one flit comes back; else the reverse
+};
+
+// Lets so many packets of exchanges be under way at once.
+struct Gate {
+    int64_t room;
+    bool is_due = false;      // to let in what there is room for
+    Ring<Waiting> waiting{};  // tasks with packets left to send, in the order of (start, id)
+};
+
 struct Task {
     int64_t id;
     int64_t end_ps = 0;
     int64_t packets_left = 0;
+    int64_t packets_sent = 0;    // of an exchange
+    int64_t packets_served = 0;
     uint32_t submission;
     uint32_t row;
     uint32_t pending = 0;         // conditions that have not happened yet
     uint32_t followers = kNone;   // a chain of tasks of later submissions
     bool watched = false;
+    bool performed = false;  // its owner's program waits for it
 };
 
 struct Owner;
 
 struct Submission {
     GraphPtr graph;
-    Owner* owner;
-    int64_t first_id;
-    uint32_t num_live;
+    Owner* owner = nullptr;
+    int64_t first_id = 0;
+    uint32_t num_live = 0;
     std::vector<uint32_t> tasks;  // kNone once complete
 };
 
@@ -90,6 +109,7 @@ struct Signal {
 
 struct Owner {
     int64_t next_sequence = 0;
+    int64_t performed_id = -1;          // of the task that its program waits for, or waited
     size_t num_finished = 0;            // of those in submissions
     std::vector<uint32_t> submissions;  // in the order of first ids; finished ones at times
 };
@@ -110,14 +130,22 @@ class Core {
                        bool round_robin, bool whole, nanobind::object service);
     int64_t add_route(const std::vector<uint32_t>& servers, const std::vector<uint32_t>& channels);
     int64_t add_signal();
+    int64_t add_gate(int64_t packets);
+    int64_t add_round_trip(uint32_t out, uint32_t back, int64_t gate, bool writes);
     GraphPtr compile(const nanobind::list& rows) const;
+    void compile_into(Graph& graph, const nanobind::list& rows) const;
 
     int64_t submit(const GraphPtr& graph, int64_t owner, const std::vector<int64_t>& after);
     int64_t submit_watched(const GraphPtr& graph, int64_t owner, const std::vector<int64_t>& after);
+    int64_t perform(const GraphPtr& graph, int64_t owner);
+    int64_t perform_rows(const nanobind::list& rows, int64_t owner);
+    int64_t performed_task(int64_t owner) { return owner_of(owner).performed_id; }
+    bool was_submitted() const { return was_submitted_; }
     void raise_signal(uint32_t signal, int64_t amount);
     int64_t signal_value(uint32_t signal) const { return signals_[signal].value; }
     bool watch(int64_t task_id);
     std::vector<int64_t> advance(int64_t until_ps);
+    int64_t next_wake();
     bool is_drained() { return queue_.top() == kNone && num_live_ == 0 && silent_ps_ <= now_ps_; }
 
     std::vector<std::tuple<int64_t, int64_t>> take_effects() { return std::exchange(effects_, {}); }
@@ -140,7 +168,7 @@ class Core {
   private:
     // tasks.cpp
     void append_task(Graph& graph, Definition task, int64_t target) const;
-    uint32_t check_route(int64_t row, Kind kind, int64_t target) const;
+    uint32_t check_target(int64_t row, Kind kind, int64_t target) const;
     void count_conditions(uint32_t task, const Definition& definition, const Graph& graph,
                           const std::vector<uint32_t>& earlier);
     void start_delayed(StartRun run);
@@ -148,17 +176,31 @@ class Core {
     void start_next(uint32_t run);
     void start(uint32_t task);
     void inject(Event& packet);
+    void enter(Event& packet, uint32_t route);
+    void start_exchange(uint32_t task, const Definition& definition);
+    void send_next(uint32_t task, const Definition& definition);
+    void turn(uint32_t packet);
+    void come_back(uint32_t packet);
+    void let_in(uint32_t gate);
+    void call_gate(uint32_t gate);
     void complete(uint32_t task);
     void release(uint32_t task);
     void retire(uint32_t submission);
     void raise(uint32_t signal, int64_t amount);
     uint32_t find_live(int64_t task_id);
+    Owner& owner_of(int64_t number);
+    template <typename Visit>
+    void each_owner(Visit visit) const {
+        for (const Owner& owner : owners_) visit(owner);
+        for (const auto& [number, owner] : far_owners_) visit(owner);
+    }
     const Definition& definition_of(const Task& task) const;
 
     enum What : uint32_t { kStartOne = 0, kStartRun = 1 };
     void push_start(What what, uint32_t subject, int64_t at_ps, int64_t id);
 
     // network.cpp
+    void run_guarded(uint64_t limit_ps);
     void run(uint64_t limit_ps);
     bool is_beyond(const Event& event, uint64_t limit_ps) const;
     void handle(uint32_t event);
@@ -197,6 +239,7 @@ class Core {
     enum Phase : uint32_t { kArrivePhase = 0, kCompletePhase = 1, kGrantPhase = 2 };
     static constexpr uint32_t kPhaseShift = 30;
     static constexpr uint32_t kWhatShift = 28;
+    static constexpr uint32_t kGateRank = 1;  // gates act after all completions
     static constexpr uint32_t kLowMask = (1u << kPhaseShift) - 1;
 
     uint32_t arrive_rank(What what) const { return (what << kWhatShift) ^ rank_salt_; }
@@ -217,13 +260,19 @@ class Core {
     std::vector<Hop> hops_;
     std::vector<Route> routes_;
     std::vector<Signal> signals_;
+    std::vector<Gate> gates_;
+    std::vector<RoundTrip> trips_;
     Slab<Task> tasks_;
     Slab<Submission> submissions_;
     Slab<Follower> followers_;
     Slab<StartRun> runs_;
-    std::unordered_map<int64_t, Owner> owners_;  // its elements stay where they are
+    std::vector<GraphPtr> spare_graphs_;  // that nobody uses, for perform_rows
+    std::deque<Owner> owners_;            // the first ones; elements stay where they are
+    std::unordered_map<int64_t, Owner> far_owners_;  // by number; here too
     std::vector<std::tuple<int64_t, int64_t>> effects_;
-    std::vector<int64_t> wakes_;
+    std::vector<int64_t> wakes_;  // ids of watched tasks; of a performed one ~owner
+    size_t num_taken_wakes_ = 0;
+    bool was_submitted_ = false;  // what perform was given last
     std::vector<TraceRecord> trace_;
 };
 

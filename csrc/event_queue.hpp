@@ -21,9 +21,11 @@ struct alignas(64) Event {
     int64_t order;  // the last part of the key
     uint32_t rank;  // phase, then what the phase orders by first: see Core
     uint32_t next = kNone;
-    uint32_t subject = kNone;  // the packet's task; the task, run or server of other events
+    uint32_t subject = kNone;  // the packet's task; the task, run, gate of other events
     // of a packet
-    uint32_t flits = 0;
+    uint32_t flits : 30 = 0;
+    uint32_t exchanged : 1 = 0;  // a packet of an exchange, on its way there
+    uint32_t returning : 1 = 0;  // or back
     uint32_t hop = 0;  // of a credit, its channel
     uint32_t route = 0;
     int64_t id = 0;

@@ -8,7 +8,7 @@
 namespace tilewright {
 
 // The numbers of these two are shared with engine/graph.py and engine/fault.py.
-enum class Kind : int64_t { kTransfer = 0, kHold = 1, kTimer = 2 };
+enum class Kind : int64_t { kTransfer = 0, kHold = 1, kTimer = 2, kExchange = 3 };
 enum class Fault {
     kTimeLimit = 1,
     kTimeReversed = 2,
@@ -25,6 +25,7 @@ enum class Fault {
     kPacketLimit = 13,
     kWaitLimit = 14,
     kQueueLimit = 15,
+    kUnknownTrip = 16,
 };
 
 constexpr int64_t kNoEffect = -1;
@@ -42,10 +43,11 @@ struct Span {
 
 struct Definition {
     Kind kind;
-    uint32_t route;
+    uint32_t route;  // of an exchange, its round trip
     int64_t amount;
     int64_t delay_ps;
     int64_t effect;
+    int64_t served_effect;  // of an exchange
     int64_t tag;
     int64_t num_packets;
     int64_t offset;  // its id less the id of the graph's first task
@@ -61,6 +63,14 @@ struct Graph {
     std::vector<uint32_t> dependents;
     std::vector<SignalAmount> signals;  // waits and raises
     int64_t num_ids = 0;
+
+    void clear() {
+        definitions.clear();
+        afters.clear();
+        dependents.clear();
+        signals.clear();
+        num_ids = 0;
+    }
 
     // Turn the afters around: a counting sort of the edges by the task they point to.
     void link_dependents() {
@@ -81,6 +91,6 @@ struct Graph {
     }
 };
 
-using GraphPtr = std::shared_ptr<const Graph>;
+using GraphPtr = std::shared_ptr<Graph>;  // not changed once it is compiled
 
 }  // namespace tilewright

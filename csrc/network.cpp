@@ -5,6 +5,7 @@ namespace tilewright {
 
 namespace {
 constexpr uint64_t kNoLimit = UINT64_MAX;
+constexpr int64_t kNoWake = INT64_MAX;
 constexpr int64_t kInterruptMask = (1 << 16) - 1;  // look for Ctrl-C every so many events
 }
 
@@ -58,16 +59,41 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
     return static_cast<int64_t>(routes_.size()) - 1;
 }
 
+// Wake-ups that are due, of this instant or, after running on, of a later one.
 std::vector<int64_t> Core::advance(int64_t until_ps) {
     check_outside();
+    if (num_taken_wakes_ == wakes_.size()) {
+        run_guarded(until_ps < 0 ? kNoLimit : static_cast<uint64_t>(until_ps));
+        if (wakes_.empty() && now_ps_ < until_ps) now_ps_ = until_ps;
+    }
+    std::vector<int64_t> due(wakes_.begin() + static_cast<ptrdiff_t>(num_taken_wakes_),
+                             wakes_.end());
+    for (int64_t& wake : due) {
+        if (wake < 0) wake = owner_of(~wake).performed_id;
+    }
+    num_taken_wakes_ = wakes_.size();
+    return due;
+}
+
+// The first of them, kNoWake if nothing is left.
+int64_t Core::next_wake() {
+    check_outside();
+    if (num_taken_wakes_ == wakes_.size()) {
+        run_guarded(kNoLimit);
+        if (wakes_.empty()) return kNoWake;
+    }
+    return wakes_[num_taken_wakes_++];
+}
+
+void Core::run_guarded(uint64_t limit_ps) {
     struct Running {
         bool& flag;
         explicit Running(bool& f) : flag(f) { flag = true; }
         ~Running() { flag = false; }
     } running(running_);
-    run(until_ps < 0 ? kNoLimit : static_cast<uint64_t>(until_ps));
-    if (wakes_.empty() && now_ps_ < until_ps) now_ps_ = until_ps;
-    return std::exchange(wakes_, {});
+    wakes_.clear();
+    num_taken_wakes_ = 0;
+    run(limit_ps);
 }
 
 // Flattened: the hop of a packet through an eager server is most of most runs.
@@ -113,10 +139,13 @@ void Core::handle(uint32_t slot) {
         queue_.remove(slot);
         return grant(event.rank & kLowMask);
     }
+    if (event.exchanged) return turn(slot);
+    if (event.returning) return come_back(slot);
     const uint32_t subject = event.subject;
+    const bool is_gate = event.rank == ((kCompletePhase << kPhaseShift) | kGateRank);
     const bool is_run = event.rank == arrive_rank(kStartRun);
     queue_.remove(slot);
-    if (phase == kCompletePhase) return complete(subject);
+    if (phase == kCompletePhase) return is_gate ? let_in(subject) : complete(subject);
     if (is_run) return start_next(subject);
     start(subject);
 }
@@ -185,11 +214,17 @@ void Core::return_credit(uint32_t slot, int64_t tail_ps) {
 }
 
 void Core::deliver(uint32_t slot, int64_t at_ps) {
-    const Event& packet = queue_[slot];
-    Task& task = tasks_[packet.subject];
+    Event& packet = queue_[slot];
     Route& route = routes_[packet.route];
     ++route.packets_out;
     route.bytes_out += packet.num_bytes;
+    if (packet.exchanged || packet.returning) {
+        packet.time_ps = at_ps;
+        packet.rank = kCompletePhase << kPhaseShift;
+        packet.order = packet.id;
+        return queue_.push(slot);
+    }
+    Task& task = tasks_[packet.subject];
     task.end_ps = std::max(task.end_ps, at_ps);
     queue_.remove(slot);
     if (--task.packets_left == 0) push_complete(packet.subject, task.end_ps);

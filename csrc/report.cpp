@@ -85,9 +85,9 @@ void Core::tamper(uint32_t index, const std::string& counter, int64_t amount) {
 std::vector<WaitingTask> Core::waiting_tasks() const {
     std::vector<WaitingTask> rows;
     std::unordered_map<int64_t, std::vector<int64_t>> earlier;  // by follower
-    for (const auto& [number, owner] : owners_) {
+    each_owner([&](const Owner& owner) {
         for (uint32_t slot : owner.submissions) append_waiting(submissions_[slot], rows, earlier);
-    }
+    });
     std::sort(rows.begin(), rows.end());
     for (WaitingTask& row : rows) {
         auto& found = earlier[std::get<0>(row)];

@@ -24,6 +24,14 @@ class Slab {
         return slot;
     }
 
+    // A slot whose item is as it was left, so that it can keep what it has allocated.
+    uint32_t take() {
+        if (free_.empty()) return add(Item{});
+        const uint32_t slot = free_.back();
+        free_.pop_back();
+        return slot;
+    }
+
     void remove(uint32_t slot) { free_.push_back(slot); }
 
     Item& operator[](uint32_t slot) { return items_[slot]; }

@@ -10,6 +10,8 @@ namespace {
 
 constexpr int kOwnerShift = 40;
 constexpr int64_t kSequenceMask = (int64_t{1} << kOwnerShift) - 1;
+constexpr int64_t kMaxNearOwners = 1 << 16;
+constexpr size_t kMaxSpareTasks = 64;  // of a graph that is kept for the next
 
 }  // namespace
 
@@ -25,6 +27,18 @@ int64_t Core::add_signal() {
     return static_cast<int64_t>(signals_.size()) - 1;
 }
 
+int64_t Core::add_gate(int64_t packets) {
+    check_outside();
+    gates_.push_back({packets});
+    return static_cast<int64_t>(gates_.size()) - 1;
+}
+
+int64_t Core::add_round_trip(uint32_t out, uint32_t back, int64_t gate, bool writes) {
+    check_outside();
+    trips_.push_back({out, back, gate < 0 ? kNone : static_cast<uint32_t>(gate), writes});
+    return static_cast<int64_t>(trips_.size()) - 1;
+}
+
 int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
                      const std::vector<int64_t>& after) {
     check_outside();
@@ -33,7 +47,7 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
         const uint32_t task = find_live(id);
         if (task != kNone) earlier.push_back(task);
     }
-    Owner& owner = owners_[owner_number];
+    Owner& owner = owner_of(owner_number);
     const int64_t first_id = (owner_number << kOwnerShift) + owner.next_sequence;
     if (graph->num_ids > kSequenceMask + 1 - owner.next_sequence) {
         raise_fault(Fault::kIdLimit, owner_number);
@@ -41,14 +55,18 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
     if (graph->definitions.empty()) return first_id;
     owner.next_sequence += graph->num_ids;
     const auto num_tasks = static_cast<uint32_t>(graph->definitions.size());
-    const uint32_t submission = submissions_.add(Submission{graph, &owner, first_id, num_tasks, {}});
+    const uint32_t submission = submissions_.take();
+    submissions_[submission].graph = graph;
+    submissions_[submission].owner = &owner;
+    submissions_[submission].first_id = first_id;
+    submissions_[submission].num_live = num_tasks;
     owner.submissions.push_back(submission);
     num_live_ += num_tasks;
     submissions_[submission].tasks.reserve(num_tasks);
     StartRun delayed{now_ps_, 0, {}};
     for (uint32_t row = 0; row < num_tasks; ++row) {
         const int64_t id = first_id + graph->definitions[row].offset;
-        const uint32_t slot = tasks_.add(Task{id, 0, 0, submission, row});
+        const uint32_t slot = tasks_.add(Task{.id = id, .submission = submission, .row = row});
         submissions_[submission].tasks.push_back(slot);
         const Definition& definition = graph->definitions[row];
         count_conditions(slot, definition, *graph, earlier);
@@ -67,9 +85,34 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
 int64_t Core::submit_watched(const GraphPtr& graph, int64_t owner,
                              const std::vector<int64_t>& after) {
     submit(graph, owner, after);
-    Task& last = tasks_[submissions_[owners_[owner].submissions.back()].tasks.back()];
+    Task& last = tasks_[submissions_[owner_of(owner).submissions.back()].tasks.back()];
     last.watched = true;
     return last.id;
+}
+
+int64_t Core::perform(const GraphPtr& graph, int64_t owner_number) {
+    was_submitted_ = false;
+    submit(graph, owner_number, {});
+    Owner& owner = owner_of(owner_number);
+    Task& last = tasks_[submissions_[owner.submissions.back()].tasks.back()];
+    last.performed = true;
+    owner.performed_id = last.id;
+    was_submitted_ = true;
+    return next_wake();
+}
+
+int64_t Core::perform_rows(const nanobind::list& rows, int64_t owner) {
+    was_submitted_ = false;
+    GraphPtr graph;
+    if (spare_graphs_.empty()) {
+        graph = std::make_shared<Graph>();
+    } else {
+        graph = std::move(spare_graphs_.back());
+        spare_graphs_.pop_back();
+        graph->clear();
+    }
+    compile_into(*graph, rows);
+    return perform(graph, owner);
 }
 
 void Core::count_conditions(uint32_t slot, const Definition& definition, const Graph& graph,
@@ -142,9 +185,8 @@ void Core::start(uint32_t slot) {
     Task& task = tasks_[slot];
     const Definition& definition = definition_of(task);
     task.packets_left = definition.num_packets;
-    if (definition.kind == Kind::kTimer) {
-        return push_complete(slot, now_ps_);
-    }
+    if (definition.kind == Kind::kTimer) return push_complete(slot, now_ps_);
+    if (definition.kind == Kind::kExchange) return start_exchange(slot, definition);
     Route& route = routes_[definition.route];
     route.packets_in += definition.num_packets;
     Event packet{};
@@ -174,6 +216,93 @@ void Core::inject(Event& packet) {
     push(packet);
 }
 
+void Core::start_exchange(uint32_t slot, const Definition& definition) {
+    const uint32_t gate = trips_[definition.route].gate;
+    if (gate == kNone) {
+        for (int64_t left = definition.num_packets; left > 0; --left) send_next(slot, definition);
+    } else {
+        gates_[gate].waiting.push_sorted({now_ps_, tasks_[slot].id, slot});
+        call_gate(gate);
+    }
+}
+
+void Core::send_next(uint32_t slot, const Definition& definition) {
+    Task& task = tasks_[slot];
+    const RoundTrip& trip = trips_[definition.route];
+    const int64_t before = task.packets_sent++ * packet_bytes_;
+    Event packet{};
+    packet.exchanged = 1;
+    packet.id = task.id + task.packets_sent - 1;
+    packet.subject = slot;
+    packet.num_bytes = trip.writes ? std::min(definition.amount - before, packet_bytes_) : flit_bytes_;
+    enter(packet, trip.out);
+    inject(packet);
+}
+
+// A packet in front of the first server of a route.
+void Core::enter(Event& packet, uint32_t route_number) {
+    Route& route = routes_[route_number];
+    ++route.packets_in;
+    route.bytes_in += packet.num_bytes;
+    packet.time_ps = packet.tail_in_ps = now_ps_;
+    packet.flits = static_cast<uint32_t>((packet.num_bytes - 1) / flit_bytes_ + 1);
+    packet.hop = route.first_hop;
+    packet.route = route_number;
+}
+
+// A packet of an exchange is there: its answer sets out.
+void Core::turn(uint32_t packet_slot) {
+    Event packet = queue_[packet_slot];
+    queue_.remove(packet_slot);
+    Task& task = tasks_[packet.subject];
+    const Definition& definition = definition_of(task);
+    const RoundTrip& trip = trips_[definition.route];
+    if (++task.packets_served == definition.num_packets && definition.served_effect != kNoEffect) {
+        effects_.emplace_back(now_ps_, definition.served_effect);
+    }
+    const int64_t before = (packet.id - task.id) * packet_bytes_;
+    packet.exchanged = 0;
+    packet.returning = 1;
+    packet.num_bytes = trip.writes ? flit_bytes_ : std::min(definition.amount - before, packet_bytes_);
+    enter(packet, trip.back);
+    inject(packet);
+}
+
+// The answer is there: another packet may set out, and with the last one the exchange ends.
+void Core::come_back(uint32_t packet_slot) {
+    const uint32_t slot = queue_[packet_slot].subject;
+    queue_.remove(packet_slot);
+    const uint32_t gate = trips_[definition_of(tasks_[slot]).route].gate;
+    if (gate != kNone) {
+        ++gates_[gate].room;
+        if (!gates_[gate].waiting.empty()) call_gate(gate);
+    }
+    if (--tasks_[slot].packets_left == 0) complete(slot);
+}
+
+// After all that starts at this instant, so that the order of starts decides nothing.
+void Core::call_gate(uint32_t gate) {
+    if (gates_[gate].is_due) return;
+    gates_[gate].is_due = true;
+    Event event{};
+    event.time_ps = now_ps_;
+    event.rank = kCompletePhase << kPhaseShift | kGateRank;
+    event.order = gate;
+    event.subject = gate;
+    push(event);
+}
+
+void Core::let_in(uint32_t number) {
+    Gate& gate = gates_[number];
+    gate.is_due = false;
+    for (; gate.room > 0 && !gate.waiting.empty(); --gate.room) {
+        const uint32_t slot = gate.waiting.front().packet;
+        const Definition& definition = definition_of(tasks_[slot]);
+        send_next(slot, definition);
+        if (tasks_[slot].packets_sent == definition.num_packets) gate.waiting.pop_front();
+    }
+}
+
 void Core::complete(uint32_t slot) {
     const Task task = tasks_[slot];
     const Graph* graph = submissions_[task.submission].graph.get();
@@ -194,6 +323,7 @@ void Core::complete(uint32_t slot) {
         release(follower.task);
         link = follower.next;
     }
+    if (task.performed) wakes_.push_back(~(task.id >> kOwnerShift));
     if (task.watched) wakes_.push_back(task.id);
     if (--submissions_[task.submission].num_live == 0) retire(task.submission);
 }
@@ -204,7 +334,12 @@ void Core::retire(uint32_t slot) {
     if (2 * ++owner.num_finished <= owner.submissions.size()) return;
     auto is_finished = [this](uint32_t other) {
         if (submissions_[other].num_live > 0) return false;
-        submissions_[other] = {};
+        Submission& finished = submissions_[other];
+        if (finished.graph.use_count() == 1 && finished.tasks.size() <= kMaxSpareTasks) {
+            spare_graphs_.push_back(std::move(finished.graph));
+        }
+        finished.graph.reset();
+        finished.tasks.clear();
         submissions_.remove(other);
         return true;
     };
@@ -240,11 +375,11 @@ bool Core::watch(int64_t task_id) {
 
 // The task with this id, or kNone if it is complete; a fault if it was never submitted.
 uint32_t Core::find_live(int64_t task_id) {
-    const auto found = owners_.find(task_id >> kOwnerShift);
-    if (found == owners_.end() || (task_id & kSequenceMask) >= found->second.next_sequence) {
+    const Owner& owner = owner_of(task_id >> kOwnerShift);
+    if ((task_id & kSequenceMask) >= owner.next_sequence) {
         raise_fault(Fault::kUnknownTask, task_id);
     }
-    const auto& submissions = found->second.submissions;
+    const auto& submissions = owner.submissions;
     auto place = std::upper_bound(
         submissions.begin(), submissions.end(), task_id,
         [this](int64_t id, uint32_t slot) { return id < submissions_[slot].first_id; });
@@ -257,6 +392,12 @@ uint32_t Core::find_live(int64_t task_id) {
         [](const Definition& definition, int64_t value) { return definition.offset < value; });
     if (row == definitions.end() || row->offset != offset) return kNone;
     return submission.tasks[row - definitions.begin()];
+}
+
+Owner& Core::owner_of(int64_t number) {
+    if (number >= kMaxNearOwners) return far_owners_[number];
+    while (static_cast<int64_t>(owners_.size()) <= number) owners_.emplace_back();
+    return owners_[static_cast<size_t>(number)];
 }
 
 const Definition& Core::definition_of(const Task& task) const {

@@ -29,6 +29,7 @@ __all__ = (
     "Step",
     "Submit",
     "TaskPlan",
+    "TripPlan",
     "Watch",
     "rate_of",
     "run_program",
@@ -111,9 +112,10 @@ Pair = tuple[int, int]  # a signal, and a value or an amount
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """A row of a graph; without a route it is a timer."""
+    """A row of a graph; without a route or a round trip it is a timer."""
 
     route: int | None = None
+    round_trip: int | None = None
     num_bytes: int | None = None
     hold_ps: int | None = None
     delay_ps: int = 0
@@ -121,12 +123,18 @@ class TaskPlan:
     waits: tuple[Pair, ...] = ()
     raises: tuple[Pair, ...] = ()
     effect: int = NO_EFFECT
+    served_effect: int = NO_EFFECT
     tag: int = 0
 
     def add_to(self, graph: TaskGraph) -> None:
         after, waits, raises = self.after, self.waits, self.raises
         delay_ps, effect, tag = self.delay_ps, self.effect, self.tag
-        if self.route is None:
+        if self.round_trip is not None and self.num_bytes is not None:
+            graph.exchange(
+                self.round_trip, self.num_bytes, delay_ps=delay_ps, after=after, waits=waits,
+                raises=raises, effect=effect, served_effect=self.served_effect, tag=tag,
+            )  # fmt: skip
+        elif self.route is None:
             graph.timer(delay_ps, after=after, waits=waits, raises=raises, effect=effect)
         elif self.num_bytes is not None:
             graph.transfer(
@@ -141,6 +149,16 @@ class TaskPlan:
 
 
 GraphPlan = tuple[TaskPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TripPlan:
+    """Two routes, and the gate in front of the first."""
+
+    out: int
+    back: int
+    gate: int | None = None
+    writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +206,8 @@ class Program:
     steps: tuple[Step, ...]
     num_signals: int = 0
     packet_flits: int = 2
+    gates: tuple[int, ...] = ()  # packets that each lets be under way
+    round_trips: tuple["TripPlan", ...] = ()
     raises_all: bool = True  # before the end, so that no task waits for a signal in vain
 
     def plan_of(self, submit: Submit) -> GraphPlan:
@@ -206,6 +226,10 @@ class Program:
             engine.add_route(servers, channels)
         for signal in range(self.num_signals):
             engine.add_signal(f"signal{signal}")
+        for packets in self.gates:
+            engine.add_gate(packets)
+        for trip in self.round_trips:
+            engine.add_round_trip(trip.out, trip.back, gate=trip.gate, writes=trip.writes)
         return engine
 
 

@@ -25,11 +25,20 @@ from tests.programs import (
     Step,
     Submit,
     TaskPlan,
+    TripPlan,
     Watch,
 )
 from tilewright.units import MAX_PS
 
-__all__ = ("Choices", "Seeded", "choices", "drawn_programs", "random_program", "seeded_programs")
+__all__ = (
+    "Choices",
+    "Seeded",
+    "choices",
+    "drawn_programs",
+    "exchange_programs",
+    "random_program",
+    "seeded_programs",
+)
 
 MAX_SERVERS = 5
 MAX_ROUTES = 6
@@ -126,14 +135,19 @@ class Ground:
     holds: Sequence[int]
     num_signals: int
     packet_flits: int
+    num_trips: int = 0
 
 
 def random_task(choices: Choices, ground: Ground, graph: int, index: int) -> TaskPlan:
     route: int | None = None
     num_bytes: int | None = None
     hold_ps: int | None = None
+    round_trip: int | None = None
     kind = pick(choices, ["timer", "hold", "send", "send", "send", "send"])
-    if kind == "send" and ground.sends:
+    if kind == "send" and ground.num_trips and choices.integer(0, 2):
+        round_trip = choices.integer(0, ground.num_trips - 1)
+        num_bytes = choices.integer(1, MAX_PACKETS * ground.packet_flits * FLIT_BYTES)
+    elif kind == "send" and ground.sends:
         route = pick(choices, ground.sends)
         num_bytes = choices.integer(1, MAX_PACKETS * ground.packet_flits * FLIT_BYTES)
     elif kind == "hold" and ground.holds:
@@ -148,6 +162,7 @@ def random_task(choices: Choices, ground: Ground, graph: int, index: int) -> Tas
     far_ps = MAX_PS - choices.integer(0, 30) if is_rare(choices, 1000) else 0
     return TaskPlan(
         route=route,
+        round_trip=round_trip,
         num_bytes=num_bytes,
         hold_ps=hold_ps,
         delay_ps=far_ps or pick(choices, [0, 0, 0, 1, 2, 7]),
@@ -155,6 +170,7 @@ def random_task(choices: Choices, ground: Ground, graph: int, index: int) -> Tas
         waits=tuple(pair() for _ in range(num_waits)),
         raises=tuple(pair() for _ in range(num_raises)),
         effect=pick(choices, [MAX_TASKS * graph + index] * 2 + [NO_EFFECT]),
+        served_effect=NO_EFFECT if round_trip is None else pick(choices, [NO_EFFECT, 900 + index]),
         tag=choices.integer(0, 3),
     )
 
@@ -188,7 +204,18 @@ def random_steps(
     return tuple(steps)
 
 
-def random_program(choices: Choices) -> Program:
+def random_trips(choices: Choices, num_routes: int) -> tuple[tuple[int, ...], tuple[TripPlan, ...]]:
+    gates = tuple(some(choices, 2, lambda: choices.integer(1, 4)))
+
+    def trip() -> TripPlan:
+        out, back = (choices.integer(0, num_routes - 1) for _ in range(2))
+        gate = choices.integer(-1, len(gates) - 1)
+        return TripPlan(out, back, None if gate < 0 else gate, pick(choices, [False, True]))
+
+    return gates, tuple(some(choices, 3, trip, least=1)) if num_routes else ()
+
+
+def random_program(choices: Choices, *, with_exchanges: bool = False) -> Program:
     packet_flits = choices.integer(1, 4)
     servers = some(choices, MAX_SERVERS, lambda: random_server(choices, packet_flits), least=1)
     through = [index for index, server in enumerate(servers) if server.takes_packets]
@@ -203,7 +230,9 @@ def random_program(choices: Choices) -> Program:
     for server in some(choices, 2, lambda: choices.integer(0, len(servers) - 1)):
         routes.append(((server, choices.integer(0, num_channels - 1)),))
     holds = [index for index, route in enumerate(routes) if len(route) == 1]
-    ground = Ground(range(num_sends), holds, choices.integer(0, MAX_SIGNALS), packet_flits)
+    gates, trips = random_trips(choices, num_sends) if with_exchanges else ((), ())
+    num_signals = choices.integer(0, MAX_SIGNALS)
+    ground = Ground(range(num_sends), holds, num_signals, packet_flits, len(trips))
     graphs = [
         tuple(
             random_task(choices, ground, graph, index)
@@ -218,14 +247,17 @@ def random_program(choices: Choices) -> Program:
         steps=random_steps(choices, graphs, ground.num_signals),
         num_signals=ground.num_signals,
         packet_flits=packet_flits,
+        gates=gates,
+        round_trips=trips,
         raises_all=choices.integer(0, 4) > 0,
     )
 
 
 choices: st.SearchStrategy[Choices] = st.integers(0, 2**63 - 1).map(Seeded)
 seeded_programs = choices.map(random_program)
+exchange_programs = choices.map(lambda source: random_program(source, with_exchanges=True))
 
 
 @st.composite
 def drawn_programs(draw: st.DrawFn) -> Program:
-    return random_program(Drawn(draw))
+    return random_program(Drawn(draw), with_exchanges=draw(st.booleans()))

@@ -720,7 +720,7 @@ def test_a_seeded_defect_breaks_its_conservation_rule(
     engine.submit(graph_of((route, 4, 0), (route, 1, 0)))
     engine.run()
     # link: 0..4, then 5..6 with the credits of the packet that has left the last link at 5
-    engine._core.tamper(link, counter, amount)
+    engine.core.tamper(link, counter, amount)
     where = f"conservation of {rule}, server 'link', at 7 ps"
     with pytest.raises(InternalError, match=f"{where}: found {found}, expected {expected}; "):
         engine.statistics()
@@ -730,6 +730,6 @@ def test_a_busy_time_beyond_the_time_that_passed_breaks_a_rule(engine: Engine) -
     link = add_link(engine, "link")
     engine.submit(graph_of((engine.add_route([link]), 4, 0)))
     engine.run()
-    engine._core.tamper(link, "busy_ps", 1)
+    engine.core.tamper(link, "busy_ps", 1)
     with pytest.raises(InternalError, match=r"conservation of utilisation, server 'link'.*found 5"):
         engine.statistics()

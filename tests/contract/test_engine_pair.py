@@ -23,6 +23,7 @@ from tests.strategies import (
     Seeded,
     choices,
     drawn_programs,
+    exchange_programs,
     random_program,
     seeded_programs,
 )
@@ -44,6 +45,13 @@ def check_pair(program: Program) -> None:
 @many
 @given(seeded_programs)
 def test_both_engines_show_the_same_in_every_program(program: Program) -> None:
+    check_pair(program)
+
+
+@needs_both_engines
+@many
+@given(exchange_programs)
+def test_both_engines_show_the_same_in_every_program_with_exchanges(program: Program) -> None:
     check_pair(program)
 
 
@@ -115,7 +123,7 @@ def is_cut_short(outcome: Outcome) -> bool:
 
 
 @every_engine
-@given(program=seeded_programs, salt=st.integers(1, MAX_SALT))
+@given(program=seeded_programs | exchange_programs, salt=st.integers(1, MAX_SALT))
 def test_the_order_inside_phase_0_changes_nothing(
     kind: EngineKind, program: Program, salt: int
 ) -> None:
@@ -128,7 +136,7 @@ def test_the_order_inside_phase_0_changes_nothing(
 
 def owners_in_two_orders(choices: Choices) -> tuple[Program, Program]:
     """The same submissions at one instant in two orders; an earlier one keeps servers busy."""
-    program = random_program(choices)
+    program = random_program(choices, with_exchanges=bool(choices.integer(0, 1)))
     last_graph = len(program.graphs) - 1
     before = (Submit(choices.integer(0, last_graph), owner=9), Advance(choices.integer(0, 20)))
     submits = [

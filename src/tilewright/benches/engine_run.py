@@ -79,19 +79,16 @@ def run_closed(loop: ClosedLoop, kind: EngineKind) -> EngineRun:
 
 
 def _read_and_compute(hub: Hub, unit: int, steps: list[tuple[int, ...]]) -> None:
-    for request, response, num_bytes, compute_ps, asked_id, got_id in steps:
+    for there_and_back, num_bytes, compute_ps, asked_id, got_id in steps:
         graph = TaskGraph()
-        asked = graph.transfer(request, num_bytes=1, effect=asked_id)
-        got = graph.transfer(response, num_bytes=num_bytes, after=(asked,), effect=got_id)
-        graph.hold(unit, hold_ps=compute_ps, after=(got,))
+        got = graph.exchange(there_and_back, num_bytes, effect=got_id, served_effect=asked_id)
+        graph.hold(unit, compute_ps, after=(got,))
         hub.perform(graph)
 
 
 def _numbered(routes: "_Routes", program: int, index: int, step: ReadStep) -> tuple[int, ...]:
-    request, response = step.request_links, step.response_links
     return (
-        routes.number(request, (0,) * len(request)),
-        routes.number(response, (0,) * len(response)),
+        routes.round_trip(step.request_links, step.response_links),
         step.response_flits * FLIT_BYTES,
         step.compute_ps,
         request_id(program, index),
@@ -104,9 +101,17 @@ class _Routes:
 
     def __init__(self, engine: Engine, links: tuple[LinkSpec, ...]) -> None:
         self._engine = engine
+        self._trips: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         self._numbers: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         for link in links:
             engine.add_server(_server_of(link))
+
+    def round_trip(self, out: tuple[int, ...], back: tuple[int, ...]) -> int:
+        key = out, back
+        if key not in self._trips:
+            numbers = [self.number(links, (0,) * len(links)) for links in key]
+            self._trips[key] = self._engine.add_round_trip(*numbers)
+        return self._trips[key]
 
     def number(self, links: tuple[int, ...], channels: tuple[int, ...]) -> int:
         key = links, channels

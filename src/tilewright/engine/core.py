@@ -20,7 +20,9 @@ SOURCE = -1
 OWNER_SHIFT = 40
 MAX_PACKETS = 2**24  # of one transfer
 MAX_QUEUES = 2**17  # in front of one server
+NO_GATE = -1
 NO_LIMIT = -1
+NO_WAKE = 2**63 - 1
 
 
 class WaitingTask(NamedTuple):
@@ -58,6 +60,7 @@ class Core(Protocol):
 
     now_ps: int
     events: int
+    was_submitted: bool
 
     def add_server(
         self,
@@ -74,12 +77,40 @@ class Core(Protocol):
 
     def add_signal(self) -> int: ...
 
+    def add_gate(self, packets: int) -> int: ...
+
+    def add_round_trip(self, out: int, back: int, gate: int, writes: bool) -> int:
+        """``gate`` is -1 for none."""
+        ...
+
     def compile(self, rows: list[Row | Block]) -> CompiledGraph: ...
 
     def submit(self, graph: CompiledGraph, owner: int, after: tuple[int, ...]) -> int: ...
 
     def submit_watched(self, graph: CompiledGraph, owner: int, after: tuple[int, ...]) -> int:
         """Submit a graph that is not empty and watch its last task, whose id is returned."""
+        ...
+
+    def perform(self, graph: CompiledGraph, owner: int) -> int:
+        """Submit a graph that is not empty, for a program that waits for its last task.
+
+        Returns what ``next_wake`` does. ``was_submitted`` tells whether an error came later.
+        """
+        ...
+
+    def perform_rows(self, rows: list[Row | Block], owner: int) -> int:
+        """The same for a graph that is used once: compile it on the way."""
+        ...
+
+    def performed_task(self, owner: int) -> int:
+        """The last task of what the owner performed last."""
+        ...
+
+    def next_wake(self) -> int:
+        """Run until somebody wakes: ``~owner`` if it performed, else the id of a watched task.
+
+        ``NO_WAKE`` if nothing is left.
+        """
         ...
 
     def raise_signal(self, signal: int, amount: int) -> None: ...

@@ -1,12 +1,16 @@
 """The one public simulator object, over either core: checks what goes in, names what went wrong."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.engine.core import (
+    MAX_PACKETS,
+    NO_GATE,
     NO_LIMIT,
+    NO_WAKE,
     UNBOUNDED,
     CompiledGraph,
     Core,
@@ -28,12 +32,14 @@ from tilewright.engine.service import RunGuard, checked_service
 from tilewright.engine.spec import Arbitration, EngineSpec, ServerSpec, check_integer
 from tilewright.engine.statistics import RouteStatistics, ServerStatistics, Statistics
 from tilewright.engine.trace import TraceRecord
-from tilewright.errors import DeadlockError, EngineError
+from tilewright.errors import DeadlockError, EngineError, TilewrightError
 from tilewright.units import MAX_PS, flit_ps
 
 __all__ = ("Engine",)
 
 MAX_OWNER = 2**22
+
+Result = TypeVar("Result")
 
 # Faults of calls that change nothing; after all others work may be half done.
 HARMLESS = {
@@ -42,6 +48,7 @@ HARMLESS = {
     FaultKind.NO_RATE,
     FaultKind.NOT_ONE_SERVER,
     FaultKind.UNKNOWN_SIGNAL,
+    FaultKind.UNKNOWN_TRIP,
     FaultKind.UNKNOWN_TASK,
     FaultKind.ID_LIMIT,
     FaultKind.PACKET_LIMIT,
@@ -57,16 +64,16 @@ class Engine:
     def __init__(self, core: Core, kind: EngineKind, spec: EngineSpec) -> None:
         self.kind = kind
         self.spec = spec
-        self._core = core
+        self.core = core
         self._layout = Layout()
         self._checked_events = 0  # when the conservation rules were last checked
-        self._guard = RunGuard()  # knows the servers in Python, but not this engine: no cycle
+        self.guard = RunGuard()  # knows the servers in Python, but not this engine: no cycle
         self._has_services = False
         self._offsets: tuple[CompiledGraph | None, list[int]] = (None, [])
 
     @property
     def now_ps(self) -> int:
-        return self._core.now_ps
+        return self.core.now_ps
 
     # -- building --------------------------------------------------------------------------------
 
@@ -78,10 +85,11 @@ class Engine:
         time_ps = 0 if rate is None else flit_ps(flit_bytes=self.spec.flit_bytes, bytes_per_us=rate)
         service = None
         if spec.service is not None:
-            service = checked_service(spec, time_ps, self._guard)
+            service = checked_service(spec, time_ps, self.guard)
             self._has_services = True
+            self.guard.is_plain = False
         self._layout.note_server(spec)
-        return self._core.add_server(
+        return self.core.add_server(
             time_ps,
             spec.latency_ps,
             UNBOUNDED if buffer_flits is None else buffer_flits,
@@ -95,9 +103,9 @@ class Engine:
         """Returns its number. ``channels`` are those behind each server; one number is for all."""
         self._check_usable()
         numbers, each = self._layout.resolve_route(servers, channels)
-        self._layout.note_route(len(numbers))
+        self._layout.note_route(numbers)
         try:
-            return self._core.add_route(numbers, each)
+            return self.core.add_route(numbers, each)
         except CoreFault as fault:
             raise self._translated(fault) from None
 
@@ -105,7 +113,26 @@ class Engine:
         """Returns its number. Names are unique."""
         self._check_usable()
         self._layout.note_signal(name)
-        return self._core.add_signal()
+        return self.core.add_signal()
+
+    def add_gate(self, packets: int) -> int:
+        """Returns its number. It lets so many packets of its round trips be under way at once."""
+        self._check_usable()
+        check_integer("gate", "packets", packets, 1, MAX_PACKETS)
+        self._layout.num_gates += 1
+        return self.core.add_gate(packets)
+
+    def add_round_trip(
+        self, out: int, back: int, *, gate: int | None = None, writes: bool = False
+    ) -> int:
+        """Returns its number: the routes that the packets of an exchange and their answers take.
+
+        A read sends requests of one flit and gets data back; a write sends data and gets answers
+        of one flit.
+        """
+        self._check_usable()
+        self._layout.check_round_trip(out, back, gate)
+        return self.core.add_round_trip(out, back, NO_GATE if gate is None else gate, writes)
 
     # -- tasks -----------------------------------------------------------------------------------
 
@@ -113,12 +140,9 @@ class Engine:
         """Check and compile a graph ahead of its first submission, which does it otherwise."""
         self._check_usable()
         try:
-            graph.compiled_for(self._core)
-        except CoreFault as fault:
-            raise self._translated(fault) from None
-        except AttributeError:
-            _check_graph(graph)
-            raise
+            graph.compiled_for(self.core)
+        except (CoreFault, AttributeError) as error:
+            raise self.error_of_submit(error, graph) from None
 
     def submit(self, graph: TaskGraph, *, owner: int = 0, after: Sequence[int] = ()) -> int:
         """Hand the graph to the core; returns the id of its first task.
@@ -126,13 +150,13 @@ class Engine:
         The owner numbers its tasks apart from all others, so that ids do not depend on the order
         in which owners submit. Tasks that wait for none of the graph wait for those of ``after``.
         """
-        return self._hand_over(self._core.submit, graph, owner, after)
+        return self._hand_over(self.core.submit, graph, owner, after)
 
     def submit_watched(self, graph: TaskGraph, *, owner: int = 0, after: Sequence[int] = ()) -> int:
         """Submit and watch the graph's last task; returns the id of that."""
-        if isinstance(graph, TaskGraph) and not graph.size:
-            raise EngineError("submit", "an empty graph", "a last task to watch", "add a task")
-        return self._hand_over(self._core.submit_watched, graph, owner, after)
+        if isinstance(graph, TaskGraph):
+            _check_not_empty(graph)
+        return self._hand_over(self.core.submit_watched, graph, owner, after)
 
     def _hand_over(
         self,
@@ -141,22 +165,36 @@ class Engine:
         owner: int,
         after: Sequence[int],
     ) -> int:
-        if self._guard.stop_reason is not None:
+        if self.guard.stop_reason is not None:
             raise self._refusal()
         if type(owner) is not int or not 0 <= owner <= MAX_OWNER:
             check_integer("submit", "owner", owner, 0, MAX_OWNER)
         earlier = self._checked_ids(after) if after else ()
         try:
-            return submit(graph.compiled_for(self._core), owner, earlier)
+            return submit(graph.compiled_for(self.core), owner, earlier)
+        except (CoreFault, AttributeError) as error:
+            raise self.error_of_submit(error, graph) from None
+
+    def compiled(self, graph: TaskGraph) -> CompiledGraph:
+        """For a hub: the core's form of a graph that has a last task to wait for."""
+        _check_graph(graph)
+        _check_not_empty(graph)
+        try:
+            return graph.compiled_for(self.core)
         except CoreFault as fault:
-            raise self._translated(fault) from None
-        except AttributeError:
-            _check_graph(graph)
-            raise
+            raise self.error_of_submit(fault, graph) from None
+
+    def error_of_submit(self, error: BaseException, graph: object) -> BaseException:
+        """What a user reads of an error in handing over a graph."""
+        if not isinstance(graph, TaskGraph):
+            return _no_graph(graph)
+        if not isinstance(error, CoreFault):
+            return error
+        return graph.row_error(error) or self._translated(error)
 
     def task_id(self, graph: TaskGraph, first_id: int, index: int) -> int:
         """The id of a graph's task, from what ``submit`` returned; constant time in a loop."""
-        compiled = graph.compiled_for(self._core)
+        compiled = graph.compiled_for(self.core)
         if self._offsets[0] is not compiled:
             self._offsets = compiled, compiled.offsets
         check_integer("task_id", "index", index, 0, len(graph) - 1)
@@ -164,12 +202,12 @@ class Engine:
 
     def watch(self, task_id: int) -> bool:
         """Let ``advance`` report the task's end; False if it is complete already."""
-        if self._guard.stop_reason is not None:
+        if self.guard.stop_reason is not None:
             raise self._refusal()
         if type(task_id) is not int or not 0 <= task_id <= MAX_PS:
             check_integer("watch", "task_id", task_id, 0, MAX_PS)
         try:
-            return self._core.watch(task_id)
+            return self.core.watch(task_id)
         except CoreFault as fault:
             raise self._translated(fault) from None
 
@@ -179,13 +217,13 @@ class Engine:
         self._layout.check_signal(signal)
         check_integer("raise_signal", "amount", amount, 1, MAX_PS)
         try:
-            self._core.raise_signal(signal, amount)
+            self.core.raise_signal(signal, amount)
         except CoreFault as fault:
             raise self._translated(fault) from None
 
     def signal_value(self, signal: int) -> int:
         self._layout.check_signal(signal)
-        return self._core.signal_value(signal)
+        return self.core.signal_value(signal)
 
     # -- time ------------------------------------------------------------------------------------
 
@@ -195,23 +233,19 @@ class Engine:
         Empty when nothing is left, or at ``until_ps``. Nothing left while tasks wait is a
         DeadlockError; with a limit it is not, since the caller may yet raise a signal.
         """
-        if self._guard.stop_reason is not None:
-            raise self._refusal()
         if until_ps is not None:
             self._check_until(until_ps)
-        try:
-            if self._has_services:
-                wakes = self._advance_guarded(NO_LIMIT if until_ps is None else until_ps)
-            else:
-                wakes = self._core.advance(NO_LIMIT if until_ps is None else until_ps)
-            if not wakes:
-                self._settle(limited=until_ps is not None)
-        except CoreFault as fault:
-            raise self._translated(fault) from None
-        except BaseException as error:
-            self._guard.stop(error)
-            raise
+        wakes = self._run_core(self.core.advance, NO_LIMIT if until_ps is None else until_ps)
+        if not wakes:
+            self.settle(limited=until_ps is not None)
         return wakes
+
+    def next_wake(self) -> int:
+        """For a hub: the next wake-up as a core tells it; NO_WAKE if all is done."""
+        wake = self._run_core(self.core.next_wake)
+        if wake == NO_WAKE:
+            self.settle()
+        return wake
 
     def run(self) -> None:
         """Run until nothing is left, and check the conservation rules."""
@@ -223,9 +257,9 @@ class Engine:
         """Who waits now, and the cycle; with the programs that wait for tasks."""
         tasks = [
             WaitingTask(task_id, left, tuple(afters), tuple(waits), tuple(raises))
-            for task_id, left, afters, waits, raises in self._core.waiting_tasks()
+            for task_id, left, afters, waits, raises in self.core.waiting_tasks()
         ]
-        packets = [WaitingPacket(*row) for row in self._core.waiting_packets()]
+        packets = [WaitingPacket(*row) for row in self.core.waiting_packets()]
         report = report_deadlock(
             tasks, packets, programs, self._layout.servers, self._layout.signals
         )
@@ -243,12 +277,12 @@ class Engine:
     def take_effects(self) -> list[tuple[int, int]]:
         """The (time, effect) pairs since the last call, in event order."""
         self._check_outside()
-        return self._core.take_effects()
+        return self.core.take_effects()
 
     def take_effect_columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The same as two columns: times, effects."""
         self._check_outside()
-        times, effects = self._core.take_effect_columns()
+        times, effects = self.core.take_effect_columns()
         return np.asarray(times, np.int64), np.asarray(effects, np.int64)
 
     def set_trace(self, on: bool) -> None:
@@ -256,18 +290,18 @@ class Engine:
         self._check_usable()
         if type(on) is not bool:
             raise EngineError("set_trace", repr(on), "True or False", "pass a bool")
-        self._core.set_trace(on)
+        self.core.set_trace(on)
 
     def take_trace(self) -> list[TraceRecord]:
         """What servers took since the last call, in event order."""
         self._check_outside()
-        return [TraceRecord(*row) for row in self._core.take_trace()]
+        return [TraceRecord(*row) for row in self.core.take_trace()]
 
     def statistics(self) -> Statistics:
         """All counters now. When nothing is left to do, the conservation rules are checked."""
         self._check_outside()
-        core = self._core
-        if self._guard.stop_reason is None and core.is_drained():
+        core = self.core
+        if self.guard.stop_reason is None and core.is_drained():
             self.check_rules()
         servers = tuple(
             ServerStatistics(server.name, *core.server_counters(number))
@@ -280,52 +314,76 @@ class Engine:
 
     # -- checks ----------------------------------------------------------------------------------
 
-    def _advance_guarded(self, limit_ps: int) -> list[int]:
-        if self._guard.serving is not None:
-            raise CoreFault(FaultKind.REENTERED)
-        with self._guard:
-            return self._core.advance(limit_ps)
+    def _run_core(self, call: Callable[..., Result], *args: int) -> Result:
+        """Let the core run; an error in it stops the engine."""
+        if self.guard.stop_reason is not None:
+            raise self._refusal()
+        try:
+            if not self._has_services:
+                return call(*args)
+            self._check_outside()
+            with self.guard:
+                return call(*args)
+        except CoreFault as fault:
+            raise self._translated(fault) from None
+        except BaseException as error:
+            self.guard.stop(error)
+            raise
 
-    def _settle(self, *, limited: bool) -> None:
+    def error_of_run(self, error: BaseException) -> BaseException:
+        """What a user reads of an error inside the core, which stops the engine."""
+        if isinstance(error, CoreFault):
+            return self._translated(error)
+        self.guard.stop(error)
+        return error
+
+    def settle(self, *, limited: bool = False) -> None:
         """No wake-ups: either all is done, or somebody waits in vain."""
+        try:
+            self._check_settled(limited)
+        except TilewrightError as error:
+            self.guard.stop(error)
+            raise
+
+    def _check_settled(self, limited: bool) -> None:
         size = len(self._layout.servers) + self._layout.num_hops  # what a check costs
-        if not self._core.is_drained():
+        if not self.core.is_drained():
             if not limited:
                 raise self.deadlock_error()
-        elif self._core.events - self._checked_events >= size:
+        elif self.core.events - self._checked_events >= size:
             self.check_rules()  # so many small runs on a big machine do not pay for it each time
 
     def check_if_drained(self) -> None:
         """The conservation rules, unless work is left or they have just been checked."""
-        if self._core.is_drained() and self._core.events != self._checked_events:
+        if self.core.is_drained() and self.core.events != self._checked_events:
             self.check_rules()
 
     def check_rules(self) -> None:
         """The conservation rules of a drained engine; ``run`` checks them itself."""
-        self._checked_events = self._core.events
-        violation = self._core.first_violation()
+        self._checked_events = self.core.events
+        violation = self.core.first_violation()
         if violation is not None:
             raise error_of_violation(violation, self._names(), self.now_ps)
 
     def _translated(self, fault: CoreFault) -> Exception:
         """The error that a user reads; a fault that leaves work half done stops the engine."""
-        error = error_of_fault(fault, self._names(), self._guard.serving)
+        error = error_of_fault(fault, self._names(), self.guard.serving)
         if fault.kind not in HARMLESS:
-            self._guard.stop(error)
+            self.guard.stop(error)
         return error
 
     def _refusal(self) -> EngineError:
-        found = f"one that stopped at {self.now_ps} ps: {self._guard.stop_reason}"
+        found = f"one that stopped at {self.now_ps} ps: {self.guard.stop_reason}"
         return EngineError("engine", found, "one that can go on", "build a new engine")
 
     def _check_usable(self) -> None:
-        if self._guard.stop_reason is not None:
+        if self.guard.stop_reason is not None:
             raise self._refusal()
         self._check_outside()
 
     def _check_outside(self) -> None:
-        if self._guard.serving is not None:
-            raise reentered_error(self._guard.serving)
+        if self.guard.serving is not None:
+            raise reentered_error(self.guard.serving)
 
     def _checked_ids(self, ids: Sequence[int]) -> tuple[int, ...]:
         if not isinstance(ids, Sequence):
@@ -346,6 +404,15 @@ class Engine:
         return Names([server.name for server in self._layout.servers], self._layout.signals)
 
 
+def _check_not_empty(graph: TaskGraph) -> None:
+    if not graph.size:
+        raise EngineError("submit", "an empty graph", "a last task to watch", "add a task")
+
+
 def _check_graph(graph: object) -> None:
     if not isinstance(graph, TaskGraph):
-        raise EngineError("submit", repr(graph), "a TaskGraph", "build one")
+        raise _no_graph(graph)
+
+
+def _no_graph(graph: object) -> EngineError:
+    return EngineError("submit", repr(graph), "a TaskGraph", "build one")

@@ -23,6 +23,7 @@ class FaultKind(IntEnum):
     PACKET_LIMIT = 13
     WAIT_LIMIT = 14
     QUEUE_LIMIT = 15
+    UNKNOWN_TRIP = 16
 
 
 class CoreFault(Exception):  # noqa: N818  # not an error for users: it never leaves the engine package

@@ -7,7 +7,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.rows import HOLD, NO_EFFECT, TIMER, TRANSFER, Block, Row, row_problem
+from tilewright.engine.rows import (
+    EXCHANGE,
+    HOLD,
+    NO_EFFECT,
+    TIMER,
+    TRANSFER,
+    Block,
+    Row,
+    row_problem,
+)
 from tilewright.errors import EngineError
 from tilewright.units import MAX_PS
 
@@ -16,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ("TaskGraph",)
 
+Pair = tuple[int, int]
 Integers = Iterable[int] | npt.NDArray[np.int64]
 
 COLUMNS = ("routes", "num_bytes", "delays_ps", "effects")
@@ -57,7 +67,7 @@ class TaskGraph:
         self._compiled: CompiledGraph | None = None
 
     def __repr__(self) -> str:
-        state = "being built" if self._compiled is None else "frozen"
+        state = "being built" if self._core is None else "frozen"
         return f"<TaskGraph of {self.size} tasks, {state}>"
 
     def __len__(self) -> int:
@@ -66,68 +76,91 @@ class TaskGraph:
     def transfer(
         self,
         route: int,
-        *,
         num_bytes: int,
         delay_ps: int = 0,
         after: Iterable[int] = (),
-        waits: Iterable[tuple[int, int]] = (),
-        raises: Iterable[tuple[int, int]] = (),
+        waits: Iterable[Pair] = (),
+        raises: Iterable[Pair] = (),
         effect: int = NO_EFFECT,
         tag: int = 0,
     ) -> int:
         """Send bytes over a route, cut into packets."""
-        if self._compiled is not None:
+        if self._core is not None:
             raise self._frozen()
-        try:
-            afters, awaited, raised = tuple(after), tuple(waits), tuple(raises)
-        except TypeError as error:
-            raise self._unlisted(error, after, waits, raises) from None
-        row = (TRANSFER, route, num_bytes, delay_ps, effect, tag, afters, awaited, raised)
-        self.rows.append(row)
-        self.size += 1
-        return self.size - 1
+        if type(after) is not tuple or type(waits) is not tuple or type(raises) is not tuple:
+            after, waits, raises = self._as_tuples(after, waits, raises)
+        self.rows.append(
+            (TRANSFER, route, num_bytes, delay_ps, effect, tag, after, waits, raises, NO_EFFECT)
+        )
+        number = self.size
+        self.size = number + 1
+        return number
+
+    def exchange(
+        self,
+        round_trip: int,
+        num_bytes: int,
+        delay_ps: int = 0,
+        after: Iterable[int] = (),
+        waits: Iterable[Pair] = (),
+        raises: Iterable[Pair] = (),
+        effect: int = NO_EFFECT,
+        served_effect: int = NO_EFFECT,
+        tag: int = 0,
+    ) -> int:
+        """Read or write bytes over a round trip: packets go there, answers come back.
+
+        ``served_effect`` is reported when the last packet has been served there, ``effect`` when
+        the last answer is back.
+        """
+        if self._core is not None:
+            raise self._frozen()
+        if type(after) is not tuple or type(waits) is not tuple or type(raises) is not tuple:
+            after, waits, raises = self._as_tuples(after, waits, raises)
+        self.rows.append(
+            (EXCHANGE, round_trip, num_bytes, delay_ps, effect, tag, after, waits, raises,
+             served_effect)
+        )  # fmt: skip
+        number = self.size
+        self.size = number + 1
+        return number
 
     def hold(
         self,
         route: int,
-        *,
         hold_ps: int,
         delay_ps: int = 0,
         after: Iterable[int] = (),
-        waits: Iterable[tuple[int, int]] = (),
-        raises: Iterable[tuple[int, int]] = (),
+        waits: Iterable[Pair] = (),
+        raises: Iterable[Pair] = (),
         effect: int = NO_EFFECT,
         tag: int = 0,
     ) -> int:
         """Occupy the one server of a route for a time."""
-        if self._compiled is not None:
+        if self._core is not None:
             raise self._frozen()
-        try:
-            afters, awaited, raised = tuple(after), tuple(waits), tuple(raises)
-        except TypeError as error:
-            raise self._unlisted(error, after, waits, raises) from None
-        row = (HOLD, route, hold_ps, delay_ps, effect, tag, afters, awaited, raised)
-        self.rows.append(row)
-        self.size += 1
-        return self.size - 1
+        if type(after) is not tuple or type(waits) is not tuple or type(raises) is not tuple:
+            after, waits, raises = self._as_tuples(after, waits, raises)
+        self.rows.append(
+            (HOLD, route, hold_ps, delay_ps, effect, tag, after, waits, raises, NO_EFFECT)
+        )
+        number = self.size
+        self.size = number + 1
+        return number
 
     def timer(
         self,
         delay_ps: int = 0,
-        *,
         after: Iterable[int] = (),
-        waits: Iterable[tuple[int, int]] = (),
-        raises: Iterable[tuple[int, int]] = (),
+        waits: Iterable[Pair] = (),
+        raises: Iterable[Pair] = (),
         effect: int = NO_EFFECT,
     ) -> int:
         """Let time pass; with no delay, a join of everything it waits for."""
-        if self._compiled is not None:
+        if self._core is not None:
             raise self._frozen()
-        try:
-            afters, awaited, raised = tuple(after), tuple(waits), tuple(raises)
-        except TypeError as error:
-            raise self._unlisted(error, after, waits, raises) from None
-        self.rows.append((TIMER, 0, 0, delay_ps, effect, 0, afters, awaited, raised))
+        lists = self._as_tuples(after, waits, raises)
+        self.rows.append((TIMER, 0, 0, delay_ps, effect, 0, *lists, NO_EFFECT))
         self.size += 1
         return self.size - 1
 
@@ -143,7 +176,7 @@ class TaskGraph:
         block = np.zeros((columns[0].size, 6), np.int64)
         for place, column in enumerate(columns, start=1):
             block[:, place] = column
-        if self._compiled is not None:
+        if self._core is not None:
             raise self._frozen()
         self.rows.append(block)
         first, self.size = self.size, self.size + len(block)
@@ -152,14 +185,13 @@ class TaskGraph:
     def compiled_for(self, core: "Core") -> "CompiledGraph":
         """The core's own form of this graph, made once."""
         if self._compiled is None or self._core is not core:
-            try:
-                self._compiled = core.compile(self.rows)
-            except CoreFault as fault:
-                if fault.kind is FaultKind.BAD_ROW:
-                    raise self._row_error(fault.first) from None
-                raise
+            self._compiled = core.compile(self.rows)
             self._core = core
         return self._compiled
+
+    def row_error(self, fault: CoreFault) -> EngineError | None:
+        """For a row that breaks the rules; other faults are not the graph's to tell."""
+        return self._row_error(fault.first) if fault.kind is FaultKind.BAD_ROW else None
 
     def _row_error(self, number: int) -> EngineError:
         rows: list[Row] = []
@@ -167,18 +199,19 @@ class TaskGraph:
             if isinstance(entry, tuple):
                 rows.append(entry)
             else:
-                rows.extend((*row, (), (), ()) for row in entry.tolist())
+                rows.extend((*row, (), (), (), NO_EFFECT) for row in entry.tolist())
         unknown = ("an unknown fault", "a task", "report it")
         words = row_problem(number, rows[number]) or unknown
         return EngineError(f"task graph, task {number}", *words)
 
-    def _unlisted(self, error: TypeError, *lists: object) -> Exception:
-        """For the first of after, waits and raises that cannot be iterated."""
-        for name, value in zip(("after", "waits", "raises"), lists, strict=True):
+    def _as_tuples(
+        self, after: Iterable[int], waits: Iterable[Pair], raises: Iterable[Pair]
+    ) -> tuple[tuple[int, ...], tuple[Pair, ...], tuple[Pair, ...]]:
+        for name, value in zip(LISTS, (after, waits, raises), strict=True):
             if not isinstance(value, Iterable):
                 expected, fix = LISTS[name]
-                return EngineError(self._where(), f"{name} = {value!r}", expected, fix)
-        return error
+                raise EngineError(self._where(), f"{name} = {value!r}", expected, fix)
+        return tuple(after), tuple(waits), tuple(raises)
 
     def _frozen(self) -> EngineError:
         expected = "one still being built"

@@ -7,6 +7,7 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
+from tilewright.engine.core import NO_WAKE
 from tilewright.engine.deadlock import WaitingProgram
 from tilewright.engine.engine import MAX_OWNER, Engine
 from tilewright.engine.graph import TaskGraph
@@ -26,6 +27,7 @@ class Program:
     """A function that runs in simulated time; ``number`` owns the tasks that it submits."""
 
     __slots__ = (
+        "_args",
         "_body",
         "_last",
         "_next",
@@ -37,12 +39,13 @@ class Program:
         "result",
     )
 
-    def __init__(self, number: int, name: str, body: greenlet) -> None:
+    def __init__(self, number: int, name: str, body: greenlet, args: tuple[Any, ...]) -> None:
         self.number = number
         self.name = name
         self.is_done = False
         self.result: Any = None  # what the function returned
         self._body = body
+        self._args = args  # for its start
         self._resume: Callable[..., Any] = body.switch
         self._what = ""  # that it waits for
         self._next: Program | None = None  # the next one that waits for the same task
@@ -55,9 +58,10 @@ class Program:
 class Hub:
     """Starts programs, lets the engine run while all of them wait, and resumes those it wakes.
 
-    Programs run one at a time, each on its greenlet; the hub alone calls ``advance``, on the one
-    that called ``run``. So no frame of the core is on a stack when it is switched. Effects are
-    applied before any program resumes.
+    Programs run one at a time, each on its greenlet. A program that waits lets time pass itself
+    and then switches to the one that wakes first; starts, ends and errors are left to *home*, the
+    greenlet that called ``run``. No frame of the core is on a stack when it is switched. Effects
+    are applied before any program resumes.
 
     >>> from tilewright.engine import build_engine
     >>> hub = Hub(build_engine())
@@ -78,16 +82,18 @@ class Hub:
         if not isinstance(engine, Engine):
             raise EngineError("hub", repr(engine), "an Engine", "pass what build_engine returned")
         self._engine = engine
+        self._core = engine.core
+        self._guard = engine.guard
+        self._perform_rows = engine.core.perform_rows
+        self._perform_compiled = engine.core.perform
         self._apply_effects = apply_effects
-        self._watch = engine.watch
-        self._engine_submit = engine.submit
-        self._submit_watched = engine.submit_watched
         self._num_programs = 0
-        self._new: deque[tuple[Program, tuple[Any, ...]]] = deque()  # not started yet
         self._live: dict[int, Program] = {}  # not ended yet
+        self._due: deque[Program] = deque()  # new or woken, for home to resume
         self._waiting: dict[int, Program] = {}  # by task: the first of those that wait for it
         self._current: Program | None = None
         self._switch_home: Callable[..., Any] | None = None  # there while run() runs
+        self._failure: BaseException | None = None  # for home to raise
         self._end_reason: str | None = None
         self._timer = lru_cache(MAX_KEPT_GRAPHS)(_timer_graph)
 
@@ -107,10 +113,10 @@ class Hub:
             raise EngineError("hub.spawn", repr(function), "a function", fix)
         number = self._num_programs
         check_integer("hub", "program number", number, 0, MAX_OWNER)
-        program = Program(number, name or f"program {number}", ProgramGreenlet(function))
+        program = Program(number, name or f"program {number}", ProgramGreenlet(function), args)
         self._num_programs += 1
         self._live[number] = program
-        self._new.append((program, args))
+        self._due.append(program)
         return program
 
     def run(self) -> None:
@@ -142,30 +148,45 @@ class Hub:
         program = self._current
         if program is None:
             raise self._outside("submit")
-        return self._engine_submit(graph, owner=program.number, after=after)
+        return self._engine.submit(graph, owner=program.number, after=after)
 
     def perform(self, graph: TaskGraph, what: str = "", after: Sequence[int] = ()) -> None:
         """Submit work of the running program and wait for its last task."""
         program = self._current
         if program is None or program._body is not getcurrent():
             raise self._outside("perform")
-        task_id = self._submit_watched(graph, owner=program.number, after=after)
         program._what = what
-        self._waiting[task_id] = program
-        self._switch_home(WAITS)  # type: ignore[misc]  # there while a program runs
+        if self._due or after or not self._guard.is_plain:
+            task_id = self._engine.submit_watched(graph, owner=program.number, after=after)
+            self._wait_for(task_id, program)
+            return
+        is_new = type(graph) is TaskGraph and graph._core is None and graph.size
+        compiled = None if is_new else self._engine.compiled(graph)
+        try:
+            # one call submits and runs until a program wakes: this decides the speed of loops
+            if compiled is None:
+                wake = self._perform_rows(graph.rows, program.number)
+                graph._core = self._core
+            else:
+                wake = self._perform_compiled(compiled, program.number)
+        except BaseException as error:  # noqa: BLE001  # raised here or by home
+            raise self._failed(error, graph) from None
+        if wake < 0 and self._apply_effects is None:
+            self._current = following = self._live[~wake]
+            if following is not program:
+                following._resume()
+            return
+        self._collect(wake)
+        self._go_home()
 
     def wait(self, task_id: int, what: str = "") -> None:
         """Until the task is complete; ``what`` says in words what that means."""
         program = self._current
         if program is None or program._body is not getcurrent():
             raise self._outside("wait")
-        if not self._watch(task_id):
-            return
-        program._what = what
-        first = self._waiting.setdefault(task_id, program)
-        if first is not program:
-            _append(first, program)
-        self._switch_home(WAITS)  # type: ignore[misc]  # there while a program runs
+        if self._engine.watch(task_id):
+            program._what = what
+            self._wait_for(task_id, program)
 
     def sleep(self, time_ps: int) -> None:
         """Let simulated time pass; 0 lets what is due at this instant happen first."""
@@ -181,46 +202,73 @@ class Hub:
     # -- the loop --------------------------------------------------------------------------------
 
     def _run(self, home: greenlet) -> None:
-        advance, take_waiting = self._engine.advance, self._waiting.pop
-        apply_effects, take_effects = self._apply_effects, self._engine.take_effects
         while self._live:
-            if self._new:
-                self._start_new(home)
-                continue
-            try:
-                wakes = advance()
-            except DeadlockError:
-                raise self._engine.deadlock_error(self._waiting_programs()) from None
-            if not wakes:
-                raise self._deprived()
-            if apply_effects is not None:
-                effects = take_effects()
-                if effects:
-                    apply_effects(effects)
-            for task_id in wakes:
-                self._current = program = take_waiting(task_id, None)
-                while program is not None:
-                    following = program._next
-                    if following is not None:
-                        program._next = None
-                    if (result := program._resume()) is not WAITS:
-                        self._end(program, result)
-                    self._current = program = following
+            if self._due:
+                self._resume(self._due.popleft(), home)
+            else:
+                self._advance()
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
 
-    def _start_new(self, home: greenlet) -> None:
-        """In the order of numbers; a program may spawn others, which start after it."""
-        while self._new:
-            program, args = self._new.popleft()
-            program._body.parent = home  # where its end and its errors go
-            self._current = program
-            if (result := program._resume(*args)) is not WAITS:
-                self._end(program, result)
+    def _resume(self, program: Program, home: greenlet) -> None:
+        """Until a program ends or leaves the next step to home; it need not be the same one."""
+        program._body.parent = home  # where its end and its errors go
+        args, program._args = program._args, ()
+        self._current = program
+        result = program._resume(*args)
+        if result is not WAITS and self._current is not None:
+            self._current.result = result
+            self._current.is_done = True
+            del self._live[self._current.number]
         self._current = None
 
-    def _end(self, program: Program, result: object) -> None:
-        program.result = result
-        program.is_done = True
-        del self._live[program.number]
+    def _advance(self) -> None:
+        try:
+            wake = self._engine.next_wake()
+        except BaseException as error:  # noqa: BLE001  # raised by home
+            self._note_failure(error)
+        else:
+            self._collect(wake)
+
+    def _collect(self, wake: int) -> None:
+        """Put the programs that wake on the list, once effects are applied."""
+        self._current = None
+        try:
+            if wake == NO_WAKE:
+                self._engine.settle()
+                self._refuse_deprived()
+            if self._apply_effects is not None and (effects := self._engine.take_effects()):
+                self._apply_effects(effects)
+        except BaseException as error:  # noqa: BLE001  # raised by home
+            self._note_failure(error)
+        else:
+            first = self._live[~wake] if wake < 0 else self._waiting.pop(wake, None)
+            for program in list(_chain(first)):
+                program._next = None
+                self._due.append(program)
+
+    def _wait_for(self, task_id: int, program: Program) -> None:
+        first = self._waiting.setdefault(task_id, program)
+        if first is not program:
+            _append(first, program)
+        self._go_home()
+
+    def _go_home(self) -> None:
+        self._current = None
+        self._switch_home(WAITS)  # type: ignore[misc]  # there while a program runs
+
+    def _failed(self, error: BaseException, graph: TaskGraph) -> BaseException:
+        """Of a graph that was not submitted, the program's error; else the run's, which ends."""
+        if self._core.was_submitted:
+            self._note_failure(self._engine.error_of_run(error))
+            self._go_home()
+        return self._engine.error_of_submit(error, graph)
+
+    def _note_failure(self, error: BaseException) -> None:
+        if isinstance(error, DeadlockError):
+            error = self._engine.deadlock_error(self._waiting_programs())
+        self._failure = error
 
     def _end_all(self, error: BaseException) -> None:
         """Unwind programs that wait; what their clean-up raises is noted beside the first error."""
@@ -234,10 +282,19 @@ class Hub:
     # -- words -----------------------------------------------------------------------------------
 
     def _waiting_programs(self) -> list[WaitingProgram]:
-        return [
-            WaitingProgram(program.number, program.name, task_id, program._what)
+        tasks = {
+            program.number: task_id
             for task_id, first in self._waiting.items()
             for program in _chain(first)
+        }
+        return [
+            WaitingProgram(
+                number,
+                program.name,
+                tasks[number] if number in tasks else self._core.performed_task(number),
+                program._what,
+            )
+            for number, program in self._live.items()
         ]
 
     def _check_usable(self) -> None:
@@ -257,11 +314,11 @@ class Hub:
         fix = "spawn a program that does it"
         return EngineError(f"hub.{call}", f"a call {found}", "a call from a program", fix)
 
-    def _deprived(self) -> EngineError:
+    def _refuse_deprived(self) -> None:
         names = ", ".join(repr(program.name) for program in self._live.values())
         found = f"no wake-ups left for {names}"
         fix = "let no program call advance"
-        return EngineError("hub", found, "the hub alone to call advance", fix)
+        raise EngineError("hub", found, "the hub alone to call advance", fix)
 
 
 def _append(first: Program, program: Program) -> None:
@@ -269,8 +326,8 @@ def _append(first: Program, program: Program) -> None:
     before._next = first._last = program
 
 
-def _chain(first: Program) -> Iterator[Program]:
-    program: Program | None = first
+def _chain(first: Program | None) -> Iterator[Program]:
+    program = first
     while program is not None:
         yield program
         program = program._next

@@ -21,6 +21,8 @@ class Layout:
         "_server_numbers",
         "_signal_numbers",
         "_unrated",
+        "_unrated_routes",
+        "num_gates",
         "num_hops",
         "num_routes",
         "servers",
@@ -29,10 +31,12 @@ class Layout:
     def __init__(self) -> None:
         self.servers: list[ServerSpec] = []
         self.num_routes = 0
+        self.num_gates = 0
         self.num_hops = 0
         self._server_numbers: dict[str, int] = {}
         self._signal_numbers: dict[str, int] = {}
         self._unrated: set[int] = set()  # servers that no packet can cross
+        self._unrated_routes: set[int] = set()
 
     @property
     def signals(self) -> list[str]:
@@ -81,9 +85,11 @@ class Layout:
             self._refuse_unrated(where, numbers)
         return numbers, each
 
-    def note_route(self, num_hops: int) -> None:
+    def note_route(self, numbers: Sequence[int]) -> None:
+        if not self._unrated.isdisjoint(numbers):
+            self._unrated_routes.add(self.num_routes)
         self.num_routes += 1
-        self.num_hops += num_hops
+        self.num_hops += len(numbers)
 
     def note_signal(self, name: str) -> None:
         if not isinstance(name, str) or not name:
@@ -98,6 +104,20 @@ class Layout:
         if type(signal) is not int or not 0 <= signal < len(self._signal_numbers):
             fix = "use what add_signal returned"
             raise EngineError("engine", f"signal {signal!r}", "a signal of this engine", fix)
+
+    def check_round_trip(self, out: object, back: object, gate: object) -> None:
+        for name, route in (("out", out), ("back", back)):
+            if type(route) is not int or not 0 <= route < self.num_routes:
+                fix = "use what add_route returned"
+                found = f"{name} = {route!r}"
+                raise EngineError("round trip", found, "a route of this engine", fix)
+            if route in self._unrated_routes:
+                found = f"{name} = {route} through a server without a rate"
+                fix = "give it bytes_per_us or a service"
+                raise EngineError("round trip", found, "servers that packets can cross", fix)
+        if gate is not None and (type(gate) is not int or not 0 <= gate < self.num_gates):
+            fix = "use what add_gate returned, or None"
+            raise EngineError("round trip", f"gate = {gate!r}", "a gate of this engine", fix)
 
     def _server_number(self, where: str, server: int | str) -> int:
         if isinstance(server, str):

@@ -126,6 +126,9 @@ def _wrong_graph(fault: CoreFault, names: Names) -> EngineError:
         case FaultKind.PACKET_LIMIT:
             found = f"a transfer of {number} bytes"
             parts = (found, f"at most {MAX_PACKETS} packets", "cut it into several transfers")
+        case FaultKind.UNKNOWN_TRIP:
+            fix = "use what add_round_trip returned"
+            parts = (f"round trip {number}", "a round trip of this engine", fix)
         case FaultKind.UNKNOWN_SIGNAL:
             parts = (f"signal {number}", "a signal of this engine", "use what add_signal returned")
         case _:

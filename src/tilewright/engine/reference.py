@@ -1,46 +1,45 @@
 """The living definition of ``docs/engine.md``: a heap of (time, phase, id) events."""
 
 from array import array
-from collections.abc import Generator, Iterator
+from collections import deque
+from collections.abc import Generator
 from heapq import heapify, heappop, heappush, heapreplace
 from types import BuiltinMethodType
 from typing import Any
 
-from tilewright.engine.core import NO_LIMIT, OWNER_SHIFT, UNBOUNDED
+from tilewright.engine.core import NO_LIMIT, NO_WAKE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.reference_report import Reports
 from tilewright.engine.reference_state import (
+    Gate,
     Graph,
     Packet,
+    RoundTrip,
     Route,
     Server,
     Signal,
     Task,
     compile_graph,
+    tally_of,
 )
-from tilewright.engine.rows import HOLD, NO_EFFECT, TIMER, Block, Row
+from tilewright.engine.reference_tasks import ARRIVE, COMPLETE, GRANT, Event, Tasks
+from tilewright.engine.rows import HOLD, NO_EFFECT, Block, Row
 from tilewright.engine.spec import CoreService
 from tilewright.units import MAX_PS
 
 __all__ = ("ReferenceCore",)
 
-ARRIVE, COMPLETE, GRANT = 0, 1, 2
-
-# A tie-breaker makes every key unique: -1 for a start, 2 * server for an arrival there, one more
-# for a credit to it. A grant's id is its server and its tie-breaker the packet, -1 for an arbiter.
-START = -1
-ARBITER = -1
+ARBITER = -1  # in place of a packet
 LIMIT = -1  # in place of a server
+MAX_UNCOUNTED = 2**16  # journeys, until servers count the packets that they noted
 
-Event = tuple[int, int, int, int, Any]  # time, phase, id, tie-breaker, what it is about
 
-
-class ReferenceCore(Reports):
+class ReferenceCore(Tasks):
     """One run; the methods follow the sections of the specification."""
 
     def __init__(self, flit_bytes: int, packet_flits: int, arrival_salt: int) -> None:
         self.now_ps = 0
         self.events = 0
+        self.was_submitted = False
         self._flit_bytes = flit_bytes
         self._packet_bytes = flit_bytes * packet_flits
         self._salt = arrival_salt
@@ -49,12 +48,16 @@ class ReferenceCore(Reports):
         self._routes: list[Route] = []
         self._hops = array("q")  # the servers of all routes in a row
         self._signals: list[Signal] = []
+        self._gates: list[Gate] = []
+        self._trips: list[RoundTrip] = []
         self._next_sequence: dict[int, int] = {}
         self._live: dict[int, Task] = {}
         self._effects: list[tuple[int, int]] = []
-        self._wakes: list[int] = []
+        self._wakes: deque[int] = deque()  # ids of watched tasks; of a performed one ~owner
+        self._performed: dict[int, int] = {}  # by owner: the task that its program waits for
         self._trace: list[tuple[int, int, int, int, int]] | None = None
         self._running = False
+        self._uncounted = 0
 
     # -- building --------------------------------------------------------------------------------
 
@@ -93,173 +96,41 @@ class ReferenceCore(Reports):
         self._signals.append(Signal())
         return len(self._signals) - 1
 
+    def add_gate(self, packets: int) -> int:
+        self._check_outside()
+        self._gates.append(Gate(len(self._gates), packets))
+        return len(self._gates) - 1
+
+    def add_round_trip(self, out: int, back: int, gate: int, writes: bool) -> int:
+        self._check_outside()
+        guard = None if gate < 0 else self._gates[gate]
+        self._trips.append(RoundTrip(self._routes[out], self._routes[back], guard, writes))
+        return len(self._trips) - 1
+
     def compile(self, rows: list[Row | Block]) -> Graph:
-        return compile_graph(rows, self._routes, len(self._signals), self._packet_bytes)
+        signals, size = len(self._signals), self._packet_bytes
+        return compile_graph(rows, self._routes, self._trips, signals, size)
 
     def set_trace(self, on: bool) -> None:
         self._trace = [] if on else None
-
-    # -- tasks -----------------------------------------------------------------------------------
-
-    def submit(self, graph: Graph, owner: int, after: tuple[int, ...]) -> int:
-        self._check_outside()
-        earlier = self._live_tasks(after)
-        sequence = self._next_sequence.get(owner, 0)
-        if sequence + graph.num_ids > 1 << OWNER_SHIFT:
-            raise CoreFault(FaultKind.ID_LIMIT, owner)
-        self._next_sequence[owner] = sequence + graph.num_ids
-        first_id = (owner << OWNER_SHIFT) + sequence
-        tasks: list[Task] = []
-        delayed: list[tuple[int, int, Task]] = []
-        for definition in graph.definitions:
-            task = Task(definition, first_id + definition.offset, tasks)
-            tasks.append(task)
-            self._live[task.id] = task
-            if definition.afters or definition.waits or earlier:
-                self._count_conditions(task, earlier)
-            if task.pending:
-                continue
-            if definition.delay_ps:
-                delayed.append((definition.delay_ps, task.id, task))
-            else:
-                self._start(task)
-        delayed.sort()
-        self._push_next_start(self.now_ps, iter(delayed))
-        return first_id
-
-    def submit_watched(self, graph: Graph, owner: int, after: tuple[int, ...]) -> int:
-        last_id = self.submit(graph, owner, after) + graph.definitions[-1].offset
-        self._live[last_id].watched = True
-        return last_id
-
-    def _count_conditions(self, task: Task, earlier: list[Task]) -> None:
-        definition = task.definition
-        task.pending = len(definition.afters)
-        if not definition.afters:
-            task.pending += len(earlier)
-            for other in earlier:
-                other.followers = [task, *(other.followers or ())]
-        for signal_index, threshold in definition.waits:
-            signal = self._signals[signal_index]
-            if signal.value < threshold:
-                task.pending += 1
-                heappush(signal.waiters, (threshold, task.id, task))
-
-    def _live_tasks(self, ids: tuple[int, ...]) -> list[Task]:
-        for task_id in ids:
-            self._check_issued(task_id)
-        return [self._live[task_id] for task_id in ids if task_id in self._live]
-
-    def _check_issued(self, task_id: int) -> None:
-        owner, sequence = divmod(task_id, 1 << OWNER_SHIFT)
-        if sequence >= self._next_sequence.get(owner, 0):
-            raise CoreFault(FaultKind.UNKNOWN_TASK, task_id)
-
-    def _push_next_start(self, base_ps: int, tasks: Iterator[tuple[int, int, Task]]) -> None:
-        """One event stands for all tasks that start after ``base_ps``: the next of them."""
-        for delay_ps, task_id, task in tasks:
-            at_ps = base_ps + delay_ps
-            self._check_time(at_ps, -1, task_id)
-            item = (task, base_ps, tasks)
-            heappush(self._heap, (at_ps, ARRIVE, task_id ^ self._salt, START, item))
-            return
-
-    def _start(self, task: Task) -> None:
-        definition = task.definition
-        task.packets_left = definition.num_packets
-        if definition.kind == TIMER:
-            self._push_complete(self.now_ps, task)
-            return
-        route = definition.route
-        route.packets_in += definition.num_packets
-        if definition.kind == HOLD:
-            packet = Packet(task.id, task, 1, 0, self.now_ps)
-            packet.tail_in_ps -= route.servers[0].flit_ps  # no wire to wait for
-            self._inject(packet)
-            return
-        route.bytes_in += definition.amount
-        enter = self._set_out if route.plain else self._inject_part
-        left, packet_id = definition.amount, task.id
-        while left > self._packet_bytes:
-            enter(packet_id, task, self._packet_bytes)
-            left -= self._packet_bytes
-            packet_id += 1
-        enter(packet_id, task, left)
-
-    def _set_out(self, packet_id: int, task: Task, num_bytes: int) -> None:
-        own: list[Any] = []
-        send = self._journey(packet_id, task, num_bytes, own).send
-        own.append(send)
-        send(None)
-        first = task.definition.route.servers[0].index
-        heappush(self._heap, (self.now_ps, GRANT, first, packet_id, send))
-
-    def _inject_part(self, packet_id: int, task: Task, num_bytes: int) -> None:
-        flits = -(-num_bytes // self._flit_bytes)
-        self._inject(Packet(packet_id, task, flits, num_bytes, self.now_ps))
-
-    def _inject(self, packet: Packet) -> None:
-        server = packet.route.servers[0]
-        if server.eager:
-            heappush(self._heap, (self.now_ps, GRANT, server.index, packet.id, packet))
-        else:
-            self._enqueue(packet)
-
-    def _push_complete(self, at_ps: int, task: Task) -> None:
-        heappush(self._heap, (at_ps, COMPLETE, task.id, 0, task))
-
-    def _complete(self, task: Task) -> None:
-        del self._live[task.id]
-        definition = task.definition
-        if definition.effect != NO_EFFECT:
-            self._effects.append((self.now_ps, definition.effect))
-        for signal_index, amount in definition.raises:
-            self._raise(signal_index, amount)
-        for index in definition.dependents:
-            self._release(task.siblings[index])
-        for follower in task.followers or ():
-            self._release(follower)
-        if task.watched:
-            self._wakes.append(task.id)
-
-    def _release(self, task: Task) -> None:
-        task.pending -= 1
-        if task.pending:
-            return
-        delay_ps = task.definition.delay_ps
-        if delay_ps:
-            self._push_next_start(self.now_ps, iter(((delay_ps, task.id, task),)))
-        else:
-            self._start(task)
-
-    def _raise(self, signal_index: int, amount: int) -> None:
-        signal = self._signals[signal_index]
-        if signal.value + amount > MAX_PS:
-            raise CoreFault(FaultKind.SIGNAL_LIMIT, signal_index, amount)
-        signal.value += amount
-        waiters = signal.waiters
-        while waiters and waiters[0][0] <= signal.value:
-            self._release(heappop(waiters)[2])
-
-    def raise_signal(self, signal: int, amount: int) -> None:
-        self._check_outside()
-        self._raise(signal, amount)
-
-    def signal_value(self, signal: int) -> int:
-        return self._signals[signal].value
-
-    def watch(self, task_id: int) -> bool:
-        task = self._live.get(task_id)
-        if task is None:
-            self._check_issued(task_id)
-            return False
-        task.watched = True
-        return True
 
     # -- the loop --------------------------------------------------------------------------------
 
     def advance(self, until_ps: int) -> list[int]:
         self._check_outside()
+        if not self._wakes:
+            self._run_guarded(until_ps)
+        due = [self._performed[~wake] if wake < 0 else wake for wake in self._wakes]
+        self._wakes.clear()
+        return due
+
+    def next_wake(self) -> int:
+        self._check_outside()
+        if not self._wakes:
+            self._run_guarded(NO_LIMIT)
+        return self._wakes.popleft() if self._wakes else NO_WAKE
+
+    def _run_guarded(self, until_ps: int) -> None:
         self._running = True
         try:
             if until_ps == NO_LIMIT:
@@ -268,8 +139,6 @@ class ReferenceCore(Reports):
                 self._run_until(until_ps)
         finally:
             self._running = False
-        wakes, self._wakes = self._wakes, []
-        return wakes
 
     def _run_until(self, until_ps: int) -> None:
         """The limit is an event of its own, before the grants of its instant."""
@@ -305,9 +174,20 @@ class ReferenceCore(Reports):
         finally:
             self.now_ps, self.events = now_ps, events
 
+    def _set_out(self, packet_id: int, task: Task, num_bytes: int) -> None:
+        own: list[Any] = []
+        send = self._journey(packet_id, task, num_bytes, own).send
+        own.append(send)
+        heappush(self._heap, send(None))  # its first hop
+        self._uncounted += 1
+        if self._uncounted == MAX_UNCOUNTED:
+            self._uncounted = 0
+            for server in self._servers:
+                server.count(self.now_ps)
+
     def _journey(
         self, packet_id: int, task: Task, num_bytes: int, own: list[Any]
-    ) -> Generator[Event | None, Any, None]:
+    ) -> Generator[Any, Any, None]:
         """A packet on a route of eager servers that cut through: it never waits for a credit.
 
         Is sent the time at which it is ready at each server and yields the event of the next one,
@@ -315,36 +195,55 @@ class ReferenceCore(Reports):
         law of ``_serve`` in local names, for speed.
         """
         flits = -(-num_bytes // self._flit_bytes)
-        now_ps = yield None
-        tail_in_ps = now_ps
+        tally = tally_of(num_bytes, flits)
+        definition = task.definition
+        route = definition.route
         send = own.pop()
-        for server, flit_ps, head_ps, latency_ps, following in task.definition.route.steps:
+        tail_in_ps = self.now_ps
+        now_ps = yield tail_in_ps, GRANT, route.servers[0].index, packet_id, send
+        for server, flit_ps, head_ps, latency_ps, following in route.steps:
             start_ps = server.free_ps
             if start_ps > now_ps:
                 server.note_wait(now_ps, start_ps)
             else:
                 start_ps = now_ps
-            hold_ps = flits * flit_ps
-            done_ps = start_ps + hold_ps
+            done_ps = start_ps + flits * flit_ps
             tail_ps = tail_in_ps + flit_ps
-            if tail_ps < done_ps:
+            stretch_ps = tail_ps - done_ps
+            if stretch_ps < 0:
                 tail_ps = done_ps
             tail_in_ps = tail_ps + latency_ps
             if tail_in_ps > MAX_PS:
                 raise CoreFault(FaultKind.TIME_LIMIT, server.index, packet_id, now_ps)
-            if tail_ps > done_ps:
-                server.stretch_ps += tail_ps - done_ps
+            if stretch_ps > 0:
+                server.stretch_ps += stretch_ps
             server.free_ps = tail_ps
-            server.busy_ps += hold_ps
-            server.num_bytes += num_bytes
-            server.packets += 1
+            server.tally += tally
             if self._trace is not None:
                 self._trace.append((server.index, packet_id, now_ps, start_ps, tail_ps))
             if following is not None:
                 now_ps = yield start_ps + head_ps, GRANT, following, packet_id, send
-        self._deliver(task, num_bytes, tail_in_ps)
-        del send  # or the generator would hold itself
+        if not definition.is_lone:
+            del send  # or the generator would hold itself
+            self._deliver(task, route, num_bytes, tail_in_ps)
+            yield None
+        route.packets_out += 1
+        route.bytes_out += num_bytes
+        now_ps = yield tail_in_ps, COMPLETE, packet_id, 0, send
+        del send
+        if task.watched or task.performed or task.followers:
+            yield now_ps, COMPLETE, packet_id, 0, task  # again, as an event of its own
+        del self._live[packet_id]
+        if definition.effect != NO_EFFECT:
+            self._effects.append((now_ps, definition.effect))
         yield None
+
+    def _inject(self, packet: Packet) -> None:
+        server = packet.route.servers[0]
+        if server.eager:
+            heappush(self._heap, (self.now_ps, GRANT, server.index, packet.id, packet))
+        else:
+            self._enqueue(packet)
 
     def _reaches_grants(self) -> bool:
         """Whether the arrivals and completions of this instant have all run."""
@@ -360,11 +259,12 @@ class ReferenceCore(Reports):
             else:
                 self._take(self._servers[event_id], what)
         elif phase == COMPLETE:
-            self._complete(what)
-        elif breaker == START:
-            task, base_ps, rest = what
-            self._push_next_start(base_ps, rest)
-            self._start(task)
+            if isinstance(what, Task):
+                self._complete(what)
+            elif isinstance(what, Packet):
+                self._end_leg(what)
+            else:
+                self._let_in(what)
         elif breaker & 1:
             server, channel, flits = what
             server.credits[channel] += flits
@@ -402,7 +302,11 @@ class ReferenceCore(Reports):
         if packet.hop:
             self._return_credit(packet, tail_ps)
         if packet.hop + 1 == len(packet.route.servers):
-            self._deliver(packet.task, packet.num_bytes, tail_ps + latency_ps)
+            at_ps = tail_ps + latency_ps
+            if packet.leg is None:
+                self._deliver(packet.task, packet.route, packet.num_bytes, at_ps)
+            else:
+                self._deliver_leg(packet, at_ps)
             return
         if server.buffer_flits != UNBOUNDED:
             server.credits[packet.route.channels[packet.hop]] -= packet.flits
@@ -429,8 +333,12 @@ class ReferenceCore(Reports):
             key = (ARRIVE, packet.id ^ self._salt, 2 * server.index + 1)
             heappush(self._heap, (at_ps, *key, item))
 
-    def _deliver(self, task: Task, num_bytes: int, at_ps: int) -> None:
-        route = task.definition.route
+    def _deliver_leg(self, packet: Packet, at_ps: int) -> None:
+        packet.route.packets_out += 1
+        packet.route.bytes_out += packet.num_bytes
+        heappush(self._heap, (at_ps, COMPLETE, packet.id, 0, packet))
+
+    def _deliver(self, task: Task, route: Route, num_bytes: int, at_ps: int) -> None:
         route.packets_out += 1
         route.bytes_out += num_bytes
         if at_ps > task.end_ps:

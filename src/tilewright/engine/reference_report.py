@@ -67,7 +67,7 @@ class Reports:
 
 def server_counters(server: Server, now_ps: int) -> tuple[int, int, int, int, int, int, int, int]:
     """The fields of ServerStatistics, with the queue counted up to now."""
-    server.count_waits(now_ps)
+    server.count(now_ps)
     server.note_queue(now_ps, 0)
     held_ps = server.busy_ps + server.stretch_ps
     return (

@@ -2,29 +2,53 @@
 
 from bisect import bisect_right, insort
 from collections.abc import Iterator
+from enum import Enum
 from typing import NamedTuple
 
 from tilewright.engine.core import MAX_PACKETS, MAX_QUEUES, SOURCE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.rows import HOLD, TIMER, TRANSFER, Block, Row, row_problem
+from tilewright.engine.rows import (
+    EXCHANGE,
+    HOLD,
+    NO_EFFECT,
+    TIMER,
+    TRANSFER,
+    Block,
+    Row,
+    row_problem,
+)
 from tilewright.engine.spec import CoreService
 from tilewright.units import MAX_PS
 
 __all__ = (
+    "Gate",
     "Graph",
+    "Leg",
     "Packet",
     "Queue",
+    "RoundTrip",
     "Route",
     "Server",
     "Signal",
     "Task",
     "TaskDefinition",
     "compile_graph",
+    "tally_of",
+    "trip_of",
 )
 
 
 Step = tuple["Server", int, int, int, int | None]
 """What a plain hop needs: server, flit time, head time, latency, the next server's index if any."""
+
+# Packets, flits and bytes in one integer, so that a hop adds them up at once.
+FLITS_SHIFT, PACKETS_SHIFT = 64, 128
+FIELD_MASK = 2**64 - 1
+
+
+def tally_of(num_bytes: int, flits: int) -> int:
+    """What one packet adds to a server's tally."""
+    return num_bytes + (flits << FLITS_SHIFT) + (1 << PACKETS_SHIFT)
 
 
 class Queue:
@@ -35,9 +59,6 @@ class Queue:
     def __init__(self) -> None:
         self.waiting: list[tuple[int, int, Packet]] = []
         self.last = (-1, -1)  # (ready, id) of the last packet that left
-
-
-MAX_WAITS = 4096  # that an eager server keeps before it counts them
 
 
 class Server:
@@ -69,6 +90,7 @@ class Server:
         "starts",
         "steps",
         "stretch_ps",
+        "tally",
         "wait_ps",
         "waits",
         "whole",
@@ -94,6 +116,7 @@ class Server:
         self.packets = self.num_bytes = self.busy_ps = self.stretch_ps = self.wait_ps = 0
         self.queue = self.queue_ps = self.max_queue = self.changed_ps = 0
         self.steps: dict[int | None, Step] = {}
+        self.tally = 0  # of packets that are not yet counted
         self.waits: list[tuple[int, int]] = []  # an eager server's (ready, start), not yet counted
         self.starts: list[int] = []  # its starts that lie ahead, of waits that are counted
 
@@ -151,11 +174,13 @@ class Server:
         """An eager server knows at once how long a packet waits; its queue is counted later."""
         self.add_wait(start_ps - ready_ps)
         self.waits.append((ready_ps, start_ps))
-        if len(self.waits) == MAX_WAITS:
-            self.count_waits(ready_ps)
 
-    def count_waits(self, now_ps: int) -> None:
-        """Let an eager server's waits that have been noted grow and shrink its queue, up to now."""
+    def count(self, now_ps: int) -> None:
+        """Count what has been noted: packets, and how waits made the queue grow, up to now."""
+        self.packets += self.tally >> PACKETS_SHIFT
+        self.busy_ps += self.flit_ps * (self.tally >> FLITS_SHIFT & FIELD_MASK)
+        self.num_bytes += self.tally & FIELD_MASK
+        self.tally = 0
         changes = [(ready_ps, +1) for ready_ps, _ in self.waits]
         starts = self.starts + [start_ps for _, start_ps in self.waits]
         past = bisect_right(starts, now_ps)
@@ -197,6 +222,13 @@ class Route:
         return self.servers[hop - 1].index, self.channels[hop - 1]
 
 
+class Leg(Enum):
+    """Which way a packet of an exchange goes."""
+
+    OUT = 0
+    BACK = 1
+
+
 class Packet:
     """A packet in front of the server number ``hop`` of its route."""
 
@@ -204,6 +236,7 @@ class Packet:
         "flits",
         "hop",
         "id",
+        "leg",
         "num_bytes",
         "ready_ps",
         "route",
@@ -212,11 +245,12 @@ class Packet:
     )
 
     def __init__(
-        self, packet_id: int, task: "Task", flits: int, num_bytes: int, at_ps: int
+        self, packet_id: int, task: "Task", route: Route, flits: int, num_bytes: int, at_ps: int
     ) -> None:
         self.id = packet_id
         self.task = task
-        self.route = task.definition.route
+        self.route = route
+        self.leg: Leg | None = None
         self.flits = flits
         self.num_bytes = num_bytes
         self.hop = 0
@@ -226,6 +260,27 @@ class Packet:
     @property
     def queue_key(self) -> tuple[int, int]:
         return self.route.queue_key(self.hop)
+
+
+class Gate:
+    """Lets so many packets of exchanges be under way at once."""
+
+    __slots__ = ("index", "is_due", "room", "waiting")
+
+    def __init__(self, index: int, room: int) -> None:
+        self.index = index
+        self.room = room
+        self.is_due = False  # to let in what there is room for
+        self.waiting: list[tuple[int, int, Task]] = []  # a heap of (start, id, task)
+
+
+class RoundTrip(NamedTuple):
+    """Where the packets of an exchange go, and what each of them carries back."""
+
+    out: Route
+    back: Route
+    gate: Gate | None
+    writes: bool
 
 
 class Signal:
@@ -247,19 +302,26 @@ class TaskDefinition:
         "delay_ps",
         "dependents",
         "effect",
+        "is_lone",
+        "is_short",
         "kind",
         "num_packets",
         "offset",
         "raises",
         "route",
+        "served_effect",
         "tag",
+        "trip",
         "waits",
     )
 
-    def __init__(self, row: Row, route: Route) -> None:
+    def __init__(self, row: Row, route: Route, trip: RoundTrip | None = None) -> None:
         self.kind, _, self.amount, self.delay_ps, self.effect, self.tag = row[:6]
-        self.afters, self.waits, self.raises = row[6:]
+        self.afters, self.waits, self.raises, self.served_effect = row[6:]
         self.route = route
+        self.trip = trip  # of an exchange
+        self.is_short = False  # a transfer of one packet that never waits for a credit
+        self.is_lone = False  # such a one that starts nothing and raises nothing
         self.num_packets = 1
         self.offset = 0
         self.dependents: tuple[int, ...] = ()
@@ -285,7 +347,10 @@ class Task:
         "followers",
         "id",
         "packets_left",
+        "packets_sent",
+        "packets_served",
         "pending",
+        "performed",
         "siblings",
         "watched",
     )
@@ -296,13 +361,27 @@ class Task:
         self.siblings = siblings  # all tasks of its submission
         self.pending = 0  # conditions that have not happened yet
         self.packets_left = 0
+        self.packets_sent = self.packets_served = 0  # of an exchange
         self.end_ps = 0
         self.watched = False
+        self.performed = False  # its owner's program waits for it
         self.followers: list[Task] | None = None  # tasks of later submissions
 
 
+def trip_of(task: Task) -> RoundTrip:
+    """Of a task that is an exchange."""
+    trip = task.definition.trip
+    if trip is None:
+        raise CoreFault(FaultKind.UNKNOWN_TRIP, 0, task.id)
+    return trip
+
+
 def compile_graph(
-    rows: list[Row | Block], routes: list[Route], num_signals: int, packet_bytes: int
+    rows: list[Row | Block],
+    routes: list[Route],
+    trips: list[RoundTrip],
+    num_signals: int,
+    packet_bytes: int,
 ) -> Graph:
     """Read the rows of a TaskGraph; raises CoreFault with the number of a row that is wrong."""
     definitions: list[TaskDefinition] = []
@@ -312,12 +391,17 @@ def compile_graph(
             number = len(definitions)
             if row_problem(number, row) is not None:
                 raise CoreFault(FaultKind.BAD_ROW, number)
-            definition = TaskDefinition(row, _checked_route(number, row[0], row[1], routes))
+            if row[0] == EXCHANGE:
+                definition = TaskDefinition(row, _NO_ROUTE, _checked_trip(number, row[1], trips))
+            else:
+                definition = TaskDefinition(row, _checked_route(number, row[0], row[1], routes))
             definition.offset = offset
-            if row[0] == TRANSFER:
+            if row[0] in (TRANSFER, EXCHANGE):
                 definition.num_packets = -(-row[2] // packet_bytes)
                 if definition.num_packets > MAX_PACKETS:
                     raise CoreFault(FaultKind.PACKET_LIMIT, number, row[2])
+                is_plain = row[0] == TRANSFER and definition.route.plain
+                definition.is_short = is_plain and definition.num_packets == 1
             offset += definition.num_packets
             definitions.append(definition)
             for index in definition.afters:
@@ -325,15 +409,24 @@ def compile_graph(
             for signal, _ in (*definition.waits, *definition.raises):
                 if signal >= num_signals:
                     raise CoreFault(FaultKind.UNKNOWN_SIGNAL, number, signal)
+    for definition in definitions:
+        is_end = not definition.dependents and not definition.raises
+        definition.is_lone = definition.is_short and is_end
     return Graph(definitions, offset)
 
 
 def _rows_of(block: Block) -> Iterator[Row]:
     for row in block.tolist():
-        yield (*row, (), (), ())
+        yield (*row, (), (), (), NO_EFFECT)
 
 
 _NO_ROUTE = Route([], [])
+
+
+def _checked_trip(row: int, target: int, trips: list[RoundTrip]) -> RoundTrip:
+    if target >= len(trips):
+        raise CoreFault(FaultKind.UNKNOWN_TRIP, row, target)
+    return trips[target]
 
 
 def _checked_route(row: int, kind: int, target: int, routes: list[Route]) -> Route:

@@ -8,13 +8,26 @@ import numpy.typing as npt
 from tilewright.engine.spec import integer_fix, integer_words
 from tilewright.units import MAX_PS
 
-__all__ = ("HOLD", "NO_EFFECT", "TIMER", "TRANSFER", "Block", "Row", "TaskKind", "row_problem")
+__all__ = (
+    "EXCHANGE",
+    "HOLD",
+    "NO_EFFECT",
+    "TIMER",
+    "TRANSFER",
+    "Block",
+    "Row",
+    "TaskKind",
+    "row_problem",
+)
 
 NO_EFFECT = -1
 
 Pairs = tuple[tuple[int, int], ...]
-Row = tuple[int, int, int, int, int, int, tuple[int, ...], Pairs, Pairs]
-"""Kind, target, amount, delay, effect, tag, afters, and waits and raises as (signal, value)."""
+Row = tuple[int, int, int, int, int, int, tuple[int, ...], Pairs, Pairs, int]
+"""Kind, target, amount, delay, effect, tag, afters, waits, raises, effect of being served.
+
+Waits and raises are pairs (signal, value).
+"""
 Block = npt.NDArray[np.int64]
 """Rows without edges, the first six columns of each."""
 
@@ -25,21 +38,24 @@ class TaskKind(IntEnum):
     TRANSFER = 0
     HOLD = 1
     TIMER = 2
+    EXCHANGE = 3
 
 
-TRANSFER, HOLD, TIMER = (kind.value for kind in TaskKind)
-AMOUNT_NAMES = {TRANSFER: "num_bytes", HOLD: "hold_ps", TIMER: "amount"}
+TRANSFER, HOLD, TIMER, EXCHANGE = (kind.value for kind in TaskKind)
+TARGET_NAMES = {TRANSFER: "route", HOLD: "route", TIMER: "route", EXCHANGE: "round_trip"}
+AMOUNT_NAMES = {TRANSFER: "num_bytes", HOLD: "hold_ps", TIMER: "amount", EXCHANGE: "num_bytes"}
 
 
 def row_problem(number: int, row: Row) -> tuple[str, str, str] | None:
     """What is wrong with a row that no core takes: found, expected, fix."""
-    kind, target, amount, delay_ps, effect, tag, afters, waits, raises = row
+    kind, target, amount, delay_ps, effect, tag, afters, waits, raises, served_effect = row
     fields = (
-        ("route", target, 0),
+        (TARGET_NAMES[kind], target, 0),
         (AMOUNT_NAMES[kind], amount, 0 if kind == TIMER else 1),
         ("delay_ps", delay_ps, 0),
         ("effect", effect, NO_EFFECT),
         ("tag", tag, -MAX_PS),
+        ("served_effect", served_effect, NO_EFFECT),
     )
     for name, value, low in fields:
         if type(value) is not int or not low <= value <= MAX_PS:

@@ -31,9 +31,10 @@ class RunGuard:
     is stopped first, since the frames that called the core may never see the error.
     """
 
-    __slots__ = ("_previous", "serving", "stop_reason", "switch_error")
+    __slots__ = ("_previous", "is_plain", "serving", "stop_reason", "switch_error")
 
     def __init__(self) -> None:
+        self.is_plain = True  # not stopped, and no server in Python
         self.serving: str | None = None
         self.stop_reason: str | None = None
         self.switch_error: EngineError | None = None
@@ -41,6 +42,7 @@ class RunGuard:
 
     def stop(self, error: BaseException) -> None:
         """The first error counts."""
+        self.is_plain = False
         if self.stop_reason is None:
             is_interrupt = isinstance(error, KeyboardInterrupt)
             self.stop_reason = "interrupted" if is_interrupt else first_line(error)

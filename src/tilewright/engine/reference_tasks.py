@@ -1,0 +1,315 @@
+"""Tasks of the reference core: graphs, conditions, signals, exchanges. Sections 4 and 5."""
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Generator
+from heapq import heappop, heappush
+from typing import Any
+
+from tilewright.engine.core import OWNER_SHIFT
+from tilewright.engine.fault import CoreFault, FaultKind
+from tilewright.engine.reference_report import Reports
+from tilewright.engine.reference_state import (
+    Gate,
+    Graph,
+    Leg,
+    Packet,
+    RoundTrip,
+    Route,
+    Task,
+    TaskDefinition,
+    trip_of,
+)
+from tilewright.engine.rows import EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
+from tilewright.units import MAX_PS
+
+__all__ = ("ARRIVE", "COMPLETE", "GRANT", "START", "Event", "Tasks")
+
+ARRIVE, COMPLETE, GRANT = 0, 1, 2
+
+# A tie-breaker makes every key unique: -1 for a start, 2 * server for an arrival there, one more
+# for a credit to it. A grant's id is its server and its tie-breaker the packet, -1 for an arbiter.
+START = -1
+GATE = MAX_PS  # a gate's id is beyond all tasks, its tie-breaker the gate
+
+Event = tuple[int, int, int, int, Any]  # time, phase, id, tie-breaker, what it is about
+Delayed = tuple[int, int, Task]  # delay, id, task
+
+
+class Tasks(Reports):
+    """The half of the reference core that starts and ends work; ``ReferenceCore`` moves packets."""
+
+    was_submitted: bool
+    _flit_bytes: int
+    _packet_bytes: int
+    _salt: int
+    _gates: list[Gate]
+    _trips: list[RoundTrip]
+    _next_sequence: dict[int, int]
+    _wakes: deque[int]  # ids of watched tasks; of a performed one ~owner
+    _performed: dict[int, int]  # by owner: the task that its program waits for
+
+    @abstractmethod
+    def _check_outside(self) -> None: ...
+
+    @abstractmethod
+    def _check_time(self, at_ps: int, server_index: int, item_id: int) -> None: ...
+
+    @abstractmethod
+    def _inject(self, packet: Packet) -> None: ...
+
+    @abstractmethod
+    def _set_out(self, packet_id: int, task: Task, num_bytes: int) -> None: ...
+
+    @abstractmethod
+    def compile(self, rows: list[Row | Block]) -> Graph: ...
+
+    @abstractmethod
+    def next_wake(self) -> int: ...
+
+    def submit(self, graph: Graph, owner: int, after: tuple[int, ...]) -> int:
+        self._check_outside()
+        earlier = self._live_tasks(after)
+        sequence = self._next_sequence.get(owner, 0)
+        if sequence + graph.num_ids > 1 << OWNER_SHIFT:
+            raise CoreFault(FaultKind.ID_LIMIT, owner)
+        self._next_sequence[owner] = sequence + graph.num_ids
+        first_id = (owner << OWNER_SHIFT) + sequence
+        tasks: list[Task] = []
+        delayed: list[Delayed] = []
+        for definition in graph.definitions:
+            task = Task(definition, first_id + definition.offset, tasks)
+            tasks.append(task)
+            self._live[task.id] = task
+            if definition.afters or definition.waits or earlier:
+                self._count_conditions(task, earlier)
+            if task.pending:
+                continue
+            if definition.delay_ps:
+                delayed.append((definition.delay_ps, task.id, task))
+            else:
+                self._start(task)
+        if delayed:
+            delayed.sort()
+            self._start_later(delayed)
+        return first_id
+
+    def submit_watched(self, graph: Graph, owner: int, after: tuple[int, ...]) -> int:
+        last_id = self.submit(graph, owner, after) + graph.definitions[-1].offset
+        self._live[last_id].watched = True
+        return last_id
+
+    def perform(self, graph: Graph, owner: int) -> int:
+        self.was_submitted = False
+        last_id = self.submit(graph, owner, ()) + graph.definitions[-1].offset
+        self._live[last_id].performed = True
+        self._performed[owner] = last_id
+        self.was_submitted = True
+        return self.next_wake()
+
+    def perform_rows(self, rows: list[Row | Block], owner: int) -> int:
+        self.was_submitted = False
+        return self.perform(self.compile(rows), owner)
+
+    def performed_task(self, owner: int) -> int:
+        return self._performed[owner]
+
+    def _count_conditions(self, task: Task, earlier: list[Task]) -> None:
+        definition = task.definition
+        task.pending = len(definition.afters)
+        if not definition.afters:
+            task.pending += len(earlier)
+            for other in earlier:
+                other.followers = [task, *(other.followers or ())]
+        for signal_index, threshold in definition.waits:
+            signal = self._signals[signal_index]
+            if signal.value < threshold:
+                task.pending += 1
+                heappush(signal.waiters, (threshold, task.id, task))
+
+    def _live_tasks(self, ids: tuple[int, ...]) -> list[Task]:
+        for task_id in ids:
+            self._check_issued(task_id)
+        return [self._live[task_id] for task_id in ids if task_id in self._live]
+
+    def _check_issued(self, task_id: int) -> None:
+        owner, sequence = divmod(task_id, 1 << OWNER_SHIFT)
+        if sequence >= self._next_sequence.get(owner, 0):
+            raise CoreFault(FaultKind.UNKNOWN_TASK, task_id)
+
+    def _start_later(self, delayed: list[Delayed]) -> None:
+        """One event stands for all tasks that start later: the next of them."""
+        own: list[Any] = []
+        send = self._starts(delayed, own).send
+        send(None)
+        own.append(send)
+        heappush(self._heap, send(None))
+
+    def _starts(self, delayed: list[Delayed], own: list[Any]) -> Generator[Any, Any, None]:
+        """Goes from start to start as a journey goes from hop to hop; ``own`` holds its send."""
+        base_ps = self.now_ps
+        yield None
+        send = own.pop()
+        event = self._start_event(base_ps, delayed[0], send)
+        for place, (_, _, task) in enumerate(delayed, start=1):
+            self.now_ps = yield event
+            if place < len(delayed):
+                event = self._start_event(base_ps, delayed[place], send)
+            self._start(task)
+        del event, send  # or the generator would hold itself
+        yield None
+
+    def _start_event(self, base_ps: int, delayed: Delayed, send: Any) -> Event:
+        delay_ps, task_id, _ = delayed
+        self._check_time(base_ps + delay_ps, -1, task_id)
+        return base_ps + delay_ps, ARRIVE, task_id ^ self._salt, START, send
+
+    def _start(self, task: Task) -> None:
+        definition = task.definition
+        task.packets_left = definition.num_packets
+        route = definition.route
+        if definition.is_short:
+            route.packets_in += 1
+            route.bytes_in += definition.amount
+            self._set_out(task.id, task, definition.amount)
+        elif definition.kind == TIMER:
+            self._push_complete(self.now_ps, task)
+        elif definition.kind == EXCHANGE:
+            self._start_exchange(task)
+        elif definition.kind == HOLD:
+            route.packets_in += 1
+            packet = Packet(task.id, task, route, 1, 0, self.now_ps)
+            packet.tail_in_ps -= route.servers[0].flit_ps  # no wire to wait for
+            self._inject(packet)
+        else:
+            route.packets_in += definition.num_packets
+            route.bytes_in += definition.amount
+            enter = self._set_out if route.plain else self._inject_part
+            for place in range(definition.num_packets):
+                enter(task.id + place, task, self._part_bytes(definition, place))
+
+    def _part_bytes(self, definition: TaskDefinition, place: int) -> int:
+        """Of a packet of a transfer or an exchange; the last one has the rest."""
+        return min(definition.amount - place * self._packet_bytes, self._packet_bytes)
+
+    def _inject_part(self, packet_id: int, task: Task, num_bytes: int) -> None:
+        flits = -(-num_bytes // self._flit_bytes)
+        route = task.definition.route
+        self._inject(Packet(packet_id, task, route, flits, num_bytes, self.now_ps))
+
+    def _push_complete(self, at_ps: int, task: Task) -> None:
+        heappush(self._heap, (at_ps, COMPLETE, task.id, 0, task))
+
+    # -- exchanges -------------------------------------------------------------------------------
+
+    def _start_exchange(self, task: Task) -> None:
+        gate = trip_of(task).gate
+        if gate is None:
+            for _ in range(task.definition.num_packets):
+                self._send_next(task)
+        else:
+            heappush(gate.waiting, (self.now_ps, task.id, task))
+            self._call_gate(gate)
+
+    def _send_next(self, task: Task) -> None:
+        trip, place = trip_of(task), task.packets_sent
+        task.packets_sent += 1
+        data_bytes = self._part_bytes(task.definition, place)
+        num_bytes = data_bytes if trip.writes else self._flit_bytes
+        self._send(task, task.id + place, trip.out, num_bytes, Leg.OUT)
+
+    def _send(self, task: Task, packet_id: int, route: Route, num_bytes: int, leg: Leg) -> None:
+        route.packets_in += 1
+        route.bytes_in += num_bytes
+        flits = -(-num_bytes // self._flit_bytes)
+        packet = Packet(packet_id, task, route, flits, num_bytes, self.now_ps)
+        packet.leg = leg
+        self._inject(packet)
+
+    def _end_leg(self, packet: Packet) -> None:
+        """There, the packet's answer sets out. Back, another one may, and the last one ends all."""
+        task, trip = packet.task, trip_of(packet.task)
+        definition = task.definition
+        if packet.leg is Leg.OUT:
+            task.packets_served += 1
+            is_last = task.packets_served == definition.num_packets
+            if is_last and definition.served_effect != NO_EFFECT:
+                self._effects.append((self.now_ps, definition.served_effect))
+            data_bytes = self._part_bytes(definition, packet.id - task.id)
+            num_bytes = self._flit_bytes if trip.writes else data_bytes
+            self._send(task, packet.id, trip.back, num_bytes, Leg.BACK)
+            return
+        if trip.gate is not None:
+            trip.gate.room += 1
+            if trip.gate.waiting:
+                self._call_gate(trip.gate)
+        task.packets_left -= 1
+        if not task.packets_left:
+            self._complete(task)
+
+    def _call_gate(self, gate: Gate) -> None:
+        """After all that starts at this instant, so that the order of starts decides nothing."""
+        if not gate.is_due:
+            gate.is_due = True
+            heappush(self._heap, (self.now_ps, COMPLETE, GATE, gate.index, gate))
+
+    def _let_in(self, gate: Gate) -> None:
+        gate.is_due = False
+        while gate.room and gate.waiting:
+            task = gate.waiting[0][2]
+            gate.room -= 1
+            self._send_next(task)
+            if task.packets_sent == task.definition.num_packets:
+                heappop(gate.waiting)
+
+    # -- ends ------------------------------------------------------------------------------------
+
+    def _complete(self, task: Task) -> None:
+        del self._live[task.id]
+        definition = task.definition
+        if definition.effect != NO_EFFECT:
+            self._effects.append((self.now_ps, definition.effect))
+        for signal_index, amount in definition.raises:
+            self._raise(signal_index, amount)
+        for index in definition.dependents:
+            self._release(task.siblings[index])
+        for follower in task.followers or ():
+            self._release(follower)
+        if task.performed:
+            self._wakes.append(~(task.id >> OWNER_SHIFT))
+        if task.watched:
+            self._wakes.append(task.id)
+
+    def _release(self, task: Task) -> None:
+        task.pending -= 1
+        if task.pending:
+            return
+        delay_ps = task.definition.delay_ps
+        if delay_ps:
+            self._start_later([(delay_ps, task.id, task)])
+        else:
+            self._start(task)
+
+    def _raise(self, signal_index: int, amount: int) -> None:
+        signal = self._signals[signal_index]
+        if signal.value + amount > MAX_PS:
+            raise CoreFault(FaultKind.SIGNAL_LIMIT, signal_index, amount)
+        signal.value += amount
+        waiters = signal.waiters
+        while waiters and waiters[0][0] <= signal.value:
+            self._release(heappop(waiters)[2])
+
+    def raise_signal(self, signal: int, amount: int) -> None:
+        self._check_outside()
+        self._raise(signal, amount)
+
+    def signal_value(self, signal: int) -> int:
+        return self._signals[signal].value
+
+    def watch(self, task_id: int) -> bool:
+        task = self._live.get(task_id)
+        if task is None:
+            self._check_issued(task_id)
+            return False
+        task.watched = True
+        return True
