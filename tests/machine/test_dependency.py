@@ -65,7 +65,7 @@ def test_the_graph_has_exactly_the_waits_of_all_routes(name: str) -> None:
     assert edges(routes) == edges_of_routes(all_requests(routes))
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(spec=machines(most_sips=3, most_cubes=2, most_pes=2))
 def test_the_graph_of_any_small_machine_has_exactly_the_waits_of_all_routes(
     spec: MachineSpec,
@@ -74,13 +74,13 @@ def test_the_graph_of_any_small_machine_has_exactly_the_waits_of_all_routes(
     assert edges(routes) == edges_of_routes(all_requests(routes))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(spec=machines(most_sips=9, most_cubes=4, most_pes=8))
 def test_no_machine_of_any_shape_can_deadlock(spec: MachineSpec) -> None:
     check_no_deadlock(routes_of(spec))
 
 
-@pytest.mark.parametrize("name", ["mesh with a hole, two SIPs, switch", "one die"])
+@pytest.mark.parametrize("name", ["crossbars in a torus", "one die"])
 def test_no_class_of_traffic_can_deadlock_and_they_share_no_channel(name: str) -> None:
     routes = routes_of(SMALL[name])
     nodes = list(enumerate(routes.topology.nodes))

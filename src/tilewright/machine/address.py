@@ -245,7 +245,7 @@ _WHERE: dict[SubUnit, type[SipCoord | CubeCoord | PeCoord]] = {
 
 
 def build_address_layout(spec: MachineSpec) -> AddressLayout:
-    """The layout of a machine; one that does not fit its address bits is refused."""
+    """The layout of a machine; a local memory larger than its window is refused."""
     address, cube = spec.address, spec.cube
     layout = AddressLayout(
         sip_bits=address.sip_bits,
@@ -259,13 +259,9 @@ def build_address_layout(spec: MachineSpec) -> AddressLayout:
         tcm_bytes=spec.pe.tcm.capacity_bytes,
         sram_bytes=cube.sram.capacity_bytes,
     )
-    window = layout.cube_window_bytes
     for field, found, limit in (
-        ("sip.count", layout.num_sips, 1 << layout.sip_bits),
-        ("cubes of a SIP", layout.num_cubes, layout.first_io_die),
-        ("cube.hbm.capacity_bytes", cube.hbm.capacity_bytes, window // 2),
         ("pe.tcm.capacity_bytes", layout.tcm_bytes, layout.slot_bytes // 2),
-        ("cube.sram.capacity_bytes", layout.sram_bytes, window // 8),
+        ("cube.sram.capacity_bytes", layout.sram_bytes, layout.cube_window_bytes // 8),
         ("local memory of a processor", PROCESSOR_BYTES, layout.slot_bytes // 2),
     ):
         if found > limit:

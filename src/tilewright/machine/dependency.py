@@ -20,10 +20,10 @@ from itertools import pairwise
 from math import lcm
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.errors import SpecError
 from tilewright.machine.coords import Side
+from tilewright.machine.dependency_cycle import EdgeArray, find_cycle
 from tilewright.machine.node import reverse_link
 from tilewright.machine.route import RouteTable
 
@@ -33,7 +33,6 @@ Channel = tuple[int, int]
 """A link and a level (or any other number of its virtual channel)."""
 
 Edge = tuple[Channel, Channel]
-EdgeArray = NDArray[np.int64]
 
 # By which sides a packet that leaves by a side may have come: straight on, or from row to column.
 _ENTRIES = {
@@ -54,7 +53,7 @@ def check_no_deadlock(routes: RouteTable) -> None:
         return f"{names[link.src]} -> {names[link.dst]} level {channel[1]}"
 
     num_levels = routes.levels.num_levels
-    cycle = _find_cycle(dependency_edges(routes), num_levels * len(links))
+    cycle = find_cycle(dependency_edges(routes), num_levels * len(links))
     if cycle:
         _refuse(describe(divmod(key, num_levels)) for key in cycle)
 
@@ -66,7 +65,7 @@ def check_acyclic(edges: Iterable[Edge]) -> None:
     keys = np.array(
         [[one[0] * limit + one[1], two[0] * limit + two[1]] for one, two in pairs], dtype=np.int64
     ).reshape(-1, 2)
-    cycle = _find_cycle(keys, int(keys.max(initial=-1)) + 1)
+    cycle = find_cycle(keys, int(keys.max(initial=-1)) + 1)
     if cycle:
         _refuse(f"link {key // limit} channel {key % limit}" for key in cycle)
 
@@ -273,35 +272,3 @@ def _local_io_edges(
     yield from ((host_in, end) for end in (*ends, *downward))
     yield from ((from_cpu, end) for end in (host_out, *downward))
     yield from ((start, end) for start in climbing for end in (host_out, *ends))
-
-
-def _find_cycle(edges: EdgeArray, num_channels: int) -> list[int]:
-    """A cycle of channels, or nothing. Channels that wait for nobody are taken away in rounds."""
-    waits = np.bincount(edges[:, 0], minlength=num_channels)
-    order = np.argsort(edges[:, 1], kind="stable")
-    waiting, awaited = edges[order, 0], edges[order, 1]
-    first = np.searchsorted(awaited, np.arange(num_channels + 1))
-    done = np.flatnonzero(waits == 0)
-    while done.size:
-        counts = first[done + 1] - first[done]
-        offsets = np.repeat(first[done] - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
-        freed = waiting[offsets + np.arange(int(counts.sum()))]
-        np.subtract.at(waits, freed, 1)
-        candidates = np.unique(freed)
-        done = candidates[waits[candidates] == 0]
-    if not waits.any():
-        return []
-    return _walk_cycle(edges[(waits[edges[:, 0]] > 0) & (waits[edges[:, 1]] > 0)])
-
-
-def _walk_cycle(edges: EdgeArray) -> list[int]:
-    """Every channel left waits for another one that is left: walk until one comes again."""
-    following = {int(one): int(other) for one, other in edges[::-1]}
-    at = min(following)
-    path: list[int] = []
-    seen: dict[int, int] = {}
-    while at not in seen:
-        seen[at] = len(path)
-        path.append(at)
-        at = following[at]
-    return path[seen[at] :]

@@ -2,7 +2,7 @@
 
 Packets go along their row, then along their column. So that neither meets the hole,
 
-- the outermost rows and columns are free of it: it lies inside the mesh;
+- the outermost rows and columns are free of it: it lies inside the mesh, as the spec demands;
 - what sends sits in a *free* row, one that the hole does not cross: PEs, M_CPU, connections of the
   east and west port;
 - what receives sits in a free column: PEs, SRAM, connections of the north and south port. The M_CPU
@@ -19,7 +19,6 @@ from functools import partial
 from itertools import product
 from types import MappingProxyType
 
-from tilewright.errors import SpecError
 from tilewright.machine.coords import Side
 from tilewright.machine.layout import DieLayout, RouterPlace, Wire, nearest_router, spread_evenly
 from tilewright.machine.node import NodeKind
@@ -39,7 +38,6 @@ class _Free:
 
 def plan_mesh_layout(cube: CubeSpec, noc: MeshSpec) -> DieLayout:
     shape = MeshShape(noc.rows, noc.columns, noc.hole_rows, noc.hole_columns)
-    _check_hole(noc)
     free = _Free(shape.free_rows, shape.free_columns)
     routers = tuple(
         RouterPlace(
@@ -66,15 +64,6 @@ def plan_mesh_layout(cube: CubeSpec, noc: MeshSpec) -> DieLayout:
     )
 
 
-def _check_hole(noc: MeshSpec) -> None:
-    if noc.hole_rows == 0 or noc.hole_columns == 0:
-        return
-    if noc.rows - noc.hole_rows < 2 or noc.columns - noc.hole_columns < 2:
-        found = f"a hole of {noc.hole_rows} x {noc.hole_columns}"
-        expected = f"a row or column of routers on each side of it in {noc.rows} x {noc.columns}"
-        raise SpecError("cube.noc", found, expected, "shrink the hole or enlarge the mesh")
-
-
 def _wires(shape: MeshShape, pitch_um: int) -> tuple[Wire, ...]:
     wires = []
     for (row, column), index in shape.index.items():
@@ -97,11 +86,6 @@ def _pe_routers(shape: MeshShape, free: _Free, num_pes: int) -> tuple[int, ...]:
         [shape.index[row, column] for column in some_columns for row in some_rows]
         for some_rows, some_columns in product(rows, columns)
     ]
-    seats = sum(map(len, corners))
-    if num_pes > seats:
-        expected = f"at most {seats}, one for each router in rows and columns without the hole"
-        fix = "enlarge cube.noc.rows and columns, or shrink the hole"
-        raise SpecError("cube.pes", f"{num_pes} PEs", expected, fix)
     return tuple(index for corner in _deal(num_pes, corners) for index in corner)
 
 

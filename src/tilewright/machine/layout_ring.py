@@ -8,7 +8,6 @@ M_CPU and SRAM sit on the router nearest to their position.
 from functools import partial
 from types import MappingProxyType
 
-from tilewright.errors import SpecError
 from tilewright.machine.coords import Side
 from tilewright.machine.layout import DieLayout, RouterPlace, Wire, nearest_router, spread_evenly
 from tilewright.machine.node import NodeKind
@@ -20,9 +19,6 @@ __all__ = ("plan_ring_layout",)
 
 def plan_ring_layout(cube: CubeSpec, noc: RingSpec) -> DieLayout:
     num = noc.routers
-    if cube.pes > num:
-        found, expected = f"{cube.pes} PEs", f"at most {num}, one for each router of the ring"
-        raise SpecError("cube.pes", found, expected, "enlarge cube.noc.routers")
     routers = tuple(
         RouterPlace(NodeKind.RING_ROUTER, _position_um(index, noc), index=index)
         for index in range(num)

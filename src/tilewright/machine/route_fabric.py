@@ -63,9 +63,6 @@ def plan_fabric_shape(fabric: FabricSpec, num_sips: int) -> FabricShape:
     columns = num_sips
     if fabric.kind in ("torus", "mesh") and fabric.columns is not None:
         columns = fabric.columns
-    if num_sips % columns:
-        found, expected = f"{columns} columns", f"a divisor of {num_sips} SIPs"
-        raise SpecError("fabric.columns", found, expected, "correct it or sip.count")
     shape = FabricShape(columns, num_sips // columns, fabric.kind != "mesh", 0)
     num_sides = len(shape.sides)
     if fabric.links < num_sides:

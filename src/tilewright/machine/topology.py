@@ -4,11 +4,10 @@ Nodes count: the host, the IO chiplets, the cubes, the switch. The nodes and lin
 the template's, shifted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from tilewright.errors import SpecError
 from tilewright.machine.coords import Side
 from tilewright.machine.grid import Grid
 from tilewright.machine.name import NodeName, format_name
@@ -59,7 +58,6 @@ class Topology:
 
 def build_topology(spec: MachineSpec) -> Topology:
     grid = Grid(spec.sip.count, spec.sip.columns, spec.sip.rows, spec.cube.pes)
-    _check_joined(spec)
     draft = Draft()
     draft.add_node(NodeName(NodeKind.HOST), latency_ps=0, buffer_bytes=spec.host.pcie.buffer_bytes)
     chiplets = tuple(
@@ -87,16 +85,6 @@ def build_topology(spec: MachineSpec) -> Topology:
         endpoints=endpoints,
         num_connections=spec.cube.ucie.connections if spec.cube.ucie else 1,
     )
-
-
-def _check_joined(spec: MachineSpec) -> None:
-    num_dies = spec.sip.count * spec.sip.columns * spec.sip.rows
-    if spec.sip.io is None and num_dies > 1:
-        fix = "describe sip.io, or keep to one die"
-        raise SpecError("sip.io", f"null with {num_dies} dies", "an IO chiplet", fix)
-    if spec.sip.io is not None and spec.cube.ucie is None:
-        fix = "describe cube.ucie, or set sip.io to null"
-        raise SpecError("cube.ucie", "null with an IO chiplet", "ports that join them", fix)
 
 
 def _add_cubes(
@@ -149,21 +137,15 @@ def _join_cubes(
     ucie = spec.cube.ucie
     if ucie is None:
         return crossings
-    delay_ps = wire_ps(ucie.length_um, ps_per_mm=spec.ps_per_mm)
 
-    def join(cube: int, side: Side, others: tuple[int, ...]) -> None:
+    def join(cube: int, side: Side, others: Iterable[int]) -> tuple[int, ...]:
         own = (node_base[cube] + local for local in die.connections[side])
-        links = tuple(
-            draft.join(
-                one,
-                other,
-                LinkKind.DIE_TO_DIE,
-                bytes_per_us=ucie.bytes_per_us,
-                wire_ps=delay_ps,
-            )
+        delay_ps = wire_ps(ucie.length_um, ps_per_mm=spec.ps_per_mm)
+        rate = ucie.bytes_per_us
+        return tuple(
+            draft.join(one, other, LinkKind.DIE_TO_DIE, bytes_per_us=rate, wire_ps=delay_ps)
             for one, other in zip(own, others, strict=True)
         )
-        crossings[cube, side] = links
 
     for coord in grid.cubes():
         cube = grid.flat_cube(coord)
@@ -172,13 +154,13 @@ def _join_cubes(
             if neighbour is not None:
                 other = grid.flat_cube(neighbour)
                 facing = die.connections[side.opposite]
-                join(cube, side, tuple(node_base[other] + local for local in facing))
-                crossings[other, side.opposite] = tuple(
-                    reverse_link(link) for link in crossings[cube, side]
-                )
+                links = join(cube, side, (node_base[other] + local for local in facing))
+                crossings[cube, side] = links
+                crossings[other, side.opposite] = tuple(map(reverse_link, links))
         column, row = grid.cell(coord)
         if row == 0 and chiplets:
-            join(cube, Side.NORTH, chiplets[coord.sip].connections[column])
+            facing = chiplets[coord.sip].connections[column]
+            crossings[cube, Side.NORTH] = join(cube, Side.NORTH, facing)
     return crossings
 
 

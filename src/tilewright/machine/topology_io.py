@@ -38,39 +38,30 @@ def build_io(
     delay_ps = wire_ps(spec.cube.attach_um, ps_per_mm=spec.ps_per_mm)
     inward: dict[int, int] = {}
 
-    def attach(
-        name: NodeName, latency_ps: int, buffer_bytes: int, kind: LinkKind, bytes_per_us: int
-    ) -> int:
-        node = draft.add_node(name, latency_ps=latency_ps, buffer_bytes=buffer_bytes)
+    def attach(node: int, kind: LinkKind, bytes_per_us: int) -> int:
         inward[node] = draft.join(node, io_noc, kind, bytes_per_us=bytes_per_us, wire_ps=delay_ps)
         return node
 
     def connection(port: int, index: int) -> int:
         name = NodeName(NodeKind.IO_CONNECTION, sip=sip, io=0, port=port, index=index)
-        return attach(name, ucie.side_ps, ucie.buffer_bytes, LinkKind.CONNECTION, ucie.bytes_per_us)
+        node = draft.add_node(name, latency_ps=ucie.side_ps, buffer_bytes=ucie.buffer_bytes)
+        return attach(node, LinkKind.CONNECTION, ucie.bytes_per_us)
 
     def sip_port(index: int) -> int:
         name = NodeName(NodeKind.SIP_PORT, sip=sip, io=0, index=index)
-        return attach(name, 0, fabric.buffer_bytes, LinkKind.SIP_PORT, fabric.bytes_per_us)
+        node = draft.add_node(name, latency_ps=0, buffer_bytes=fabric.buffer_bytes)
+        return attach(node, LinkKind.SIP_PORT, fabric.bytes_per_us)
 
-    pcie_ep = attach(
-        NodeName(NodeKind.PCIE_EP, sip=sip, io=0),
-        pcie.endpoint_ps,
-        pcie.buffer_bytes,
-        LinkKind.ATTACHMENT,
-        pcie_bytes_per_us(pcie, flit_bytes=spec.flit_bytes),
-    )
-    io_cpu = attach(
-        NodeName(NodeKind.IO_CPU, sip=sip, io=0),
-        0,
-        io.cpu.buffer_bytes,
-        LinkKind.ATTACHMENT,
-        io.attach_bytes_per_us,
-    )
+    name = NodeName(NodeKind.PCIE_EP, sip=sip, io=0)
+    node = draft.add_node(name, latency_ps=pcie.endpoint_ps, buffer_bytes=pcie.buffer_bytes)
+    rate = pcie_bytes_per_us(pcie, flit_bytes=spec.flit_bytes)
+    pcie_ep = attach(node, LinkKind.ATTACHMENT, rate)
+    name = NodeName(NodeKind.IO_CPU, sip=sip, io=0)
+    node = draft.add_node(name, latency_ps=0, buffer_bytes=io.cpu.buffer_bytes)
+    io_cpu = attach(node, LinkKind.ATTACHMENT, io.attach_bytes_per_us)
+    columns, num_ports = range(spec.sip.columns), fabric.links if spec.sip.count > 1 else 0
     connections = tuple(
-        tuple(connection(port, index) for index in range(ucie.connections))
-        for port in range(spec.sip.columns)
+        tuple(connection(port, index) for index in range(ucie.connections)) for port in columns
     )
-    num_ports = fabric.links if spec.sip.count > 1 else 0
     ports = tuple(sip_port(index) for index in range(num_ports))
     return IoChiplet(io_noc, pcie_ep, io_cpu, connections, ports, MappingProxyType(inward))

@@ -1,0 +1,136 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilewright.engine import (
+    Arbitration,
+    EngineKind,
+    EngineSpec,
+    ServerSpec,
+    TaskGraph,
+    build_engine,
+)
+from tilewright.machine.build import build_machine
+from tilewright.machine.check import credit_round_trip_ps, needed_buffer_bytes, warnings_of
+from tilewright.machine.node import Link, LinkKind
+from tilewright.machine.spec import (
+    CubeSpec,
+    DmaSpec,
+    FabricSpec,
+    HostSpec,
+    MachineSpec,
+    MeshSpec,
+    PcieSpec,
+    PeSpec,
+    SipSpec,
+    UcieSpec,
+)
+
+PACKET_BYTES, FLIT_BYTES = 512, 64
+
+
+def link(bytes_per_us: int, latency_ps: int, credit_ps: int, *, reassemble: bool) -> Link:
+    return Link(
+        0, 1, LinkKind.NETWORK, bytes_per_us, latency_ps, 0, PACKET_BYTES, credit_ps, reassemble
+    )
+
+
+links = st.builds(
+    link,
+    st.sampled_from((64_000, 128_000, 256_000)),
+    st.integers(1, 20_000),
+    st.integers(0, 20_000),
+    reassemble=st.booleans(),
+)
+
+
+def stream_ps(first: Link, second: Link, buffer_packets: int | None) -> int:
+    """When 40 packets have passed two links with so much buffer between them."""
+    num_flits = PACKET_BYTES // FLIT_BYTES
+    engine = build_engine(
+        EngineKind.REFERENCE, EngineSpec(flit_bytes=FLIT_BYTES, packet_flits=num_flits)
+    )
+    for name, each, packets in (("first", first, buffer_packets), ("second", second, None)):
+        engine.add_server(
+            ServerSpec(
+                name,
+                bytes_per_us=each.bytes_per_us,
+                latency_ps=each.latency_ps,
+                buffer_flits=None if packets is None else packets * num_flits,
+                credit_ps=each.credit_ps,
+                arbitration=Arbitration.ROUND_ROBIN,
+                reassemble=each.reassemble,
+            )
+        )
+    graph = TaskGraph()
+    route = engine.add_route(["first", "second"])
+    graph.transfer(route, num_bytes=40 * PACKET_BYTES, effect=0)
+    engine.submit(graph)
+    engine.run()
+    [(end_ps, _)] = engine.take_effects()
+    return end_ps
+
+
+@settings(max_examples=60)
+@given(first=links, second=links)
+def test_the_needed_buffer_is_the_least_that_keeps_the_full_rate(first: Link, second: Link) -> None:
+    needed = needed_buffer_bytes(first, second, packet_bytes=PACKET_BYTES, flit_bytes=FLIT_BYTES)
+    packets = needed // PACKET_BYTES
+    assert needed == packets * PACKET_BYTES
+    best_ps = stream_ps(first, second, None)
+    assert stream_ps(first, second, packets) == best_ps
+    if 1 < packets < 30:
+        assert stream_ps(first, second, packets - 1) > best_ps
+
+
+def test_a_round_trip_is_latency_flits_at_both_links_and_the_credits_way_back() -> None:
+    plain = link(64_000, 10_000, 3_000, reassemble=False)
+    whole = link(128_000, 1, 1, reassemble=True)
+    through = link(128_000, 1, 1, reassemble=False)
+    words = {"num_flits": 8, "flit_bytes": 64}
+    assert credit_round_trip_ps(plain, whole, **words) == 10_000 + 8_000 + 4_000 + 3_000
+    assert credit_round_trip_ps(plain, through, **words) == 10_000 + 8_000 + 500 + 3_000
+
+
+@pytest.mark.parametrize(
+    ("spec", "start"),
+    [
+        (
+            MachineSpec(cube=CubeSpec(noc=MeshSpec(buffer_bytes=1_024))),
+            "cube.noc.buffer_bytes: found 1 KiB, needed 2 KiB",
+        ),
+        (  # 8 + 200.01 + 8 + 0.01 ns at 128 GB/s
+            MachineSpec(cube=CubeSpec(ucie=UcieSpec(side_ps=200_000))),
+            "cube.ucie.buffer_bytes: found 8 KiB, needed 28 KiB",
+        ),
+        (  # 300 + 100 + 8.5 + 300 ns at 128 GB/s
+            MachineSpec(fabric=FabricSpec(latency_ps=300_000)),
+            "fabric.buffer_bytes: found 64 KiB, needed 89 KiB",
+        ),
+        (  # 101 + 2 x 17.776 + 1 ns at a packet per 17.776 ns
+            MachineSpec(host=HostSpec(pcie=PcieSpec(buffer_bytes=4_096))),
+            "host.pcie.buffer_bytes: found 4 KiB, needed 8 KiB",
+        ),
+        (  # ten links there and back, 30.5 ns of HBM: 57.71 ns at 256 GB/s
+            MachineSpec(pe=PeSpec(dma=DmaSpec(in_flight_bytes=8_192))),
+            "pe.dma.in_flight_bytes: found 8 KiB, needed 14.428 KiB",
+        ),
+        (
+            MachineSpec(host=HostSpec(in_flight_bytes=16_384)),
+            "host.in_flight_bytes: found 16 KiB, needed 28.193 KiB",
+        ),
+        (
+            MachineSpec(sip=SipSpec(count=3), fabric=FabricSpec(kind="ring", links=5)),
+            "fabric.links: found 5, needed a multiple of 2",
+        ),
+    ],
+)
+def test_a_field_that_slows_the_machine_is_named_with_what_it_needs(
+    spec: MachineSpec, start: str
+) -> None:
+    [warning] = warnings_of(build_machine(spec))
+    assert warning.startswith(start)
+
+
+def test_the_default_machine_has_no_warning() -> None:
+    assert warnings_of(build_machine(MachineSpec())) == ()
