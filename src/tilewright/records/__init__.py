@@ -10,6 +10,7 @@ from tilewright.records.bench import (
 from tilewright.records.canonical import canonical_json, content_hash
 from tilewright.records.document import Document
 from tilewright.records.failure import FailureRecord, describe_failure
+from tilewright.records.machine_check import MachineCheckRecord
 from tilewright.records.reader import read_record
 from tilewright.records.run import RunRecord, Totals, WhatRan
 from tilewright.records.versions import Versions, installed_version, installed_versions
@@ -23,6 +24,7 @@ __all__ = (
     "EngineWorkloadRow",
     "FailureRecord",
     "GrowthRow",
+    "MachineCheckRecord",
     "RunRecord",
     "Totals",
     "Versions",

@@ -1,0 +1,42 @@
+"""Everything that can be known to be wrong with a machine file, up to building the machine."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tilewright.errors import SpecError
+from tilewright.machine.build import build_machine, machine_hash
+from tilewright.machine.check import warnings_of
+from tilewright.machine.document import MachineDocument
+from tilewright.machine.explain import located
+from tilewright.machine.parse import load_machine_document, spec_of
+from tilewright.machine.schema import is_path
+from tilewright.machine.unused import unused_keys
+from tilewright.records import MachineCheckRecord
+
+__all__ = ("check_machine_file",)
+
+
+def check_machine_file(source: str | Path, overrides: Sequence[str] = ()) -> MachineCheckRecord:
+    """The verdict on a machine that can be built; any other is a SpecError with its line."""
+    document = load_machine_document(source, overrides)
+    spec = spec_of(document)
+    try:
+        machine = build_machine(spec)
+    except SpecError as error:
+        raise _with_place(document, error) from error
+    return MachineCheckRecord(
+        source=str(source),
+        overrides=tuple(overrides),
+        machine=spec.name,
+        machine_hash=machine_hash(spec),
+        num_pes=spec.sip.count * spec.sip.num_cubes * spec.cube.pes,
+        warnings=(*unused_keys(document, spec), *warnings_of(machine)),
+    )
+
+
+def _with_place(document: MachineDocument, error: SpecError) -> SpecError:
+    """An error of the builder, which knows paths of fields but no files."""
+    fact = error.found, error.expected, error.fix
+    if is_path(error.where):
+        return located(document, error.where.split("."), fact)[1]
+    return SpecError(f"{document.source}: {error.where}", *fact)
