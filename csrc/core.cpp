@@ -1,4 +1,5 @@
 // The native event core as the private module tilewright.engine._core: names and conversions only.
+#include "banked.hpp"
 #include "core.hpp"
 
 #include <nanobind/ndarray.h>
@@ -72,6 +73,7 @@ std::vector<int64_t> offsets(const CompiledGraph& compiled) {
 NB_MODULE(_core, module) {
     using namespace tilewright;
     module.doc() = "Native event core of tilewright.engine.";
+    bind_banked(module);
 
     nb::class_<CompiledGraph>(module, "CompiledGraph").def_prop_ro("offsets", &offsets);
 

@@ -26,6 +26,7 @@ MAX_DISTANCE_PS = 2**40
 MAX_BANKS = 64  # of a pseudo-channel: the native core keeps them as bits of a word
 MAX_CHANNELS = 1024
 MAX_SPAN_BURSTS = 2**20
+MAX_CHUNK_BURSTS = 2**12
 MAX_SIZE = 2**40
 MIDDLE_FIELDS = frozenset({"bank_group", "column", "bank", "stack_id"})
 
@@ -173,17 +174,16 @@ class BankedSpec:
         check_integer("memory", "drain_low_bursts", self.drain_low_bursts, 0, MAX_SIZE)
 
     def _check_shape(self) -> None:
-        if self.num_banks > MAX_BANKS:
-            found = f"{self.num_banks} banks in a pseudo-channel"
-            raise EngineError("memory", found, f"at most {MAX_BANKS}", "use fewer banks")
+        _check_most("banks in a pseudo-channel", self.num_banks, MAX_BANKS)
         _check_multiple("row_bytes", self.row_bytes, "burst_bytes", self.burst_bytes)
         _check_multiple("interleave_bytes", self.interleave_bytes, "burst_bytes", self.burst_bytes)
         _check_multiple(
             "one row of all banks", self.span_bytes, "interleave_bytes", self.interleave_bytes
         )
-        if self.span_bytes // self.burst_bytes > MAX_SPAN_BURSTS:
-            found = f"{self.span_bytes // self.burst_bytes} bursts in one row of all banks"
-            raise EngineError("memory", found, f"at most {MAX_SPAN_BURSTS}", "use shorter rows")
+        span_bursts = self.span_bytes // self.burst_bytes
+        _check_most("bursts in one row of all banks", span_bursts, MAX_SPAN_BURSTS)
+        chunk_bursts = self.interleave_bytes // self.burst_bytes
+        _check_most("bursts in interleave_bytes", chunk_bursts, MAX_CHUNK_BURSTS)
         middle = self.address_map[1:-1]
         ends = (self.address_map[0], self.address_map[-1]) if self.address_map else ()
         if ends != ("burst", "row") or sorted(middle) != sorted(MIDDLE_FIELDS):
@@ -235,3 +235,8 @@ def _check_multiple(name: str, value: int, unit_name: str, unit: int) -> None:
     if value % unit:
         found, expected = f"{name} = {value}", f"a multiple of {unit_name} = {unit}"
         raise EngineError("memory", found, expected, f"correct {name} or {unit_name}")
+
+
+def _check_most(what: str, value: int, most: int) -> None:
+    if value > most:
+        raise EngineError("memory", f"{value} {what}", f"at most {most}", "use smaller sizes")
