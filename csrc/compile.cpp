@@ -120,11 +120,23 @@ void Core::append_task(Graph& graph, Definition task, int64_t target) const {
         raise_fault(Fault::kBadRow, number);
     }
     task.route = check_target(number, task.kind, target);
+    if (has_packets) check_address(number, task);
     task.num_packets = has_packets ? (task.amount - 1) / packet_bytes_ + 1 : 1;
     if (task.num_packets > kMaxPackets) raise_fault(Fault::kPacketLimit, number, task.amount);
     task.offset = graph.num_ids;
     graph.num_ids += task.num_packets;
     graph.definitions.push_back(task);
+}
+
+// An access stays inside the memory that it ends in.
+void Core::check_address(int64_t row, const Definition& task) const {
+    const bool is_exchange = task.kind == Kind::kExchange;
+    const Route& route = routes_[is_exchange ? trips_[task.route].out : task.route];
+    if (route.memory == kNone) return;
+    const int64_t capacity = memories_[servers_[route.memory].memory]->capacity_bytes;
+    if (task.tag < 0 || task.amount > capacity || task.tag > capacity - task.amount) {
+        raise_fault(Fault::kBadAddress, row, task.tag, route.memory);
+    }
 }
 
 uint32_t Core::check_target(int64_t row, Kind kind, int64_t target) const {

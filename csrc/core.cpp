@@ -83,6 +83,8 @@ NB_MODULE(_core, module) {
         .def_prop_ro("events", &Core::events)
         .def("add_server", &Core::add_server, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
              nb::arg(), nb::arg().none())
+        .def("add_banked_memory", &Core::add_banked_memory)
+        .def("add_simple_memory", &Core::add_simple_memory)
         .def("add_route", &Core::add_route)
         .def("add_signal", &Core::add_signal)
         .def("add_gate", &Core::add_gate)
@@ -120,6 +122,8 @@ NB_MODULE(_core, module) {
              })
         .def("set_trace", &Core::set_trace)
         .def("take_trace", &Core::take_trace)
+        .def("take_memory_trace", &Core::take_memory_trace)
+        .def("memory_counters", &Core::memory_counters)
         .def("server_counters",
              [](Core& core, uint32_t server) { return std::tuple_cat(core.server_counters(server)); })
         .def("route_counters",

@@ -14,6 +14,7 @@
 
 #include "event_queue.hpp"
 #include "graph.hpp"
+#include "memory_server.hpp"
 #include "server.hpp"
 #include "slab.hpp"
 
@@ -36,6 +37,7 @@ struct Route {
     uint32_t first_hop;
     uint32_t num_hops;
     uint32_t rateless = kNone;  // the first server that can carry no packets
+    uint32_t memory = kNone;    // the last server, if it is one
     int64_t packets_in = 0;
     int64_t bytes_in = 0;
     int64_t packets_out = 0;
@@ -125,9 +127,15 @@ using WaitingPacket =
 class Core {
   public:
     Core(int64_t flit_bytes, int64_t packet_flits, int64_t arrival_salt);
+    Core(const Core&) = delete;
+    Core& operator=(const Core&) = delete;
 
     int64_t add_server(int64_t flit_ps, int64_t latency_ps, int64_t buffer_flits, int64_t credit_ps,
                        bool round_robin, bool whole, nanobind::object service);
+    int64_t add_banked_memory(const nanobind::object& spec, const std::vector<int64_t>& numbers,
+                              const std::vector<uint8_t>& bank_table, int64_t capacity_bytes);
+    int64_t add_simple_memory(const nanobind::object& spec, const std::vector<int64_t>& numbers,
+                              int64_t capacity_bytes);
     int64_t add_route(const std::vector<uint32_t>& servers, const std::vector<uint32_t>& channels);
     int64_t add_signal();
     int64_t add_gate(int64_t packets);
@@ -151,6 +159,10 @@ class Core {
     std::vector<std::tuple<int64_t, int64_t>> take_effects() { return std::exchange(effects_, {}); }
     void set_trace(bool on);
     std::vector<TraceRecord> take_trace() { return std::exchange(trace_, {}); }
+    std::vector<TraceRecord> take_memory_trace() { return std::exchange(memory_trace_, {}); }
+    std::vector<std::vector<int64_t>> memory_counters(uint32_t server) const {
+        return memories_[servers_[server].memory]->counters();
+    }
 
     std::array<int64_t, 8> server_counters(uint32_t server);
     std::array<int64_t, 4> route_counters(uint32_t route) const;
@@ -168,6 +180,7 @@ class Core {
   private:
     // tasks.cpp
     void append_task(Graph& graph, Definition task, int64_t target) const;
+    void check_address(int64_t row, const Definition& task) const;
     uint32_t check_target(int64_t row, Kind kind, int64_t target) const;
     void count_conditions(uint32_t task, const Definition& definition, const Graph& graph,
                           const std::vector<uint32_t>& earlier);
@@ -222,6 +235,15 @@ class Core {
     bool may_start(Server& server, const Queue& queue);
     std::pair<int64_t, int64_t> service_times(Server& server, const Event& packet);
 
+    // memory_server.cpp
+    int64_t add_memory(std::unique_ptr<MemoryServer> memory);
+    AccessRequest access_of(const Event& packet) const;
+    bool has_room(const Server& server, const Event& packet) const;
+    void take_in(Server& server, uint32_t packet);
+    void decide_at(Server& server, int64_t at_ps);
+    void decide(uint32_t server);
+    void await_room(Server& server, const Event& packet);
+
     int32_t source_of(uint32_t hop) const;
     uint32_t channel_of(uint32_t hop) const;
     void add_wait(Server& server, int64_t time_ps);
@@ -236,7 +258,12 @@ class Core {
 
     // ranks: the phase in the top two bits; below it a grant's server, or in phase 0 what happens,
     // mixed with the salt
-    enum Phase : uint32_t { kArrivePhase = 0, kCompletePhase = 1, kGrantPhase = 2 };
+    enum Phase : uint32_t {
+        kArrivePhase = 0,
+        kCompletePhase = 1,
+        kGrantPhase = 2,
+        kDecidePhase = 3
+    };
     static constexpr uint32_t kPhaseShift = 30;
     static constexpr uint32_t kWhatShift = 28;
     static constexpr uint32_t kGateRank = 1;  // gates act after all completions
@@ -273,7 +300,9 @@ class Core {
     std::vector<int64_t> wakes_;  // ids of watched tasks; of a performed one ~owner
     size_t num_taken_wakes_ = 0;
     bool was_submitted_ = false;  // what perform was given last
+    std::vector<std::unique_ptr<MemoryServer>> memories_;
     std::vector<TraceRecord> trace_;
+    std::vector<TraceRecord> memory_trace_;  // server, packet, decided, done, held up by refresh
 };
 
 [[noreturn]] void raise_fault(Fault kind, int64_t first = 0, int64_t second = 0, int64_t third = 0);

@@ -26,6 +26,7 @@ enum class Fault {
     kWaitLimit = 14,
     kQueueLimit = 15,
     kUnknownTrip = 16,
+    kBadAddress = 17,
 };
 
 constexpr int64_t kNoEffect = -1;

@@ -34,7 +34,8 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
     Route route{static_cast<uint32_t>(hops_.size()), static_cast<uint32_t>(servers.size())};
     for (size_t hop = 0; hop < servers.size(); ++hop) {
         Server& server = servers_[servers[hop]];
-        if (server.flit_ps == 0 && !server.has_service && route.rateless == kNone) {
+        const bool takes_packets = server.has_service || server.memory != kNone;
+        if (server.flit_ps == 0 && !takes_packets && route.rateless == kNone) {
             route.rateless = servers[hop];
         }
         hops_.push_back({
@@ -55,6 +56,7 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
         if (number >= kMaxQueues) raise_fault(Fault::kQueueLimit, servers[hop]);
         hops_[place].queue = number;
     }
+    route.memory = servers_[servers.back()].memory == kNone ? kNone : servers.back();
     routes_.push_back(route);
     return static_cast<int64_t>(routes_.size()) - 1;
 }
@@ -107,7 +109,7 @@ void Core::run_guarded(uint64_t limit_ps) {
                 raise_fault(Fault::kTimeReversed, next.rank & kLowMask, next.id, next.time_ps);
             }
             now_ps_ = next.time_ps;
-        } else if (!wakes_.empty() && next.rank >> kPhaseShift == kGrantPhase) {
+        } else if (!wakes_.empty() && next.rank >> kPhaseShift >= kGrantPhase) {
             return;
         }
         queue_.take_top();
@@ -128,7 +130,7 @@ void Core::settle_clock(uint64_t limit_ps) {
 // The grants of the limit's instant are left: work may still be submitted at it.
 bool Core::is_beyond(const Event& event, uint64_t limit_ps) const {
     return static_cast<uint64_t>(event.time_ps) > limit_ps ||
-           event.rank >> kPhaseShift == kGrantPhase;
+           event.rank >> kPhaseShift >= kGrantPhase;
 }
 
 void Core::handle(uint32_t slot) {
@@ -138,6 +140,10 @@ void Core::handle(uint32_t slot) {
         if (event.flits != 0) [[likely]] return pass(slot);
         queue_.remove(slot);
         return grant(event.rank & kLowMask);
+    }
+    if (phase == kDecidePhase) {
+        queue_.remove(slot);
+        return decide(event.rank & kLowMask);
     }
     if (event.exchanged) return turn(slot);
     if (event.returning) return come_back(slot);
@@ -184,6 +190,7 @@ void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_p
     }
     if (hop.last) {
         if (hop.returns_credit) return_credit(slot, tail_ps);
+        if (server.memory != kNone) return take_in(server, slot);
         return deliver(slot, arrival_ps);
     }
     packet.tail_in_ps = arrival_ps;
@@ -302,6 +309,7 @@ void Core::check_next(Server& server, uint32_t index, bool has_granted) {
         const Waiting& first = server.queues[number].waiting.front();
         int64_t at_ps = std::max(first.ready_ps, server.free_ps);
         if (at_ps <= now_ps_ && !has_granted) {
+            if (server.memory != kNone) return await_room(server, queue_[first.packet]);
             const Hop& hop = hops_[queue_[first.packet].hop];
             const auto& returning = server.channel(hop.channel).returning;
             if (returning.empty()) return;
@@ -309,7 +317,7 @@ void Core::check_next(Server& server, uint32_t index, bool has_granted) {
         }
         if (next_ps == kNever || at_ps < next_ps) next_ps = at_ps;
     });
-    if (next_ps != kNever) check_at(server, index, next_ps);
+    if (next_ps != kNever) check_at(server, index, std::max(next_ps, now_ps_));
 }
 
 // The queue whose first packet starts now.
@@ -333,13 +341,15 @@ bool Core::goes_before(const Server& server, const Queue& left, const Queue& rig
 
 bool Core::may_start(Server& server, const Queue& queue) {
     if (queue.waiting.front().ready_ps > now_ps_) return false;
-    if (!server.bounded) return true;
     const Event& packet = queue_[queue.waiting.front().packet];
+    if (server.memory != kNone) return has_room(server, packet);
+    if (!server.bounded) return true;
     const Hop& hop = hops_[packet.hop];
     return hop.last || server.channel(hop.channel).free_at(now_ps_) >= packet.flits;
 }
 
 std::pair<int64_t, int64_t> Core::service_times(Server& server, const Event& packet) {
+    if (server.memory != kNone) return {0, 0};
     const Task& task = tasks_[packet.subject];
     if (packet.num_bytes == 0) return {definition_of(task).amount, server.latency_ps};
     if (!server.has_service) return {packet.flits * server.flit_ps, server.latency_ps};

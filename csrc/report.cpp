@@ -8,6 +8,7 @@ namespace tilewright {
 void Core::set_trace(bool on) {
     tracing_ = on;
     trace_.clear();
+    memory_trace_.clear();
 }
 
 std::array<int64_t, 8> Core::server_counters(uint32_t index) {

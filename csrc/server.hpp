@@ -143,6 +143,7 @@ struct alignas(64) Server {
     Ring<int64_t> arrivals;  // an arbitrated server's packets on their way
     std::vector<Channel> channels;
     int64_t buffer_flits = kUnbounded;
+    uint32_t memory = kNone;  // that packets end in
     nanobind::object service;
 
     void note_queue(int64_t at_ps, int64_t change) {

@@ -15,7 +15,7 @@ from tilewright.engine.banked_core import (
     ReferenceSimpleCore,
 )
 from tilewright.engine.banked_counters import ChannelCounters
-from tilewright.engine.banked_layout import bank_table, pieces
+from tilewright.engine.banked_layout import bank_table, banked_numbers, pieces
 from tilewright.engine.banked_spec import (
     BankedRefreshSpec,
     BankedSpec,
@@ -183,29 +183,3 @@ class SimpleMemory(Memory):
             core = ReferenceSimpleCore(spec)
         super().__init__(core, kind, MAX_ID)
         self.spec = spec
-
-
-def banked_numbers(spec: BankedSpec) -> list[int]:
-    """A spec as the native core takes it, in the order of ``csrc/banked.hpp``."""
-    refresh = spec.refresh
-    turns = 0
-    if refresh is not None:
-        turns = spec.num_banks if refresh.scope is RefreshScope.ONE_BANK else 1
-    return [
-        spec.pseudo_channels,
-        spec.num_groups,
-        spec.banks,
-        spec.bank_groups,
-        spec.span_bytes,
-        spec.burst_bytes,
-        spec.interleave_bytes,
-        spec.read_queue_bursts,
-        spec.write_queue_bursts,
-        spec.drain_high_bursts,
-        spec.drain_low_bursts,
-        turns,
-        refresh.interval_ps if refresh else 0,
-        refresh.first_ps if refresh else 0,
-        refresh.busy_ps if refresh else 0,
-        *astuple(spec.timing),
-    ]

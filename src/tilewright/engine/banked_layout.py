@@ -1,11 +1,13 @@
 """Where the bytes of an access lie: its chunks, their pseudo-channels, banks and rows."""
 
 from collections.abc import Iterator
+from dataclasses import astuple
 from typing import NamedTuple
 
-from tilewright.engine.banked_spec import BankedSpec
+from tilewright.engine.banked_spec import BankedSpec, RefreshScope
+from tilewright.errors import EngineError
 
-__all__ = ("Piece", "bank_table", "pieces")
+__all__ = ("Piece", "bank_table", "banked_numbers", "check_packets", "pieces")
 
 
 class Piece(NamedTuple):
@@ -48,3 +50,41 @@ def bank_table(spec: BankedSpec) -> tuple[int, ...]:
         group = digits["stack_id"] * spec.bank_groups + digits["bank_group"]
         banks.append(group * spec.banks + digits["bank"])
     return tuple(banks)
+
+
+def banked_numbers(spec: BankedSpec) -> list[int]:
+    """A spec as the native core takes it, in the order of ``csrc/banked.hpp``."""
+    refresh = spec.refresh
+    turns = 0
+    if refresh is not None:
+        turns = spec.num_banks if refresh.scope is RefreshScope.ONE_BANK else 1
+    return [
+        spec.pseudo_channels,
+        spec.num_groups,
+        spec.banks,
+        spec.bank_groups,
+        spec.span_bytes,
+        spec.burst_bytes,
+        spec.interleave_bytes,
+        spec.read_queue_bursts,
+        spec.write_queue_bursts,
+        spec.drain_high_bursts,
+        spec.drain_low_bursts,
+        turns,
+        refresh.interval_ps if refresh else 0,
+        refresh.first_ps if refresh else 0,
+        refresh.busy_ps if refresh else 0,
+        *astuple(spec.timing),
+    ]
+
+
+def check_packets(spec: BankedSpec, packet_bytes: int) -> None:
+    """Refuse queues that an access of a packet, however it lies, might never fit into."""
+    need = (packet_bytes + spec.burst_bytes - 2) // spec.burst_bytes + 1  # unaligned
+    least = min(spec.read_queue_bursts, spec.write_queue_bursts)
+    span = spec.interleave_bytes * spec.pseudo_channels
+    rounds = -(-packet_bytes // span) + 1
+    most = min(need, rounds * (spec.interleave_bytes // spec.burst_bytes))
+    if least < most:
+        found = f"queues of {least} bursts for packets of {packet_bytes} bytes"
+        raise EngineError("memory", found, f"at least {most}", "lengthen the queues")

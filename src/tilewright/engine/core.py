@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
 from tilewright.engine.rows import Block, Row
 from tilewright.engine.spec import CoreService
 
@@ -73,6 +74,16 @@ class Core(Protocol):
         service: CoreService | None,
     ) -> int: ...
 
+    def add_banked_memory(
+        self, spec: BankedSpec, numbers: list[int], bank_table: list[int], capacity_bytes: int
+    ) -> int:
+        """A server at which routes end; one core reads the spec, the other its numbers."""
+        ...
+
+    def add_simple_memory(
+        self, spec: SimpleSpec, numbers: list[int], capacity_bytes: int
+    ) -> int: ...
+
     def add_route(self, servers: list[int], channels: list[int]) -> int: ...
 
     def add_signal(self) -> int: ...
@@ -130,6 +141,14 @@ class Core(Protocol):
     def take_effect_columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
 
     def set_trace(self, on: bool) -> None: ...
+
+    def take_memory_trace(self) -> list[tuple[int, int, int, int, int]]:
+        """Memory, packet, when it was decided, when its data were done, held up by refresh."""
+        ...
+
+    def memory_counters(self, server: int) -> list[tuple[int, ...]]:
+        """The fields of ChannelCounters for each pseudo-channel."""
+        ...
 
     def take_trace(self) -> list[tuple[int, int, int, int, int]]: ...
 

@@ -1,11 +1,15 @@
 """The one public simulator object, over either core: checks what goes in, names what went wrong."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.engine.banked_counters import ChannelCounters
+from tilewright.engine.banked_layout import bank_table, banked_numbers, check_packets
+from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
 from tilewright.engine.core import (
     MAX_PACKETS,
     NO_GATE,
@@ -31,7 +35,7 @@ from tilewright.engine.message import (
 from tilewright.engine.service import RunGuard, checked_service
 from tilewright.engine.spec import Arbitration, EngineSpec, ServerSpec, check_integer
 from tilewright.engine.statistics import RouteStatistics, ServerStatistics, Statistics
-from tilewright.engine.trace import TraceRecord
+from tilewright.engine.trace import MemoryRecord, TraceRecord
 from tilewright.errors import DeadlockError, EngineError, TilewrightError
 from tilewright.units import MAX_PS, flit_ps
 
@@ -49,6 +53,7 @@ HARMLESS = {
     FaultKind.NOT_ONE_SERVER,
     FaultKind.UNKNOWN_SIGNAL,
     FaultKind.UNKNOWN_TRIP,
+    FaultKind.BAD_ADDRESS,
     FaultKind.UNKNOWN_TASK,
     FaultKind.ID_LIMIT,
     FaultKind.PACKET_LIMIT,
@@ -98,6 +103,24 @@ class Engine:
             spec.takes_whole_packets,
             service,
         )
+
+    def add_memory(self, name: str, spec: BankedSpec | SimpleSpec, capacity_bytes: int) -> int:
+        """Returns its number: a server at which routes end. ``docs/memory.md`` has its law.
+
+        A packet of an exchange is an access: its address is the task's ``tag`` and what the
+        packets before it carry. It waits in front until the memory's queues have room.
+        """
+        self._check_usable()
+        check_integer("memory", "capacity_bytes", capacity_bytes, 1, MAX_PS)
+        server = ServerSpec(name)
+        self._layout.check_server(server, self.spec)
+        if isinstance(spec, BankedSpec):
+            check_packets(spec, self.spec.packet_bytes)
+            self._layout.note_memory(server)
+            numbers, table = banked_numbers(spec), list(bank_table(spec))
+            return self.core.add_banked_memory(spec, numbers, table, capacity_bytes)
+        self._layout.note_memory(server)
+        return self.core.add_simple_memory(spec, list(astuple(spec)), capacity_bytes)
 
     def add_route(self, servers: Sequence[int | str], channels: int | Sequence[int] = 0) -> int:
         """Returns its number. ``channels`` are those behind each server; one number is for all."""
@@ -296,6 +319,17 @@ class Engine:
         """What servers took since the last call, in event order."""
         self._check_outside()
         return [TraceRecord(*row) for row in self.core.take_trace()]
+
+    def take_memory_trace(self) -> list[MemoryRecord]:
+        """What memories decided since the last call, in event order; traced with the rest."""
+        self._check_outside()
+        return [MemoryRecord(*row) for row in self.core.take_memory_trace()]
+
+    def memory_counters(self, server: int) -> tuple[ChannelCounters, ...]:
+        """Of each pseudo-channel; in mid-run they contain commands that lie ahead."""
+        self._check_outside()
+        self._layout.check_memory(server)
+        return tuple(ChannelCounters(*row) for row in self.core.memory_counters(server))
 
     def statistics(self) -> Statistics:
         """All counters now. When nothing is left to do, the conservation rules are checked."""

@@ -24,6 +24,7 @@ class FaultKind(IntEnum):
     WAIT_LIMIT = 14
     QUEUE_LIMIT = 15
     UNKNOWN_TRIP = 16
+    BAD_ADDRESS = 17
 
 
 class CoreFault(Exception):  # noqa: N818  # not an error for users: it never leaves the engine package

@@ -18,6 +18,7 @@ class Layout:
     """Grows with the core, which numbers servers, routes and signals in the order of adding."""
 
     __slots__ = (
+        "_memories",
         "_server_numbers",
         "_signal_numbers",
         "_unrated",
@@ -37,6 +38,7 @@ class Layout:
         self._signal_numbers: dict[str, int] = {}
         self._unrated: set[int] = set()  # servers that no packet can cross
         self._unrated_routes: set[int] = set()
+        self._memories: set[int] = set()
 
     @property
     def signals(self) -> list[str]:
@@ -62,6 +64,16 @@ class Layout:
         if spec.bytes_per_us is None and spec.service is None:
             self._unrated.add(number)
 
+    def note_memory(self, spec: ServerSpec) -> None:
+        self.note_server(spec)
+        self._unrated.discard(len(self.servers) - 1)
+        self._memories.add(len(self.servers) - 1)
+
+    def check_memory(self, server: object) -> None:
+        if server not in self._memories:
+            fix = "use what add_memory returned"
+            raise EngineError("engine", f"server {server!r}", "a memory of this engine", fix)
+
     def resolve_route(
         self, servers: Sequence[int | str], channels: int | Sequence[int]
     ) -> tuple[list[int], list[int]]:
@@ -81,6 +93,10 @@ class Layout:
             raise EngineError(where, found, "one for each server", "add or remove some")
         for channel in each:
             check_integer(where, "channel", channel, 0, MAX_CHANNEL)
+        if not self._memories.isdisjoint(numbers[:-1]):
+            name = next(self.servers[n].name for n in numbers[:-1] if n in self._memories)
+            fix = "end the route there"
+            raise EngineError(where, f"memory {name!r} on the way", "a memory only at its end", fix)
         if len(numbers) > 1 and not self._unrated.isdisjoint(numbers):
             self._refuse_unrated(where, numbers)
         return numbers, each

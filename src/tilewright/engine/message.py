@@ -126,6 +126,9 @@ def _wrong_graph(fault: CoreFault, names: Names) -> EngineError:
         case FaultKind.PACKET_LIMIT:
             found = f"a transfer of {number} bytes"
             parts = (found, f"at most {MAX_PACKETS} packets", "cut it into several transfers")
+        case FaultKind.BAD_ADDRESS:
+            expected = f"an access inside memory {names.servers[fault.third]!r}"
+            parts = (f"address (tag) {number}", expected, "correct the tag or the bytes")
         case FaultKind.UNKNOWN_TRIP:
             fix = "use what add_round_trip returned"
             parts = (f"round trip {number}", "a round trip of this engine", fix)

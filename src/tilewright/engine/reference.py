@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.engine.core import NO_LIMIT, NO_WAKE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
+from tilewright.engine.reference_memory import Memories
 from tilewright.engine.reference_state import (
     Gate,
     Graph,
@@ -21,7 +22,7 @@ from tilewright.engine.reference_state import (
     compile_graph,
     tally_of,
 )
-from tilewright.engine.reference_tasks import ARRIVE, COMPLETE, GRANT, Event, Tasks
+from tilewright.engine.reference_tasks import ARRIVE, COMPLETE, DECIDE, GRANT, Event
 from tilewright.engine.rows import HOLD, NO_EFFECT, Block, Row
 from tilewright.engine.spec import CoreService
 from tilewright.units import MAX_PS
@@ -33,7 +34,7 @@ LIMIT = -1  # in place of a server
 MAX_UNCOUNTED = 2**16  # journeys, until servers count the packets that they noted
 
 
-class ReferenceCore(Tasks):
+class ReferenceCore(Memories):
     """One run; the methods follow the sections of the specification."""
 
     def __init__(self, flit_bytes: int, packet_flits: int, arrival_salt: int) -> None:
@@ -56,6 +57,7 @@ class ReferenceCore(Tasks):
         self._wakes: deque[int] = deque()  # ids of watched tasks; of a performed one ~owner
         self._performed: dict[int, int] = {}  # by owner: the task that its program waits for
         self._trace: list[tuple[int, int, int, int, int]] | None = None
+        self._memory_trace = []
         self._running = False
         self._uncounted = 0
 
@@ -113,6 +115,7 @@ class ReferenceCore(Tasks):
 
     def set_trace(self, on: bool) -> None:
         self._trace = [] if on else None
+        self._memory_trace = []
 
     # -- the loop --------------------------------------------------------------------------------
 
@@ -253,7 +256,9 @@ class ReferenceCore(Tasks):
         if now_ps < self.now_ps:
             raise CoreFault(FaultKind.TIME_REVERSED, event_id, breaker, now_ps)
         self.now_ps = now_ps
-        if phase == GRANT:
+        if phase == DECIDE:
+            self._decide(self._servers[event_id], what)
+        elif phase == GRANT:
             if breaker == ARBITER:
                 self._grant(self._servers[event_id])
             else:
@@ -302,11 +307,10 @@ class ReferenceCore(Tasks):
         if packet.hop:
             self._return_credit(packet, tail_ps)
         if packet.hop + 1 == len(packet.route.servers):
-            at_ps = tail_ps + latency_ps
-            if packet.leg is None:
-                self._deliver(packet.task, packet.route, packet.num_bytes, at_ps)
+            if server.memory is None:
+                self._arrive(packet, tail_ps + latency_ps)
             else:
-                self._deliver_leg(packet, at_ps)
+                self._take_in(server, server.memory, packet)
             return
         if server.buffer_flits != UNBOUNDED:
             server.credits[packet.route.channels[packet.hop]] -= packet.flits
@@ -333,7 +337,11 @@ class ReferenceCore(Tasks):
             key = (ARRIVE, packet.id ^ self._salt, 2 * server.index + 1)
             heappush(self._heap, (at_ps, *key, item))
 
-    def _deliver_leg(self, packet: Packet, at_ps: int) -> None:
+    def _arrive(self, packet: Packet, at_ps: int) -> None:
+        """At the end of its route."""
+        if packet.leg is None:
+            self._deliver(packet.task, packet.route, packet.num_bytes, at_ps)
+            return
         packet.route.packets_out += 1
         packet.route.bytes_out += packet.num_bytes
         heappush(self._heap, (at_ps, COMPLETE, packet.id, 0, packet))
@@ -365,8 +373,10 @@ class ReferenceCore(Tasks):
 
     def _grant(self, server: Server) -> None:
         server.grant_due = False
-        slot = server.choose()
+        slot = server.choose(lambda packet: self._has_room(server.memory, packet))
         if slot is None:
+            if server.memory is not None:
+                self._await_room(server, server.memory)
             return
         queue = server.queues[slot]
         ready_ps, packet_id, packet = heappop(queue.waiting)
@@ -384,6 +394,8 @@ class ReferenceCore(Tasks):
         definition = packet.task.definition
         if definition.kind == HOLD:
             return definition.amount, server.latency_ps
+        if server.memory is not None:
+            return 0, 0
         if server.service is None:
             return packet.flits * server.flit_ps, server.latency_ps
         task_id = packet.task.id

@@ -1,9 +1,9 @@
 """The plain data of the reference core: servers, routes, packets, signals, tasks, graphs."""
 
 from bisect import bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tilewright.engine.core import MAX_PACKETS, MAX_QUEUES, SOURCE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
@@ -79,6 +79,7 @@ class Server:
         "last_slot",
         "latency_ps",
         "max_queue",
+        "memory",
         "num_bytes",
         "packets",
         "queue",
@@ -106,6 +107,7 @@ class Server:
         self.credit_ps = 0
         self.round_robin = False
         self.service: CoreService | None = None
+        self.memory: Any = None  # what packets end in: a MemoryState
         self.eager = True  # never has to choose: one event per packet
         self.free_ps = 0
         self.grant_due = False
@@ -138,19 +140,21 @@ class Server:
         if len(self.queues) > MAX_QUEUES:
             raise CoreFault(FaultKind.QUEUE_LIMIT, self.index)
 
-    def choose(self) -> tuple[int, int] | None:
-        """The slot of the queue whose first packet starts now."""
-        slots = [slot for slot in self.slots if self._may_start(self.queues[slot])]
+    def choose(self, has_room: "Callable[[Packet], bool]") -> tuple[int, int] | None:
+        """The slot of the queue whose first packet starts now; a memory says if it has room."""
+        slots = [slot for slot in self.slots if self._may_start(self.queues[slot], has_room)]
         if not slots:
             return None
         if self.round_robin:
             return slots[bisect_right(slots, self.last_slot) % len(slots)]
         return min(slots, key=lambda slot: self.queues[slot].waiting[0][:2])
 
-    def _may_start(self, queue: Queue) -> bool:
+    def _may_start(self, queue: Queue, has_room: "Callable[[Packet], bool]") -> bool:
         if not queue.waiting:
             return False
         packet = queue.waiting[0][2]
+        if self.memory is not None:
+            return has_room(packet)
         if self.buffer_flits == UNBOUNDED or packet.hop + 1 == len(packet.route.servers):
             return True
         channel = packet.route.channels[packet.hop]
@@ -395,6 +399,7 @@ def compile_graph(
                 definition = TaskDefinition(row, _NO_ROUTE, _checked_trip(number, row[1], trips))
             else:
                 definition = TaskDefinition(row, _checked_route(number, row[0], row[1], routes))
+            _check_address(number, definition)
             definition.offset = offset
             if row[0] in (TRANSFER, EXCHANGE):
                 definition.num_packets = -(-row[2] // packet_bytes)
@@ -423,6 +428,15 @@ def _rows_of(block: Block) -> Iterator[Row]:
 _NO_ROUTE = Route([], [])
 
 
+def _check_address(row: int, definition: TaskDefinition) -> None:
+    """An access stays inside the memory that it ends in."""
+    route = definition.route if definition.trip is None else definition.trip.out
+    if definition.kind in (TRANSFER, EXCHANGE) and route.servers[-1].memory is not None:
+        capacity = route.servers[-1].memory.capacity_bytes
+        if not 0 <= definition.tag <= capacity - definition.amount:
+            raise CoreFault(FaultKind.BAD_ADDRESS, row, definition.tag, route.servers[-1].index)
+
+
 def _checked_trip(row: int, target: int, trips: list[RoundTrip]) -> RoundTrip:
     if target >= len(trips):
         raise CoreFault(FaultKind.UNKNOWN_TRIP, row, target)
@@ -439,6 +453,6 @@ def _checked_route(row: int, kind: int, target: int, routes: list[Route]) -> Rou
         raise CoreFault(FaultKind.NOT_ONE_SERVER, row, target)
     if kind == TRANSFER and not route.plain:
         for server in route.servers:
-            if not server.flit_ps and server.service is None:
+            if not server.flit_ps and server.service is None and server.memory is None:
                 raise CoreFault(FaultKind.NO_RATE, row, server.index)
     return route

@@ -23,9 +23,9 @@ from tilewright.engine.reference_state import (
 from tilewright.engine.rows import EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
 from tilewright.units import MAX_PS
 
-__all__ = ("ARRIVE", "COMPLETE", "GRANT", "START", "Event", "Tasks")
+__all__ = ("ARRIVE", "COMPLETE", "DECIDE", "GRANT", "START", "Event", "Tasks")
 
-ARRIVE, COMPLETE, GRANT = 0, 1, 2
+ARRIVE, COMPLETE, GRANT, DECIDE = 0, 1, 2, 3
 
 # A tie-breaker makes every key unique: -1 for a start, 2 * server for an arrival there, one more
 # for a credit to it. A grant's id is its server and its tie-breaker the packet, -1 for an arbiter.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ("TraceRecord", "digest_of")
+__all__ = ("MemoryRecord", "TraceRecord", "digest_of")
 
 
 class TraceRecord(NamedTuple):
@@ -17,6 +17,16 @@ class TraceRecord(NamedTuple):
     ready_ps: int
     start_ps: int
     tail_ps: int
+
+
+class MemoryRecord(NamedTuple):
+    """A memory knows when an access is done."""
+
+    server: int
+    packet_id: int
+    decided_ps: int
+    done_ps: int
+    refresh_ps: int  # of the time that it took, what refresh held it up
 
 
 def digest_of(completions: Iterable[tuple[int, int]], trace: Iterable[TraceRecord] = ()) -> str:

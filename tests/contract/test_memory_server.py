@@ -1,0 +1,159 @@
+"""Memories at the end of routes: an engine serves accesses as the memory alone does."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kinds import every_engine, needs_both_engines
+from tests.oracles_hbm.burst_model import Request
+from tests.oracles_hbm.loads import HBM4_CLOCKS, cases, drive, slice_spec, timing_of
+from tilewright.engine import Engine, EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
+from tilewright.engine.banked import BankedMemory, BankedSpec, SimpleMemory, SimpleSpec
+from tilewright.errors import EngineError
+
+FLIT_BYTES = 4
+PACKET_FLITS = 6
+
+
+def engine_with(
+    kind: EngineKind, spec: BankedSpec | SimpleSpec, capacity_bytes: int, *, salt: int = 0
+) -> tuple[Engine, int, dict[bool, int]]:
+    """A memory, and the round trips to it: what reads, what writes."""
+    engine = build_engine(kind, EngineSpec(FLIT_BYTES, PACKET_FLITS, salt))
+    memory = engine.add_memory("memory", spec, capacity_bytes)
+    link = engine.add_server(ServerSpec("link", bytes_per_us=10**9, latency_ps=1))
+    out, back = engine.add_route([memory]), engine.add_route([link])
+    return (
+        engine,
+        memory,
+        {write: engine.add_round_trip(out, back, writes=write) for write in (False, True)},
+    )
+
+
+def graph_of(load: list[Request], trips: dict[bool, int]) -> TaskGraph:
+    """One exchange for each access, with ids in the order of the accesses' numbers."""
+    graph = TaskGraph()
+    for request in sorted(load, key=lambda request: request.access_id):
+        graph.exchange(
+            trips[request.is_write],
+            request.num_bytes,
+            delay_ps=request.arrive_ps,
+            served_effect=request.access_id,
+            tag=request.address,
+        )
+    return graph
+
+
+@every_engine
+@settings(deadline=None)
+@given(case=cases())
+def test_an_engine_serves_a_load_as_the_memory_alone_does(
+    kind: EngineKind, case: tuple[BankedSpec, list[Request]]
+) -> None:
+    spec, load = case
+    engine, memory, trips = engine_with(kind, spec, spec.capacity_bytes)
+    engine.submit(graph_of(load, trips))
+    engine.run()
+    expected = drive(BankedMemory(spec, EngineKind.REFERENCE), load)
+    served = {access_id: served.done_ps for access_id, served in expected.served.items()}
+    assert {effect: at_ps for at_ps, effect in engine.take_effects()} == served
+    assert engine.memory_counters(memory) == expected.counters
+
+
+@every_engine
+@given(times=st.lists(st.integers(0, 60), min_size=1, max_size=20))
+def test_a_simple_memory_in_an_engine_is_the_memory_alone(
+    kind: EngineKind, times: list[int]
+) -> None:
+    spec = SimpleSpec(pseudo_channels=2, interleave_bytes=8, bytes_per_us=4 * 10**5, latency_ps=7)
+    load = [Request(t, n, n % 3 == 0, 5 * n, 1 + n % 20) for n, t in enumerate(sorted(times))]
+    engine, _, trips = engine_with(kind, spec, 1000)
+    engine.submit(graph_of(load, trips))
+    engine.run()
+    expected = drive(SimpleMemory(spec, EngineKind.REFERENCE), load)
+    served = {access_id: served.done_ps for access_id, served in expected.served.items()}
+    assert {effect: at_ps for at_ps, effect in engine.take_effects()} == served
+
+
+def crowd(kind: EngineKind, case: tuple[BankedSpec, list[Request]], seed: int, salt: int) -> object:
+    """Several requesters behind links with short buffers, gates and virtual channels."""
+    spec, load = case
+    engine = build_engine(kind, EngineSpec(FLIT_BYTES, PACKET_FLITS, salt))
+    memory = engine.add_memory("memory", spec, spec.capacity_bytes)
+    rate = 4 * 10**6 // (1 + seed % 3)
+    links = [
+        engine.add_server(
+            ServerSpec(f"link{n}", rate, latency_ps=1 + n, buffer_flits=PACKET_FLITS + n)
+        )
+        for n in range(4)
+    ]
+    trips = {}
+    for requester in range(2):
+        gate = engine.add_gate(1 + (seed >> requester) % 4)
+        channels = (requester, requester, 0)
+        out = engine.add_route([links[requester], links[2], memory], channels)
+        back = engine.add_route([links[3], links[requester ^ 1]], requester)
+        for write in (False, True):
+            trips[requester, write] = engine.add_round_trip(out, back, gate=gate, writes=write)
+    engine.set_trace(True)
+    for requester in range(2):
+        graph = TaskGraph()
+        for request in load[requester::2]:
+            address = min(request.address, max(0, spec.capacity_bytes - 90))
+            graph.exchange(
+                trips[requester, request.is_write],
+                min(spec.capacity_bytes, 1 + 3 * request.num_bytes),
+                delay_ps=request.arrive_ps,
+                effect=request.access_id,
+                served_effect=1000 + request.access_id,
+                tag=address,
+            )
+        engine.submit(graph, owner=requester)
+    engine.run()
+    return (
+        engine.take_effects(),
+        engine.take_trace(),
+        engine.take_memory_trace(),
+        engine.memory_counters(memory),
+        engine.statistics(),
+    )
+
+
+@needs_both_engines
+@settings(deadline=None)
+@given(case=cases(), seed=st.integers(0, 99), salt=st.integers(0, 99))
+def test_both_engines_show_the_same_of_a_crowd_in_front_of_a_memory(
+    case: tuple[BankedSpec, list[Request]], seed: int, salt: int
+) -> None:
+    spec, _ = case
+    if spec.capacity_bytes < 200:
+        return
+    expected = crowd(EngineKind.REFERENCE, case, seed, 0)
+    assert isinstance(expected, tuple)
+    native = crowd(EngineKind.NATIVE, case, seed, salt)
+    assert isinstance(native, tuple)
+    assert native[:4] == expected[:4]
+    assert native[4].servers == expected[4].servers
+    assert native[4].routes == expected[4].routes
+
+
+@every_engine
+def test_an_access_outside_the_memory_is_refused(kind: EngineKind) -> None:
+    spec = slice_spec(timing_of(HBM4_CLOCKS, 500))
+    engine, _, trips = engine_with(kind, spec, 4096)
+    for tag, num_bytes in ((4090, 7), (-1, 1), (0, 4097)):
+        graph = TaskGraph()
+        graph.exchange(trips[False], num_bytes, tag=tag)
+        with pytest.raises(
+            EngineError, match=f"task 0: found address .tag. {tag}, expected an acc"
+        ):
+            engine.submit(graph)
+
+
+@every_engine
+def test_a_memory_is_only_at_the_end_of_a_route(kind: EngineKind) -> None:
+    engine = build_engine(kind)
+    memory = engine.add_memory("memory", slice_spec(timing_of(HBM4_CLOCKS, 500)), 4096)
+    link = engine.add_server(ServerSpec("link", bytes_per_us=64_000))
+    with pytest.raises(EngineError, match="found memory 'memory' on the way, expected a memory on"):
+        engine.add_route([memory, link])
