@@ -68,7 +68,7 @@ void Core::decide(uint32_t index) {
         const auto found = memory.packets.find(id);
         const uint32_t slot = found->second;
         memory.packets.erase(found);
-        if (tracing_) memory_trace_.emplace_back(index, id, now_ps_, done_ps, refresh_ps);
+        if (is_traced(id)) memory_trace_.emplace_back(index, id, now_ps_, done_ps, refresh_ps);
         deliver(slot, done_ps);
     }
     if (const int64_t next_ps = memory.next_ps(); next_ps >= 0) decide_at(server, next_ps);

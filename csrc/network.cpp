@@ -185,7 +185,7 @@ void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_p
     server.busy_ps += hold_ps;
     server.num_bytes += packet.num_bytes;
     ++server.packets;
-    if (tracing_) [[unlikely]] {
+    if (tracing_ && is_traced(packet.id)) [[unlikely]] {
         trace_.emplace_back(hop.server, packet.id, ready_ps, start_ps, tail_ps);
     }
     if (hop.last) {

@@ -5,8 +5,9 @@
 
 namespace tilewright {
 
-void Core::set_trace(bool on) {
+void Core::set_trace(bool on, int64_t owner) {
     tracing_ = on;
+    traced_owner_ = owner;
     trace_.clear();
     memory_trace_.clear();
 }

@@ -8,7 +8,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr int kOwnerShift = 40;
 constexpr int64_t kSequenceMask = (int64_t{1} << kOwnerShift) - 1;
 constexpr int64_t kMaxNearOwners = 1 << 16;
 constexpr size_t kMaxSpareTasks = 64;  // of a graph that is kept for the next

@@ -136,3 +136,22 @@ def test_a_server_without_a_rate_is_on_no_round_trip(kind: EngineKind) -> None:
     unit = engine.add_route([engine.add_server(ServerSpec("unit"))])
     with pytest.raises(EngineError, match="round trip: found back = 2 through a server without"):
         engine.add_round_trip(there, unit)
+
+
+@every_engine
+def test_a_trace_of_one_owner_has_its_packets_alone(kind: EngineKind) -> None:
+    traces = []
+    for owner in (None, 0, 1):
+        engine, there, back = two_ways(kind)
+        trip = engine.add_round_trip(there, back)
+        graph = TaskGraph()
+        graph.exchange(trip, PACKET_BYTES)
+        engine.set_trace(True, owner)
+        for number in (0, 1):
+            engine.submit(graph, owner=number)
+        engine.run()
+        traces.append(engine.take_trace())
+    everything, *parts = traces
+    for owner, part in enumerate(parts):
+        assert part == [record for record in everything if record.packet_id >> 40 == owner]
+        assert len(part) == 2

@@ -11,6 +11,7 @@ from tilewright.engine.banked_counters import ChannelCounters
 from tilewright.engine.banked_layout import bank_table, banked_numbers, check_packets
 from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
 from tilewright.engine.core import (
+    ALL_OWNERS,
     MAX_PACKETS,
     NO_GATE,
     NO_LIMIT,
@@ -308,12 +309,14 @@ class Engine:
         times, effects = self.core.take_effect_columns()
         return np.asarray(times, np.int64), np.asarray(effects, np.int64)
 
-    def set_trace(self, on: bool) -> None:
-        """Start a new trace, or end tracing."""
+    def set_trace(self, on: bool, owner: int | None = None) -> None:
+        """Start a new trace, of all owners' packets or of one's, or end tracing."""
         self._check_usable()
         if type(on) is not bool:
             raise EngineError("set_trace", repr(on), "True or False", "pass a bool")
-        self.core.set_trace(on)
+        if owner is not None:
+            check_integer("set_trace", "owner", owner, 0, MAX_OWNER)
+        self.core.set_trace(on, ALL_OWNERS if owner is None else owner)
 
     def take_trace(self) -> list[TraceRecord]:
         """What servers took since the last call, in event order."""

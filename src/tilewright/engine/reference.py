@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from types import BuiltinMethodType
 from typing import Any
 
-from tilewright.engine.core import NO_LIMIT, NO_WAKE, UNBOUNDED
+from tilewright.engine.core import ALL_OWNERS, NO_LIMIT, NO_WAKE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.reference_memory import Memories
 from tilewright.engine.reference_state import (
@@ -58,6 +58,7 @@ class ReferenceCore(Memories):
         self._performed: dict[int, int] = {}  # by owner: the task that its program waits for
         self._trace: list[tuple[int, int, int, int, int]] | None = None
         self._memory_trace = []
+        self._traced_owner = ALL_OWNERS
         self._running = False
         self._uncounted = 0
 
@@ -113,7 +114,8 @@ class ReferenceCore(Memories):
         signals, size = len(self._signals), self._packet_bytes
         return compile_graph(rows, self._routes, self._trips, signals, size)
 
-    def set_trace(self, on: bool) -> None:
+    def set_trace(self, on: bool, owner: int) -> None:
+        self._traced_owner = owner
         self._trace = [] if on else None
         self._memory_trace = []
 
@@ -223,7 +225,7 @@ class ReferenceCore(Memories):
             server.free_ps = tail_ps
             server.tally += tally
             if self._trace is not None:
-                self._trace.append((server.index, packet_id, now_ps, start_ps, tail_ps))
+                self._note_grant(server.index, packet_id, now_ps, start_ps, tail_ps)
             if following is not None:
                 now_ps = yield start_ps + head_ps, GRANT, following, packet_id, send
         if not definition.is_lone:
@@ -303,7 +305,7 @@ class ReferenceCore(Memories):
         server.num_bytes += packet.num_bytes
         server.packets += 1
         if self._trace is not None:
-            self._trace.append((server.index, packet.id, packet.ready_ps, start_ps, tail_ps))
+            self._note_grant(server.index, packet.id, packet.ready_ps, start_ps, tail_ps)
         if packet.hop:
             self._return_credit(packet, tail_ps)
         if packet.hop + 1 == len(packet.route.servers):
@@ -317,6 +319,12 @@ class ReferenceCore(Memories):
         packet.hop += 1
         packet.tail_in_ps = tail_ps + latency_ps
         self._push_arrival(packet, start_ps + hold_ps - (packet.flits - 1) * flit_ps + latency_ps)
+
+    def _note_grant(
+        self, server: int, packet_id: int, ready_ps: int, start_ps: int, tail_ps: int
+    ) -> None:
+        if self._trace is not None and self._is_traced(packet_id):
+            self._trace.append((server, packet_id, ready_ps, start_ps, tail_ps))
 
     def _push_arrival(self, packet: Packet, head_ps: int) -> None:
         server = packet.route.servers[packet.hop]

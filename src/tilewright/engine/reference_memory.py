@@ -83,7 +83,7 @@ class Memories(Tasks):
             return  # it has decided earlier, and planned anew
         memory.decide_ps = None
         for packet_id, done_ps, refresh_ps in memory.core.advance(self.now_ps):
-            if self._trace is not None:
+            if self._trace is not None and self._is_traced(packet_id):
                 row = (server.index, packet_id, self.now_ps, done_ps, refresh_ps)
                 self._memory_trace.append(row)
             self._arrive(memory.packets.pop(packet_id), done_ps)
