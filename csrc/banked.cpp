@@ -128,19 +128,18 @@ BankedCore::BankedCore(const std::vector<int64_t>& numbers, std::vector<uint8_t>
 bool BankedCore::can_accept(int64_t now_ps, bool is_write, int64_t address,
                             int64_t num_bytes) const {
     const int64_t until = until_ps(now_ps);
+    const int64_t capacity = shape_.capacity[is_write];
     bool fits = true;
     if (num_bytes <= (shape_.num_channels - 1) * shape_.interleave.value()) {  // one chunk each
         for_chunks(shape_, address, num_bytes,
                    [&](int64_t channel, int64_t, int64_t, int64_t bursts) {
-                       fits = fits && channels_[channel].waiting(is_write, until) + bursts <=
-                                          shape_.capacity[is_write];
+                       fits = fits && channels_[channel].has_room(is_write, capacity, bursts, until);
                    });
         return fits;
     }
     for_chunks(shape_, address, num_bytes, [&](int64_t channel, int64_t, int64_t, int64_t bursts) {
         need_[channel] += bursts;
-        fits = fits && channels_[channel].waiting(is_write, until) + need_[channel] <=
-                           shape_.capacity[is_write];
+        fits = fits && channels_[channel].has_room(is_write, capacity, need_[channel], until);
     });
     for_chunks(shape_, address, num_bytes,
                [&](int64_t channel, int64_t, int64_t, int64_t) { need_[channel] = 0; });

@@ -148,6 +148,7 @@ class MemoryChannel {
 
     // Bursts in a queue when the column commands up to until_ps have been issued.
     int64_t waiting(int direction, int64_t until_ps) const;
+    bool has_room(int direction, int64_t capacity, int64_t num_bursts, int64_t until_ps) const;
     // When a queue has room, as far as that is decided; -1: not yet.
     int64_t room_ps(int direction, int64_t num_bursts, int64_t now_ps) const;
     void accept(int direction, const MemoryChunk& chunk, int64_t now_ps, int64_t until_ps);
@@ -207,6 +208,7 @@ class MemoryChannel {
     bool goes_before(int bank, int other) const;
 
     int64_t column_ps(const MemoryChunk& chunk) const;
+    int64_t ready_ps(const Bank& bank, int index) const;
     int64_t floor_ps() const;
     int64_t bus_ps() const { return data_end_ps_ - shape_.latency[direction_]; }
     // Serves a run if one can start; if other commands may follow at the same instant.
@@ -216,6 +218,8 @@ class MemoryChannel {
     int64_t follow(const MemoryChunk& chunk, int64_t start_ps, int64_t limit,
                    uint64_t contested) const;
     void serve(MemoryChunk& chunk, int64_t start_ps, int64_t num_bursts);
+    void use_bank(Bank& bank, int64_t at_ps);
+    void use_group(int own, int64_t at_ps);
     void count_gap(const MemoryChunk& chunk, int bank, int64_t start_ps);
     void settle_demands(uint32_t place, int64_t num_bursts);
     void finish(const MemoryChunk& chunk, std::vector<uint32_t>& finished);
@@ -281,7 +285,6 @@ class BankedCore {
 
   private:
     int64_t until_ps(int64_t now_ps) const { return advanced_ps_ == now_ps ? now_ps : now_ps - 1; }
-    const std::vector<int64_t>& need(int64_t address, int64_t num_bytes) const;
 
     MemoryShape shape_;
     std::vector<MemoryAccess> accesses_;

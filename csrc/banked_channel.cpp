@@ -38,6 +38,12 @@ int64_t MemoryChannel::waiting(int direction, int64_t until_ps) const {
     return queues_[direction].bursts + going;
 }
 
+bool MemoryChannel::has_room(int direction, int64_t capacity, int64_t num_bursts,
+                             int64_t until_ps) const {
+    const int64_t most = queues_[direction].bursts + run_bursts_;  // nothing of the run issued
+    return most + num_bursts <= capacity || waiting(direction, until_ps) + num_bursts <= capacity;
+}
+
 int64_t MemoryChannel::room_ps(int direction, int64_t num_bursts, int64_t now_ps) const {
     const int64_t queued = queues_[direction].bursts;
     const int64_t capacity = shape_.capacity[direction];
@@ -71,7 +77,7 @@ void MemoryChannel::accept(int direction, const MemoryChunk& chunk, int64_t now_
             find_heads(added.left);
         }
     }
-    if (waiting(1, until_ps) >= shape_.drain_high) is_draining_ = true;
+    if (direction && !has_room(1, shape_.drain_high, 1, until_ps)) is_draining_ = true;
     event_ps_ = now_ps;
 }
 
@@ -224,9 +230,11 @@ void MemoryChannel::precharge(int64_t now_ps) {
 }
 
 int64_t MemoryChannel::activate_ps(int bank) const {
-    return std::max({banks_[bank].idle_ps, banks_[bank].activated_ps + shape_.timing.rc,
-                     groups_[shape_.group_of[bank]].activate_ps,
-                     activates_ps_[oldest_activate_] + shape_.timing.faw});
+    const int64_t own_ps =
+        std::max(banks_[bank].idle_ps, banks_[bank].activated_ps + shape_.timing.rc);
+    const int64_t others_ps = std::max(groups_[shape_.group_of[bank]].activate_ps,
+                                       activates_ps_[oldest_activate_] + shape_.timing.faw);
+    return std::max(own_ps, others_ps);
 }
 
 // If the head of a bank is older than that of another; bursts of one chunk by their place.
@@ -276,9 +284,14 @@ int64_t MemoryChannel::column_ps(const MemoryChunk& chunk) const {
     const int index = shape_.bank_of[chunk.next()];
     const Bank& bank = banks_[index];
     if (bank.open_row != chunk.row) return kNeverPs;
+    return std::max(bus_ps(), ready_ps(bank, index));
+}
+
+// When a column command may go to the open row of a bank, but for the data bus.
+int64_t MemoryChannel::ready_ps(const Bank& bank, int index) const {
     const Group& group = groups_[shape_.group_of[index]];
-    return std::max({bank.activated_ps + shape_.rcd[direction_], bus_ps(), group.spacing_ps,
-                     group.turn_ps});
+    return std::max(bank.activated_ps + shape_.rcd[direction_],
+                    std::max(group.spacing_ps, group.turn_ps));
 }
 
 bool MemoryChannel::issue(int64_t now_ps, std::vector<uint32_t>& finished) {
@@ -310,7 +323,8 @@ int64_t MemoryChannel::run_length(const MemoryChunk& chunk, uint32_t place,
     }
     if (limit <= 1) return 1;
     uint64_t contested = 0;
-    const int64_t until_ps = std::min(due_ps_, overtaken_ps(place, start_ps, contested));
+    int64_t until_ps = due_ps_;
+    if (place > 0) until_ps = std::min(until_ps, overtaken_ps(place, start_ps, contested));
     if (start_ps + (limit - 1) * shape_.pace >= until_ps) {
         limit = until_ps <= start_ps ? 1 : (until_ps - start_ps - 1) / shape_.pace + 1;
     }
@@ -347,10 +361,8 @@ int64_t MemoryChannel::follow(const MemoryChunk& chunk, int64_t start_ps, int64_
         if (seen & bit(index)) continue;
         seen |= bit(index);
         const Bank& bank = banks_[index];
-        const Group& group = groups_[shape_.group_of[index]];
-        const int64_t ready_ps = std::max(
-            {bank.activated_ps + shape_.rcd[direction_], group.spacing_ps, group.turn_ps});
-        if (bank.open_row != chunk.row || ready_ps > start_ps + count * shape_.pace) return count;
+        const int64_t at_ps = start_ps + count * shape_.pace;
+        if (bank.open_row != chunk.row || ready_ps(bank, index) > at_ps) return count;
     }
     return limit;
 }
@@ -362,31 +374,20 @@ void MemoryChannel::serve(MemoryChunk& chunk, int64_t start_ps, int64_t num_burs
     tally_.busy_ps += num_bursts * shape_.timing.bl;
     tally_.bank_group_ps += (num_bursts - 1) * (shape_.pace - shape_.timing.bl);
     tally_.row_hits += num_bursts;
+    const int64_t pace = shape_.pace;
+    issued_ps_ = start_ps + (num_bursts - 1) * pace;
+    data_end_ps_ = issued_ps_ + shape_.data_end[direction_];
     uint64_t banks = 0, groups = 0;
-    int64_t at_ps = start_ps + (num_bursts - 1) * shape_.pace;
-    issued_ps_ = at_ps;
-    data_end_ps_ = at_ps + shape_.data_end[direction_];
     // from the last burst backwards: the first sight of a bank or group is its last command
-    for (uint32_t burst = first + num_bursts; burst-- > first && banks != chunk.left;
-         at_ps -= shape_.pace) {
-        const int index = shape_.bank_of[burst];
+    uint32_t burst = first + static_cast<uint32_t>(num_bursts);
+    for (int64_t at_ps = issued_ps_; at_ps >= start_ps && banks != chunk.left; at_ps -= pace) {
+        const int index = shape_.bank_of[--burst];
         if (banks & bit(index)) continue;
         banks |= bit(index);
-        Bank& bank = banks_[index];
-        bank.precharge_ps = std::max(bank.precharge_ps, at_ps + shape_.close[direction_]);
-        if (bank.opening != Opening::kUsed) {
-            --tally_.row_hits;
-            ++(bank.opening == Opening::kClosed ? tally_.row_closed : tally_.row_conflicts);
-            bank.opening = Opening::kUsed;
-        }
-        const int own = shape_.group_of[index];
-        if (groups & bit(own)) continue;
-        groups |= bit(own);
-        if (direction_) groups_[own].write_ps = at_ps;
-        for (int group = 0; group < shape_.num_groups; ++group) {
-            int64_t& ready_ps = groups_[group].spacing_ps;
-            ready_ps = std::max(ready_ps, at_ps + shape_.ccd_of(own, group));
-        }
+        use_bank(banks_[index], at_ps);
+        const int group = shape_.group_of[index];
+        if (!(groups & bit(group))) use_group(group, at_ps);
+        groups |= bit(group);
     }
     if (to_precharge_ & banks) is_row_event_known_ = false;
     if (!direction_) read_ps_ = issued_ps_;
@@ -394,6 +395,22 @@ void MemoryChannel::serve(MemoryChunk& chunk, int64_t start_ps, int64_t num_burs
     run_start_ps_ = start_ps;
     run_bursts_ = num_bursts;
     chunk.issued = static_cast<uint16_t>(chunk.issued + num_bursts);
+}
+
+// at_ps is the last column command of a run in the bank; the first one was counted as a hit.
+void MemoryChannel::use_bank(Bank& bank, int64_t at_ps) {
+    bank.precharge_ps = std::max(bank.precharge_ps, at_ps + shape_.close[direction_]);
+    if (bank.opening == Opening::kUsed) return;
+    --tally_.row_hits;
+    ++(bank.opening == Opening::kClosed ? tally_.row_closed : tally_.row_conflicts);
+    bank.opening = Opening::kUsed;
+}
+
+// at_ps is the last column command of a run in the group.
+void MemoryChannel::use_group(int own, int64_t at_ps) {
+    if (direction_) groups_[own].write_ps = at_ps;
+    const int64_t* ccd = shape_.ccd.data() + own * shape_.num_groups;
+    for (Group& group : groups_) group.spacing_ps = std::max(group.spacing_ps, at_ps + *ccd++);
 }
 
 // Deals the time that the data bus stood still before a burst out to its causes.
