@@ -1,0 +1,96 @@
+"""From a machine to its blocks on an engine."""
+
+from dataclasses import dataclass, field
+
+from tilewright.device.dma import Access, Channel, Gates
+from tilewright.device.hbm import add_slice
+from tilewright.device.link import link_server
+from tilewright.device.sram import add_sram
+from tilewright.engine import AUTO, Auto, Engine, EngineKind, EngineSpec, build_engine
+from tilewright.errors import SpecError
+from tilewright.machine.build import Machine
+from tilewright.machine.coords import PeCoord, SipCoord
+from tilewright.machine.node import NodeKind
+from tilewright.machine.route_level import Traffic
+
+__all__ = ("Device", "build_device")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A machine on an engine. The server of a link has the link's number."""
+
+    machine: Machine
+    engine: Engine = field(repr=False)
+    memories: dict[int, int] = field(repr=False)  # by node: the server of a memory
+    gates: Gates = field(repr=False)
+    _routes: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict, repr=False)
+    _trips: dict[tuple[int, int, Channel, int], int] = field(default_factory=dict, repr=False)
+
+    def round_trip(self, requester: int, target: int, channel: Channel, spread: int) -> int:
+        """From a node to a memory's node and back, through a DMA channel; made at first use."""
+        key = (requester, target, channel, spread)
+        if key not in self._trips:
+            out = self.machine.route(requester, target, Traffic.REQUEST, spread)
+            back = self.machine.route(target, requester, Traffic.RESPONSE, spread)
+            self._trips[key] = self.engine.add_round_trip(
+                self._route((*out, (self._memory(target), 0))),
+                self._route(back),
+                gate=self.gates.number(channel),
+                writes=channel.access is Access.WRITE,
+            )
+        return self._trips[key]
+
+    def pe_access(self, pe: PeCoord, target: PeCoord, access: Access) -> int:
+        """The round trip from a PE's DMA to a slice of the HBM."""
+        dma, slice_node = self.node("pe{pe}.dma", pe), self.slice_node(target)
+        return self.round_trip(dma, slice_node, Channel(pe, access), spread=pe.pe)
+
+    def host_access(self, target: PeCoord, access: Access) -> int:
+        """The round trip from the host to a slice of the HBM."""
+        channel = Channel(SipCoord(target.sip), access)
+        host = self.machine.node_id("host")
+        return self.round_trip(host, self.slice_node(target), channel, spread=target.pe)
+
+    def slice_node(self, pe: PeCoord) -> int:
+        """The controller of the slice that a PE owns."""
+        return self.node("hbm_ctrl.pe{pe}", pe)
+
+    def node(self, pattern: str, pe: PeCoord) -> int:
+        """A node of a cube by the rest of its name."""
+        name = f"sip{pe.sip}.cube{pe.cube}.{pattern.format(pe=pe.pe)}"
+        return self.machine.node_id(name)
+
+    def _memory(self, node: int) -> int:
+        server = self.memories.get(node)
+        if server is None:
+            name = self.machine.nodes[node].name
+            fix = "end it at an HBM controller or an SRAM"
+            raise SpecError("round trip", f"{name} as its target", "a memory", fix)
+        return server
+
+    def _route(self, hops: tuple[tuple[int, int], ...]) -> int:
+        if hops not in self._routes:
+            servers, channels = zip(*hops, strict=True)
+            self._routes[hops] = self.engine.add_route(servers, channels)
+        return self._routes[hops]
+
+
+def build_device(machine: Machine, choice: EngineKind | Auto = AUTO) -> Device:
+    """Every link and memory of the machine as a server, in the order of their numbers."""
+    spec = machine.spec
+    packets = EngineSpec(spec.flit_bytes, spec.packet_bytes // spec.flit_bytes)
+    engine = build_engine(choice, packets)
+    for link_id in range(len(machine.links)):
+        engine.add_server(link_server(machine, link_id))
+    memories: dict[int, int] = {}
+    for number, node in enumerate(machine.nodes):
+        if node.kind is NodeKind.HBM_CTRL and isinstance(node.where, PeCoord):
+            place = node.where.pe, spec.cube.pes
+            memories[number] = add_slice(
+                engine, node.name, spec.cube.hbm, machine.slice_map, *place
+            )
+        elif node.kind is NodeKind.SRAM:
+            sram = spec.cube.sram
+            memories[number] = add_sram(engine, node.name, sram, packet_bytes=spec.packet_bytes)
+    return Device(machine, engine, memories, Gates(machine, engine))

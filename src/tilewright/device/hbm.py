@@ -1,0 +1,104 @@
+"""One slice of a cube's HBM: the controller in front of its pseudo-channels."""
+
+from tilewright.device.block import build_service
+from tilewright.engine import Engine, ServerSpec
+from tilewright.engine.banked_spec import (
+    BankedRefreshSpec,
+    BankedSpec,
+    BankedTimingSpec,
+    RefreshScope,
+    SimpleSpec,
+)
+from tilewright.machine.address_map import SliceMap
+from tilewright.machine.spec import HbmSpec, HbmTimingSpec, RefreshSpec
+from tilewright.units import PS_PER_US
+
+__all__ = ("add_slice", "first_access_ps", "slice_spec")
+
+
+def add_slice(
+    engine: Engine, name: str, spec: HbmSpec, slice_map: SliceMap, slice_index: int, num_slices: int
+) -> int:
+    """The server of a slice's controller; ``docs/memory.md`` is its law.
+
+    Detailed: pseudo-channels with banks, rows, bank groups, activation window, turnaround, write
+    drain and refresh. Simple: chunks go at each pseudo-channel's rate, then ``simple_latency_ps``.
+    """
+    service = build_service(name, spec)
+    if service is not None:
+        return engine.add_server(ServerSpec(name, service=service))
+    memory = slice_spec(spec, slice_map, slice_index, num_slices)
+    return engine.add_memory(name, memory, slice_map.slice_bytes)
+
+
+def slice_spec(
+    spec: HbmSpec, slice_map: SliceMap, slice_index: int, num_slices: int
+) -> BankedSpec | SimpleSpec:
+    """What the engine is told of a slice. Slices of a cube refresh one after the other."""
+    timing = spec.timing
+    if spec.model == "simple":
+        burst_ps = timing.bl_clocks * timing.clock_ps
+        nominal = spec.burst_bytes * PS_PER_US * spec.simple_efficiency_percent
+        return SimpleSpec(
+            pseudo_channels=slice_map.num_channels,
+            interleave_bytes=spec.interleave_bytes,
+            bytes_per_us=nominal // (100 * burst_ps),
+            latency_ps=spec.simple_latency_ps,
+        )
+    return BankedSpec(
+        pseudo_channels=slice_map.num_channels,
+        stack_ids=spec.stack_ids,
+        bank_groups=spec.bank_groups,
+        banks=spec.banks,
+        rows=slice_map.channel_bytes
+        // (spec.row_bytes * spec.banks * spec.bank_groups * spec.stack_ids),
+        row_bytes=spec.row_bytes,
+        burst_bytes=spec.burst_bytes,
+        interleave_bytes=spec.interleave_bytes,
+        address_map=spec.address_map,
+        read_queue_bursts=spec.read_queue_bursts,
+        write_queue_bursts=spec.write_queue_bursts,
+        drain_high_bursts=spec.drain_high_bursts,
+        drain_low_bursts=spec.drain_low_bursts,
+        timing=_timing(timing),
+        refresh=_refresh(spec.refresh, slice_index, num_slices),
+    )
+
+
+def first_access_ps(spec: HbmSpec, num_bytes: int, *, is_write: bool) -> int:
+    """The least time of an access that finds its banks closed, without refresh.
+
+    Its busiest pseudo-channel has ``min(num_bytes, interleave_bytes)`` of it, burst after burst.
+    """
+    timing = spec.timing
+    burst_ps = timing.bl_clocks * timing.clock_ps
+    chunk_bytes = min(num_bytes, spec.interleave_bytes)
+    if spec.model == "simple":
+        nominal = spec.burst_bytes * PS_PER_US * spec.simple_efficiency_percent
+        rate = nominal // (100 * burst_ps)
+        return -(-chunk_bytes * PS_PER_US // rate) + spec.simple_latency_ps
+    opening = timing.rcd_write_clocks if is_write else timing.rcd_read_clocks
+    data = timing.cwl_clocks if is_write else timing.cl_clocks
+    return (opening + data) * timing.clock_ps + -(-chunk_bytes // spec.burst_bytes) * burst_ps
+
+
+def _timing(timing: HbmTimingSpec) -> BankedTimingSpec:
+    clocks = timing.model_dump(exclude={"clock_ps"})
+    return BankedTimingSpec(
+        **{
+            name.removesuffix("_clocks") + "_ps": value * timing.clock_ps
+            for name, value in clocks.items()
+        }
+    )
+
+
+def _refresh(refresh: RefreshSpec, slice_index: int, num_slices: int) -> BankedRefreshSpec | None:
+    if refresh.kind == "none":
+        return None
+    is_all = refresh.kind == "all_bank"
+    return BankedRefreshSpec(
+        scope=RefreshScope.ALL_BANKS if is_all else RefreshScope.ONE_BANK,
+        interval_ps=refresh.interval_ps,
+        first_ps=(slice_index + 1) * refresh.interval_ps // num_slices,
+        busy_ps=refresh.all_bank_ps if is_all else refresh.per_bank_ps,
+    )
