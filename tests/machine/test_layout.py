@@ -35,6 +35,16 @@ def test_the_default_die_has_m_cpu_and_sram_on_the_nearest_routers() -> None:
     assert cells(layout, (layout.m_cpu_router, layout.sram_router)) == [(0, 2), (3, 0)]
 
 
+def test_over_the_hole_the_sram_keeps_to_a_free_column_and_the_m_cpu_to_a_free_row() -> None:
+    layout = plan_layout(CubeSpec(sram_position_um=(7_000, 1_400), m_cpu_position_um=(0, 7_000)))
+    assert cells(layout, (layout.sram_router, layout.m_cpu_router)) == [(0, 1), (1, 0)]
+
+
+def test_between_equally_near_routers_the_higher_row_counts_then_the_higher_column() -> None:
+    layout = plan_layout(CubeSpec(sram_position_um=(2_800, 2_800), m_cpu_position_um=(2_800, 0)))
+    assert cells(layout, (layout.sram_router, layout.m_cpu_router)) == [(1, 1), (0, 1)]
+
+
 def test_the_default_die_has_connections_where_the_hole_does_not_cross() -> None:
     layout = plan_layout(CubeSpec())
     ports = {side: cells(layout, routers) for side, routers in layout.port_routers.items()}
