@@ -1,19 +1,23 @@
 """Specs and loads for memories, and the driver that puts a load through one."""
 
 from collections import deque
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
 from tests.oracles_hbm.burst_model import Outcome, Request, Served
 from tilewright.engine.banked import (
-    BankedMemory,
     BankedRefreshSpec,
     BankedSpec,
     BankedTimingSpec,
+    ChannelCounters,
+    Completion,
     MapField,
     Memory,
     RefreshScope,
 )
+
+Answer = TypeVar("Answer")
 
 GOOD_MAP: tuple[MapField, ...] = ("burst", "bank_group", "column", "bank", "stack_id", "row")
 BAD_MAP: tuple[MapField, ...] = ("burst", "column", "bank_group", "bank", "stack_id", "row")
@@ -61,7 +65,42 @@ def slice_spec(
     )
 
 
-def drive(memory: Memory, load: list[Request]) -> Outcome:
+class Tapped:
+    """A memory whose answers are kept, in the order of the questions."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.answers: list[object] = []
+
+    def keep(self, answer: Answer) -> Answer:
+        self.answers.append(answer)
+        return answer
+
+    def can_accept(self, now_ps: int, is_write: bool, address: int, num_bytes: int) -> bool:
+        return self.keep(self.memory.can_accept(now_ps, is_write, address, num_bytes))
+
+    def room_ps(self, is_write: bool, address: int, num_bytes: int) -> int | None:
+        return self.keep(self.memory.room_ps(is_write, address, num_bytes))
+
+    def accept(
+        self, now_ps: int, access_id: int, is_write: bool, address: int, num_bytes: int
+    ) -> None:
+        self.memory.accept(now_ps, access_id, is_write, address, num_bytes)
+        self.keep(self.memory.next_ps())
+
+    def next_ps(self) -> int | None:
+        return self.keep(self.memory.next_ps())
+
+    def advance(self, now_ps: int) -> list[Completion]:
+        completions = self.keep(self.memory.advance(now_ps))
+        self.keep(self.counters())
+        return completions
+
+    def counters(self) -> tuple[ChannelCounters, ...]:
+        return self.memory.counters()
+
+
+def drive(memory: Memory | Tapped, load: list[Request]) -> Outcome:
     """Offer a load in order of arrival; whoever finds no room waits at the door."""
     coming, door = deque(sorted(load)), deque[Request]()
     accepted: dict[int, int] = {}
@@ -194,7 +233,3 @@ def loads(draw: st.DrawFn, spec: BankedSpec) -> list[Request]:
 def cases(draw: st.DrawFn) -> tuple[BankedSpec, list[Request]]:
     spec = draw(specs())
     return spec, draw(loads(spec))
-
-
-def run_memory(spec: BankedSpec, load: list[Request], memory: Memory | None = None) -> Outcome:
-    return drive(BankedMemory(spec) if memory is None else memory, load)

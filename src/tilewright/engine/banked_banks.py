@@ -29,39 +29,39 @@ class Banks:
         self.idle_ps = [LONG_AGO_PS] * spec.num_banks  # closed, and RP is over
         self._activated_ps = [LONG_AGO_PS] * spec.num_banks
         self._opening = [Opening.AFTER_CLOSED] * spec.num_banks
-        self._group_activated_ps = [LONG_AGO_PS] * spec.num_groups
+        self._group_activate_ps = [LONG_AGO_PS] * spec.num_groups  # RRD
         self._activates_ps = [LONG_AGO_PS] * 4  # the last four of the channel, oldest first
-        self._read_ps = [LONG_AGO_PS] * spec.num_groups  # last command per group
-        self._write_ps = [LONG_AGO_PS] * spec.num_groups
+        self._group_of = [bank // spec.banks for bank in range(spec.num_banks)]
+        self._spacing_ps = [LONG_AGO_PS] * spec.num_groups  # column commands: CCD
+        self._after_writes_ps = [LONG_AGO_PS] * spec.num_groups  # reads: WTR
+        self._after_reads_ps = LONG_AGO_PS  # writes: RTW
         self._was_write: bool | None = None
+        self._least_ccd_ps = min(map(min, spec.ccd_ps))
         self.issued_ps = LONG_AGO_PS  # last column command
         self.data_end_ps = 0
-
-    def group(self, bank: int) -> int:
-        return bank // self.spec.banks
 
     def column_ps(self, bank: int, is_write: bool) -> int:
         """A column command to the open row of ``bank``."""
         timing = self.spec.timing
         rcd_ps = timing.rcd_write_ps if is_write else timing.rcd_read_ps
+        group = self._group_of[bank]
         return max(
             self._activated_ps[bank] + rcd_ps,
             self._bus_ps(is_write),
-            self._spacing_ps(self.group(bank)),
-            self._turn_ps(self.group(bank), is_write),
+            self._spacing_ps[group],
+            self._turn_ps(group, is_write),
         )
+
+    def floor_ps(self, is_write: bool) -> int:
+        """No column command goes before that, whatever its bank."""
+        return max(self.issued_ps + self._least_ccd_ps, self._bus_ps(is_write))
 
     def activate_ps(self, bank: int) -> int:
         timing = self.spec.timing
-        own = self.group(bank)
-        rrd_ps = max(
-            last_ps + (timing.rrd_l_ps if group == own else timing.rrd_s_ps)
-            for group, last_ps in enumerate(self._group_activated_ps)
-        )
         return max(
             self.idle_ps[bank],
             self._activated_ps[bank] + timing.rc_ps,
-            rrd_ps,
+            self._group_activate_ps[self._group_of[bank]],
             self._activates_ps[0] + timing.faw_ps,
         )
 
@@ -79,17 +79,20 @@ class Banks:
     def activate(self, bank: int, row: int, now_ps: int) -> None:
         self.open_row[bank] = row
         self._activated_ps[bank] = now_ps
-        self._group_activated_ps[self.group(bank)] = now_ps
         self._activates_ps = [*self._activates_ps[1:], now_ps]
         self.precharge_ps[bank] = now_ps + self.spec.timing.ras_ps
+        for group, before_ps in enumerate(self._group_activate_ps):
+            is_own = group == self._group_of[bank]
+            rrd_ps = self.spec.timing.rrd_l_ps if is_own else self.spec.timing.rrd_s_ps
+            self._group_activate_ps[group] = max(before_ps, now_ps + rrd_ps)
 
     def gap(
         self, bank: int, is_write: bool, now_ps: int, accepted_ps: int, refresh: tuple[int, int]
     ) -> Gap:
         """What a column command at ``now_ps`` waited for; ask before it is issued."""
         is_turned = self._was_write is not None and self._was_write != is_write
-        group = self.group(bank)
-        columns_ps = self._turn_ps(group, is_write) if is_turned else self._spacing_ps(group)
+        group = self._group_of[bank]
+        columns_ps = self._turn_ps(group, is_write) if is_turned else self._spacing_ps[group]
         could_ps = self._bus_ps(is_write)
         return Gap(could_ps, now_ps, accepted_ps, *refresh, is_turned, columns_ps)
 
@@ -97,15 +100,17 @@ class Banks:
         """A column command: read or write one burst of the open row."""
         timing = self.spec.timing
         if is_write:
-            self._write_ps[self.group(bank)] = now_ps
+            self._forbid_reads(self._group_of[bank], now_ps)
             close_ps = now_ps + timing.write_end_ps + timing.wr_ps
             self.data_end_ps = now_ps + timing.write_end_ps
             tally.write_bursts += 1
         else:
-            self._read_ps[self.group(bank)] = now_ps
+            self._after_reads_ps = now_ps + timing.rtw_ps
             close_ps = now_ps + timing.rtp_ps
             self.data_end_ps = now_ps + timing.read_end_ps
             tally.read_bursts += 1
+        for group, ccd_ps in enumerate(self.spec.ccd_ps[self._group_of[bank]]):
+            self._spacing_ps[group] = max(self._spacing_ps[group], now_ps + ccd_ps)
         self.precharge_ps[bank] = max(self.precharge_ps[bank], close_ps)
         self.issued_ps = now_ps
         self._was_write = is_write
@@ -115,23 +120,15 @@ class Banks:
         tally.row_conflicts += self._opening[bank] is Opening.AFTER_CONFLICT
         self._opening[bank] = Opening.USED
 
+    def _forbid_reads(self, own: int, now_ps: int) -> None:
+        timing = self.spec.timing
+        for group, before_ps in enumerate(self._after_writes_ps):
+            wtr_ps = timing.wtr_l_ps if group == own else timing.wtr_s_ps
+            self._after_writes_ps[group] = max(before_ps, now_ps + timing.write_end_ps + wtr_ps)
+
     def _bus_ps(self, is_write: bool) -> int:
         timing = self.spec.timing
         return self.data_end_ps - (timing.cwl_ps if is_write else timing.cl_ps)
 
-    def _spacing_ps(self, group: int) -> int:
-        return max(
-            max(read_ps, write_ps) + ccd_ps
-            for read_ps, write_ps, ccd_ps in zip(
-                self._read_ps, self._write_ps, self.spec.ccd_ps[group], strict=True
-            )
-        )
-
     def _turn_ps(self, group: int, is_write: bool) -> int:
-        timing = self.spec.timing
-        if is_write:
-            return max(self._read_ps) + timing.rtw_ps
-        return max(
-            last_ps + timing.write_end_ps + (timing.wtr_l_ps if other == group else timing.wtr_s_ps)
-            for other, last_ps in enumerate(self._write_ps)
-        )
+        return self._after_reads_ps if is_write else self._after_writes_ps[group]

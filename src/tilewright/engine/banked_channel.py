@@ -4,6 +4,7 @@ Column commands are decided a *run* at a time: bursts of one chunk that follow e
 bus's pace, with nothing that could come in between.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tilewright.engine.banked_banks import CLOSED, LONG_AGO_PS, Banks
@@ -105,6 +106,7 @@ class Channel:
         self._run = Run()
         self._tally = Tally()
         self._finished: list[Access] = []
+        self._heads: list[tuple[int, Chunk]] | None = None  # known until a queue changes
         self.event_ps = NEVER_PS
 
     def counters(self) -> ChannelCounters:
@@ -135,6 +137,7 @@ class Channel:
         self._refresh.settle(self._banks, now_ps)
         chunk.blocked_ps = self._refresh.blocked_ps(chunk.banks[-1], now_ps)
         self._queue(is_write).add(chunk)
+        self._heads = None
         if self.waiting(is_write=True, until_ps=until_ps) >= self._spec.drain_high_bursts:
             self._is_draining = True
         self.event_ps = now_ps
@@ -162,17 +165,19 @@ class Channel:
             self._precharge(now_ps)
             self._activate(now_ps)
             is_moving = self._issue(now_ps)
-        self.event_ps = max(now_ps, self._next_event_ps())
+        self.event_ps = max(now_ps, self._next_event_ps(now_ps))
 
     # --- direction
 
     def _turn(self, now_ps: int) -> None:
         if now_ps < self._banks.issued_ps:
             return  # inside a run, which is never cut by a turn
-        if self._writes.bursts <= self._spec.drain_low_bursts:
+        if self._is_draining and self._writes.bursts <= self._spec.drain_low_bursts:
             self._is_draining = False
+            self._heads = None
         if self._wants_turn():
             self._is_write = not self._is_write
+            self._heads = None
 
     def _wants_turn(self) -> bool:
         """If no chunk is begun and the other direction is due."""
@@ -193,19 +198,24 @@ class Channel:
 
     # --- rows
 
-    def _heads(self) -> list[tuple[int, Chunk]]:
+    def _find_heads(self) -> list[tuple[int, Chunk]]:
         """Each bank that is wanted with the chunk that decides its row."""
-        by_bank = self._queue(self._is_write).by_bank
-        eligible = ((bank, self._eligible(chunks)) for bank, chunks in enumerate(by_bank) if chunks)
-        return [(bank, chunks[0]) for bank, chunks in eligible if chunks]
+        if self._heads is None:
+            by_bank = self._queue(self._is_write).by_bank
+            wanted = (
+                (bank, self._eligible(chunks)) for bank, chunks in enumerate(by_bank) if chunks
+            )
+            self._heads = [(bank, chunks[0]) for bank, chunks in wanted if chunks]
+        return self._heads
 
     def _to_precharge(self) -> list[int]:
         rows = self._banks.open_row
-        return [bank for bank, head in self._heads() if rows[bank] not in (CLOSED, head.row)]
+        return [bank for bank, head in self._find_heads() if rows[bank] not in (CLOSED, head.row)]
 
     def _to_activate(self) -> list[tuple[int, Chunk]]:
         """In the order in which they may have it: by age, then by place in the chunk."""
-        closed = [pair for pair in self._heads() if self._banks.open_row[pair[0]] == CLOSED]
+        rows = self._banks.open_row
+        closed = [pair for pair in self._find_heads() if rows[pair[0]] == CLOSED]
         return sorted(closed, key=lambda pair: (pair[1].age, _place(pair[1], pair[0])))
 
     def _precharge(self, now_ps: int) -> None:
@@ -220,16 +230,17 @@ class Channel:
 
     # --- columns
 
-    def _ready(self) -> list[tuple[int, Chunk]]:
+    def _ready(self) -> Iterator[tuple[int, Chunk]]:
         """Chunks whose next burst has its row open, in order of age, and when it may go."""
-        queue = self._queue(self._is_write)
-        return [
-            (self._banks.column_ps(chunk.next_bank, self._is_write), chunk)
-            for chunk in self._eligible(queue.chunks)
-            if self._banks.open_row[chunk.next_bank] == chunk.row
-        ]
+        rows = self._banks.open_row
+        for chunk in self._eligible(self._queue(self._is_write).chunks):
+            bank = chunk.next_bank
+            if rows[bank] == chunk.row:
+                yield self._banks.column_ps(bank, self._is_write), chunk
 
     def _issue(self, now_ps: int) -> bool:
+        if self._banks.floor_ps(self._is_write) > now_ps:
+            return False
         for time_ps, chunk in self._ready():
             if time_ps <= now_ps:
                 self._serve_run(chunk, now_ps)
@@ -247,6 +258,7 @@ class Channel:
             now_ps += self._pace_ps
             self._issue_burst(chunk, now_ps)
         queue.drop(chunk, chunk.banks[first : chunk.issued])
+        self._heads = None
         self._num_begun += chunk.is_begun
         self._run = Run(start_ps, chunk.issued - first, self._is_write)
         if chunk.issued == len(chunk.banks):
@@ -304,16 +316,21 @@ class Channel:
 
     # --- what comes next
 
-    def _next_event_ps(self) -> int:
-        times = [time_ps for time_ps, _ in self._ready()]
-        times += [self._banks.precharge_ps[bank] for bank in self._to_precharge()]
+    def _next_event_ps(self, now_ps: int) -> int:
+        times = [self._banks.precharge_ps[bank] for bank in self._to_precharge()]
         times += [self._banks.activate_ps(bank) for bank, _ in self._to_activate()]
         if self._reads.bursts or self._writes.bursts:
             times.append(self._refresh.due_ps)
         ends_drain = self._is_draining and self._writes.bursts <= self._spec.drain_low_bursts
         if ends_drain or self._wants_turn():
             times.append(self._banks.issued_ps)
-        return min(times, default=NEVER_PS)
+        found_ps = min(times, default=NEVER_PS)
+        floor_ps = max(now_ps, self._banks.floor_ps(self._is_write))
+        for time_ps, _ in self._ready():
+            found_ps = min(found_ps, time_ps)
+            if found_ps <= floor_ps:
+                break  # none goes before that
+        return found_ps
 
 
 def _insert(chunks: list[Chunk], chunk: Chunk) -> None:
