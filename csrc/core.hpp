@@ -34,7 +34,6 @@ static_assert(sizeof(Hop) == 8);
 constexpr uint32_t kMaxQueues = 1u << 17;  // of one server
 
 constexpr int kOwnerShift = 40;  // an id is owner * 2^40 + sequence
-constexpr int64_t kAllOwners = -1;
 
 struct Route {
     uint32_t first_hop;
@@ -160,7 +159,7 @@ class Core {
     bool is_drained() { return queue_.top() == kNone && num_live_ == 0 && silent_ps_ <= now_ps_; }
 
     std::vector<std::tuple<int64_t, int64_t>> take_effects() { return std::exchange(effects_, {}); }
-    void set_trace(bool on, int64_t owner);
+    void set_trace(bool on, int64_t first_owner, int64_t last_owner);
     std::vector<TraceRecord> take_trace() { return std::exchange(trace_, {}); }
     std::vector<TraceRecord> take_memory_trace() { return std::exchange(memory_trace_, {}); }
     std::vector<std::vector<int64_t>> memory_counters(uint32_t server) const {
@@ -251,7 +250,8 @@ class Core {
     uint32_t channel_of(uint32_t hop) const;
     void add_wait(Server& server, int64_t time_ps);
     bool is_traced(int64_t id) const {
-        return tracing_ && (traced_owner_ == kAllOwners || id >> kOwnerShift == traced_owner_);
+        const int64_t owner = id >> kOwnerShift;
+        return tracing_ && owner >= first_traced_owner_ && owner <= last_traced_owner_;
     }
     int64_t later(int64_t from_ps, int64_t by_ps, int64_t server, int64_t id) const;
     void check_outside() const;
@@ -288,7 +288,8 @@ class Core {
     int64_t silent_ps_ = 0;  // the last arrival or credit that has no event of its own
     bool running_ = false;
     bool tracing_ = false;
-    int64_t traced_owner_ = kAllOwners;
+    int64_t first_traced_owner_ = 0;
+    int64_t last_traced_owner_ = INT64_MAX;
     EventQueue queue_;
     std::vector<Server> servers_;
     std::vector<Hop> hops_;

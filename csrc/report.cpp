@@ -5,9 +5,10 @@
 
 namespace tilewright {
 
-void Core::set_trace(bool on, int64_t owner) {
+void Core::set_trace(bool on, int64_t first_owner, int64_t last_owner) {
     tracing_ = on;
-    traced_owner_ = owner;
+    first_traced_owner_ = first_owner;
+    last_traced_owner_ = last_owner;
     trace_.clear();
     memory_trace_.clear();
 }

@@ -141,12 +141,12 @@ def test_a_server_without_a_rate_is_on_no_round_trip(kind: EngineKind) -> None:
 @every_engine
 def test_a_trace_of_one_owner_has_its_packets_alone(kind: EngineKind) -> None:
     traces = []
-    for owner in (None, 0, 1):
+    for owners in (None, range(1), range(1, 2)):
         engine, there, back = two_ways(kind)
         trip = engine.add_round_trip(there, back)
         graph = TaskGraph()
         graph.exchange(trip, PACKET_BYTES)
-        engine.set_trace(True, owner)
+        engine.set_trace(True, owners)
         for number in (0, 1):
             engine.submit(graph, owner=number)
         engine.run()

@@ -1,5 +1,6 @@
 """From a machine to its blocks on an engine."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tilewright.device.dma import Access, Channel, Gates
@@ -11,6 +12,7 @@ from tilewright.errors import SpecError
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.node import NodeKind
+from tilewright.machine.route import Route
 from tilewright.machine.route_level import Traffic
 
 __all__ = ("Device", "build_device")
@@ -18,13 +20,14 @@ __all__ = ("Device", "build_device")
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A machine on an engine. The server of a link has the link's number."""
+    """A machine on an engine."""
 
     machine: Machine
     engine: Engine = field(repr=False)
+    links: dict[int, int] = field(repr=False)  # by link: its server
     memories: dict[int, int] = field(repr=False)  # by node: the server of a memory
     gates: Gates = field(repr=False)
-    _routes: dict[tuple[tuple[int, int], ...], int] = field(default_factory=dict, repr=False)
+    _routes: dict[tuple[Route, int | None], int] = field(default_factory=dict, repr=False)
     _trips: dict[tuple[int, int, Channel, int], int] = field(default_factory=dict, repr=False)
 
     def round_trip(self, requester: int, target: int, channel: Channel, spread: int) -> int:
@@ -34,7 +37,7 @@ class Device:
             out = self.machine.route(requester, target, Traffic.REQUEST, spread)
             back = self.machine.route(target, requester, Traffic.RESPONSE, spread)
             self._trips[key] = self.engine.add_round_trip(
-                self._route((*out, (self._memory(target), 0))),
+                self._route(out, self._memory(target)),
                 self._route(back),
                 gate=self.gates.number(channel),
                 writes=channel.access is Access.WRITE,
@@ -69,22 +72,36 @@ class Device:
             raise SpecError("round trip", f"{name} as its target", "a memory", fix)
         return server
 
-    def _route(self, hops: tuple[tuple[int, int], ...]) -> int:
-        if hops not in self._routes:
-            servers, channels = zip(*hops, strict=True)
-            self._routes[hops] = self.engine.add_route(servers, channels)
-        return self._routes[hops]
+    def _route(self, hops: Route, memory: int | None = None) -> int:
+        key = (hops, memory)
+        if key not in self._routes:
+            servers = [self.links[link] for link, _ in hops]
+            channels = [channel for _, channel in hops]
+            if memory is not None:
+                servers.append(memory)
+                channels.append(0)
+            self._routes[key] = self.engine.add_route(servers, channels)
+        return self._routes[key]
 
 
-def build_device(machine: Machine, choice: EngineKind | Auto = AUTO) -> Device:
-    """Every link and memory of the machine as a server, in the order of their numbers."""
+def build_device(
+    machine: Machine,
+    choice: EngineKind | Auto = AUTO,
+    *,
+    links: Collection[int] | None = None,
+) -> Device:
+    """Links and the memories behind them as servers, in the order of their numbers.
+
+    ``links`` are those that will be used, None for all: the others decide nothing.
+    """
     spec = machine.spec
     packets = EngineSpec(spec.flit_bytes, spec.packet_bytes // spec.flit_bytes)
     engine = build_engine(choice, packets)
-    for link_id in range(len(machine.links)):
-        engine.add_server(link_server(machine, link_id))
+    used = range(len(machine.links)) if links is None else sorted(links)
+    servers = {link_id: engine.add_server(link_server(machine, link_id)) for link_id in used}
     memories: dict[int, int] = {}
-    for number, node in enumerate(machine.nodes):
+    for number in sorted({machine.links[link_id].dst for link_id in used}):
+        node = machine.nodes[number]
         if node.kind is NodeKind.HBM_CTRL and isinstance(node.where, PeCoord):
             place = node.where.pe, spec.cube.pes
             memories[number] = add_slice(
@@ -93,4 +110,4 @@ def build_device(machine: Machine, choice: EngineKind | Auto = AUTO) -> Device:
         elif node.kind is NodeKind.SRAM:
             sram = spec.cube.sram
             memories[number] = add_sram(engine, node.name, sram, packet_bytes=spec.packet_bytes)
-    return Device(machine, engine, memories, Gates(machine, engine))
+    return Device(machine, engine, servers, memories, Gates(machine, engine))

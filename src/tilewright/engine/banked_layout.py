@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import astuple
+from functools import lru_cache
 from typing import NamedTuple
 
-from tilewright.engine.banked_spec import BankedSpec, RefreshScope
+from tilewright.engine.banked_spec import BankedSpec, MapField, RefreshScope
 from tilewright.errors import EngineError
 
 __all__ = ("Piece", "bank_table", "banked_numbers", "check_packets", "pieces")
@@ -35,20 +36,30 @@ def pieces(spec: BankedSpec, address: int, num_bytes: int) -> Iterator[Piece]:
 
 def bank_table(spec: BankedSpec) -> tuple[int, ...]:
     """The bank of every burst of one row of all banks; banks of a group are neighbours."""
-    sizes = {
-        "bank_group": spec.bank_groups,
-        "column": spec.row_bytes // spec.burst_bytes,
-        "bank": spec.banks,
-        "stack_id": spec.stack_ids,
+    columns = spec.row_bytes // spec.burst_bytes
+    sizes = (spec.bank_groups, columns, spec.banks, spec.stack_ids)
+    return _bank_table(sizes, spec.address_map)
+
+
+@lru_cache
+def _bank_table(
+    sizes: tuple[int, int, int, int], address_map: tuple[MapField, ...]
+) -> tuple[int, ...]:
+    bank_groups, columns, num_banks, stack_ids = sizes
+    size_of = {
+        "bank_group": bank_groups,
+        "column": columns,
+        "bank": num_banks,
+        "stack_id": stack_ids,
     }
     banks = []
-    for burst in range(spec.span_bytes // spec.burst_bytes):
+    for burst in range(bank_groups * columns * num_banks * stack_ids):
         digits = {}
         rest = burst
-        for field in spec.address_map[1:-1]:
-            rest, digits[field] = divmod(rest, sizes[field])
-        group = digits["stack_id"] * spec.bank_groups + digits["bank_group"]
-        banks.append(group * spec.banks + digits["bank"])
+        for field in address_map[1:-1]:
+            rest, digits[field] = divmod(rest, size_of[field])
+        group = digits["stack_id"] * bank_groups + digits["bank_group"]
+        banks.append(group * num_banks + digits["bank"])
     return tuple(banks)
 
 

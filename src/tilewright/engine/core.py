@@ -21,7 +21,6 @@ SOURCE = -1
 OWNER_SHIFT = 40
 MAX_PACKETS = 2**24  # of one transfer
 MAX_QUEUES = 2**17  # in front of one server
-ALL_OWNERS = -1
 NO_GATE = -1
 NO_LIMIT = -1
 NO_WAKE = 2**63 - 1
@@ -141,9 +140,7 @@ class Core(Protocol):
 
     def take_effect_columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
 
-    def set_trace(self, on: bool, owner: int) -> None:
-        """``owner`` is -1 for all."""
-        ...
+    def set_trace(self, on: bool, first_owner: int, last_owner: int) -> None: ...
 
     def take_memory_trace(self) -> list[tuple[int, int, int, int, int]]:
         """Memory, packet, when it was decided, when its data were done, held up by refresh."""

@@ -11,7 +11,6 @@ from tilewright.engine.banked_counters import ChannelCounters
 from tilewright.engine.banked_layout import bank_table, banked_numbers, check_packets
 from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
 from tilewright.engine.core import (
-    ALL_OWNERS,
     MAX_PACKETS,
     NO_GATE,
     NO_LIMIT,
@@ -309,14 +308,16 @@ class Engine:
         times, effects = self.core.take_effect_columns()
         return np.asarray(times, np.int64), np.asarray(effects, np.int64)
 
-    def set_trace(self, on: bool, owner: int | None = None) -> None:
-        """Start a new trace, of all owners' packets or of one's, or end tracing."""
+    def set_trace(self, on: bool, owners: range | None = None) -> None:
+        """Start a new trace, of all packets or of some neighbouring owners', or end tracing."""
         self._check_usable()
         if type(on) is not bool:
             raise EngineError("set_trace", repr(on), "True or False", "pass a bool")
-        if owner is not None:
-            check_integer("set_trace", "owner", owner, 0, MAX_OWNER)
-        self.core.set_trace(on, ALL_OWNERS if owner is None else owner)
+        traced = range(MAX_OWNER + 1) if owners is None else owners
+        if not isinstance(traced, range) or not traced or traced.step != 1:
+            fix = "pass range(first, last + 1)"
+            raise EngineError("set_trace", f"owners = {owners!r}", "neighbouring owners", fix)
+        self.core.set_trace(on, traced[0], traced[-1])
 
     def take_trace(self) -> list[TraceRecord]:
         """What servers took since the last call, in event order."""

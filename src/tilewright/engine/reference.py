@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from types import BuiltinMethodType
 from typing import Any
 
-from tilewright.engine.core import ALL_OWNERS, NO_LIMIT, NO_WAKE, UNBOUNDED
+from tilewright.engine.core import NO_LIMIT, NO_WAKE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.reference_memory import Memories
 from tilewright.engine.reference_state import (
@@ -58,7 +58,7 @@ class ReferenceCore(Memories):
         self._performed: dict[int, int] = {}  # by owner: the task that its program waits for
         self._trace: list[tuple[int, int, int, int, int]] | None = None
         self._memory_trace = []
-        self._traced_owner = ALL_OWNERS
+        self._traced_owners = range(0)
         self._running = False
         self._uncounted = 0
 
@@ -114,8 +114,8 @@ class ReferenceCore(Memories):
         signals, size = len(self._signals), self._packet_bytes
         return compile_graph(rows, self._routes, self._trips, signals, size)
 
-    def set_trace(self, on: bool, owner: int) -> None:
-        self._traced_owner = owner
+    def set_trace(self, on: bool, first_owner: int, last_owner: int) -> None:
+        self._traced_owners = range(first_owner, last_owner + 1)
         self._trace = [] if on else None
         self._memory_trace = []
 

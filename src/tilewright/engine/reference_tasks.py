@@ -6,7 +6,7 @@ from collections.abc import Generator
 from heapq import heappop, heappush
 from typing import Any
 
-from tilewright.engine.core import ALL_OWNERS, OWNER_SHIFT
+from tilewright.engine.core import OWNER_SHIFT
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.reference_report import Reports
 from tilewright.engine.reference_state import (
@@ -43,7 +43,7 @@ class Tasks(Reports):
     _flit_bytes: int
     _packet_bytes: int
     _salt: int
-    _traced_owner: int
+    _traced_owners: range
     _gates: list[Gate]
     _trips: list[RoundTrip]
     _next_sequence: dict[int, int]
@@ -51,7 +51,7 @@ class Tasks(Reports):
     _performed: dict[int, int]  # by owner: the task that its program waits for
 
     def _is_traced(self, packet_id: int) -> bool:
-        return self._traced_owner in (ALL_OWNERS, packet_id >> OWNER_SHIFT)
+        return packet_id >> OWNER_SHIFT in self._traced_owners
 
     @abstractmethod
     def _check_outside(self) -> None: ...

@@ -9,7 +9,7 @@ from tilewright.machine.coords import CubeCoord, Side
 from tilewright.machine.spec import GemmSpec, HbmSpec, MachineSpec, MeshSpec, RingSpec
 from tilewright.units import PS_PER_US
 
-__all__ = ("MachineTotals", "slice_bytes_per_us", "totals_of")
+__all__ = ("MachineTotals", "slice_bytes_per_us", "totals_of", "usable_share")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def totals_of(machine: Machine) -> MachineTotals:
         f16_flop_per_s=_f16_flop_per_s(spec.pe.gemm) * grid.num_pes,
         hbm_bytes=hbm.capacity_bytes * grid.num_cubes,
         hbm_bytes_per_us=int(nominal),
-        refreshed_hbm_bytes_per_us=int(nominal * _usable_share(hbm)),
+        refreshed_hbm_bytes_per_us=int(nominal * usable_share(hbm)),
         cube_bisection_bytes_per_us=_cube_bisection(machine),
         sip_bisection_bytes_per_us=_sip_bisection(machine),
         fabric_bisection_bytes_per_us=_fabric_bisection(machine),
@@ -67,7 +67,7 @@ def _channel_rate(hbm: HbmSpec) -> Fraction:
     return Fraction(hbm.burst_bytes * PS_PER_US, burst_ps)
 
 
-def _usable_share(hbm: HbmSpec) -> Fraction:
+def usable_share(hbm: HbmSpec) -> Fraction:
     """What all-bank refresh leaves of a stream of reads; other kinds need not stop a stream."""
     if hbm.model == "simple":
         return Fraction(hbm.simple_efficiency_percent, 100)

@@ -11,12 +11,15 @@ from tilewright.records.canonical import canonical_json, content_hash
 from tilewright.records.document import Document
 from tilewright.records.failure import FailureRecord, describe_failure
 from tilewright.records.machine_check import MachineCheckRecord
+from tilewright.records.machine_show import MachineFigures, MachineShowRecord
+from tilewright.records.probe import Breakdown, ProbeRecord, ProbeRow, SkippedCase
 from tilewright.records.reader import read_record
 from tilewright.records.run import RunRecord, Totals, WhatRan
 from tilewright.records.versions import Versions, installed_version, installed_versions
 from tilewright.records.writer import write_record
 
 __all__ = (
+    "Breakdown",
     "DemoRecord",
     "Document",
     "EngineBenchRecord",
@@ -25,7 +28,12 @@ __all__ = (
     "FailureRecord",
     "GrowthRow",
     "MachineCheckRecord",
+    "MachineFigures",
+    "MachineShowRecord",
+    "ProbeRecord",
+    "ProbeRow",
     "RunRecord",
+    "SkippedCase",
     "Totals",
     "Versions",
     "WhatRan",

@@ -1,0 +1,195 @@
+"""Run the probe: each case on an engine of its own, beside its bound and with its breakdown."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.benches.probe_bound import FlowPath, bound_ps, path_of
+from tilewright.benches.probe_case import PROBE_CASES, Flow, ProbeCase, Unfit, issuers_of
+from tilewright.benches.probe_check import failures_of
+from tilewright.benches.probe_path import PathInput, break_down
+from tilewright.device.build import Device, build_device
+from tilewright.device.hbm import first_access_ps
+from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph, native_built, resolve_engine
+from tilewright.engine.core import OWNER_SHIFT
+from tilewright.errors import SpecError
+from tilewright.machine.build import Machine, machine_hash
+from tilewright.machine.coords import PeCoord
+from tilewright.machine.totals import slice_bytes_per_us, usable_share
+from tilewright.records import Breakdown, ProbeRecord, ProbeRow, SkippedCase, installed_versions
+
+__all__ = ("run_probe",)
+
+TRACED_OWNERS = 8  # at a time: a trace of all would not fit into memory
+
+
+@dataclass(slots=True)
+class _Load:
+    """A case at a size on one machine."""
+
+    case: ProbeCase
+    num_bytes: int
+    flows: list[Flow]
+    paths: list[FlowPath]
+    issuers: list[PeCoord | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.issuers = issuers_of(self.flows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    device: Device
+    ends_ps: list[int]  # by owner
+    traced: range  # owners
+
+    @property
+    def last_owner(self) -> int:
+        return self.ends_ps.index(max(self.ends_ps))
+
+
+def run_probe(
+    machine: Machine,
+    *,
+    names: Sequence[str] = (),
+    sizes: Sequence[int] = (),
+    choice: EngineKind | Auto = AUTO,
+    progress: Callable[[str], None] = lambda _: None,
+) -> ProbeRecord:
+    """The named cases, or all that the machine has the parts for, at the given or usual sizes."""
+    kind = resolve_engine(choice, native_built=native_built())
+    rows: list[ProbeRow] = []
+    skipped: list[SkippedCase] = []
+    for case in _chosen(names):
+        guess = 0
+        try:
+            for num_bytes in sizes or case.sizes:
+                progress(f"{case.name}, {num_bytes} bytes")
+                load = _load(machine, case, num_bytes)
+                row, guess = _probe(machine, load, kind, guess)
+                rows.append(row)
+        except Unfit as reason:
+            if case.name in names:
+                what = f"case {case.name!r} on machine {machine.spec.name!r}"
+                fix = "leave the case out or choose another machine"
+                raise SpecError("probe", what, f"another one: {reason}", fix) from None
+            skipped.append(SkippedCase(case=case.name, reason=str(reason)))
+    failures = failures_of(rows)
+    return ProbeRecord(
+        ok=not failures,
+        machine=machine.spec.name,
+        machine_hash=machine_hash(machine.spec),
+        versions=installed_versions(engine=kind.value),
+        cases=tuple(rows),
+        skipped=tuple(skipped),
+        failures=failures,
+    )
+
+
+def _chosen(names: Sequence[str]) -> list[ProbeCase]:
+    for name in names:
+        if name not in PROBE_CASES:
+            known = "one of " + ", ".join(PROBE_CASES)
+            raise SpecError("probe", f"an unknown case {name!r}", known, "correct --case")
+    return [case for case in PROBE_CASES.values() if not names or case.name in names]
+
+
+def _load(machine: Machine, case: ProbeCase, num_bytes: int) -> _Load:
+    flows = case.build(machine, num_bytes)
+    end = max(flow.address + flow.num_bytes for flow in flows)
+    capacity = machine.slice_map.slice_bytes
+    if end > capacity:
+        what = f"case {case.name!r} with {num_bytes} bytes per issuer, {end} bytes of a slice"
+        raise SpecError("probe", what, f"at most {capacity} bytes of a slice", "use fewer bytes")
+    return _Load(case, num_bytes, flows, [path_of(machine, flow) for flow in flows])
+
+
+def _probe(machine: Machine, load: _Load, kind: EngineKind, guess: int) -> tuple[ProbeRow, int]:
+    """A row, and the owner that ended last: for the next size the best guess whom to trace."""
+    run = _run(machine, load, kind, range(guess, guess + TRACED_OWNERS))
+    if run.last_owner not in run.traced:
+        run = _run(machine, load, kind, range(run.last_owner, run.last_owner + 1))
+    return _row(machine, load, run), run.last_owner // TRACED_OWNERS * TRACED_OWNERS
+
+
+def _run(machine: Machine, load: _Load, kind: EngineKind, traced: range) -> _Run:
+    used = {link for path in load.paths for link in path.links}
+    device = build_device(machine, kind, links=used)
+    graphs = [TaskGraph() for _ in load.issuers]
+    numbers = {issuer: number for number, issuer in enumerate(load.issuers)}
+    for flow in load.flows:
+        number = numbers[flow.issuer]
+        if flow.issuer is None:
+            trip = device.host_access(flow.target, flow.access)
+        else:
+            trip = device.pe_access(flow.issuer, flow.target, flow.access)
+        graphs[number].exchange(trip, flow.num_bytes, effect=number, tag=flow.address)
+    engine = device.engine
+    engine.set_trace(True, traced)
+    for number, graph in enumerate(graphs):
+        engine.submit(graph, owner=number)
+    engine.run()
+    ends_ps = [0] * len(load.issuers)
+    for at_ps, number in engine.take_effects():
+        ends_ps[number] = max(ends_ps[number], at_ps)
+    return _Run(device, ends_ps, traced)
+
+
+def _row(machine: Machine, load: _Load, run: _Run) -> ProbeRow:
+    latency_ps = max(run.ends_ps)
+    least_ps = bound_ps(machine, load.paths)
+    total = sum(flow.num_bytes for flow in load.flows)
+    slices = {flow.target for flow in load.flows}
+    limit = slice_bytes_per_us(machine.spec) * len(slices) * usable_share(machine.spec.cube.hbm)
+    bottleneck, utilisation = _bottleneck(run.device, latency_ps)
+    return ProbeRow(
+        case=load.case.name,
+        bytes=load.num_bytes,
+        issuers=len(load.issuers),
+        latency_ps=latency_ps,
+        bound_ps=least_ps,
+        ratio=latency_ps / least_ps,
+        bandwidth_gbs=1000 * total / latency_ps,
+        bound_gbs=1000 * total / least_ps,
+        refresh_limited_gbs=float(limit) / 1000,
+        utilisation=utilisation,
+        bottleneck=bottleneck,
+        breakdown_ps=Breakdown(**break_down(_path_input(machine, load, run))),
+    )
+
+
+def _path_input(machine: Machine, load: _Load, run: _Run) -> PathInput:
+    device, engine = run.device, run.device.engine
+    users: dict[int, set[PeCoord | None]] = defaultdict(set)
+    for flow in load.flows:
+        users[device.memories[device.slice_node(flow.target)]].add(flow.issuer)
+    last = run.last_owner
+    own = next(flow for flow in load.flows if flow.issuer == load.issuers[last])
+    size = min(own.num_bytes, machine.spec.packet_bytes)
+    is_write = own.access.value == "write"
+    return PathInput(
+        trace=[row for row in engine.take_trace() if row.packet_id >> OWNER_SHIFT == last],
+        memory_trace=[
+            row for row in engine.take_memory_trace() if row.packet_id >> OWNER_SHIFT == last
+        ],
+        links={server: machine.links[link] for link, server in device.links.items()},
+        shared_memories={memory for memory, owners in users.items() if len(owners) > 1},
+        is_alone=len(load.issuers) == 1,
+        least_access_ps=first_access_ps(machine.spec.cube.hbm, size, is_write=is_write),
+    )
+
+
+def _bottleneck(device: Device, latency_ps: int) -> tuple[str, float]:
+    """The link or memory that was in use for the greatest share of the time."""
+    found: list[tuple[float, str]] = []
+    servers = device.engine.statistics().servers
+    for link, server in device.links.items():
+        share = servers[server].busy_ps / latency_ps
+        found.append((share, device.machine.link_name(link)))
+    for node, server in device.memories.items():
+        channels = device.engine.memory_counters(server)
+        used_ps = sum(channel.busy_ps + channel.refresh_ps for channel in channels)
+        name = device.machine.nodes[node].name
+        found.append((min(1.0, used_ps / (len(channels) * latency_ps)), name))
+    share, name = max(found, key=lambda item: item[0])
+    return name, share

@@ -1,0 +1,159 @@
+"""A lower bound of a case from the spec alone: no queueing, no refresh.
+
+The greatest of: each flow's first packet on an idle machine; each link's and each slice's work,
+from the earliest moment that anything can reach it to the least way home behind it; and the round
+trips that a DMA channel's window forces.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tilewright.benches.probe_case import Flow
+from tilewright.device.dma import Access, Channel, window_packets
+from tilewright.device.hbm import first_access_ps
+from tilewright.machine.build import Machine
+from tilewright.machine.coords import SipCoord
+from tilewright.machine.node import Link
+from tilewright.machine.route_level import Traffic
+from tilewright.machine.route_time import zero_load_ps
+from tilewright.machine.totals import slice_bytes_per_us
+from tilewright.units import PS_PER_US, flit_ps, num_flits
+
+__all__ = ("FlowPath", "bound_ps", "path_of")
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPath:
+    """A flow with the links that it takes."""
+
+    flow: Flow
+    out: tuple[int, ...]
+    back: tuple[int, ...]
+
+    @property
+    def links(self) -> tuple[int, ...]:
+        return self.out + self.back
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A flow at a resource: its work, when it can be there first, its least way home."""
+
+    work_ps: int
+    reach_ps: int
+    home_ps: int
+
+
+def path_of(machine: Machine, flow: Flow) -> FlowPath:
+    target = machine.node_id(
+        f"sip{flow.target.sip}.cube{flow.target.cube}.hbm_ctrl.pe{flow.target.pe}"
+    )
+    if flow.issuer is None:
+        source, spread = machine.node_id("host"), flow.target.pe
+    else:
+        issuer = flow.issuer
+        source = machine.node_id(f"sip{issuer.sip}.cube{issuer.cube}.pe{issuer.pe}.dma")
+        spread = issuer.pe
+    out = machine.route(source, target, Traffic.REQUEST, spread)
+    back = machine.route(target, source, Traffic.RESPONSE, spread)
+    return FlowPath(flow, tuple(link for link, _ in out), tuple(link for link, _ in back))
+
+
+def bound_ps(machine: Machine, paths: Sequence[FlowPath]) -> int:
+    """No run of these flows can end earlier."""
+    uses: dict[object, list[_Use]] = defaultdict(list)
+    bounds = [0]
+    flows = Counter(path.flow.target for path in paths)
+    for path in paths:
+        cost = _Cost(machine, path, is_shared=flows[path.flow.target] > 1)
+        bounds.append(cost.first_packet_ps())
+        bounds.append(cost.window_ps())
+        for resource, use in cost.uses():
+            uses[resource].append(use)
+    bounds += (
+        min(use.reach_ps for use in shared)
+        + sum(use.work_ps for use in shared)
+        + min(use.home_ps for use in shared)
+        for shared in uses.values()
+    )
+    return max(bounds)
+
+
+class _Cost:
+    """What one flow must cost, part by part."""
+
+    def __init__(self, machine: Machine, path: FlowPath, *, is_shared: bool) -> None:
+        self._is_shared = is_shared  # so that another flow may have opened its row
+        self._spec = machine.spec
+        self._machine = machine
+        self._flow = path.flow
+        self._path = path
+        self._out = [machine.links[link] for link in path.out]
+        self._back = [machine.links[link] for link in path.back]
+        self._writes = path.flow.access is Access.WRITE
+
+    def first_packet_ps(self) -> int:
+        """The first packet alone; exact on an idle machine."""
+        size = min(self._flow.num_bytes, self._spec.packet_bytes)
+        return self._trip_ps(size, self._access_ps(size))
+
+    def window_ps(self) -> int:
+        """Packet ``i + window`` sets out when so many are back."""
+        packets = -(-self._flow.num_bytes // self._spec.packet_bytes)
+        flow = self._flow
+        owner = SipCoord(flow.target.sip) if flow.issuer is None else flow.issuer
+        window = window_packets(self._machine, Channel(owner, flow.access))
+        rounds = (packets - 1) // window
+        return rounds * self._trip_ps(self._spec.packet_bytes, self._hit_ps())
+
+    def uses(self) -> Iterable[tuple[object, _Use]]:
+        data = num_flits(self._flow.num_bytes, flit_bytes=self._spec.flit_bytes)
+        packets = -(-self._flow.num_bytes // self._spec.packet_bytes)
+        out_flits, back_flits = (data, packets) if self._writes else (packets, data)
+        there_ps = self._least_ps(self._out)
+        home_ps = self._least_ps(self._back)
+        access_ps = self._access_ps(1)
+        for place, link in enumerate(self._out):
+            reach_ps = self._least_ps(self._out[:place])
+            rest_ps = self._least_ps(self._out[place + 1 :]) + self._hit_ps() + home_ps
+            work_ps = out_flits * self._flit_ps(link)
+            yield self._path.out[place], _Use(work_ps, reach_ps, link.latency_ps + rest_ps)
+        for place, link in enumerate(self._back):
+            reach_ps = there_ps + access_ps + self._least_ps(self._back[:place])
+            rest_ps = self._least_ps(self._back[place + 1 :])
+            work_ps = back_flits * self._flit_ps(link)
+            yield self._path.back[place], _Use(work_ps, reach_ps, link.latency_ps + rest_ps)
+        burst_ps = self._spec.cube.hbm.timing.bl_clocks * self._spec.cube.hbm.timing.clock_ps
+        rate = slice_bytes_per_us(self._spec)
+        data_ps = self._flow.num_bytes * PS_PER_US // rate
+        reach_ps = max(0, there_ps + access_ps - burst_ps)
+        yield self._flow.target, _Use(data_ps, reach_ps, home_ps)
+
+    def _trip_ps(self, num_bytes: int, access_ps: int) -> int:
+        flits = num_flits(num_bytes, flit_bytes=self._spec.flit_bytes)
+        out_flits, back_flits = (flits, 1) if self._writes else (1, flits)
+        size = self._spec.flit_bytes
+        out_ps = zero_load_ps(self._out, num_flits=out_flits, flit_bytes=size)
+        return out_ps + access_ps + zero_load_ps(self._back, num_flits=back_flits, flit_bytes=size)
+
+    def _access_ps(self, num_bytes: int) -> int:
+        if self._is_shared:
+            return self._hit_ps()
+        return first_access_ps(self._spec.cube.hbm, num_bytes, is_write=self._writes)
+
+    def _hit_ps(self) -> int:
+        """The least time of any access: one burst of an open row."""
+        hbm = self._spec.cube.hbm
+        timing = hbm.timing
+        if hbm.model == "simple":
+            return hbm.simple_latency_ps
+        clocks = timing.cwl_clocks if self._writes else timing.cl_clocks
+        return (clocks + timing.bl_clocks) * timing.clock_ps
+
+    def _flit_ps(self, link: Link) -> int:
+        return flit_ps(flit_bytes=self._spec.flit_bytes, bytes_per_us=link.bytes_per_us)
+
+    def _least_ps(self, links: Iterable[Link]) -> int:
+        """What a flit needs at least."""
+        return sum(self._flit_ps(link) + link.latency_ps for link in links)

@@ -1,0 +1,71 @@
+"""What must hold between the rows of a probe, on every machine."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from tilewright.records import ProbeRow
+
+__all__ = ("failures_of",)
+
+# At one size, the first is never slower than the second, apart from refresh: slices refresh at
+# different times, so one of two like accesses may meet it and the other not.
+ORDERS = (
+    ("host_write_near", "host_write_far"),
+    ("host_read_near", "host_read_far"),
+    ("pe_local", "pe_same_cube"),
+    ("pe_local", "pe_next_cube"),
+    ("pe_next_cube", "pe_far_cube"),
+    ("pe_local", "pe_other_sip"),
+    ("hot_1", "hot_2"),
+    ("hot_2", "hot_3"),
+    ("hot_3", "hot_8"),
+    ("hot_8", "slice_all"),
+)
+
+
+def failures_of(rows: Sequence[ProbeRow]) -> tuple[str, ...]:
+    """One sentence for each check that does not hold."""
+    return (*_below_bound(rows), *_wrong_sum(rows), *_not_growing(rows), *_out_of_order(rows))
+
+
+def _below_bound(rows: Sequence[ProbeRow]) -> Iterator[str]:
+    for row in rows:
+        if row.latency_ps < row.bound_ps:
+            yield f"{_name(row)}: {row.latency_ps} ps is below its bound of {row.bound_ps} ps"
+        if row.utilisation > 1:
+            yield f"{_name(row)}: {row.bottleneck} is used for {row.utilisation:.3f} of the time"
+
+
+def _wrong_sum(rows: Sequence[ProbeRow]) -> Iterator[str]:
+    for row in rows:
+        total_ps = sum(part_ps for _, part_ps in row.breakdown_ps)
+        if total_ps != row.latency_ps:
+            yield f"{_name(row)}: its parts are {total_ps} ps and its latency {row.latency_ps} ps"
+
+
+def _not_growing(rows: Sequence[ProbeRow]) -> Iterator[str]:
+    by_case: dict[str, list[ProbeRow]] = {}
+    for row in rows:
+        by_case.setdefault(row.case, []).append(row)
+    for found in by_case.values():
+        ordered = sorted(found, key=lambda row: row.bytes)
+        for less, more in pairwise(ordered):
+            if more.latency_ps < less.latency_ps:
+                yield f"{_name(more)} takes {more.latency_ps} ps, less than {_name(less)}"
+
+
+def _out_of_order(rows: Sequence[ProbeRow]) -> Iterator[str]:
+    by_key = {(row.case, row.bytes): row for row in rows}
+    for quick, slow in ORDERS:
+        for (case, num_bytes), row in by_key.items():
+            other = by_key.get((slow, num_bytes))
+            if case == quick and other is not None and _calm_ps(row) > _calm_ps(other):
+                yield f"{_name(row)} takes {_calm_ps(row)} ps, more than {_name(other)}"
+
+
+def _calm_ps(row: ProbeRow) -> int:
+    return row.latency_ps - row.breakdown_ps.refresh
+
+
+def _name(row: ProbeRow) -> str:
+    return f"{row.case} at {row.bytes} bytes"

@@ -1,0 +1,59 @@
+"""What ``tilewright probe`` found: latency and bandwidth of cases, each beside its lower bound."""
+
+from typing import Literal
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from tilewright.records.document import Document, Sha256
+from tilewright.records.versions import Versions
+
+__all__ = ("Breakdown", "ProbeRecord", "ProbeRow", "SkippedCase")
+
+
+class Breakdown(Document):
+    """Picoseconds along the critical path; they add up to the latency."""
+
+    overhead: NonNegativeInt  # routers, ports, endpoints, switches
+    wire: NonNegativeInt
+    serialisation: NonNegativeInt  # flits of the issuer's own packets
+    queueing: NonNegativeInt  # behind others' packets, or without a credit in a crowd
+    memory: NonNegativeInt
+    refresh: NonNegativeInt
+
+
+class ProbeRow(Document):
+    """One case at one size; bytes are per issuer, bandwidth counts all bytes of the case."""
+
+    case: str
+    bytes: PositiveInt
+    issuers: PositiveInt
+    latency_ps: PositiveInt
+    bound_ps: PositiveInt  # no queueing, no refresh
+    ratio: PositiveFloat  # latency / bound
+    bandwidth_gbs: PositiveFloat
+    bound_gbs: PositiveFloat
+    refresh_limited_gbs: PositiveFloat  # of the slices that the case touches
+    utilisation: NonNegativeFloat  # of the bottleneck; refresh counts as use of a memory
+    bottleneck: str
+    breakdown_ps: Breakdown
+
+
+class SkippedCase(Document):
+    """A case that the machine has no parts for."""
+
+    case: str
+    reason: str
+
+
+class ProbeRecord(Document):
+    """All rows, and what is wrong with them if anything is."""
+
+    kind: Literal["probe"] = "probe"
+    schema_version: Literal[1] = 1
+    ok: bool
+    machine: str
+    machine_hash: Sha256
+    versions: Versions
+    cases: tuple[ProbeRow, ...]
+    skipped: tuple[SkippedCase, ...] = ()
+    failures: tuple[str, ...] = ()  # checks that do not hold
