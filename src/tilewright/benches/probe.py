@@ -1,31 +1,43 @@
 """Run the probe: each case on an engine of its own, beside its bound and with its breakdown."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import NamedTuple
 
 from tilewright.benches.probe_bound import FlowPath, bound_ps, path_of
 from tilewright.benches.probe_case import PROBE_CASES, Flow, ProbeCase, Unfit, issuers_of
 from tilewright.benches.probe_check import failures_of
-from tilewright.benches.probe_path import PathInput, break_down
+from tilewright.benches.probe_path import PathInput, Refresh, break_down
 from tilewright.device.build import Device, build_device
-from tilewright.device.hbm import first_access_ps
+from tilewright.device.hbm import first_access_ps, slice_spec
 from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph, native_built, resolve_engine
+from tilewright.engine.banked_spec import BankedSpec, RefreshScope
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.errors import SpecError
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow, SkippedCase, installed_versions
+from tilewright.units import format_bytes
 
 __all__ = ("run_probe",)
 
 TRACED_OWNERS = 8  # at a time: a trace of all would not fit into memory
 
 
+class _Planned(NamedTuple):
+    """A case at a size, with what it asks of the machine."""
+
+    case: ProbeCase
+    num_bytes: int
+    flows: list[Flow]
+
+
 @dataclass(slots=True)
 class _Load:
-    """A case at a size on one machine."""
+    """The same with its paths through the machine, which are many."""
 
     case: ProbeCase
     num_bytes: int
@@ -56,24 +68,19 @@ def run_probe(
     choice: EngineKind | Auto = AUTO,
     progress: Callable[[str], None] = lambda _: None,
 ) -> ProbeRecord:
-    """The named cases, or all that the machine has the parts for, at the given or usual sizes."""
+    """The named cases, or all that the machine has the parts for, at the given or usual sizes.
+
+    What cannot run is refused before anything runs, or skipped with its reason if nobody named it.
+    """
     kind = resolve_engine(choice, native_built=native_built())
+    planned, skipped = _plan(machine, names, sizes)
     rows: list[ProbeRow] = []
-    skipped: list[SkippedCase] = []
-    for case in _chosen(names):
-        guess = 0
-        try:
-            for num_bytes in sizes or case.sizes:
-                progress(f"{case.name}, {num_bytes} bytes")
-                load = _load(machine, case, num_bytes)
-                row, guess = _probe(machine, load, kind, guess)
-                rows.append(row)
-        except Unfit as reason:
-            if case.name in names:
-                what = f"case {case.name!r} on machine {machine.spec.name!r}"
-                fix = "leave the case out or choose another machine"
-                raise SpecError("probe", what, f"another one: {reason}", fix) from None
-            skipped.append(SkippedCase(case=case.name, reason=str(reason)))
+    guesses: dict[str, int] = {}
+    for number, (case, num_bytes, flows) in enumerate(planned, 1):
+        progress(f"{number}/{len(planned)} {case.name}, {format_bytes(num_bytes)}")
+        load = _Load(case, num_bytes, flows, [path_of(machine, flow) for flow in flows])
+        row, guesses[case.name] = _probe(machine, load, kind, guesses.get(case.name, 0))
+        rows.append(row)
     failures = failures_of(rows)
     return ProbeRecord(
         ok=not failures,
@@ -86,22 +93,56 @@ def run_probe(
     )
 
 
+def _plan(
+    machine: Machine, names: Sequence[str], sizes: Sequence[int]
+) -> tuple[list[_Planned], list[SkippedCase]]:
+    """What to run, in the order of the cases and of growing sizes."""
+    for num_bytes in sizes:
+        if num_bytes < 1:
+            fix = "correct --bytes"
+            raise SpecError("probe", f"a size of {num_bytes} bytes", "at least one byte", fix)
+    planned: list[_Planned] = []
+    skipped: list[SkippedCase] = []
+    for case in _chosen(names):
+        for num_bytes in sorted(set(sizes or case.sizes)):
+            try:
+                flows = case.build(machine, num_bytes)
+                _check_fit(machine, num_bytes, flows, is_asked=bool(sizes))
+            except Unfit as reason:
+                _check_unnamed(machine, case, names, reason)
+                skipped.append(SkippedCase(case=case.name, reason=str(reason)))
+                break
+            planned.append(_Planned(case, num_bytes, flows))
+    return planned, skipped
+
+
 def _chosen(names: Sequence[str]) -> list[ProbeCase]:
     for name in names:
         if name not in PROBE_CASES:
+            near = get_close_matches(name, PROBE_CASES, n=1)
+            fix = f"did you mean {near[0]!r}?" if near else "correct --case"
             known = "one of " + ", ".join(PROBE_CASES)
-            raise SpecError("probe", f"an unknown case {name!r}", known, "correct --case")
+            raise SpecError("probe", f"an unknown case {name!r}", known, fix)
     return [case for case in PROBE_CASES.values() if not names or case.name in names]
 
 
-def _load(machine: Machine, case: ProbeCase, num_bytes: int) -> _Load:
-    flows = case.build(machine, num_bytes)
+def _check_fit(machine: Machine, num_bytes: int, flows: Sequence[Flow], *, is_asked: bool) -> None:
+    """Refuse a size that somebody asked for and that no slice has room for."""
     end = max(flow.address + flow.num_bytes for flow in flows)
     capacity = machine.slice_map.slice_bytes
-    if end > capacity:
-        what = f"case {case.name!r} with {num_bytes} bytes per issuer, {end} bytes of a slice"
+    if end <= capacity:
+        return
+    what = f"{num_bytes} bytes per issuer, which need {end} bytes of a slice"
+    if is_asked:
         raise SpecError("probe", what, f"at most {capacity} bytes of a slice", "use fewer bytes")
-    return _Load(case, num_bytes, flows, [path_of(machine, flow) for flow in flows])
+    raise Unfit(f"a slice has {capacity} bytes, too few for {what}")
+
+
+def _check_unnamed(machine: Machine, case: ProbeCase, names: Sequence[str], reason: Unfit) -> None:
+    if case.name in names:
+        what = f"case {case.name!r} on machine {machine.spec.name!r}"
+        fix = "leave the case out or choose another machine"
+        raise SpecError("probe", what, f"another one: {reason}", fix)
 
 
 def _probe(machine: Machine, load: _Load, kind: EngineKind, guess: int) -> tuple[ProbeRow, int]:
@@ -176,7 +217,21 @@ def _path_input(machine: Machine, load: _Load, run: _Run) -> PathInput:
         shared_memories={memory for memory, owners in users.items() if len(owners) > 1},
         is_alone=len(load.issuers) == 1,
         least_access_ps=first_access_ps(machine.spec.cube.hbm, size, is_write=is_write),
+        refreshes=_refreshes(device, {flow.target for flow in load.flows}),
     )
+
+
+def _refreshes(device: Device, slices: Iterable[PeCoord]) -> dict[int, Refresh]:
+    """Of the slices that refresh all their banks at a time, by server."""
+    spec, slice_map = device.machine.spec, device.machine.slice_map
+    found = {}
+    for pe in slices:
+        memory = slice_spec(spec.cube.hbm, slice_map, pe.pe, spec.cube.pes)
+        refresh = memory.refresh if isinstance(memory, BankedSpec) else None
+        if refresh is not None and refresh.scope is RefreshScope.ALL_BANKS:
+            server = device.memories[device.slice_node(pe)]
+            found[server] = Refresh(refresh.first_ps, refresh.interval_ps)
+    return found
 
 
 def _bottleneck(device: Device, latency_ps: int) -> tuple[str, float]:

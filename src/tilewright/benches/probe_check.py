@@ -5,10 +5,18 @@ from itertools import pairwise
 
 from tilewright.records import ProbeRow
 
-__all__ = ("failures_of",)
+__all__ = ("CHECKS", "failures_of")
 
-# At one size, the first is never slower than the second, apart from refresh: slices refresh at
-# different times, so one of two like accesses may meet it and the other not.
+CHECKS = (
+    "no row is faster than its bound",
+    "nothing is used for more than all of the time",
+    "the parts of each row add up to its latency",
+    "a case never takes less time for more bytes",
+    "near is never slower than far, few issuers never slower than many (rows without refresh)",
+)
+
+# At one size, the first is never slower than the second unless it met a refresh: then the second
+# may have been luckier.
 ORDERS = (
     ("host_write_near", "host_write_far"),
     ("host_read_near", "host_read_far"),
@@ -58,13 +66,11 @@ def _out_of_order(rows: Sequence[ProbeRow]) -> Iterator[str]:
     by_key = {(row.case, row.bytes): row for row in rows}
     for quick, slow in ORDERS:
         for (case, num_bytes), row in by_key.items():
+            if case != quick or row.breakdown_ps.refresh:
+                continue
             other = by_key.get((slow, num_bytes))
-            if case == quick and other is not None and _calm_ps(row) > _calm_ps(other):
-                yield f"{_name(row)} takes {_calm_ps(row)} ps, more than {_name(other)}"
-
-
-def _calm_ps(row: ProbeRow) -> int:
-    return row.latency_ps - row.breakdown_ps.refresh
+            if other is not None and row.latency_ps > other.latency_ps:
+                yield f"{_name(row)} takes {row.latency_ps} ps, more than {_name(other)}"
 
 
 def _name(row: ProbeRow) -> str:

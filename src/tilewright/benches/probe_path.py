@@ -14,9 +14,20 @@ from tilewright.engine.trace import MemoryRecord
 from tilewright.errors import InternalError
 from tilewright.machine.node import Link
 
-__all__ = ("PARTS", "PathInput", "break_down")
+__all__ = ("PARTS", "PathInput", "Refresh", "break_down")
 
 PARTS = ("overhead", "wire", "serialisation", "queueing", "memory", "refresh")
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """When a memory is asked to refresh all its banks."""
+
+    first_ps: int
+    interval_ps: int
+
+    def last_due_ps(self, at_ps: int) -> int:
+        return self.first_ps + (at_ps - self.first_ps) // self.interval_ps * self.interval_ps
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +40,7 @@ class PathInput:
     shared_memories: Collection[int]  # servers that several owners use
     least_access_ps: int  # of an access that finds its banks closed
     is_alone: bool  # no other issuer: whatever a packet waits for is its issuer's own
+    refreshes: Mapping[int, Refresh] = field(default_factory=dict)  # by memory, of all its banks
 
 
 @dataclass(slots=True)
@@ -39,6 +51,7 @@ class _Packets:
     accesses: dict[int, MemoryRecord] = field(default_factory=dict)
     holds: dict[int, list[tuple[int, int, int]]] = field(default_factory=lambda: defaultdict(list))
     back_ps: dict[int, int] = field(default_factory=dict)
+    closed_ps: dict[int, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
 
 
 def break_down(found: PathInput) -> dict[str, int]:
@@ -68,7 +81,19 @@ def _sorted_out(found: PathInput) -> _Packets:
         holds.sort()
     for packet, hops in packets.hops.items():
         packets.back_ps[packet] = hops[-1].tail_ps + found.links[hops[-1].server].latency_ps
+        for hop in hops:
+            if hop.server in found.refreshes and packets.accesses[packet].refresh_ps:
+                _add_closed(packets.closed_ps[hop.server], found, hop, packets.accesses[packet])
     return packets
+
+
+def _add_closed(
+    closed_ps: dict[int, int], found: PathInput, hop: TraceRecord, access: MemoryRecord
+) -> None:
+    """From when to when a refresh closed the memory, as an access that met it tells."""
+    since_ps = found.refreshes[hop.server].last_due_ps(access.done_ps)
+    until_ps = max(since_ps, hop.start_ps) + access.refresh_ps
+    closed_ps[since_ps] = max(closed_ps.get(since_ps, 0), until_ps)
 
 
 def _add_packet(parts: dict[str, int], found: PathInput, packets: _Packets, packet: int) -> int:
@@ -76,7 +101,7 @@ def _add_packet(parts: dict[str, int], found: PathInput, packets: _Packets, pack
     hops = packets.hops[packet]
     for hop, following in zip(hops, [*hops[1:], None], strict=True):
         if hop.server not in found.links:
-            _add_access(parts, found, hop, packets.accesses[packet])
+            _add_access(parts, found, packets, hop)
             continue
         end_ps = packets.back_ps[packet] if following is None else following.ready_ps
         link = found.links[hop.server]
@@ -95,11 +120,16 @@ def _add_packet(parts: dict[str, int], found: PathInput, packets: _Packets, pack
 
 
 def _add_access(
-    parts: dict[str, int], found: PathInput, hop: TraceRecord, access: MemoryRecord
+    parts: dict[str, int], found: PathInput, packets: _Packets, hop: TraceRecord
 ) -> None:
     """From being ready in front of a memory to its data; a shared one makes others wait."""
+    access = packets.accesses[hop.packet_id]
     total_ps = access.done_ps - hop.ready_ps
-    refresh_ps = min(access.refresh_ps, total_ps)
+    before_ps = sum(
+        max(0, min(until_ps, hop.start_ps) - max(since_ps, hop.ready_ps))
+        for since_ps, until_ps in packets.closed_ps[hop.server].items()
+    )
+    refresh_ps = min(before_ps + access.refresh_ps, total_ps)
     memory_ps = total_ps - refresh_ps
     if hop.server in found.shared_memories:
         memory_ps = min(memory_ps, found.least_access_ps)
