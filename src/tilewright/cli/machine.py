@@ -1,17 +1,21 @@
 """``tilewright machine``: what a machine is, and whether a file describes one."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from tilewright.cli.machine_show import machine_file_text, machine_view, show_machine
 from tilewright.cli.outcome import JsonOption, Outcome
-from tilewright.errors import SpecError
+from tilewright.errors import SpecError, UsageError
 from tilewright.machine.explain import MachineFileError
 from tilewright.machine.file_check import check_machine_file
 from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.records import MachineCheckRecord
+from tilewright.report.machine_svg import draw_machine
+from tilewright.report.svg import write_svg
 
 __all__ = ("MachineArgument", "SetOption", "app")
 
@@ -24,11 +28,6 @@ SetOption = Annotated[
 ]
 
 app = typer.Typer(help="Look at machines: what they are, and what is wrong with a file.")
-
-
-@app.callback()
-def _root() -> None:
-    """Keep ``check`` a command of its own, also while it is the only one."""
 
 
 @app.command()
@@ -47,6 +46,47 @@ def check(
     except MachineFileError as error:
         raise _all_problems(machine, error) from error
     return Outcome(record, _view(record))
+
+
+@app.command()
+def show(
+    machine: MachineArgument = DEFAULT_PRESET,
+    set_: SetOption = None,
+    svg: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the machine into FILE, one SVG of four panels."),
+    ] = None,
+    yaml: Annotated[
+        bool, typer.Option("--yaml", help="Print the machine as a machine file with every value.")
+    ] = False,
+    json: JsonOption = False,
+) -> Outcome:
+    """Show what a machine is: its parts with their rates, sizes and latencies, and its totals.
+
+    A machine is a host, a fabric, SIPs (packages) of cubes (dies), and PEs in each cube. All that
+    a preset or file leaves out has its default; --yaml tells every value, and is a good start for
+    a file of your own:
+
+        tilewright machine show ahbm --yaml > mine.yaml
+
+        tilewright machine show mine.yaml --set cube.noc.bytes_per_us="512 GB/s" --svg mine.svg
+
+    The bisection of a network is what crosses its middle one way.
+    """
+    if yaml and json:
+        fix = "leave one out; the JSON document has every value too"
+        raise UsageError("command line", "--yaml and --json", "one form of output", fix)
+    try:
+        shown = show_machine(machine, set_ or ())
+    except MachineFileError as error:
+        raise _all_problems(machine, error) from error
+    if svg is not None:
+        write_svg(svg, draw_machine(shown.machine))
+    if yaml:
+        print(machine_file_text(shown.machine.spec), end="")  # as it is: a view would be wrapped
+        raise typer.Exit
+    record = shown.record(machine, set_ or (), None if svg is None else str(svg))
+    return Outcome(record, machine_view(shown.machine.spec, record))
 
 
 def _view(record: MachineCheckRecord) -> RenderableType:

@@ -1,0 +1,291 @@
+"""``tilewright machine show``: the machine as a tree with totals, or as a machine file."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import cast
+
+from pydantic import BeforeValidator, JsonValue
+from pydantic.fields import FieldInfo
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from tilewright.errors import SpecError, UnitError
+from tilewright.machine.build import Machine, build_machine, machine_hash
+from tilewright.machine.check import warnings_of
+from tilewright.machine.file_check import check_machine_file
+from tilewright.machine.parse import load_machine_document, spec_of
+from tilewright.machine.spec import BlockSpec, CrossbarSpec, MachineSpec
+from tilewright.machine.spec.quantity import Spec
+from tilewright.machine.spec.walk import walk_sections
+from tilewright.machine.topology_pcie import pcie_bytes_per_us
+from tilewright.machine.totals import slice_bytes_per_us, totals_of
+from tilewright.machine.unused import unused_keys
+from tilewright.machine.yaml_scalar import resolve_plain
+from tilewright.records import MachineFigures, MachineShowRecord
+from tilewright.report.machine_svg_figure import (
+    count_text,
+    fabric_text,
+    flops_text,
+    gemm_text,
+    hertz_text,
+    network_text,
+    parallel_rate_text,
+    pcie_text,
+    pieces_text,
+    rate_text,
+)
+from tilewright.units import format_bytes, format_ps, parse_bytes, parse_ps, parse_rate
+
+__all__ = ("ShownMachine", "machine_file_text", "machine_view", "show_machine")
+
+_FIRST_CUBE = "sip0.cube0."
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMachine:
+    """A machine that was built, and how long that took."""
+
+    machine: Machine
+    warnings: tuple[str, ...]
+    build_seconds: float
+
+    def record(
+        self, source: str, overrides: Sequence[str], picture: str | None
+    ) -> MachineShowRecord:
+        machine, spec = self.machine, self.machine.spec
+        seats = machine.attachments()
+        return MachineShowRecord(
+            source=source,
+            overrides=tuple(overrides),
+            machine=spec.name,
+            machine_hash=machine_hash(spec),
+            spec=cast(dict[str, JsonValue], spec.model_dump(mode="json")),
+            figures=MachineFigures(**asdict(totals_of(machine))),
+            num_nodes=len(machine.nodes),
+            num_links=len(machine.links),
+            attachments={
+                seat.node: seat.router for seat in seats if seat.router.startswith(_FIRST_CUBE)
+            },
+            warnings=self.warnings,
+            build_seconds=self.build_seconds,
+            picture=picture,
+        )
+
+
+def show_machine(source: str, overrides: Sequence[str]) -> ShownMachine:
+    """Read and build; the deadlock proof is part of building."""
+    start = perf_counter()
+    document = load_machine_document(source, overrides)
+    spec = spec_of(document)
+    try:
+        machine = build_machine(spec)
+    except SpecError:
+        check_machine_file(source, overrides)  # fails alike, and knows file and line
+        raise
+    seconds = perf_counter() - start
+    return ShownMachine(machine, (*unused_keys(document, spec), *warnings_of(machine)), seconds)
+
+
+def machine_view(spec: MachineSpec, record: MachineShowRecord) -> RenderableType:
+    """The tree, the totals, the warnings, and what building took."""
+    title = f"{spec.name}: {spec.description}" if spec.description else spec.name
+    tree = Tree(Text(title, style="bold"))
+    _add_system(tree, spec)
+    _add_cube(_add_sip(tree, spec, record.figures), spec, record)
+    lines = [
+        f"{path}: behaves as {section.impl}"
+        for path, section in walk_sections(spec)
+        if isinstance(section, BlockSpec) and section.impl is not None
+    ]
+    lines += [f"warning: {warning}" for warning in record.warnings] or ["no warnings"]
+    lines.append(
+        f"{record.num_nodes:,} nodes and {record.num_links:,} links, proved free of deadlock; "
+        f"built in {record.build_seconds:.2f} s"
+    )
+    if record.picture is not None:
+        lines.append(f"picture: {record.picture}")
+    return Group(tree, _totals_table(record.figures), Text("\n".join(lines)))
+
+
+def _totals_table(figures: MachineFigures) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    nominal, refreshed = figures.hbm_bytes_per_us, figures.refreshed_hbm_bytes_per_us
+    rows = [
+        ("PEs", f"{figures.num_pes:,}"),
+        ("f16 peak", flops_text(figures.f16_flop_per_s)),
+        ("HBM capacity", format_bytes(figures.hbm_bytes)),
+        ("HBM bandwidth, nominal", rate_text(nominal)),
+        (
+            "HBM bandwidth, limited by refresh",
+            f"{rate_text(refreshed)} ({refreshed / nominal:.2%})",
+        ),
+        ("bisection of a cube's network", rate_text(figures.cube_bisection_bytes_per_us)),
+        ("bisection of a SIP's cube mesh", _or_none(figures.sip_bisection_bytes_per_us)),
+        ("bisection of the fabric", _or_none(figures.fabric_bisection_bytes_per_us)),
+    ]
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def _or_none(bytes_per_us: int | None) -> str:
+    return "nothing to cut" if bytes_per_us is None else rate_text(bytes_per_us)
+
+
+def _add(tree: Tree, name: str, *figures: str) -> Tree:
+    return tree.add(Text(f"{name}: {', '.join(figures)}"))
+
+
+def _add_system(tree: Tree, spec: MachineSpec) -> None:
+    pcie, fabric = spec.host.pcie, spec.fabric
+    rate = rate_text(pcie_bytes_per_us(pcie, flit_bytes=spec.flit_bytes))
+    endpoint = f"endpoint {format_ps(pcie.endpoint_ps)}"
+    _add(tree, "host", f"{pcie_text(pcie)} to each SIP", rate, endpoint)
+    figures = [fabric_text(spec)]
+    if spec.sip.count > 1:
+        links = parallel_rate_text(fabric.links, fabric.bytes_per_us)
+        figures += [f"{links} a SIP", f"{format_ps(fabric.latency_ps)} a link"]
+        figures += [f"switch {format_ps(fabric.switch_ps)}"] * (fabric.kind == "switch")
+    _add(tree, "fabric", *figures)
+
+
+def _add_sip(tree: Tree, spec: MachineSpec, figures: MachineFigures) -> Tree:
+    sip, ucie, count = spec.sip, spec.cube.ucie, figures.num_sips
+    peak = f"{flops_text(figures.f16_flop_per_s // count)} f16"
+    pes, hbm = count_text(figures.num_pes // count, "PE"), format_bytes(figures.hbm_bytes // count)
+    branch = _add(tree, f"SIP ({count})", pes, peak, f"HBM {hbm}")
+    if sip.io is None:
+        _add(branch, "IO chiplet", "none; PCIe endpoint and IO CPU sit beside the M_CPU")
+    else:
+        command = f"IO CPU {format_ps(sip.io.cpu.command_ps)} a command"
+        _add(branch, "IO chiplet", f"crossbar {format_ps(sip.io.noc_ps)}", command)
+    mesh = [pieces_text(sip.columns, sip.rows, "cube")]
+    if ucie is not None:
+        mesh.append(f"UCIe {parallel_rate_text(ucie.connections, ucie.bytes_per_us)} a port")
+        mesh.append(f"{format_ps(ucie.side_ps)} a side")
+    _add(branch, "cube mesh", *mesh)
+    return branch
+
+
+def _add_cube(tree: Tree, spec: MachineSpec, record: MachineShowRecord) -> None:
+    cube, noc, figures = spec.cube, spec.cube.noc, record.figures
+    count = figures.num_cubes
+    peak = f"{flops_text(figures.f16_flop_per_s // count)} f16"
+    branch = _add(tree, f"cube ({spec.sip.num_cubes} a SIP)", count_text(cube.pes, "PE"), peak)
+    is_crossbar = isinstance(noc, CrossbarSpec)  # has ports alone, no wires between routers
+    rate = rate_text(noc.attach_bytes_per_us if is_crossbar else noc.bytes_per_us)
+    latency = format_ps(noc.router_ps)
+    _add(branch, "network", network_text(cube), rate, latency)
+    ports = "none"
+    if cube.ucie is not None:
+        ports = f"N, E, S, W of {count_text(cube.ucie.connections, 'connection')} each"
+    _add(branch, "ports", ports)
+    nominal = rate_text(figures.hbm_bytes_per_us // count)
+    refreshed = f"{rate_text(figures.refreshed_hbm_bytes_per_us // count)} with refresh"
+    channels = count_text(cube.hbm.pseudo_channels, "pseudo-channel")
+    size = format_bytes(cube.hbm.capacity_bytes)
+    _add(branch, "HBM", size, channels, nominal, refreshed)
+    size, rate = format_bytes(cube.sram.capacity_bytes), rate_text(cube.sram.bytes_per_us)
+    seat = _router_of("sram", record)
+    _add(branch, "SRAM", size, rate, format_ps(cube.sram.access_ps), f"on {seat}")
+    command, seat = format_ps(cube.m_cpu.command_ps), _router_of("m_cpu", record)
+    _add(branch, "M_CPU", f"{command} a command", f"on {seat}")
+    _add_pe(branch, spec, figures)
+
+
+def _router_of(name: str, record: MachineShowRecord) -> str:
+    return record.attachments[f"{_FIRST_CUBE}{name}"].removeprefix(_FIRST_CUBE)
+
+
+def _add_pe(tree: Tree, spec: MachineSpec, figures: MachineFigures) -> None:
+    pe, cube, dma, tcm, mmu = spec.pe, spec.cube, spec.pe.dma, spec.pe.tcm, spec.pe.mmu
+    peak = f"{flops_text(figures.f16_flop_per_s // figures.num_pes)} f16"
+    branch = _add(tree, f"PE ({cube.pes} a cube)", peak)
+    size = format_bytes(cube.hbm.capacity_bytes // cube.pes)
+    channels = count_text(cube.channels_per_slice, "pseudo-channel")
+    _add(branch, "HBM slice", size, channels, rate_text(slice_bytes_per_us(spec)))
+    channels = f"{dma.read_channels} read and {dma.write_channels} write"
+    in_flight = f"{format_bytes(dma.in_flight_bytes)} in flight each"
+    _add(branch, "DMA", channels, in_flight, rate_text(cube.noc.attach_bytes_per_us))
+    pages, walk = f"pages of {format_bytes(mmu.page_bytes)}", f"walk {format_ps(mmu.walk_ps)}"
+    _add(branch, "MMU", pages, f"TLB {mmu.tlb_entries}", walk)
+    size, reserved = format_bytes(tcm.capacity_bytes), format_bytes(tcm.reserved_bytes)
+    read, write = rate_text(tcm.read_bytes_per_us), rate_text(tcm.write_bytes_per_us)
+    _add(branch, "TCM", size, f"{reserved} of it reserved", f"read {read}", f"write {write}")
+    _add(branch, "registers", format_bytes(pe.registers.capacity_bytes))
+    _add(branch, "GEMM unit", f"{gemm_text(pe.gemm)} at {hertz_text(pe.gemm.hz)}", peak)
+    _add(branch, "vector unit", f"{pe.vector.lanes} lanes at {hertz_text(pe.vector.hz)}")
+    _add(branch, "PE CPU", f"{format_ps(pe.cpu.command_ps)} a command")
+    command = f"{format_ps(pe.scheduler.command_ps)} a command"
+    _add(branch, "scheduler", command, f"{pe.queue_commands} in flight")
+
+
+_UNITS: dict[str, tuple[Callable[[int], str], Callable[[str], int]]] = {
+    "_bytes": (format_bytes, parse_bytes),
+    "_ps": (format_ps, parse_ps),
+    "_per_us": (rate_text, parse_rate),
+}
+_PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./ -]*[A-Za-z0-9])?")
+_HEADER = "# {name}: every value of the machine. A block without `impl` is the package's own.\n"
+
+
+def machine_file_text(spec: MachineSpec) -> str:
+    """A machine file that says everything and reads back as an equal spec."""
+    header = _HEADER.format(name=" ".join(spec.name.split()))
+    return header + "\n".join(_section_lines(spec, "")) + "\n"
+
+
+def _section_lines(spec: Spec, indent: str) -> Iterator[str]:
+    for name, field in type(spec).model_fields.items():
+        value = getattr(spec, name)
+        if (name == "impl" and value is None) or (name == "parameters" and not value):
+            continue
+        if isinstance(value, Spec):
+            yield f"{indent}{name}:"
+            yield from _section_lines(value, indent + "  ")
+        else:
+            line = f"{indent}{name}: {_value_text(value, name, field)}"
+            yield f"{line:<36} # {field.description}" if field.description else line
+
+
+def _value_text(value: object, name: str, field: FieldInfo) -> str:
+    takes_text = any(isinstance(rule, BeforeValidator) for rule in field.metadata)
+    match value:
+        case bool() | None:
+            return json.dumps(value)
+        case int() if takes_text:
+            return _quantity_text(value, name)
+        case dict():
+            pairs = (
+                f"{_word(key)}: {_value_text(entry, '', field)}" for key, entry in value.items()
+            )
+            return "{" + ", ".join(pairs) + "}"
+        case tuple():
+            return "[" + ", ".join(_value_text(entry, "", field) for entry in value) + "]"
+        case _:
+            return _word(value) if isinstance(value, str) else str(value)
+
+
+def _quantity_text(value: int, name: str) -> str:
+    """With a unit where that is exact, else the bare integer."""
+    for ending, (write, read) in _UNITS.items():
+        if name.endswith(ending):
+            text = write(value)
+            try:
+                return text if read(text) == value else str(value)
+            except UnitError:  # rounded to a part of a byte
+                return str(value)
+    return str(value)
+
+
+def _word(text: str) -> str:
+    is_plain = _PLAIN.fullmatch(text) and resolve_plain(text) == text
+    return text if is_plain else json.dumps(text, ensure_ascii=False)

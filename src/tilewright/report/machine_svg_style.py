@@ -1,0 +1,219 @@
+"""What the panels of a machine's picture share: boxes, colours per kind of block, labels."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+from tilewright.report.svg import INK, Svg, shorten, text_width
+
+__all__ = (
+    "GREY",
+    "GROUND",
+    "PAINTS",
+    "WIRE",
+    "BlockKind",
+    "Box",
+    "Paint",
+    "draw_arrow",
+    "draw_block",
+    "draw_label",
+    "draw_lines",
+    "draw_tag",
+    "draw_tile",
+    "row_of_boxes",
+)
+
+GREY = "#475569"
+GROUND = "#f8fafc"  # of a panel
+WIRE = "#64748b"
+LINE = 1.25  # from line to line, in sizes of the letters
+LEAST_SIZE = 8  # letters below this cannot be read, so they are left out
+
+
+class BlockKind(Enum):
+    """Blocks of one kind have one colour in all panels; the value stands in the legend."""
+
+    HOST = "host"
+    SWITCH = "switch, crossbar"
+    IO = "IO chiplet"
+    CUBE = "cube"
+    ROUTER = "router"
+    PORT = "UCIe connection"
+    PE = "PE, compute unit"
+    MOVER = "DMA, MMU, PCIe"
+    MEMORY = "SRAM, TCM, registers"
+    HBM = "HBM, controller"
+    PROCESSOR = "processor"
+
+
+@dataclass(frozen=True, slots=True)
+class Paint:
+    """Colours of a kind of block."""
+
+    fill: str
+    stroke: str
+
+
+PAINTS: Mapping[BlockKind, Paint] = MappingProxyType(
+    {
+        BlockKind.HOST: Paint("#e2e8f0", "#475569"),
+        BlockKind.SWITCH: Paint("#e0e7ff", "#4338ca"),
+        BlockKind.IO: Paint("#fef9c3", "#a16207"),
+        BlockKind.CUBE: Paint("#dbeafe", "#2563eb"),
+        BlockKind.ROUTER: Paint("#cbd5e1", "#334155"),
+        BlockKind.PORT: Paint("#a5f3fc", "#0e7490"),
+        BlockKind.PE: Paint("#dcfce7", "#15803d"),
+        BlockKind.MOVER: Paint("#ccfbf1", "#0f766e"),
+        BlockKind.MEMORY: Paint("#f3e8ff", "#9333ea"),
+        BlockKind.HBM: Paint("#ffe4e6", "#e11d48"),
+        BlockKind.PROCESSOR: Paint("#ffedd5", "#c2410c"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle of the picture."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.y + self.height
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        return self.x + self.width / 2, self.y + self.height / 2
+
+    def inset(self, margin: float) -> "Box":
+        inner = self.width - 2 * margin, self.height - 2 * margin
+        return Box(self.x + margin, self.y + margin, *inner)
+
+    def split_bottom(self, height: float) -> tuple["Box", "Box"]:
+        """What is above, and a strip of that height at the bottom."""
+        above = Box(self.x, self.y, self.width, self.height - height)
+        return above, Box(self.x, above.bottom, self.width, height)
+
+
+def row_of_boxes(box: Box, count: int, gap: float) -> list[Box]:
+    """Equal boxes beside each other that fill a box."""
+    width = (box.width - (count - 1) * gap) / count
+    return [Box(box.x + i * (width + gap), box.y, width, box.height) for i in range(count)]
+
+
+def draw_block(
+    svg: Svg, box: Box, kind: BlockKind, lines: Sequence[str] = (), *, tip: str = "", size: int = 11
+) -> None:
+    """A box of a kind's colours with a bold first line; what does not fit is only in the tip."""
+    paint = PAINTS[kind]
+    radius = min(5.0, box.width / 4, box.height / 4)
+    svg.rect(
+        box.x,
+        box.y,
+        box.width,
+        box.height,
+        fill=paint.fill,
+        stroke=paint.stroke,
+        radius=radius,
+        tip=tip or " ".join(lines),
+    )
+    draw_lines(svg, box, lines, size=size)
+
+
+def draw_tile(svg: Svg, box: Box, kind: BlockKind, names: Sequence[str], *, tip: str) -> None:
+    """A small block with the first of its names that fits, if any does."""
+    draw_block(svg, box, kind, tip=tip)
+    for name in names:
+        size = _fitting_size(box, (name,), 11, bold=False)
+        if size is not None:
+            svg.text(*box.middle, name, size=size)
+            return
+
+
+def draw_lines(svg: Svg, box: Box, lines: Sequence[str], *, size: int) -> None:
+    """Text in the middle of a box: smaller if need be, without its last lines if need be."""
+    for fewer in range(len(lines), 0, -1):
+        shown = lines[:fewer]
+        fitting = _fitting_size(box, shown, size, bold=True)
+        if fitting is not None:
+            height = LINE * fitting
+            middle, top = box.middle[0], box.middle[1] - height * (fewer - 1) / 2
+            for index, line in enumerate(shown):
+                svg.text(middle, top + index * height, line, size=fitting, bold=index == 0)
+            return
+
+
+def _fitting_size(box: Box, lines: Sequence[str], most: int, *, bold: bool) -> int | None:
+    """The largest size at which all lines fit; ``bold`` is the first of them."""
+    room = box.width - min(2.0, 0.04 * box.width)
+    for size in range(most, LEAST_SIZE - 1, -1):
+        widths = [text_width(line, size=size, bold=bold and line is lines[0]) for line in lines]
+        if LINE * size * len(lines) <= box.height and max(widths) <= room:
+            return size
+    return None
+
+
+def draw_label(
+    svg: Svg,
+    box: Box,
+    lines: Sequence[str],
+    *,
+    size: int = 11,
+    bold: bool = False,
+    fill: str = INK,
+) -> None:
+    """Lines from the top left of a box; each is shortened to its width."""
+    for index, line in enumerate(lines):
+        text = shorten(line, box.width, size=size, bold=bold)
+        if text and (index + 1) * 1.3 * size <= box.height + 1:
+            y = box.y + (index + 0.5) * 1.3 * size
+            svg.text(box.x, y, text, size=size, anchor="start", bold=bold, fill=fill)
+
+
+def draw_arrow(
+    svg: Svg,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    *,
+    stroke: str = WIRE,
+    dash: str = "",
+    both: bool = False,
+) -> None:
+    """A straight arrow along an axis; ``both`` puts a head at its start too."""
+    svg.line((start, end), stroke=stroke, dash=dash)
+    _head(svg, start, end, stroke)
+    if both:
+        _head(svg, end, start, stroke)
+
+
+def _head(svg: Svg, start: tuple[float, float], end: tuple[float, float], colour: str) -> None:
+    (x, y), along = end, (_sign(end[0] - start[0]), _sign(end[1] - start[1]))
+    back = x - 7 * along[0], y - 7 * along[1]
+    across = 3.5 * along[1], 3.5 * along[0]
+    wings = [(back[0] + side * across[0], back[1] + side * across[1]) for side in (1, -1)]
+    svg.polygon(((x, y), *wings), fill=colour)
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+def draw_tag(
+    svg: Svg, x: float, y: float, text: str, *, room: float = 1000, size: int = 10
+) -> None:
+    """A rate on a wire, on a ground that hides the wire; smaller or nothing if it has no room."""
+    for smaller in range(size, LEAST_SIZE - 1, -1):
+        width = text_width(text, size=smaller)
+        if width + 2 <= room:
+            height = smaller + 2
+            svg.rect(x - width / 2, y - height / 2, width, height, fill=GROUND)
+            svg.text(x, y, text, size=smaller)
+            return

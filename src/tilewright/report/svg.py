@@ -1,0 +1,171 @@
+"""Writes SVG: a few shapes, escaped text, an estimate of its width. Knows no hardware."""
+
+import os
+import re
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+from uuid import uuid4
+
+from tilewright.errors import RecordError
+
+__all__ = ("INK", "Svg", "shorten", "text_width", "write_svg")
+
+INK = "#0f172a"
+FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
+
+# what XML 1.0 cannot say, not even escaped
+_UNSAYABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
+_NARROW = frozenset(" .,:;'!|ijlI()[]/ftr-·")
+_BROAD = frozenset("mwMW@%&…—")
+_BOLD = 1.12  # times as wide
+
+
+class Svg:
+    """A picture while it grows; equal calls give equal bytes."""
+
+    def __init__(self, width: float, height: float, title: str) -> None:
+        self._size = f"{_number(width)} {_number(height)}"
+        self._title = title
+        self._elements: list[str] = []
+
+    def rect(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        *,
+        fill: str,
+        stroke: str = "none",
+        radius: float = 0,
+        dash: str = "",
+        tip: str = "",
+    ) -> None:
+        """``tip`` is shown when the pointer rests on the shape."""
+        places = {"x": x, "y": y, "width": width, "height": height, "rx": radius}
+        self._add("rect", places, {"fill": fill, "stroke": stroke, "stroke-dasharray": dash}, tip)
+
+    def line(
+        self,
+        points: Iterable[tuple[float, float]],
+        *,
+        stroke: str,
+        width: float = 1.5,
+        dash: str = "",
+        tip: str = "",
+    ) -> None:
+        """Straight pieces from point to point."""
+        places = " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
+        looks = {"points": places, "fill": "none", "stroke": stroke, "stroke-dasharray": dash}
+        self._add("polyline", {"stroke-width": width}, looks, tip)
+
+    def polygon(self, points: Iterable[tuple[float, float]], *, fill: str) -> None:
+        places = " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
+        self._add("polygon", {}, {"points": places, "fill": fill}, "")
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        size: float,
+        anchor: str = "middle",
+        bold: bool = False,
+        fill: str = INK,
+    ) -> None:
+        """``y`` is the middle of the letters; ``anchor`` says what of the text is at ``x``."""
+        places = _attributes({"x": x, "y": y + 0.35 * size, "font-size": size})
+        weight = ' font-weight="bold"' if bold else ""
+        looks = f' text-anchor="{anchor}" fill="{fill}"{weight}'
+        self._elements.append(f"<text{places}{looks}>{_escaped(text)}</text>")
+
+    def render(self) -> str:
+        """The whole file."""
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self._size}" role="img" '
+            f'font-family="{FONT}">'
+        )
+        title = f"<title>{_escaped(self._title)}</title>"
+        return "\n".join((head, title, *self._elements, "</svg>")) + "\n"
+
+    def _add(self, name: str, places: dict[str, float], looks: dict[str, str], tip: str) -> None:
+        words = "".join(f' {key}="{_escaped(value)}"' for key, value in looks.items() if value)
+        start = f"<{name}{_attributes(places)}{words}"
+        end = f"><title>{_escaped(tip)}</title></{name}>" if tip else "/>"
+        self._elements.append(start + end)
+
+
+def text_width(text: str, *, size: float, bold: bool = False) -> float:
+    """About what a common sans-serif font takes, rather more than less.
+
+    >>> text_width("PE 0", size=10)
+    25.0
+    """
+    hundredths = sum(map(_letter_width, text))
+    return size * hundredths / 100 * (_BOLD if bold else 1)
+
+
+def _letter_width(letter: str) -> int:
+    """In hundredths of the size."""
+    if letter in _NARROW:
+        return 40
+    if letter in _BROAD:
+        return 98
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 110
+    return 73 if letter.isupper() else 64
+
+
+def shorten(text: str, width: float, *, size: float, bold: bool = False) -> str:
+    """The text, or as much of it as fits, with dots.
+
+    >>> shorten("a long description", 60, size=10)
+    'a long d…'
+    """
+    if text_width(text, size=size, bold=bold) <= width:
+        return text
+    kept = text
+    while kept and text_width(kept + "…", size=size, bold=bold) > width:
+        kept = kept[:-1]
+    return kept.rstrip() + "…" if kept else ""
+
+
+def write_svg(path: Path, text: str) -> None:
+    """Write a picture whole or not at all; an older file is replaced in one step."""
+    try:
+        _replace_file(path, text.encode())
+    except (OSError, ValueError) as error:  # ValueError: no name, or a zero byte in it
+        found = f"a target that cannot be written ({getattr(error, 'strerror', None) or error})"
+        fix = "choose another path or change its permissions"
+        raise RecordError(str(path), found, "a writable path for the picture", fix) from error
+
+
+def _replace_file(path: Path, content: bytes) -> None:
+    # in the same directory: a replacement is atomic only inside one file system
+    unfinished = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        with unfinished.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def _attributes(values: dict[str, float]) -> str:
+    return "".join(f' {key}="{_number(value)}"' for key, value in values.items())
+
+
+def _number(value: float) -> str:
+    """At most two decimals, so that the last bit of a float never shows."""
+    return f"{round(value, 2) + 0.0:.2f}".rstrip("0").rstrip(".")  # + 0.0: there is no -0
+
+
+def _escaped(text: str) -> str:
+    sayable = _UNSAYABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+    return "".join(_ESCAPES.get(letter, letter) for letter in sayable)
