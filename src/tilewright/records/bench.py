@@ -5,6 +5,8 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from tilewright.records.document import Document, Seconds, Sha256
+from tilewright.records.machine_show import MachineFigures
+from tilewright.records.probe import ProbeRecord
 from tilewright.records.versions import Versions
 
 __all__ = ("DemoRecord", "EngineBenchRecord", "EngineRatios", "EngineWorkloadRow", "GrowthRow")
@@ -33,12 +35,14 @@ class EngineWorkloadRow(Document):
 
 
 class DemoRecord(Document):
-    """What the demonstration ran."""
+    """What the demonstration ran: a probe of the default machine, and the engines on loads."""
 
     kind: Literal["demo"] = "demo"
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     versions: Versions
-    seed: NonNegativeInt
+    figures: MachineFigures  # of the machine that the probe names
+    probe: ProbeRecord
+    seed: NonNegativeInt  # of the engines' loads
     identical: bool  # all digests of a workload are equal
     workloads: tuple[EngineWorkloadRow, ...]
 
