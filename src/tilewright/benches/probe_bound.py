@@ -111,24 +111,27 @@ class _Cost:
         data = num_flits(self._flow.num_bytes, flit_bytes=self._spec.flit_bytes)
         packets = -(-self._flow.num_bytes // self._spec.packet_bytes)
         out_flits, back_flits = (data, packets) if self._writes else (packets, data)
-        there_ps = self._least_ps(self._out)
-        home_ps = self._least_ps(self._back)
+        there_ps, home_ps = sum(self._steps(self._out)), sum(self._steps(self._back))
         access_ps = self._access_ps(1)
-        for place, link in enumerate(self._out):
-            reach_ps = self._least_ps(self._out[:place])
-            rest_ps = self._least_ps(self._out[place + 1 :]) + self._hit_ps() + home_ps
-            work_ps = out_flits * self._flit_ps(link)
-            yield self._path.out[place], _Use(work_ps, reach_ps, link.latency_ps + rest_ps)
-        for place, link in enumerate(self._back):
-            reach_ps = there_ps + access_ps + self._least_ps(self._back[:place])
-            rest_ps = self._least_ps(self._back[place + 1 :])
-            work_ps = back_flits * self._flit_ps(link)
-            yield self._path.back[place], _Use(work_ps, reach_ps, link.latency_ps + rest_ps)
+        behind_ps = self._hit_ps() + home_ps
+        yield from self._leg_uses(self._path.out, self._out, out_flits, 0, behind_ps)
+        reach_ps = there_ps + access_ps
+        yield from self._leg_uses(self._path.back, self._back, back_flits, reach_ps, 0)
         burst_ps = self._spec.cube.hbm.timing.bl_clocks * self._spec.cube.hbm.timing.clock_ps
-        rate = slice_bytes_per_us(self._spec)
-        data_ps = self._flow.num_bytes * PS_PER_US // rate
-        reach_ps = max(0, there_ps + access_ps - burst_ps)
-        yield self._flow.target, _Use(data_ps, reach_ps, home_ps)
+        data_ps = self._flow.num_bytes * PS_PER_US // slice_bytes_per_us(self._spec)
+        yield self._flow.target, _Use(data_ps, max(0, reach_ps - burst_ps), home_ps)
+
+    def _leg_uses(
+        self, ids: Sequence[int], links: Sequence[Link], flits: int, reach_ps: int, behind_ps: int
+    ) -> Iterable[tuple[object, _Use]]:
+        """The links of one leg; ``behind_ps`` is the least way home from its end."""
+        steps = self._steps(links)
+        home_ps = behind_ps + sum(steps)
+        for link_id, link, step_ps in zip(ids, links, steps, strict=True):
+            home_ps -= step_ps
+            flit_time_ps = step_ps - link.latency_ps
+            yield link_id, _Use(flits * flit_time_ps, reach_ps, link.latency_ps + home_ps)
+            reach_ps += step_ps
 
     def _trip_ps(self, num_bytes: int, access_ps: int) -> int:
         flits = num_flits(num_bytes, flit_bytes=self._spec.flit_bytes)
@@ -151,9 +154,10 @@ class _Cost:
         clocks = timing.cwl_clocks if self._writes else timing.cl_clocks
         return (clocks + timing.bl_clocks) * timing.clock_ps
 
-    def _flit_ps(self, link: Link) -> int:
-        return flit_ps(flit_bytes=self._spec.flit_bytes, bytes_per_us=link.bytes_per_us)
-
-    def _least_ps(self, links: Iterable[Link]) -> int:
-        """What a flit needs at least."""
-        return sum(self._flit_ps(link) + link.latency_ps for link in links)
+    def _steps(self, links: Iterable[Link]) -> list[int]:
+        """What a flit needs at least on each link."""
+        size = self._spec.flit_bytes
+        return [
+            flit_ps(flit_bytes=size, bytes_per_us=link.bytes_per_us) + link.latency_ps
+            for link in links
+        ]
