@@ -12,7 +12,7 @@ CHECKS = (
     "nothing is used for more than all of the time",
     "the parts of each row add up to its latency",
     "a case never takes less time for more bytes",
-    "near is never slower than far, few issuers never slower than many (rows without refresh)",
+    "near is never slower than far, nor few than many, unless refresh met it",
 )
 
 # At one size, the first is never slower than the second unless it met a refresh: then the second

@@ -7,6 +7,8 @@ import typer
 
 from tilewright.cli import bench, machine
 from tilewright.cli.demo import demo
+from tilewright.cli.probe import HELP as PROBE_HELP
+from tilewright.cli.probe import probe
 from tilewright.cli.shell import run_app
 from tilewright.records import installed_version
 
@@ -21,6 +23,7 @@ Exit status: 0 what the command claims holds, 1 a check failed, 2 wrong input, 1
 
 app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True)
 app.command()(demo)
+app.command(help=PROBE_HELP)(probe)
 app.add_typer(machine.app, name="machine")
 app.add_typer(bench.app, name="bench")
 

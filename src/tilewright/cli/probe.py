@@ -1,0 +1,134 @@
+"""``tilewright probe``: what moving bytes costs on a machine, beside what it must cost."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tilewright.benches.probe import run_probe
+from tilewright.benches.probe_case import PROBE_CASES, SIZES
+from tilewright.cli.machine import SetOption
+from tilewright.cli.outcome import JsonOption, Outcome
+from tilewright.cli.output import note
+from tilewright.cli.probe_table import probe_view
+from tilewright.cli.startup import engine_line
+from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
+from tilewright.errors import UnitError
+from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.check import warnings_of
+from tilewright.machine.parse import DEFAULT_PRESET, load_machine_document, spec_of
+from tilewright.machine.unused import unused_keys
+from tilewright.report.probe_plot import check_plot_path, draw_probe
+from tilewright.report.svg import write_svg
+from tilewright.units import format_bytes, parse_bytes
+
+__all__ = ("HELP", "parse_size", "probe")
+
+_CASES = "\n".join(f"  {case.name:<16}  {case.description}" for case in PROBE_CASES.values())
+
+# lines of at most 78 letters: the parser keeps them as they are
+HELP = f"""Measure latency and bandwidth of a machine, each beside its lower bound.
+
+A case says who moves bytes where. All its issuers start together and move
+--bytes each, through their DMA or over PCIe. A row tells the time until the
+last issuer is done, the least time that the machine's figures allow, where
+the time went, and which link or memory was used most. Sizes, unless you say
+others: {", ".join(map(format_bytes, SIZES))}, and 16 MiB for local_all.
+
+Cases:
+
+{_CASES}
+
+Examples:
+
+  tilewright probe --case pe_local --case pe_far_cube --bytes 4KiB
+  tilewright probe --machine ahbm-small --plot probe.svg
+  tilewright probe --case hot_8 --set cube.noc.bytes_per_us="512 GB/s" --json
+
+Without --case, all cases run that the machine has the parts for; on ahbm
+that takes minutes, mostly for local_all at 16 MiB.
+
+Exit status: 0 every check holds, 1 a check failed and is named, 2 wrong input."""
+
+CaseOption = Annotated[
+    list[str] | None,
+    typer.Option("--case", metavar="NAME", help="Run this case; may be repeated."),
+]
+BytesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bytes", metavar="SIZE", help="Bytes per issuer, 4096 or 64KiB; may be repeated."
+    ),
+]
+MachineOption = Annotated[
+    str, typer.Option(metavar="FILE|PRESET", help="A machine file, or the name of a preset.")
+]
+EngineOption = Annotated[
+    EngineKind | None,
+    typer.Option(help="Which engine; both give the same figures. Default: native if it is there."),
+]
+PlotOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.svg", help="Draw bandwidth and latency over size into this file."),
+]
+
+
+def probe(
+    case: CaseOption = None,
+    bytes_: BytesOption = None,
+    machine: MachineOption = DEFAULT_PRESET,
+    set_: SetOption = None,
+    engine: EngineOption = None,
+    plot: PlotOption = None,
+    _json: JsonOption = False,
+) -> Outcome:
+    sizes = [parse_size(text) for text in bytes_ or ()]
+    if plot is not None:
+        check_plot_path(plot)
+    built = native_built()
+    kind = resolve_engine(AUTO if engine is None else engine, native_built=built)
+    found = _machine(machine, set_ or ())
+    note(engine_line(kind.value, built))
+    with _progress() as progress:
+        record = run_probe(found, names=case or (), sizes=sizes, choice=kind, progress=progress)
+    if plot is not None:
+        write_svg(plot, draw_probe(record))
+    return Outcome(record, probe_view(record), passed=record.ok)
+
+
+def parse_size(text: str) -> int:
+    """A size of the command line: with a unit, or a bare number of bytes.
+
+    >>> parse_size("4096"), parse_size("64KiB"), parse_size("1 MiB")
+    (4096, 65536, 1048576)
+    """
+    word = text.strip()
+    is_bare = word.isascii() and word.isdecimal()
+    num_bytes = int(word) if is_bare and len(word) < 20 else parse_bytes(word, where="--bytes")
+    if num_bytes < 1:
+        fix = "write it like 4096 or '64 KiB'"
+        raise UnitError("--bytes", repr(text), "at least one byte", fix)
+    return num_bytes
+
+
+def _machine(source: str, overrides: Sequence[str]) -> Machine:
+    document = load_machine_document(source, overrides)
+    spec = spec_of(document)
+    machine = build_machine(spec)
+    for warning in (*unused_keys(document, spec), *warnings_of(machine)):
+        note(f"warning: {warning}")
+    return machine
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """One line that changes, where standard error is a terminal; else a line for each row."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield note
+        return
+    with Console(stderr=True).status("probe") as status:
+        yield status.update
