@@ -1,0 +1,129 @@
+"""The page of the documentation that shows every oracle, good rows and bad ones alike."""
+
+from tilewright.benches.oracles.laws.finding import OracleGroup, Rule
+from tilewright.records import OracleRow, ValidateRecord
+
+__all__ = ("figure", "validation_page")
+
+RULES = {
+    Rule.EXACT: "equal, to the picosecond, the cycle or the count. No tolerance.",
+    Rule.BOUND: (
+        "a limit that no run may break, on one side. No tolerance; the error is what it is "
+        "broken by."
+    ),
+    Rule.CONFIDENCE: (
+        "a random mean, within 4 standard errors. For M/M/1 and M/D/1 the standard error is "
+        "`sqrt(v/n)` of the sample-size law, with as many customers as make it 1 % of the expected "
+        "value; elsewhere it comes from 20 independent seeds. A standard error above 1 % counts as "
+        "1 %, so a small sample cannot buy a wide tolerance. Seeds are the first integers."
+    ),
+    Rule.RAMP: "within 1 % of a limit, after the start has been left out.",
+    Rule.BAND: (
+        "between the two ends that the law states for 40,000 cycles of random injection: the "
+        "busiest link 0.88 to 0.94 busy at 0.9 of the limit, the last delivery at 1.08 to 1.14 of "
+        "the injection time at 1.1. The middle stands as expected, half the width as tolerance."
+    ),
+    Rule.MODEL: (
+        "within 5 % of the flit-by-flit model on the same packets with the same buffers. That the "
+        "two agree on every delivery is a row of its own, and exact."
+    ),
+    Rule.PRINTED: "equal to a published figure as far as it is printed: half of its last digit.",
+}
+
+GROUPS = {
+    OracleGroup.QUEUES: (
+        "Waiting times of queueing theory, in mean service times. An engine's server is the queue. "
+        "The first 2,000 customers are left out, since the queue starts empty."
+    ),
+    OracleGroup.NOC: (
+        "A square mesh with XY routing. Idle paths and counted routes are exact. Saturation is "
+        "looked at three times: by counting the packets on the busiest link; with random injection "
+        "and unbounded queues, below and above the limit; and with buffers of 16 flits and "
+        "credits, where each pair sends equally often, so that the limit binds every run exactly. "
+        "Finite buffers saturate earlier, so those rows lie below their limit."
+    ),
+    OracleGroup.HBM: (
+        "One pseudo-channel, or a whole stack, behind an engine's route. HBM4 is the memory of "
+        "`ahbm`, HBM3 that of the preset `hbm3`; the expected figures are worked out from the "
+        "standards' parameters and read from neither. The loss by refresh, (RTP + RP + RFC + RCD) "
+        "/ REFI, is that of one open row. A stream over all banks has to open several of them "
+        "again, and pays RRD and now and then RAS for it: it loses more, never less, the more so "
+        "on HBM3, where it rotates over four bank groups."
+    ),
+    OracleGroup.LINKS: (
+        "Rates of PCIe and UCIe as closed forms, as streams over one link, and inside the default "
+        "machine (its memory without refresh, since links are looked at); chains of links; and "
+        "both directions at once."
+    ),
+    OracleGroup.GEMM: (
+        "Published cycles of an output-stationary systolic array, in the convention of those "
+        "tables (the index of the last cycle, counted from 0); random shapes on both laws beside "
+        "models that step through every multiply-add; and tiles in a pipeline."
+    ),
+    OracleGroup.ROOFLINE: (
+        "The floor of a run is the larger of its operations over the peak and its bytes over the "
+        "bandwidth. Runs are tiled products and streams of one PE of the default machine on its "
+        "slice of the memory; kernels come later and are held to the same floor."
+    ),
+    OracleGroup.CONSERVATION: (
+        "Rules that every run obeys, counted from traces of a crowded mesh (two virtual channels, "
+        "four kinds of buffers, three seeds each). Each rule is also shown runs with one defect, "
+        "seeded at random or put into the engine's counters, and has to find every one. Public "
+        "failures of tt-npe are replayed."
+    ),
+}
+
+HEADING = """# Validation
+
+This page is written by `tilewright validate --markdown docs/validation.md`, and a test fails when
+it is stale. It shows every oracle that the command runs: a result that is known without our
+simulator, beside what our engine makes of it. The compiled core writes the page; that both engines
+agree bit for bit is tested elsewhere. Nothing is left out: a row that fails stays here and says
+**FAILS**.
+
+What is claimed is the error against closed forms, not against silicon. `error` and `tolerance` are
+in the unit of the row; a row holds if the error is at most the tolerance.
+
+## Where tolerances come from
+
+None is tuned. Each belongs to a rule:
+
+| rule | meaning |
+| --- | --- |
+"""
+
+
+def validation_page(record: ValidateRecord) -> str:
+    """Markdown, the same for the same figures whatever machine made them."""
+    rules = "".join(f"| {rule.value} | {text} |\n" for rule, text in RULES.items())
+    held = sum(row.ok for row in record.oracles)
+    summary = f"\n**{held} of {len(record.oracles)} oracles hold.**\n"
+    groups = "".join(_section(group, record) for group in OracleGroup)
+    return HEADING + rules + summary + groups
+
+
+def _section(group: OracleGroup, record: ValidateRecord) -> str:
+    rows = [row for row in record.oracles if row.group == group.value]
+    if not rows:
+        return ""
+    lines = "".join(map(_line, rows))
+    table = "| oracle | expected | found | unit | error | tolerance | rule | verdict |\n"
+    table += "| --- | ---: | ---: | --- | ---: | ---: | --- | --- |\n"
+    return f"\n## {group.value}\n\n{GROUPS[group]}\n\n{table}{lines}"
+
+
+def _line(row: OracleRow) -> str:
+    numbers = [figure(value) for value in (row.expected, row.found)]
+    limits = [figure(value, digits=3) for value in (row.error, row.tolerance)]
+    verdict = "holds" if row.ok else "**FAILS**"
+    cells = (row.name, *numbers, row.unit, *limits, row.rule, verdict)
+    return f"| {' | '.join(cells)} |\n"
+
+
+def figure(value: float, digits: int = 5) -> str:
+    """Whole numbers as they are, others to some digits.
+
+    >>> figure(139199), figure(1747.361234), figure(0.0)
+    ('139199', '1747.4', '0')
+    """
+    return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
