@@ -10,6 +10,7 @@ from tilewright.cli.demo import demo
 from tilewright.cli.probe import HELP as PROBE_HELP
 from tilewright.cli.probe import probe
 from tilewright.cli.shell import run_app
+from tilewright.cli.validate import validate
 from tilewright.records import installed_version
 
 __all__ = ("app", "run")
@@ -24,6 +25,7 @@ Exit status: 0 what the command claims holds, 1 a check failed, 2 wrong input, 1
 app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True)
 app.command()(demo)
 app.command(help=PROBE_HELP)(probe)
+app.command()(validate)
 app.add_typer(machine.app, name="machine")
 app.add_typer(bench.app, name="bench")
 

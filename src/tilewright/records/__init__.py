@@ -15,6 +15,7 @@ from tilewright.records.machine_show import MachineFigures, MachineShowRecord
 from tilewright.records.probe import Breakdown, ProbeRecord, ProbeRow, SkippedCase
 from tilewright.records.reader import read_record
 from tilewright.records.run import RunRecord, Totals, WhatRan
+from tilewright.records.validate import OracleRow, ValidateRecord
 from tilewright.records.versions import Versions, installed_version, installed_versions
 from tilewright.records.writer import write_record
 
@@ -30,11 +31,13 @@ __all__ = (
     "MachineCheckRecord",
     "MachineFigures",
     "MachineShowRecord",
+    "OracleRow",
     "ProbeRecord",
     "ProbeRow",
     "RunRecord",
     "SkippedCase",
     "Totals",
+    "ValidateRecord",
     "Versions",
     "WhatRan",
     "canonical_json",

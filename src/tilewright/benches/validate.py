@@ -1,0 +1,78 @@
+"""All oracles as one table, and the run that makes a record of them. A new one is one entry."""
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+
+from tilewright.benches.oracles.laws.conservation import CONSERVATION
+from tilewright.benches.oracles.laws.finding import Finding, Oracle, OracleGroup
+from tilewright.benches.oracles.laws.hbm import HBM
+from tilewright.benches.oracles.laws.link import LINKS
+from tilewright.benches.oracles.laws.noc import NOC
+from tilewright.benches.oracles.laws.product import GEMM
+from tilewright.benches.oracles.laws.queue import QUEUES
+from tilewright.benches.oracles.laws.replay import REPLAYS
+from tilewright.benches.oracles.laws.roofline import ROOFLINE
+from tilewright.benches.oracles.laws.saturation import SATURATION
+from tilewright.engine import EngineKind
+from tilewright.errors import RegistryError
+from tilewright.records import OracleRow, ValidateRecord, installed_versions
+
+__all__ = ("ORACLES", "build_table", "run_oracles")
+
+
+def build_table(oracles: Iterable[Oracle]) -> tuple[Oracle, ...]:
+    """By group, in the order of the groups; a second oracle of one name is refused."""
+    table = tuple(oracles)
+    names: set[str] = set()
+    for oracle in table:
+        if oracle.name in names:
+            found = f"two oracles {oracle.name!r}"
+            raise RegistryError("validate", found, "one of each name", "rename one")
+        names.add(oracle.name)
+    order = list(OracleGroup)
+    return tuple(sorted(table, key=lambda oracle: order.index(oracle.group)))
+
+
+ORACLES = build_table(
+    (*QUEUES, *NOC, *SATURATION, *HBM, *LINKS, *GEMM, *ROOFLINE, *CONSERVATION, *REPLAYS)
+)
+
+
+def run_oracles(
+    kind: EngineKind,
+    *,
+    group: OracleGroup | None = None,
+    progress: Callable[[str], None],
+    oracles: tuple[Oracle, ...] = ORACLES,
+) -> ValidateRecord:
+    """Put every oracle of the group, or all, to the test; ``progress`` is told each new group."""
+    chosen = [oracle for oracle in oracles if group in (None, oracle.group)]
+    rows: list[OracleRow] = []
+    for oracle in chosen:
+        if not rows or rows[-1].group != oracle.group.value:
+            count = sum(other.group is oracle.group for other in chosen)
+            progress(f"{oracle.group.value}: {count} oracles ({len(rows)} of {len(chosen)} done)")
+        rows.append(_row(oracle, oracle.check(kind)))
+    return ValidateRecord(
+        versions=installed_versions(engine=kind.value),
+        ok=all(row.ok for row in rows),
+        oracles=tuple(rows),
+    )
+
+
+def _row(oracle: Oracle, finding: Finding) -> OracleRow:
+    return OracleRow(
+        name=oracle.name,
+        group=oracle.group.value,
+        unit=finding.unit,
+        rule=finding.rule.value,
+        expected=_plain(finding.expected),
+        found=_plain(finding.found),
+        error=_plain(finding.error),
+        tolerance=_plain(finding.tolerance),
+        ok=finding.ok,  # decided on the exact values, not on these
+    )
+
+
+def _plain(value: Fraction) -> int | float:
+    return value.numerator if value.denominator == 1 else float(value)
