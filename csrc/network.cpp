@@ -257,9 +257,11 @@ uint32_t Core::channel_of(uint32_t hop) const {
 // The packet will be ready in front of the server at its time, which may lie ahead.
 void Core::enqueue(uint32_t slot) {
     const Event& packet = queue_[slot];
-    const uint32_t index = hops_[packet.hop].server, number = hops_[packet.hop].queue;
+    const Hop& hop = hops_[packet.hop];
+    const uint32_t index = hop.server, number = hop.queue;
     Server& server = servers_[index];
-    server.queues[number].waiting.push_sorted({packet.time_ps, packet.id, slot});
+    server.queues[number].waiting.push_sorted(
+        {packet.time_ps, packet.id, slot, packet.flits, hop.channel, hop.last});
     server.note_occupied(number);
     server.arrivals.push_sorted(packet.time_ps);
     ++server.num_queued;
@@ -310,8 +312,7 @@ void Core::check_next(Server& server, uint32_t index, bool has_granted) {
         int64_t at_ps = std::max(first.ready_ps, server.free_ps);
         if (at_ps <= now_ps_ && !has_granted) {
             if (server.memory != kNone) return await_room(server, queue_[first.packet]);
-            const Hop& hop = hops_[queue_[first.packet].hop];
-            const auto& returning = server.channel(hop.channel).returning;
+            const auto& returning = server.channel(first.channel).returning;
             if (returning.empty()) return;
             at_ps = returning.front().at_ps;
         }
@@ -341,11 +342,10 @@ bool Core::goes_before(const Server& server, const Queue& left, const Queue& rig
 
 bool Core::may_start(Server& server, const Queue& queue) {
     if (queue.waiting.front().ready_ps > now_ps_) return false;
-    const Event& packet = queue_[queue.waiting.front().packet];
-    if (server.memory != kNone) return has_room(server, packet);
-    if (!server.bounded) return true;
-    const Hop& hop = hops_[packet.hop];
-    return hop.last || server.channel(hop.channel).free_at(now_ps_) >= packet.flits;
+    const Waiting& first = queue.waiting.front();
+    if (server.memory != kNone) return has_room(server, queue_[first.packet]);
+    if (!server.bounded || first.last) return true;
+    return server.channel(first.channel).free_at(now_ps_) >= first.flits;
 }
 
 std::pair<int64_t, int64_t> Core::service_times(Server& server, const Event& packet) {

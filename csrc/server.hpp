@@ -74,6 +74,10 @@ struct Waiting {
     int64_t ready_ps;
     int64_t id;
     uint32_t packet;
+    // what it needs behind the server, so that the packet is left alone until it starts
+    uint32_t flits : 21 = 0;
+    uint32_t channel : 10 = 0;
+    uint32_t last : 1 = 0;
 
     bool operator<(const Waiting& other) const {
         return ready_ps != other.ready_ps ? ready_ps < other.ready_ps : id < other.id;
