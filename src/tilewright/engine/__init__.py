@@ -7,7 +7,7 @@ from tilewright.engine.kind import AUTO, Auto, EngineKind
 from tilewright.engine.select import build_engine, native_built, resolve_engine
 from tilewright.engine.spec import Arbitration, EngineSpec, PacketView, ServerSpec, Service
 from tilewright.engine.statistics import RouteStatistics, ServerStatistics, Statistics
-from tilewright.engine.trace import TraceRecord, digest_of
+from tilewright.engine.trace import MemoryRecord, TraceRecord, digest_of
 
 __all__ = (
     "AUTO",
@@ -17,6 +17,7 @@ __all__ = (
     "EngineKind",
     "EngineSpec",
     "Hub",
+    "MemoryRecord",
     "PacketView",
     "Program",
     "RouteStatistics",
