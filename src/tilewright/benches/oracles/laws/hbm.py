@@ -10,7 +10,6 @@ from fractions import Fraction
 from functools import lru_cache, partial
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.benches.oracles.laws.finding import (
     Check,
@@ -24,7 +23,6 @@ from tilewright.benches.oracles.laws.finding import (
     ramp,
 )
 from tilewright.benches.oracles.laws.hbm_run import (
-    PS_PER_GB,
     Access,
     StreamRun,
     address_of,
@@ -34,10 +32,12 @@ from tilewright.benches.oracles.laws.hbm_run import (
     run_accesses,
     stream_rate,
 )
+from tilewright.benches.oracles.laws.rate import Times, rate_inside
 from tilewright.device.hbm import slice_spec
 from tilewright.engine import EngineKind
 from tilewright.engine.banked_spec import BankedSpec, MapField
 from tilewright.machine.address_map import build_slice_map
+from tilewright.units import PS_PER_NS
 
 __all__ = ("HBM",)
 
@@ -51,8 +51,6 @@ LONG_INTERVALS, SHORT_INTERVALS = 100, 10
 SEED = 1
 # Neighbours stay in one row, so that no other bank has a part in a measurement.
 ROW_FIRST: tuple[MapField, ...] = ("burst", "column", "bank_group", "bank", "stack_id", "row")
-
-Times = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +162,7 @@ def check_rate(kind: EngineKind, *, part: Part, place: Place, expected: Fraction
 def check_loss(kind: EngineKind, *, part: Part, refresh_ns: int, figure: str) -> Finding:
     """One row, read again and again over a hundred intervals: what refresh takes of its time."""
     spec = replace(channel_memory(part.preset, refresh_ns), address_map=ROW_FIRST)
-    most_bytes = (LONG_INTERVALS + 2) * INTERVAL_PS * part.same_group / PS_PER_GB
+    most_bytes = (LONG_INTERVALS + 2) * INTERVAL_PS * part.same_group / PS_PER_NS
     accesses = [Access(0, 0, spec.row_bytes)] * int(most_bytes / spec.row_bytes)
     done_ps = run_accesses(spec, accesses, kind).done_ps
     rate = _rate_inside(done_ps, spec.row_bytes, LONG_INTERVALS)
@@ -194,7 +192,7 @@ def _refreshed_rate(
 ) -> Fraction:
     """GB/s of read streams over whole intervals, the first of which has begun with a refresh."""
     channels = memories[0].pseudo_channels
-    peak_bytes = (intervals + 2) * INTERVAL_PS * part.peak / PS_PER_GB
+    peak_bytes = (intervals + 2) * INTERVAL_PS * part.peak / PS_PER_NS
     packet_bytes = CHUNK * min(channels, 4)
     num_bytes = int(peak_bytes) * channels // packet_bytes * packet_bytes
     done_ps = burst_ends_ps(memories, num_bytes, kind, packet_bytes=packet_bytes)
@@ -203,8 +201,7 @@ def _refreshed_rate(
 
 def _rate_inside(done_ps: Times, num_bytes: int, intervals: int) -> Fraction:
     """GB/s of equal accesses over whole intervals; the first of them begins with a refresh."""
-    is_inside = (done_ps > INTERVAL_PS) & (done_ps <= (1 + intervals) * INTERVAL_PS)
-    return Fraction(int(is_inside.sum()) * num_bytes * PS_PER_GB, intervals * INTERVAL_PS)
+    return rate_inside(done_ps, num_bytes, INTERVAL_PS, (1 + intervals) * INTERVAL_PS)
 
 
 def check_printed_loss(_kind: EngineKind, *, part: Part, refresh_ns: int, figure: str) -> Finding:

@@ -6,8 +6,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from tilewright.benches.oracles.laws.rate import Times, gb_per_s
 from tilewright.device.hbm import slice_spec
 from tilewright.engine import Engine, EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
 from tilewright.engine.banked_counters import ChannelCounters
@@ -18,7 +18,6 @@ from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import HbmSpec
 
 __all__ = (
-    "PS_PER_GB",
     "Access",
     "StreamRun",
     "address_of",
@@ -29,7 +28,6 @@ __all__ = (
     "stream_rate",
 )
 
-PS_PER_GB = 1_000  # bytes per ps, times this, are GB/s
 WIRE = ServerSpec("wire", bytes_per_us=10**9, latency_ps=1)  # answers must come back somehow
 
 
@@ -47,7 +45,7 @@ class Access:
 class StreamRun:
     """When each access of a run was done, in the order of the accesses, and the counters."""
 
-    done_ps: npt.NDArray[np.int64]
+    done_ps: Times
     counters: tuple[ChannelCounters, ...]
 
 
@@ -97,7 +95,9 @@ def _engine_of(
     memories: Sequence[BankedSpec], packet_bytes: int, kind: EngineKind
 ) -> tuple[Engine, list[int], list[tuple[int, int]]]:
     """An engine with memories, their servers, and for each the round trips that read and write."""
-    engine = build_engine(kind, EngineSpec(memories[0].burst_bytes, packet_bytes // 32))
+    engine = build_engine(
+        kind, EngineSpec(memories[0].burst_bytes, packet_bytes // memories[0].burst_bytes)
+    )
     servers, trips = [], []
     for number, memory in enumerate(memories):
         server = engine.add_memory(f"memory{number}", memory, memory.capacity_bytes)
@@ -132,7 +132,7 @@ def run_accesses(spec: BankedSpec, accesses: Sequence[Access], kind: EngineKind)
 
 def burst_ends_ps(
     memories: Sequence[BankedSpec], num_bytes: int, kind: EngineKind, *, packet_bytes: int
-) -> npt.NDArray[np.int64]:
+) -> Times:
     """A read stream of so many bytes from each memory: when each packet was done."""
     engine, _, trips = _engine_of(memories, packet_bytes, kind)
     graph = TaskGraph()
@@ -148,4 +148,4 @@ def stream_rate(run: StreamRun, num_bytes: int) -> Fraction:
     """GB/s of the second half of equal accesses, done in order."""
     half = len(run.done_ps) // 2
     taken_ps = int(run.done_ps[-1] - run.done_ps[half - 1])
-    return Fraction((len(run.done_ps) - half) * num_bytes * PS_PER_GB, taken_ps)
+    return gb_per_s((len(run.done_ps) - half) * num_bytes, taken_ps)

@@ -13,6 +13,7 @@ from tilewright.benches.oracles.laws.finding import (
     printed,
     ramp,
 )
+from tilewright.benches.oracles.laws.rate import gb_per_s
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
 from tilewright.device.ucie import ucie_raw_rate
@@ -34,7 +35,6 @@ __all__ = ("LINKS",)
 
 GB = "GB/s"
 GB_PER_US = 1_000  # bytes per microsecond of one GB/s
-PS_PER_GB = 1_000  # bytes per ps, times this, are GB/s
 STREAM_BYTES = 4 * 2**20
 FLIT_BYTES = 64
 UCIE_FLIT_BYTES = 256
@@ -53,7 +53,7 @@ def check_stream(
     graph.transfer(route, STREAM_BYTES)
     engine.submit(graph)
     engine.run()
-    return ramp(Fraction(figure), Fraction(STREAM_BYTES * PS_PER_GB, engine.now_ps), GB)
+    return ramp(Fraction(figure), gb_per_s(STREAM_BYTES, engine.now_ps), GB)
 
 
 def check_figure(_kind: EngineKind, *, rate: Fraction, figure: str) -> Finding:
@@ -94,7 +94,7 @@ def _rate_of(device: Device, trip: int) -> Fraction:
     device.engine.submit(graph)
     device.engine.run()
     (first_ps, _), (second_ps, _) = device.engine.take_effects()
-    return Fraction(STREAM_BYTES * PS_PER_GB, second_ps - first_ps)
+    return gb_per_s(STREAM_BYTES, second_ps - first_ps)
 
 
 def check_host_copy(kind: EngineKind, *, access: Access, figure: str) -> Finding:

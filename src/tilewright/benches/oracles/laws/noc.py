@@ -46,7 +46,8 @@ def check_ring(kind: EngineKind, *, order: tuple[int, ...], dilation: int) -> Fi
     routes = []
     for one, other in zip(order, (*order[1:], order[0]), strict=True):
         between = range(min(one, other), max(one, other))
-        routes.append(tuple(node + (num_nodes - 1) * (other < one) for node in between))
+        steps = between if one < other else [node + num_nodes - 1 for node in reversed(between)]
+        routes.append(tuple(steps))
     ends_ps = _run_apart((*east, *west), routes, 0, kind)
     expected = dilation * (FLIT_CYCLES + LATENCY_CYCLES) + (FLITS - 1) * FLIT_CYCLES
     return exact(expected, max(ends_ps), "cycles")

@@ -17,6 +17,7 @@ from tilewright.benches.oracles.laws.finding import (
     printed,
     ramp,
 )
+from tilewright.benches.oracles.laws.rate import rate_inside
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
 from tilewright.device.dtype import num_bytes_of
@@ -28,21 +29,19 @@ from tilewright.machine.parse import parse_machine
 from tilewright.machine.route_level import Traffic
 from tilewright.machine.spec import GemmSpec
 from tilewright.machine.totals import totals_of
-from tilewright.units import PS_PER_S
+from tilewright.units import PS_PER_NS, PS_PER_S
 
 __all__ = ("ROOFLINE",)
 
 SEED = 1
 NUM_RUNS = 20
 PE = PeCoord(0, 0, 0)
-PS_PER_GB = 1_000
 TERA = 10**12
-BYTES_PER_US = 10**6  # of one TB/s
 INTERVAL_PS = 3_900_000  # of refresh
 INTERVALS = 20
 SLICE_GB = 256  # nominal, of one PE
 SLICE_PEAK = Fraction("1747.6") / 8  # HB9, dealt over the slices of a cube
-REGION_BYTES = 2**22  # apart enough for any operand of a run
+REGION_BYTES = 2**22  # between the operands of a product
 
 
 @lru_cache(maxsize=1)
@@ -73,7 +72,7 @@ class Work:
     def over_floor(self) -> Fraction:
         """Time as a multiple of the least that one PE and its slice allow."""
         compute_ps = Fraction(self.flop * PS_PER_S, 8_192 * 10**9)
-        memory_ps = Fraction(self.moved_bytes * PS_PER_GB, SLICE_GB)
+        memory_ps = Fraction(self.moved_bytes * PS_PER_NS, SLICE_GB)
         return self.taken_ps / max(compute_ps, memory_ps)
 
 
@@ -203,22 +202,16 @@ def check_large_product(kind: EngineKind, *, spec: GemmSpec, size: int, share: s
 def check_long_read(kind: EngineKind) -> Finding:
     """A PE reads its slice for twenty refresh intervals, through its DMA and network."""
     device = _device(kind)
-    num_bytes = (INTERVALS + 2) * INTERVAL_PS * SLICE_GB // PS_PER_GB
+    num_bytes = (INTERVALS + 2) * INTERVAL_PS * SLICE_GB // PS_PER_NS
     graph = TaskGraph()
     graph.exchange(device.pe_access(PE, PE, Access.READ), num_bytes)
     device.engine.set_trace(True)
     device.engine.submit(graph)
     device.engine.run()
-    return ramp(SLICE_PEAK, _rate_inside(device), "GB/s")
-
-
-def _rate_inside(device: Device) -> Fraction:
-    """GB/s of whole packets that were done between two refreshes, whole intervals apart."""
-    first_ps, last_ps = INTERVAL_PS, (1 + INTERVALS) * INTERVAL_PS
-    records = device.engine.take_memory_trace()
-    inside = sum(first_ps < record.done_ps <= last_ps for record in records)
+    done_ps = np.array([record.done_ps for record in device.engine.take_memory_trace()])
     packet_bytes = device.machine.spec.packet_bytes
-    return Fraction(inside * packet_bytes * PS_PER_GB, last_ps - first_ps)
+    last_ps = (1 + INTERVALS) * INTERVAL_PS
+    return ramp(SLICE_PEAK, rate_inside(done_ps, packet_bytes, INTERVAL_PS, last_ps), "GB/s")
 
 
 def _table() -> Iterator[tuple[str, Check]]:
