@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from tilewright.engine import native_built
 from tilewright.records import DemoRecord
 from tilewright.studies import demo
 
+ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "tilewright.cli", "demo")
 
 
@@ -79,6 +81,15 @@ def test_the_sentences_of_the_demo_repeat_figures_of_its_table(
     assert f"gets {rates['pe_local']} from its own slice" in shown
     assert f"(hot_8) share {rates['hot_8']};" in shown
     assert f"(east_port_8) share {rates['east_port_8']} of its port" in shown
+
+
+def test_the_first_result_of_the_readme_is_what_the_demo_prints(
+    record: DemoRecord, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, shown = show(record, monkeypatch, capsys)
+    first, last = shown.index("case 256 B"), shown.index("Distance (")
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert shown[first:last].strip() in readme
 
 
 def test_a_check_that_does_not_hold_is_shown_and_fails_the_demo(
