@@ -16,6 +16,7 @@ from tilewright.cli.app import run
 from tilewright.engine import native_built
 from tilewright.records import DemoRecord
 from tilewright.studies import demo
+from tilewright.units import format_ps
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "tilewright.cli", "demo")
@@ -81,6 +82,21 @@ def test_the_sentences_of_the_demo_repeat_figures_of_its_table(
     assert f"gets {rates['pe_local']} from its own slice" in shown
     assert f"(hot_8) share {rates['hot_8']};" in shown
     assert f"(east_port_8) share {rates['east_port_8']} of its port" in shown
+
+
+def test_the_demo_says_how_much_of_a_distance_was_a_refresh_met_by_chance(
+    record: DemoRecord, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    far = next(row for row in record.probe.cases if row.case == "pe_other_sip")
+    met = f"times as long ({format_ps(far.breakdown_ps.refresh)} of it a refresh). A PE"
+    assert met in show(record, monkeypatch, capsys)[1]
+    calm = far.model_copy(
+        update={"breakdown_ps": far.breakdown_ps.model_copy(update={"refresh": 0})}
+    )
+    cases = tuple(calm if row is far else row for row in record.probe.cases)
+    probe = record.probe.model_copy(update={"cases": cases})
+    shown = show(record.model_copy(update={"probe": probe}), monkeypatch, capsys)[1]
+    assert "times as long. A PE" in shown
 
 
 def test_the_first_result_of_the_readme_is_what_the_demo_prints(

@@ -101,14 +101,15 @@ def _probe_meaning(probe: ProbeRecord) -> Iterator[str]:
         yield "\n".join(["These checks do NOT hold:", *probe.failures])
         return
     rows = _rows(probe)
-    near, far = (rows[case, SMALL_BYTES].latency_ps for case in ("pe_local", "pe_other_sip"))
+    near, far = (rows[case, SMALL_BYTES] for case in ("pe_local", "pe_other_sip"))
     own, next_cube, crowd, port = (
         rows[case, LARGE_BYTES].bandwidth_gbs
         for case in ("pe_local", "pe_next_cube", "hot_8", "east_port_8")
     )
     yield (
         f"Distance (pe_*: one PE reads): {format_bytes(SMALL_BYTES)} from its own slice of the HBM "
-        f"take {format_ps(near)}, from the other package {far / near:.0f} times as long. "
+        f"take {format_ps(near.latency_ps)}, from the other package "
+        f"{far.latency_ps / near.latency_ps:.0f} times as long{_met_refresh(far)}. "
         f"A PE gets {own:.0f} GB/s from its own slice and {next_cube:.0f} GB/s from the next cube."
     )
     yield (
@@ -119,6 +120,12 @@ def _probe_meaning(probe: ProbeRecord) -> Iterator[str]:
         "ratio: time over a lower bound without queueing and refresh, so 1.00 is as good as it "
         "gets. GB/s counts all bytes of a case. most of: the greatest part of that time."
     )
+
+
+def _met_refresh(row: ProbeRow) -> str:
+    """A short read may meet one by chance, which says nothing about distance."""
+    refresh_ps = row.breakdown_ps.refresh
+    return f" ({format_ps(refresh_ps)} of it a refresh)" if refresh_ps else ""
 
 
 def _engine_meaning(record: DemoRecord) -> str:
