@@ -192,7 +192,8 @@ class MemoryChannel {
     int64_t next_event_ps(int64_t now_ps);
     uint32_t add_chunk(const MemoryChunk& chunk);
 
-    void turn(int64_t now_ps);
+    void end_run(int64_t now_ps);
+    void turn(bool may_turn);
     bool wants_turn() const;
     int64_t after_writes_ps(const Group& own) const;
     bool is_closing() const;
@@ -250,6 +251,7 @@ class MemoryChannel {
     int run_direction_ = 0;
     int64_t run_start_ps_ = kLongAgoPs;
     int64_t run_bursts_ = 0;
+    int64_t decided_ps_ = -1;
     uint64_t wanted_ = 0;  // banks that have a head
     uint64_t to_precharge_ = 0;
     uint64_t to_activate_ = 0;

@@ -97,13 +97,21 @@ uint32_t MemoryChannel::add_chunk(const MemoryChunk& chunk) {
 void MemoryChannel::advance(int64_t now_ps, std::vector<uint32_t>& finished) {
     while (event_ps_ <= now_ps) {
         const int64_t at_ps = event_ps_;
+        if (run_bursts_ > 1 && issued_ps_ == at_ps && decided_ps_ < at_ps) end_run(at_ps);
+        decided_ps_ = at_ps;
         do {
             refresh_until(at_ps);
-            turn(at_ps);
+            turn(at_ps >= issued_ps_);
             give_row_commands(at_ps);
         } while (issue(at_ps, finished));
         event_ps_ = std::max(at_ps, next_event_ps(at_ps));
     }
+}
+
+// The last burst of a run goes at this instant: after the row commands, and a turn after it.
+void MemoryChannel::end_run(int64_t now_ps) {
+    turn(false);
+    give_row_commands(now_ps);
 }
 
 int64_t MemoryChannel::next_event_ps(int64_t now_ps) {
@@ -125,9 +133,9 @@ int64_t MemoryChannel::next_event_ps(int64_t now_ps) {
 
 // --- direction
 
-void MemoryChannel::turn(int64_t now_ps) {
+void MemoryChannel::turn(bool may_turn) {
     bool has_turned = false;
-    if (now_ps >= issued_ps_) {  // not inside a run, which is never cut by a turn
+    if (may_turn) {  // not inside a run, which is never cut by a turn
         if (queues_[1].bursts <= shape_.drain_low) is_draining_ = false;
         has_turned = wants_turn();
     }
@@ -307,8 +315,7 @@ bool MemoryChannel::issue(int64_t now_ps, std::vector<uint32_t>& finished) {
         num_begun_ += chunk.is_begun();
         if (chunk.issued == chunk.num_bursts) finish(chunk, finished);
         settle_demands(place, num_bursts);
-        // inside a run only a row may have to be closed at once
-        return num_bursts == 1 || to_precharge_ != 0;
+        return num_bursts == 1;  // inside a run nothing else follows at once
     }
     return false;
 }

@@ -159,7 +159,7 @@ def timings(draw: st.DrawFn) -> BankedTimingSpec:
         wtr_l_ps=draw(long),
         rtw_ps=draw(long),
         wr_ps=draw(long),
-        rtp_ps=draw(short),
+        rtp_ps=draw(st.integers(1, 6)),
     )
 
 
@@ -233,3 +233,48 @@ def loads(draw: st.DrawFn, spec: BankedSpec) -> list[Request]:
 def cases(draw: st.DrawFn) -> tuple[BankedSpec, list[Request]]:
     spec = draw(specs())
     return spec, draw(loads(spec))
+
+
+@st.composite
+def tight_cases(draw: st.DrawFn) -> tuple[BankedSpec, list[Request]]:
+    """Runs that something happens in: few banks, rows that change fast, drains that end early."""
+    short, some = st.integers(0, 6), st.integers(0, 14)
+    clocks = HBM4_CLOCKS | {"rtp": draw(st.integers(1, 4)), "wr": draw(short), "cwl": draw(short)}
+    clocks |= {"cl": draw(some), "rcd_read": draw(some), "rcd_write": draw(some)}
+    clocks |= {
+        "rp": draw(short),
+        "ras": draw(st.integers(0, 40)),
+        "rc": draw(some),
+        "rtw": draw(short),
+    }
+    clocks |= {"rrd_s": draw(short), "rrd_l": draw(short), "faw": draw(some)}
+    timing, high = timing_of(clocks, 1), draw(st.integers(4, 30))
+    spec = BankedSpec(
+        pseudo_channels=1,
+        stack_ids=1,
+        bank_groups=2,
+        banks=2,
+        rows=3,
+        row_bytes=32,
+        burst_bytes=4,
+        interleave_bytes=32,
+        address_map=draw(st.sampled_from((GOOD_MAP, BAD_MAP))),
+        read_queue_bursts=48,
+        write_queue_bursts=48,
+        drain_high_bursts=high,
+        drain_low_bursts=draw(st.integers(0, high - 1)),
+        timing=timing,
+        refresh=draw(refreshes(timing)),
+    )
+    count, share = draw(st.integers(4, 16)), draw(st.sampled_from((0, 2, 5, 8)))
+    now_ps, load = 0, []
+    for access_id in range(count):
+        now_ps += draw(st.integers(0, 12)) if draw(st.booleans()) else 0
+        chunk = (
+            draw(st.integers(0, 3)) * 4 % 12 if draw(st.booleans()) else draw(st.integers(0, 11))
+        )
+        first, last = sorted((draw(st.integers(0, 7)), draw(st.integers(0, 7))))
+        is_write = draw(st.integers(0, 9)) < share
+        address, num_bytes = chunk * 32 + first * 4, (last - first + 1) * 4
+        load.append(Request(now_ps, access_id, is_write, address, num_bytes))
+    return spec, load

@@ -104,6 +104,7 @@ class Channel:
         self._is_draining = False
         self._num_begun = 0
         self._run = Run()
+        self._decided_ps = -1
         self._tally = Tally()
         self._finished: list[Access] = []
         self._heads: list[tuple[int, Chunk]] | None = None  # known until a queue changes
@@ -158,6 +159,10 @@ class Channel:
 
     def _decide(self, now_ps: int) -> None:
         """One instant: repeat the steps of the law until none of them does anything."""
+        if self._is_last_of_run(now_ps):  # it goes after the row commands, and a turn after it
+            self._precharge(now_ps)
+            self._activate(now_ps)
+        self._decided_ps = now_ps
         is_moving = True
         while is_moving:
             self._refresh.settle(self._banks, now_ps)
@@ -166,6 +171,11 @@ class Channel:
             self._activate(now_ps)
             is_moving = self._issue(now_ps)
         self.event_ps = max(now_ps, self._next_event_ps(now_ps))
+
+    def _is_last_of_run(self, now_ps: int) -> bool:
+        """If the last burst of an earlier decided run goes at this instant."""
+        run_goes_on = self._run.num_bursts > 1 and self._banks.issued_ps == now_ps
+        return run_goes_on and self._decided_ps < now_ps
 
     # --- direction
 

@@ -64,7 +64,8 @@ class BankedTimingSpec:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            low = 1 if field.name.startswith(("bl_", "ccd_")) else 0
+            # a row is never closed at the instant of a column command of its own
+            low = 1 if field.name.startswith(("bl_", "ccd_", "rtp_")) else 0
             check_integer(
                 "memory timing", field.name, getattr(self, field.name), low, MAX_DISTANCE_PS
             )
