@@ -99,13 +99,16 @@ class _Cost:
         return self._trip_ps(size, self._access_ps(size))
 
     def window_ps(self) -> int:
-        """Packet ``i + window`` sets out when so many are back."""
+        """Packet ``i + window`` sets out when so many are back; the last one has its own trip."""
         packets = -(-self._flow.num_bytes // self._spec.packet_bytes)
         flow = self._flow
         owner = SipCoord(flow.target.sip) if flow.issuer is None else flow.issuer
         window = window_packets(self._machine, Channel(owner, flow.access))
         rounds = (packets - 1) // window
-        return rounds * self._trip_ps(self._spec.packet_bytes, self._hit_ps())
+        rest_bytes = flow.num_bytes - (packets - 1) * self._spec.packet_bytes
+        hit_ps = self._hit_ps()
+        round_ps = self._trip_ps(self._spec.packet_bytes, hit_ps)
+        return rounds * round_ps + self._trip_ps(rest_bytes, hit_ps)
 
     def uses(self) -> Iterable[tuple[object, _Use]]:
         data = num_flits(self._flow.num_bytes, flit_bytes=self._spec.flit_bytes)

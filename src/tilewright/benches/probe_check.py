@@ -11,12 +11,13 @@ CHECKS = (
     "no row is faster than its bound",
     "nothing is used for more than all of the time",
     "the parts of each row add up to its latency",
-    "a case never takes less time for more bytes",
-    "near is never slower than far, nor few than many, unless refresh met it",
+    "one issuer never takes less time for more bytes",
+    "one issuer is never slower near than far, unless refresh met it",
 )
 
 # At one size, the first is never slower than the second unless it met a refresh: then the second
-# may have been luckier.
+# may have been luckier. Cases with several issuers have no such order: one may find a row open that
+# another one opened, and so end earlier than it would alone.
 ORDERS = (
     ("host_write_near", "host_write_far"),
     ("host_read_near", "host_read_far"),
@@ -24,10 +25,6 @@ ORDERS = (
     ("pe_local", "pe_next_cube"),
     ("pe_next_cube", "pe_far_cube"),
     ("pe_local", "pe_other_sip"),
-    ("hot_1", "hot_2"),
-    ("hot_2", "hot_3"),
-    ("hot_3", "hot_8"),
-    ("hot_8", "slice_all"),
 )
 
 
@@ -54,7 +51,8 @@ def _wrong_sum(rows: Sequence[ProbeRow]) -> Iterator[str]:
 def _not_growing(rows: Sequence[ProbeRow]) -> Iterator[str]:
     by_case: dict[str, list[ProbeRow]] = {}
     for row in rows:
-        by_case.setdefault(row.case, []).append(row)
+        if row.issuers == 1:
+            by_case.setdefault(row.case, []).append(row)
     for found in by_case.values():
         ordered = sorted(found, key=lambda row: row.bytes)
         for less, more in pairwise(ordered):
