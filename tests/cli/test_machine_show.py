@@ -80,6 +80,12 @@ def test_a_machine_without_parts_says_so(show: Run) -> None:
     assert output.count("nothing to cut") == 2
 
 
+def test_a_memory_too_slow_for_a_rate_has_no_share_of_it(show: Run) -> None:
+    status, output, _ = show("ahbm-small", "--set", "cube.hbm.timing.clock_ps=8 s")
+    assert status == 0
+    assert re.search(r"limited by refresh +0 B/s *$", output, re.MULTILINE)
+
+
 def test_warnings_and_overrides_are_shown(show: Run) -> None:
     status, output, _ = show("ahbm-small", "--set", "fabric.links=2", "--set", "pe.gemm.rows=8")
     assert status == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.machine.shapes import machines, open_mesh, single_die
@@ -136,11 +136,12 @@ def test_what_is_left_out_is_said(overrides: list[str], words: str) -> None:
     check_legible(root)
 
 
+@settings(max_examples=10)
 @given(name=st.text(min_size=1, max_size=80), description=st.text(max_size=400))
-@settings(max_examples=20)
+@example(name="W" * 80, description="a long description " * 20)
 def test_no_name_breaks_the_picture(name: str, description: str) -> None:
-    spec = MachineSpec(name=name, description=description, sip=parse_machine("ahbm-small").sip)
-    check_legible(picture(spec))
+    names = {"name": name, "description": description}
+    check_legible(picture(parse_machine("ahbm-small").model_copy(update=names)))
 
 
 def test_routers_stand_where_the_layout_puts_them() -> None:

@@ -63,15 +63,17 @@ def show(
 ) -> Outcome:
     """Show what a machine is: its parts with their rates, sizes and latencies, and its totals.
 
-    A machine is a host, a fabric, SIPs (packages) of cubes (dies), and PEs in each cube. All that
-    a preset or file leaves out has its default; --yaml tells every value, and is a good start for
-    a file of your own:
+    A machine is a host, a fabric, SIPs (packages) of cubes (dies), and PEs in
+    each cube. What a file or preset leaves out has its default; --yaml tells
+    every value, and is a good start for a file of your own:
 
         tilewright machine show ahbm --yaml > mine.yaml
 
-        tilewright machine show mine.yaml --set cube.noc.bytes_per_us="512 GB/s" --svg mine.svg
+        tilewright machine show mine.yaml --svg mine.svg
 
-    The bisection of a network is what crosses its middle one way.
+        tilewright machine show ahbm --set cube.noc.bytes_per_us="512 GB/s"
+
+    A bisection is what crosses the middle of a network, one way.
     """
     if yaml and json:
         fix = "leave one out; the JSON document has every value too"

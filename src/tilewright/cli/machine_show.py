@@ -118,15 +118,13 @@ def _totals_table(figures: MachineFigures) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     nominal, refreshed = figures.hbm_bytes_per_us, figures.refreshed_hbm_bytes_per_us
+    share = f" ({refreshed / nominal:.2%})" if nominal else ""  # below 1 B/us there is none
     rows = [
         ("PEs", f"{figures.num_pes:,}"),
         ("f16 peak", flops_text(figures.f16_flop_per_s)),
         ("HBM capacity", format_bytes(figures.hbm_bytes)),
         ("HBM bandwidth, nominal", rate_text(nominal)),
-        (
-            "HBM bandwidth, limited by refresh",
-            f"{rate_text(refreshed)} ({refreshed / nominal:.2%})",
-        ),
+        ("HBM bandwidth, limited by refresh", rate_text(refreshed) + share),
         ("bisection of a cube's network", rate_text(figures.cube_bisection_bytes_per_us)),
         ("bisection of a SIP's cube mesh", _or_none(figures.sip_bisection_bytes_per_us)),
         ("bisection of the fabric", _or_none(figures.fabric_bisection_bytes_per_us)),

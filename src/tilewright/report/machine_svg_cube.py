@@ -1,7 +1,7 @@
 """The third panel: one cube with its network, what sits on it, and a key with the figures."""
 
 from tilewright.machine.build import Machine
-from tilewright.machine.spec import MeshSpec
+from tilewright.machine.spec import CrossbarSpec, CubeSpec, MeshSpec
 from tilewright.machine.totals import slice_bytes_per_us, totals_of
 from tilewright.report.machine_svg_cube_mesh import draw_mesh_die
 from tilewright.report.machine_svg_cube_round import draw_round_die
@@ -38,44 +38,30 @@ def draw_cube(svg: Svg, box: Box, machine: Machine) -> None:
 
 
 def _entries(machine: Machine) -> list[Entry]:
-    spec, cube, noc, totals = (
-        machine.spec,
-        machine.spec.cube,
-        machine.spec.cube.noc,
-        totals_of(machine),
-    )
+    spec, cube, totals = machine.spec, machine.spec.cube, totals_of(machine)
     peak = flops_text(totals.f16_flop_per_s // totals.num_cubes)
-    rate = rate_text(totals.hbm_bytes_per_us // totals.num_cubes)
-    attached = rate_text(noc.attach_bytes_per_us)
+    hbm, rate = cube.hbm, rate_text(totals.hbm_bytes_per_us // totals.num_cubes)
+    stack = f"HBM {format_bytes(hbm.capacity_bytes)}", f"{hbm.pseudo_channels} channels, {rate}"
+    sram = f"{rate_text(cube.sram.bytes_per_us)}, {format_ps(cube.sram.access_ps)}"
     entries: list[Entry] = [
-        (BlockKind.ROUTER, "router", f"{rate_text(noc.bytes_per_us)}, {format_ps(noc.router_ps)}"),
+        _network_entry(cube),
         (BlockKind.PE, count_text(cube.pes, "PE"), f"{peak} f16"),
-        (
-            BlockKind.HBM,
-            f"HBM {format_bytes(cube.hbm.capacity_bytes)}",
-            f"{cube.hbm.pseudo_channels} channels, {rate}",
-        ),
-        (
-            BlockKind.HBM,
-            "HBM controller",
-            f"one a PE, {rate_text(slice_bytes_per_us(spec))}",
-        ),
-        (
-            BlockKind.MEMORY,
-            f"SRAM {format_bytes(cube.sram.capacity_bytes)}",
-            f"{rate_text(cube.sram.bytes_per_us)}, {format_ps(cube.sram.access_ps)}",
-        ),
+        (BlockKind.HBM, *stack),
+        (BlockKind.HBM, "HBM controller", f"one a PE, {rate_text(slice_bytes_per_us(spec))}"),
+        (BlockKind.MEMORY, f"SRAM {format_bytes(cube.sram.capacity_bytes)}", sram),
         (BlockKind.PROCESSOR, "M_CPU", f"{format_ps(cube.m_cpu.command_ps)} a command"),
     ]
-    if noc.kind == "crossbar":
-        entries[0] = (
-            BlockKind.SWITCH,
-            "crossbar",
-            f"{attached} a port, {format_ps(noc.router_ps)}",
-        )
     if cube.ucie is not None:
         figures = f"{cube.ucie.connections} a side, {rate_text(cube.ucie.bytes_per_us)}"
         entries.append((BlockKind.PORT, "UCIe connection", figures))
     if spec.sip.io is None:
         entries.append((BlockKind.MOVER, "PCIe, IO CPU", "beside the M_CPU"))
     return entries
+
+
+def _network_entry(cube: CubeSpec) -> Entry:
+    noc = cube.noc
+    if isinstance(noc, CrossbarSpec):
+        figures = f"{rate_text(noc.attach_bytes_per_us)} a port, {format_ps(noc.router_ps)}"
+        return BlockKind.SWITCH, "crossbar", figures
+    return BlockKind.ROUTER, "router", f"{rate_text(noc.bytes_per_us)}, {format_ps(noc.router_ps)}"

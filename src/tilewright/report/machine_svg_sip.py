@@ -88,16 +88,13 @@ def _draw_ports(
 def _draw_crossing(svg: Svg, start: tuple[float, float], end: tuple[float, float]) -> None:
     """A wire with a port at each end."""
     svg.line((start, end), stroke=PORT_STROKE, width=2)
-    is_across = start[1] == end[1]
-    for (x, y), sign in ((start, 1), (end, -1)):
-        place = Box(x, y - 7, 5, 14) if is_across else Box(x - 7, y, 14, 5)
-        shift = -5 if sign < 0 else 0
-        moved = Box(place.x + shift * is_across, place.y + shift * (not is_across), *_size(place))
-        draw_block(svg, moved, BlockKind.PORT, tip="UCIe port")
-
-
-def _size(box: Box) -> tuple[float, float]:
-    return box.width, box.height
+    (left, top), (right, bottom) = start, end
+    if top == bottom:
+        ports = Box(left, top - 7, 5, 14), Box(right - 5, top - 7, 5, 14)
+    else:
+        ports = Box(left - 7, top, 14, 5), Box(left - 7, bottom - 5, 14, 5)
+    for port in ports:
+        draw_block(svg, port, BlockKind.PORT, tip="UCIe port")
 
 
 def _draw_io(svg: Svg, box: Box, io: IoChipletSpec, machine: Machine) -> None:
