@@ -18,6 +18,7 @@ from tilewright.engine.core import OWNER_SHIFT
 from tilewright.errors import SpecError
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.coords import PeCoord
+from tilewright.machine.spec import BlockSpec
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow, SkippedCase, installed_versions
 from tilewright.units import format_bytes
@@ -73,6 +74,7 @@ def run_probe(
     What cannot run is refused before anything runs, or skipped with its reason if nobody named it.
     """
     kind = resolve_engine(choice, native_built=native_built())
+    _check_links(machine)
     planned, skipped = _plan(machine, names, sizes)
     rows: list[ProbeRow] = []
     guesses: dict[str, int] = {}
@@ -91,6 +93,23 @@ def run_probe(
         skipped=tuple(skipped),
         failures=failures,
     )
+
+
+def _check_links(machine: Machine) -> None:
+    """Refuse links of the user's: nothing tells when a packet has left one."""
+    spec = machine.spec
+    blocks: dict[str, BlockSpec | None] = {
+        "cube.noc": spec.cube.noc,
+        "cube.ucie": spec.cube.ucie,
+        "sip.io": spec.sip.io,
+        "host.pcie": spec.host.pcie,
+        "fabric": spec.fabric,
+    }
+    for path, block in blocks.items():
+        if block is not None and block.impl is not None:
+            expected = "links of the package, whose times a breakdown can name"
+            fix = "remove impl, or give the section other figures"
+            raise SpecError("probe", f"{path}.impl = {block.impl!r}", expected, fix)
 
 
 def _plan(
@@ -223,6 +242,8 @@ def _path_input(machine: Machine, load: _Load, run: _Run) -> PathInput:
 
 def _refreshes(device: Device, slices: Iterable[PeCoord]) -> dict[int, Refresh]:
     """Of the slices that refresh all their banks at a time, by server."""
+    if device.machine.spec.cube.hbm.impl is not None:
+        return {}
     spec, slice_map = device.machine.spec, device.machine.slice_map
     found = {}
     for pe in slices:
@@ -241,7 +262,12 @@ def _bottleneck(device: Device, latency_ps: int) -> tuple[str, float]:
     for link, server in device.links.items():
         share = servers[server].busy_ps / latency_ps
         found.append((share, device.machine.link_name(link)))
+    is_user_memory = device.machine.spec.cube.hbm.impl is not None
     for node, server in device.memories.items():
+        if is_user_memory:
+            share = servers[server].busy_ps / latency_ps
+            found.append((share, device.machine.nodes[node].name))
+            continue
         channels = device.engine.memory_counters(server)
         used_ps = sum(channel.busy_ps + channel.refresh_ps for channel in channels)
         name = device.machine.nodes[node].name

@@ -2,7 +2,7 @@
 
 The greatest of: each flow's first packet on an idle machine; each link's and each slice's work,
 from the earliest moment that anything can reach it to the least way home behind it; and the round
-trips that a DMA channel's window forces.
+trips that a DMA channel's window forces. A user's memory may be as fast as it likes.
 """
 
 from collections import Counter, defaultdict
@@ -120,6 +120,8 @@ class _Cost:
         yield from self._leg_uses(self._path.out, self._out, out_flits, 0, behind_ps)
         reach_ps = there_ps + access_ps
         yield from self._leg_uses(self._path.back, self._back, back_flits, reach_ps, 0)
+        if self._spec.cube.hbm.impl is not None:
+            return
         burst_ps = self._spec.cube.hbm.timing.bl_clocks * self._spec.cube.hbm.timing.clock_ps
         data_ps = self._flow.num_bytes * PS_PER_US // slice_bytes_per_us(self._spec)
         yield self._flow.target, _Use(data_ps, max(0, reach_ps - burst_ps), home_ps)
@@ -144,7 +146,7 @@ class _Cost:
         return out_ps + access_ps + zero_load_ps(self._back, num_flits=back_flits, flit_bytes=size)
 
     def _access_ps(self, num_bytes: int) -> int:
-        if self._is_shared:
+        if self._is_shared or self._spec.cube.hbm.impl is not None:
             return self._hit_ps()
         return first_access_ps(self._spec.cube.hbm, num_bytes, is_write=self._writes)
 
@@ -152,6 +154,8 @@ class _Cost:
         """The least time of any access: one burst of an open row."""
         hbm = self._spec.cube.hbm
         timing = hbm.timing
+        if hbm.impl is not None:
+            return 0
         if hbm.model == "simple":
             return hbm.simple_latency_ps
         clocks = timing.cwl_clocks if self._writes else timing.cl_clocks

@@ -82,8 +82,9 @@ def _sorted_out(found: PathInput) -> _Packets:
     for packet, hops in packets.hops.items():
         packets.back_ps[packet] = hops[-1].tail_ps + found.links[hops[-1].server].latency_ps
         for hop in hops:
-            if hop.server in found.refreshes and packets.accesses[packet].refresh_ps:
-                _add_closed(packets.closed_ps[hop.server], found, hop, packets.accesses[packet])
+            access = packets.accesses.get(packet)
+            if access is not None and access.refresh_ps and hop.server in found.refreshes:
+                _add_closed(packets.closed_ps[hop.server], found, hop, access)
     return packets
 
 
@@ -101,7 +102,11 @@ def _add_packet(parts: dict[str, int], found: PathInput, packets: _Packets, pack
     hops = packets.hops[packet]
     for hop, following in zip(hops, [*hops[1:], None], strict=True):
         if hop.server not in found.links:
-            _add_access(parts, found, packets, hop)
+            if packet in packets.accesses:
+                _add_access(parts, found, packets, hop)
+            elif following is not None:  # a memory of the user's, which tells no more than this
+                parts["queueing"] += hop.start_ps - hop.ready_ps
+                parts["memory"] += following.ready_ps - hop.start_ps
             continue
         end_ps = packets.back_ps[packet] if following is None else following.ready_ps
         link = found.links[hop.server]
