@@ -82,9 +82,9 @@ def _sorted_out(found: PathInput) -> _Packets:
     for packet, hops in packets.hops.items():
         packets.back_ps[packet] = hops[-1].tail_ps + found.links[hops[-1].server].latency_ps
         for hop in hops:
-            access = packets.accesses.get(packet)
-            if access is not None and access.refresh_ps and hop.server in found.refreshes:
-                _add_closed(packets.closed_ps[hop.server], found, hop, access)
+            met = packets.accesses.get(packet)
+            if met is not None and met.refresh_ps and hop.server in found.refreshes:
+                _add_closed(packets.closed_ps[hop.server], found, hop, met)
     return packets
 
 
