@@ -121,10 +121,11 @@ void Core::append_task(Graph& graph, Definition task, int64_t target) const {
     }
     task.route = check_target(number, task.kind, target);
     if (has_packets) check_address(number, task);
-    task.num_packets = has_packets ? (task.amount - 1) / packet_bytes_ + 1 : 1;
-    if (task.num_packets > kMaxPackets) raise_fault(Fault::kPacketLimit, number, task.amount);
+    const int64_t num_packets = has_packets ? (task.amount - 1) / packet_bytes_ + 1 : 1;
+    if (num_packets > kMaxPackets) raise_fault(Fault::kPacketLimit, number, task.amount);
+    task.num_packets = static_cast<uint32_t>(num_packets);
     task.offset = graph.num_ids;
-    graph.num_ids += task.num_packets;
+    graph.num_ids += num_packets;
     graph.definitions.push_back(task);
 }
 

@@ -64,9 +64,9 @@ struct Gate {
 struct Task {
     int64_t id;
     int64_t end_ps = 0;
-    int64_t packets_left = 0;
-    int64_t packets_sent = 0;    // of an exchange
-    int64_t packets_served = 0;
+    uint32_t packets_left = 0;
+    uint32_t packets_sent = 0;  // of an exchange
+    uint32_t packets_served = 0;
     uint32_t submission;
     uint32_t row;
     uint32_t pending = 0;         // conditions that have not happened yet
@@ -194,9 +194,10 @@ class Core {
     void enter(Event& packet, uint32_t route);
     void start_exchange(uint32_t task, const Definition& definition);
     void send_next(uint32_t task, const Definition& definition);
-    void turn(uint32_t packet);
-    void come_back(uint32_t packet);
-    void let_in(uint32_t gate);
+    // apart from the loop, so that it stays small
+    [[gnu::noinline]] void turn(uint32_t packet);
+    [[gnu::noinline]] void come_back(uint32_t packet);
+    [[gnu::noinline]] void let_in(uint32_t gate);
     void call_gate(uint32_t gate);
     void complete(uint32_t task);
     void release(uint32_t task);
@@ -240,11 +241,11 @@ class Core {
     // memory_server.cpp
     int64_t add_memory(std::unique_ptr<MemoryServer> memory);
     AccessRequest access_of(const Event& packet) const;
-    bool has_room(const Server& server, const Event& packet) const;
-    void take_in(Server& server, uint32_t packet);
+    [[gnu::noinline]] bool has_room(const Server& server, const Event& packet) const;
+    [[gnu::noinline]] void take_in(Server& server, uint32_t packet);
     void decide_at(Server& server, int64_t at_ps);
-    void decide(uint32_t server);
-    void await_room(Server& server, const Event& packet);
+    [[gnu::noinline]] void decide(uint32_t server);
+    [[gnu::noinline]] void await_room(Server& server, const Event& packet);
 
     int32_t source_of(uint32_t hop) const;
     uint32_t channel_of(uint32_t hop) const;

@@ -23,11 +23,11 @@ struct alignas(64) Event {
     uint32_t next = kNone;
     uint32_t subject = kNone;  // the packet's task; the task, run, gate of other events
     // of a packet
-    uint32_t flits : 30 = 0;
+    uint32_t flits = 0;
+    uint32_t hop = 0;
+    uint32_t route : 30 = 0;
     uint32_t exchanged : 1 = 0;  // a packet of an exchange, on its way there
     uint32_t returning : 1 = 0;  // or back
-    uint32_t hop = 0;  // of a credit, its channel
-    uint32_t route = 0;
     int64_t id = 0;
     int64_t tail_in_ps = 0;  // arrival of its tail at the server it is in front of
     int64_t num_bytes = 0;   // 0: a hold

@@ -8,7 +8,7 @@
 namespace tilewright {
 
 // The numbers of these two are shared with engine/graph.py and engine/fault.py.
-enum class Kind : int64_t { kTransfer = 0, kHold = 1, kTimer = 2, kExchange = 3 };
+enum class Kind : uint32_t { kTransfer = 0, kHold = 1, kTimer = 2, kExchange = 3 };
 enum class Fault {
     kTimeLimit = 1,
     kTimeReversed = 2,
@@ -50,8 +50,8 @@ struct Definition {
     int64_t effect;
     int64_t served_effect;  // of an exchange
     int64_t tag;
-    int64_t num_packets;
     int64_t offset;  // its id less the id of the graph's first task
+    uint32_t num_packets;
     Span afters;
     Span dependents;
     Span waits;

@@ -22,6 +22,7 @@ int64_t Core::add_memory(std::unique_ptr<MemoryServer> memory) {
     Server server;
     server.eager = false;
     server.whole = true;
+    server.is_memory = true;
     server.memory = static_cast<uint32_t>(memories_.size());
     memories_.push_back(std::move(memory));
     servers_.push_back(std::move(server));

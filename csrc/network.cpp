@@ -34,7 +34,7 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
     Route route{static_cast<uint32_t>(hops_.size()), static_cast<uint32_t>(servers.size())};
     for (size_t hop = 0; hop < servers.size(); ++hop) {
         Server& server = servers_[servers[hop]];
-        const bool takes_packets = server.has_service || server.memory != kNone;
+        const bool takes_packets = server.has_service || server.is_memory;
         if (server.flit_ps == 0 && !takes_packets && route.rateless == kNone) {
             route.rateless = servers[hop];
         }
@@ -190,7 +190,7 @@ void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_p
     }
     if (hop.last) {
         if (hop.returns_credit) return_credit(slot, tail_ps);
-        if (server.memory != kNone) return take_in(server, slot);
+        if (server.is_memory) return take_in(server, slot);
         return deliver(slot, arrival_ps);
     }
     packet.tail_in_ps = arrival_ps;
@@ -311,7 +311,7 @@ void Core::check_next(Server& server, uint32_t index, bool has_granted) {
         const Waiting& first = server.queues[number].waiting.front();
         int64_t at_ps = std::max(first.ready_ps, server.free_ps);
         if (at_ps <= now_ps_ && !has_granted) {
-            if (server.memory != kNone) return await_room(server, queue_[first.packet]);
+            if (server.is_memory) return await_room(server, queue_[first.packet]);
             const auto& returning = server.channel(first.channel).returning;
             if (returning.empty()) return;
             at_ps = returning.front().at_ps;
@@ -343,13 +343,13 @@ bool Core::goes_before(const Server& server, const Queue& left, const Queue& rig
 bool Core::may_start(Server& server, const Queue& queue) {
     if (queue.waiting.front().ready_ps > now_ps_) return false;
     const Waiting& first = queue.waiting.front();
-    if (server.memory != kNone) return has_room(server, queue_[first.packet]);
+    if (server.is_memory) return has_room(server, queue_[first.packet]);
     if (!server.bounded || first.last) return true;
     return server.channel(first.channel).free_at(now_ps_) >= first.flits;
 }
 
 std::pair<int64_t, int64_t> Core::service_times(Server& server, const Event& packet) {
-    if (server.memory != kNone) return {0, 0};
+    if (server.is_memory) return {0, 0};
     const Task& task = tasks_[packet.subject];
     if (packet.num_bytes == 0) return {definition_of(task).amount, server.latency_ps};
     if (!server.has_service) return {packet.flits * server.flit_ps, server.latency_ps};

@@ -130,6 +130,7 @@ struct alignas(64) Server {
     bool bounded = false;  // the buffer behind it
     bool round_robin = false;
     bool has_service = false;
+    bool is_memory = false;
     // arbitration and credits: one more
     int64_t check_ps = kNever;  // when it next looks for a packet to take
     uint64_t occupied = 0;      // which of the first 64 queues are not empty

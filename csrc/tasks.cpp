@@ -218,7 +218,7 @@ void Core::inject(Event& packet) {
 void Core::start_exchange(uint32_t slot, const Definition& definition) {
     const uint32_t gate = trips_[definition.route].gate;
     if (gate == kNone) {
-        for (int64_t left = definition.num_packets; left > 0; --left) send_next(slot, definition);
+        for (uint32_t left = definition.num_packets; left > 0; --left) send_next(slot, definition);
     } else {
         gates_[gate].waiting.push_sorted({now_ps_, tasks_[slot].id, slot});
         call_gate(gate);
@@ -228,7 +228,7 @@ void Core::start_exchange(uint32_t slot, const Definition& definition) {
 void Core::send_next(uint32_t slot, const Definition& definition) {
     Task& task = tasks_[slot];
     const RoundTrip& trip = trips_[definition.route];
-    const int64_t before = task.packets_sent++ * packet_bytes_;
+    const int64_t before = int64_t{task.packets_sent++} * packet_bytes_;
     Event packet{};
     packet.exchanged = 1;
     packet.id = task.id + task.packets_sent - 1;
