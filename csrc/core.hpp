@@ -188,18 +188,18 @@ class Core {
                           const std::vector<uint32_t>& earlier);
     void start_delayed(StartRun run);
     void push_run(uint32_t run);
-    void start_next(uint32_t run);
-    void start(uint32_t task);
+    // noinline: the loop stays small, which is worth a quarter of its speed
+    [[gnu::noinline]] void start_next(uint32_t run);
+    [[gnu::noinline]] void start(uint32_t task);
     void inject(Event& packet);
     void enter(Event& packet, uint32_t route);
     void start_exchange(uint32_t task, const Definition& definition);
     void send_next(uint32_t task, const Definition& definition);
-    // apart from the loop, so that it stays small
     [[gnu::noinline]] void turn(uint32_t packet);
     [[gnu::noinline]] void come_back(uint32_t packet);
     [[gnu::noinline]] void let_in(uint32_t gate);
     void call_gate(uint32_t gate);
-    void complete(uint32_t task);
+    [[gnu::noinline]] void complete(uint32_t task);
     void release(uint32_t task);
     void retire(uint32_t submission);
     void raise(uint32_t signal, int64_t amount);
