@@ -118,7 +118,16 @@ def test_a_user_s_memory_can_be_probed(kind: EngineKind) -> None:
     assert all(row.breakdown_ps.refresh == 0 for row in record.cases)
 
 
-def test_a_user_s_link_cannot_be_probed_and_the_section_is_named() -> None:
-    values = f"cube.ucie.impl={HERE}:LongWay", "cube.ucie.parameters={extra_ps: 1}"
-    with pytest.raises(SpecError, match=r"cube\.ucie\.impl"):
+def test_a_last_link_of_the_user_s_cannot_be_probed_and_the_section_is_named() -> None:
+    values = f"cube.noc.impl={HERE}:LongWay", "cube.noc.parameters={extra_ps: 1}"
+    with pytest.raises(SpecError, match=r"cube\.noc\.impl"):
         run_probe(machine_of(*values), names=["pe_local"], sizes=[256])
+
+
+def test_the_breakdown_of_a_user_s_link_between_dies_adds_up() -> None:
+    values = f"cube.ucie.impl={HERE}:LongWay", "cube.ucie.parameters={extra_ps: 20_000}"
+    machine = machine_of(*values, "cube.ucie.bytes_per_us=256_000")
+    record = run_probe(machine, names=["pe_next_cube"], sizes=[256])
+    row = record.cases[0]
+    assert sum(part_ps for _, part_ps in row.breakdown_ps) == row.latency_ps
+    assert record.ok
