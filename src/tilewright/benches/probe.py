@@ -11,6 +11,7 @@ from tilewright.benches.probe_case import PROBE_CASES, Flow, ProbeCase, Unfit, i
 from tilewright.benches.probe_check import failures_of
 from tilewright.benches.probe_path import PathInput, Refresh, break_down
 from tilewright.device.build import Device, build_device
+from tilewright.device.dma import Access
 from tilewright.device.hbm import first_access_ps, slice_spec
 from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph, native_built, resolve_engine
 from tilewright.engine.banked_spec import BankedSpec, RefreshScope
@@ -222,7 +223,7 @@ def _path_input(machine: Machine, load: _Load, run: _Run) -> PathInput:
     last = run.last_owner
     own = next(flow for flow in load.flows if flow.issuer == load.issuers[last])
     size = min(own.num_bytes, machine.spec.packet_bytes)
-    is_write = own.access.value == "write"
+    is_write = own.access is Access.WRITE
     return PathInput(
         trace=[row for row in engine.take_trace() if row.packet_id >> OWNER_SHIFT == last],
         memory_trace=[
@@ -267,6 +268,6 @@ def _bottleneck(device: Device, latency_ps: int) -> tuple[str, float]:
         channels = device.engine.memory_counters(server)
         used_ps = sum(channel.busy_ps + channel.refresh_ps for channel in channels)
         name = device.machine.nodes[node].name
-        found.append((min(1.0, used_ps / (len(channels) * latency_ps)), name))
+        found.append((used_ps / (len(channels) * latency_ps), name))
     share, name = max(found, key=lambda item: item[0])
     return name, share
