@@ -32,6 +32,7 @@ RECORDS = (
     "installed_version",
     "installed_versions",
     "read_record",
+    "replace_file",
     "write_record",
 )
 

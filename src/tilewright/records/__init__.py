@@ -17,7 +17,7 @@ from tilewright.records.reader import read_record
 from tilewright.records.run import RunRecord, Totals, WhatRan
 from tilewright.records.validate import OracleRow, ValidateRecord
 from tilewright.records.versions import Versions, installed_version, installed_versions
-from tilewright.records.writer import write_record
+from tilewright.records.writer import replace_file, write_record
 
 __all__ = (
     "Breakdown",
@@ -46,5 +46,6 @@ __all__ = (
     "installed_version",
     "installed_versions",
     "read_record",
+    "replace_file",
     "write_record",
 )

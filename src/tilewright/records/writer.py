@@ -10,14 +10,14 @@ from tilewright.errors import RecordError
 from tilewright.records.canonical import canonical_json
 from tilewright.records.document import Document
 
-__all__ = ("write_record",)
+__all__ = ("replace_file", "write_record")
 
 
 def write_record(path: Path, record: Document) -> None:
     """Write the canonical JSON of a record; an older file is replaced in one step."""
     content = canonical_json(_checked_again(record)) + b"\n"
     try:
-        _replace_file(path, content)
+        replace_file(path, content)
     except OSError as error:
         found = f"a target that cannot be written ({error.strerror})"
         fix = "choose another path or change its permissions"
@@ -34,7 +34,8 @@ def _checked_again(record: Document) -> Document:
         raise RecordError(type(record).__name__, found, "a valid record", fix) from error
 
 
-def _replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all; OSError if that cannot be."""
     # in the same directory: os.replace is atomic only inside one file system
     unfinished = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     try:

@@ -1,13 +1,12 @@
 """Writes SVG: a few shapes, escaped text, an estimate of its width. Knows no hardware."""
 
-import os
 import re
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
-from uuid import uuid4
 
 from tilewright.errors import RecordError
+from tilewright.records import replace_file
 
 __all__ = ("INK", "Svg", "shorten", "text_width", "write_svg")
 
@@ -136,25 +135,11 @@ def shorten(text: str, width: float, *, size: float, bold: bool = False) -> str:
 def write_svg(path: Path, text: str) -> None:
     """Write a picture whole or not at all; an older file is replaced in one step."""
     try:
-        _replace_file(path, text.encode())
+        replace_file(path, text.encode())
     except (OSError, ValueError) as error:  # ValueError: no name, or a zero byte in it
         found = f"a target that cannot be written ({getattr(error, 'strerror', None) or error})"
         fix = "choose another path or change its permissions"
         raise RecordError(str(path), found, "a writable path for the picture", fix) from error
-
-
-def _replace_file(path: Path, content: bytes) -> None:
-    # in the same directory: a replacement is atomic only inside one file system
-    unfinished = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    try:
-        with unfinished.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
 
 
 def _attributes(values: dict[str, float]) -> str:
