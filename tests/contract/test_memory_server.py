@@ -151,6 +151,16 @@ def test_an_access_outside_the_memory_is_refused(kind: EngineKind) -> None:
 
 
 @every_engine
+def test_what_is_no_memory_or_no_direction_is_refused(kind: EngineKind) -> None:
+    engine = build_engine(kind)
+    with pytest.raises(EngineError, match="memory 'm': found 7, expected a BankedSpec or Simple"):
+        engine.add_memory("m", 7, 4096)  # type: ignore[arg-type]
+    link = engine.add_route([engine.add_server(ServerSpec("link", bytes_per_us=64_000))])
+    with pytest.raises(EngineError, match="round trip: found writes = 1, expected a bool"):
+        engine.add_round_trip(link, link, writes=1)  # type: ignore[arg-type]
+
+
+@every_engine
 def test_a_memory_is_only_at_the_end_of_a_route(kind: EngineKind) -> None:
     engine = build_engine(kind)
     memory = engine.add_memory("memory", slice_spec(timing_of(HBM4_CLOCKS, 500)), 4096)

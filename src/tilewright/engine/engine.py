@@ -114,6 +114,9 @@ class Engine:
         check_integer("memory", "capacity_bytes", capacity_bytes, 1, MAX_PS)
         server = ServerSpec(name)
         self._layout.check_server(server, self.spec)
+        if not isinstance(spec, BankedSpec | SimpleSpec):
+            fix = "describe the memory by one of them"
+            raise EngineError(f"memory {name!r}", repr(spec), "a BankedSpec or SimpleSpec", fix)
         if isinstance(spec, BankedSpec):
             check_packets(spec, self.spec.packet_bytes)
             self._layout.note_memory(server)
@@ -155,6 +158,8 @@ class Engine:
         """
         self._check_usable()
         self._layout.check_round_trip(out, back, gate)
+        if type(writes) is not bool:
+            raise EngineError("round trip", f"writes = {writes!r}", "a bool", "pass True or False")
         return self.core.add_round_trip(out, back, NO_GATE if gate is None else gate, writes)
 
     # -- tasks -----------------------------------------------------------------------------------
