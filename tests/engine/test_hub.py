@@ -386,3 +386,15 @@ def test_many_steps_of_many_programs_leave_nothing_behind(engine: Engine) -> Non
     finally:
         tracemalloc.stop()
     assert after - before < 64 * 100  # bytes: less than one a step
+
+
+def test_two_hubs_never_run_on_one_engine_at_a_time(engine: Engine) -> None:
+    outer, inner = Hub(engine), Hub(engine)
+
+    def program() -> None:
+        inner.spawn(inner.sleep, 5)
+        inner.run()
+
+    outer.spawn(program)
+    with pytest.raises(EngineError, match="found a run of another hub, expected one running hub"):
+        outer.run()

@@ -128,8 +128,12 @@ class Hub:
         if self._switch_home is not None:
             fix = "spawn a program instead"
             raise EngineError("hub", "a run inside a run", "one run at a time", fix)
+        if self._guard.has_hub:
+            fix = "let one hub run all programs"
+            raise EngineError("hub", "a run of another hub", "one running hub an engine", fix)
         home = getcurrent()
         self._switch_home = home.switch
+        self._guard.has_hub = True
         try:
             self._run(home)
             self._engine.check_if_drained()
@@ -139,6 +143,7 @@ class Hub:
             self._end_all(error)
             raise
         finally:
+            self._guard.has_hub = False
             self._current = self._switch_home = None
 
     # -- for programs ----------------------------------------------------------------------------

@@ -31,9 +31,10 @@ class RunGuard:
     is stopped first, since the frames that called the core may never see the error.
     """
 
-    __slots__ = ("_previous", "is_plain", "serving", "stop_reason", "switch_error")
+    __slots__ = ("_previous", "has_hub", "is_plain", "serving", "stop_reason", "switch_error")
 
     def __init__(self) -> None:
+        self.has_hub = False  # that runs: wake-ups go by program number, so there is one
         self.is_plain = True  # not stopped, and no server in Python
         self.serving: str | None = None
         self.stop_reason: str | None = None
