@@ -12,6 +12,7 @@ from tilewright.device.dma import Access, Channel, window_packets
 from tilewright.engine import EngineKind, TaskGraph
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord, SipCoord
+from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
 
 PE, FAR = PeCoord(0, 0, 0), PeCoord(0, 3, 0)
@@ -85,7 +86,7 @@ def test_with_one_packet_under_way_every_packet_takes_a_whole_trip(kind: EngineK
 def end_of_both(machine: Machine, one: Channel, other: Channel) -> int:
     device = build_device(machine)
     for owner, channel in enumerate((one, other)):
-        source = device.node("pe{pe}.dma", PE)
+        source = device.machine.node_of(NodeKind.PE_DMA, PE)
         trip = device.round_trip(source, device.slice_node(FAR), channel, spread=0)
         graph = TaskGraph()
         graph.exchange(trip, 4096, effect=owner, tag=65536 * owner)

@@ -11,6 +11,7 @@ from tilewright.engine import EngineKind, TaskGraph
 from tilewright.errors import EngineError
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
+from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.route_level import Traffic
 from tilewright.machine.route_time import zero_load_ps
@@ -28,7 +29,7 @@ def time_ps(
     machine: Machine, kind: EngineKind, access: Access, num_bytes: int, address: int = 0
 ) -> int:
     device = build_device(machine, kind)
-    ends = device.node("pe{pe}.dma", PE), device.node("sram", PE)
+    ends = device.machine.node_of(NodeKind.PE_DMA, PE), device.machine.node_of(NodeKind.SRAM, PE)
     trip = device.round_trip(*ends, Channel(PE, access), spread=0)
     graph = TaskGraph()
     graph.exchange(trip, num_bytes, effect=0, tag=address)

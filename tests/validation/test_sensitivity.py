@@ -19,6 +19,7 @@ from tilewright.engine import TaskGraph
 from tilewright.errors import SpecError
 from tilewright.machine.build import build_machine
 from tilewright.machine.coords import PeCoord
+from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import BlockSpec, MachineSpec
 from tilewright.machine.spec.walk import walk_sections
@@ -177,7 +178,7 @@ def crowd_times(spec: MachineSpec) -> list[tuple[int, int]]:
 
 
 def _sram_trip(device: Device, pe: PeCoord, access: Access) -> int:
-    ends = device.node("pe{pe}.dma", pe), device.node("sram", pe)
+    ends = device.machine.node_of(NodeKind.PE_DMA, pe), device.machine.node_of(NodeKind.SRAM, pe)
     return device.round_trip(*ends, Channel(pe, access, index=1), spread=pe.pe)
 
 

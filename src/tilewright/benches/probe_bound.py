@@ -14,7 +14,7 @@ from tilewright.device.dma import Access, Channel, window_packets
 from tilewright.device.hbm import first_access_ps
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import SipCoord
-from tilewright.machine.node import Link
+from tilewright.machine.node import Link, NodeKind
 from tilewright.machine.route_level import Traffic
 from tilewright.machine.route_time import zero_load_ps
 from tilewright.machine.totals import slice_bytes_per_us
@@ -46,14 +46,12 @@ class _Use:
 
 
 def path_of(machine: Machine, flow: Flow) -> FlowPath:
-    target = machine.node_id(
-        f"sip{flow.target.sip}.cube{flow.target.cube}.hbm_ctrl.pe{flow.target.pe}"
-    )
+    target = machine.node_of(NodeKind.HBM_CTRL, flow.target)
     if flow.issuer is None:
         source, spread = machine.node_id("host"), flow.target.pe
     else:
         issuer = flow.issuer
-        source = machine.node_id(f"sip{issuer.sip}.cube{issuer.cube}.pe{issuer.pe}.dma")
+        source = machine.node_of(NodeKind.PE_DMA, issuer)
         spread = issuer.pe
     out = machine.route(source, target, Traffic.REQUEST, spread)
     back = machine.route(target, source, Traffic.RESPONSE, spread)

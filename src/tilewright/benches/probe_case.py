@@ -7,6 +7,7 @@ from types import MappingProxyType
 from tilewright.device.dma import Access
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, PeCoord, Side
+from tilewright.machine.node import NodeKind
 from tilewright.machine.route_level import Traffic
 
 __all__ = ("PROBE_CASES", "SIZES", "Flow", "ProbeCase", "Unfit", "issuers_of")
@@ -55,9 +56,9 @@ def issuers_of(flows: list[Flow]) -> list[PeCoord | None]:
     return list(dict.fromkeys(flow.issuer for flow in flows))
 
 
-def _links_between(machine: Machine, source: str, cube: CubeCoord, pe: int = 0) -> int:
-    target = machine.node_id(f"sip{cube.sip}.cube{cube.cube}.hbm_ctrl.pe{pe}")
-    return len(machine.route(machine.node_id(source), target, Traffic.REQUEST, pe))
+def _links_between(machine: Machine, source: int, cube: CubeCoord, pe: int = 0) -> int:
+    target = machine.node_of(NodeKind.HBM_CTRL, PeCoord(cube.sip, cube.cube, pe))
+    return len(machine.route(source, target, Traffic.REQUEST, pe))
 
 
 def _cubes(machine: Machine, sip: int = 0) -> list[CubeCoord]:
@@ -74,7 +75,8 @@ def _sip_pes(machine: Machine) -> list[PeCoord]:
 
 def _host(access: Access, *, is_far: bool) -> Build:
     def build(machine: Machine, num_bytes: int) -> list[Flow]:
-        distances = [(_links_between(machine, "host", cube), cube) for cube in _cubes(machine)]
+        host = machine.node_id("host")
+        distances = [(_links_between(machine, host, cube), cube) for cube in _cubes(machine)]
         _, cube = max(distances) if is_far else min(distances)
         return [Flow(None, PeCoord(cube.sip, cube.cube, 0), access, num_bytes)]
 
@@ -91,7 +93,7 @@ def _same_cube(machine: Machine, num_bytes: int) -> list[Flow]:
     others = _pes(machine, CubeCoord(0, 0))[1:]
     if not others:
         raise Unfit("it has one PE a cube")
-    source = "sip0.cube0.pe0.dma"
+    source = machine.node_of(NodeKind.PE_DMA, PeCoord(0, 0, 0))
     target = max(others, key=lambda pe: _links_between(machine, source, CubeCoord(0, 0), pe.pe))
     return [Flow(PeCoord(0, 0, 0), target, READ, num_bytes)]
 
@@ -111,7 +113,7 @@ def _next_cube(machine: Machine, num_bytes: int) -> list[Flow]:
 
 def _far_cube(machine: Machine, num_bytes: int) -> list[Flow]:
     _neighbour(machine)
-    source = "sip0.cube0.pe0.dma"
+    source = machine.node_of(NodeKind.PE_DMA, PeCoord(0, 0, 0))
     _, cube = max((_links_between(machine, source, cube), cube) for cube in _cubes(machine)[1:])
     return [Flow(PeCoord(0, 0, 0), PeCoord(0, cube.cube, 0), READ, num_bytes)]
 

@@ -46,7 +46,7 @@ class Device:
 
     def pe_access(self, pe: PeCoord, target: PeCoord, access: Access) -> int:
         """The round trip from a PE's DMA to a slice of the HBM."""
-        dma, slice_node = self.node("pe{pe}.dma", pe), self.slice_node(target)
+        dma, slice_node = self.machine.node_of(NodeKind.PE_DMA, pe), self.slice_node(target)
         return self.round_trip(dma, slice_node, Channel(pe, access), spread=pe.pe)
 
     def host_access(self, target: PeCoord, access: Access) -> int:
@@ -57,12 +57,7 @@ class Device:
 
     def slice_node(self, pe: PeCoord) -> int:
         """The controller of the slice that a PE owns."""
-        return self.node("hbm_ctrl.pe{pe}", pe)
-
-    def node(self, pattern: str, pe: PeCoord) -> int:
-        """A node of a cube by the rest of its name."""
-        name = f"sip{pe.sip}.cube{pe.cube}.{pattern.format(pe=pe.pe)}"
-        return self.machine.node_id(name)
+        return self.machine.node_of(NodeKind.HBM_CTRL, pe)
 
     def _memory(self, node: int) -> int:
         server = self.memories.get(node)

@@ -7,15 +7,18 @@ from types import MappingProxyType
 from tilewright.errors import SpecError
 from tilewright.machine.address import AddressLayout, build_address_layout
 from tilewright.machine.address_map import SliceMap, build_slice_map
+from tilewright.machine.coords import PeCoord
 from tilewright.machine.dependency import check_no_deadlock
 from tilewright.machine.grid import Grid
-from tilewright.machine.name import parse_name
-from tilewright.machine.node import Link, Node
+from tilewright.machine.name import NodeName, format_name, parse_name
+from tilewright.machine.node import Link, Node, NodeKind
 from tilewright.machine.route import Route, RouteTable, build_routes
 from tilewright.machine.route_level import Traffic
 from tilewright.machine.spec import MachineSpec
 from tilewright.machine.topology import build_topology
 from tilewright.records import content_hash
+
+_OF_A_PE = frozenset((NodeKind.PE_DMA, NodeKind.PE_CPU, NodeKind.HBM_CTRL))
 
 __all__ = ("Attachment", "Machine", "build_machine", "machine_hash")
 
@@ -49,6 +52,11 @@ class Machine:
             what = f"no node {name!r} in machine {self.spec.name!r}"
             raise SpecError("node name", what, "a node of this machine", "see machine show")
         return number
+
+    def node_of(self, kind: NodeKind, pe: PeCoord) -> int:
+        """The node of a kind that a PE has, or its cube."""
+        own = pe.pe if kind in _OF_A_PE else None
+        return self.node_id(format_name(NodeName(kind, sip=pe.sip, cube=pe.cube, pe=own)))
 
     def link_name(self, link_id: int) -> str:
         link = self.links[link_id]

@@ -25,6 +25,7 @@ from tilewright.device.gemm import build_gemm
 from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
+from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.route_level import Traffic
 from tilewright.machine.spec import GemmSpec
@@ -52,10 +53,7 @@ def _machine() -> Machine:
 def _device(kind: EngineKind) -> Device:
     """A PE and its slice, with the links between them."""
     machine = _machine()
-    dma, controller = (
-        machine.node_id(f"sip{PE.sip}.cube{PE.cube}.{name}{PE.pe}{rest}")
-        for name, rest in (("pe", ".dma"), ("hbm_ctrl.pe", ""))
-    )
+    dma, controller = (machine.node_of(node, PE) for node in (NodeKind.PE_DMA, NodeKind.HBM_CTRL))
     out = machine.route(dma, controller, Traffic.REQUEST, PE.pe)
     back = machine.route(controller, dma, Traffic.RESPONSE, PE.pe)
     return build_device(machine, kind, links=[link for link, _ in (*out, *back)])
