@@ -10,21 +10,41 @@ TilewrightError           where, found, expected, fix
 ├── RecordError           a record that cannot be written, read or trusted
 ├── RegistryError         two owners for one name, or no owner at all
 ├── MissingExtraError     a library of an optional extra is not installed
+├── FlowError             a sparse-attention flow is wrong: flow, method, line, op, operand
+│   ├── FlowLoadError     a flow file that cannot be read, imported or found by name
+│   ├── FlowInitError     a flow class whose constructor or create_cache does not do
+│   ├── OperandError      an op whose attributes or operands do not fit
+│   ├── FieldError        a field that nobody declared, or that may not be declared
+│   ├── StateError        state that is written twice, or in the wrong place
+│   ├── TerminalError     no selection at the end of a flow, or more than one
+│   └── ForeignCallError  a value of a flow handed to torch, NumPy or plain Python
+├── GraphError            a graph that breaks a rule of graphs, or a text that is no graph
 ├── UsageError            a command line that names no known command or option
 ├── InterruptError        the user stopped the command
 └── InternalError         a broken rule of our own, with the state
 """
 
+from typing import Self
+
 __all__ = (
     "DeadlockError",
     "EngineError",
+    "FieldError",
+    "FlowError",
+    "FlowInitError",
+    "FlowLoadError",
+    "ForeignCallError",
+    "GraphError",
     "InternalError",
     "InterruptError",
     "MissingExtraError",
+    "OperandError",
     "RecordError",
     "RegistryError",
     "ServerError",
     "SpecError",
+    "StateError",
+    "TerminalError",
     "TilewrightError",
     "TimeLimitError",
     "UnitError",
@@ -107,6 +127,70 @@ class MissingExtraError(TilewrightError):
         self.args = (where, library, extra)
         self.library = library
         self.extra = extra
+
+
+class FlowError(TilewrightError):
+    """A sparse-attention flow is wrong. Says also in which flow, method and line, at which op."""
+
+    def __init__(
+        self,
+        where: str,
+        found: str,
+        expected: str,
+        fix: str,
+        flow: str = "",
+        method: str = "",
+        source: str = "",
+        op: str = "",
+        operand: str = "",
+    ) -> None:
+        super().__init__(where, found, expected, fix)
+        self.args = (where, found, expected, fix, flow, method, source, op, operand)
+        self.flow = flow
+        self.method = method
+        self.source = source
+        self.op = op
+        self.operand = operand
+
+    def located(self, *, flow: str, method: str, source: str) -> Self:
+        """The same error with its place in front; one that has a place keeps it."""
+        if self.flow:
+            return self
+        place = ", ".join(filter(None, (f"flow {flow!r}", method, source, self.where)))
+        parts = (self.found, self.expected, self.fix)
+        return type(self)(place, *parts, flow, method, source, self.op, self.operand)
+
+
+class FlowLoadError(FlowError):
+    """A flow file that cannot be read, imported or found by name."""
+
+
+class FlowInitError(FlowError):
+    """A flow class whose constructor or ``create_cache`` does not do."""
+
+
+class OperandError(FlowError):
+    """An op whose attributes or operands do not fit."""
+
+
+class FieldError(FlowError):
+    """A field that nobody declared, or that may not be declared."""
+
+
+class StateError(FlowError):
+    """State that is written twice, or in the wrong place."""
+
+
+class TerminalError(FlowError):
+    """No selection at the end of a flow, or more than one."""
+
+
+class ForeignCallError(FlowError):
+    """A value of a flow handed to torch, NumPy or plain Python."""
+
+
+class GraphError(TilewrightError):
+    """A graph that breaks a rule of graphs, or a text that is no graph."""
 
 
 class UsageError(TilewrightError):
