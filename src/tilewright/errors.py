@@ -8,6 +8,9 @@ TilewrightError           where, found, expected, fix
 │   ├── ServerError       a server written in Python raised or returned nonsense
 │   └── TimeLimitError    a time beyond int64 picoseconds
 ├── RecordError           a record that cannot be written, read or trusted
+├── AttentionError        wrong use of an attention session
+│   ├── PagingError       requests or pages that are not there, or too few of them
+│   └── PlanError         a budget or a plan that cannot be kept
 ├── RegistryError         two owners for one name, or no owner at all
 ├── MissingExtraError     a library of an optional extra is not installed
 ├── FlowError             a sparse-attention flow is wrong: flow, method, line, op, operand
@@ -27,6 +30,7 @@ TilewrightError           where, found, expected, fix
 from typing import Self
 
 __all__ = (
+    "AttentionError",
     "DeadlockError",
     "EngineError",
     "FieldError",
@@ -39,6 +43,8 @@ __all__ = (
     "InterruptError",
     "MissingExtraError",
     "OperandError",
+    "PagingError",
+    "PlanError",
     "RecordError",
     "RegistryError",
     "ServerError",
@@ -110,6 +116,18 @@ class TimeLimitError(EngineError):
 
 class RecordError(TilewrightError):
     """A record that cannot be written, read or trusted."""
+
+
+class AttentionError(TilewrightError):
+    """Wrong use of an attention session."""
+
+
+class PagingError(AttentionError):
+    """Requests or pages that are not there, or too few of them."""
+
+
+class PlanError(AttentionError):
+    """A budget or a plan that cannot be kept."""
 
 
 class RegistryError(TilewrightError):

@@ -1,0 +1,100 @@
+"""The prefix index: complete pages by the tokens that lead to them, shared between requests."""
+
+from array import array
+from dataclasses import dataclass, field
+
+__all__ = ("PrefixIndex", "PrefixNode")
+
+
+@dataclass(eq=False, slots=True)
+class PrefixNode:
+    """One complete page, reached from its parent by the tokens in it."""
+
+    page: int
+    key: bytes
+    parent: "PrefixNode | None"
+    children: dict[bytes, "PrefixNode"] = field(default_factory=dict)
+    last_use: int = 0
+
+
+class PrefixIndex:
+    """A tree over complete pages: equal paths mean equal tokens from the start of the sequence.
+
+    Keys and values of a page depend on all tokens before it, so a page is found by its whole
+    path, never by its own tokens alone. The pager counts the index as a holder of each page.
+    """
+
+    def __init__(self, page_size: int) -> None:
+        self._page_size = page_size
+        self._root = PrefixNode(page=-1, key=b"", parent=None)
+        self._clock = 0
+
+    def match(self, tokens: "array[int]") -> tuple[PrefixNode, ...]:
+        """Nodes of the longest known prefix in whole pages; marks them as used now."""
+        self._clock += 1
+        found: list[PrefixNode] = []
+        node = self._root
+        for start in range(0, len(tokens) - self._page_size + 1, self._page_size):
+            child = node.children.get(self._key(tokens, start))
+            if child is None:
+                break
+            child.last_use = self._clock
+            found.append(child)
+            node = child
+        return tuple(found)
+
+    def insert(self, tokens: "array[int]", pages: tuple[int, ...]) -> tuple[int, ...]:
+        """Make complete pages findable; return those that the index holds from now on.
+
+        Where the path is known already, its page stays and the caller's twin remains private.
+        """
+        self._clock += 1
+        held: list[int] = []
+        node = self._root
+        for index, page in enumerate(pages):
+            key = self._key(tokens, index * self._page_size)
+            child = node.children.get(key)
+            if child is None:
+                child = PrefixNode(page=page, key=key, parent=node)
+                node.children[key] = child
+                held.append(page)
+            child.last_use = self._clock
+            node = child
+        return tuple(held)
+
+    def take_oldest_leaf(self, may_go: frozenset[int]) -> int | None:
+        """Forget the leaf that was used longest ago among pages that may go; return its page.
+
+        Equal ages fall to the lower page, so that eviction repeats exactly.
+        """
+        leaves = [n for n in self.nodes() if not n.children and n.page in may_go]
+        if not leaves:
+            return None
+        oldest = min(leaves, key=lambda node: (node.last_use, node.page))
+        if oldest.parent is not None:
+            del oldest.parent.children[oldest.key]
+        return oldest.page
+
+    def nodes(self) -> tuple[PrefixNode, ...]:
+        """All nodes, parents before their children."""
+        found: list[PrefixNode] = []
+        waiting = list(self._root.children.values())
+        while waiting:
+            node = waiting.pop()
+            found.append(node)
+            waiting.extend(node.children.values())
+        return tuple(found)
+
+    def copy(self) -> "PrefixIndex":
+        twin = PrefixIndex(self._page_size)
+        twin._clock = self._clock
+        twins = {id(self._root): twin._root}
+        for node in self.nodes():
+            parent = twins[id(node.parent)]
+            made = PrefixNode(node.page, node.key, parent, last_use=node.last_use)
+            parent.children[node.key] = made
+            twins[id(node)] = made
+        return twin
+
+    def _key(self, tokens: "array[int]", start: int) -> bytes:
+        return tokens[start : start + self._page_size].tobytes()
