@@ -12,8 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tilewright.attention.paging import ExtendPlan, Pager, PagerSnapshot, PagingSpec
 from tilewright.errors import InternalError, PagingError
 
-SPEC = PagingSpec(num_pages=12, page_size=4, block_size=2)
-TOKENS = st.lists(st.integers(0, 2), min_size=1, max_size=14)
+SPEC = PagingSpec(num_pages=16, page_size=4, block_size=2)
+PROMPT = st.lists(st.integers(0, 1), min_size=1, max_size=14)
+MORE = st.lists(st.integers(0, 5), min_size=1, max_size=3)
 
 
 def values_of(tokens: list[int]) -> list[int]:
@@ -67,7 +68,7 @@ class PagerMachine(RuleBasedStateMachine):
         self.model[request] = wanted
         self.pager.publish(request)
 
-    @rule(tokens=TOKENS)
+    @rule(tokens=PROMPT)
     def admit(self, tokens: list[int]) -> None:
         name = f"r{self.count}"
         self.count += 1
@@ -78,17 +79,22 @@ class PagerMachine(RuleBasedStateMachine):
         self.extend(name, tokens[admission.hit_tokens :])
 
     @precondition(lambda self: self.model)
-    @rule(data=st.data(), tokens=TOKENS)
+    @rule(data=st.data(), tokens=MORE)
     def append(self, data: st.DataObject, tokens: list[int]) -> None:
         self.extend(data.draw(st.sampled_from(sorted(self.model))), tokens)
 
-    @precondition(lambda self: self.model)
+    @precondition(lambda self: len(self.model) < 5)
     @rule(data=st.data())
     def fork(self, data: st.DataObject) -> None:
+        """Fork and write on both sides, each its own token."""
+        if not self.model:
+            return
         parent, name = data.draw(st.sampled_from(sorted(self.model))), f"r{self.count}"
         self.count += 1
         self.pager.fork(parent, name)
         self.model[name] = list(self.model[parent])
+        self.extend(name, [6])
+        self.extend(parent, [7])
 
     @precondition(lambda self: self.model)
     @rule(data=st.data())
