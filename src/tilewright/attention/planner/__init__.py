@@ -1,3 +1,38 @@
-"""Graph to a frozen plan of buffers."""
+"""Frozen plans of a decode step: which rows are sparse, how many blocks each may read."""
 
-__all__: tuple[str, ...] = ()
+from tilewright.attention.planner.budget import (
+    Budget,
+    Capped,
+    DefaultBudget,
+    PerHead,
+    PerLayer,
+    Reserved,
+    RowFacts,
+    ScoreThreshold,
+    TopP,
+)
+from tilewright.attention.planner.plan import PlanSpec, RowPath, StepPlan, plan_step
+from tilewright.attention.planner.policy import Policy, parse_policy
+from tilewright.attention.planner.rule import Exactly, MassRule, RowBudget, ScoreRule
+
+__all__ = (
+    "Budget",
+    "Capped",
+    "DefaultBudget",
+    "Exactly",
+    "MassRule",
+    "PerHead",
+    "PerLayer",
+    "PlanSpec",
+    "Policy",
+    "Reserved",
+    "RowBudget",
+    "RowFacts",
+    "RowPath",
+    "ScoreRule",
+    "ScoreThreshold",
+    "StepPlan",
+    "TopP",
+    "parse_policy",
+    "plan_step",
+)
