@@ -4,7 +4,23 @@ import pickle
 import pytest
 
 from tilewright import errors
-from tilewright.errors import DeadlockError, EngineError, MissingExtraError, TilewrightError
+from tilewright.errors import (
+    DeadlockError,
+    DeviceError,
+    EngineError,
+    MissingExtraError,
+    PageFaultError,
+    TilewrightError,
+)
+
+PAGE_FAULT = PageFaultError(
+    "sip0.cube3.pe5.mmu",
+    "an access to virtual page 1, which is not mapped",
+    "a mapped page",
+    "map it before the access",
+    address=65_536,
+    pe="sip0.cube3.pe5",
+)
 
 
 def error_classes() -> list[type[TilewrightError]]:
@@ -15,6 +31,8 @@ def error_classes() -> list[type[TilewrightError]]:
 def instance_of(error_class: type[TilewrightError]) -> TilewrightError:
     if error_class is DeadlockError:
         return DeadlockError("run", "2 waiters", "none", "break it", ("a", "b"), ("a", "b", "a"))
+    if error_class is PageFaultError:
+        return PAGE_FAULT.located(kernel="add", line="add.py line 7", address=70_000)
     if error_class is MissingExtraError:
         return MissingExtraError("bench engine", "simpy", "bench")
     return error_class("cube.hbm", "0 channels", "at least one", "set pseudo_channels")
@@ -62,3 +80,16 @@ def test_a_missing_library_names_its_extra_and_the_command_that_installs_it() ->
 def test_only_the_extra_that_make_installs_is_said_to_come_from_make() -> None:
     error = MissingExtraError("weights", "gguf", "models")
     assert error.fix == "run: pip install --editable '.[models]' in the checkout"
+
+
+def test_a_page_fault_tells_address_pe_kernel_and_line() -> None:
+    error = PAGE_FAULT.located(kernel="add", line="add.py line 7", address=70_000)
+    assert isinstance(error, DeviceError)
+    assert error.where == "add.py line 7, kernel 'add' on sip0.cube3.pe5, address 0x11170"
+    assert (error.address, error.pe) == (70_000, "sip0.cube3.pe5")
+    assert (error.kernel, error.line) == ("add", "add.py line 7")
+    assert error.found == PAGE_FAULT.found
+
+
+def test_a_page_fault_without_the_address_of_its_access_tells_where_the_page_begins() -> None:
+    assert PAGE_FAULT.located(kernel="add", line="add.py line 7").address == 65_536

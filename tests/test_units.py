@@ -20,6 +20,7 @@ from tilewright.units import (
     parse_ps,
     parse_rate,
     transfer_ps,
+    wire_ps,
 )
 
 positive = st.integers(1, 10**9)
@@ -51,6 +52,14 @@ def test_a_transfer_takes_as_long_as_its_parts(parts: list[int], flit_time_ps: i
     assert whole_ps == sum(transfer_ps(part, flit_ps=flit_time_ps) for part in parts)
 
 
+@given(length_um=counts, ps_per_mm=counts)
+def test_a_wire_is_never_early_and_less_than_a_picosecond_late(
+    length_um: int, ps_per_mm: int
+) -> None:
+    exact_ps = Fraction(length_um * ps_per_mm, 1_000)
+    assert 0 <= wire_ps(length_um, ps_per_mm=ps_per_mm) - exact_ps < 1
+
+
 WRONG_CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: flit_ps(flit_bytes=0, bytes_per_us=1), "flit_bytes: found 0, expected at least 1"),
     (lambda: flit_ps(flit_bytes=64, bytes_per_us=0), "bytes_per_us: found 0"),
@@ -58,6 +67,8 @@ WRONG_CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: flit_ps(flit_bytes=64.0, bytes_per_us=1), "found 64.0 of type float"),  # type: ignore[arg-type]
     (lambda: flit_ps(flit_bytes=True, bytes_per_us=1), "found True of type bool"),
     (lambda: transfer_ps(-1, flit_ps=1), "num_flits: found -1"),
+    (lambda: wire_ps(-1, ps_per_mm=10), "length_um: found -1"),
+    (lambda: wire_ps(1, ps_per_mm=-10), "ps_per_mm: found -10"),
     (lambda: transfer_ps(1, flit_ps=0), "flit_ps: found 0"),
     (lambda: num_flits(-1, flit_bytes=64), "num_bytes: found -1"),
     (lambda: num_flits(1, flit_bytes=0), "flit_bytes: found 0"),

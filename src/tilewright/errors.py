@@ -7,6 +7,8 @@ TilewrightError           where, found, expected, fix
 │   ├── DeadlockError     events ran out while someone waits
 │   ├── ServerError       a server written in Python raised or returned nonsense
 │   └── TimeLimitError    a time beyond int64 picoseconds
+├── DeviceError           a program asks of the hardware what it cannot do
+│   └── PageFaultError    an access to an address that no page maps
 ├── RecordError           a record that cannot be written, read or trusted
 ├── AttentionError        wrong use of an attention session
 │   ├── PagingError       requests or pages that are not there, or too few of them
@@ -32,6 +34,7 @@ from typing import Self
 __all__ = (
     "AttentionError",
     "DeadlockError",
+    "DeviceError",
     "EngineError",
     "FieldError",
     "FlowError",
@@ -43,6 +46,7 @@ __all__ = (
     "InterruptError",
     "MissingExtraError",
     "OperandError",
+    "PageFaultError",
     "PagingError",
     "PlanError",
     "RecordError",
@@ -112,6 +116,39 @@ class ServerError(EngineError):
 
 class TimeLimitError(EngineError):
     """A time beyond int64 picoseconds."""
+
+
+class DeviceError(TilewrightError):
+    """A program asks of the hardware what it cannot do."""
+
+
+class PageFaultError(DeviceError):
+    """An access to an address that no page maps. Says also which PE, kernel and line did it."""
+
+    def __init__(
+        self,
+        where: str,
+        found: str,
+        expected: str,
+        fix: str,
+        address: int = 0,
+        pe: str = "",
+        kernel: str = "",
+        line: str = "",
+    ) -> None:
+        super().__init__(where, found, expected, fix)
+        self.args = (where, found, expected, fix, address, pe, kernel, line)
+        self.address = address  # where the missing page begins, or the access itself
+        self.pe = pe
+        self.kernel = kernel
+        self.line = line
+
+    def located(self, *, kernel: str, line: str, address: int | None = None) -> Self:
+        """The same error as the kernel's author sees it; an MMU knows only its page."""
+        at = self.address if address is None else address
+        where = f"{line}, kernel {kernel!r} on {self.pe}, address {at:#x}"
+        parts = (self.found, self.expected, self.fix)
+        return type(self)(where, *parts, at, self.pe, kernel, line)
 
 
 class RecordError(TilewrightError):

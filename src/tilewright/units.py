@@ -24,6 +24,7 @@ __all__ = (
     "parse_ps",
     "parse_rate",
     "transfer_ps",
+    "wire_ps",
 )
 
 PS_PER_NS = 1_000
@@ -37,6 +38,7 @@ _BINARY_BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _BYTES_PER_UNIT = _DECIMAL_BYTES | _BINARY_BYTES
 _BYTES_PER_S_PER_UNIT = {f"{unit}/s": size for unit, size in _BYTES_PER_UNIT.items()}
 _US_PER_S = 10**6
+_UM_PER_MM = 1_000
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z/]+)\s*", re.ASCII)
 
 
@@ -86,6 +88,17 @@ def clock_edge_ps(index: int, *, hz: int) -> int:
     _check_int("index", index, minimum=0)
     _check_int("hz", hz, minimum=1)
     return _ceil_div(index * PS_PER_S, hz)
+
+
+def wire_ps(length_um: int, *, ps_per_mm: int) -> int:
+    """Delay of a wire, rounded up; a wire of no length has none.
+
+    >>> wire_ps(2_800, ps_per_mm=10), wire_ps(1, ps_per_mm=10), wire_ps(0, ps_per_mm=10)
+    (28, 1, 0)
+    """
+    _check_int("length_um", length_um, minimum=0)
+    _check_int("ps_per_mm", ps_per_mm, minimum=0)
+    return _ceil_div(length_um * ps_per_mm, _UM_PER_MM)
 
 
 def parse_ps(text: str, *, where: str = "time") -> int:

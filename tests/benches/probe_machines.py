@@ -25,6 +25,7 @@ VALUES = {
     "ps_per_mm": (0, 333),
     "cube.noc.bytes_per_us": (37_000, 1_024_000),
     "cube.noc.attach_bytes_per_us": (51_000, 512_000),
+    "fabric.latency_ps": (0,),
     "cube.noc.router_ps": (0, 7_777),
     "cube.noc.buffer_bytes": (2_048, 65_536),
     "cube.ucie.bytes_per_us": (33_333, 300_000),

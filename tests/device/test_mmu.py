@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.device.mmu import Mmu, PhysicalPage, VirtualPage
-from tilewright.errors import RegistryError, UnitError
+from tilewright.errors import PageFaultError, RegistryError, UnitError
 from tilewright.machine.spec import MmuSpec
 
 NAME = "sip0.cube3.pe5.mmu"
@@ -80,12 +80,13 @@ def test_the_default_tlb_reaches_32_mib() -> None:
 
 def test_a_page_fault_names_address_and_pe_and_changes_nothing() -> None:
     mmu = mmu_of(2)
-    with pytest.raises(RegistryError) as caught:
+    with pytest.raises(PageFaultError) as caught:
         mmu.translate(VirtualPage(2))
     assert str(caught.value) == (
         f"{NAME}: found an access to virtual page 2 (0x20000..0x2ffff), which is not mapped, "
         "expected a mapped page; map it before the access, or correct the address"
     )
+    assert (caught.value.address, f"{caught.value.pe}.mmu") == (0x20000, NAME)
     assert (mmu.state.hits, mmu.state.walks, len(mmu.state.tlb)) == (0, 0, 0)
 
 
@@ -93,7 +94,7 @@ def test_an_unmapped_page_faults_though_it_was_at_hand() -> None:
     mmu = mmu_of(2)
     mmu.translate(VirtualPage(1))
     mmu.unmap(pages(1))
-    with pytest.raises(RegistryError, match="found an access to virtual page 1 "):
+    with pytest.raises(PageFaultError, match="found an access to virtual page 1 "):
         mmu.translate(VirtualPage(1))
 
 

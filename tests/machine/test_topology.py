@@ -100,15 +100,23 @@ def test_a_link_of_the_default_machine_has_the_figures_of_its_kind(
 
 @settings(max_examples=40)
 @given(spec=machines(most_sips=5, most_cubes=3, most_pes=4))
-def test_links_come_in_pairs_that_lead_back_and_every_link_takes_time(spec: MachineSpec) -> None:
-    topology = build_topology(spec.model_copy(update={"ps_per_mm": 0}))
+def test_links_come_in_pairs_that_lead_back(spec: MachineSpec) -> None:
+    topology = build_topology(spec)
     for number, link in enumerate(topology.links):
         back = topology.links[reverse_link(number)]
         assert (back.src, back.dst, back.kind) == (link.dst, link.src, link.kind)
         assert back.bytes_per_us == link.bytes_per_us
-        assert link.latency_ps >= 1
         assert link.node_ps == topology.nodes[link.dst].latency_ps
         assert link.buffer_bytes == topology.nodes[link.dst].buffer_bytes
+
+
+@settings(max_examples=40)
+@given(spec=machines(most_sips=5, most_cubes=3, most_pes=4))
+def test_wires_without_delay_take_no_time_and_their_credits_none(spec: MachineSpec) -> None:
+    fabric = spec.fabric.model_copy(update={"latency_ps": 0})
+    spec = spec.model_copy(update={"ps_per_mm": 0, "fabric": fabric})
+    for link in build_topology(spec).links:
+        assert (link.wire_ps, link.credit_ps, link.latency_ps) == (0, 0, link.node_ps)
 
 
 @settings(max_examples=40)

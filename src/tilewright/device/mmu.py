@@ -5,7 +5,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import NewType
 
-from tilewright.errors import RegistryError, UnitError
+from tilewright.errors import PageFaultError, RegistryError, UnitError
 from tilewright.machine.spec import MmuSpec
 
 __all__ = ("Mmu", "MmuState", "PhysicalPage", "Translation", "VirtualPage")
@@ -95,10 +95,15 @@ class Mmu:
             del self.table[page]
             self.state.tlb.pop(page, None)
 
-    def _page_fault(self, page: VirtualPage) -> RegistryError:
-        found = f"an access to {self._range_text(page)}, which is not mapped"
-        fix = "map it before the access, or correct the address"
-        return RegistryError(self.name, found, "a mapped page", fix)
+    def _page_fault(self, page: VirtualPage) -> PageFaultError:
+        return PageFaultError(
+            self.name,
+            f"an access to {self._range_text(page)}, which is not mapped",
+            "a mapped page",
+            "map it before the access, or correct the address",
+            address=page * self.spec.page_bytes,
+            pe=self.name.rpartition(".")[0],
+        )
 
     def _range_text(self, page: VirtualPage) -> str:
         start = page * self.spec.page_bytes

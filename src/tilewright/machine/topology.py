@@ -14,10 +14,11 @@ from tilewright.machine.name import NodeName, format_name
 from tilewright.machine.node import Link, LinkKind, Node, NodeKind, reverse_link
 from tilewright.machine.spec import MachineSpec
 from tilewright.machine.topology_die import DieTemplate, build_die
-from tilewright.machine.topology_draft import Draft, wire_ps
+from tilewright.machine.topology_draft import Draft
 from tilewright.machine.topology_fabric import Fabric, build_fabric
 from tilewright.machine.topology_io import IoChiplet, build_io
 from tilewright.machine.topology_pcie import pcie_bytes_per_us
+from tilewright.units import wire_ps
 
 __all__ = ("Topology", "build_topology")
 

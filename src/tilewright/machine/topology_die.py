@@ -16,8 +16,9 @@ from tilewright.machine.layout_ring import plan_ring_layout
 from tilewright.machine.name import NodeName
 from tilewright.machine.node import Link, LinkKind, NodeKind
 from tilewright.machine.spec import CrossbarSpec, CubeSpec, MachineSpec, MeshSpec, RingSpec
-from tilewright.machine.topology_draft import Draft, wire_ps
+from tilewright.machine.topology_draft import Draft
 from tilewright.machine.topology_pcie import pcie_bytes_per_us
+from tilewright.units import wire_ps
 
 __all__ = ("DieTemplate", "Leg", "build_die", "plan_layout")
 

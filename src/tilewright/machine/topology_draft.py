@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from tilewright.machine.name import NodeName, format_name
 from tilewright.machine.node import Link, LinkKind, Node, NodeKind
 
-__all__ = ("Draft", "wire_ps")
-
-UM_PER_MM = 1_000
+__all__ = ("Draft",)
 
 # What leaves a rate boundary waits for its whole packet there (ADR 0005).
 _BOUNDARIES = frozenset(
@@ -61,12 +59,3 @@ class Draft:
                 )
             )
         return forward
-
-
-def wire_ps(length_um: int, *, ps_per_mm: int) -> int:
-    """Delay of a wire, rounded up; at least 1 ps, so that nothing moves in no time.
-
-    >>> wire_ps(2_800, ps_per_mm=10), wire_ps(0, ps_per_mm=10)
-    (28, 1)
-    """
-    return max(1, -(-length_um * ps_per_mm // UM_PER_MM))

@@ -112,5 +112,5 @@ def _join(draft: Draft, spec: MachineSpec, one: int, other: int) -> int:
         other,
         LinkKind.FABRIC,
         bytes_per_us=fabric.bytes_per_us,
-        wire_ps=max(1, fabric.latency_ps),
+        wire_ps=fabric.latency_ps,
     )

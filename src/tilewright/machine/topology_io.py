@@ -7,8 +7,9 @@ from types import MappingProxyType
 from tilewright.machine.name import NodeName
 from tilewright.machine.node import LinkKind, NodeKind
 from tilewright.machine.spec import IoChipletSpec, MachineSpec, UcieSpec
-from tilewright.machine.topology_draft import Draft, wire_ps
+from tilewright.machine.topology_draft import Draft
 from tilewright.machine.topology_pcie import pcie_bytes_per_us
+from tilewright.units import wire_ps
 
 __all__ = ("IoChiplet", "build_io")
 

@@ -147,7 +147,7 @@ class MachineSpec(Spec):
     routing: Literal["xy"] = Field("xy", description="turn rule of every mesh")
     packet_bytes: Size = Field(1_024, description="unit of arbitration")
     flit_bytes: Size = Field(64, description="unit of the wire")
-    ps_per_mm: Annotated[int, Field(ge=0, le=10**6)] = Field(10, description="wire delay")
+    ps_per_mm: Annotated[int, Field(ge=0, le=10**6)] = Field(10, description="wire delay; 0: wires take no time")
     host: HostSpec = HostSpec()
     fabric: FabricSpec = FabricSpec()
     sip: SipSpec = SipSpec()
