@@ -1,3 +1,45 @@
 """Immutable nodes, values and state variables of a traced flow."""
 
-__all__: tuple[str, ...] = ()
+from tilewright.attention.graph.dtype import DType
+from tilewright.attention.graph.format import FORMAT, Leading, Side, Span
+from tilewright.attention.graph.geometry import FlowKind, Geometry
+from tilewright.attention.graph.graph import Graph
+from tilewright.attention.graph.node import Node, walk
+from tilewright.attention.graph.op import Op, Scope, Types
+from tilewright.attention.graph.output import Branch, Estimate, EstimateOver, Output
+from tilewright.attention.graph.type import ValueType
+from tilewright.attention.graph.variable import (
+    Field,
+    FieldWrite,
+    Inherit,
+    Parameter,
+    StateVar,
+    StateWrite,
+)
+
+__all__ = (
+    "FORMAT",
+    "Branch",
+    "DType",
+    "Estimate",
+    "EstimateOver",
+    "Field",
+    "FieldWrite",
+    "FlowKind",
+    "Geometry",
+    "Graph",
+    "Inherit",
+    "Leading",
+    "Node",
+    "Op",
+    "Output",
+    "Parameter",
+    "Scope",
+    "Side",
+    "Span",
+    "StateVar",
+    "StateWrite",
+    "Types",
+    "ValueType",
+    "walk",
+)

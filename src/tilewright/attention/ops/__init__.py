@@ -1,3 +1,8 @@
-"""Stateless definitions of operations: inference and NumPy meaning."""
+"""Definitions of the operations a flow may use: attributes, rules of types, meaning.
 
-__all__: tuple[str, ...] = ()
+How ops are evaluated is the matter of a backend, keyed by the class of the op.
+"""
+
+from tilewright.attention.ops.table import OP_GROUPS, OPS
+
+__all__ = ("OPS", "OP_GROUPS")

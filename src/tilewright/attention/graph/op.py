@@ -1,0 +1,83 @@
+"""What an op is: a stateless definition with a pure rule for types."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import ClassVar
+
+from tilewright.attention.graph.dtype import DType
+from tilewright.attention.graph.format import FORMAT, Leading, Side
+from tilewright.attention.graph.geometry import Geometry
+from tilewright.attention.graph.type import ValueType
+from tilewright.errors import OperandError
+
+__all__ = ("Op", "Scope", "Types")
+
+Types = tuple[ValueType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What an op may know beside its operands: the side, the sizes and the named variables."""
+
+    side: Side
+    geometry: Geometry
+    variables: Mapping[str, ValueType] = field(default_factory=lambda: MappingProxyType({}))
+
+    def per_page(
+        self, shape: tuple[int, ...], dtype: DType, token_axes: tuple[int, ...] = ()
+    ) -> ValueType:
+        """A value with one entry per page: all pages of the row, or on the cache side the one."""
+        leading = Leading.PAGES if self.side is Side.INDEXER else Leading.ONE
+        return ValueType(FORMAT.RAGGED, leading, shape, dtype, token_axes)
+
+    def per_row(self, shape: tuple[int, ...], dtype: DType) -> ValueType:
+        return ValueType(FORMAT.BATCHED, Leading.ONE, shape, dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """Base of all ops. A subclass is a frozen dataclass whose fields are its attributes.
+
+    Its docstring is its entry in the op reference. Results live on nodes, never here, so that one
+    op object may be used any number of times.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ()
+    """Names of the operands. A last name that ends in ``...`` stands for one or more."""
+    sides: ClassVar[frozenset[Side]] = frozenset(Side)
+    """Where the op may be used."""
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    def infer(self, inputs: Types, scope: Scope, /) -> ValueType:
+        """The type of the result, once side and number of operands are known to fit. Pure."""
+        raise NotImplementedError
+
+    def result_type(self, inputs: Types, scope: Scope) -> ValueType:
+        """The type of the result. Raises `OperandError` without a place."""
+        self._check_number(len(inputs))
+        if scope.side not in self.sides:
+            (only,) = self.sides
+            found, expected = f"use in the {scope.side} side", f"use in the {only} side of a flow"
+            raise self.refuse("", found, expected, "move it, or leave it out")
+        return self.infer(inputs, scope)
+
+    def _check_number(self, count: int) -> None:
+        names = self.operands
+        variadic = bool(names) and names[-1].endswith("...")
+        if count == len(names) or (variadic and count > len(names)):
+            return
+        expected = f"{len(names)}{' or more' if variadic else ''}: {', '.join(names) or 'none'}"
+        raise self.refuse("", f"{count} operands", expected, "pass the operands it takes")
+
+    def attributes(self) -> dict[str, object]:
+        """Field names and values, in the order of their definition."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    def refuse(self, operand: str, found: object, expected: str, fix: str) -> OperandError:
+        """The error for an operand (or, with an empty operand, an attribute) that does not fit."""
+        where = f"{self.name} operand {operand}" if operand else self.name
+        return OperandError(where, str(found), expected, fix, op=self.name, operand=operand)

@@ -1,0 +1,62 @@
+"""Choosing between values, and picking entries by index."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueType
+from tilewright.attention.ops.rule import broadcast, check_dim, lifted, need_rank_two
+
+__all__ = ("Gather", "Select")
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Op):
+    """x where the mask is true, else y. The other operand's value, even NaN, has no influence."""
+
+    operands: ClassVar[tuple[str, ...]] = ("mask", "x", "y")
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        mask, x, y = inputs
+        if mask.dtype is not DType.BOOL:
+            raise self.refuse("mask", mask, "bools", "compare first, as in x > y")
+        for operand, value in (("x", x), ("y", y)):
+            need_rank_two(self, operand, value)
+        bools = {x.dtype is DType.BOOL, y.dtype is DType.BOOL}
+        if len(bools) == 2:
+            raise self.refuse("y", y, f"the kind of element that x {x} has", "Cast one of them")
+        integers = x.dtype.is_integer and y.dtype.is_integer
+        number = DType.INT32 if integers else DType.FLOAT32
+        return broadcast(self, inputs, DType.BOOL if True in bools else number)
+
+
+@dataclass(frozen=True, slots=True)
+class Gather(Op):
+    """Entries of x at whole-number positions. A position outside gives 0.
+
+    dim 1: index [., n, 1] picks rows, ``out[s, i, c] = x[s, index[s, i, 0], c]``. dim 2: index
+    [., 1, n] picks columns, ``out[s, r, j] = x[s, r, index[s, 0, j]]``. dim 0: index [., 1, 1]
+    picks pages of the row by logical position, ``out[s] = x[index[s]]``, one entry for each of
+    index.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x", "index")
+    dim: int = 2
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        x, index = inputs
+        check_dim(self, self.dim, (0, 1, 2), scope)
+        need_rank_two(self, "x", x)
+        if not index.dtype.is_integer:
+            raise self.refuse("index", index, "integers", "Cast it to int32 first")
+        other = {0: (1, 1), 1: (index.shape[0], 1), 2: (1, index.shape[1])}[self.dim]
+        if index.shape != other:
+            raise self.refuse("index", index, f"inner shape {other} for dim={self.dim}", "reshape")
+        if self.dim == 0:
+            if x.format not in (FORMAT.RAGGED, FORMAT.PAGED):
+                raise self.refuse("x", x, "a value per page", "gather rows or columns of it")
+            return lifted(index, x.dtype.computed).with_shape(*x.shape)
+        sizes = list(x.shape)
+        sizes[self.dim - 1] = index.shape[self.dim - 1]
+        tokens = tuple(axis for axis in x.token_axes if axis != self.dim)
+        both = (x.with_shape(1, 1), index.with_shape(1, 1))
+        return broadcast(self, both, x.dtype.computed).with_shape(*sizes, token_axes=tokens)

@@ -1,0 +1,66 @@
+"""Reductions over groups of neighbours."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
+from tilewright.attention.ops.rule import check_dim, lifted, need_number
+
+__all__ = (
+    "InterleavedReduction",
+    "L2NormInterleave",
+    "MaxInterleave",
+    "MeanInterleave",
+    "MinInterleave",
+    "SumInterleave",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InterleavedReduction(Op):
+    """``out[m] = reduction over j < k of x[m*k + j]`` along ``dim`` (1 or 2), whose size k divides.
+
+    Tokens that are not there are left out; a group without any gives 0.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    dim: int = 1
+    k: int = 2
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        (x,) = inputs
+        check_dim(self, self.dim, (1, 2), scope)
+        need_number(self, "x", x)
+        size = x.shape[self.dim - 1]
+        if self.k < 1 or size % self.k:
+            expected = f"a divisor of {size}, the size of axis {self.dim} of {x}"
+            raise self.refuse("", f"k={self.k}", expected, "change k or the page size")
+        sizes = list(x.shape)
+        sizes[self.dim - 1] = size // self.k
+        tokens = tuple(axis for axis in x.token_axes if axis != self.dim or self.k == 1)
+        return lifted(x, DType.FLOAT32).with_shape(*sizes, token_axes=tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class SumInterleave(InterleavedReduction):
+    """Sum of each group of ``k`` neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeanInterleave(InterleavedReduction):
+    """Mean of each group of ``k`` neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaxInterleave(InterleavedReduction):
+    """Largest of each group of ``k`` neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class MinInterleave(InterleavedReduction):
+    """Smallest of each group of ``k`` neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class L2NormInterleave(InterleavedReduction):
+    """Square root of the sum of squares of each group of ``k`` neighbours."""

@@ -1,0 +1,119 @@
+"""Moving and cutting entries inside a page or row."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueType
+from tilewright.attention.ops.rule import broadcast, check_dim, lifted, need_format, need_rank_two
+
+__all__ = ("Concat", "MaskSlice", "Reshape", "Slice", "Transpose")
+
+
+@dataclass(frozen=True, slots=True)
+class Transpose(Op):
+    """[., r, c] -> [., c, r]."""
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        need_rank_two(self, "x", x)
+        tokens = tuple(sorted(3 - axis for axis in x.token_axes))
+        return lifted(x).with_shape(x.shape[1], x.shape[0], token_axes=tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape(Op):
+    """[., r, c] -> [., rows, columns] in row-major order; r * c == rows * columns.
+
+    RAGGED or BATCHED. A new shape forgets which axis runs over tokens, so tokens that are not
+    there count as the values computed from 0.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    rows: int
+    columns: int
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        need_rank_two(self, "x", x)
+        need_format(self, "x", x, FORMAT.RAGGED, FORMAT.BATCHED)
+        sizes = (self.rows, self.columns)
+        if min(sizes) < 1 or self.rows * self.columns != x.num_elements:
+            expected = f"sizes of {x.num_elements} elements, as x {x} has"
+            raise self.refuse("", f"({self.rows}, {self.columns})", expected, "change the sizes")
+        return lifted(x).with_shape(*sizes, token_axes=x.token_axes if sizes == x.shape else ())
+
+
+@dataclass(frozen=True, slots=True)
+class MaskSlice(Op):
+    """``alpha`` where ``start <= i < end`` on ``dim`` (1 or 2), ``beta`` elsewhere, in the shape of
+    x; the values of x do not matter. float32.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    start: int
+    end: int
+    dim: int
+    alpha: float = 1.0
+    beta: float = 0.0
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        (x,) = inputs
+        _check_range(self, x, self.dim, self.start, self.end, scope)
+        return lifted(x, DType.FLOAT32)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(Op):
+    """Entries ``start <= i < end`` on ``dim`` (1 or 2)."""
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    start: int
+    end: int
+    dim: int
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        (x,) = inputs
+        _check_range(self, x, self.dim, self.start, self.end, scope)
+        if self.start == self.end:
+            raise self.refuse("", f"start={self.start}, end={self.end}", "an entry", "widen it")
+        sizes = list(x.shape)
+        sizes[self.dim - 1] = self.end - self.start
+        whole = self.end - self.start == x.shape[self.dim - 1]
+        tokens = tuple(axis for axis in x.token_axes if axis != self.dim or whole)
+        return lifted(x).with_shape(*sizes, token_axes=tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Concat(Op):
+    """The operands one after the other along ``dim`` (1 or 2); the other axis is equal or 1."""
+
+    operands: ClassVar[tuple[str, ...]] = ("x", "y...")
+    dim: int = 2
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        check_dim(self, self.dim, (1, 2), scope)
+        for index, value in enumerate(inputs):
+            need_rank_two(self, f"{index}", value)
+            if value.dtype.computed is not inputs[0].dtype.computed:
+                expected = f"elements like those of the first, {inputs[0]}"
+                raise self.refuse(f"{index}", value, expected, "Cast one of them")
+        kept = tuple(
+            value.with_shape(*(1 if axis == self.dim else value.shape[axis - 1] for axis in (1, 2)))
+            for value in inputs
+        )
+        names = tuple(map(str, range(len(inputs))))
+        result = broadcast(self, kept, inputs[0].dtype.computed, names=names)
+        sizes = list(result.shape)
+        sizes[self.dim - 1] = sum(value.shape[self.dim - 1] for value in inputs)
+        return result.with_shape(*sizes)
+
+
+def _check_range(op: Op, x: ValueType, dim: int, start: int, end: int, scope: Scope) -> None:
+    check_dim(op, dim, (1, 2), scope)
+    need_rank_two(op, "x", x)
+    size = x.shape[dim - 1]
+    if not 0 <= start <= end <= size:
+        found, expected = f"start={start}, end={end}", f"0 <= start <= end <= {size}"
+        raise op.refuse("", found, expected, f"axis {dim} of x {x} has {size} entries")

@@ -1,0 +1,136 @@
+"""Products of values."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Types, ValueType
+from tilewright.attention.ops.rule import broadcast, lifted, need_float, need_format, need_number
+
+__all__ = ("FactorScore", "GeMM", "Kron", "LearnedDescriptor")
+
+
+@dataclass(frozen=True, slots=True)
+class GeMM(Op):
+    """``out[s, a, b] = sum_k y[s, a, k] * x[s, b, k]``, that is y x^T.
+
+    x [., Nx, K] and y [., Ny, K] give [., Ny, Nx]: mind the order. A value per row meets every
+    page of its row. Tokens that are not there are left out of a sum over tokens.
+
+    With a parameter as y: W [Ny, K] gives [., Ny, Nx]; W [H, Ny, K] takes x [., H*Nx, K] head by
+    head and gives [., H*Ny, Nx].
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x", "y")
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        x, y = inputs
+        need_number(self, "x", x)
+        if len(y.shape) == 3:
+            return self._with_heads(x, y)
+        need_number(self, "y", y)
+        if x.shape[1] != y.shape[1]:
+            fix = "the last axes are contracted; transpose or reduce one operand"
+            raise self.refuse("y", y, f"a last axis of {x.shape[1]}, as x {x} has", fix)
+        dtype = DType.FLOAT32 if x.dtype.is_float or y.dtype.is_float else DType.INT32
+        tokens = tuple(axis for axis, part in ((1, y), (2, x)) if 1 in part.token_axes)
+        both = (x.with_shape(1, 1), y.with_shape(1, 1))
+        return broadcast(self, both, dtype).with_shape(y.shape[0], x.shape[0], token_axes=tokens)
+
+    def _with_heads(self, x: ValueType, y: ValueType) -> ValueType:
+        heads, rows, width = y.shape
+        if x.shape[0] % heads or x.shape[1] != width:
+            expected = f"[., {heads} * Nx, {width}], rows of {heads} heads"
+            raise self.refuse("x", x, expected, "reshape x, or use weights without heads")
+        return lifted(x, DType.FLOAT32).with_shape(heads * rows, x.shape[0] // heads)
+
+
+@dataclass(frozen=True, slots=True)
+class Kron(Op):
+    """Kronecker product along the axes in ``dim``; the other inner axis broadcasts.
+
+    dim (1,): ``out[s, i*y1+j, d] = x[s, i, d] * y[s, j, d]``; dim (2,): ``out[s, c, k*y2+l] =
+    x[s, c, k] * y[s, c, l]``; dim (1, 2): both.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x", "y")
+    dim: tuple[int, ...] = (1, 2)
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        if not self.dim or set(self.dim) - {1, 2} or len(set(self.dim)) != len(self.dim):
+            raise self.refuse("", f"dim={self.dim}", "1, 2 or both, each once", "name an axis")
+        x, y = inputs
+        need_number(self, "x", x)
+        need_number(self, "y", y)
+        kept = [value.with_shape(*self._other_axes(value)) for value in inputs]
+        dtype = DType.FLOAT32 if x.dtype.is_float or y.dtype.is_float else DType.INT32
+        result = broadcast(self, tuple(kept), dtype)
+        sizes = list(result.shape)
+        for axis in self.dim:
+            sizes[axis - 1] = x.shape[axis - 1] * y.shape[axis - 1]
+        return result.with_shape(*sizes)
+
+    def _other_axes(self, value: ValueType) -> list[int]:
+        return [1 if axis in self.dim else value.shape[axis - 1] for axis in (1, 2)]
+
+
+@dataclass(frozen=True, slots=True)
+class FactorScore(Op):
+    """``out[s] = sum_h max_m <Wq[h]^T q[h], g[s, h*m_count + m]>``: float32 [S, 1, 1].
+
+    q BATCHED [1, heads, d]; weights PARAMETER [heads, d, rank]; descriptors [S, heads *
+    descriptors, rank].
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("q", "weights", "descriptors")
+    sides: ClassVar[frozenset[Side]] = frozenset({Side.INDEXER})
+    heads: int
+    descriptors: int
+    rank: int
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        q, weights, descriptors = inputs
+        need_float(self, "q", q)
+        need_format(self, "q", q, FORMAT.BATCHED)
+        need_format(self, "weights", weights, FORMAT.PARAMETER)
+        width = q.shape[1]
+        expected = {
+            "q": (q, (self.heads, width)),
+            "weights": (weights, (self.heads, width, self.rank)),
+            "descriptors": (descriptors, (self.heads * self.descriptors, self.rank)),
+        }
+        for operand, (found, shape) in expected.items():
+            if found.shape != shape:
+                fix = "heads, descriptors and rank of the op must fit all three"
+                raise self.refuse(operand, found, f"inner shape {shape}", fix)
+        return scope.per_page((1, 1), DType.FLOAT32)
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedDescriptor(Op):
+    """``g[h*m_count + m, :] = (Wt[h]^T X) Wk[h]`` of a page X.
+
+    float32 [1, heads * descriptors, rank].
+
+    x [1, page size, d]; token_weights PARAMETER [heads, page size, descriptors]; key_weights
+    PARAMETER [heads, d, rank].
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x", "token_weights", "key_weights")
+    sides: ClassVar[frozenset[Side]] = frozenset({Side.CACHE})
+    heads: int
+    descriptors: int
+    rank: int
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        x, token_weights, key_weights = inputs
+        need_float(self, "x", x)
+        expected = {
+            "token_weights": (token_weights, (self.heads, x.shape[0], self.descriptors)),
+            "key_weights": (key_weights, (self.heads, x.shape[1], self.rank)),
+        }
+        for operand, (found, shape) in expected.items():
+            need_format(self, operand, found, FORMAT.PARAMETER)
+            if found.shape != shape:
+                fix = "heads, descriptors and rank of the op must fit the weights"
+                raise self.refuse(operand, found, f"inner shape {shape}", fix)
+        return scope.per_page((self.heads * self.descriptors, self.rank), DType.FLOAT32)

@@ -1,0 +1,188 @@
+"""Ops along the page axis, and across the KV heads of a request."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
+from tilewright.attention.ops.rule import (
+    check_dim,
+    lifted,
+    need_float,
+    need_format,
+    need_number,
+    need_rank_two,
+)
+
+__all__ = (
+    "AcrossHeads",
+    "Conv1d",
+    "CumSum",
+    "Kind",
+    "Normalize",
+    "PoolPages",
+    "ShiftPages",
+    "Softmax",
+)
+
+INDEXER_ONLY = frozenset({Side.INDEXER})
+Weights = tuple[tuple[tuple[float, ...], ...], ...]
+
+
+class Kind(StrEnum):
+    """Which reduction a pooling op does."""
+
+    SUM = "sum"
+    MEAN = "mean"
+    MAX = "max"
+    MIN = "min"
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax(Op):
+    """``exp(scale * x - max) / sum`` along ``dim``: 0 over pages, 1 over rows, 2 over columns.
+
+    dim 0 takes RAGGED; pages outside ``span`` pass through. Tokens that are not there get 0. If
+    all entries are masked (-1e30) the result is uniform; an entry of minus infinity gets 0.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    dim: int = 0
+    scale: float = 1.0
+    span: Span = Span.MIDDLE
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        (x,) = inputs
+        check_dim(self, self.dim, (0, 1, 2), scope)
+        need_number(self, "x", x)
+        if self.dim == 0:
+            need_format(self, "x", x, FORMAT.RAGGED)
+        return lifted(x, DType.FLOAT32)
+
+
+@dataclass(frozen=True, slots=True)
+class Normalize(Op):
+    """x divided by ``max(sqrt(sum of squares over the pages of span), 1e-12)``, per inner position.
+
+    RAGGED. Pages outside ``span`` pass through.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
+    span: Span = Span.MIDDLE
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        need_float(self, "x", x)
+        need_format(self, "x", x, FORMAT.RAGGED)
+        return lifted(x)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv1d(Op):
+    """Causal and depth-wise over pages: ``out[p] = sum_k weight[k] * x[p - k]``, with zeros before
+    the first page of ``span``.
+
+    ``weight`` is [K, r, c] for x RAGGED [S, r, c]; k = 0 is the page itself. Pages outside ``span``
+    are not read and pass through.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
+    weight: Weights
+    span: Span = Span.MIDDLE
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        need_float(self, "x", x)
+        need_format(self, "x", x, FORMAT.RAGGED)
+        rows, columns = x.shape
+        fits = bool(self.weight) and all(
+            len(tap) == rows and all(len(row) == columns for row in tap) for tap in self.weight
+        )
+        if not fits:
+            found = f"a weight of {len(self.weight)} taps that are not all {rows} x {columns}"
+            raise self.refuse("", found, f"[K, {rows}, {columns}], as x {x}", "change the weight")
+        return lifted(x)
+
+
+@dataclass(frozen=True, slots=True)
+class CumSum(Op):
+    """``out[i] = x[0] + ... + x[i]`` along ``dim``; with ``reverse`` from the end.
+
+    dim 0 takes RAGGED and runs over the pages of ``span``; pages outside pass through.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    dim: int = 0
+    reverse: bool = False
+    span: Span = Span.MIDDLE
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        (x,) = inputs
+        check_dim(self, self.dim, (0, 1, 2), scope)
+        need_number(self, "x", x)
+        if self.dim == 0:
+            need_format(self, "x", x, FORMAT.RAGGED)
+        return lifted(x)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPages(Op):
+    """Reduction over neighbouring pages: ``out[p] = kind of x[p - before .. p + after]``.
+
+    Only pages of ``span`` are read: at its ends the window is shorter (and a mean divides by less).
+    Pages outside ``span`` pass through. x is RAGGED or PAGED.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
+    kind: Kind
+    before: int = 0
+    after: int = 0
+    span: Span = Span.MIDDLE
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        need_number(self, "x", x)
+        need_format(self, "x", x, FORMAT.RAGGED, FORMAT.PAGED)
+        if min(self.before, self.after) < 0:
+            found = f"before={self.before}, after={self.after}"
+            raise self.refuse("", found, "0 or more pages", "use ShiftPages to look elsewhere")
+        return lifted(x, DType.FLOAT32)
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftPages(Op):
+    """The value of another page: ``out[p] = x[p + offset]``, and ``fill`` beyond the ends.
+
+    All pages of the row take part, reserved ones too. x is RAGGED or PAGED.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
+    offset: int
+    fill: float = 0.0
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        need_rank_two(self, "x", x)
+        need_format(self, "x", x, FORMAT.RAGGED, FORMAT.PAGED)
+        return lifted(x)
+
+
+@dataclass(frozen=True, slots=True)
+class AcrossHeads(Op):
+    """Reduction over the KV heads of one request, so that its rows get one value: same shape.
+
+    With it all KV heads of a request can share a selection.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
+    kind: Kind = Kind.SUM
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        need_number(self, "x", x)
+        return lifted(x, DType.FLOAT32)

@@ -1,0 +1,105 @@
+"""Reductions over rows, columns and pages."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tilewright.attention.graph import FORMAT, DType, Op, Scope, Span, Types, ValueType
+from tilewright.attention.ops.rule import check_dim, lifted, need_format, need_number, need_rank_two
+
+__all__ = ("ArgMax", "ArgTop", "L2Norm", "Max", "Mean", "Min", "Reduction", "Sum")
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction(Op):
+    """Over rows (dim 1: [., r, c] -> [., 1, c]), columns (dim 2: -> [., r, 1]) or pages (dim 0:
+    RAGGED [S, r, c] -> BATCHED [1, r, c]).
+
+    Tokens that are not there are left out. ``span`` says which pages dim 0 sees; no entry at all
+    gives 0, for every kind of reduction.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    keeps_integers: ClassVar[bool] = True
+    takes_bool: ClassVar[bool] = False
+    dim: int = 1
+    span: Span = Span.MIDDLE
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        (x,) = inputs
+        check_dim(self, self.dim, (0, 1, 2), scope)
+        (need_rank_two if self.takes_bool else need_number)(self, "x", x)
+        dtype = x.dtype.computed if self.keeps_integers else DType.FLOAT32
+        if self.dim == 0:
+            need_format(self, "x", x, FORMAT.RAGGED)
+            return scope.per_row(x.shape, dtype)
+        sizes = [1 if axis == self.dim else x.shape[axis - 1] for axis in (1, 2)]
+        tokens = tuple(axis for axis in x.token_axes if axis != self.dim)
+        return lifted(x, dtype).with_shape(*sizes, token_axes=tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Reduction):
+    """Sum over ``dim``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mean(Reduction):
+    """Mean over ``dim``: the sum divided by the number of entries that are there. float32."""
+
+    keeps_integers: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Max(Reduction):
+    """Largest entry over ``dim``; of bools, whether any is true."""
+
+    takes_bool: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Min(Reduction):
+    """Smallest entry over ``dim``; of bools, whether all are true."""
+
+    takes_bool: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class L2Norm(Reduction):
+    """Square root of the sum of squares over ``dim`` (not of their mean). float32."""
+
+    keeps_integers: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArgMax(Reduction):
+    """Index of the largest entry over ``dim``, the lowest one of equals: int32.
+
+    For dim 0 it is the logical page index. No entry at all gives 0.
+    """
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        result = Reduction.infer(self, inputs, scope)
+        return ValueType(
+            result.format, result.leading, result.shape, DType.INT32, result.token_axes
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ArgTop(Op):
+    """Indices of the ``k`` largest entries over ``dim`` (1 or 2), largest first, the lower index
+    first among equals: int32, with k entries on that axis.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    k: int
+    dim: int = 2
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        (x,) = inputs
+        check_dim(self, self.dim, (1, 2), scope)
+        need_number(self, "x", x)
+        size = x.shape[self.dim - 1]
+        if not 1 <= self.k <= size:
+            raise self.refuse("", f"k={self.k}", f"1 to {size}, the entries of x {x}", "change k")
+        sizes = [self.k if axis == self.dim else x.shape[axis - 1] for axis in (1, 2)]
+        return lifted(x, DType.INT32).with_shape(*sizes)

@@ -1,0 +1,94 @@
+"""The rules of types that ops share: broadcasting, formats, element types."""
+
+from dataclasses import replace
+
+from tilewright.attention.graph import FORMAT, DType, Leading, Op, Scope, Side, Types, ValueType
+
+__all__ = (
+    "MASKED",
+    "broadcast",
+    "check_dim",
+    "lifted",
+    "need_float",
+    "need_format",
+    "need_number",
+    "need_rank_two",
+)
+
+MASKED = -1e30
+"""What a mask adds to a score that must not win: finite, so that no NaN can come of it."""
+
+
+def need_rank_two(op: Op, operand: str, value: ValueType) -> None:
+    if len(value.shape) != 2:
+        fix = "use GeMM or FactorScore, which take weights with an axis of heads"
+        raise op.refuse(operand, value, "a value of rank 3", fix)
+
+
+def need_number(op: Op, operand: str, value: ValueType) -> None:
+    need_rank_two(op, operand, value)
+    if value.dtype is DType.BOOL:
+        fix = "use Select(mask, x, y), or Cast it to float32"
+        raise op.refuse(operand, value, "numbers", fix)
+
+
+def need_float(op: Op, operand: str, value: ValueType) -> None:
+    need_rank_two(op, operand, value)
+    if not value.dtype.is_float:
+        raise op.refuse(operand, value, "floating-point numbers", "Cast it to float32 first")
+
+
+def need_format(op: Op, operand: str, value: ValueType, *formats: FORMAT) -> None:
+    if value.format not in formats:
+        expected = f"a value in format {' or '.join(item.name for item in formats)}"
+        fix = "reduce something per page first"
+        if value.format is FORMAT.PAGED:
+            fix = "lift the field with Load(), or with any element-wise op"
+        raise op.refuse(operand, value, expected, fix)
+
+
+def check_dim(op: Op, dim: int, allowed: tuple[int, ...], scope: Scope) -> None:
+    """An op over pages (dim 0) has no meaning on the cache side, which sees one page."""
+    if isinstance(dim, bool) or not isinstance(dim, int) or dim not in allowed:
+        expected = f"dim {' or '.join(map(str, allowed))}"
+        raise op.refuse("", f"dim={dim!r}", expected, "0 is the page axis, 1 rows, 2 columns")
+    if dim == 0 and scope.side is Side.CACHE:
+        fix = "do it in forward_indexer"
+        raise op.refuse("", "dim=0 on the cache side", "dim 1 or 2: it sees one page", fix)
+
+
+def lifted(value: ValueType, dtype: DType | None = None) -> ValueType:
+    """The type of a result per entry of ``value``: BATCHED stays, all else becomes RAGGED."""
+    per_row = value.format in (FORMAT.BATCHED, FORMAT.PARAMETER)
+    leading = Leading.ONE if value.leading is Leading.NONE else value.leading
+    return replace(
+        value,
+        format=FORMAT.BATCHED if per_row else FORMAT.RAGGED,
+        leading=leading,
+        dtype=dtype or value.dtype.computed,
+    )
+
+
+def broadcast(op: Op, inputs: Types, dtype: DType, *, names: tuple[str, ...] = ()) -> ValueType:
+    """Inner axes are equal or 1; a value per row meets every page of its row."""
+    shape = [1, 1]
+    for index, value in enumerate(inputs):
+        for axis in (0, 1):
+            size = value.shape[axis]
+            if size not in (1, shape[axis]) and shape[axis] != 1:
+                operand = (names or op.operands)[index]
+                found = f"{value}, whose axis {axis + 1} has {size} entries"
+                expected = f"1 or {shape[axis]} entries, as the other operand has"
+                raise op.refuse(operand, found, expected, "reduce, reshape or transpose one")
+            shape[axis] = max(shape[axis], size)
+    parts = [lifted(value) for value in inputs]
+    tokens = sorted({axis for part in parts for axis in part.token_axes})
+    ragged = any(part.format is FORMAT.RAGGED for part in parts)
+    pages = any(part.leading is Leading.PAGES for part in parts)
+    return ValueType(
+        FORMAT.RAGGED if ragged else FORMAT.BATCHED,
+        Leading.PAGES if pages else Leading.ONE,
+        (shape[0], shape[1]),
+        dtype,
+        tuple(tokens),
+    )

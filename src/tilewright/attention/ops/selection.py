@@ -1,0 +1,183 @@
+"""Selections: which pages attention reads. A selection is a bool per page (and query head)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
+from tilewright.attention.ops.rule import broadcast, lifted, need_format, need_number
+
+__all__ = (
+    "ApproxTopK",
+    "Complement",
+    "Intersection",
+    "SelectedTokens",
+    "SelectionOp",
+    "Threshold",
+    "TopK",
+    "TopP",
+    "Union",
+)
+
+INDEXER_ONLY = frozenset({Side.INDEXER})
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionOp(Op):
+    """Turns scores RAGGED [S, 1, 1] into a selection, bool [S, 1, 1].
+
+    Candidates are the pages between the reserved first and last ones; reserved pages are always
+    selected. A larger score wins, the lower logical position wins among equals, and NaN counts as
+    minus infinity (and is counted). With ``per_head`` scores are [S, 1, H] and every query head
+    has a selection of its own.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("scores",)
+    sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        (scores,) = inputs
+        need_number(self, "scores", scores)
+        need_format(self, "scores", scores, FORMAT.RAGGED)
+        per_head = bool(self.attributes().get("per_head", False))
+        shape = (1, scope.geometry.query_heads if per_head else 1)
+        if scores.shape != shape:
+            fix = "reduce over query heads first, or ask for per_head=True"
+            if per_head:
+                fix = "give one score for each query head, as GeMM(q, centroids) does"
+            raise self.refuse("scores", scores, f"inner shape {shape}", fix)
+        return scope.per_page(shape, DType.BOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class TopK(SelectionOp):
+    """The ``k`` candidates with the largest scores, all if there are no more.
+
+    k None takes the number from the plan: planned pages of the row without the reserved ones.
+    """
+
+    k: int | None = None
+    per_head: bool = False
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        if self.k is not None and (isinstance(self.k, bool) or self.k < 1):
+            raise self.refuse("", f"k={self.k!r}", "a whole number of at least 1", "change k")
+        return SelectionOp.infer(self, inputs, scope)
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxTopK(SelectionOp):
+    """As `TopK` with the plan's number, but up to ``tolerate_ratio`` of the pages may be others.
+
+    A backend may use the tolerance; the reference selects exactly.
+    """
+
+    tolerate_ratio: float = 0.0
+    per_head: bool = False
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        if not 0.0 <= self.tolerate_ratio <= 1.0:
+            found = f"tolerate_ratio={self.tolerate_ratio!r}"
+            raise self.refuse("", found, "a number from 0 to 1", "change it")
+        return SelectionOp.infer(self, inputs, scope)
+
+
+@dataclass(frozen=True, slots=True)
+class TopP(SelectionOp):
+    """The fewest pages, largest weight first, whose weights add up to at least ``p`` of the total.
+
+    Scores are weights: not negative, as Softmax or Exp give them; a negative one or NaN counts as
+    0. With span ``middle`` the total is that of the candidates; with ``all`` reserved pages count
+    and come first. At least ``min_pages`` and at most ``max_pages`` candidates are taken (None: no
+    limit). p = 1 takes every candidate that ``max_pages`` allows. A total of 0 takes
+    ``min_pages``.
+    """
+
+    p: float
+    min_pages: int = 0
+    max_pages: int | None = None
+    span: Span = Span.MIDDLE
+    per_head: bool = False
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        if not 0.0 < self.p <= 1.0:
+            raise self.refuse("", f"p={self.p!r}", "0 < p <= 1", "change p")
+        _check_limits(self, self.min_pages, self.max_pages)
+        return SelectionOp.infer(self, inputs, scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold(SelectionOp):
+    """Candidates whose score is at least ``value``; minus infinity takes all, also NaN.
+
+    If they are fewer than ``min_pages`` the best others are added; if they are more than
+    ``max_pages`` (None: no limit) the best are taken.
+    """
+
+    value: float
+    min_pages: int = 0
+    max_pages: int | None = None
+    per_head: bool = False
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        if self.value != self.value:  # NaN
+            raise self.refuse("", "value=nan", "a number", "change the value")
+        _check_limits(self, self.min_pages, self.max_pages)
+        return SelectionOp.infer(self, inputs, scope)
+
+
+@dataclass(frozen=True, slots=True)
+class _BoolOp(Op):
+    operands: ClassVar[tuple[str, ...]] = ("x", "y...")
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        names = tuple(map(str, range(len(inputs))))
+        for operand, value in zip(names, inputs, strict=True):
+            if value.dtype is not DType.BOOL:
+                raise self.refuse(operand, value, "bools", "compare, or select, first")
+        return broadcast(self, inputs, DType.BOOL, names=names)
+
+
+@dataclass(frozen=True, slots=True)
+class Union(_BoolOp):
+    """True where any operand is: the union of any number of selections or masks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intersection(_BoolOp):
+    """True where all operands are: the intersection of any number of selections or masks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Complement(Op):
+    """True where x is not."""
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        if x.dtype is not DType.BOOL:
+            raise self.refuse("x", x, "bools", "use BitNot for integers, or compare first")
+        return lifted(x)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedTokens(Op):
+    """Tokens in the selected pages of a row: int32 BATCHED [1, 1, 1], or [1, 1, H] per head.
+
+    Reserved pages count, as attention reads them.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("selection",)
+    sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        (selection,) = inputs
+        if selection.dtype is not DType.BOOL or selection.format is not FORMAT.RAGGED:
+            raise self.refuse("selection", selection, "a selection", "select pages first")
+        return scope.per_row(selection.shape, DType.INT32)
+
+
+def _check_limits(op: Op, min_pages: int, max_pages: int | None) -> None:
+    if min_pages < 0 or (max_pages is not None and max_pages < max(min_pages, 1)):
+        found = f"min_pages={min_pages}, max_pages={max_pages}"
+        raise op.refuse("", found, "0 <= min_pages <= max_pages, max_pages >= 1", "change them")

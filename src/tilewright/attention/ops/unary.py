@@ -1,0 +1,165 @@
+"""Element-wise ops on one value."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
+from tilewright.attention.ops.rule import lifted, need_number, need_rank_two
+
+__all__ = (
+    "Abs",
+    "Add_Mul",
+    "BitNot",
+    "Cast",
+    "Clamp",
+    "Exp",
+    "Floor",
+    "Log",
+    "PopCount",
+    "Relu",
+    "Rsqrt",
+    "Sigmoid",
+    "Sign",
+    "Silu",
+    "Sqrt",
+    "Unary",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Op):
+    """A function of each element: same shape, float32."""
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        need_number(self, "x", x)
+        return lifted(x, DType.FLOAT32)
+
+
+@dataclass(frozen=True, slots=True)
+class Relu(Unary):
+    """x where ``x >= alpha``, else beta."""
+
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sigmoid(Unary):
+    """``1 / (1 + exp(beta * x + alpha))``. The logistic one has beta -1; 0 gives a constant."""
+
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Silu(Unary):
+    """``x / (1 + exp(beta * x + alpha))``. Swish has beta -1; beta 0 only scales x."""
+
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Add_Mul(Unary):
+    """``beta * x + alpha``."""
+
+    alpha: float = 0.0
+    beta: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Abs(Unary):
+    """Absolute value of ``beta * x + alpha``."""
+
+    alpha: float = 0.0
+    beta: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Log(Unary):
+    """Natural logarithm of ``beta * x + alpha``; minus infinity at 0, NaN below."""
+
+    alpha: float = 0.0
+    beta: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Exp(Unary):
+    """``exp(beta * x + alpha)``."""
+
+    alpha: float = 0.0
+    beta: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sqrt(Unary):
+    """Square root; NaN below 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rsqrt(Unary):
+    """``1 / sqrt(x)``; infinite at 0, NaN below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sign(Unary):
+    """-1, 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor(Unary):
+    """The largest whole number that is not above x, as float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clamp(Unary):
+    """x held between ``low`` and ``high``; either may be infinite. NaN stays NaN."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        if not self.low <= self.high:
+            found = f"low={self.low}, high={self.high}"
+            raise self.refuse("", found, "low <= high", "swap them")
+        return Unary.infer(self, inputs, scope)
+
+
+@dataclass(frozen=True, slots=True)
+class BitNot(Op):
+    """All bits of an integer turned round: int32."""
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        if not x.dtype.is_integer:
+            raise self.refuse("x", x, "integers", "Cast it to int32 first")
+        return lifted(x, DType.INT32)
+
+
+@dataclass(frozen=True, slots=True)
+class PopCount(BitNot):
+    """Number of set bits among the 32 of an integer: int32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Op):
+    """The value in another element type, rounded once.
+
+    To a narrower float: to the nearest, ties to even, and fp8 is clamped to its largest finite
+    number. To an integer: towards zero, clamped to its range, NaN gives 0. To bool: x != 0. From
+    bool: 1 or 0.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x",)
+    dtype: DType
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        need_rank_two(self, "x", x)
+        return lifted(x, self.dtype)
