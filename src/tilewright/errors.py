@@ -9,6 +9,8 @@ TilewrightError           where, found, expected, fix
 │   └── TimeLimitError    a time beyond int64 picoseconds
 ├── DeviceError           a program asks of the hardware what it cannot do
 │   └── PageFaultError    an access to an address that no page maps
+├── KernelError           a kernel says what has no meaning: op, operands
+│   └── KernelTypeError   operands whose dtypes or shapes do not fit the op
 ├── RecordError           a record that cannot be written, read or trusted
 ├── AttentionError        wrong use of an attention session
 │   ├── PagingError       requests or pages that are not there, or too few of them
@@ -44,6 +46,8 @@ __all__ = (
     "GraphError",
     "InternalError",
     "InterruptError",
+    "KernelError",
+    "KernelTypeError",
     "MissingExtraError",
     "OperandError",
     "PageFaultError",
@@ -149,6 +153,14 @@ class PageFaultError(DeviceError):
         where = f"{line}, kernel {kernel!r} on {self.pe}, address {at:#x}"
         parts = (self.found, self.expected, self.fix)
         return type(self)(where, *parts, at, self.pe, kernel, line)
+
+
+class KernelError(TilewrightError):
+    """A kernel says what has no meaning. ``where`` begins with the op."""
+
+
+class KernelTypeError(KernelError):
+    """Operands whose dtypes or shapes do not fit the op."""
 
 
 class RecordError(TilewrightError):
