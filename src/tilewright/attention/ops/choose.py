@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueType
-from tilewright.attention.ops.rule import broadcast, check_dim, lifted, need_rank_two
+from tilewright.attention.ops.rule import (
+    broadcast,
+    check_dim,
+    check_page_axis,
+    lifted,
+    need_rank_two,
+)
 
 __all__ = ("Gather", "Select")
 
@@ -42,9 +48,12 @@ class Gather(Op):
     operands: ClassVar[tuple[str, ...]] = ("x", "index")
     dim: int = 2
 
+    def __post_init__(self) -> None:
+        check_dim(self, self.dim, 0, 1, 2)
+
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         x, index = inputs
-        check_dim(self, self.dim, (0, 1, 2), scope)
+        check_page_axis(self, self.dim, scope)
         need_rank_two(self, "x", x)
         if not index.dtype.is_integer:
             raise self.refuse("index", index, "integers", "Cast it to int32 first")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import DType, Op, Scope, Side, Types, ValueType
+from tilewright.attention.ops.rule import check_whole
 
 __all__ = ("AttentionMass", "PromptMass")
 
@@ -38,7 +39,5 @@ class PromptMass(_Mass):
 
     window: int
 
-    def infer(self, inputs: Types, scope: Scope) -> ValueType:
-        if self.window < 1:
-            raise self.refuse("", f"window={self.window}", "at least 1", "observe a query or more")
-        return _Mass.infer(self, inputs, scope)
+    def __post_init__(self) -> None:
+        check_whole(self, "window", self.window, least=1)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
-from tilewright.attention.ops.rule import check_dim, lifted, need_number
+from tilewright.attention.ops.rule import check_dim, check_whole, lifted, need_number
 
 __all__ = (
     "InterleavedReduction",
@@ -27,14 +27,17 @@ class InterleavedReduction(Op):
     dim: int = 1
     k: int = 2
 
-    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+    def __post_init__(self) -> None:
+        check_dim(self, self.dim, 1, 2)
+        check_whole(self, "k", self.k, least=1)
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
-        check_dim(self, self.dim, (1, 2), scope)
         need_number(self, "x", x)
         size = x.shape[self.dim - 1]
-        if self.k < 1 or size % self.k:
-            expected = f"a divisor of {size}, the size of axis {self.dim} of {x}"
-            raise self.refuse("", f"k={self.k}", expected, "change k or the page size")
+        if size % self.k:
+            expected = f"axis {self.dim} in whole groups of k={self.k}"
+            raise self.refuse("x", x, expected, "change k or the page size")
         sizes = list(x.shape)
         sizes[self.dim - 1] = size // self.k
         tokens = tuple(axis for axis in x.token_axes if axis != self.dim or self.k == 1)

@@ -4,7 +4,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueType
-from tilewright.attention.ops.rule import broadcast, check_dim, lifted, need_format, need_rank_two
+from tilewright.attention.ops.rule import (
+    broadcast,
+    check_dim,
+    check_whole,
+    lifted,
+    need_format,
+    need_rank_two,
+)
 
 __all__ = ("Concat", "MaskSlice", "Reshape", "Slice", "Transpose")
 
@@ -34,14 +41,18 @@ class Reshape(Op):
     rows: int
     columns: int
 
+    def __post_init__(self) -> None:
+        check_whole(self, "rows", self.rows, least=1)
+        check_whole(self, "columns", self.columns, least=1)
+
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
         need_rank_two(self, "x", x)
         need_format(self, "x", x, FORMAT.RAGGED, FORMAT.BATCHED)
         sizes = (self.rows, self.columns)
-        if min(sizes) < 1 or self.rows * self.columns != x.num_elements:
-            expected = f"sizes of {x.num_elements} elements, as x {x} has"
-            raise self.refuse("", f"({self.rows}, {self.columns})", expected, "change the sizes")
+        if self.rows * self.columns != x.num_elements:
+            expected = f"{self.rows} x {self.columns} = {self.rows * self.columns} elements"
+            raise self.refuse("x", x, expected, "change the sizes; their product must stay")
         return lifted(x).with_shape(*sizes, token_axes=x.token_axes if sizes == x.shape else ())
 
 
@@ -58,9 +69,12 @@ class MaskSlice(Op):
     alpha: float = 1.0
     beta: float = 0.0
 
-    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+    def __post_init__(self) -> None:
+        _check_range(self, self.start, self.end, self.dim)
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
-        _check_range(self, x, self.dim, self.start, self.end, scope)
+        _check_inside(self, x, self.dim, self.end)
         return lifted(x, DType.FLOAT32)
 
 
@@ -73,11 +87,14 @@ class Slice(Op):
     end: int
     dim: int
 
-    def infer(self, inputs: Types, scope: Scope) -> ValueType:
-        (x,) = inputs
-        _check_range(self, x, self.dim, self.start, self.end, scope)
+    def __post_init__(self) -> None:
+        _check_range(self, self.start, self.end, self.dim)
         if self.start == self.end:
             raise self.refuse("", f"start={self.start}, end={self.end}", "an entry", "widen it")
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        _check_inside(self, x, self.dim, self.end)
         sizes = list(x.shape)
         sizes[self.dim - 1] = self.end - self.start
         whole = self.end - self.start == x.shape[self.dim - 1]
@@ -92,8 +109,10 @@ class Concat(Op):
     operands: ClassVar[tuple[str, ...]] = ("x", "y...")
     dim: int = 2
 
-    def infer(self, inputs: Types, scope: Scope) -> ValueType:
-        check_dim(self, self.dim, (1, 2), scope)
+    def __post_init__(self) -> None:
+        check_dim(self, self.dim, 1, 2)
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         for index, value in enumerate(inputs):
             need_rank_two(self, f"{index}", value)
             if value.dtype.computed is not inputs[0].dtype.computed:
@@ -110,10 +129,15 @@ class Concat(Op):
         return result.with_shape(*sizes)
 
 
-def _check_range(op: Op, x: ValueType, dim: int, start: int, end: int, scope: Scope) -> None:
-    check_dim(op, dim, (1, 2), scope)
+def _check_range(op: Op, start: int, end: int, dim: int) -> None:
+    check_dim(op, dim, 1, 2)
+    check_whole(op, "start", start, least=0)
+    check_whole(op, "end", end, least=start)
+
+
+def _check_inside(op: Op, x: ValueType, dim: int, end: int) -> None:
     need_rank_two(op, "x", x)
     size = x.shape[dim - 1]
-    if not 0 <= start <= end <= size:
-        found, expected = f"start={start}, end={end}", f"0 <= start <= end <= {size}"
-        raise op.refuse("", found, expected, f"axis {dim} of x {x} has {size} entries")
+    if end > size:
+        expected = f"at least end={end} entries on axis {dim}"
+        raise op.refuse("x", x, expected, f"end is at most {size} here")

@@ -71,9 +71,11 @@ class Constant(Op):
     value: float
     dtype: DType = DType.FLOAT32
 
-    def infer(self, _inputs: Types, scope: Scope) -> ValueType:
+    def __post_init__(self) -> None:
         if self.dtype is not self.dtype.computed:
             raise self.refuse("", self.dtype, "float32, int32 or bool", "Cast the constant")
         if not self.dtype.is_float and self.value != int(self.value):
             raise self.refuse("", self.value, f"a whole number for {self.dtype}", "use float32")
+
+    def infer(self, _inputs: Types, scope: Scope) -> ValueType:
         return scope.per_row((1, 1), self.dtype)

@@ -55,9 +55,11 @@ class Kron(Op):
     operands: ClassVar[tuple[str, ...]] = ("x", "y")
     dim: tuple[int, ...] = (1, 2)
 
-    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+    def __post_init__(self) -> None:
         if not self.dim or set(self.dim) - {1, 2} or len(set(self.dim)) != len(self.dim):
             raise self.refuse("", f"dim={self.dim}", "1, 2 or both, each once", "name an axis")
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         x, y = inputs
         need_number(self, "x", x)
         need_number(self, "y", y)

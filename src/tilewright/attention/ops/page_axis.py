@@ -7,6 +7,8 @@ from typing import ClassVar
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
 from tilewright.attention.ops.rule import (
     check_dim,
+    check_page_axis,
+    check_whole,
     lifted,
     need_float,
     need_format,
@@ -51,9 +53,12 @@ class Softmax(Op):
     scale: float = 1.0
     span: Span = Span.MIDDLE
 
+    def __post_init__(self) -> None:
+        check_dim(self, self.dim, 0, 1, 2)
+
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         (x,) = inputs
-        check_dim(self, self.dim, (0, 1, 2), scope)
+        check_page_axis(self, self.dim, scope)
         need_number(self, "x", x)
         if self.dim == 0:
             need_format(self, "x", x, FORMAT.RAGGED)
@@ -118,9 +123,12 @@ class CumSum(Op):
     reverse: bool = False
     span: Span = Span.MIDDLE
 
+    def __post_init__(self) -> None:
+        check_dim(self, self.dim, 0, 1, 2)
+
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         (x,) = inputs
-        check_dim(self, self.dim, (0, 1, 2), scope)
+        check_page_axis(self, self.dim, scope)
         need_number(self, "x", x)
         if self.dim == 0:
             need_format(self, "x", x, FORMAT.RAGGED)
@@ -142,13 +150,14 @@ class PoolPages(Op):
     after: int = 0
     span: Span = Span.MIDDLE
 
+    def __post_init__(self) -> None:
+        check_whole(self, "before", self.before, least=0)
+        check_whole(self, "after", self.after, least=0)
+
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
         need_number(self, "x", x)
         need_format(self, "x", x, FORMAT.RAGGED, FORMAT.PAGED)
-        if min(self.before, self.after) < 0:
-            found = f"before={self.before}, after={self.after}"
-            raise self.refuse("", found, "0 or more pages", "use ShiftPages to look elsewhere")
         return lifted(x, DType.FLOAT32)
 
 

@@ -4,7 +4,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Span, Types, ValueType
-from tilewright.attention.ops.rule import check_dim, lifted, need_format, need_number, need_rank_two
+from tilewright.attention.ops.rule import (
+    check_dim,
+    check_page_axis,
+    check_whole,
+    lifted,
+    need_format,
+    need_number,
+    need_rank_two,
+)
 
 __all__ = ("ArgMax", "ArgTop", "L2Norm", "Max", "Mean", "Min", "Reduction", "Sum")
 
@@ -24,9 +32,12 @@ class Reduction(Op):
     dim: int = 1
     span: Span = Span.MIDDLE
 
+    def __post_init__(self) -> None:
+        check_dim(self, self.dim, 0, 1, 2)
+
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         (x,) = inputs
-        check_dim(self, self.dim, (0, 1, 2), scope)
+        check_page_axis(self, self.dim, scope)
         (need_rank_two if self.takes_bool else need_number)(self, "x", x)
         dtype = x.dtype.computed if self.keeps_integers else DType.FLOAT32
         if self.dim == 0:
@@ -94,12 +105,15 @@ class ArgTop(Op):
     k: int
     dim: int = 2
 
-    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+    def __post_init__(self) -> None:
+        check_dim(self, self.dim, 1, 2)
+        check_whole(self, "k", self.k, least=1)
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
-        check_dim(self, self.dim, (1, 2), scope)
         need_number(self, "x", x)
         size = x.shape[self.dim - 1]
-        if not 1 <= self.k <= size:
-            raise self.refuse("", f"k={self.k}", f"1 to {size}, the entries of x {x}", "change k")
+        if self.k > size:
+            raise self.refuse("x", x, f"at least k={self.k} entries on dim {self.dim}", "change k")
         sizes = [self.k if axis == self.dim else x.shape[axis - 1] for axis in (1, 2)]
         return lifted(x, DType.INT32).with_shape(*sizes)

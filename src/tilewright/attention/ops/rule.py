@@ -8,6 +8,8 @@ __all__ = (
     "MASKED",
     "broadcast",
     "check_dim",
+    "check_page_axis",
+    "check_whole",
     "lifted",
     "need_float",
     "need_format",
@@ -47,11 +49,20 @@ def need_format(op: Op, operand: str, value: ValueType, *formats: FORMAT) -> Non
         raise op.refuse(operand, value, expected, fix)
 
 
-def check_dim(op: Op, dim: int, allowed: tuple[int, ...], scope: Scope) -> None:
-    """An op over pages (dim 0) has no meaning on the cache side, which sees one page."""
+def check_dim(op: Op, dim: int, *allowed: int) -> None:
     if isinstance(dim, bool) or not isinstance(dim, int) or dim not in allowed:
         expected = f"dim {' or '.join(map(str, allowed))}"
         raise op.refuse("", f"dim={dim!r}", expected, "0 is the page axis, 1 rows, 2 columns")
+
+
+def check_whole(op: Op, name: str, value: object, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        expected = f"a whole number of at least {least}"
+        raise op.refuse("", f"{name}={value!r}", expected, f"change {name}")
+
+
+def check_page_axis(op: Op, dim: int, scope: Scope) -> None:
+    """An op over pages (dim 0) has no meaning on the cache side, which sees one page."""
     if dim == 0 and scope.side is Side.CACHE:
         fix = "do it in forward_indexer"
         raise op.refuse("", "dim=0 on the cache side", "dim 1 or 2: it sees one page", fix)

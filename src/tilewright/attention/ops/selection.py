@@ -1,10 +1,11 @@
 """Selections: which pages attention reads. A selection is a bool per page (and query head)."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
-from tilewright.attention.ops.rule import broadcast, lifted, need_format, need_number
+from tilewright.attention.ops.rule import broadcast, check_whole, lifted, need_format, need_number
 
 __all__ = (
     "ApproxTopK",
@@ -58,10 +59,9 @@ class TopK(SelectionOp):
     k: int | None = None
     per_head: bool = False
 
-    def infer(self, inputs: Types, scope: Scope) -> ValueType:
-        if self.k is not None and (isinstance(self.k, bool) or self.k < 1):
-            raise self.refuse("", f"k={self.k!r}", "a whole number of at least 1", "change k")
-        return SelectionOp.infer(self, inputs, scope)
+    def __post_init__(self) -> None:
+        if self.k is not None:
+            check_whole(self, "k", self.k, least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,10 @@ class ApproxTopK(SelectionOp):
     tolerate_ratio: float = 0.0
     per_head: bool = False
 
-    def infer(self, inputs: Types, scope: Scope) -> ValueType:
-        if not 0.0 <= self.tolerate_ratio <= 1.0:
-            found = f"tolerate_ratio={self.tolerate_ratio!r}"
-            raise self.refuse("", found, "a number from 0 to 1", "change it")
-        return SelectionOp.infer(self, inputs, scope)
+    def __post_init__(self) -> None:
+        ratio = self.tolerate_ratio
+        if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
+            raise self.refuse("", f"tolerate_ratio={ratio!r}", "a number from 0 to 1", "change it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +97,10 @@ class TopP(SelectionOp):
     span: Span = Span.MIDDLE
     per_head: bool = False
 
-    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+    def __post_init__(self) -> None:
         if not 0.0 < self.p <= 1.0:
             raise self.refuse("", f"p={self.p!r}", "0 < p <= 1", "change p")
         _check_limits(self, self.min_pages, self.max_pages)
-        return SelectionOp.infer(self, inputs, scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +116,10 @@ class Threshold(SelectionOp):
     max_pages: int | None = None
     per_head: bool = False
 
-    def infer(self, inputs: Types, scope: Scope) -> ValueType:
-        if self.value != self.value:  # NaN
+    def __post_init__(self) -> None:
+        if math.isnan(self.value):
             raise self.refuse("", "value=nan", "a number", "change the value")
         _check_limits(self, self.min_pages, self.max_pages)
-        return SelectionOp.infer(self, inputs, scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +175,6 @@ class SelectedTokens(Op):
 
 
 def _check_limits(op: Op, min_pages: int, max_pages: int | None) -> None:
-    if min_pages < 0 or (max_pages is not None and max_pages < max(min_pages, 1)):
-        found = f"min_pages={min_pages}, max_pages={max_pages}"
-        raise op.refuse("", found, "0 <= min_pages <= max_pages, max_pages >= 1", "change them")
+    check_whole(op, "min_pages", min_pages, least=0)
+    if max_pages is not None:
+        check_whole(op, "max_pages", max_pages, least=max(min_pages, 1))

@@ -122,11 +122,10 @@ class Clamp(Unary):
     low: float = -math.inf
     high: float = math.inf
 
-    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+    def __post_init__(self) -> None:
         if not self.low <= self.high:
             found = f"low={self.low}, high={self.high}"
             raise self.refuse("", found, "low <= high", "swap them")
-        return Unary.infer(self, inputs, scope)
 
 
 @dataclass(frozen=True, slots=True)
