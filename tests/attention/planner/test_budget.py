@@ -17,8 +17,8 @@ from tilewright.attention.planner import (
     RowBudget,
     RowFacts,
     ScoreRule,
-    ScoreThreshold,
-    TopP,
+    ThresholdBudget,
+    TopPBudget,
     parse_policy,
 )
 from tilewright.errors import PlanError
@@ -38,14 +38,16 @@ def test_each_layer_and_head_can_have_its_own_budget() -> None:
 
 
 def test_mass_and_threshold_leave_the_count_to_the_scores() -> None:
-    assert bounds(TopP(0.9, at_most=40)) == RowBudget(2, 40, MassRule(0.9))
-    assert bounds(ScoreThreshold(-math.inf)) == RowBudget(2, 100, ScoreRule(-math.inf))
+    assert bounds(TopPBudget(0.9, at_most=40)) == RowBudget(2, 40, MassRule(0.9))
+    assert bounds(ThresholdBudget(-math.inf)) == RowBudget(2, 100, ScoreRule(-math.inf))
 
 
 def test_a_cap_holds_counts_and_score_rules_alike() -> None:
     assert bounds(Capped(DefaultBudget(topk=50), at_most=20)) == RowBudget(20, 20, Exactly())
     assert bounds(Capped(DefaultBudget(topk=1), at_most=20, at_least=10)).at_most == 10
-    assert bounds(Capped(TopP(0.9), at_most=20, at_least=4)) == RowBudget(4, 20, MassRule(0.9))
+    assert bounds(Capped(TopPBudget(0.9), at_most=20, at_least=4)) == RowBudget(
+        4, 20, MassRule(0.9)
+    )
 
 
 def test_a_policy_sees_all_facts_of_the_row() -> None:
@@ -115,9 +117,9 @@ def test_a_policy_that_fails_or_returns_no_int_is_an_error_and_never_the_default
     [
         lambda: DefaultBudget(topk=0),
         lambda: DefaultBudget(ratio=1.5),
-        lambda: TopP(0.0),
-        lambda: TopP(1.1),
-        lambda: ScoreThreshold(math.nan),
+        lambda: TopPBudget(0.0),
+        lambda: TopPBudget(1.1),
+        lambda: ThresholdBudget(math.nan),
         lambda: Capped(DefaultBudget(), at_most=2, at_least=3),
         lambda: Reserved(-1, 1),
         lambda: Reserved(1, 0),

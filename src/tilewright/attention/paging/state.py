@@ -1,8 +1,9 @@
 """State of flows: values per request, layer, KV head and logical block, never shared."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from tilewright.errors import PagingError
@@ -10,92 +11,93 @@ from tilewright.errors import PagingError
 __all__ = ("StateField", "StateStore")
 
 Array: TypeAlias = Any  # of the namespace that the store was built with
-Key: TypeAlias = tuple[str, int, str]  # request, layer, field
+Layer: TypeAlias = tuple[str, int]  # request, layer
+NOTHING: Mapping[str, Array] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class StateField:
-    """A field that a flow saves into. New blocks start at ``initial``."""
+    """Something kept for each block of a request: ``[kv_heads, blocks, *inner]``."""
 
     name: str
-    inner: tuple[int, int]
-    initial: float = 0.0
+    inner: tuple[int, ...]
+    dtype: Any  # of the namespace, with ``itemsize``
 
 
 class StateStore:
-    """Private arrays ``[kv_heads, blocks, r, c]`` of each request, layer and field.
+    """Private arrays of each request and layer, by name.
 
-    They are keyed by the request and the logical block, so a prefix hit starts at the initial
-    value as a cold start does, and no other request can read or write them. They go with the
-    request. ``dtype`` is the dtype of fields, an object with ``itemsize``.
+    They are keyed by the request and the logical block, so a prefix hit starts where a cold start
+    does, and no other request can read or write them. They go with the request. Arrays are never
+    changed in place: whoever holds a mapping of a layer holds a snapshot of it.
     """
 
-    def __init__(
-        self, fields: Iterable[StateField], *, namespace: Any, dtype: Any, num_kv_heads: int
-    ) -> None:
+    def __init__(self, fields: tuple[StateField, ...], *, namespace: Any) -> None:
         self._fields = {field.name: field for field in fields}
         self._xp = namespace
-        self._dtype = dtype
-        self._num_kv_heads = num_kv_heads
-        self._values: dict[Key, Array] = {}
-
-    @property
-    def fields(self) -> Mapping[str, StateField]:
-        return self._fields
+        self._layers: dict[Layer, Mapping[str, Array]] = {}
 
     @property
     def num_bytes(self) -> int:
-        elements: int = sum(math.prod(values.shape) for values in self._values.values())
-        item_bytes: int = self._dtype.itemsize
-        return elements * item_bytes
+        total = 0
+        for values in self._layers.values():
+            for name, array in values.items():
+                item_bytes: int = self._fields[name].dtype.itemsize
+                total += math.prod(array.shape) * item_bytes
+        return total
 
-    def read(self, request: str, layer: int, name: str, num_blocks: int) -> Array:
-        """Values of the first blocks; those that were never saved are at the initial value."""
-        field = self._fields[name]
-        held = self._values.get((request, layer, name))
-        missing = num_blocks - (0 if held is None else held.shape[1])
-        if missing <= 0 and held is not None:
+    def layer(self, request: str, layer: int) -> Mapping[str, Array]:
+        """Everything that is kept of one layer; stays as it is whatever happens later."""
+        return self._layers.get((request, layer), NOTHING)
+
+    def set_layer(self, request: str, layer: int, values: Mapping[str, Array]) -> None:
+        self._layers[request, layer] = MappingProxyType(dict(values))
+
+    def read(self, request: str, layer: int, name: str, start: Array) -> Array:
+        """Values of all blocks of ``start``; blocks that were never written have those of it."""
+        held = self.layer(request, layer).get(name)
+        if held is None:
+            return start
+        num_blocks = start.shape[1]
+        if held.shape[1] >= num_blocks:
             return held[:, :num_blocks]
-        shape = (self._num_kv_heads, missing, *field.inner)
-        fresh = self._xp.full(shape, field.initial, dtype=self._xp.float32)
-        fresh = self._xp.astype(fresh, self._dtype)
-        return fresh if held is None else self._xp.concat([held, fresh], axis=1)
+        return self._xp.concat([held, start[:, held.shape[1] :]], axis=1)
 
-    def write(self, request: str, layer: int, name: str, values: Array) -> None:
-        """Replace the values of all blocks that the request has."""
-        expected = (self._num_kv_heads, *self._fields[name].inner)
-        if (values.shape[0], *values.shape[2:]) != expected:
-            found = f"shape {tuple(values.shape)}"
-            raise PagingError(f"state {name!r}", found, f"[{expected[0]}, n, ...]", "match it")
-        self._values[request, layer, name] = self._xp.astype(values, self._dtype)
+    def write(self, request: str, layer: int, written: Mapping[str, Array]) -> None:
+        """Replace the values of several fields at once, each for all blocks it has now."""
+        for name, array in written.items():
+            inner = self._fields[name].inner
+            if tuple(array.shape[2:]) != inner:
+                found = f"inner shape {tuple(array.shape[2:])}"
+                raise PagingError(f"state {name!r}", found, f"{inner}", "match the field")
+        self.set_layer(request, layer, {**self.layer(request, layer), **written})
 
-    def truncate(self, request: str, num_blocks: int) -> None:
-        """Forget the values of later blocks: should they come back, they start afresh."""
-        for key, values in self._values.items():
+    def truncate(self, request: str, num_blocks: int, names: frozenset[str] | None = None) -> None:
+        """Forget later blocks: should they come back, they start afresh. All names by default."""
+        for key, values in self._layers.items():
             if key[0] == request:
-                self._values[key] = values[:, :num_blocks]
+                self._layers[key] = MappingProxyType(
+                    {
+                        name: array[:, :num_blocks] if names is None or name in names else array
+                        for name, array in values.items()
+                    }
+                )
 
     def copy_request(self, source: str, target: str) -> None:
-        for key in [key for key in self._values if key[0] == source]:
-            self._values[target, key[1], key[2]] = self._values[key]
+        for key in [key for key in self._layers if key[0] == source]:
+            self._layers[target, key[1]] = self._layers[key]
 
-    def release(self, request: str) -> None:
-        for key in [key for key in self._values if key[0] == request]:
-            del self._values[key]
-
-    def take_request(self, request: str) -> Mapping[tuple[int, str], Array]:
+    def take_request(self, request: str) -> Mapping[int, Mapping[str, Array]]:
         """Remove and return what a request has, so that it can come back later."""
-        taken = {key[1:]: values for key, values in self._values.items() if key[0] == request}
-        self.release(request)
-        return taken
+        keys = [key for key in self._layers if key[0] == request]
+        return {key[1]: self._layers.pop(key) for key in keys}
 
-    def put_request(self, request: str, values: Mapping[tuple[int, str], Array]) -> None:
-        for (layer, name), array in values.items():
-            self._values[request, layer, name] = array
+    def put_request(self, request: str, layers: Mapping[int, Mapping[str, Array]]) -> None:
+        for layer, values in layers.items():
+            self.set_layer(request, layer, values)
 
-    def snapshot(self) -> Mapping[Key, Array]:
-        """Arrays are never changed in place, so the mapping alone is a copy."""
-        return dict(self._values)
+    def snapshot(self) -> Mapping[Layer, Mapping[str, Array]]:
+        return dict(self._layers)
 
-    def restore(self, snapshot: Mapping[Key, Array]) -> None:
-        self._values = dict(snapshot)
+    def restore(self, snapshot: Mapping[Layer, Mapping[str, Array]]) -> None:
+        self._layers = dict(snapshot)

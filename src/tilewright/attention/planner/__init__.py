@@ -8,8 +8,8 @@ from tilewright.attention.planner.budget import (
     PerLayer,
     Reserved,
     RowFacts,
-    ScoreThreshold,
-    TopP,
+    ThresholdBudget,
+    TopPBudget,
 )
 from tilewright.attention.planner.plan import PlanSpec, RowPath, StepPlan, plan_step
 from tilewright.attention.planner.policy import Policy, parse_policy
@@ -30,9 +30,9 @@ __all__ = (
     "RowFacts",
     "RowPath",
     "ScoreRule",
-    "ScoreThreshold",
     "StepPlan",
-    "TopP",
+    "ThresholdBudget",
+    "TopPBudget",
     "parse_policy",
     "plan_step",
 )

@@ -16,8 +16,8 @@ __all__ = (
     "PerLayer",
     "Reserved",
     "RowFacts",
-    "ScoreThreshold",
-    "TopP",
+    "ThresholdBudget",
+    "TopPBudget",
 )
 
 
@@ -104,7 +104,7 @@ class PerHead:
 
 
 @dataclass(frozen=True, slots=True)
-class TopP:
+class TopPBudget:
     """Blocks by mass: the fewest that reach ``p`` of the candidates' softmax over scores."""
 
     p: float
@@ -122,7 +122,7 @@ class TopP:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreThreshold:
+class ThresholdBudget:
     """Every candidate that scores at least ``threshold``."""
 
     threshold: float
