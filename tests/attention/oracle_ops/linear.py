@@ -1,30 +1,51 @@
-"""Matrix products, written out: what GeMM, GeMV, Kron and the factorised scores mean."""
+"""Products, written out: what GeMM, Kron and the factorised scores mean."""
 
 import numpy as np
 
-from tests.attention.oracle_ops.row import Array, at_inner, at_page, num_entries
+from tests.attention.oracle_ops.row import (
+    AnyArray,
+    Array,
+    Operand,
+    OracleRow,
+    are_whole,
+    at_inner,
+    at_page,
+    num_entries,
+    wrapped,
+)
 
 
-def dot(left: Array, right: Array) -> float:
+def dot(left: AnyArray, right: AnyArray) -> float:
     total = 0.0
     for a, b in zip(left, right, strict=True):
         total += float(a) * float(b)
     return total
 
 
-def gemm(x: Array, y: Array) -> Array:
-    """``out[s, a, b] = sum_k y[s, a, k] x[s, b, k]``: the second operand gives the rows."""
-    size = num_entries(x, y)
-    out = np.empty((size, y.shape[1], x.shape[1]))
-    for s, a, b in np.ndindex(*out.shape):
-        out[s, a, b] = dot(at_page(y, s)[a], at_page(x, s)[b])
+def whole_dot(left: AnyArray, right: AnyArray) -> int:
+    return wrapped(sum(int(a) * int(b) for a, b in zip(left, right, strict=True)))
+
+
+def gemm(_: OracleRow, x: Operand, y: Operand) -> AnyArray:
+    """``out[s, a, b] = sum_k y[s, a, k] x[s, b, k]``: the second operand gives the rows.
+
+    A contracted token that is not there adds nothing. A parameter with heads has rank 4.
+    """
+    if y.values.ndim == 4:
+        return gemm_by_head(x.values, y.values[0])
+    whole = are_whole(x.values, y.values)
+    size = num_entries(x.values, y.values)
+    shape = (size, y.values.shape[1], x.values.shape[1])
+    out = np.empty(shape, dtype=np.int64 if whole else np.float64)
+    for s, a, b in np.ndindex(*shape):
+        both = at_page(y.there, s)[a] & at_page(x.there, s)[b]
+        left, right = at_page(y.values, s)[a][both], at_page(x.values, s)[b][both]
+        out[s, a, b] = whole_dot(left, right) if whole else dot(left, right)
     return out
 
 
-def gemm_with_parameter(x: Array, weight: Array) -> Array:
-    """``weight`` is ``[Ny, K]``, or ``[H, Ny, K]`` with heads that do not see each other."""
-    if weight.ndim == 2:
-        return gemm(x, weight[None])
+def gemm_by_head(x: Array, weight: Array) -> Array:
+    """``weight`` is ``[H, Ny, K]``: heads do not see each other."""
     heads, rows, _ = weight.shape
     per_head = x.shape[1] // heads
     out = np.empty((x.shape[0], heads * rows, per_head))
@@ -33,34 +54,27 @@ def gemm_with_parameter(x: Array, weight: Array) -> Array:
     return out
 
 
-def gemv(x: Array, y: Array) -> Array:
-    """The dot product of one row of the query with one row of each page."""
-    size = num_entries(x, y)
-    out = np.empty((size, 1, 1))
-    for s in range(size):
-        out[s, 0, 0] = dot(at_page(x, s)[0], at_page(y, s)[0])
-    return out
-
-
-def kron(x: Array, y: Array, *, dim: int | tuple[int, ...] = (1, 2)) -> Array:
+def kron(x: AnyArray, y: AnyArray, *, dim: tuple[int, ...] = (1, 2)) -> AnyArray:
     """Axes in ``dim`` multiply, the other inner axis is stretched as in any binary op."""
-    dims = (dim,) if isinstance(dim, int) else tuple(dim)
     size = num_entries(x, y)
     sides = [
-        x.shape[axis] * y.shape[axis] if axis in dims else max(x.shape[axis], y.shape[axis])
+        x.shape[axis] * y.shape[axis] if axis in dim else max(x.shape[axis], y.shape[axis])
         for axis in (1, 2)
     ]
-    out = np.empty((size, *sides))
+    whole = are_whole(x, y)
+    out = np.empty((size, *sides), dtype=np.int64 if whole else np.float64)
     for s, i, j in np.ndindex(*out.shape):
-        left_i, right_i = divmod(i, y.shape[1]) if 1 in dims else (i, i)
-        left_j, right_j = divmod(j, y.shape[2]) if 2 in dims else (j, j)
+        left_i, right_i = divmod(i, y.shape[1]) if 1 in dim else (i, i)
+        left_j, right_j = divmod(j, y.shape[2]) if 2 in dim else (j, j)
         left, right = at_page(x, s), at_page(y, s)
-        out[s, i, j] = at_inner(left, left_i, left_j) * at_inner(right, right_i, right_j)
+        product = at_inner(left, left_i, left_j) * at_inner(right, right_i, right_j)
+        out[s, i, j] = wrapped(product) if whole else product
     return out
 
 
-def factor_score(q: Array, descriptors: Array, weight: Array) -> Array:
-    """``sum_h max_m <Wq[h]^T q_h, g[h, m]>``; ``weight`` is ``[H, d, r]``."""
+def factor_score(q: Array, weight: Array, descriptors: Array) -> Array:
+    """``sum_h max_m <Wq[h]^T q_h, g[h, m]>``; ``weight`` is ``[1, H, d, r]``."""
+    weight = weight[0]
     heads, _, width = weight.shape
     m = descriptors.shape[1] // heads
     out = np.empty((descriptors.shape[0], 1, 1))
@@ -76,8 +90,9 @@ def factor_score(q: Array, descriptors: Array, weight: Array) -> Array:
 def learned_descriptor(x: Array, token_weight: Array, channel_weight: Array) -> Array:
     """``g[h, i, :] = (Wt[h]^T X)[i] Wk[h]``, rows stored as ``h * m + i``.
 
-    ``token_weight`` is ``[H, block, m]``, ``channel_weight`` ``[H, d, r]``.
+    ``token_weight`` is ``[1, H, block, m]``, ``channel_weight`` ``[1, H, d, r]``.
     """
+    token_weight, channel_weight = token_weight[0], channel_weight[0]
     heads, _, m = token_weight.shape
     width = channel_weight.shape[2]
     out = np.empty((x.shape[0], heads * m, width))

@@ -2,65 +2,107 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from tests.attention.oracle_ops.row import Array, OracleRow
+from tests.attention.oracle_ops.row import AnyArray, Operand, OracleRow, wrapped
 
-Kind = Callable[[Sequence[float]], float]
+Kind = Callable[[Sequence[Any]], Any]
 
 
-def mean_of(values: Sequence[float]) -> float:
+def sum_of(values: Sequence[Any]) -> Any:
+    if all(isinstance(value, int) for value in values):
+        return wrapped(sum(values))
+    return math.fsum(values)
+
+
+def mean_of(values: Sequence[Any]) -> float:
     return math.fsum(values) / len(values)
 
 
-def l2_norm_of(values: Sequence[float]) -> float:
+def l2_norm_of(values: Sequence[Any]) -> float:
     return math.sqrt(math.fsum(value * value for value in values))
 
 
+def first_largest(values: Sequence[Any]) -> int:
+    return list(values).index(max(values))
+
+
 KINDS: dict[str, Kind] = {
-    "Sum": math.fsum,
+    "Sum": sum_of,
     "Mean": mean_of,
     "Max": max,
     "Min": min,
     "L2Norm": l2_norm_of,
 }
+FLOATS = ("Mean", "L2Norm")  # never whole numbers
 
 
-def reduction(kind: Kind) -> Callable[..., Array]:
-    """dim 1 and 2 keep the axis with size 1; dim 0 is over the middle, and 0 where it is empty."""
+def result_dtype(name: str, x: AnyArray) -> Any:
+    return np.float64 if name in FLOATS else x.dtype
 
-    def reduce(row: OracleRow, x: Array, *, dim: int = 1, scope: str = "middle") -> Array:
-        size, rows, columns = x.shape
-        if dim == 1:
-            out = np.empty((size, 1, columns))
-            for s, j in np.ndindex(size, columns):
-                out[s, 0, j] = kind([float(value) for value in x[s, :, j]])
-            return out
-        if dim == 2:
-            out = np.empty((size, rows, 1))
-            for s, i in np.ndindex(size, rows):
-                out[s, i, 0] = kind([float(value) for value in x[s, i, :]])
-            return out
-        pages = row.middle if scope == "middle" else range(row.num_pages)
-        out = np.zeros((1, rows, columns))
-        for i, j in np.ndindex(rows, columns):
-            if len(pages) > 0:
-                out[0, i, j] = kind([float(x[page, i, j]) for page in pages])
-        return out
+
+def along(x: Operand, axis: int, others: tuple[int, ...], positions: Sequence[int]) -> list[Any]:
+    """The elements at ``positions`` of ``axis`` that are there, as Python numbers."""
+    found = []
+    for position in positions:
+        index = (*others[:axis], position, *others[axis:])
+        if x.there[index]:
+            found.append(x.values[index].item())
+    return found
+
+
+def reduction(name: str) -> Callable[..., AnyArray]:
+    """The reduced axis stays with size 1; no element at all gives 0."""
+
+    def reduce(row: OracleRow, x: Operand, *, dim: int = 1, span: str = "middle") -> AnyArray:
+        kept = [size for axis, size in enumerate(x.values.shape) if axis != dim]
+        positions = row.span(span) if dim == 0 else range(x.values.shape[dim])
+        out = np.zeros(kept, dtype=result_dtype(name, x.values))
+        for others in np.ndindex(*kept):
+            found = along(x, dim, others, positions)
+            if found:
+                out[others] = KINDS[name](found)
+        return np.expand_dims(out, dim)
+
+    return reduce
+
+
+def interleaved(name: str) -> Callable[..., AnyArray]:
+    """``out[m] = reduction of x[m * k + j]`` over ``j < k``; float, also of whole numbers."""
+
+    def reduce(_: OracleRow, x: Operand, *, dim: int = 1, k: int = 2) -> AnyArray:
+        kept = [size for axis, size in enumerate(x.values.shape) if axis != dim]
+        groups = [range(m * k, m * k + k) for m in range(x.values.shape[dim] // k)]
+        out = np.zeros((len(groups), *kept))
+        for m, group in enumerate(groups):
+            for others in np.ndindex(*kept):
+                found = along(x, dim, others, group)
+                if found:
+                    out[(m, *others)] = KINDS[name](found)
+        return np.moveaxis(out, 0, dim)
 
     return reduce
 
 
-def interleaved(kind: Kind) -> Callable[..., Array]:
-    """``out[m] = reduction of x[m * k + j]`` over ``j < k``, on rows (1) or columns (2)."""
+def arg_max(row: OracleRow, x: Operand, *, dim: int = 1, span: str = "middle") -> AnyArray:
+    """The lowest of the positions with the largest element; 0 where there is none."""
+    kept = [size for axis, size in enumerate(x.values.shape) if axis != dim]
+    positions = row.span(span) if dim == 0 else range(x.values.shape[dim])
+    out = np.zeros(kept, dtype=np.int64)
+    for others in np.ndindex(*kept):
+        there = [p for p in positions if along(x, dim, others, [p])]
+        if there:
+            out[others] = there[first_largest(along(x, dim, others, there))]
+    return np.expand_dims(out, dim)
 
-    def reduce(x: Array, *, dim: int = 1, k: int = 2) -> Array:
-        turned = x if dim == 1 else np.swapaxes(x, 1, 2)
-        size, rows, columns = turned.shape
-        out = np.empty((size, rows // k, columns))
-        for s, m, j in np.ndindex(*out.shape):
-            out[s, m, j] = kind([float(turned[s, m * k + i, j]) for i in range(k)])
-        return out if dim == 1 else np.swapaxes(out, 1, 2)
 
-    return reduce
+def arg_top(x: AnyArray, *, k: int, dim: int = 2) -> AnyArray:
+    """Positions of the ``k`` largest, the largest first and the lower one of equals first."""
+    lines = np.moveaxis(x, dim, 2)
+    out = np.empty((*lines.shape[:2], k), dtype=np.int64)
+    for s, i in np.ndindex(*lines.shape[:2]):
+        order = sorted((-lines[s, i, j].item(), j) for j in range(lines.shape[2]))
+        out[s, i] = [j for _, j in order[:k]]
+    return np.moveaxis(out, 2, dim)

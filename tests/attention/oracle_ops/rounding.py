@@ -22,7 +22,7 @@ FORMATS = {
     "float32": NumberFormat(24, -126, float(np.finfo(np.float32).max)),
     "float16": NumberFormat(11, -14, 65504.0),
     "bfloat16": NumberFormat(8, -126, (2 - 2**-7) * 2.0**127),
-    "float8_e4m3fn": NumberFormat(4, -6, 448.0, clamps=True),
+    "float8_e4m3": NumberFormat(4, -6, 448.0, clamps=True),
     "float8_e5m2": NumberFormat(3, -14, 57344.0, clamps=True),
 }
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.attention.oracle_ops import attention
 from tests.attention.oracle_ops.rounding import round_to
 from tests.attention.oracle_ops.row import Array, OracleRow
+from tests.attention.oracle_ops.selection import pages_of
 from tests.attention.oracle_ops.state import run_state
 from tests.attention.oracle_ops.table import ORACLES
 
@@ -20,55 +21,95 @@ def column(*values: float) -> Array:
     return np.array(values, dtype=np.float64).reshape(-1, 1, 1)
 
 
+def chosen(name: str, row: OracleRow, scores: Array, **attributes: object) -> list[int]:
+    pages = pages_of(row, ORACLES[name](row, scores, **attributes))
+    return [int(page) for page in pages]
+
+
 def test_the_best_of_the_middle_join_the_reserved_pages() -> None:
-    assert ORACLES["topK"](ROW, column(99, 1, 5, 2, 4, 99)).tolist() == [0, 2, 4, 5]
+    assert chosen("TopK", ROW, column(99, 1, 5, 2, 4, 99)) == [0, 2, 4, 5]
+    assert chosen("TopK", ROW, column(99, 1, 5, 2, 4, 99), k=1) == [0, 2, 5]
 
 
 def test_equal_scores_go_to_the_lower_position() -> None:
-    assert ORACLES["topK"](ROW, column(0, 1, 1, 1, 1, 0)).tolist() == [0, 1, 2, 5]
+    assert chosen("TopK", ROW, column(0, 1, 1, 1, 1, 0)) == [0, 1, 2, 5]
 
 
 def test_nan_loses_against_any_number() -> None:
-    assert ORACLES["topK"](ROW, column(0, math.nan, -9, math.nan, -8, 0)).tolist() == [0, 2, 4, 5]
+    assert chosen("TopK", ROW, column(0, math.nan, -9, math.nan, -8, 0)) == [0, 2, 4, 5]
 
 
 def test_a_budget_beyond_the_middle_takes_all_of_it() -> None:
     row = OracleRow(num_pages=3, budget=7)
-    assert ORACLES["topK"](row, column(0, 0, 0)).tolist() == [0, 1, 2]
+    assert chosen("TopK", row, column(0, 0, 0)) == [0, 1, 2]
 
 
 def test_a_row_shorter_than_its_reserved_pages_is_read_whole() -> None:
     row = OracleRow(num_pages=2, first_reserved=2, last_reserved=2)
-    assert ORACLES["topK"](row, column(0, 0)).tolist() == [0, 1]
+    assert chosen("TopK", row, column(0, 0)) == [0, 1]
 
 
-def test_a_fixed_top_k_counts_the_tokens_of_its_pages() -> None:
-    pages, tokens = ORACLES["TopK"](ROW, column(0, 1, 5, 2, 4, 0), k=1)
-    assert (pages.tolist(), tokens) == ([0, 2, 5], 4 + 4 + 3)
+def test_heads_choose_for_themselves() -> None:
+    scores = np.concatenate([column(0, 1, 2, 3, 4, 0), column(0, 4, 3, 2, 1, 0)], axis=2)
+    found = ORACLES["TopK"](ROW, scores, per_head=True)
+    assert pages_of(ROW, found, head=0).tolist() == [0, 3, 4, 5]
+    assert pages_of(ROW, found, head=1).tolist() == [0, 1, 2, 5]
+
+
+def test_the_tokens_of_a_selection_include_the_reserved_ones() -> None:
+    found = ORACLES["TopK"](ROW, column(0, 1, 5, 2, 4, 0), k=1)
+    assert ORACLES["SelectedTokens"](ROW, found).item() == 4 + 4 + 3
+    assert ORACLES["SelectedTokens"](ROW, np.zeros((6, 1, 1), dtype=bool)).item() == 4 + 3
 
 
 def test_streams_join_and_meet() -> None:
-    one, two = np.array([0, 1, 3, 5]), np.array([0, 2, 3, 5])
-    assert ORACLES["Union"](ROW, one, two, one).tolist() == [0, 1, 2, 3, 5]
-    assert ORACLES["Intersection"](ROW, one, two).tolist() == [0, 3, 5]
+    one = ORACLES["TopK"](ROW, column(0, 4, 3, 2, 1, 0))
+    two = ORACLES["TopK"](ROW, column(0, 1, 4, 3, 2, 0))
+    assert pages_of(ROW, ORACLES["Union"](ROW, one, two, one)).tolist() == [0, 1, 2, 3, 5]
+    assert pages_of(ROW, ORACLES["Intersection"](ROW, one, two)).tolist() == [0, 2, 5]
+    assert pages_of(ROW, ORACLES["Complement"](ROW, one)).tolist() == [0, 3, 4, 5]
 
 
 def test_top_p_stops_as_soon_as_the_share_is_reached() -> None:
     score = column(9, 0.5, 0.25, 0.125, 0.125, 9)
-    assert ORACLES["topP"](ROW, score, p=0.5).tolist() == [0, 1, 5]
-    assert ORACLES["topP"](ROW, score, p=0.51).tolist() == [0, 1, 2, 5]
-    assert ORACLES["topP"](ROW, score, p=1.0).tolist() == [0, 1, 2, 3, 4, 5]
-    assert ORACLES["topP"](ROW, score, p=0.1, min_blocks=2).tolist() == [0, 1, 2, 5]
-    assert ORACLES["topP"](ROW, score, p=1.0, max_blocks=1).tolist() == [0, 1, 5]
+    assert chosen("TopP", ROW, score, p=0.5) == [0, 1, 5]
+    assert chosen("TopP", ROW, score, p=0.51) == [0, 1, 2, 5]
+    assert chosen("TopP", ROW, score, p=1.0) == [0, 1, 2, 3, 4, 5]
+    assert chosen("TopP", ROW, score, p=0.1, min_pages=2) == [0, 1, 2, 5]
+    assert chosen("TopP", ROW, score, p=1.0, max_pages=1) == [0, 1, 5]
+
+
+def test_top_p_over_all_pages_counts_the_reserved_ones_first() -> None:
+    score = column(5, 2, 1, 1, 1, 0)
+    assert chosen("TopP", ROW, score, p=0.5, span="all") == [0, 5]
+    assert chosen("TopP", ROW, score, p=0.7, span="all") == [0, 1, 5]
+
+
+def test_no_weight_at_all_takes_the_least_number() -> None:
+    score = column(9, -1, math.nan, 0, -2, 9)
+    assert chosen("TopP", ROW, score, p=0.5) == [0, 5]
+    assert chosen("TopP", ROW, score, p=0.5, min_pages=1) == [0, 1, 5]
 
 
 def test_a_threshold_takes_what_reaches_it() -> None:
-    assert ORACLES["threshold"](ROW, column(0, 1, 2, 3, math.nan, 0), t=2.0).tolist() == [
-        0,
-        2,
-        3,
-        5,
-    ]
+    score = column(0, 1, 2, 3, math.nan, 0)
+    assert chosen("Threshold", ROW, score, value=2.0) == [0, 2, 3, 5]
+    assert chosen("Threshold", ROW, score, value=2.0, max_pages=1) == [0, 3, 5]
+    assert chosen("Threshold", ROW, score, value=9.0, min_pages=1) == [0, 3, 5]
+    assert chosen("Threshold", ROW, score, value=-math.inf) == [0, 1, 2, 3, 4, 5]
+
+
+def test_the_mass_of_new_pages_is_zero() -> None:
+    row = OracleRow(num_pages=3, query_heads=1)
+    found = ORACLES["AttentionMass"](row, np.array([[0.75], [0.25]]))
+    assert found.reshape(-1).tolist() == [0.75, 0.25, 0]
+
+
+def test_the_last_queries_of_a_prompt_see_only_what_was_before() -> None:
+    row = OracleRow(num_pages=2, block_size=2, last_page_tokens=1)
+    queries, keys = np.zeros((3, 1, 1)), np.zeros((3, 1))
+    found = ORACLES["PromptMass"](row, queries, keys, window=2)
+    assert found.reshape(-1).tolist() == pytest.approx([1 + 2 / 3, 1 / 3])
 
 
 def test_attention_over_two_keys_weighs_them_by_their_logits() -> None:
@@ -144,8 +185,8 @@ def test_a_page_joins_the_recurrence_with_the_initial_value() -> None:
         ("bfloat16", 1.0 + 3 * 2**-8, 1.0 + 2 * 2**-7),
         ("float16", 2049.0, 2048.0),
         ("float16", 1e6, math.inf),
-        ("float8_e4m3fn", 1000.0, 448.0),
-        ("float8_e4m3fn", 2.0**-10, 0.0),
+        ("float8_e4m3", 1000.0, 448.0),
+        ("float8_e4m3", 2.0**-10, 0.0),
         ("float8_e5m2", -1e9, -57344.0),
         ("float32", 1.0 + 2**-25, 1.0),
     ],
