@@ -7,13 +7,13 @@ from tilewright.device.gemm import build_gemm
 from tilewright.device.vector import build_vector
 from tilewright.engine import EngineKind, ServerSpec, TaskGraph, build_engine
 from tilewright.errors import ServerError, SpecError
-from tilewright.machine.spec import CommandProcessorSpec, GemmSpec, TcmSpec, VectorSpec
+from tilewright.machine.spec import CommandProcessorSpec, DotArraySpec, TcmSpec, VectorSpec
 
 HERE = "tests.device.user_block"
 
 
 def test_a_user_s_gemm_unit_takes_the_place_of_ours_and_runs_at_the_clock_of_the_spec() -> None:
-    spec = GemmSpec(impl=f"{HERE}:ThreeOpGemm", parameters={"start_cycles": 5}, hz=2 * 10**9)
+    spec = DotArraySpec(impl=f"{HERE}:ThreeOpGemm", parameters={"start_cycles": 5}, hz=2 * 10**9)
     unit = build_gemm("pe0.gemm", spec)
     assert unit.block == ThreeOpGemm("pe0.gemm", spec, start_cycles=5)
     assert unit.hold_ps(1, 2, 3, "f16") == 11 * 500
@@ -48,7 +48,7 @@ def test_a_block_without_impl_has_no_service_in_python() -> None:
 
 
 def test_a_class_with_another_interface_is_refused_where_it_is_named() -> None:
-    spec = GemmSpec(impl=f"{HERE}:OneLane")
+    spec = DotArraySpec(impl=f"{HERE}:OneLane")
     with pytest.raises(SpecError, match=r"pe0\.gemm\.impl: found .*OneLane with cycles\(self, op"):
         build_gemm("pe0.gemm", spec)
 

@@ -48,8 +48,7 @@ def test_commands_on_an_engine_are_done_when_the_law_says(
 
 def test_a_launch_reaches_the_last_pe_of_a_sip_after_every_fan_out_on_its_way() -> None:
     machine = MachineSpec()
-    assert machine.sip.io is not None
-    io_cpu = CommandProcessor("io_cpu", machine.sip.io.cpu)
+    io_cpu = CommandProcessor("io_cpu", machine.sip.io_cpu)
     m_cpu = CommandProcessor("m_cpu", machine.cube.m_cpu)
     pe_cpu = CommandProcessor("pe_cpu", machine.pe.cpu)
     starts_ps = [

@@ -7,7 +7,7 @@ from tilewright.benches.oracles.gemm import run_dot_array
 from tilewright.device.dot_array import DotArray
 from tilewright.device.dtype import DTYPE_BITS, GEMM_PACE
 from tilewright.errors import RegistryError, UnitError
-from tilewright.machine.spec import GemmSpec
+from tilewright.machine.spec import DotArraySpec
 
 sizes = st.integers(1, 12)
 products = st.tuples(sizes, sizes, sizes)
@@ -17,7 +17,7 @@ dtypes = st.sampled_from(sorted(GEMM_PACE))
 @st.composite
 def arrays(draw: st.DrawFn) -> DotArray:
     counts = st.integers(1, 5)
-    spec = GemmSpec(
+    spec = DotArraySpec(
         rows=draw(counts),
         columns=draw(counts),
         depth=draw(counts),
@@ -29,7 +29,7 @@ def arrays(draw: st.DrawFn) -> DotArray:
 
 
 def default_array(*, fill_cycles: int = 16) -> DotArray:
-    return DotArray("pe0.gemm", GemmSpec(fill_cycles=fill_cycles))
+    return DotArray("pe0.gemm", DotArraySpec(fill_cycles=fill_cycles))
 
 
 @given(array=arrays(), product=products, dtype=dtypes)

@@ -14,9 +14,10 @@ from tilewright.device.dtype import GEMM_PACE
 from tilewright.device.gemm import GemmUnit, build_gemm
 from tilewright.device.systolic import SystolicArray
 from tilewright.errors import ServerError, UnitError
-from tilewright.machine.spec import GemmSpec
+from tilewright.machine.spec import DotArraySpec, SystolicSpec
 
 PS_PER_S = 10**12
+KINDS = {"dot_array": DotArraySpec, "systolic": SystolicSpec}
 
 sizes = st.integers(1, 400)
 products = st.tuples(sizes, sizes, sizes)
@@ -53,7 +54,7 @@ def unit_of(block: GemmBlock) -> GemmUnit:
 
 
 def test_the_default_unit_is_a_dot_array_with_8_192_teraflops() -> None:
-    unit = build_gemm("pe0.gemm", GemmSpec())
+    unit = build_gemm("pe0.gemm", DotArraySpec())
     assert isinstance(unit.block, DotArray)
     peaks = {dtype: unit.peak_flop_per_s(dtype) for dtype in ("f16", "bf16", "i8", "f8e4m3", "f32")}
     full = 8_192 * 10**9
@@ -67,7 +68,7 @@ def test_the_default_unit_is_a_dot_array_with_8_192_teraflops() -> None:
 
 
 def test_a_systolic_array_is_chosen_by_name_and_has_one_multiply_add_a_cell() -> None:
-    unit = build_gemm("pe0.gemm", GemmSpec(kind="systolic", rows=128, columns=128))
+    unit = build_gemm("pe0.gemm", SystolicSpec(rows=128, columns=128))
     assert isinstance(unit.block, SystolicArray)
     assert unit.peak_flop_per_s("f16") == 2 * 128 * 128 * 10**9
 
@@ -76,7 +77,7 @@ def test_a_systolic_array_is_chosen_by_name_and_has_one_multiply_add_a_cell() ->
 def test_a_hold_ends_at_the_clock_edge_of_its_cycles(
     kind: Literal["dot_array", "systolic"], product: tuple[int, int, int], dtype: str, hz: int
 ) -> None:
-    unit = build_gemm("pe0.gemm", GemmSpec(kind=kind, hz=hz))
+    unit = build_gemm("pe0.gemm", KINDS[kind](hz=hz))
     exact_ps = Fraction(unit.block.cycles(*product, dtype) * PS_PER_S, hz)
     assert unit.hold_ps(*product, dtype) == ceil(exact_ps)
 
@@ -85,7 +86,7 @@ def test_a_hold_ends_at_the_clock_edge_of_its_cycles(
 def test_no_product_is_faster_than_its_operations_at_the_peak(
     kind: Literal["dot_array", "systolic"], product: tuple[int, int, int], dtype: str, hz: int
 ) -> None:
-    unit = build_gemm("pe0.gemm", GemmSpec(kind=kind, hz=hz))
+    unit = build_gemm("pe0.gemm", KINDS[kind](hz=hz))
     m, n, k = product
     peak = unit.peak_flop_per_s(dtype)
     assert peak is not None
@@ -94,7 +95,7 @@ def test_no_product_is_faster_than_its_operations_at_the_peak(
 
 @pytest.mark.parametrize("kind", ["dot_array", "systolic"])
 def test_a_long_product_tends_to_the_peak(kind: Literal["dot_array", "systolic"]) -> None:
-    unit = build_gemm("pe0.gemm", GemmSpec(kind=kind))
+    unit = build_gemm("pe0.gemm", KINDS[kind]())
     for dtype in GEMM_PACE:
         utilisation = unit.utilisation(16, 16, 2**20, dtype)
         assert utilisation is not None
@@ -114,7 +115,7 @@ def test_a_long_product_tends_to_the_peak(kind: Literal["dot_array", "systolic"]
 def test_a_systolic_array_has_the_utilisation_of_the_published_tables(
     m: int, n: int, k: int, side: int, stated: str
 ) -> None:
-    unit = build_gemm("pe0.gemm", GemmSpec(kind="systolic", rows=side, columns=side))
+    unit = build_gemm("pe0.gemm", SystolicSpec(rows=side, columns=side))
     utilisation = unit.utilisation(m, n, k, "f16")
     assert utilisation is not None
     cycles = unit.block.cycles(m, n, k, "f16")
@@ -138,7 +139,7 @@ def test_the_parts_of_a_loop_add_up_to_one_rounding(
     product: tuple[int, int],
     k_tiles: list[int],
 ) -> None:
-    unit = build_gemm("pe0.gemm", GemmSpec(kind=kind, hz=hz))
+    unit = build_gemm("pe0.gemm", KINDS[kind](hz=hz))
     parts_ps = unit.loop_holds_ps(*product, k_tiles, dtype)
     assert isinstance(unit.block, DotArray | SystolicArray)
     cycles = sum(unit.block.loop_cycles(*product, k_tiles, dtype))
@@ -148,7 +149,7 @@ def test_the_parts_of_a_loop_add_up_to_one_rounding(
 
 
 def test_full_tiles_in_a_loop_cost_as_much_as_the_whole_product() -> None:
-    unit = build_gemm("pe0.gemm", GemmSpec())
+    unit = build_gemm("pe0.gemm", DotArraySpec())
     assert unit.loop_holds_ps(32, 32, [64, 64], "f16") == (16_000, 32_000)
     assert unit.hold_ps(32, 32, 128, "f16") == 48_000
 

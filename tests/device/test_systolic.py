@@ -7,7 +7,7 @@ from tilewright.benches.oracles.systolic import run_systolic
 from tilewright.device.dtype import GEMM_PACE
 from tilewright.device.systolic import SystolicArray
 from tilewright.errors import RegistryError, UnitError
-from tilewright.machine.spec import GemmSpec
+from tilewright.machine.spec import SystolicSpec
 
 SEED = 20_260_801
 NUM_SHAPES = 200
@@ -18,9 +18,7 @@ dtypes = st.sampled_from(sorted(GEMM_PACE))
 
 
 def array_of(rows: int, columns: int, *, narrow: int = 2, wide: int = 4) -> SystolicArray:
-    spec = GemmSpec(
-        kind="systolic", rows=rows, columns=columns, narrow_speed=narrow, wide_slowdown=wide
-    )
+    spec = SystolicSpec(rows=rows, columns=columns, narrow_speed=narrow, wide_slowdown=wide)
     return SystolicArray("pe0.gemm", spec)
 
 
@@ -89,13 +87,6 @@ def test_a_loop_over_k_is_skewed_once_per_fold(
     rounded = [k + k % 2 for k in k_tiles] if dtype in NARROW else k_tiles
     assert sum(parts) == array.cycles(*product, sum(rounded), dtype)
     assert len(parts) == len(k_tiles)
-
-
-def test_depth_and_fill_of_the_dot_array_change_nothing_here() -> None:
-    plain = array_of(16, 16)
-    other = GemmSpec(kind="systolic", depth=3, fill_cycles=99)
-    assert SystolicArray("pe0.gemm", other).cycles(64, 64, 64, "f16") == 1504
-    assert plain.cycles(64, 64, 64, "f16") == 1504
 
 
 def test_what_has_no_law_is_refused() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tilewright.errors import SpecError
 from tilewright.machine.document import MachineDocument, load_document, merge_sections
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.spec import CrossbarSpec, MeshSpec
+from tilewright.machine.spec import CrossbarSpec, DotArraySpec, MeshSpec
 from tilewright.machine.yaml_text import Entry, Place, Scalar, Section, Value
 
 
@@ -30,8 +30,8 @@ def test_a_file_wins_over_its_base_key_by_key(tmp_path: Path) -> None:
     top = "extends: ./base.yaml\npe:\n  gemm: {rows: 8}\n"
     base = "sip: {count: 3}\npe:\n  gemm: {rows: 32, columns: 32}\n"
     spec = parse_machine(write(tmp_path, top=top, base=base))
-    gemm = spec.pe.gemm
-    assert (spec.sip.count, gemm.rows, gemm.columns, gemm.depth) == (3, 8, 32, 16)
+    assert spec.sip.count == 3
+    assert spec.pe.gemm == DotArraySpec(rows=8, columns=32)
 
 
 def test_a_list_in_a_file_replaces_the_one_of_its_base(tmp_path: Path) -> None:
@@ -71,12 +71,12 @@ def test_paths_are_relative_to_the_file_that_has_them(
     assert parse_machine(file).packet_bytes == 512
 
 
-def test_a_section_of_another_kind_replaces_the_inherited_one(tmp_path: Path) -> None:
+def test_a_section_of_another_kind_keeps_what_both_kinds_have(tmp_path: Path) -> None:
     top = "extends: base.yaml\ncube: {noc: {kind: crossbar}}"
     for kind in ("", "kind: mesh, "):
         base = f"cube: {{noc: {{{kind}rows: 8, bytes_per_us: 5 GB/s}}}}"
         noc = parse_machine(write(tmp_path, top=top, base=base)).cube.noc
-        assert noc == CrossbarSpec()
+        assert noc == CrossbarSpec(bytes_per_us=5_000)
 
 
 def test_a_section_of_the_same_kind_is_merged(tmp_path: Path) -> None:

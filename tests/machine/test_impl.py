@@ -136,4 +136,4 @@ def test_every_block_of_the_default_machine_has_a_family() -> None:
     assert families["pe.vector"] is BlockFamily.VECTOR
     rest = {path: one for path, one in families.items() if path not in ("pe.gemm", "pe.vector")}
     assert set(rest.values()) == {BlockFamily.PACKETS}
-    assert {"cube.noc", "cube.hbm", "cube.ucie", "fabric", "sip.io.cpu"} <= rest.keys()
+    assert {"cube.noc", "cube.hbm", "cube.ucie", "fabric", "sip.io_cpu"} <= rest.keys()

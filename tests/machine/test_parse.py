@@ -8,7 +8,7 @@ import pytest
 from tilewright.errors import SpecError
 from tilewright.machine.explain import MachineFileError
 from tilewright.machine.parse import parse_machine, parse_machine_text
-from tilewright.machine.spec import MachineSpec, MeshSpec, RingSpec
+from tilewright.machine.spec import DotArraySpec, MachineSpec, MeshSpec, RingSpec, SystolicSpec
 
 
 def test_a_misspelt_key_is_refused_with_its_line_and_path(tmp_path: Path) -> None:
@@ -42,6 +42,11 @@ def test_a_network_without_a_kind_is_a_mesh() -> None:
     assert parse_machine_text("cube: {noc: {kind: ring}}").cube.noc == RingSpec()
 
 
+def test_a_gemm_unit_without_a_kind_is_a_dot_array() -> None:
+    assert parse_machine_text("pe: {gemm: {depth: 8}}").pe.gemm == DotArraySpec(depth=8)
+    assert parse_machine_text("pe: {gemm: {kind: systolic}}").pe.gemm == SystolicSpec()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -57,6 +62,11 @@ def test_a_network_without_a_kind_is_a_mesh() -> None:
         ("cube: {noc: {kind: rign}}", r"cube\.noc\.kind: found 'rign', .*mean 'ring'\?$"),
         ("cube: {noc: {kind: 5}}", r"cube\.noc\.kind: found 5, expected one of 'mesh', 'ring'"),
         ("cube: {noc: {kind: [ring]}}", r"cube\.noc\.kind: found a list of 1, expected one of"),
+        (
+            "pe: {gemm: {kind: systolic, depth: 4}}",
+            r"pe\.gemm\.depth: found an unknown key, .*another kind of pe\.gemm has it",
+        ),
+        ("pe: {gemm: {kind: dot}}", r"pe\.gemm\.kind: found 'dot', .*'dot_array', 'systolic'"),
         ("cube: {noc: 5}", r"cube\.noc: found 5, expected a section"),
         ("cube: {noc: null}", r"cube\.noc: found null, expected a section"),
         ("cube: [1]", r"cube: found a list of 1, expected a section"),

@@ -7,6 +7,7 @@ from tests.machine.shapes import cube_of, machines, open_mesh, single_die
 from tilewright.errors import SpecError
 from tilewright.machine.node import LinkKind, NodeKind, reverse_link
 from tilewright.machine.spec import (
+    CommandProcessorSpec,
     CrossbarSpec,
     FabricSpec,
     MachineSpec,
@@ -144,6 +145,15 @@ def test_a_single_die_has_the_host_on_its_own_network() -> None:
     endpoint = topology.links[link_between(topology, "sip0.pcie_ep", "sip0.cube0.xbar")]
     assert endpoint.reassemble
     assert endpoint.wire_ps == 60
+
+
+def test_a_single_die_has_the_io_processor_that_its_file_describes() -> None:
+    spec = single_die(4, CrossbarSpec())
+    io_cpu = CommandProcessorSpec(buffer_bytes=16_384)
+    spec = spec.model_copy(update={"sip": spec.sip.model_copy(update={"io_cpu": io_cpu})})
+    topology = build_topology(spec)
+    link = topology.links[link_between(topology, "sip0.cube0.xbar", "sip0.io_cpu")]
+    assert link.buffer_bytes == 16_384
 
 
 def test_a_ring_of_routers_joins_the_last_to_the_first() -> None:

@@ -6,13 +6,13 @@ from tilewright.machine.spec import (
     CrossbarSpec,
     CubeSpec,
     FabricSpec,
-    GemmSpec,
     HbmSpec,
     MachineSpec,
     PeSpec,
     RefreshSpec,
     RingSpec,
     SipSpec,
+    SystolicSpec,
 )
 from tilewright.machine.totals import MachineTotals, slice_bytes_per_us, totals_of
 
@@ -46,7 +46,7 @@ def test_other_memory_models_lose_nothing_or_their_named_share() -> None:
 
 
 def test_a_systolic_array_has_one_multiply_add_a_cell() -> None:
-    gemm = GemmSpec(kind="systolic", rows=128, columns=128)
+    gemm = SystolicSpec(rows=128, columns=128)
     found = totals(MachineSpec(pe=PeSpec(gemm=gemm)))
     assert found.f16_flop_per_s == 256 * 2 * 128 * 128 * 10**9
 

@@ -45,10 +45,6 @@ def warnings(text: str, *overrides: str) -> tuple[str, ...]:
             "cube: {hbm: {refresh: {kind: none, interval_ps: 1 ns}}}",
             [(1, "cube.hbm.refresh.interval_ps", "cube.hbm.refresh.kind is none")],
         ),
-        (
-            "pe: {gemm: {kind: systolic, depth: 4}}",
-            [(1, "pe.gemm.depth", "pe.gemm.kind is systolic")],
-        ),
         ("fabric: {switch_ps: 5}\npe: {gemm: {depth: 4}}", []),
         ("name: x", []),
     ],
@@ -63,8 +59,8 @@ def test_a_key_that_another_key_switches_off_is_reported(
 
 
 def test_an_override_without_effect_is_reported_as_one() -> None:
-    expected = ("--set pe.gemm.depth: has no effect, since pe.gemm.kind is systolic",)
-    assert warnings("pe: {gemm: {kind: systolic}}", "pe.gemm.depth=4") == expected
+    expected = ("--set fabric.switch_ps: has no effect, since fabric.kind is not switch",)
+    assert warnings("fabric: {kind: ring}", "fabric.switch_ps=4") == expected
 
 
 def test_the_rules_name_keys_that_the_schema_has() -> None:

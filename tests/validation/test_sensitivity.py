@@ -71,7 +71,7 @@ ELSEWHERE = {
     "cube.sram.capacity_bytes": "a limit: an access beyond it is refused",
     "cube.m_cpu": "takes commands; device.command has its own laws",
     "cube.m_cpu_position_um": "where commands go",
-    "sip.io.cpu": "takes commands; device.command has its own laws",
+    "sip.io_cpu": "takes commands; device.command has its own laws",
     "sip.io.attach_bytes_per_us": "the link that commands take",
     "pe.cpu": "takes commands; device.command has its own laws",
     "pe.scheduler": "takes commands; device.command has its own laws",

@@ -160,10 +160,10 @@ def _add_sip(tree: Tree, spec: MachineSpec, figures: MachineFigures) -> Tree:
     peak = f"{flops_text(figures.f16_flop_per_s // count)} f16"
     pes, hbm = count_text(figures.num_pes // count, "PE"), format_bytes(figures.hbm_bytes // count)
     branch = _add(tree, f"SIP ({count})", pes, peak, f"HBM {hbm}")
+    command = f"IO CPU {format_ps(sip.io_cpu.command_ps)} a command"
     if sip.io is None:
-        _add(branch, "IO chiplet", "none; PCIe endpoint and IO CPU sit beside the M_CPU")
+        _add(branch, "IO chiplet", "none: PCIe endpoint and IO CPU sit beside the M_CPU", command)
     else:
-        command = f"IO CPU {format_ps(sip.io.cpu.command_ps)} a command"
         _add(branch, "IO chiplet", f"crossbar {format_ps(sip.io.noc_ps)}", command)
     mesh = [pieces_text(sip.columns, sip.rows, "cube")]
     if ucie is not None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from tilewright.device.dtype import GEMM_PACE, Pace
 from tilewright.device.lookup import look_up
 from tilewright.device.size import ceil_div, check_product
-from tilewright.machine.spec import GemmSpec
+from tilewright.machine.spec import DotArraySpec
 
 __all__ = ("DotArray",)
 
@@ -27,7 +27,7 @@ class DotArray:
     """
 
     name: str
-    spec: GemmSpec
+    spec: DotArraySpec
 
     def cycles(self, m: int, n: int, k: int, dtype: str) -> int:
         """Cycles that the unit is held for one product, from the first operand to the result."""

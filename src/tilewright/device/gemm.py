@@ -16,7 +16,7 @@ from tilewright.device.dot_array import DotArray
 from tilewright.device.size import check_product
 from tilewright.device.systolic import SystolicArray
 from tilewright.errors import ServerError
-from tilewright.machine.spec import GemmSpec
+from tilewright.machine.spec import DotArraySpec, GemmSpec, SystolicSpec
 from tilewright.units import clock_edge_ps
 
 __all__ = ("GemmUnit", "build_gemm")
@@ -26,7 +26,7 @@ __all__ = ("GemmUnit", "build_gemm")
 class GemmUnit:
     """Held for the cycles of its block's law; c cycles end at edge c of its clock.
 
-    >>> unit = build_gemm("sip0.cube0.pe0.gemm", GemmSpec())
+    >>> unit = build_gemm("sip0.cube0.pe0.gemm", DotArraySpec())
     >>> unit.hold_ps(32, 32, 64, "f16")  # 2 x 2 x 4 steps and 16 cycles of fill at 1 GHz
     32000
     """
@@ -52,7 +52,7 @@ class GemmUnit:
     def peak_flop_per_s(self, dtype: str) -> Fraction | None:
         """What no product can beat; None: the user's block does not say.
 
-        >>> unit = build_gemm("sip0.cube0.pe0.gemm", GemmSpec())
+        >>> unit = build_gemm("sip0.cube0.pe0.gemm", DotArraySpec())
         >>> unit.peak_flop_per_s("bf16") == Fraction(8_192 * 10**9)
         True
         """
@@ -93,8 +93,8 @@ def _build_block(name: str, spec: GemmSpec) -> GemmBlock:
     if spec.impl is not None:
         block: GemmBlock = construct_block(name, spec, spec.impl)
         return block
-    match spec.kind:
-        case "dot_array":
+    match spec:
+        case DotArraySpec():
             return DotArray(name, spec)
-        case "systolic":
+        case SystolicSpec():
             return SystolicArray(name, spec)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from tilewright.device.dtype import GEMM_PACE, Pace
 from tilewright.device.lookup import look_up
 from tilewright.device.size import ceil_div, check_product
-from tilewright.machine.spec import GemmSpec
+from tilewright.machine.spec import SystolicSpec
 
 __all__ = ("SystolicArray",)
 
@@ -26,12 +26,11 @@ class SystolicArray:
 
     A beat is one cycle and one product a cell for f16 and bf16. A narrow dtype makes
     ``narrow_speed`` products of K in a beat (rounded up in K), for a wide one (f32) every beat
-    takes ``wide_slowdown`` cycles. ``depth`` and ``fill_cycles`` of the spec belong to the dot
-    array alone.
+    takes ``wide_slowdown`` cycles.
     """
 
     name: str
-    spec: GemmSpec
+    spec: SystolicSpec
 
     def cycles(self, m: int, n: int, k: int, dtype: str) -> int:
         """Cycles that the unit is held for one product."""

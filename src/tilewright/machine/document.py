@@ -72,12 +72,15 @@ def document_of_text(text: str, name: str) -> MachineDocument:
 
 
 def merge_sections(base: Section, over: Section, types: SpecTypes = (MachineSpec,)) -> Section:
-    """``over`` wins, key by key; a section of another kind replaces the one of the base."""
+    """``over`` wins, key by key; of a base of another kind, what the new kind has too stays."""
+    kept = base.entries
     if len(types) > 1:
-        types = tuple(t for t in types if kind_of_type(t) == _kind(base, types))
-        if KIND in over.entries and _kind(over, types) != _kind(base, types):
-            return over
-    entries = dict(base.entries)
+        kind = _kind(over if KIND in over.entries else base, types)
+        if kind != _kind(base, types):
+            known = {key for t in types if kind_of_type(t) == kind for key in t.model_fields}
+            kept = {key: entry for key, entry in kept.items() if key in known}
+        types = tuple(t for t in types if kind_of_type(t) == kind)
+    entries = dict(kept)
     for key, entry in over.entries.items():
         children = child_types(types[0], key) if types else ()
         entries[key] = _merge_entries(entries.get(key), entry, children)

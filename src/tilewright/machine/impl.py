@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tilewright.errors import SpecError
-from tilewright.machine.spec import BlockSpec, GemmSpec, VectorSpec
+from tilewright.machine.spec import BlockSpec, DotArraySpec, SystolicSpec, VectorSpec
 
 __all__ = ("BlockFamily", "family_of", "resolve_impl")
 
@@ -41,7 +41,7 @@ class BlockFamily(Enum):
 def family_of(spec: BlockSpec) -> BlockFamily:
     """Which interface a user's class in place of this block needs."""
     match spec:
-        case GemmSpec():
+        case DotArraySpec() | SystolicSpec():
             return BlockFamily.GEMM
         case VectorSpec():
             return BlockFamily.VECTOR

@@ -181,7 +181,8 @@ class _DieDraft:
     def add_host_side(self) -> int:
         """Without an IO chiplet, endpoint and launch processor sit on the M_CPU's router."""
         pcie, router = self.spec.host.pcie, self.layout.m_cpu_router
-        self._terminal(NodeName(NodeKind.IO_CPU, sip=0), router, self.cube.m_cpu.buffer_bytes)
+        buffer_bytes = self.spec.sip.io_cpu.buffer_bytes
+        self._terminal(NodeName(NodeKind.IO_CPU, sip=0), router, buffer_bytes)
         return self._terminal(
             NodeName(NodeKind.PCIE_EP, sip=0),
             router,

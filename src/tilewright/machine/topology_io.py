@@ -58,7 +58,7 @@ def build_io(
     rate = pcie_bytes_per_us(pcie, flit_bytes=spec.flit_bytes)
     pcie_ep = attach(node, LinkKind.ATTACHMENT, rate)
     name = NodeName(NodeKind.IO_CPU, sip=sip, io=0)
-    node = draft.add_node(name, latency_ps=0, buffer_bytes=io.cpu.buffer_bytes)
+    node = draft.add_node(name, latency_ps=0, buffer_bytes=spec.sip.io_cpu.buffer_bytes)
     io_cpu = attach(node, LinkKind.ATTACHMENT, io.attach_bytes_per_us)
     columns, num_ports = range(spec.sip.columns), fabric.links if spec.sip.count > 1 else 0
     connections = tuple(

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, Side
-from tilewright.machine.spec import GemmSpec, HbmSpec, MachineSpec, MeshSpec, RingSpec
+from tilewright.machine.spec import DotArraySpec, GemmSpec, HbmSpec, MachineSpec, MeshSpec, RingSpec
 from tilewright.units import PS_PER_US
 
 __all__ = ("MachineTotals", "slice_bytes_per_us", "totals_of", "usable_share")
@@ -56,8 +56,8 @@ def slice_bytes_per_us(spec: MachineSpec) -> int:
 
 
 def _f16_flop_per_s(gemm: GemmSpec) -> int:
-    """A multiply-add is two; a systolic array has one in each cell, so depth does not count."""
-    depth = gemm.depth if gemm.kind == "dot_array" else 1
+    """A multiply-add is two; a systolic array has one in each cell."""
+    depth = gemm.depth if isinstance(gemm, DotArraySpec) else 1
     return 2 * gemm.rows * gemm.columns * depth * gemm.hz
 
 

@@ -57,11 +57,6 @@ _RULES = (
         lambda spec: spec.cube.hbm.refresh.kind == "none",
         "cube.hbm.refresh.kind is none",
     ),
-    _Rule(
-        ("pe.gemm.depth", "pe.gemm.fill_cycles"),
-        lambda spec: spec.pe.gemm.kind == "systolic",
-        "pe.gemm.kind is systolic",
-    ),
 )
 
 

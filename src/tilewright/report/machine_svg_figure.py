@@ -5,12 +5,14 @@ from typing import assert_never
 from tilewright.machine.spec import (
     CrossbarSpec,
     CubeSpec,
+    DotArraySpec,
     FabricSpec,
     GemmSpec,
     MachineSpec,
     MeshSpec,
     PcieSpec,
     RingSpec,
+    SystolicSpec,
 )
 from tilewright.units import PS_PER_US, format_rate
 
@@ -124,9 +126,11 @@ def network_text(cube: CubeSpec) -> str:
 def gemm_text(gemm: GemmSpec) -> str:
     """The size of the array.
 
-    >>> gemm_text(GemmSpec()), gemm_text(GemmSpec(kind="systolic"))
+    >>> gemm_text(DotArraySpec()), gemm_text(SystolicSpec())
     ('16 x 16 x 16', '16 x 16 systolic')
     """
-    if gemm.kind == "systolic":
-        return f"{gemm.rows} x {gemm.columns} systolic"
-    return f"{gemm.rows} x {gemm.columns} x {gemm.depth}"
+    match gemm:
+        case DotArraySpec():
+            return f"{gemm.rows} x {gemm.columns} x {gemm.depth}"
+        case SystolicSpec():
+            return f"{gemm.rows} x {gemm.columns} systolic"

@@ -106,7 +106,7 @@ def _draw_io(svg: Svg, box: Box, io: IoChipletSpec, machine: Machine) -> None:
     ports = f"{spec.sip.columns} x {ucie.connections} to cubes" if ucie else ""
     blocks = [
         (BlockKind.MOVER, (pcie_text(spec.host.pcie), rate)),
-        (BlockKind.PROCESSOR, ("IO CPU", f"{format_ps(io.cpu.command_ps)} a command")),
+        (BlockKind.PROCESSOR, ("IO CPU", f"{format_ps(spec.sip.io_cpu.command_ps)} a command")),
         (BlockKind.SWITCH, ("crossbar", format_ps(io.noc_ps))),
         (BlockKind.PORT, ("UCIe", ports)),
     ]

@@ -14,10 +14,12 @@ from tilewright.machine.spec.noc import CrossbarSpec, MeshSpec, RingSpec
 from tilewright.machine.spec.pe import (
     CommandProcessorSpec,
     DmaSpec,
+    DotArraySpec,
     GemmSpec,
     MmuSpec,
     PeSpec,
     RegisterFileSpec,
+    SystolicSpec,
     TcmSpec,
     VectorSpec,
 )
@@ -29,6 +31,7 @@ __all__ = (
     "CrossbarSpec",
     "CubeSpec",
     "DmaSpec",
+    "DotArraySpec",
     "FabricSpec",
     "GemmSpec",
     "HbmSpec",
@@ -45,6 +48,7 @@ __all__ = (
     "RingSpec",
     "SipSpec",
     "SramSpec",
+    "SystolicSpec",
     "TcmSpec",
     "UcieSpec",
     "VectorSpec",

@@ -57,11 +57,13 @@ class IoChipletSpec(BlockSpec):
     noc_ps: Latency = Field(1_000, description="latency of the chiplet's crossbar")
     buffer_bytes: Size = Field(8_192, description="input buffer per virtual channel")
     attach_bytes_per_us: BytesPerUs = Field(128_000, description="IO processor to crossbar")
-    cpu: CommandProcessorSpec = CommandProcessorSpec(command_ps=10_000)
 
 
 class SipSpec(Spec):
-    """One package: a mesh of cubes and an IO chiplet at its north side."""
+    """One package: a mesh of cubes, an IO chiplet at its north side, and the IO processor.
+
+    Without an IO chiplet the IO processor sits on the die's own network, beside the M_CPU.
+    """
 
     count: Count = Field(2, description="SIPs of the machine")
     columns: Count = Field(4, description="cubes in a row")
@@ -69,6 +71,7 @@ class SipSpec(Spec):
     io: IoChipletSpec | None = Field(
         IoChipletSpec(), description="null: a single die with the host link on its own network"
     )
+    io_cpu: CommandProcessorSpec = CommandProcessorSpec(command_ps=10_000)
 
     @property
     def num_cubes(self) -> int:
@@ -147,7 +150,9 @@ class MachineSpec(Spec):
     routing: Literal["xy"] = Field("xy", description="turn rule of every mesh")
     packet_bytes: Size = Field(1_024, description="unit of arbitration")
     flit_bytes: Size = Field(64, description="unit of the wire")
-    ps_per_mm: Annotated[int, Field(ge=0, le=10**6)] = Field(10, description="wire delay; 0: wires take no time")
+    ps_per_mm: Annotated[int, Field(ge=0, le=10**6)] = Field(
+        10, description="wire delay; 0: wires take no time"
+    )
     host: HostSpec = HostSpec()
     fabric: FabricSpec = FabricSpec()
     sip: SipSpec = SipSpec()

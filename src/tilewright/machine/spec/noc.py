@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 
 from tilewright.machine.spec.block import BlockSpec
+from tilewright.machine.spec.kind import kind_or
 from tilewright.machine.spec.quantity import (
     MAX_COUNT,
     BytesPerUs,
@@ -31,7 +32,7 @@ class _RouterSpec(BlockSpec):
 class MeshSpec(_RouterSpec):
     """Routers in rows and columns, with a hole under the memory stack."""
 
-    kind: Literal["mesh"] = "mesh"
+    kind: Literal["mesh"] = Field("mesh", description="or ring or crossbar")
     rows: Count = Field(6, description="rows of routers")
     columns: Count = Field(6, description="columns of routers")
     hole_rows: Annotated[int, Field(ge=0, le=MAX_COUNT)] = Field(
@@ -64,7 +65,7 @@ class MeshSpec(_RouterSpec):
 class RingSpec(_RouterSpec):
     """Routers in one ring, both ways round; a packet takes the shorter one."""
 
-    kind: Literal["ring"] = "ring"
+    kind: Literal["ring"] = Field("ring", description="or mesh or crossbar")
     routers: Count = Field(16, description="routers of the ring")
     pitch_um: Micrometres = Field(2_800, description="from one router to the next")
 
@@ -72,20 +73,13 @@ class RingSpec(_RouterSpec):
 class CrossbarSpec(_RouterSpec):
     """One switch that joins all: every port has its own output."""
 
-    kind: Literal["crossbar"] = "crossbar"
+    kind: Literal["crossbar"] = Field("crossbar", description="or mesh or ring")
     radius_um: Micrometres = Field(6_000, description="wire from a port to the switch")
-
-
-def _kind_of(noc: object) -> str | None:
-    """The network's kind; a section that does not say it is a mesh, as the default is."""
-    if isinstance(noc, dict):
-        return str(noc.get("kind", "mesh"))
-    return getattr(noc, "kind", None)
 
 
 NocSpec = Annotated[
     Annotated[MeshSpec, Tag("mesh")]
     | Annotated[RingSpec, Tag("ring")]
     | Annotated[CrossbarSpec, Tag("crossbar")],
-    Discriminator(_kind_of),
+    Discriminator(kind_or("mesh")),
 ]

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from tilewright.machine.spec.block import BlockSpec
+from tilewright.machine.spec.kind import kind_or
 from tilewright.machine.spec.quantity import (
     MAX_COUNT,
     BytesPerUs,
@@ -21,10 +22,12 @@ from tilewright.machine.spec.rule import BrokenRule, is_power_of_two
 __all__ = (
     "CommandProcessorSpec",
     "DmaSpec",
+    "DotArraySpec",
     "GemmSpec",
     "MmuSpec",
     "PeSpec",
     "RegisterFileSpec",
+    "SystolicSpec",
     "TcmSpec",
     "VectorSpec",
 )
@@ -47,19 +50,34 @@ class DmaSpec(BlockSpec):
     in_flight_bytes: Size = Field(65_536, description="outstanding per channel")
 
 
-class GemmSpec(BlockSpec):
-    """Multiply-adds: a dot-product array, or a systolic array by name."""
-
-    kind: Literal["dot_array", "systolic"] = Field("dot_array", description="its timing law")
+class _ArraySpec(BlockSpec):
     rows: Count = Field(16, description="M of one step")
     columns: Count = Field(16, description="N of one step")
-    depth: Count = Field(16, description="K of one step; 1 in a systolic array's law")
-    fill_cycles: Annotated[int, Field(ge=0, le=MAX_COUNT)] = Field(
-        16, description="from the first operand out"
-    )
     hz: Hertz = Field(10**9, description="clock")
     narrow_speed: Count = Field(2, description="fp8 and int8 are so many times faster")
     wide_slowdown: Count = Field(4, description="f32 is so many times slower")
+
+
+class DotArraySpec(_ArraySpec):
+    """Multiply-adds in blocks of dot products; ``device.dot_array`` has the law."""
+
+    kind: Literal["dot_array"] = Field("dot_array", description="or systolic")
+    depth: Count = Field(16, description="K of one step")
+    fill_cycles: Annotated[int, Field(ge=0, le=MAX_COUNT)] = Field(
+        16, description="from the first operand out"
+    )
+
+
+class SystolicSpec(_ArraySpec):
+    """Multiply-adds in a grid of cells, one a cell; ``device.systolic`` has the law."""
+
+    kind: Literal["systolic"] = Field("systolic", description="or dot_array")
+
+
+GemmSpec = Annotated[
+    Annotated[DotArraySpec, Tag("dot_array")] | Annotated[SystolicSpec, Tag("systolic")],
+    Discriminator(kind_or("dot_array")),
+]
 
 
 class VectorSpec(BlockSpec):
@@ -113,7 +131,7 @@ class PeSpec(Spec):
     scheduler: CommandProcessorSpec = CommandProcessorSpec(command_ps=1_000)
     queue_commands: Count = Field(64, description="commands that a PE may have in flight")
     dma: DmaSpec = DmaSpec()
-    gemm: GemmSpec = GemmSpec()
+    gemm: GemmSpec = DotArraySpec()
     vector: VectorSpec = VectorSpec()
     tcm: TcmSpec = TcmSpec()
     registers: RegisterFileSpec = RegisterFileSpec()

@@ -12,7 +12,7 @@ def walk_sections(spec: Spec, path: str = "") -> Iterator[tuple[str, Spec]]:
 
     >>> from tilewright.machine.spec.machine import SipSpec
     >>> [path for path, _ in walk_sections(SipSpec(), "sip")]
-    ['sip', 'sip.io', 'sip.io.cpu']
+    ['sip', 'sip.io', 'sip.io_cpu']
     """
     yield path, spec
     for name in type(spec).model_fields:

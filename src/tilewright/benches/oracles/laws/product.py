@@ -22,7 +22,7 @@ from tilewright.device.dot_array import DotArray
 from tilewright.device.gemm import build_gemm
 from tilewright.device.systolic import SystolicArray
 from tilewright.engine import EngineKind, ServerSpec, TaskGraph, build_engine
-from tilewright.machine.spec import GemmSpec
+from tilewright.machine.spec import DotArraySpec, SystolicSpec
 
 __all__ = ("GEMM",)
 
@@ -48,7 +48,7 @@ class Case:
 
     @property
     def array(self) -> SystolicArray:
-        spec = GemmSpec(kind="systolic", rows=self.rows, columns=self.columns)
+        spec = SystolicSpec(rows=self.rows, columns=self.columns)
         return SystolicArray("gemm", spec)
 
 
@@ -80,7 +80,7 @@ class Shape:
 
     left: Matrix
     right: Matrix
-    spec: GemmSpec
+    spec: DotArraySpec
     dtype: str
 
     @property
@@ -93,24 +93,28 @@ class Shape:
         return {"f8e4m3": (NARROW, 1), "f16": (1, 1), "f32": (1, WIDE)}[self.dtype]
 
 
-def _shapes(kind: str) -> Iterator[Shape]:
+def _shapes() -> Iterator[Shape]:
     generator = np.random.default_rng(SEED)
     for _ in range(NUM_SHAPES):
         m, n, k = generator.integers(1, (17, 17, 33)).tolist()
         rows, columns, depth, fill = generator.integers((2, 2, 1, 0), (9, 9, 9, 20)).tolist()
-        settings = {
-            "kind": kind, "rows": rows, "columns": columns, "depth": depth, "fill_cycles": fill,
-            "narrow_speed": NARROW, "wide_slowdown": WIDE,
-        }  # fmt: skip
+        spec = DotArraySpec(
+            rows=rows,
+            columns=columns,
+            depth=depth,
+            fill_cycles=fill,
+            narrow_speed=NARROW,
+            wide_slowdown=WIDE,
+        )
         left, right = (generator.integers(-9, 10, size) for size in ((m, k), (k, n)))
         dtype = ("f8e4m3", "f16", "f32")[int(generator.integers(3))]
-        yield Shape(left, right, GemmSpec.model_validate(settings), dtype)
+        yield Shape(left, right, spec, dtype)
 
 
 def check_dot_arrays(_kind: EngineKind) -> Finding:
     """Shapes whose cycles differ from a model that makes every multiply-add."""
     wrong = 0
-    for shape in _shapes("dot_array"):
+    for shape in _shapes():
         products, step_cycles = shape.pace
         spec = shape.spec
         model = run_dot_array(
@@ -129,19 +133,20 @@ def check_dot_arrays(_kind: EngineKind) -> Finding:
 def check_systolic_arrays(_kind: EngineKind) -> Finding:
     """Shapes whose cycles differ from a model that moves every operand from cell to cell."""
     wrong = 0
-    for shape in _shapes("systolic"):
+    for shape in _shapes():
         products, beat_cycles = shape.pace
         rows, columns = shape.spec.rows, shape.spec.columns
         model = run_systolic(shape.left, shape.right, rows=rows, columns=columns, products=products)
         is_right = np.array_equal(model.product, shape.left @ shape.right)
-        cycles = SystolicArray("gemm", shape.spec).cycles(*shape.sizes, shape.dtype)
+        spec = SystolicSpec(rows=rows, columns=columns, narrow_speed=NARROW, wide_slowdown=WIDE)
+        cycles = SystolicArray("gemm", spec).cycles(*shape.sizes, shape.dtype)
         wrong += not is_right or cycles != model.num_cycles * beat_cycles
     return exact(0, wrong, "shapes")
 
 
 def check_tiles(kind: EngineKind, *, tiles: int, side: int, bytes_per_us: int) -> Finding:
     """Load, multiply and store of equal tiles in a row, as QU6 has it."""
-    unit = build_gemm("gemm", GemmSpec())
+    unit = build_gemm("gemm", DotArraySpec())
     engine = build_engine(kind)
     load, store = (
         engine.add_route([engine.add_server(ServerSpec(name, bytes_per_us))])

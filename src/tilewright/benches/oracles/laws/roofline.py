@@ -28,7 +28,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.route_level import Traffic
-from tilewright.machine.spec import GemmSpec
+from tilewright.machine.spec import DotArraySpec, GemmSpec, SystolicSpec
 from tilewright.machine.totals import totals_of
 from tilewright.units import PS_PER_NS, PS_PER_S
 
@@ -226,9 +226,9 @@ def _table() -> Iterator[tuple[str, Check]]:
     for batch, dtype, expected in ((1, "f16", 1), (8, "f8e4m3", 16), (4, "f32", 2)):
         check = partial(check_intensity, batch=batch, dtype=dtype, expected=expected)
         yield f"RO5 decode intensity, batch {batch}, {dtype}", check
-    default = partial(check_large_product, spec=GemmSpec(), size=2048, share="1")
+    default = partial(check_large_product, spec=DotArraySpec(), size=2048, share="1")
     yield "RO6 product of 2048 on the dot array", default
-    cells = GemmSpec(kind="systolic", rows=128, columns=128)
+    cells = SystolicSpec(rows=128, columns=128)
     systolic = partial(check_large_product, spec=cells, size=1024, share="0.801")
     yield "RO6 product of 1024 on a systolic array of 128", systolic
     yield "RO6 long read of a slice by its PE", check_long_read
