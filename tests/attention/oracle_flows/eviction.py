@@ -9,6 +9,7 @@ from tests.attention.oracle_flows.decode import (
     Decode,
     Found,
     Moment,
+    Score,
     attend,
     best,
     reserved_and,
@@ -48,7 +49,8 @@ def evicting(decode: Decode, start: Array, update: Update) -> list[Found]:
     """Keeps the budget's best living pages of the middle; the others of the middle die.
 
     ``start`` [pages] are the values before the first step; ``update(values, last mass)`` gives
-    the next ones from the mass that the last step gave, mean over heads. New pages begin with 0.
+    the next ones from the mass that the last step gave, mean over heads. A page begins with 0, and
+    keeps nothing from step to step before it is finished.
     """
     found: list[Found] = []
     values, alive = start, np.ones(len(start), dtype=bool)
@@ -61,7 +63,8 @@ def evicting(decode: Decode, start: Array, update: Update) -> list[Found]:
         alive = np.concatenate([alive, np.ones(moment.num_pages - len(alive), dtype=bool)])
         pages = survivors(moment, values, alive)
         alive[moment.middle] = [page in pages for page in range(*moment.middle.indices(len(alive)))]
-        found.append(Found(values[: moment.num_finished].copy(), pages, *attend(moment, pages)))
+        values = values[: moment.num_finished].copy()
+        found.append(Found(values, pages, *attend(moment, pages)))
     return found
 
 
@@ -102,4 +105,18 @@ def snapkv(decode: Decode, queries: Array, *, keep: int, reach: int) -> list[Fou
         later = range(decode.prompt_tokens // decode.block_size, moment.num_pages)
         pages = reserved_and(moment, [*kept, *later])
         found.append(Found(np.zeros(moment.num_finished), pages, *attend(moment, pages)))
+    return found
+
+
+def rocketkv(decode: Decode, queries: Array, *, keep: int, reach: int, score: Score) -> list[Found]:
+    """First as SnapKV, for good; then at each step the best of what is left by ``score``."""
+    kept = snapkv_pages(decode, queries, keep=keep, reach=reach)
+    found = []
+    for step in range(len(decode.queries)):
+        moment = decode.moment(step)
+        later = range(decode.prompt_tokens // decode.block_size, moment.num_pages)
+        alive = np.isin(np.arange(moment.num_pages), [*kept, *later])
+        scores = score(moment)
+        pages = survivors(moment, np.append(scores, 0.0), alive)
+        found.append(Found(scores, pages, *attend(moment, pages)))
     return found

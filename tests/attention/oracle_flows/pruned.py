@@ -76,3 +76,15 @@ def clustered_mass(moment: Moment, count: int, temperature: float) -> Array:
     out = np.zeros(moment.num_finished)
     out[middle] = shares.mean(axis=0)
     return out
+
+
+def frozen_dynamic_top_p(
+    moment: Moment, *, share: float, cap: float, count: int, temperature: float
+) -> list[int]:
+    """The fewest pages that hold the share of the estimated mass, at most ``cap`` of all pages."""
+    mass = clustered_mass(moment, count, temperature)[moment.middle]
+    kept = smallest_set(mass, share)
+    most = int(cap * moment.num_pages)
+    if len(kept) > most:
+        kept = best(mass, most)
+    return reserved_and(moment, [moment.middle.start + position for position in kept])

@@ -7,7 +7,6 @@ from tests.attention.oracle_flows.decode import (
     Array,
     Decode,
     Found,
-    Moment,
     Score,
     attend,
     best,
@@ -50,7 +49,14 @@ def reused_selection(decode: Decode, score: Score, every: int) -> list[Found]:
     return found
 
 
-def streaming_pages(moment: Moment) -> list[int]:
-    middle = moment.middle
-    recent = range(max(middle.start, middle.stop - moment.decode.budget), middle.stop)
-    return reserved_and(moment, list(recent))
+def lserve(decode: Decode, score: Score, *, every: int, window_pages: int) -> list[Found]:
+    """KV heads with an odd number stream: sinks and a window. The others choose every few steps."""
+    if decode.head % 2 == 0:
+        return reused_selection(decode, score, every)
+    found = []
+    for step in range(len(decode.queries)):
+        moment = decode.moment(step)
+        recent = range(max(moment.num_pages - window_pages, 0), moment.num_pages)
+        pages = reserved_and(moment, list(recent))
+        found.append(Found(np.zeros(moment.num_finished), pages, *attend(moment, pages)))
+    return found

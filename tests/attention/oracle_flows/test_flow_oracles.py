@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.attention.oracle_flows import (
+    branches,
     centroid,
     channels,
     compressed,
@@ -231,3 +232,55 @@ def test_snapkv_keeps_its_choice_and_all_that_follows() -> None:
     kept = eviction.snapkv_pages(decode, queries, keep=2, reach=0)
     assert found[-1].pages == sorted({0, *kept, 6, 7})
     assert eviction.pooled(np.array([0.0, 3.0, 1.0, 0.0]), 1).tolist() == [3, 3, 3, 1]
+
+
+def test_chance_depends_on_everything_that_names_a_choice() -> None:
+    decode = random_decode(1)
+    one, two = ends.random(decode.moment(0)), ends.random(decode.moment(1))
+    assert len({*one.tolist()}) == len(one)
+    assert not np.array_equal(one, two)
+    assert not np.array_equal(one, ends.random(decode.moment(0), seed=1))
+    assert not np.array_equal(one, ends.random(decode.moment(0), layer=1))
+    assert ends.mixed(1) == 0x514E28B7  # the published finalizer of murmur3
+
+
+def test_heads_with_one_query_share_what_moba_chooses() -> None:
+    decode = random_decode(6)
+    queries = np.repeat(decode.queries[:, :1], 2, axis=1)
+    same = Decode(decode.keys, decode.values, queries, decode.prompt_tokens, 4, budget=2)
+    pages, out = branches.moba(same.moment(0))
+    assert pages[0] == pages[1] == run_scores(same, centroid.block_sparse_attention)[0].pages
+    np.testing.assert_allclose(out, attend(same.moment(0), pages[0])[0])
+
+
+def test_pages_of_equal_keys_are_estimated_without_error() -> None:
+    rng = np.random.default_rng(8)
+    keys = np.repeat(rng.normal(size=(6, 3)), 4, axis=0)
+    decode = Decode(keys, rng.normal(size=(24, 3)), rng.normal(size=(1, 2, 3)), 23, 4, budget=1)
+    moment = decode.moment(0)
+    pages, out = branches.retro_infer(moment)
+    assert len(pages) == 3
+    np.testing.assert_allclose(out, attend(moment, list(range(6)))[0])
+
+
+def test_a_cap_keeps_the_largest() -> None:
+    moment = random_decode(10, pages=9).moment(0)
+    free = pruned.frozen_dynamic_top_p(moment, share=0.99, cap=1.0, count=2, temperature=1.0)
+    held = pruned.frozen_dynamic_top_p(moment, share=0.99, cap=0.2, count=2, temperature=1.0)
+    assert set(held) < set(free)
+    assert len(held) == 2 + int(0.2 * 10)
+
+
+def test_odd_heads_stream() -> None:
+    plain = random_decode(12)
+    odd = Decode(plain.keys, plain.values, plain.queries, 24, 4, budget=2, head=1)
+    found = stateful.lserve(odd, quest.quest, every=4, window_pages=2)
+    assert [result.pages for result in found] == [[0, 5, 6]] * 3
+
+
+def test_the_second_stage_reads_only_what_the_first_left() -> None:
+    decode = random_decode(13, steps=5)
+    queries = np.random.default_rng(14).normal(size=(4, 2, 8))
+    kept = eviction.snapkv_pages(decode, queries, keep=3, reach=1)
+    for result in eviction.rocketkv(decode, queries, keep=3, reach=1, score=quest.quest):
+        assert set(result.pages) <= {0, *kept, 6, 7}
