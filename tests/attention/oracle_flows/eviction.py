@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tests.attention.oracle_flows.decode import (
     Array,
@@ -68,7 +69,7 @@ def evicting(decode: Decode, start: Array, update: Update) -> list[Found]:
     return found
 
 
-def survivors(moment: Moment, values: Array, alive: Array) -> list[int]:
+def survivors(moment: Moment, values: Array, alive: NDArray[np.bool_]) -> list[int]:
     middle = range(*moment.middle.indices(moment.num_pages))
     living = [page for page in middle if alive[page]]
     kept = best(np.array([values[page] for page in living]), moment.decode.budget)
