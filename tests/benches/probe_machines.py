@@ -34,6 +34,8 @@ VALUES = {
     "host.pcie.generation": (1, 4),
     "host.pcie.overhead_bytes": (0, 100),
     "pe.dma.in_flight_bytes": (2_048, 8_192),
+    "pe.dma.read_channels": (2, 5),
+    "pe.dma.write_channels": (3,),
     "cube.hbm.model": ("simple",),
     "cube.hbm.simple_efficiency_percent": (50, 93),
     "cube.hbm.interleave_bytes": (64, 128),

@@ -156,3 +156,14 @@ def test_the_window_of_the_dma_bounds_a_far_read() -> None:
     one = row_of(machine, "pe_far_cube", PACKET)
     assert row.latency_ps == 8 * one.latency_ps
     assert row.bound_ps > 0.9 * row.latency_ps
+
+
+def test_a_second_channel_of_the_dma_doubles_what_is_under_way() -> None:
+    """Two channels with one packet under way each: half as many trips, one after the other."""
+    window = "pe.dma.in_flight_bytes=1 KiB"
+    one = row_of(machine_of(window, "cube.hbm.model=simple"), "pe_far_cube", 8 * PACKET)
+    machine = machine_of(window, "cube.hbm.model=simple", "pe.dma.read_channels=2")
+    two = row_of(machine, "pe_far_cube", 8 * PACKET)
+    assert 0.5 * one.latency_ps <= two.latency_ps < 0.55 * one.latency_ps
+    assert two.bound_ps <= two.latency_ps
+    assert two.bound_ps > 0.9 * two.latency_ps

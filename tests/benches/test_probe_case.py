@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.benches.probe_machines import overrides, small_machine
-from tilewright.benches.probe_case import PROBE_CASES, Unfit, issuers_of
+from tilewright.benches.probe_case import PROBE_CASES, Unfit, deal_to_channels, issuers_of
 from tilewright.machine.build import build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.parse import parse_machine
@@ -35,6 +35,28 @@ def test_every_issuer_moves_its_bytes_and_no_two_flows_share_any(
     for spans in places.values():
         ends = [0, *(end for _, end in sorted(spans))]
         assert all(start >= end for (start, _), end in zip(sorted(spans), ends, strict=False))
+
+
+@given(st.integers(1, 9), st.sampled_from(sorted(PROBE_CASES)), st.integers(1, 100_000))
+@settings(max_examples=40)
+def test_channels_get_even_parts_of_whole_packets_and_the_host_has_one(
+    channels: int, name: str, num_bytes: int
+) -> None:
+    machine = small_machine(f"pe.dma.read_channels={channels}", f"pe.dma.write_channels={channels}")
+    try:
+        flows = PROBE_CASES[name].build(machine, num_bytes)
+    except Unfit:
+        return
+    for flow in flows:
+        parts = list(deal_to_channels(machine, [flow]))
+        packets = -(-flow.num_bytes // machine.spec.packet_bytes)
+        count = min(1 if flow.issuer is None else channels, packets)
+        assert [part.channel for part in parts] == list(range(count))
+        ends = [part.address + part.num_bytes for part in parts]
+        assert [part.address for part in parts] == [flow.address, *ends[:-1]]
+        assert ends[-1] == flow.address + flow.num_bytes
+        sizes = [-(-part.num_bytes // machine.spec.packet_bytes) for part in parts]
+        assert max(sizes) - min(sizes) <= 1
 
 
 def test_on_the_default_machine_the_crowded_cases_have_their_issuers() -> None:

@@ -10,6 +10,7 @@ from tests.kinds import every_engine
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access, Channel, window_packets
 from tilewright.engine import EngineKind, TaskGraph
+from tilewright.errors import DeviceError
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.node import NodeKind
@@ -97,7 +98,23 @@ def end_of_both(machine: Machine, one: Channel, other: Channel) -> int:
 
 @pytest.mark.parametrize("other", [Channel(PE, WRITE), Channel(PE, READ, index=1)])
 def test_another_channel_has_a_window_of_its_own(other: Channel) -> None:
-    machine = machine_of("pe.dma.in_flight_bytes=1 KiB", "cube.hbm.model=simple")
+    window = "pe.dma.in_flight_bytes=1 KiB"
+    machine = machine_of(window, "pe.dma.read_channels=2", "cube.hbm.model=simple")
     one = Channel(PE, READ)
     shared_ps = end_of_both(machine, one, one)
     assert end_of_both(machine, one, other) < 0.6 * shared_ps
+
+
+@pytest.mark.parametrize(
+    ("channel", "words"),
+    [
+        (Channel(PE, READ, 2), "read channel 2 of sip0.cube0.pe0, expected one of its 2,"),
+        (Channel(PE, WRITE, 1), "write channel 1 of sip0.cube0.pe0, expected one of its 1,"),
+        (Channel(PE, READ, -1), "read channel -1 of sip0.cube0.pe0, expected one of its 2,"),
+        (Channel(SipCoord(0), WRITE, 1), "write channel 1 of sip0, expected one of its 1,"),
+    ],
+)
+def test_a_channel_that_a_dma_does_not_have_is_refused(channel: Channel, words: str) -> None:
+    machine = machine_of("pe.dma.read_channels=2")
+    with pytest.raises(DeviceError, match=f"DMA: found {words} counted from 0; name another"):
+        end_of_both(machine, channel, channel)

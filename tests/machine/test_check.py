@@ -116,6 +116,10 @@ def test_a_round_trip_is_latency_flits_at_both_links_and_the_credits_way_back() 
             "pe.dma.in_flight_bytes: found 8 KiB, needed 14.428 KiB",
         ),
         (
+            MachineSpec(pe=PeSpec(dma=DmaSpec(in_flight_bytes=2_048, read_channels=7))),
+            "pe.dma.in_flight_bytes: found 7 x 2 KiB, needed 14.428 KiB",
+        ),
+        (
             MachineSpec(host=HostSpec(in_flight_bytes=16_384)),
             "host.in_flight_bytes: found 16 KiB, needed 28.193 KiB",
         ),

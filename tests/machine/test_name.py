@@ -3,7 +3,7 @@ import pytest
 from tests.machine.shapes import cube_of, single_die
 from tilewright.errors import SpecError
 from tilewright.machine.coords import CubeCoord, PeCoord, SipCoord
-from tilewright.machine.name import NodeName, format_name, parse_name
+from tilewright.machine.name import NodeName, format_name, parse_name, place_name
 from tilewright.machine.node import NodeKind
 from tilewright.machine.spec import CrossbarSpec, FabricSpec, MachineSpec, RingSpec, SipSpec
 from tilewright.machine.topology import build_topology
@@ -78,3 +78,9 @@ def test_all_nodes_of_a_machine_have_different_names_that_say_what_they_are(
     for node in nodes:
         name = parse_name(node.name)
         assert (name.kind, name.where) == (node.kind, node.where)
+
+
+def test_the_nodes_of_a_place_have_its_name_in_front() -> None:
+    for node in build_topology(MachineSpec(sip=SipSpec(columns=2, rows=1))).nodes:
+        if node.where is not None and node.kind is not NodeKind.HBM_CTRL:
+            assert node.name.startswith(f"{place_name(node.where)}.")

@@ -40,6 +40,7 @@ TIGHT = (
     "cube.hbm.refresh.interval_ps=1 us",
     "cube.hbm.refresh.all_bank_ps=200 ns",
     "host.in_flight_bytes=16 KiB",
+    "pe.dma.in_flight_bytes=4 KiB",
 )
 
 # What a key needs to have a meaning at all.
@@ -76,8 +77,6 @@ ELSEWHERE = {
     "pe.cpu": "takes commands; device.command has its own laws",
     "pe.scheduler": "takes commands; device.command has its own laws",
     "pe.queue_commands": "how many commands a PE may have in flight",
-    "pe.dma.read_channels": "how many channels a program may name; the device has any number",
-    "pe.dma.write_channels": "how many channels a program may name; the device has any number",
     "pe.gemm": "device.gemm has its own laws",
     "pe.vector": "device.vector has its own laws",
     "pe.tcm": "device.tcm has its own laws",
@@ -179,7 +178,7 @@ def crowd_times(spec: MachineSpec) -> list[tuple[int, int]]:
 
 def _sram_trip(device: Device, pe: PeCoord, access: Access) -> int:
     ends = device.machine.node_of(NodeKind.PE_DMA, pe), device.machine.node_of(NodeKind.SRAM, pe)
-    return device.round_trip(*ends, Channel(pe, access, index=1), spread=pe.pe)
+    return device.round_trip(*ends, Channel(pe, access), spread=pe.pe)
 
 
 def probe_times(spec: MachineSpec) -> list[int]:

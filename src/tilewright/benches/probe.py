@@ -7,7 +7,14 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from tilewright.benches.probe_bound import FlowPath, bound_ps, path_of
-from tilewright.benches.probe_case import PROBE_CASES, Flow, ProbeCase, Unfit, issuers_of
+from tilewright.benches.probe_case import (
+    PROBE_CASES,
+    Flow,
+    ProbeCase,
+    Unfit,
+    deal_to_channels,
+    issuers_of,
+)
 from tilewright.benches.probe_check import failures_of
 from tilewright.benches.probe_path import PathInput, Refresh, break_down
 from tilewright.device.build import Device, build_device
@@ -122,7 +129,7 @@ def _plan(
     for case in _chosen(names):
         for num_bytes in sorted(set(sizes or case.sizes)):
             try:
-                flows = case.build(machine, num_bytes)
+                flows = list(deal_to_channels(machine, case.build(machine, num_bytes)))
                 _check_fit(machine, num_bytes, flows, is_asked=bool(sizes))
             except Unfit as reason:
                 _check_unnamed(machine, case, names, reason)
@@ -179,7 +186,7 @@ def _run(machine: Machine, load: _Load, kind: EngineKind, traced: range) -> _Run
         if flow.issuer is None:
             trip = device.host_access(flow.target, flow.access)
         else:
-            trip = device.pe_access(flow.issuer, flow.target, flow.access)
+            trip = device.pe_access(flow.issuer, flow.target, flow.access, flow.channel)
         graphs[number].exchange(trip, flow.num_bytes, effect=number, tag=flow.address)
     engine = device.engine
     engine.set_trace(True, traced)

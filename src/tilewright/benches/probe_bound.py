@@ -101,7 +101,7 @@ class _Cost:
         packets = -(-self._flow.num_bytes // self._spec.packet_bytes)
         flow = self._flow
         owner = SipCoord(flow.target.sip) if flow.issuer is None else flow.issuer
-        window = window_packets(self._machine, Channel(owner, flow.access))
+        window = window_packets(self._machine, Channel(owner, flow.access, flow.channel))
         rounds = (packets - 1) // window
         rest_bytes = flow.num_bytes - (packets - 1) * self._spec.packet_bytes
         hit_ps = self._hit_ps()

@@ -1,16 +1,24 @@
 """The cases of the probe: who reads or writes how much where, on any machine that has the parts."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from tilewright.device.dma import Access
+from tilewright.device.dma import Access, num_channels
 from tilewright.machine.build import Machine
-from tilewright.machine.coords import CubeCoord, PeCoord, Side
+from tilewright.machine.coords import CubeCoord, PeCoord, Side, SipCoord
 from tilewright.machine.node import NodeKind
 from tilewright.machine.route_level import Traffic
 
-__all__ = ("PROBE_CASES", "SIZES", "Flow", "ProbeCase", "Unfit", "issuers_of")
+__all__ = (
+    "PROBE_CASES",
+    "SIZES",
+    "Flow",
+    "ProbeCase",
+    "Unfit",
+    "deal_to_channels",
+    "issuers_of",
+)
 
 KIB, MIB = 2**10, 2**20
 SIZES = (256, 4 * KIB, 64 * KIB, MIB)
@@ -28,6 +36,7 @@ class Flow:
     access: Access
     num_bytes: int
     address: int = 0
+    channel: int = 0  # of the issuer's DMA
 
 
 class Unfit(Exception):  # noqa: N818  # a machine without the part is no error of anybody
@@ -54,6 +63,20 @@ class ProbeCase:
 def issuers_of(flows: list[Flow]) -> list[PeCoord | None]:
     """In the order of their first flow; the position is the owner's number on the engine."""
     return list(dict.fromkeys(flow.issuer for flow in flows))
+
+
+def deal_to_channels(machine: Machine, flows: Iterable[Flow]) -> Iterator[Flow]:
+    """Each flow in as many parts as its issuer has channels, as even as whole packets allow."""
+    packet_bytes = machine.spec.packet_bytes
+    for flow in flows:
+        owner = SipCoord(flow.target.sip) if flow.issuer is None else flow.issuer
+        packets = -(-flow.num_bytes // packet_bytes)
+        parts = min(num_channels(machine, owner, flow.access), packets)
+        for channel in range(parts):
+            start = packets * channel // parts * packet_bytes
+            end = min(packets * (channel + 1) // parts * packet_bytes, flow.num_bytes)
+            address = flow.address + start
+            yield replace(flow, num_bytes=end - start, address=address, channel=channel)
 
 
 def _links_between(machine: Machine, source: int, cube: CubeCoord, pe: int = 0) -> int:

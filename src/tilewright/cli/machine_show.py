@@ -210,7 +210,8 @@ def _add_pe(tree: Tree, spec: MachineSpec, figures: MachineFigures) -> None:
     size = format_bytes(cube.hbm.capacity_bytes // cube.pes)
     channels = count_text(cube.channels_per_slice, "pseudo-channel")
     _add(branch, "HBM slice", size, channels, rate_text(slice_bytes_per_us(spec)))
-    channels = f"{dma.read_channels} read and {dma.write_channels} write"
+    writes = count_text(dma.write_channels, "write channel")
+    channels = f"{dma.read_channels} read and {writes}"
     in_flight = f"{format_bytes(dma.in_flight_bytes)} in flight each"
     _add(branch, "DMA", channels, in_flight, rate_text(cube.noc.attach_bytes_per_us))
     pages, walk = f"pages of {format_bytes(mmu.page_bytes)}", f"walk {format_ps(mmu.walk_ps)}"

@@ -44,10 +44,10 @@ class Device:
             )
         return self._trips[key]
 
-    def pe_access(self, pe: PeCoord, target: PeCoord, access: Access) -> int:
-        """The round trip from a PE's DMA to a slice of the HBM."""
+    def pe_access(self, pe: PeCoord, target: PeCoord, access: Access, channel: int = 0) -> int:
+        """The round trip from a PE's DMA to a slice of the HBM, through one of its channels."""
         dma, slice_node = self.machine.node_of(NodeKind.PE_DMA, pe), self.slice_node(target)
-        return self.round_trip(dma, slice_node, Channel(pe, access), spread=pe.pe)
+        return self.round_trip(dma, slice_node, Channel(pe, access, channel), spread=pe.pe)
 
     def host_access(self, target: PeCoord, access: Access) -> int:
         """The round trip from the host to a slice of the HBM."""

@@ -1,18 +1,20 @@
 """DMA channels: who may have how many packets under way.
 
-A PE has read and write channels, the host one of each per SIP. A channel sends its accesses in the
-order of their tasks, packet after packet, and has at most ``in_flight_bytes`` under way, counted in
-whole packets from setting out until the answer is back.
+A PE has ``read_channels`` and ``write_channels``, the host one of each per SIP. A channel sends its
+accesses in the order of their tasks, packet after packet, and has at most ``in_flight_bytes`` under
+way, counted in whole packets from setting out until the answer is back.
 """
 
 from dataclasses import dataclass
 from enum import Enum
 
 from tilewright.engine import Engine
+from tilewright.errors import DeviceError
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
+from tilewright.machine.name import place_name
 
-__all__ = ("Access", "Channel", "Gates", "window_packets")
+__all__ = ("Access", "Channel", "Gates", "num_channels", "window_packets")
 
 
 class Access(Enum):
@@ -41,9 +43,18 @@ class Gates:
 
     def number(self, channel: Channel) -> int:
         if channel not in self._numbers:
+            _check_channel(self._machine, channel)
             packets = window_packets(self._machine, channel)
             self._numbers[channel] = self._engine.add_gate(packets)
         return self._numbers[channel]
+
+
+def num_channels(machine: Machine, owner: PeCoord | SipCoord, access: Access) -> int:
+    """Channels that a PE has for reads or writes; towards a SIP the host has one of each."""
+    if isinstance(owner, SipCoord):
+        return 1
+    dma = machine.spec.pe.dma
+    return dma.read_channels if access is Access.READ else dma.write_channels
 
 
 def window_packets(machine: Machine, channel: Channel) -> int:
@@ -52,3 +63,12 @@ def window_packets(machine: Machine, channel: Channel) -> int:
     is_host = isinstance(channel.owner, SipCoord)
     in_flight = spec.host.in_flight_bytes if is_host else spec.pe.dma.in_flight_bytes
     return max(1, in_flight // spec.packet_bytes)
+
+
+def _check_channel(machine: Machine, channel: Channel) -> None:
+    count = num_channels(machine, channel.owner, channel.access)
+    if not 0 <= channel.index < count:
+        found = f"{channel.access.value} channel {channel.index} of {place_name(channel.owner)}"
+        expected = f"one of its {count}, counted from 0"
+        fix = f"name another channel, or raise pe.dma.{channel.access.value}_channels"
+        raise DeviceError("DMA", found, expected, fix)

@@ -131,14 +131,16 @@ def _in_flight_warnings(machine: Machine) -> Iterator[str]:
         for cube in range(grid.num_cubes_per_sip)
         for pe in pes
     )
-    for field, found, pairs, what in (
-        ("pe.dma.in_flight_bytes", spec.pe.dma.in_flight_bytes, own_cube, "of a cube"),
-        ("host.in_flight_bytes", spec.host.in_flight_bytes, whole_sip, "of a SIP"),
+    dma, host_bytes = spec.pe.dma, spec.host.in_flight_bytes
+    for field, channels, window, pairs, what in (
+        ("pe.dma.in_flight_bytes", dma.read_channels, dma.in_flight_bytes, own_cube, "of a cube"),
+        ("host.in_flight_bytes", 1, host_bytes, whole_sip, "of a SIP"),
     ):
         needed = max(_bytes_in_flight(machine, *pair) for pair in pairs)
-        if found < needed:
+        if channels * window < needed:
+            found = f"{channels} x " * (channels > 1) + format_bytes(window)
             yield (
-                f"{field}: found {format_bytes(found)}, needed {format_bytes(needed)} for the full "
+                f"{field}: found {found}, needed {format_bytes(needed)} for the full "
                 f"rate from the farthest slice {what}: the rate x the time of one read"
             )
 

@@ -10,7 +10,7 @@ from tilewright.errors import SpecError
 from tilewright.machine.coords import CubeCoord, PeCoord, SipCoord
 from tilewright.machine.node import NodeKind, Where
 
-__all__ = ("NodeName", "format_name", "parse_name")
+__all__ = ("NodeName", "format_name", "parse_name", "place_name")
 
 # A SIP without an IO chiplet has its endpoint and its launch processor on the die itself: no "io0".
 _PATTERNS = (
@@ -91,6 +91,21 @@ def format_name(name: NodeName) -> str:
         found = f"{name.kind.value} with {', '.join(parts) or 'no parts'}"
         raise SpecError("node name", found, " or ".join(patterns), "give the parts of a pattern")
     return template.format(**parts)
+
+
+def place_name(place: SipCoord | CubeCoord | PeCoord) -> str:
+    """What the names of all nodes of a place begin with; its units are called so, too.
+
+    >>> place_name(PeCoord(0, 3, 5))
+    'sip0.cube3.pe5'
+    """
+    match place:
+        case SipCoord(sip=sip):
+            return f"sip{sip}"
+        case CubeCoord(sip=sip, cube=cube):
+            return f"sip{sip}.cube{cube}"
+        case PeCoord(sip=sip, cube=cube, pe=pe):
+            return f"sip{sip}.cube{cube}.pe{pe}"
 
 
 def parse_name(text: str) -> NodeName:

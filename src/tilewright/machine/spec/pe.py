@@ -43,11 +43,11 @@ class CommandProcessorSpec(BlockSpec):
 
 
 class DmaSpec(BlockSpec):
-    """One read and one write channel; compute and communication have virtual channels apart."""
+    """Channels that send accesses in order; compute and communication travel apart."""
 
-    read_channels: Count = Field(1, description="reads that run beside each other")
-    write_channels: Count = Field(1, description="writes that run beside each other")
-    in_flight_bytes: Size = Field(65_536, description="outstanding per channel")
+    read_channels: Count = Field(1, description="channels for reads, each with its own window")
+    write_channels: Count = Field(1, description="channels for writes, each with its own window")
+    in_flight_bytes: Size = Field(65_536, description="window of a channel: bytes under way")
 
 
 class _ArraySpec(BlockSpec):
