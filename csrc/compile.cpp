@@ -1,6 +1,7 @@
 // From the rows of a Python TaskGraph to the form the core runs.
 #include <nanobind/ndarray.h>
 
+#include <cstdlib>
 #include <limits>
 
 #include "core.hpp"
@@ -47,6 +48,23 @@ class RowReader {
         return span;
     }
 
+    // The number of the row's cut, made if it has segments.
+    uint32_t read_cut(std::vector<Cut>& cuts, int64_t num_bytes, int64_t packet_bytes) const {
+        PyObject* segments = PyTuple_GET_ITEM(row_, 10);
+        if (PyTuple_GET_SIZE(segments) == 0) return kNone;
+        const int64_t bytes = integer(PyTuple_GET_ITEM(segments, 0));
+        const int64_t stride = integer(PyTuple_GET_ITEM(segments, 1));
+        if (num_bytes < 1 || bytes < 1 || num_bytes % bytes != 0) fail();
+        int64_t reach;
+        if (stride == std::numeric_limits<int64_t>::min() ||
+            __builtin_mul_overflow(num_bytes / bytes - 1, std::abs(stride), &reach) ||
+            __builtin_add_overflow(reach, bytes, &reach)) {
+            fail();
+        }
+        cuts.push_back({bytes, stride, (bytes - 1) / packet_bytes + 1});
+        return static_cast<uint32_t>(cuts.size() - 1);
+    }
+
     [[noreturn]] void fail() const { raise_fault(Fault::kBadRow, number_); }
 
   private:
@@ -88,6 +106,7 @@ void Core::compile_into(Graph& graph, const nb::list& entries) const {
             task.afters.last = static_cast<uint32_t>(graph.afters.size());
             task.waits = row.read_signals(graph.signals, 7, signals_.size());
             task.raises = row.read_signals(graph.signals, 8, signals_.size());
+            task.cut = row.read_cut(graph.cuts, task.amount, packet_bytes_);
             append_task(graph, task, row.field(1));
             continue;
         }
@@ -104,6 +123,7 @@ void Core::compile_into(Graph& graph, const nb::list& entries) const {
             task.tag = row[5];
             task.served_effect = kNoEffect;
             task.afters = {edge, edge};
+            task.cut = kNone;
             append_task(graph, task, row[1]);
         }
     }
@@ -113,35 +133,47 @@ void Core::compile_into(Graph& graph, const nb::list& entries) const {
 void Core::append_task(Graph& graph, Definition task, int64_t target) const {
     const auto number = static_cast<int64_t>(graph.definitions.size());
     const bool has_packets = task.kind == Kind::kTransfer || task.kind == Kind::kExchange;
-    const int64_t least = task.kind == Kind::kTimer ? 0 : 1;
+    const int64_t least = task.kind == Kind::kTimer || task.kind == Kind::kEarlier ? 0 : 1;
     const bool is_low = target < 0 || task.amount < least || task.delay_ps < 0;
     const bool has_effects = task.effect >= kNoEffect && task.served_effect >= kNoEffect;
     if (is_low || !has_effects || task.tag == std::numeric_limits<int64_t>::min()) {
         raise_fault(Fault::kBadRow, number);
     }
     task.route = check_target(number, task.kind, target);
-    if (has_packets) check_address(number, task);
-    const int64_t num_packets = has_packets ? (task.amount - 1) / packet_bytes_ + 1 : 1;
+    if (has_packets) check_address(number, task, graph);
+    int64_t num_packets = has_packets ? (task.amount - 1) / packet_bytes_ + 1 : 1;
+    if (task.cut != kNone) {
+        const Cut& cut = graph.cuts[task.cut];
+        num_packets = task.amount / cut.segment_bytes * cut.segment_packets;
+    }
     if (num_packets > kMaxPackets) raise_fault(Fault::kPacketLimit, number, task.amount);
     task.num_packets = static_cast<uint32_t>(num_packets);
     task.offset = graph.num_ids;
     graph.num_ids += num_packets;
+    if (task.kind == Kind::kEarlier) graph.earlier_ids.push_back(task.amount);
     graph.definitions.push_back(task);
 }
 
 // An access stays inside the memory that it ends in.
-void Core::check_address(int64_t row, const Definition& task) const {
+void Core::check_address(int64_t row, const Definition& task, const Graph& graph) const {
     const bool is_exchange = task.kind == Kind::kExchange;
     const Route& route = routes_[is_exchange ? trips_[task.route].out : task.route];
     if (route.memory == kNone) return;
     const int64_t capacity = memories_[servers_[route.memory].memory]->capacity_bytes;
-    if (task.tag < 0 || task.amount > capacity || task.tag > capacity - task.amount) {
+    int64_t low = 0, high = task.amount;  // from the tag
+    if (task.cut != kNone) {
+        const Cut& cut = graph.cuts[task.cut];
+        const int64_t last = (task.amount / cut.segment_bytes - 1) * cut.stride_bytes;
+        low = std::min<int64_t>(last, 0);
+        high = std::max<int64_t>(last, 0) + cut.segment_bytes;
+    }
+    if (task.tag < -low || high > capacity || task.tag > capacity - high) {
         raise_fault(Fault::kBadAddress, row, task.tag, route.memory);
     }
 }
 
 uint32_t Core::check_target(int64_t row, Kind kind, int64_t target) const {
-    if (kind == Kind::kTimer) return kNone;
+    if (kind == Kind::kTimer || kind == Kind::kEarlier) return kNone;
     if (kind == Kind::kExchange) {
         if (target >= static_cast<int64_t>(trips_.size())) {
             raise_fault(Fault::kUnknownTrip, row, target);

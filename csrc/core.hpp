@@ -75,6 +75,11 @@ struct Task {
     bool performed = false;  // its owner's program waits for it
 };
 
+struct Part {  // what a packet of a transfer or an exchange carries
+    int64_t offset;  // of its address from the tag
+    int64_t num_bytes;
+};
+
 struct Owner;
 
 struct Submission {
@@ -182,10 +187,11 @@ class Core {
   private:
     // tasks.cpp
     void append_task(Graph& graph, Definition task, int64_t target) const;
-    void check_address(int64_t row, const Definition& task) const;
+    void check_address(int64_t row, const Definition& task, const Graph& graph) const;
     uint32_t check_target(int64_t row, Kind kind, int64_t target) const;
     void count_conditions(uint32_t task, const Definition& definition, const Graph& graph,
                           const std::vector<uint32_t>& earlier);
+    void follow(uint32_t task, uint32_t other);
     void start_delayed(StartRun run);
     void push_run(uint32_t run);
     // noinline: the loop stays small, which is worth a quarter of its speed
@@ -211,6 +217,7 @@ class Core {
         for (const auto& [number, owner] : far_owners_) visit(owner);
     }
     const Definition& definition_of(const Task& task) const;
+    Part part_of(const Task& task, const Definition& definition, int64_t place) const;
 
     enum What : uint32_t { kStartOne = 0, kStartRun = 1 };
     void push_start(What what, uint32_t subject, int64_t at_ps, int64_t id);

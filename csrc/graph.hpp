@@ -5,10 +5,12 @@
 #include <memory>
 #include <vector>
 
+#include "slab.hpp"
+
 namespace tilewright {
 
 // The numbers of these two are shared with engine/graph.py and engine/fault.py.
-enum class Kind : uint32_t { kTransfer = 0, kHold = 1, kTimer = 2, kExchange = 3 };
+enum class Kind : uint32_t { kTransfer = 0, kHold = 1, kTimer = 2, kExchange = 3, kEarlier = 4 };
 enum class Fault {
     kTimeLimit = 1,
     kTimeReversed = 2,
@@ -37,6 +39,13 @@ struct SignalAmount {
     int64_t amount;
 };
 
+// How an exchange whose bytes lie apart is cut into packets.
+struct Cut {
+    int64_t segment_bytes;
+    int64_t stride_bytes;  // from the address of a segment to that of the next
+    int64_t segment_packets;
+};
+
 struct Span {
     uint32_t first = 0;
     uint32_t last = 0;
@@ -45,7 +54,7 @@ struct Span {
 struct Definition {
     Kind kind;
     uint32_t route;  // of an exchange, its round trip
-    int64_t amount;
+    int64_t amount;  // of an earlier task, its id
     int64_t delay_ps;
     int64_t effect;
     int64_t served_effect;  // of an exchange
@@ -56,6 +65,7 @@ struct Definition {
     Span dependents;
     Span waits;
     Span raises;
+    uint32_t cut;  // of an exchange in segments, else kNone
 };
 
 struct Graph {
@@ -63,6 +73,8 @@ struct Graph {
     std::vector<uint32_t> afters;
     std::vector<uint32_t> dependents;
     std::vector<SignalAmount> signals;  // waits and raises
+    std::vector<Cut> cuts;
+    std::vector<int64_t> earlier_ids;  // of tasks that stand for earlier ones
     int64_t num_ids = 0;
 
     void clear() {
@@ -70,6 +82,8 @@ struct Graph {
         afters.clear();
         dependents.clear();
         signals.clear();
+        cuts.clear();
+        earlier_ids.clear();
         num_ids = 0;
     }
 

@@ -32,9 +32,9 @@ int64_t Core::add_memory(std::unique_ptr<MemoryServer> memory) {
 AccessRequest Core::access_of(const Event& packet) const {
     const Task& task = tasks_[packet.subject];
     const Definition& definition = definition_of(task);
-    const int64_t before = (packet.id - task.id) * packet_bytes_;
+    const Part part = part_of(task, definition, packet.id - task.id);
     const bool reads = definition.kind == Kind::kExchange && !trips_[definition.route].writes;
-    return {!reads, definition.tag + before, std::min(definition.amount - before, packet_bytes_)};
+    return {!reads, definition.tag + part.offset, part.num_bytes};
 }
 
 bool Core::has_room(const Server& server, const Event& packet) const {

@@ -353,9 +353,11 @@ std::pair<int64_t, int64_t> Core::service_times(Server& server, const Event& pac
     const Task& task = tasks_[packet.subject];
     if (packet.num_bytes == 0) return {definition_of(task).amount, server.latency_ps};
     if (!server.has_service) return {packet.flits * server.flit_ps, server.latency_ps};
+    const int64_t place = packet.id - task.id;
+    const Definition& definition = definition_of(task);
     const nanobind::object times =
-        server.service(packet.id, task.id, packet.id - task.id, packet.flits, packet.num_bytes,
-                       definition_of(task).tag, now_ps_);
+        server.service(packet.id, task.id, place, packet.flits, packet.num_bytes, definition.tag,
+                       part_of(task, definition, place).offset, now_ps_);
     return {nanobind::cast<int64_t>(times[0]), nanobind::cast<int64_t>(times[1])};
 }
 

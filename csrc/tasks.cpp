@@ -46,6 +46,7 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
         const uint32_t task = find_live(id);
         if (task != kNone) earlier.push_back(task);
     }
+    for (int64_t id : graph->earlier_ids) find_live(id);  // all known, before anything changes
     Owner& owner = owner_of(owner_number);
     const int64_t first_id = (owner_number << kOwnerShift) + owner.next_sequence;
     if (graph->num_ids > kSequenceMask + 1 - owner.next_sequence) {
@@ -119,10 +120,11 @@ void Core::count_conditions(uint32_t slot, const Definition& definition, const G
     Task& task = tasks_[slot];
     task.pending = definition.afters.last - definition.afters.first;
     if (task.pending == 0) {
-        task.pending = static_cast<uint32_t>(earlier.size());
-        for (uint32_t other : earlier) {
-            tasks_[other].followers = followers_.add(Follower{slot, tasks_[other].followers});
-        }
+        for (uint32_t other : earlier) follow(slot, other);
+    }
+    if (definition.kind == Kind::kEarlier) {
+        const uint32_t other = find_live(definition.amount);
+        if (other != kNone) follow(slot, other);
     }
     for (uint32_t index = definition.waits.first; index < definition.waits.last; ++index) {
         const SignalAmount wait = graph.signals[index];
@@ -132,6 +134,12 @@ void Core::count_conditions(uint32_t slot, const Definition& definition, const G
             signal.waiters.push({wait.amount, task.id, slot});
         }
     }
+}
+
+// Let a task wait for one of an earlier submission.
+void Core::follow(uint32_t slot, uint32_t other) {
+    ++tasks_[slot].pending;
+    tasks_[other].followers = followers_.add(Follower{slot, tasks_[other].followers});
 }
 
 // One event stands for all tasks that start later: the next of them.
@@ -184,7 +192,9 @@ void Core::start(uint32_t slot) {
     Task& task = tasks_[slot];
     const Definition& definition = definition_of(task);
     task.packets_left = definition.num_packets;
-    if (definition.kind == Kind::kTimer) return push_complete(slot, now_ps_);
+    if (definition.kind == Kind::kTimer || definition.kind == Kind::kEarlier) {
+        return push_complete(slot, now_ps_);
+    }
     if (definition.kind == Kind::kExchange) return start_exchange(slot, definition);
     Route& route = routes_[definition.route];
     route.packets_in += definition.num_packets;
@@ -228,12 +238,12 @@ void Core::start_exchange(uint32_t slot, const Definition& definition) {
 void Core::send_next(uint32_t slot, const Definition& definition) {
     Task& task = tasks_[slot];
     const RoundTrip& trip = trips_[definition.route];
-    const int64_t before = int64_t{task.packets_sent++} * packet_bytes_;
+    const int64_t place = task.packets_sent++;
     Event packet{};
     packet.exchanged = 1;
-    packet.id = task.id + task.packets_sent - 1;
+    packet.id = task.id + place;
     packet.subject = slot;
-    packet.num_bytes = trip.writes ? std::min(definition.amount - before, packet_bytes_) : flit_bytes_;
+    packet.num_bytes = trip.writes ? part_of(task, definition, place).num_bytes : flit_bytes_;
     enter(packet, trip.out);
     inject(packet);
 }
@@ -259,10 +269,10 @@ void Core::turn(uint32_t packet_slot) {
     if (++task.packets_served == definition.num_packets && definition.served_effect != kNoEffect) {
         effects_.emplace_back(now_ps_, definition.served_effect);
     }
-    const int64_t before = (packet.id - task.id) * packet_bytes_;
+    const int64_t place = packet.id - task.id;
     packet.exchanged = 0;
     packet.returning = 1;
-    packet.num_bytes = trip.writes ? flit_bytes_ : std::min(definition.amount - before, packet_bytes_);
+    packet.num_bytes = trip.writes ? flit_bytes_ : part_of(task, definition, place).num_bytes;
     enter(packet, trip.back);
     inject(packet);
 }
@@ -401,6 +411,18 @@ Owner& Core::owner_of(int64_t number) {
 
 const Definition& Core::definition_of(const Task& task) const {
     return submissions_[task.submission].graph->definitions[task.row];
+}
+
+Part Core::part_of(const Task& task, const Definition& definition, int64_t place) const {
+    if (definition.cut == kNone) [[likely]] {
+        const int64_t before = place * packet_bytes_;
+        return {before, std::min(definition.amount - before, packet_bytes_)};
+    }
+    const Cut& cut = submissions_[task.submission].graph->cuts[definition.cut];
+    const int64_t before = place % cut.segment_packets * packet_bytes_;
+    const int64_t segment = place / cut.segment_packets;
+    return {segment * cut.stride_bytes + before,
+            std::min(cut.segment_bytes - before, packet_bytes_)};
 }
 
 }  // namespace tilewright

@@ -70,7 +70,8 @@ class PlannedService:
             raise ValueError(f"call {call} at {now_ps}")
         if call == plan.lies_at:
             return -1, packet.num_bytes
-        extra_ps = plan.extra_ps[(call + packet.tag + packet.position) % len(plan.extra_ps)]
+        place = packet.tag + packet.position + packet.offset_bytes
+        extra_ps = plan.extra_ps[(call + place) % len(plan.extra_ps)]
         return packet.num_flits * self._flit_ps + extra_ps, plan.latencies_ps[
             call % len(plan.latencies_ps)
         ]
@@ -112,7 +113,11 @@ Pair = tuple[int, int]  # a signal, and a value or an amount
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """A row of a graph; without a route or a round trip it is a timer."""
+    """A row of a graph; without a route or a round trip it is a timer.
+
+    ``earlier`` is a submission and a task of it, counted round those there are when the graph is
+    first submitted; then the row stands for that task.
+    """
 
     route: int | None = None
     round_trip: int | None = None
@@ -125,6 +130,9 @@ class TaskPlan:
     effect: int = NO_EFFECT
     served_effect: int = NO_EFFECT
     tag: int = 0
+    segment_bytes: int | None = None
+    stride_bytes: int = 0
+    earlier: tuple[int, int] | None = None
 
     def add_to(self, graph: TaskGraph) -> None:
         after, waits, raises = self.after, self.waits, self.raises
@@ -133,6 +141,7 @@ class TaskPlan:
             graph.exchange(
                 self.round_trip, self.num_bytes, delay_ps=delay_ps, after=after, waits=waits,
                 raises=raises, effect=effect, served_effect=self.served_effect, tag=tag,
+                segment_bytes=self.segment_bytes, stride_bytes=self.stride_bytes,
             )  # fmt: skip
         elif self.route is None:
             graph.timer(delay_ps, after=after, waits=waits, raises=raises, effect=effect)
@@ -253,7 +262,7 @@ class _Driver:
 
     program: Program
     engine: Engine
-    graphs: list[TaskGraph]
+    graphs: dict[int, TaskGraph] = field(default_factory=dict)
     seen: list[tuple[object, ...]] = field(default_factory=list)
     first_ids: list[int] = field(default_factory=list)
     submitted: list[TaskGraph] = field(default_factory=list)
@@ -271,9 +280,10 @@ class _Driver:
         match step:
             case Submit(graph, owner, after):
                 ids = [self.task_id(*place) for place in after]
-                first_id = self.engine.submit(self.graphs[graph], owner=owner, after=ids)
+                tasks = self.graph(graph)
+                first_id = self.engine.submit(tasks, owner=owner, after=ids)
                 self.first_ids.append(first_id)
-                self.submitted.append(self.graphs[graph])
+                self.submitted.append(tasks)
                 self.seen.append(("submit", first_id))
                 self.seen.append(("statistics", self.engine.statistics()))
             case Watch(submission, task):
@@ -285,6 +295,19 @@ class _Driver:
             case Advance(for_ps):
                 self.advance(None if for_ps is None else self.engine.now_ps + for_ps)
                 self.seen.append(("statistics", self.engine.statistics()))
+
+    def graph(self, number: int) -> TaskGraph:
+        """Built when it is first submitted, since it may stand on what was submitted before."""
+        if number not in self.graphs:
+            self.graphs[number] = graph = TaskGraph()
+            for task in self.program.graphs[number]:
+                if task.earlier is None or not self.submitted:
+                    task.add_to(graph)
+                else:
+                    submission = task.earlier[0] % len(self.submitted)
+                    place = task.earlier[1] % len(self.submitted[submission])
+                    graph.earlier(self.task_id(submission, place))
+        return self.graphs[number]
 
     def advance(self, until_ps: int | None) -> bool:
         wakes = self.engine.advance(until_ps)
@@ -298,13 +321,7 @@ class _Driver:
 def run_program(program: Program, kind: EngineKind, *, salt: int = 0) -> Outcome:
     """Build, play, and gather what there is to see, also after an error."""
     engine = program.engine(kind, salt)
-    graphs: list[TaskGraph] = []
-    for plan in program.graphs:
-        graph = TaskGraph()
-        for task in plan:
-            task.add_to(graph)
-        graphs.append(graph)
-    driver = _Driver(program, engine, graphs)
+    driver = _Driver(program, engine)
     engine.set_trace(True)
     failure: TilewrightError | None = None
     try:

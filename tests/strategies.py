@@ -143,10 +143,16 @@ def random_task(choices: Choices, ground: Ground, graph: int, index: int) -> Tas
     num_bytes: int | None = None
     hold_ps: int | None = None
     round_trip: int | None = None
+    segment_bytes: int | None = None
     kind = pick(choices, ["timer", "hold", "send", "send", "send", "send"])
+    if is_rare(choices, 8):
+        return TaskPlan(earlier=(choices.integer(0, 9), choices.integer(0, 9)))
     if kind == "send" and ground.num_trips and choices.integer(0, 2):
         round_trip = choices.integer(0, ground.num_trips - 1)
         num_bytes = choices.integer(1, MAX_PACKETS * ground.packet_flits * FLIT_BYTES)
+        if choices.integer(0, 2) == 0:
+            segment_bytes = choices.integer(1, 2 * ground.packet_flits * FLIT_BYTES)
+            num_bytes = segment_bytes * choices.integer(1, MAX_PACKETS)
     elif kind == "send" and ground.sends:
         route = pick(choices, ground.sends)
         num_bytes = choices.integer(1, MAX_PACKETS * ground.packet_flits * FLIT_BYTES)
@@ -172,6 +178,8 @@ def random_task(choices: Choices, ground: Ground, graph: int, index: int) -> Tas
         effect=pick(choices, [MAX_TASKS * graph + index] * 2 + [NO_EFFECT]),
         served_effect=NO_EFFECT if round_trip is None else pick(choices, [NO_EFFECT, 900 + index]),
         tag=choices.integer(0, 3),
+        segment_bytes=segment_bytes,
+        stride_bytes=0 if segment_bytes is None else choices.integer(-20, 40),
     )
 
 

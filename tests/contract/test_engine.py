@@ -579,7 +579,7 @@ def test_a_python_server_sees_each_packet_once_at_its_start(engine: Engine) -> N
     assert ends_of(engine) == {0: 3 + 7 + 7 + 2}
     assert recorder.seen == [
         (PacketView(OWNER, OWNER, 0, 4, PACKET, 42), 3),
-        (PacketView(OWNER + 1, OWNER, 1, 2, 9, 42), 10),
+        (PacketView(OWNER + 1, OWNER, 1, 2, 9, 42, PACKET), 10),
     ]
 
 

@@ -100,13 +100,17 @@ def crowd(kind: EngineKind, case: tuple[BankedSpec, list[Request]], seed: int, s
         graph = TaskGraph()
         for request in load[requester::2]:
             address = min(request.address, max(0, spec.capacity_bytes - 90))
+            num_bytes = min(spec.capacity_bytes, 1 + 3 * request.num_bytes)
+            count = 2 if num_bytes % 2 == 0 and request.access_id % 2 else 1  # halves that overlap
             graph.exchange(
                 trips[requester, request.is_write],
-                min(spec.capacity_bytes, 1 + 3 * request.num_bytes),
+                num_bytes,
                 delay_ps=request.arrive_ps,
                 effect=request.access_id,
                 served_effect=1000 + request.access_id,
                 tag=address,
+                segment_bytes=num_bytes // count if count > 1 else None,
+                stride_bytes=num_bytes // count // 2 if count > 1 else 0,
             )
         engine.submit(graph, owner=requester)
     engine.run()

@@ -46,7 +46,7 @@ def test_a_server_in_python_decides_time_per_packet(engine: Engine) -> None:
     first = 2 << 40
     assert seen == [
         (PacketView(first, first, 0, 16, 1024, 9), 5),
-        (PacketView(first + 1, first, 1, 2, 76, 9), 20_005),
+        (PacketView(first + 1, first, 1, 2, 76, 9, 1024), 20_005),
     ]
     assert engine.now_ps == 40_305
 

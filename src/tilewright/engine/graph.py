@@ -8,9 +8,11 @@ import numpy.typing as npt
 
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.rows import (
+    EARLIER,
     EXCHANGE,
     HOLD,
     NO_EFFECT,
+    ONE_SEGMENT,
     TIMER,
     TRANSFER,
     Block,
@@ -90,7 +92,7 @@ class TaskGraph:
         if type(after) is not tuple or type(waits) is not tuple or type(raises) is not tuple:
             after, waits, raises = self._as_tuples(after, waits, raises)
         self.rows.append(
-            (TRANSFER, route, num_bytes, delay_ps, effect, tag, after, waits, raises, NO_EFFECT)
+            (TRANSFER, route, num_bytes, delay_ps, effect, tag, after, waits, raises, NO_EFFECT, ())
         )
         number = self.size
         self.size = number + 1
@@ -107,19 +109,29 @@ class TaskGraph:
         effect: int = NO_EFFECT,
         served_effect: int = NO_EFFECT,
         tag: int = 0,
+        segment_bytes: int | None = None,
+        stride_bytes: int = 0,
     ) -> int:
         """Read or write bytes over a round trip: packets go there, answers come back.
 
         ``served_effect`` is reported when the last packet has been served there, ``effect`` when
-        the last answer is back.
+        the last answer is back. The bytes may lie apart: ``num_bytes`` in segments of
+        ``segment_bytes``, segment i at the address ``tag + i * stride_bytes``. Segments may
+        overlap; a packet never has bytes of two.
         """
         if self._core is not None:
             raise self._frozen()
         if type(after) is not tuple or type(waits) is not tuple or type(raises) is not tuple:
             after, waits, raises = self._as_tuples(after, waits, raises)
+        segments = ONE_SEGMENT
+        if segment_bytes is not None:
+            segments = (segment_bytes, stride_bytes)
+        elif stride_bytes:
+            found = f"stride_bytes = {stride_bytes!r} without segment_bytes"
+            raise EngineError(self._where(), found, "both or none", "say the bytes of a segment")
         self.rows.append(
             (EXCHANGE, round_trip, num_bytes, delay_ps, effect, tag, after, waits, raises,
-             served_effect)
+             served_effect, segments)
         )  # fmt: skip
         number = self.size
         self.size = number + 1
@@ -142,7 +154,7 @@ class TaskGraph:
         if type(after) is not tuple or type(waits) is not tuple or type(raises) is not tuple:
             after, waits, raises = self._as_tuples(after, waits, raises)
         self.rows.append(
-            (HOLD, route, hold_ps, delay_ps, effect, tag, after, waits, raises, NO_EFFECT)
+            (HOLD, route, hold_ps, delay_ps, effect, tag, after, waits, raises, NO_EFFECT, ())
         )
         number = self.size
         self.size = number + 1
@@ -160,9 +172,22 @@ class TaskGraph:
         if self._core is not None:
             raise self._frozen()
         lists = self._as_tuples(after, waits, raises)
-        self.rows.append((TIMER, 0, 0, delay_ps, effect, 0, *lists, NO_EFFECT))
+        self.rows.append((TIMER, 0, 0, delay_ps, effect, 0, *lists, NO_EFFECT, ONE_SEGMENT))
         self.size += 1
         return self.size - 1
+
+    def earlier(self, task_id: int) -> int:
+        """A stand-in for a task of any owner, submitted before this graph and known by its id.
+
+        It ends when that task does, at once if that has ended already; tasks of this graph come
+        ``after`` it.
+        """
+        if self._core is not None:
+            raise self._frozen()
+        self.rows.append((EARLIER, 0, task_id, 0, NO_EFFECT, 0, (), (), (), NO_EFFECT, ()))
+        number = self.size
+        self.size = number + 1
+        return number
 
     def transfers(
         self, routes: Integers, *, num_bytes: Integers, delays_ps: Integers, effects: Integers
@@ -199,7 +224,7 @@ class TaskGraph:
             if isinstance(entry, tuple):
                 rows.append(entry)
             else:
-                rows.extend((*row, (), (), (), NO_EFFECT) for row in entry.tolist())
+                rows.extend((*row, (), (), (), NO_EFFECT, ONE_SEGMENT) for row in entry.tolist())
         unknown = ("an unknown fault", "a task", "report it")
         words = row_problem(number, rows[number]) or unknown
         return EngineError(f"task graph, task {number}", *words)

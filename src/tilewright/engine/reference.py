@@ -407,9 +407,11 @@ class ReferenceCore(Memories):
         if server.service is None:
             return packet.flits * server.flit_ps, server.latency_ps
         task_id = packet.task.id
+        position = packet.id - task_id
+        offset, _ = definition.part(position, self._packet_bytes)
         return server.service(
-            packet.id, task_id, packet.id - task_id, packet.flits, packet.num_bytes,
-            definition.tag, self.now_ps,
+            packet.id, task_id, position, packet.flits, packet.num_bytes,
+            definition.tag, offset, self.now_ps,
         )  # fmt: skip
 
     # -- checks ----------------------------------------------------------------------------------

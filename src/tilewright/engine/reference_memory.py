@@ -57,11 +57,10 @@ class Memories(Tasks):
     def access_of(self, packet: Packet) -> tuple[bool, int, int]:
         """Whether it writes, its address and bytes."""
         task, definition = packet.task, packet.task.definition
-        place = packet.id - task.id
         trip = definition.trip
         reads = definition.kind == EXCHANGE and trip is not None and not trip.writes
-        address = definition.tag + place * self._packet_bytes
-        return not reads, address, self._part_bytes(definition, place)
+        offset, num_bytes = definition.part(packet.id - task.id, self._packet_bytes)
+        return not reads, definition.tag + offset, num_bytes
 
     def _has_room(self, memory: MemoryState, packet: Packet) -> bool:
         return memory.core.can_accept(self.now_ps, *self.access_of(packet))

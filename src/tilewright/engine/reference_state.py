@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 from tilewright.engine.core import MAX_PACKETS, MAX_QUEUES, SOURCE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.rows import (
+    EARLIER,
     EXCHANGE,
     HOLD,
     NO_EFFECT,
+    ONE_SEGMENT,
     TIMER,
     TRANSFER,
     Block,
@@ -313,7 +315,10 @@ class TaskDefinition:
         "offset",
         "raises",
         "route",
+        "segment_bytes",
+        "segment_packets",
         "served_effect",
+        "stride_bytes",
         "tag",
         "trip",
         "waits",
@@ -321,7 +326,9 @@ class TaskDefinition:
 
     def __init__(self, row: Row, route: Route, trip: RoundTrip | None = None) -> None:
         self.kind, _, self.amount, self.delay_ps, self.effect, self.tag = row[:6]
-        self.afters, self.waits, self.raises, self.served_effect = row[6:]
+        self.afters, self.waits, self.raises, self.served_effect = row[6:10]
+        self.segment_bytes, self.stride_bytes = row[10] or (self.amount, 0)
+        self.segment_packets = 1
         self.route = route
         self.trip = trip  # of an exchange
         self.is_short = False  # a transfer of one packet that never waits for a credit
@@ -330,12 +337,25 @@ class TaskDefinition:
         self.offset = 0
         self.dependents: tuple[int, ...] = ()
 
+    def cut(self, packet_bytes: int) -> None:
+        """Of a transfer or an exchange: into packets, none with bytes of two segments."""
+        self.segment_packets = -(-self.segment_bytes // packet_bytes)
+        self.num_packets = self.amount // self.segment_bytes * self.segment_packets
+
+    def part(self, place: int, packet_bytes: int) -> tuple[int, int]:
+        """Of a packet: where its bytes begin, counted from the tag, and how many it has."""
+        segment, place = divmod(place, self.segment_packets)
+        before = place * packet_bytes
+        num_bytes = min(self.segment_bytes - before, packet_bytes)
+        return segment * self.stride_bytes + before, num_bytes
+
 
 class Graph(NamedTuple):
     """A compiled task graph."""
 
     definitions: list[TaskDefinition]
     num_ids: int
+    earlier_ids: tuple[int, ...]  # of tasks that stand for earlier ones
 
     @property
     def offsets(self) -> list[int]:
@@ -402,7 +422,7 @@ def compile_graph(
             _check_address(number, definition)
             definition.offset = offset
             if row[0] in (TRANSFER, EXCHANGE):
-                definition.num_packets = -(-row[2] // packet_bytes)
+                definition.cut(packet_bytes)
                 if definition.num_packets > MAX_PACKETS:
                     raise CoreFault(FaultKind.PACKET_LIMIT, number, row[2])
                 is_plain = row[0] == TRANSFER and definition.route.plain
@@ -417,12 +437,13 @@ def compile_graph(
     for definition in definitions:
         is_end = not definition.dependents and not definition.raises
         definition.is_lone = definition.is_short and is_end
-    return Graph(definitions, offset)
+    earlier_ids = tuple(task.amount for task in definitions if task.kind == EARLIER)
+    return Graph(definitions, offset, earlier_ids)
 
 
 def _rows_of(block: Block) -> Iterator[Row]:
     for row in block.tolist():
-        yield (*row, (), (), (), NO_EFFECT)
+        yield (*row, (), (), (), NO_EFFECT, ONE_SEGMENT)
 
 
 _NO_ROUTE = Route([], [])
@@ -433,7 +454,9 @@ def _check_address(row: int, definition: TaskDefinition) -> None:
     route = definition.route if definition.trip is None else definition.trip.out
     if definition.kind in (TRANSFER, EXCHANGE) and route.servers[-1].memory is not None:
         capacity = route.servers[-1].memory.capacity_bytes
-        if not 0 <= definition.tag <= capacity - definition.amount:
+        num_segments = definition.amount // definition.segment_bytes
+        ends = (definition.tag, definition.tag + (num_segments - 1) * definition.stride_bytes)
+        if not 0 <= min(ends) <= max(ends) <= capacity - definition.segment_bytes:
             raise CoreFault(FaultKind.BAD_ADDRESS, row, definition.tag, route.servers[-1].index)
 
 
@@ -444,7 +467,7 @@ def _checked_trip(row: int, target: int, trips: list[RoundTrip]) -> RoundTrip:
 
 
 def _checked_route(row: int, kind: int, target: int, routes: list[Route]) -> Route:
-    if kind == TIMER:
+    if kind in (TIMER, EARLIER):
         return _NO_ROUTE
     if target >= len(routes):
         raise CoreFault(FaultKind.UNKNOWN_ROUTE, row, target)

@@ -17,10 +17,9 @@ from tilewright.engine.reference_state import (
     RoundTrip,
     Route,
     Task,
-    TaskDefinition,
     trip_of,
 )
-from tilewright.engine.rows import EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
+from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
 from tilewright.units import MAX_PS
 
 __all__ = ("ARRIVE", "COMPLETE", "DECIDE", "GRANT", "START", "Event", "Tasks")
@@ -74,6 +73,8 @@ class Tasks(Reports):
     def submit(self, graph: Graph, owner: int, after: tuple[int, ...]) -> int:
         self._check_outside()
         earlier = self._live_tasks(after)
+        for task_id in graph.earlier_ids:
+            self._check_issued(task_id)
         sequence = self._next_sequence.get(owner, 0)
         if sequence + graph.num_ids > 1 << OWNER_SHIFT:
             raise CoreFault(FaultKind.ID_LIMIT, owner)
@@ -85,7 +86,7 @@ class Tasks(Reports):
             task = Task(definition, first_id + definition.offset, tasks)
             tasks.append(task)
             self._live[task.id] = task
-            if definition.afters or definition.waits or earlier:
+            if definition.afters or definition.waits or earlier or definition.kind == EARLIER:
                 self._count_conditions(task, earlier)
             if task.pending:
                 continue
@@ -121,6 +122,8 @@ class Tasks(Reports):
     def _count_conditions(self, task: Task, earlier: list[Task]) -> None:
         definition = task.definition
         task.pending = len(definition.afters)
+        if definition.kind == EARLIER:
+            earlier = [*earlier, *self._live_tasks((definition.amount,))]
         if not definition.afters:
             task.pending += len(earlier)
             for other in earlier:
@@ -176,7 +179,7 @@ class Tasks(Reports):
             route.packets_in += 1
             route.bytes_in += definition.amount
             self._set_out(task.id, task, definition.amount)
-        elif definition.kind == TIMER:
+        elif definition.kind in (TIMER, EARLIER):
             self._push_complete(self.now_ps, task)
         elif definition.kind == EXCHANGE:
             self._start_exchange(task)
@@ -190,11 +193,7 @@ class Tasks(Reports):
             route.bytes_in += definition.amount
             enter = self._set_out if route.plain else self._inject_part
             for place in range(definition.num_packets):
-                enter(task.id + place, task, self._part_bytes(definition, place))
-
-    def _part_bytes(self, definition: TaskDefinition, place: int) -> int:
-        """Of a packet of a transfer or an exchange; the last one has the rest."""
-        return min(definition.amount - place * self._packet_bytes, self._packet_bytes)
+                enter(task.id + place, task, definition.part(place, self._packet_bytes)[1])
 
     def _inject_part(self, packet_id: int, task: Task, num_bytes: int) -> None:
         flits = -(-num_bytes // self._flit_bytes)
@@ -218,7 +217,7 @@ class Tasks(Reports):
     def _send_next(self, task: Task) -> None:
         trip, place = trip_of(task), task.packets_sent
         task.packets_sent += 1
-        data_bytes = self._part_bytes(task.definition, place)
+        _, data_bytes = task.definition.part(place, self._packet_bytes)
         num_bytes = data_bytes if trip.writes else self._flit_bytes
         self._send(task, task.id + place, trip.out, num_bytes, Leg.OUT)
 
@@ -239,7 +238,7 @@ class Tasks(Reports):
             is_last = task.packets_served == definition.num_packets
             if is_last and definition.served_effect != NO_EFFECT:
                 self._effects.append((self.now_ps, definition.served_effect))
-            data_bytes = self._part_bytes(definition, packet.id - task.id)
+            _, data_bytes = definition.part(packet.id - task.id, self._packet_bytes)
             num_bytes = self._flit_bytes if trip.writes else data_bytes
             self._send(task, packet.id, trip.back, num_bytes, Leg.BACK)
             return

@@ -9,9 +9,11 @@ from tilewright.engine.spec import integer_fix, integer_words
 from tilewright.units import MAX_PS
 
 __all__ = (
+    "EARLIER",
     "EXCHANGE",
     "HOLD",
     "NO_EFFECT",
+    "ONE_SEGMENT",
     "TIMER",
     "TRANSFER",
     "Block",
@@ -23,11 +25,14 @@ __all__ = (
 NO_EFFECT = -1
 
 Pairs = tuple[tuple[int, int], ...]
-Row = tuple[int, int, int, int, int, int, tuple[int, ...], Pairs, Pairs, int]
-"""Kind, target, amount, delay, effect, tag, afters, waits, raises, effect of being served.
+Segments = tuple[int, int] | tuple[()]
+"""Bytes of a segment and from one segment's address to the next; empty: all bytes are one."""
+Row = tuple[int, int, int, int, int, int, tuple[int, ...], Pairs, Pairs, int, Segments]
+"""Kind, target, amount, delay, effect, tag, afters, waits, raises, served effect, segments.
 
 Waits and raises are pairs (signal, value).
 """
+ONE_SEGMENT: Segments = ()
 Block = npt.NDArray[np.int64]
 """Rows without edges, the first six columns of each."""
 
@@ -39,19 +44,26 @@ class TaskKind(IntEnum):
     HOLD = 1
     TIMER = 2
     EXCHANGE = 3
+    EARLIER = 4  # its amount is the id of the task that it stands for
 
 
-TRANSFER, HOLD, TIMER, EXCHANGE = (kind.value for kind in TaskKind)
-TARGET_NAMES = {TRANSFER: "route", HOLD: "route", TIMER: "route", EXCHANGE: "round_trip"}
-AMOUNT_NAMES = {TRANSFER: "num_bytes", HOLD: "hold_ps", TIMER: "amount", EXCHANGE: "num_bytes"}
+TRANSFER, HOLD, TIMER, EXCHANGE, EARLIER = (kind.value for kind in TaskKind)
+TARGET_NAMES = {EXCHANGE: "round_trip"}
+AMOUNT_NAMES = {
+    TRANSFER: "num_bytes",
+    HOLD: "hold_ps",
+    TIMER: "amount",
+    EXCHANGE: "num_bytes",
+    EARLIER: "task_id",
+}
 
 
 def row_problem(number: int, row: Row) -> tuple[str, str, str] | None:
     """What is wrong with a row that no core takes: found, expected, fix."""
-    kind, target, amount, delay_ps, effect, tag, afters, waits, raises, served_effect = row
+    kind, target, amount, delay_ps, effect, tag, afters, waits, raises, served_effect = row[:10]
     fields = (
-        (TARGET_NAMES[kind], target, 0),
-        (AMOUNT_NAMES[kind], amount, 0 if kind == TIMER else 1),
+        (TARGET_NAMES.get(kind, "route"), target, 0),
+        (AMOUNT_NAMES[kind], amount, 0 if kind in (TIMER, EARLIER) else 1),
         ("delay_ps", delay_ps, 0),
         ("effect", effect, NO_EFFECT),
         ("tag", tag, -MAX_PS),
@@ -68,6 +80,26 @@ def row_problem(number: int, row: Row) -> tuple[str, str, str] | None:
         if not _is_signal_pair(pair):
             expected = f"a tuple (signal, value) of ints, the value in 1..{MAX_PS}"
             return f"{pair!r} in waits or raises", expected, _pair_fix(pair)
+    return _segments_problem(amount, *row[10]) if row[10] else None
+
+
+def _segments_problem(
+    num_bytes: int, segment_bytes: int, stride_bytes: int
+) -> tuple[str, str, str] | None:
+    """All addresses of an access lie within the reach of an int64 from its tag."""
+    for name, value, low in (
+        ("segment_bytes", segment_bytes, 1),
+        ("stride_bytes", stride_bytes, -MAX_PS),
+    ):
+        if type(value) is not int or not low <= value <= MAX_PS:
+            return integer_words(name, value, low, MAX_PS)
+    num_segments, rest = divmod(num_bytes, segment_bytes)
+    if rest:
+        found = f"num_bytes = {num_bytes} with segment_bytes = {segment_bytes}"
+        return found, "a multiple of segment_bytes", "correct one of them"
+    if (num_segments - 1) * abs(stride_bytes) > MAX_PS - segment_bytes:
+        found = f"{num_segments} segments with stride_bytes = {stride_bytes}"
+        return found, f"a reach of at most {MAX_PS} bytes", "correct stride_bytes"
     return None
 
 

@@ -81,9 +81,16 @@ def checked_service(spec: ServerSpec, flit_ps: int, guard: RunGuard) -> CoreServ
     serve, name = spec.service.service, spec.name
 
     def call(
-        packet_id: int, task_id: int, index: int, flits: int, num_bytes: int, tag: int, now_ps: int
+        packet_id: int,
+        task_id: int,
+        position: int,
+        flits: int,
+        num_bytes: int,
+        tag: int,
+        offset_bytes: int,
+        now_ps: int,
     ) -> tuple[int, int]:
-        packet = PacketView(packet_id, task_id, index, flits, num_bytes, tag)
+        packet = PacketView(packet_id, task_id, position, flits, num_bytes, tag, offset_bytes)
         guard.serving = name
         try:
             times = serve(packet, now_ps)

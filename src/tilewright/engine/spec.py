@@ -31,6 +31,7 @@ class PacketView(NamedTuple):
     num_flits: int
     num_bytes: int
     tag: int  # the task's tag, an address for instance
+    offset_bytes: int = 0  # from the tag to the address of the packet's own bytes
 
 
 class Service(Protocol):
@@ -122,5 +123,5 @@ def integer_fix(value: object) -> str:
     return "pass int(value)" if type(value) is not int and hasattr(value, "__index__") else ""
 
 
-CoreService = Callable[[int, int, int, int, int, int, int], tuple[int, int]]
-"""A checked service: packet, task, index, flits, bytes, tag, now -> hold, latency."""
+CoreService = Callable[[int, int, int, int, int, int, int, int], tuple[int, int]]
+"""A checked service: packet, task, position, flits, bytes, tag, offset, now -> hold, latency."""
