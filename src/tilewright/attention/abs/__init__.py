@@ -1,3 +1,19 @@
-"""The interfaces that indexer and cache operations share."""
+"""vTensor, vOp, Parameter and contexts: what the two op libraries are made of."""
 
-__all__: tuple[str, ...] = ()
+from tilewright.attention.abs.context_base import ContextBase
+from tilewright.attention.abs.op import vOp
+from tilewright.attention.abs.output import BranchSpec
+from tilewright.attention.abs.parameter import Parameter
+from tilewright.attention.abs.tensor import FORMAT, as_vtensor, vTensor
+from tilewright.attention.abs.value import Value
+
+__all__ = (
+    "FORMAT",
+    "BranchSpec",
+    "ContextBase",
+    "Parameter",
+    "Value",
+    "as_vtensor",
+    "vOp",
+    "vTensor",
+)

@@ -7,6 +7,7 @@ from tilewright.attention.graph.graph import Graph
 from tilewright.attention.graph.node import Node, walk
 from tilewright.attention.graph.op import Op, Scope, Types
 from tilewright.attention.graph.output import Branch, Estimate, EstimateOver, Output
+from tilewright.attention.graph.rebuild import Transform, keep, make_node, rebuild
 from tilewright.attention.graph.type import ValueType
 from tilewright.attention.graph.variable import (
     Field,
@@ -16,6 +17,7 @@ from tilewright.attention.graph.variable import (
     StateVar,
     StateWrite,
 )
+from tilewright.attention.graph.verify import verify_graph
 
 __all__ = (
     "FORMAT",
@@ -39,7 +41,12 @@ __all__ = (
     "Span",
     "StateVar",
     "StateWrite",
+    "Transform",
     "Types",
     "ValueType",
+    "keep",
+    "make_node",
+    "rebuild",
+    "verify_graph",
     "walk",
 )

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
 from tilewright.attention.ops.rule import (
+    check_choice,
     check_dim,
     check_page_axis,
     check_whole,
@@ -55,6 +56,7 @@ class Softmax(Op):
 
     def __post_init__(self) -> None:
         check_dim(self, self.dim, 0, 1, 2)
+        check_choice(self, "span", self.span, Span)
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         (x,) = inputs
@@ -125,6 +127,7 @@ class CumSum(Op):
 
     def __post_init__(self) -> None:
         check_dim(self, self.dim, 0, 1, 2)
+        check_choice(self, "span", self.span, Span)
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         (x,) = inputs
@@ -151,6 +154,8 @@ class PoolPages(Op):
     span: Span = Span.MIDDLE
 
     def __post_init__(self) -> None:
+        check_choice(self, "kind", self.kind, Kind)
+        check_choice(self, "span", self.span, Span)
         check_whole(self, "before", self.before, least=0)
         check_whole(self, "after", self.after, least=0)
 
@@ -190,6 +195,9 @@ class AcrossHeads(Op):
     operands: ClassVar[tuple[str, ...]] = ("x",)
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
     kind: Kind = Kind.SUM
+
+    def __post_init__(self) -> None:
+        check_choice(self, "kind", self.kind, Kind)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Span, Types, ValueType
 from tilewright.attention.ops.rule import (
+    check_choice,
     check_dim,
     check_page_axis,
     check_whole,
@@ -34,6 +35,7 @@ class Reduction(Op):
 
     def __post_init__(self) -> None:
         check_dim(self, self.dim, 0, 1, 2)
+        check_choice(self, "span", self.span, Span)
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         (x,) = inputs

@@ -1,12 +1,14 @@
 """The rules of types that ops share: broadcasting, formats, element types."""
 
 from dataclasses import replace
+from enum import StrEnum
 
 from tilewright.attention.graph import FORMAT, DType, Leading, Op, Scope, Side, Types, ValueType
 
 __all__ = (
     "MASKED",
     "broadcast",
+    "check_choice",
     "check_dim",
     "check_page_axis",
     "check_whole",
@@ -58,6 +60,12 @@ def check_dim(op: Op, dim: int, *allowed: int) -> None:
 def check_whole(op: Op, name: str, value: object, *, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         expected = f"a whole number of at least {least}"
+        raise op.refuse("", f"{name}={value!r}", expected, f"change {name}")
+
+
+def check_choice(op: Op, name: str, value: object, choices: type[StrEnum]) -> None:
+    if value not in list(choices):
+        expected = f"one of {', '.join(choices)}"
         raise op.refuse("", f"{name}={value!r}", expected, f"change {name}")
 
 

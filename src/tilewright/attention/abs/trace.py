@@ -1,0 +1,217 @@
+"""Records what a method of a flow does: each call becomes a node."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tilewright.attention.abs.parameter import Parameter
+from tilewright.attention.abs.source import author_line
+from tilewright.attention.abs.tensor import vTensor
+from tilewright.attention.graph import (
+    Branch,
+    DType,
+    FieldWrite,
+    Node,
+    Op,
+    Output,
+    Scope,
+    Side,
+    StateVar,
+    StateWrite,
+)
+from tilewright.attention.ops.leaf import Constant, FieldRead, Input, ParameterRead
+from tilewright.attention.ops.unary import Cast
+from tilewright.errors import FieldError, FlowError, ForeignCallError, StateError, TerminalError
+
+__all__ = ("Call", "Number", "Trace")
+
+Number = bool | int | float
+
+
+class Call(NamedTuple):
+    """One op that was applied, by the ids of tensors."""
+
+    op: Op
+    inputs: tuple[int, ...]
+    output: int
+
+
+@dataclass(eq=False)
+class Trace:
+    """What one method has done so far. Values belong to one trace and die with it."""
+
+    flow: str
+    method: str
+    scope: Scope
+    parameters: dict[Parameter, str] = field(default_factory=dict)
+    tensors: list[vTensor] = field(default_factory=list)
+    tensor_names: dict[str, int] = field(default_factory=dict)
+    calls: list[Call] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    field_writes: list[FieldWrite] = field(default_factory=list)
+    overwritten: list[FieldWrite] = field(default_factory=list)
+    state_writes: list[StateWrite] = field(default_factory=list)
+    own_states: list[StateVar] = field(default_factory=list)
+    output: Output | None = None
+    _ids: dict[Node, int] = field(default_factory=dict)
+    _reads: dict[str, Node] = field(default_factory=dict)
+
+    def located(self, error: FlowError) -> FlowError:
+        """The error with flow, method and the author's line."""
+        return error.located(flow=self.flow, method=self.method, source=author_line())
+
+    def node_of(self, op: Op, operand: object, *, like: DType = DType.FLOAT32) -> Node:
+        """An operand of ``op`` as a node; numbers and parameters become leaves."""
+        node = getattr(operand, "node", None)
+        if isinstance(node, Node):
+            if getattr(operand, "trace", None) is not self:
+                found = "a value of another method or another run of this one"
+                raise self.located(_foreign(op, found, f"a value made in {self.method}"))
+            return node
+        if isinstance(operand, Parameter):
+            return self.read_parameter(operand)
+        if isinstance(operand, Number):
+            return self.constant(operand, like)
+        raise self.located(_foreign(op, _describe(operand), "a value of the flow or a number"))
+
+    def apply(self, op: Op, *operands: object) -> Node:
+        """Add a node. Numbers take the element type of the values beside them."""
+        dtypes = [node.type.dtype for item in operands if isinstance(node := _node(item), Node)]
+        integers = bool(dtypes) and all(dtype.is_integer for dtype in dtypes)
+        like = DType.INT32 if integers else DType.FLOAT32
+        return self.add(op, tuple(self.node_of(op, item, like=like) for item in operands))
+
+    def add_input(self, name: str) -> Node:
+        """What the model hands over: written by nobody, so without a line."""
+        node = Node(Input(name), (), self.scope.variables[name])
+        self.nodes.append(node)
+        self._record(node)
+        return node
+
+    def add(self, op: Op, inputs: tuple[Node, ...]) -> Node:
+        try:
+            result = op.result_type(tuple(node.type for node in inputs), self.scope)
+        except FlowError as error:
+            raise self.located(error) from None
+        node = Node(op, inputs, result, author_line())
+        self.nodes.append(node)
+        self._record(node)
+        return node
+
+    def register(self, name: str, tensor: vTensor) -> None:
+        """A named tensor that is there before the first op: q, o, fields."""
+        tensor.tensor_id = len(self.tensors)
+        self.tensors.append(tensor)
+        self.tensor_names[name] = tensor.tensor_id
+
+    def id_of(self, node: Node) -> int:
+        return self._ids[node]
+
+    def constant(self, value: Number, like: DType) -> Node:
+        if isinstance(value, bool):
+            return self.add(Constant(float(value), DType.BOOL), ())
+        whole = isinstance(value, int) and like is DType.INT32
+        return self.add(Constant(float(value), DType.INT32 if whole else DType.FLOAT32), ())
+
+    def read_parameter(self, parameter: Parameter) -> Node:
+        name = self.parameters.setdefault(parameter, f"param.{len(self.parameters)}")
+        variables = dict(self.scope.variables)
+        variables[name] = parameter.for_graph(name).type
+        self.scope = Scope(self.scope.side, self.scope.geometry, variables)
+        if name not in self._reads:
+            self._reads[name] = self.add(ParameterRead(name), ())
+        return self._reads[name]
+
+    def read_field(self, name: str) -> Node:
+        """A field at the start of the step; on the cache side as this trace has written it."""
+        reserved = name in self.scope.geometry.reserved_fields
+        if self.scope.side is Side.CACHE and not reserved:
+            return self._read_back(name)
+        if name not in self._reads:
+            self._reads[name] = self.add(FieldRead(name), ())
+        return self._reads[name]
+
+    def write_field(self, name: str, value: Node) -> None:
+        if name in self.scope.geometry.reserved_fields:
+            fix = "keys and values belong to the model; declare a field of your own"
+            raise self.located(FieldError(f"field {name!r}", "a write", "no write to it", fix))
+        wanted = self.scope.variables[name]
+        if not isinstance(value.op, Constant):
+            self._check_fits(FieldError, name, value)
+        elif value.type.dtype.is_float is not wanted.dtype.is_float:
+            value = self.add(Cast(wanted.dtype.computed), (value,))
+        earlier = [write for write in self.field_writes if write.target == name]
+        self.overwritten.extend(earlier)
+        self.field_writes = [write for write in self.field_writes if write.target != name]
+        self.field_writes.append(FieldWrite(name, value, author_line()))
+
+    def write_state(self, name: str, value: Node) -> None:
+        """Save: what the next step reads. One write for each state and step."""
+        if name in self.scope.geometry.reserved_fields:
+            fix = "keys and values belong to the model; declare a field of your own"
+            raise self.located(StateError(f"field {name!r}", "a Save", "no write to it", fix))
+        for write in self.state_writes:
+            if write.target == name:
+                found = f"a second Save, after the one at {write.source}"
+                fix = "combine the values, then Save once"
+                raise self.located(StateError(f"state {name!r}", found, "one Save a step", fix))
+        self._check_fits(StateError, name, value)
+        self.state_writes.append(StateWrite(name, value, author_line()))
+
+    def declare_state(self, name: str, state: StateVar) -> None:
+        """State that an op brings along, such as the last selection."""
+        self.own_states.append(state)
+        variables = dict(self.scope.variables)
+        variables[name] = state.type
+        self.scope = Scope(self.scope.side, self.scope.geometry, variables)
+
+    def finish(self, branches: tuple[Branch, ...]) -> None:
+        """The terminal of the indexer: what attention reads."""
+        if self.output is not None:
+            found = f"a second terminal, after the one at {self.output.source}"
+            fix = "combine the selections with Union or Intersection, and end once"
+            raise self.located(TerminalError("terminal", found, "exactly one", fix))
+        self.output = Output(branches, author_line())
+
+    def _record(self, node: Node) -> None:
+        name = getattr(node.op, "variable", None)
+        if name in self.tensor_names:
+            self._ids[node] = self.tensor_names[name]
+            return
+        self._ids[node] = len(self.tensors)
+        shape = (0, *node.type.shape)
+        self.tensors.append(
+            vTensor(shape, node.type.dtype, None, node.type.format, self._ids[node])
+        )
+        inputs = tuple(self._ids[item] for item in node.inputs)
+        self.calls.append(Call(node.op, inputs, self._ids[node]))
+
+    def _read_back(self, name: str) -> Node:
+        for write in self.field_writes:
+            if write.target == name:
+                return self.add(Cast(self.scope.variables[name].dtype), (write.value,))
+        found = "a read before anything was written to it"
+        fix = "write it first; each page is visited once, so nothing is left from before"
+        raise self.located(FieldError(f"field {name!r}", found, "a write, then reads", fix))
+
+    def _check_fits(self, error: type[FlowError], name: str, value: Node) -> None:
+        wanted, found = self.scope.variables[name], value.type
+        kinds = {dtype.computed for dtype in (wanted.dtype, found.dtype)}
+        if found.shape == wanted.shape and len(kinds) == 1:
+            return
+        expected = f"inner shape {wanted.shape} of {wanted.dtype.computed}"
+        fix = "reduce or reshape the value, Cast it, or change create_cache"
+        raise self.located(error(f"field {name!r}", str(found), expected, fix))
+
+
+def _node(item: object) -> object:
+    return getattr(item, "node", None)
+
+
+def _describe(operand: object) -> str:
+    kind = type(operand)
+    return f"a {kind.__module__}.{kind.__qualname__}"
+
+
+def _foreign(op: Op, found: str, expected: str) -> ForeignCallError:
+    fix = "use values of this method; wrap learned constants in Parameter"
+    return ForeignCallError(op.name, found, expected, fix, op=op.name)

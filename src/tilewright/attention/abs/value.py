@@ -1,0 +1,310 @@
+"""Values of a flow while it is traced, with infix and method forms of the ops."""
+
+from typing import Any, Never
+
+from tilewright.attention.abs.tensor import vTensor
+from tilewright.attention.abs.trace import Trace
+from tilewright.attention.graph import DType, Node, Op, Span
+from tilewright.attention.ops import (
+    binary,
+    choose,
+    compare,
+    layout,
+    linear,
+    page_axis,
+    reduce,
+    unary,
+)
+from tilewright.attention.ops import selection as select
+from tilewright.attention.utils import resolve_dtype
+from tilewright.errors import ForeignCallError
+
+__all__ = ("Operand", "Value", "lower")
+
+Operand = Any
+"""A value, a number or a Parameter; what else comes is refused with its name."""
+
+
+def lower(op: Op, *operands: Operand, trace: Trace) -> "Value":
+    return Value(trace, trace.apply(op, *operands))
+
+
+class Value(vTensor):
+    """One value for one row. Axis 0 runs over pages, 1 over rows, 2 over columns.
+
+    It has no numbers: a flow is traced once and then runs on all rows. What would need numbers
+    (``if``, ``float()``, a torch or NumPy function) is refused.
+    """
+
+    def __init__(self, trace: Trace, node: Node) -> None:
+        shape = (0, *node.type.shape)
+        super().__init__(shape, node.type.dtype, None, node.type.format, trace.id_of(node))
+        self.trace = trace
+        self.node = node
+
+    # -- arithmetic
+
+    def __add__(self, other: Operand) -> "Value":
+        return self._apply(binary.Add(), self, other)
+
+    def __radd__(self, other: Operand) -> "Value":
+        return self._apply(binary.Add(), other, self)
+
+    def __sub__(self, other: Operand) -> "Value":
+        return self._apply(binary.Add(1.0, -1.0), self, other)
+
+    def __rsub__(self, other: Operand) -> "Value":
+        return self._apply(binary.Add(1.0, -1.0), other, self)
+
+    def __mul__(self, other: Operand) -> "Value":
+        return self._apply(binary.Multiply(), self, other)
+
+    def __rmul__(self, other: Operand) -> "Value":
+        return self._apply(binary.Multiply(), other, self)
+
+    def __truediv__(self, other: Operand) -> "Value":
+        return self._apply(binary.Divide(), self, other)
+
+    def __rtruediv__(self, other: Operand) -> "Value":
+        return self._apply(binary.Divide(), other, self)
+
+    def __floordiv__(self, other: Operand) -> "Value":
+        return self._apply(binary.FloorDivide(), self, other)
+
+    def __mod__(self, other: Operand) -> "Value":
+        return self._apply(binary.Remainder(), self, other)
+
+    def __pow__(self, other: Operand) -> "Value":
+        return self._apply(binary.Pow(), self, other)
+
+    def __rpow__(self, other: Operand) -> "Value":
+        return self._apply(binary.Pow(), other, self)
+
+    def __neg__(self) -> "Value":
+        return self * -1
+
+    def __abs__(self) -> "Value":
+        return self._apply(unary.Abs(), self)
+
+    def __matmul__(self, other: Operand) -> "Value":
+        """``out[s] = self[s] @ other[s]``, the product that NumPy and torch write so."""
+        turned = self._apply(layout.Transpose(), other)
+        return self._apply(linear.GeMM(), turned, self)
+
+    def __lshift__(self, other: Operand) -> "Value":
+        return self._apply(binary.ShiftLeft(), self, other)
+
+    def __rshift__(self, other: Operand) -> "Value":
+        return self._apply(binary.ShiftRight(), self, other)
+
+    # -- logic: of selections and masks, or of the bits of integers
+
+    def __and__(self, other: Operand) -> "Value":
+        return self._apply(select.Intersection() if self._is_bool else binary.BitAnd(), self, other)
+
+    def __or__(self, other: Operand) -> "Value":
+        return self._apply(select.Union() if self._is_bool else binary.BitOr(), self, other)
+
+    def __xor__(self, other: Operand) -> "Value":
+        return self._apply(binary.BitXor(), self, other)
+
+    def __invert__(self) -> "Value":
+        return self._apply(select.Complement() if self._is_bool else unary.BitNot(), self)
+
+    # -- comparisons
+
+    def __eq__(self, other: object) -> "Value":  # type: ignore[override]
+        return self._apply(compare.Equal(), self, other)
+
+    def __ne__(self, other: object) -> "Value":  # type: ignore[override]
+        return self._apply(compare.NotEqual(), self, other)
+
+    def __gt__(self, other: Operand) -> "Value":
+        return self._apply(compare.Greater(), self, other)
+
+    def __ge__(self, other: Operand) -> "Value":
+        return self._apply(compare.GreaterEqual(), self, other)
+
+    def __lt__(self, other: Operand) -> "Value":
+        return self._apply(compare.Less(), self, other)
+
+    def __le__(self, other: Operand) -> "Value":
+        return self._apply(compare.LessEqual(), self, other)
+
+    __hash__ = object.__hash__
+
+    # -- shape
+
+    @property
+    def T(self) -> "Value":  # noqa: N802  # as NumPy and torch spell it
+        return self._apply(layout.Transpose(), self)
+
+    def reshape(self, rows: int, columns: int) -> "Value":
+        return self._apply(layout.Reshape(rows, columns), self)
+
+    def __getitem__(self, key: object) -> "Value":
+        """``x[:, 0:8, 64:]``: slices of rows and columns; the page axis stays whole."""
+        parts = key if isinstance(key, tuple) else (key,)
+        if len(parts) > 3 or any(
+            not isinstance(part, slice) or part.step not in (None, 1) for part in parts
+        ):
+            self._refuse(f"the index {key!r}", "slices with step 1, as in x[:, 0:8, :]")
+        if parts and parts[0] != slice(None):
+            self._refuse(f"the index {parts[0]!r} of the page axis", "a colon")
+        result = self
+        for dim, part in enumerate(parts[1:], start=1):
+            start, stop, _ = part.indices(self.shape[dim])
+            if (start, stop) != (0, self.shape[dim]):
+                result = self._apply(layout.Slice(start, stop, dim), result)
+        return result
+
+    # -- reductions, over dim 0 (pages), 1 (rows) or 2 (columns)
+
+    def sum(self, dim: int, span: str = Span.MIDDLE) -> "Value":
+        return self._apply(reduce.Sum(dim, Span(span)), self)
+
+    def mean(self, dim: int, span: str = Span.MIDDLE) -> "Value":
+        return self._apply(reduce.Mean(dim, Span(span)), self)
+
+    def max(self, dim: int, span: str = Span.MIDDLE) -> "Value":
+        return self._apply(reduce.Max(dim, Span(span)), self)
+
+    def min(self, dim: int, span: str = Span.MIDDLE) -> "Value":
+        return self._apply(reduce.Min(dim, Span(span)), self)
+
+    def l2norm(self, dim: int, span: str = Span.MIDDLE) -> "Value":
+        return self._apply(reduce.L2Norm(dim, Span(span)), self)
+
+    def argmax(self, dim: int, span: str = Span.MIDDLE) -> "Value":
+        return self._apply(reduce.ArgMax(dim, Span(span)), self)
+
+    def argtop(self, k: int, dim: int = 2) -> "Value":
+        return self._apply(reduce.ArgTop(k, dim), self)
+
+    def softmax(self, dim: int = 0, scale: float = 1.0, span: str = Span.MIDDLE) -> "Value":
+        return self._apply(page_axis.Softmax(dim, scale, Span(span)), self)
+
+    def cumsum(self, dim: int = 0, reverse: bool = False, span: str = Span.MIDDLE) -> "Value":
+        return self._apply(page_axis.CumSum(dim, reverse, Span(span)), self)
+
+    # -- functions of each element
+
+    def exp(self) -> "Value":
+        return self._apply(unary.Exp(), self)
+
+    def log(self) -> "Value":
+        return self._apply(unary.Log(), self)
+
+    def sqrt(self) -> "Value":
+        return self._apply(unary.Sqrt(), self)
+
+    def rsqrt(self) -> "Value":
+        return self._apply(unary.Rsqrt(), self)
+
+    def relu(self) -> "Value":
+        return self._apply(unary.Relu(), self)
+
+    def sigmoid(self) -> "Value":
+        """The logistic function, unlike the op object's default."""
+        return self._apply(unary.Sigmoid(0.0, -1.0), self)
+
+    def sign(self) -> "Value":
+        return self._apply(unary.Sign(), self)
+
+    def floor(self) -> "Value":
+        return self._apply(unary.Floor(), self)
+
+    def clamp(self, low: float = -float("inf"), high: float = float("inf")) -> "Value":
+        return self._apply(unary.Clamp(low, high), self)
+
+    def cast(self, dtype: object) -> "Value":
+        return self._apply(unary.Cast(resolve_dtype(dtype)), self)
+
+    def maximum(self, other: Operand) -> "Value":
+        return self._apply(binary.Maximum(), self, other)
+
+    def minimum(self, other: Operand) -> "Value":
+        return self._apply(binary.Minimum(), self, other)
+
+    def where(self, x: Operand, y: Operand) -> "Value":
+        """Of a mask: x where it is true, else y."""
+        return self._apply(choose.Select(), self, x, y)
+
+    def gather(self, index: Operand, dim: int = 2) -> "Value":
+        return self._apply(choose.Gather(dim), self, index)
+
+    # -- selections
+
+    def topk(self, k: int | None = None, *, per_head: bool = False) -> "Value":
+        return self._apply(select.TopK(k, per_head), self)
+
+    def top_p(
+        self,
+        p: float,
+        *,
+        min_pages: int = 0,
+        max_pages: int | None = None,
+        span: str = Span.MIDDLE,
+        per_head: bool = False,
+    ) -> "Value":
+        return self._apply(select.TopP(p, min_pages, max_pages, Span(span), per_head), self)
+
+    def threshold(
+        self,
+        value: float,
+        *,
+        min_pages: int = 0,
+        max_pages: int | None = None,
+        per_head: bool = False,
+    ) -> "Value":
+        return self._apply(select.Threshold(value, min_pages, max_pages, per_head), self)
+
+    # -- what a value of a flow cannot do
+
+    def __bool__(self) -> bool:
+        self._refuse("a decision of Python on it (if, while, and, or)", "Select or a mask")
+
+    def __float__(self) -> float:
+        self._refuse("a conversion to a number", "ops on the value")
+
+    def __int__(self) -> int:
+        self._refuse("a conversion to a number", "ops on the value")
+
+    def __iter__(self) -> Never:
+        self._refuse("a loop over it", "reductions and slices")
+
+    def __array__(self, *_args: object, **_kwargs: object) -> Never:
+        self._refuse("a conversion to a NumPy array", "library ops on the value")
+
+    def __array_ufunc__(self, ufunc: Any, *_args: object, **_kwargs: object) -> Never:
+        self._refuse(f"NumPy's {ufunc.__name__}", "library ops on the value")
+
+    def __array_function__(self, function: Any, *_args: object) -> Never:
+        self._refuse(f"NumPy's {function.__name__}", "library ops on the value")
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, _types: object, args: tuple[Any, ...] = (), _kwargs: object = None
+    ) -> Never:
+        flat = [
+            part for item in args for part in (item if isinstance(item, list | tuple) else [item])
+        ]
+        value = next(item for item in flat if isinstance(item, Value))
+        name = getattr(function, "__name__", repr(function))
+        value._refuse(f"torch's {name}", "library ops on the value")
+
+    def __getattr__(self, name: str) -> Never:
+        if name.startswith("_") or name in ("trace", "node"):
+            raise AttributeError(name)
+        self._refuse(f"the attribute {name!r}", "a method or op of the library")
+
+    @property
+    def _is_bool(self) -> bool:
+        return self.dtype is DType.BOOL
+
+    def _apply(self, op: Op, *operands: Operand) -> "Value":
+        return lower(op, *operands, trace=self.trace)
+
+    def _refuse(self, found: str, expected: str) -> Never:
+        fix = "see docs/ops.md for what flows can say; a flow is traced, it has no numbers"
+        raise self.trace.located(ForeignCallError("a value of the flow", found, expected, fix))

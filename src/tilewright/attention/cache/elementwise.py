@@ -1,0 +1,38 @@
+"""Functions of each element."""
+
+from tilewright.attention.cache.op import cache_op
+from tilewright.attention.ops import unary
+
+__all__ = (
+    "Abs",
+    "Add_Mul",
+    "BitNot",
+    "Cast",
+    "Clamp",
+    "Exp",
+    "Floor",
+    "Log",
+    "PopCount",
+    "Relu",
+    "Rsqrt",
+    "Sigmoid",
+    "Sign",
+    "Silu",
+    "Sqrt",
+)
+
+Relu = cache_op(__name__, unary.Relu)
+Sigmoid = cache_op(__name__, unary.Sigmoid)
+Silu = cache_op(__name__, unary.Silu)
+Add_Mul = cache_op(__name__, unary.Add_Mul)
+Abs = cache_op(__name__, unary.Abs)
+Log = cache_op(__name__, unary.Log)
+Exp = cache_op(__name__, unary.Exp)
+Sqrt = cache_op(__name__, unary.Sqrt)
+Rsqrt = cache_op(__name__, unary.Rsqrt)
+Sign = cache_op(__name__, unary.Sign)
+Floor = cache_op(__name__, unary.Floor)
+Clamp = cache_op(__name__, unary.Clamp)
+BitNot = cache_op(__name__, unary.BitNot)
+PopCount = cache_op(__name__, unary.PopCount)
+Cast = cache_op(__name__, unary.Cast)

@@ -1,0 +1,211 @@
+"""From a flow to its graph: run both methods once and settle what is a field and what is state."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from tilewright.attention.abs.field import FieldMap
+from tilewright.attention.abs.output import OutputSlot
+from tilewright.attention.abs.parameter import Parameter
+from tilewright.attention.abs.tensor import vTensor
+from tilewright.attention.abs.trace import Trace
+from tilewright.attention.abs.value import Value
+from tilewright.attention.cache.context import Context as CacheContext
+from tilewright.attention.flow.field_spec import FieldSpec
+from tilewright.attention.flow.flow import FlowBase
+from tilewright.attention.flow.lint import Lint, lint_flow
+from tilewright.attention.flow.loader import raising_line
+from tilewright.attention.graph import (
+    FORMAT,
+    Field,
+    FieldWrite,
+    Geometry,
+    Graph,
+    Inherit,
+    Leading,
+    Node,
+    Scope,
+    Side,
+    StateVar,
+    ValueType,
+    keep,
+    rebuild,
+    verify_graph,
+)
+from tilewright.attention.indexer.context import Context as IndexerContext
+from tilewright.attention.ops.leaf import Constant, FieldRead, StateRead
+from tilewright.errors import FieldError, FlowError, FlowInitError, TerminalError, TilewrightError
+
+__all__ = ("TracedFlow", "examine_flow", "trace_flow")
+
+
+class TracedFlow(NamedTuple):
+    """A graph, and what was doubtful on the way to it."""
+
+    graph: Graph
+    warnings: tuple[Lint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageLocation:
+    """``loc``: the page that ``forward_cache`` is called for. Ops know it; flows pass it on."""
+
+
+def trace_flow(flow: FlowBase, geometry: Geometry, *, name: str | None = None) -> Graph:
+    """The graph of a flow for one geometry, verified."""
+    return examine_flow(flow, geometry, name=name).graph
+
+
+def examine_flow(flow: FlowBase, geometry: Geometry, *, name: str | None = None) -> TracedFlow:
+    """The graph of a flow, and lint warnings. Raises `FlowError`s with flow, method and line."""
+    named = name or type(flow).__name__
+    if flow.kind is not geometry.kind:
+        found, expected = f"a geometry of kind {geometry.kind}", f"kind {flow.kind}"
+        fix = "use Geometry.gqa for vFlow and Geometry.mla for vFlowMLA"
+        raise FlowInitError(f"flow {named!r}", found, expected, fix, flow=named)
+    _guarded(named, "create_cache", lambda: flow.initialize_for(geometry))
+    variables = _variables(flow, geometry)
+    parameters = _parameters_of(flow)
+    cache = _trace_cache(flow, named, Scope(Side.CACHE, geometry, variables), parameters)
+    indexer = _trace_indexer(flow, named, Scope(Side.INDEXER, geometry, variables), parameters)
+    graph = _settle(flow, named, cache, indexer)
+    verify_graph(graph)
+    return TracedFlow(graph, lint_flow(graph, cache, indexer))
+
+
+def _variables(flow: FlowBase, geometry: Geometry) -> dict[str, ValueType]:
+    variables = {
+        name: ValueType(FORMAT.PAGED, Leading.PAGES, shape, geometry.kv_dtype)
+        for name, shape in geometry.reserved_fields.items()
+    }
+    variables |= {name: spec.value_type(geometry) for name, spec in _specs(flow).items()}
+    inputs = {"q": (geometry.query_heads, geometry.key_dim)} | flow.create_inputs()
+    for name, shape in inputs.items():
+        if name in variables:
+            raise FieldError("create_inputs", f"an input {name!r}", "a new name", "rename it")
+        variables[name] = ValueType(FORMAT.BATCHED, Leading.ONE, shape, geometry.query_dtype)
+    return variables
+
+
+def _parameters_of(flow: FlowBase) -> dict[Parameter, str]:
+    """Parameters by the attribute that holds them; those of op objects are named at first use."""
+    own = {attribute: item for attribute, item in vars(flow).items() if isinstance(item, Parameter)}
+    return {item: f"param.{attribute}" for attribute, item in own.items()}
+
+
+def _trace_cache(
+    flow: FlowBase, name: str, scope: Scope, parameters: dict[Parameter, str]
+) -> Trace:
+    trace = Trace(name, "forward_cache", scope, parameters)
+    fields = _register_fields(trace, flow)
+    context = CacheContext(trace)
+    _guarded(
+        name, trace.method, lambda: flow.forward_cache(fields, loc=PageLocation(), ctx=context)
+    )
+    return trace
+
+
+def _trace_indexer(
+    flow: FlowBase, name: str, scope: Scope, parameters: dict[Parameter, str]
+) -> Trace:
+    trace = Trace(name, "forward_indexer", scope, parameters)
+    query = trace.scope.variables["q"]
+    trace.register("q", vTensor((0, *query.shape), query.dtype, None, query.format))
+    slot = OutputSlot(trace)
+    trace.register("o", slot)
+    fields = _register_fields(trace, flow)
+    q = Value(trace, trace.add_input("q"))
+    context = IndexerContext(trace)
+    context.inputs = {extra: Value(trace, trace.add_input(extra)) for extra in flow.create_inputs()}
+    _guarded(name, trace.method, lambda: flow.forward_indexer(q, slot, fields, context))
+    return trace
+
+
+def _register_fields(trace: Trace, flow: FlowBase) -> FieldMap:
+    names = (*trace.scope.geometry.reserved_fields, *_specs(flow))
+    for name in names:
+        kind = trace.scope.variables[name]
+        trace.register(name, vTensor((0, *kind.shape), kind.dtype, None, FORMAT.PAGED))
+    return FieldMap(trace, names)
+
+
+def _settle(flow: FlowBase, name: str, cache: Trace, indexer: Trace) -> Graph:
+    if indexer.output is None:
+        fix = "end forward_indexer with topK()(score, o, ctx=ctx) or another selection"
+        where = f"flow {name!r}, forward_indexer"
+        raise TerminalError(where, "no terminal", "exactly one", fix, name, "forward_indexer")
+    saved = {write.target for write in indexer.state_writes}
+    starts = {write.target: write for write in cache.field_writes}
+    specs = _specs(flow)
+    states = tuple(
+        _state(name, spec, indexer.scope.variables[name], starts.get(name))
+        for name, spec in specs.items()
+        if name in saved
+    )
+    kept = tuple(
+        write
+        for write in cache.field_writes
+        if write.target not in saved or not isinstance(write.value.op, Constant)
+    )
+    graph = Graph(
+        name=name,
+        geometry=indexer.scope.geometry,
+        fields=_fields(flow, indexer.scope, saved),
+        states=(*states, *indexer.own_states),
+        parameters=tuple(item.for_graph(label) for item, label in indexer.parameters.items()),
+        inputs=tuple((label, indexer.scope.variables[label]) for label in _inputs(flow)),
+        field_writes=kept,
+        state_writes=tuple(indexer.state_writes),
+        output=indexer.output,
+        partial_pages=bool(flow.partial_pages),
+    )
+    return rebuild(graph, _reads_of(saved))
+
+
+def _fields(flow: FlowBase, scope: Scope, saved: set[str]) -> tuple[Field, ...]:
+    specs = _specs(flow)
+    return tuple(
+        Field(name, scope.variables[name], specs[name].initial if name in specs else 0.0)
+        for name in (*scope.geometry.reserved_fields, *specs)
+        if name not in saved
+    )
+
+
+def _state(name: str, spec: FieldSpec, kind: ValueType, start: FieldWrite | None) -> StateVar:
+    """A constant that forward_cache fills in is the initial value."""
+    initial = spec.initial
+    if start is not None and isinstance(start.value.op, Constant):
+        initial = start.value.op.value
+    return StateVar(name, kind, initial, Inherit(spec.inherit))
+
+
+def _reads_of(saved: set[str]) -> Callable[[Node, tuple[Node, ...], Scope], Node]:
+    def transform(node: Node, inputs: tuple[Node, ...], scope: Scope) -> Node:
+        if isinstance(node.op, FieldRead) and node.op.variable in saved:
+            return replace(node, op=StateRead(node.op.variable))
+        return keep(node, inputs, scope)
+
+    return transform
+
+
+def _inputs(flow: FlowBase) -> tuple[str, ...]:
+    return ("q", *flow.create_inputs())
+
+
+def _specs(flow: FlowBase) -> dict[str, FieldSpec]:
+    return flow.field_specs or {}
+
+
+def _guarded(flow: str, method: str, call: Callable[[], None]) -> None:
+    """Run the author's code; whatever it raises gets flow, method and line."""
+    try:
+        call()
+    except FlowError as error:
+        source = error.source or raising_line(error)
+        raise error.located(flow=flow, method=method, source=source) from error
+    except TilewrightError:
+        raise
+    except Exception as error:  # the border to the author's code
+        source, found = raising_line(error), f"{type(error).__name__}: {error}"
+        where, fix = f"flow {flow!r}, {method}, {source}", "correct the method"
+        raise FlowError(where, found, "a method that runs", fix, flow, method, source) from error

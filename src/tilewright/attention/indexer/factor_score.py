@@ -1,0 +1,23 @@
+"""Scores from learned descriptors."""
+
+from typing import Any
+
+from tilewright.attention.abs.context_base import ContextBase
+from tilewright.attention.abs.op import vOp
+from tilewright.attention.abs.parameter import Parameter
+from tilewright.attention.ops import linear
+
+__all__ = ("FactorScore",)
+
+
+class FactorScore(vOp):
+    """``FactorScore(Wq, H, m, r)(q, descriptors)``: ``sum_h max_m <Wq[h]^T q_h, g[h, m]>``."""
+
+    definition = linear.FactorScore
+
+    def __init__(self, Wq: Parameter, H: int, m: int, r: int) -> None:  # noqa: N803  # names users know
+        super().__init__(H, m, r)
+        self.weights = Wq
+
+    def profile(self, q: Any, descriptors: Any, *, ctx: ContextBase | None = None) -> Any:  # type: ignore[override]
+        return super().profile(q, self.weights, descriptors, ctx=ctx)

@@ -1,0 +1,28 @@
+"""Ends of a flow that select by the plan's budget."""
+
+from typing import Any
+
+from tilewright.attention.indexer.select import Selector
+from tilewright.attention.ops import selection
+
+__all__ = ("approxTopK", "topK")
+
+
+class topK(Selector):
+    """The pages with the largest scores, as many as the plan says. ``topK()(score, o, ctx=ctx)``
+    ends the flow; without ``o`` it returns the selection.
+    """
+
+    definition = selection.TopK
+
+    def __init__(self, *, per_head: bool = False) -> None:
+        super().__init__(None, per_head)
+
+
+class approxTopK(Selector):
+    """`topK` that may get up to ``tolerate_ratio`` of the pages wrong."""
+
+    definition = selection.ApproxTopK
+
+    def __init__(self, tolerate_ratio: Any = 0.0, *, per_head: bool = False) -> None:
+        super().__init__(tolerate_ratio, per_head)

@@ -1,0 +1,202 @@
+"""Selections: made from scores, combined, forced, reused."""
+
+from typing import Any
+
+from tilewright.attention.abs.context_base import ContextBase
+from tilewright.attention.abs.op import op_class, trace_of, vOp
+from tilewright.attention.abs.output import OutputSlot
+from tilewright.attention.abs.trace import Trace
+from tilewright.attention.abs.value import Value, lower
+from tilewright.attention.graph import (
+    FORMAT,
+    DType,
+    Leading,
+    Op,
+    Span,
+    StateVar,
+    ValueType,
+)
+from tilewright.attention.ops import binary, choose, compare, position, selection
+from tilewright.attention.ops.leaf import StateRead
+
+__all__ = (
+    "Complement",
+    "Intersection",
+    "Selector",
+    "TopK",
+    "Union",
+    "every",
+    "pages",
+    "recent",
+    "sink",
+    "threshold",
+    "topP",
+)
+
+Complement = op_class(__name__, selection.Complement)
+
+
+class Selector(vOp):
+    """With ``o`` it ends the flow, without it returns the selection."""
+
+    def profile(self, *args: Any, ctx: ContextBase | None = None, **kwargs: Any) -> Any:
+        slot = kwargs.pop("o", None)
+        if args and isinstance(args[-1], OutputSlot):
+            args, slot = args[:-1], args[-1]
+        chosen = super().profile(*args, ctx=ctx, **kwargs)
+        if slot is None:
+            return chosen
+        if not isinstance(slot, OutputSlot):
+            raise self._error(
+                f"an o of type {type(slot).__name__}", "the o of the method", "pass o"
+            )
+        slot.select(chosen)
+        return slot
+
+
+class topP(Selector):
+    """The fewest pages that hold ``p`` of the weight; see the op TopP."""
+
+    definition = selection.TopP
+
+    def __init__(
+        self,
+        p: float,
+        max_blocks: int | None = None,
+        min_blocks: int = 0,
+        *,
+        span: str = Span.MIDDLE,
+        per_head: bool = False,
+    ) -> None:
+        super().__init__(p, min_blocks, max_blocks, Span(span), per_head)
+
+
+class threshold(Selector):
+    """Pages whose score is at least ``t``; see the op Threshold."""
+
+    definition = selection.Threshold
+
+    def __init__(
+        self,
+        t: float,
+        max_blocks: int | None = None,
+        min_blocks: int = 0,
+        *,
+        per_head: bool = False,
+    ) -> None:
+        super().__init__(t, min_blocks, max_blocks, per_head)
+
+
+class TopK(vOp):
+    """``TopK(k)(score)``: the selection of the k best middle pages, and its length in tokens."""
+
+    definition = selection.TopK
+
+    def __init__(self, k: int, *, per_head: bool = False) -> None:
+        if k is None:
+            raise self._error("k=None", "a whole number of at least 1", "use topK for the plan's")
+        super().__init__(k, per_head)
+
+    def profile(self, *args: Any, ctx: ContextBase | None = None, **kwargs: Any) -> Any:
+        chosen: Value = super().profile(*args, ctx=ctx, **kwargs)
+        return chosen, lower(selection.SelectedTokens(), chosen, trace=chosen.trace)
+
+
+class _Combination(Selector):
+    """Streams are selections, or the pairs that `TopK` returns; any number of them."""
+
+    def profile(self, *args: Any, ctx: ContextBase | None = None, **kwargs: Any) -> Any:
+        streams = [item[0] if isinstance(item, tuple | list) else item for item in args]
+        return super().profile(*streams, ctx=ctx, **kwargs)
+
+
+class Union(_Combination):
+    """Pages of any stream. ``Union()(a, b, ..., o, ctx=ctx)`` ends the flow."""
+
+    definition = selection.Union
+
+
+class Intersection(_Combination):
+    """Pages that all streams have."""
+
+    definition = selection.Intersection
+
+
+class _Forced(vOp):
+    """A selection by position alone."""
+
+    def __init__(self, *numbers: int) -> None:
+        super().__init__()
+        if any(isinstance(item, bool) or not isinstance(item, int) or item < 0 for item in numbers):
+            raise self._error(f"{numbers}", "whole numbers of pages", "count pages from 0")
+        self.numbers = numbers
+
+
+class sink(_Forced):
+    """The first ``n`` pages."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__(n)
+
+    def profile(self, *, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
+        return _compare(self, position.PageIndex(), compare.Less(), self.numbers[0], ctx)
+
+
+class recent(_Forced):
+    """The last ``n`` pages, an unfinished one included."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__(n)
+
+    def profile(self, *, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
+        return _compare(self, position.PageAge(), compare.Less(), self.numbers[0], ctx)
+
+
+class pages(_Forced):
+    """Pages by their logical positions."""
+
+    def profile(self, *, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
+        if not self.numbers:
+            raise self._error("no page", "at least one", "name a page")
+        chosen = [
+            _compare(self, position.PageIndex(), compare.Equal(), number, ctx)
+            for number in self.numbers
+        ]
+        union = selection.Union()
+        return chosen[0] if len(chosen) == 1 else lower(union, *chosen, trace=chosen[0].trace)
+
+
+class every(vOp):
+    """Takes a selection anew at every n-th step, and keeps it in between.
+
+    Pages that came since are not part of a kept selection; the reserved last ones always are.
+    """
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise self._error(f"n={n!r}", "a whole number of steps, at least 1", "change n")
+        self.n = n
+
+    def profile(self, chosen: Any, *, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
+        trace = trace_of("every", (chosen,), ctx)
+        name = _new_state(trace, trace.node_of(choose.Select(), chosen).type)
+        step = lower(position.StepIndex(), trace=trace)
+        phase = lower(binary.Remainder(), step, self.n, trace=trace)
+        fresh = lower(compare.Equal(), phase, 0, trace=trace)
+        kept = lower(StateRead(name), trace=trace)
+        result = lower(choose.Select(), fresh, chosen, kept, trace=trace)
+        trace.write_state(name, result.node)
+        return result
+
+
+def _new_state(trace: Trace, like: ValueType) -> str:
+    name = f"selection.{len(trace.own_states)}"
+    kept = ValueType(FORMAT.PAGED, Leading.PAGES, like.shape, DType.BOOL)
+    trace.declare_state(name, StateVar(name, kept))
+    return name
+
+
+def _compare(op: vOp, leaf: Op, relation: Op, number: int, ctx: ContextBase | None) -> Value:
+    trace = trace_of(type(op).__name__, (), ctx)
+    return lower(relation, lower(leaf, trace=trace), number, trace=trace)
