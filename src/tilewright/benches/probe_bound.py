@@ -48,7 +48,7 @@ class _Use:
 def path_of(machine: Machine, flow: Flow) -> FlowPath:
     target = machine.node_of(NodeKind.HBM_CTRL, flow.target)
     if flow.issuer is None:
-        source, spread = machine.node_id("host"), flow.target.pe
+        source, spread = machine.host, flow.target.pe
     else:
         issuer = flow.issuer
         source = machine.node_of(NodeKind.PE_DMA, issuer)
@@ -120,7 +120,7 @@ class _Cost:
         yield from self._leg_uses(self._path.back, self._back, back_flits, reach_ps, 0)
         if self._spec.cube.hbm.impl is not None:
             return
-        burst_ps = self._spec.cube.hbm.timing.bl_clocks * self._spec.cube.hbm.timing.clock_ps
+        burst_ps = self._spec.cube.hbm.burst_ps
         data_ps = self._flow.num_bytes * PS_PER_US // slice_bytes_per_us(self._spec)
         yield self._flow.target, _Use(data_ps, max(0, reach_ps - burst_ps), home_ps)
 

@@ -98,7 +98,7 @@ def _sip_pes(machine: Machine) -> list[PeCoord]:
 
 def _host(access: Access, *, is_far: bool) -> Build:
     def build(machine: Machine, num_bytes: int) -> list[Flow]:
-        host = machine.node_id("host")
+        host = machine.host
         distances = [(_links_between(machine, host, cube), cube) for cube in _cubes(machine)]
         _, cube = max(distances) if is_far else min(distances)
         return [Flow(None, PeCoord(cube.sip, cube.cube, 0), access, num_bytes)]

@@ -7,11 +7,12 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from tilewright.cli.machine_show import machine_file_text, machine_view, show_machine
+from tilewright.cli.machine_show import machine_view, show_machine
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.errors import SpecError, UsageError
 from tilewright.machine.explain import MachineFileError
 from tilewright.machine.file_check import check_machine_file
+from tilewright.machine.file_text import machine_file_text
 from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.records import MachineCheckRecord
 from tilewright.report.machine_svg import draw_machine

@@ -1,32 +1,29 @@
 """``tilewright machine show``: the machine as a tree with totals, or as a machine file."""
 
-import json
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import cast
 
-from pydantic import BeforeValidator, JsonValue
-from pydantic.fields import FieldInfo
+from pydantic import JsonValue
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from tilewright.errors import SpecError, UnitError
+from tilewright.errors import SpecError
 from tilewright.machine.build import Machine, build_machine, machine_hash
 from tilewright.machine.check import warnings_of
+from tilewright.machine.coords import CubeCoord
 from tilewright.machine.file_check import check_machine_file
+from tilewright.machine.name import place_name
 from tilewright.machine.parse import load_machine_document, spec_of
 from tilewright.machine.spec import BlockSpec, CrossbarSpec, MachineSpec
-from tilewright.machine.spec.quantity import Spec
 from tilewright.machine.spec.walk import walk_sections
 from tilewright.machine.topology_pcie import pcie_bytes_per_us
 from tilewright.machine.totals import slice_bytes_per_us, totals_of
 from tilewright.machine.unused import unused_keys
-from tilewright.machine.yaml_scalar import resolve_plain
 from tilewright.records import MachineFigures, MachineShowRecord
 from tilewright.report.machine_svg_figure import (
     count_text,
@@ -40,11 +37,11 @@ from tilewright.report.machine_svg_figure import (
     pieces_text,
     rate_text,
 )
-from tilewright.units import format_bytes, format_ps, parse_bytes, parse_ps, parse_rate
+from tilewright.units import format_bytes, format_ps
 
-__all__ = ("ShownMachine", "machine_file_text", "machine_view", "show_machine")
+__all__ = ("ShownMachine", "machine_view", "show_machine")
 
-_FIRST_CUBE = "sip0.cube0."
+_FIRST_CUBE = place_name(CubeCoord(0, 0)) + "."
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,66 +222,3 @@ def _add_pe(tree: Tree, spec: MachineSpec, figures: MachineFigures) -> None:
     _add(branch, "PE CPU", f"{format_ps(pe.cpu.command_ps)} a command")
     command = f"{format_ps(pe.scheduler.command_ps)} a command"
     _add(branch, "scheduler", command, f"{pe.queue_commands} in flight")
-
-
-_UNITS: dict[str, tuple[Callable[[int], str], Callable[[str], int]]] = {
-    "_bytes": (format_bytes, parse_bytes),
-    "_ps": (format_ps, parse_ps),
-    "_per_us": (rate_text, parse_rate),
-}
-_PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./ -]*[A-Za-z0-9])?")
-_HEADER = "# {name}: every value of the machine. A block without `impl` is the package's own.\n"
-
-
-def machine_file_text(spec: MachineSpec) -> str:
-    """A machine file that says everything and reads back as an equal spec."""
-    header = _HEADER.format(name=" ".join(spec.name.split()))
-    return header + "\n".join(_section_lines(spec, "")) + "\n"
-
-
-def _section_lines(spec: Spec, indent: str) -> Iterator[str]:
-    for name, field in type(spec).model_fields.items():
-        value = getattr(spec, name)
-        if (name == "impl" and value is None) or (name == "parameters" and not value):
-            continue
-        if isinstance(value, Spec):
-            yield f"{indent}{name}:"
-            yield from _section_lines(value, indent + "  ")
-        else:
-            line = f"{indent}{name}: {_value_text(value, name, field)}"
-            yield f"{line:<36} # {field.description}" if field.description else line
-
-
-def _value_text(value: object, name: str, field: FieldInfo) -> str:
-    takes_text = any(isinstance(rule, BeforeValidator) for rule in field.metadata)
-    match value:
-        case bool() | None:
-            return json.dumps(value)
-        case int() if takes_text:
-            return _quantity_text(value, name)
-        case dict():
-            pairs = (
-                f"{_word(key)}: {_value_text(entry, '', field)}" for key, entry in value.items()
-            )
-            return "{" + ", ".join(pairs) + "}"
-        case tuple():
-            return "[" + ", ".join(_value_text(entry, "", field) for entry in value) + "]"
-        case _:
-            return _word(value) if isinstance(value, str) else str(value)
-
-
-def _quantity_text(value: int, name: str) -> str:
-    """With a unit where that is exact, else the bare integer."""
-    for ending, (write, read) in _UNITS.items():
-        if name.endswith(ending):
-            text = write(value)
-            try:
-                return text if read(text) == value else str(value)
-            except UnitError:  # rounded to a part of a byte
-                return str(value)
-    return str(value)
-
-
-def _word(text: str) -> str:
-    is_plain = _PLAIN.fullmatch(text) and resolve_plain(text) == text
-    return text if is_plain else json.dumps(text, ensure_ascii=False)

@@ -51,9 +51,9 @@ class Device:
 
     def host_access(self, target: PeCoord, access: Access) -> int:
         """The round trip from the host to a slice of the HBM."""
+        host, slice_node = self.machine.host, self.slice_node(target)
         channel = Channel(SipCoord(target.sip), access)
-        host = self.machine.node_id("host")
-        return self.round_trip(host, self.slice_node(target), channel, spread=target.pe)
+        return self.round_trip(host, slice_node, channel, spread=target.pe)
 
     def slice_node(self, pe: PeCoord) -> int:
         """The controller of the slice that a PE owns."""

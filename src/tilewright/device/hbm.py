@@ -35,14 +35,11 @@ def slice_spec(
     spec: HbmSpec, slice_map: SliceMap, slice_index: int, num_slices: int
 ) -> BankedSpec | SimpleSpec:
     """What the engine is told of a slice. Slices of a cube refresh one after the other."""
-    timing = spec.timing
     if spec.model == "simple":
-        burst_ps = timing.bl_clocks * timing.clock_ps
-        nominal = spec.burst_bytes * PS_PER_US * spec.simple_efficiency_percent
         return SimpleSpec(
             pseudo_channels=slice_map.num_channels,
             interleave_bytes=spec.interleave_bytes,
-            bytes_per_us=nominal // (100 * burst_ps),
+            bytes_per_us=spec.simple_bytes_per_us,
             latency_ps=spec.simple_latency_ps,
         )
     return BankedSpec(
@@ -60,7 +57,7 @@ def slice_spec(
         write_queue_bursts=spec.write_queue_bursts,
         drain_high_bursts=spec.drain_high_bursts,
         drain_low_bursts=spec.drain_low_bursts,
-        timing=_timing(timing),
+        timing=_timing(spec.timing),
         refresh=_refresh(spec.refresh, slice_index, num_slices),
     )
 
@@ -71,15 +68,13 @@ def first_access_ps(spec: HbmSpec, num_bytes: int, *, is_write: bool) -> int:
     Its busiest pseudo-channel has ``min(num_bytes, interleave_bytes)`` of it, burst after burst.
     """
     timing = spec.timing
-    burst_ps = timing.bl_clocks * timing.clock_ps
     chunk_bytes = min(num_bytes, spec.interleave_bytes)
     if spec.model == "simple":
-        nominal = spec.burst_bytes * PS_PER_US * spec.simple_efficiency_percent
-        rate = nominal // (100 * burst_ps)
-        return -(-chunk_bytes * PS_PER_US // rate) + spec.simple_latency_ps
+        data_ps = -(-chunk_bytes * PS_PER_US // spec.simple_bytes_per_us)
+        return data_ps + spec.simple_latency_ps
     opening = timing.rcd_write_clocks if is_write else timing.rcd_read_clocks
     data = timing.cwl_clocks if is_write else timing.cl_clocks
-    return (opening + data) * timing.clock_ps + -(-chunk_bytes // spec.burst_bytes) * burst_ps
+    return (opening + data) * timing.clock_ps + -(-chunk_bytes // spec.burst_bytes) * spec.burst_ps
 
 
 def _timing(timing: HbmTimingSpec) -> BankedTimingSpec:

@@ -58,6 +58,11 @@ class Machine:
         own = pe.pe if kind in _OF_A_PE else None
         return self.node_id(format_name(NodeName(kind, sip=pe.sip, cube=pe.cube, pe=own)))
 
+    @property
+    def host(self) -> int:
+        """The node of the host."""
+        return self.node_id(format_name(NodeName(NodeKind.HOST)))
+
     def link_name(self, link_id: int) -> str:
         link = self.links[link_id]
         return f"{self.nodes[link.src].name} -> {self.nodes[link.dst].name}"

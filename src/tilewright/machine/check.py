@@ -125,7 +125,7 @@ def _in_flight_warnings(machine: Machine) -> Iterator[str]:
     dmas = [_node(machine, NodeKind.PE_DMA, 0, pe) for pe in pes]
     slices = [_node(machine, NodeKind.HBM_CTRL, 0, pe) for pe in pes]
     own_cube = ((dma, target, pe) for pe, dma in enumerate(dmas) for target in slices)
-    host = machine.node_id("host")
+    host = machine.host
     whole_sip = (
         (host, _node(machine, NodeKind.HBM_CTRL, cube, pe), pe)
         for cube in range(grid.num_cubes_per_sip)

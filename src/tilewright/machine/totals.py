@@ -7,7 +7,6 @@ from fractions import Fraction
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, Side
 from tilewright.machine.spec import DotArraySpec, GemmSpec, HbmSpec, MachineSpec, MeshSpec, RingSpec
-from tilewright.units import PS_PER_US
 
 __all__ = ("MachineTotals", "slice_bytes_per_us", "totals_of", "usable_share")
 
@@ -35,7 +34,7 @@ class MachineTotals:
 def totals_of(machine: Machine) -> MachineTotals:
     spec, grid = machine.spec, machine.grid
     hbm = spec.cube.hbm
-    nominal = _channel_rate(hbm) * hbm.pseudo_channels * grid.num_cubes
+    nominal = hbm.channel_rate * hbm.pseudo_channels * grid.num_cubes
     return MachineTotals(
         num_sips=grid.num_sips,
         num_cubes=grid.num_cubes,
@@ -52,7 +51,7 @@ def totals_of(machine: Machine) -> MachineTotals:
 
 def slice_bytes_per_us(spec: MachineSpec) -> int:
     """Nominal rate of one PE's slice of the HBM, rounded down."""
-    return int(_channel_rate(spec.cube.hbm) * spec.cube.hbm.pseudo_channels / spec.cube.pes)
+    return int(spec.cube.hbm.channel_rate * spec.cube.hbm.pseudo_channels / spec.cube.pes)
 
 
 def _f16_flop_per_s(gemm: GemmSpec) -> int:
@@ -61,16 +60,10 @@ def _f16_flop_per_s(gemm: GemmSpec) -> int:
     return 2 * gemm.rows * gemm.columns * depth * gemm.hz
 
 
-def _channel_rate(hbm: HbmSpec) -> Fraction:
-    """Bytes per microsecond of a pseudo-channel: one burst after the other."""
-    burst_ps = hbm.timing.bl_clocks * hbm.timing.clock_ps
-    return Fraction(hbm.burst_bytes * PS_PER_US, burst_ps)
-
-
 def usable_share(hbm: HbmSpec) -> Fraction:
     """What all-bank refresh leaves of a stream of reads; other kinds need not stop a stream."""
     if hbm.model == "simple":
-        return Fraction(hbm.simple_efficiency_percent, 100)
+        return hbm.simple_bytes_per_us / hbm.channel_rate
     if hbm.refresh.kind != "all_bank":
         return Fraction(1)
     timing = hbm.timing

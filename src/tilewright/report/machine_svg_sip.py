@@ -1,6 +1,9 @@
 """The second panel: one SIP with its IO chiplet, its mesh of cubes, and the ports between them."""
 
 from tilewright.machine.build import Machine
+from tilewright.machine.coords import CubeCoord
+from tilewright.machine.name import NodeName, format_name, place_name
+from tilewright.machine.node import NodeKind
 from tilewright.machine.spec import IoChipletSpec, UcieSpec
 from tilewright.machine.topology_pcie import pcie_bytes_per_us
 from tilewright.report.machine_svg_figure import (
@@ -48,7 +51,7 @@ def draw_sip(svg: Svg, box: Box, machine: Machine) -> None:
         number = row * spec.sip.columns + column
         pes, hbm = count_text(spec.cube.pes, "PE"), format_bytes(spec.cube.hbm.capacity_bytes)
         lines = (f"cube {number}", pes, hbm)
-        draw_block(svg, cube, BlockKind.CUBE, lines, tip=f"sip0.cube{number}")
+        draw_block(svg, cube, BlockKind.CUBE, lines, tip=place_name(CubeCoord(0, number)))
     draw_label(svg, low, [_note(machine, len(cubes))], fill=GREY)
 
 
@@ -99,7 +102,12 @@ def _draw_crossing(svg: Svg, start: tuple[float, float], end: tuple[float, float
 
 def _draw_io(svg: Svg, box: Box, io: IoChipletSpec, machine: Machine) -> None:
     spec = machine.spec
-    draw_block(svg, box, BlockKind.IO, tip="sip0.io0")
+    draw_block(
+        svg,
+        box,
+        BlockKind.IO,
+        tip=format_name(NodeName(NodeKind.IO_NOC, sip=0, io=0)).rpartition(".")[0],
+    )
     draw_lines(svg, Box(box.x, box.y, box.width, 16), ("IO chiplet",), size=12)
     rate = rate_text(pcie_bytes_per_us(spec.host.pcie, flit_bytes=spec.flit_bytes))
     ucie = spec.cube.ucie

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 
 from tilewright.machine.build import Machine
+from tilewright.machine.coords import SipCoord
+from tilewright.machine.name import place_name
 from tilewright.machine.route_fabric import FabricShape
 from tilewright.machine.topology_pcie import pcie_bytes_per_us
 from tilewright.report.machine_svg_figure import (
@@ -153,7 +155,7 @@ def _draw_wraps(svg: Svg, sips: Places, columns: int, rows: int) -> None:
 
 def _draw_sip(svg: Svg, box: Box, number: int, machine: Machine) -> None:
     """A package with its IO chiplet at the north side and its cubes."""
-    sip, tip = machine.spec.sip, f"sip{number}"
+    sip, tip = machine.spec.sip, place_name(SipCoord(number))
     svg.rect(box.x, box.y, box.width, box.height, fill="#ffffff", stroke=GREY, radius=5, tip=tip)
     draw_lines(svg, Box(box.x, box.y + 1, box.width, 16), (f"SIP {number}",), size=12)
     inner = Box(box.x + 6, box.y + 18, box.width - 12, box.height - 24)

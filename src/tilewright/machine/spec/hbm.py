@@ -1,6 +1,7 @@
 """One cube's HBM stack; the defaults are HBM4 at 8 Gb/s per pin."""
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field
@@ -17,6 +18,7 @@ from tilewright.machine.spec.quantity import (
     Spec,
 )
 from tilewright.machine.spec.rule import BrokenRule, is_power_of_two
+from tilewright.units import PS_PER_US
 
 __all__ = ("HbmSpec", "HbmTimingSpec", "RefreshSpec", "SramSpec")
 
@@ -114,6 +116,21 @@ class HbmSpec(BlockSpec):
         100, description="of the simple model, share of the nominal rate"
     )
     buffer_bytes: Size = Field(8_192, description="the controller's input buffer, per channel")
+
+    @property
+    def burst_ps(self) -> int:
+        """Time of one burst on the data bus."""
+        return self.timing.bl_clocks * self.timing.clock_ps
+
+    @property
+    def channel_rate(self) -> Fraction:
+        """Nominal bytes per microsecond of a pseudo-channel, exactly: burst after burst."""
+        return Fraction(self.burst_bytes * PS_PER_US, self.burst_ps)
+
+    @property
+    def simple_bytes_per_us(self) -> int:
+        """What a pseudo-channel of the simple model serves, rounded down."""
+        return int(self.channel_rate * self.simple_efficiency_percent / 100)
 
     def broken_rules(self) -> Iterator[BrokenRule]:
         yield from self._shape_rules()
