@@ -9,6 +9,9 @@ TilewrightError           where, found, expected, fix
 │   └── TimeLimitError    a time beyond int64 picoseconds
 ├── DeviceError           a program asks of the hardware what it cannot do
 │   └── PageFaultError    an access to an address that no page maps
+├── MemoryAccessError     an access outside a memory
+├── AllocationError       space that is not there to be taken, or was not taken
+│   └── OutOfMemoryError  no hole is large enough
 ├── KernelError           a kernel says what has no meaning: op, operands
 │   └── KernelTypeError   operands whose dtypes or shapes do not fit the op
 ├── RecordError           a record that cannot be written, read or trusted
@@ -34,6 +37,7 @@ TilewrightError           where, found, expected, fix
 from typing import Self
 
 __all__ = (
+    "AllocationError",
     "AttentionError",
     "DeadlockError",
     "DeviceError",
@@ -48,8 +52,10 @@ __all__ = (
     "InterruptError",
     "KernelError",
     "KernelTypeError",
+    "MemoryAccessError",
     "MissingExtraError",
     "OperandError",
+    "OutOfMemoryError",
     "PageFaultError",
     "PagingError",
     "PlanError",
@@ -153,6 +159,34 @@ class PageFaultError(DeviceError):
         where = f"{line}, kernel {kernel!r} on {self.pe}, address {at:#x}"
         parts = (self.found, self.expected, self.fix)
         return type(self)(where, *parts, at, self.pe, kernel, line)
+
+
+class MemoryAccessError(TilewrightError):
+    """An access outside a memory. Says also where it began, how far it reached, what there is."""
+
+    def __init__(
+        self,
+        where: str,
+        found: str,
+        expected: str,
+        fix: str,
+        address: int = 0,
+        num_bytes: int = 0,
+        capacity_bytes: int = 0,
+    ) -> None:
+        super().__init__(where, found, expected, fix)
+        self.args = (where, found, expected, fix, address, num_bytes, capacity_bytes)
+        self.address = address
+        self.num_bytes = num_bytes
+        self.capacity_bytes = capacity_bytes
+
+
+class AllocationError(TilewrightError):
+    """Space that is not there to be taken, or was not taken as it is given back."""
+
+
+class OutOfMemoryError(AllocationError):
+    """No hole is large enough. ``where`` names the memory, ``found`` who asked for how much."""
 
 
 class KernelError(TilewrightError):
