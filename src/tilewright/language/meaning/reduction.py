@@ -1,0 +1,149 @@
+"""Reductions along an axis, or over the whole block."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tilewright.language.block_type import BlockType, block_type
+from tilewright.language.dtype import DType, dtype_of, float32, int1, int32, uint32
+from tilewright.language.meaning.bound import Array, Bound, Meaning, refuse
+from tilewright.language.meaning.convert import from_compute, to_compute
+from tilewright.language.meaning.elementwise import Function, charge_for, converted, need_integers
+from tilewright.language.meaning.shape_rule import wrap_axis
+
+__all__ = ("REDUCTIONS", "extreme_dtype", "reduced_shape", "sum_dtype")
+
+Types = tuple[BlockType, ...]
+_COST_OPS = {"reduce_or": "any"}  # the others have a line of their name
+
+
+def reduced_shape(only: BlockType, axis: int | None, *, keep_dims: bool) -> tuple[int, ...]:
+    """What is left of the shape; ``axis`` None reduces all axes."""
+    if axis is None:
+        return (1,) * only.rank if keep_dims else ()
+    return only.shape[:axis] + ((1,) if keep_dims else ()) + only.shape[axis + 1 :]
+
+
+def sum_dtype(source: DType, dtype: DType | None) -> DType:
+    """What a sum is in, unless the kernel says: integers below 32 bits become 32 bits wide."""
+    if dtype is not None:
+        return dtype
+    if source.is_int() and source.int_bitwidth < int32.int_bitwidth:
+        return int32 if source.signed else uint32
+    return source
+
+
+def extreme_dtype(source: DType) -> DType:
+    """What a maximum is in: f32 or int32 for narrower dtypes."""
+    if source.primitive_bitwidth >= float32.primitive_bitwidth:
+        return source
+    return float32 if source.is_floating() else int32
+
+
+def _bind_along(
+    op: str, types: Types, attributes: tuple[Any, ...], reduce: Function, dtype: DType
+) -> Bound:
+    """``reduce(array, axis=, keepdims=)`` where ``dtype`` computes."""
+    only, axis, keep_dims = types[0], attributes[0], attributes[1]
+    axis = None if axis is None else wrap_axis(op, types, axis, only.rank)
+    function = partial(reduce, axis=axis, keepdims=keep_dims)
+    convert, finish = to_compute(only.dtype, dtype), from_compute(dtype.compute, dtype)
+    result = block_type(dtype, reduced_shape(only, axis, keep_dims=keep_dims))
+    charges = (charge_for(_COST_OPS.get(op, op), only.num_elements, dtype),)
+    return Bound(result, converted(function, (convert,), finish), charges)
+
+
+def _bind_sum(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    """Rounded once, at the end; the order in which f32 adds up is NumPy's."""
+    given = None if attributes[2] is None else dtype_of(attributes[2], op)
+    dtype = sum_dtype(types[0].dtype, given)
+    if dtype is int1:  # one bit: a sum is its parity, a product whether all are set
+        reduce = np.logical_xor.reduce if op == "sum" else np.logical_and.reduce
+        return _bind_along(op, types, attributes, reduce, dtype)
+    reduce = np.add.reduce if op == "sum" else np.multiply.reduce
+    return _bind_along(op, types, attributes, partial(reduce, dtype=dtype.compute), dtype)
+
+
+def _bind_bits(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    dtype = types[0].dtype
+    need_integers(op, types, dtype)
+    reduce = np.bitwise_xor.reduce if op == "xor_sum" else np.bitwise_or.reduce
+    return _bind_along(op, types, attributes, reduce, dtype)
+
+
+def _bind_truth(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    if types[0].dtype is not int1:
+        refuse(op, types, "int1", "compare with 0 first")
+    reduce = np.logical_and.reduce if op == "all" else np.logical_or.reduce
+    return _bind_along(op, types, attributes, reduce, int1)
+
+
+def _bind_extreme(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    """A number beats NaN. With ``return_indices`` the dtype stays and an index comes along."""
+    axis, keep_dims, return_indices = attributes
+    if return_indices:
+        return _bind_with_index(op, types, (axis, keep_dims))
+    dtype = extreme_dtype(types[0].dtype)
+    function = _extreme_function(op, dtype)
+    return _bind_along(op, types, attributes, function.reduce, dtype)
+
+
+def _extreme_function(op: str, dtype: DType) -> np.ufunc:
+    if dtype.is_floating():
+        return np.fmax if op.endswith("max") else np.fmin
+    return np.maximum if op.endswith("max") else np.minimum
+
+
+def _bind_with_index(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    """The extreme and the lowest of the indices that have it; all NaN: NaN and index 0."""
+    axis, keep_dims = attributes
+    (only,) = types
+    if axis is None and only.rank != 1:
+        refuse(op, types, "an axis for indices of a block with several", "name the axis")
+    axis = wrap_axis(op, types, 0 if axis is None else axis, only.rank)
+    shape = reduced_shape(only, axis, keep_dims=keep_dims)
+    position = _position_function(op, only.dtype)
+    convert = to_compute(only.dtype, only.dtype)
+
+    def run(array: Array) -> tuple[Array, Array]:
+        index = np.expand_dims(position(convert(array), axis=axis), axis)
+        value = np.take_along_axis(array, index, axis)
+        return value.reshape(shape), index.astype(np.int32).reshape(shape)
+
+    result = (block_type(only.dtype, shape), block_type(int32, shape))
+    cost_op = op if op.startswith("arg") else f"arg{op}"
+    return Bound(result, run, (charge_for(cost_op, only.num_elements, only.dtype),))
+
+
+def _position_function(op: str, dtype: DType) -> Callable[..., Any]:
+    if not dtype.is_floating():
+        return np.argmax if op.endswith("max") else np.argmin
+    extreme = _extreme_function(op, dtype).reduce
+
+    def first_hit(array: Array, axis: int) -> Any:
+        return np.argmax(array == extreme(array, axis=axis, keepdims=True), axis=axis)
+
+    return first_hit
+
+
+def _bind_position(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    both = _bind_with_index(op, types, attributes)
+    result: tuple[BlockType, ...] = both.type if isinstance(both.type, tuple) else (both.type,)
+    run = both.run
+    return Bound(result[1], lambda array: run(array)[1], both.charges)
+
+
+REDUCTIONS: tuple[Meaning, ...] = (
+    Meaning("sum", (1,), ("axis", "keep_dims", "dtype"), _bind_sum),
+    Meaning("prod", (1,), ("axis", "keep_dims", "dtype"), _bind_sum),
+    Meaning("xor_sum", (1,), ("axis", "keep_dims"), _bind_bits),
+    Meaning("reduce_or", (1,), ("axis", "keep_dims"), _bind_bits),
+    Meaning("all", (1,), ("axis", "keep_dims"), _bind_truth),
+    Meaning("any", (1,), ("axis", "keep_dims"), _bind_truth),
+    Meaning("max", (1,), ("axis", "keep_dims", "return_indices"), _bind_extreme),
+    Meaning("min", (1,), ("axis", "keep_dims", "return_indices"), _bind_extreme),
+    Meaning("argmax", (1,), ("axis", "keep_dims"), _bind_position),
+    Meaning("argmin", (1,), ("axis", "keep_dims"), _bind_position),
+)

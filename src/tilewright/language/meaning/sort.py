@@ -1,0 +1,117 @@
+"""Sorting, the largest of a row, counting, and picking by index."""
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import KernelError
+from tilewright.language.block_type import BlockType, block_type
+from tilewright.language.dtype import DType, int1, int32
+from tilewright.language.meaning.bound import Array, Bound, Charge, Meaning, check_count, refuse
+from tilewright.language.meaning.convert import from_compute, to_compute
+from tilewright.language.meaning.elementwise import charge_for, converted, need_integers
+from tilewright.language.meaning.reduction import extreme_dtype
+from tilewright.language.meaning.shape_rule import wrap_axis
+
+__all__ = ("SORTS",)
+
+Types = tuple[BlockType, ...]
+
+
+def _bind_sort(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    """NaN counts as larger than all numbers."""
+    axis, descending = attributes
+    (only,) = types
+    axis = wrap_axis(op, types, -1 if axis is None else axis, only.rank)
+    return _bind_sorted(op, only, only.dtype, axis, only.shape[axis], descending=descending)
+
+
+def _bind_topk(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    """The k largest, or smallest, in order. Fewer than all come in the dtype of a maximum."""
+    k, axis, descending = attributes
+    (only,) = types
+    axis = wrap_axis(op, types, -1 if axis is None else axis, only.rank)
+    check_count(op, "k", k)
+    extent = only.shape[axis]
+    if k > extent or k & (k - 1):
+        expected = f"a power of two up to the extent {extent}"
+        raise KernelError(op, f"k={k}", expected, "round k up and drop what is too much")
+    dtype = only.dtype if k == extent > 1 else extreme_dtype(only.dtype)
+    return _bind_sorted(op, only, dtype, axis, k, descending=descending)
+
+
+def _bind_sorted(
+    op: str, only: BlockType, dtype: DType, axis: int, k: int, *, descending: bool
+) -> Bound:
+    head = (slice(None),) * axis + (slice(0, k),)
+
+    def function(array: Array) -> Array:
+        ordered = np.sort(array, axis=axis)
+        return (np.flip(ordered, axis) if descending else ordered)[head]
+
+    result = block_type(dtype, (*only.shape[:axis], k, *only.shape[axis + 1 :]))
+    run = converted(function, (to_compute(only.dtype, dtype),), from_compute(dtype.compute, dtype))
+    return Bound(result, run, (_sort_charge(op, only, only.shape[axis]),))
+
+
+def _sort_charge(op: str, only: BlockType, extent: int) -> Charge:
+    """One row by the law of sorting. Rows of a block share the lanes: the same stages, wider."""
+    rows = only.num_elements // extent
+    if rows == 1 or extent == 1:
+        return charge_for(op, only.num_elements, only.dtype)
+    levels = (extent - 1).bit_length()
+    exchanges = rows * 2**levels // 2
+    return charge_for("select", exchanges, only.dtype, times=levels * (levels + 1) // 2)
+
+
+def _bind_gather(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    """Operands: source, index. An index outside the axis is an error when the op runs."""
+    source, index = types
+    axis = wrap_axis(op, types, attributes[0], source.rank)
+    need_integers(op, types, index.dtype)
+    others = [n for n in range(source.rank) if n != axis]
+    if index.rank != source.rank or any(index.shape[n] != source.shape[n] for n in others):
+        expected = f"an index shaped as the source, but for axis {axis}"
+        refuse(op, types, expected, "broadcast the index")
+    extent = source.shape[axis]
+    whole = to_compute(index.dtype, index.dtype)
+
+    def run(values: Array, positions: Array) -> Array:
+        positions = whole(positions).astype(np.int64)
+        low, high = positions.min(), positions.max()
+        if low < 0 or high >= extent:
+            found = f"indices from {low} to {high}"
+            fix = "clamp or mask the index"
+            raise KernelError(op, found, f"from 0 to {extent - 1} along axis {axis}", fix)
+        return np.take_along_axis(values, positions, axis)
+
+    result = block_type(source.dtype, index.shape)
+    return Bound(result, run, (Charge(op, result.num_elements, result.dtype),))
+
+
+def _bind_histogram(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    """Operands: values, and optionally a mask. What lies outside the bins counts nowhere."""
+    (num_bins,) = attributes
+    check_count(op, "num_bins", num_bins)
+    values = types[0]
+    if values.rank != 1 or not values.dtype.is_int() or values.dtype.primitive_bitwidth != 32:
+        refuse(op, types, "one axis of 32-bit integers", "ravel and cast the block")
+    if len(types) == 2 and (types[1].dtype is not int1 or types[1].shape not in ((), values.shape)):
+        refuse(op, types, "a mask of int1 shaped as the values", "compare, or broadcast the mask")
+
+    def run(numbers: Array, mask: Array | None = None) -> Array:
+        inside = (numbers >= 0) & (numbers < num_bins)
+        counted = numbers[inside if mask is None else inside & mask]
+        return np.bincount(counted, minlength=num_bins).astype(np.int32)
+
+    # each element adds to its bin in one pass, then the lanes' counts are added up
+    charges = (charge_for("sum", values.num_elements, int32),)
+    return Bound(block_type(int32, (num_bins,)), run, charges)
+
+
+SORTS: tuple[Meaning, ...] = (
+    Meaning("sort", (1,), ("axis", "descending"), _bind_sort),
+    Meaning("topk", (1,), ("k", "axis", "descending"), _bind_topk),
+    Meaning("gather", (2,), ("axis",), _bind_gather),
+    Meaning("histogram", (1, 2), ("num_bins",), _bind_histogram),
+)
