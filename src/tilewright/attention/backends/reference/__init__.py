@@ -1,0 +1,18 @@
+"""The executor that defines what a flow means: array-API code on NumPy and torch."""
+
+from tilewright.attention.backends.reference.counters import ByteCounts, Counters
+from tilewright.attention.backends.reference.session import Session
+from tilewright.attention.backends.reference.shared import SessionSnapshot, Suspended
+from tilewright.attention.backends.reference.spec import SessionSpec
+from tilewright.attention.backends.reference.step import Step, StepOutput
+
+__all__ = (
+    "ByteCounts",
+    "Counters",
+    "Session",
+    "SessionSnapshot",
+    "SessionSpec",
+    "Step",
+    "StepOutput",
+    "Suspended",
+)

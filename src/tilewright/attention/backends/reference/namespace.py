@@ -1,0 +1,114 @@
+"""The array library that a session runs on: NumPy or torch, behind the array API."""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from tilewright.attention.graph import DType
+from tilewright.errors import AttentionError, MissingExtraError
+
+__all__ = ("Array", "Namespace", "load_namespace")
+
+Array: TypeAlias = Any  # of the namespace at hand; the array API has no common static type
+
+LARGEST_FP8 = {DType.FLOAT8_E4M3: 448.0, DType.FLOAT8_E5M2: 57344.0}
+INTEGER_RANGE = {
+    DType.INT32: (-(2**31), 2**31 - 1),
+    DType.INT8: (-128, 127),
+    DType.INT4: (-8, 7),
+}
+NUMPY_DTYPES = {
+    DType.FLOAT32: np.float32,
+    DType.FLOAT16: np.float16,
+    DType.BFLOAT16: ml_dtypes.bfloat16,
+    DType.FLOAT8_E4M3: ml_dtypes.float8_e4m3fn,
+    DType.FLOAT8_E5M2: ml_dtypes.float8_e5m2,
+    DType.INT32: np.int32,
+    DType.INT8: np.int8,
+    DType.INT4: np.int8,  # one element a byte in memory; reports count four bits
+    DType.BOOL: np.bool_,
+}
+TORCH_NAMES = {
+    DType.FLOAT8_E4M3: "float8_e4m3fn",
+    DType.FLOAT8_E5M2: "float8_e5m2",
+    DType.INT4: "int8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """Functions of the array API, and how element types are stored.
+
+    Values are computed in float32, int32 or bool. Narrow types exist in storage only, and
+    ``rounded`` gives the value that a narrow type would hold.
+    """
+
+    name: str
+    xp: Any
+    dtypes: Mapping[DType, Any]
+
+    def array(self, values: object, dtype: DType = DType.FLOAT32) -> Array:
+        """Values of the user's, NumPy or of this namespace, in a computed type."""
+        wanted = self.dtypes[dtype.computed]
+        if isinstance(values, np.ndarray) and values.dtype.kind == "V":  # a type of ml_dtypes
+            values = values.astype(np.float32)
+        return self.xp.astype(self.xp.asarray(values), wanted, copy=False)
+
+    def stored(self, values: Array, dtype: DType) -> Array:
+        """Computed values as they are kept: rounded once."""
+        return self.xp.astype(self._clamped(values, dtype), self.dtypes[dtype], copy=False)
+
+    def computed(self, values: Array, dtype: DType) -> Array:
+        """Kept values as they are computed with."""
+        return self.xp.astype(values, self.dtypes[dtype.computed], copy=False)
+
+    def rounded(self, values: Array, dtype: DType) -> Array:
+        return self.computed(self.stored(values, dtype), dtype)
+
+    def full(self, shape: tuple[int, ...], value: float, dtype: DType = DType.FLOAT32) -> Array:
+        return self.xp.full(shape, value, dtype=self.dtypes[dtype])
+
+    def numpy(self, values: Array) -> Any:
+        return np.asarray(values)
+
+    def quiet(self) -> contextlib.AbstractContextManager[None]:
+        """IEEE results without warnings: 1/0 is infinite here, and the flow's own business."""
+        if self.name == "numpy":
+            return np.errstate(all="ignore")
+        return contextlib.nullcontext()
+
+    def _clamped(self, values: Array, dtype: DType) -> Array:
+        xp = self.xp
+        if dtype in LARGEST_FP8:
+            limit = LARGEST_FP8[dtype]
+            return xp.clip(xp.astype(values, xp.float32, copy=False), -limit, limit)
+        if dtype in INTEGER_RANGE and values.dtype != xp.bool:
+            return self._whole(values, *INTEGER_RANGE[dtype])
+        return values
+
+    def _whole(self, values: Array, low: int, high: int) -> Array:
+        """Towards zero, clamped, NaN as 0; in float64, which holds every int32."""
+        xp = self.xp
+        wide = xp.astype(values, xp.float64)
+        wide = xp.where(xp.isnan(wide), xp.zeros_like(wide), xp.trunc(wide))
+        return xp.clip(wide, low, high)
+
+
+def load_namespace(name: str) -> Namespace:
+    """``numpy`` is always there; ``torch`` needs the extra ``bench``."""
+    if name == "numpy":
+        xp = import_module("array_api_compat.numpy")
+        return Namespace(name, xp, {key: np.dtype(value) for key, value in NUMPY_DTYPES.items()})
+    if name != "torch":
+        raise AttentionError("namespace", repr(name), "numpy or torch", "choose one of them")
+    try:
+        xp = import_module("array_api_compat.torch")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("namespace torch", str(error.name), "bench") from error
+    found = {dtype: getattr(xp, TORCH_NAMES.get(dtype, dtype.value)) for dtype in DType}
+    return Namespace(name, xp, found)

@@ -1,0 +1,171 @@
+"""A session: requests that share a paged cache and are decoded under one flow."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tilewright.attention.backends.reference.counters import Counters
+from tilewright.attention.backends.reference.kept import kept_fields
+from tilewright.attention.backends.reference.namespace import Array, load_namespace
+from tilewright.attention.backends.reference.shared import (
+    RequestProgress,
+    SessionSnapshot,
+    Shared,
+    Suspended,
+)
+from tilewright.attention.backends.reference.spec import SessionSpec
+from tilewright.attention.backends.reference.step import Step
+from tilewright.attention.backends.reference.store import PoolStore
+from tilewright.attention.backends.reference.view import RowView
+from tilewright.attention.graph import Graph
+from tilewright.attention.paging import Admission, Pager, StateStore
+from tilewright.errors import AttentionError
+
+__all__ = ("Session",)
+
+
+class Session:
+    """Executes a flow's graph on NumPy or torch. Results define what the flow means.
+
+    A row's result depends on that row alone: not on batch mates, their order, physical pages, how a
+    prompt was cut, or whether its prefix was found.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        spec: SessionSpec,
+        *,
+        namespace: str = "numpy",
+        page_order: Sequence[int] | None = None,
+    ) -> None:
+        paging = spec.paging(graph.geometry)
+        arrays = load_namespace(namespace)
+        self._shared = Shared(
+            graph=graph,
+            spec=spec,
+            namespace=arrays,
+            pager=Pager(paging, order=page_order),
+            store=PoolStore(
+                graph,
+                paging,
+                arrays,
+                num_layers=spec.num_layers,
+                num_kv_heads=spec.num_kv_heads,
+            ),
+            state=StateStore(kept_fields(graph, arrays), namespace=arrays.xp),
+            counters=Counters(),
+            scale=spec.scale_for(graph.geometry),
+        )
+
+    @property
+    def counters(self) -> Counters:
+        return self._shared.counters
+
+    @property
+    def pager(self) -> Pager:
+        """For reading: tables, free pages, integrity."""
+        return self._shared.pager
+
+    @property
+    def store(self) -> PoolStore:
+        """The arrays behind the pages."""
+        return self._shared.store
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes that are private to requests."""
+        return self._shared.state.num_bytes
+
+    def admit(self, request: str, tokens: Iterable[int]) -> Admission:
+        """Open a request on its prompt. Tokens beyond ``hit_tokens`` go through `begin`."""
+        admission = self._shared.pager.admit(request, tokens)
+        self._shared.progress[request] = RequestProgress(0, admission.hit_tokens)
+        return admission
+
+    def begin(self, tokens: Mapping[str, Sequence[int]], *, prompt: bool = False) -> Step:
+        """Start a step with new tokens of some requests: a piece of prompt, or decode."""
+        plans = {}
+        for request, added in tokens.items():
+            if len(added) == 0:
+                raise AttentionError(
+                    f"request {request!r}", "no tokens", "one or more", "leave the request out"
+                )
+            self._forget_running_state(request, prompt)
+            plan = self._shared.pager.extend(request, added)
+            self._shared.store.make_ready(plan)
+            plans[request] = plan
+        return Step(self._shared, plans, prompt=prompt)
+
+    def fork(self, parent: str, child: str) -> None:
+        """A second request with the parent's past: pages are shared, state is its own."""
+        self._shared.pager.fork(parent, child)
+        self._shared.copy_request(parent, child)
+
+    def rewind(self, request: str, num_tokens: int) -> None:
+        """Take back the decode tokens from ``num_tokens`` on, with all that they changed."""
+        table, progress = self._shared.pager.table(request), self._shared.progress[request]
+        if not progress.first_decode <= num_tokens <= table.num_tokens:
+            raise AttentionError(
+                f"request {request!r}",
+                f"a rewind to token {num_tokens}",
+                f"{progress.first_decode}..{table.num_tokens}, the decoded ones",
+                "release it and admit it again",
+            )
+        taken = table.num_tokens - num_tokens
+        self._shared.rewind(request, num_tokens)
+        self._shared.pager.truncate(request, num_tokens)
+        self._shared.progress[request] = RequestProgress(
+            progress.steps - taken, progress.first_decode
+        )
+
+    def release(self, request: str) -> None:
+        """Close a request; its complete pages stay findable."""
+        self._shared.pager.release(request)
+        self._shared.forget(request)
+
+    def suspend(self, request: str) -> Suspended:
+        """Give back the pages of a request and return what it needs to come back."""
+        progress = self._shared.progress[request]
+        tokens = tuple(self._shared.pager.table(request).tokens)
+        layers = dict(self._shared.state.take_request(request))
+        self.release(request)
+        return Suspended(tokens, layers, progress)
+
+    def resume(self, request: str, suspended: Suspended) -> Admission:
+        """Admit a suspended request again.
+
+        The keys of the tokens beyond ``hit_tokens`` are written once more, as a prompt; then the
+        request goes on with the state that it had.
+        """
+        admission = self.admit(request, suspended.tokens)
+        self._shared.waiting[request] = suspended
+        return admission
+
+    def field(self, request: str, layer: int, name: str) -> Array:
+        """A field of all pages of a request, computed: [heads, pages, r, c]."""
+        return self._view(request, layer).field(name).whole()
+
+    def state(self, request: str, layer: int, name: str) -> Array:
+        """A state variable of all pages of a request: [heads, pages, r, c]."""
+        return self._view(request, layer).state(name)
+
+    def snapshot(self) -> SessionSnapshot:
+        return self._shared.snapshot()
+
+    def restore(self, snapshot: SessionSnapshot) -> None:
+        """Go back to a snapshot of this session; the snapshot stays usable."""
+        self._shared.restore(snapshot)
+
+    def check_integrity(self) -> None:
+        self._shared.pager.check_integrity()
+
+    def _view(self, request: str, layer: int) -> RowView:
+        table = self._shared.pager.table(request)
+        blocks = self._shared.namespace.xp.asarray(table.block_ids())
+        return RowView(self._shared, request, layer, blocks, table.num_tokens)
+
+    def _forget_running_state(self, request: str, prompt: bool) -> None:
+        """A piece of prompt completes pages without a step: their state starts afresh."""
+        if prompt:
+            written = {write.target for write in self._shared.graph.field_writes}
+            full = self._shared.pager.table(request).num_full_blocks
+            self._shared.state.truncate(request, full, frozenset(written))

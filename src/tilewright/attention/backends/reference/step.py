@@ -1,0 +1,338 @@
+"""One step of a session: new tokens of some requests, layer by layer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.attention.backends.reference.causal import attend_causal
+from tilewright.attention.backends.reference.frame import TokenView
+from tilewright.attention.backends.reference.kept import (
+    prompt_mass_name,
+    prompt_windows,
+    selection_name,
+    wants_mass,
+)
+from tilewright.attention.backends.reference.namespace import Array
+from tilewright.attention.backends.reference.page_list import PageLists, every_page
+from tilewright.attention.backends.reference.row import RowPlan, RowResult, attend_row
+from tilewright.attention.backends.reference.shared import RequestProgress, Shared
+from tilewright.attention.backends.reference.softmax import Partial, merge_partials
+from tilewright.attention.backends.reference.view import CacheSources, RowView
+from tilewright.attention.graph import FlowKind, Inherit
+from tilewright.attention.paging import ExtendPlan
+from tilewright.attention.planner import RowFacts, StepPlan, plan_step
+from tilewright.errors import AttentionError
+
+__all__ = ("Step", "StepOutput")
+
+PAGES_AT_ONCE = 256  # of the cache side: bounds the memory of a long prefill
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutput:
+    """What attention gave one request: [tokens, heads, query heads, value_dim] and [.., heads]."""
+
+    output: Array
+    log_sum_exp: Array | None  # None: several softmaxes were added
+    lists: tuple[PageLists, ...]  # pages read, by token
+
+    def pages(self, token: int, head: int) -> npt.NDArray[np.int64]:
+        """Logical pages that a token read in a KV head, ascending."""
+        found = self.lists[token]
+        return np.asarray(found.pages[head, : found.counts[head]])
+
+
+class Step:
+    """Tokens that a batch of requests takes in together; sequences may differ in every length.
+
+    For each layer ``write`` the keys and values of every request, then ``attend``. ``finish`` makes
+    complete pages findable for other requests. Several tokens of one request in a decode step
+    (drafts to verify) are the same as one step for each of them.
+    """
+
+    def __init__(self, shared: Shared, plans: Mapping[str, ExtendPlan], *, prompt: bool) -> None:
+        self._shared = shared
+        self._plans = dict(plans)
+        self._prompt = prompt
+        self._want_mass = wants_mass(shared.graph)
+        self._blocks = {
+            request: shared.namespace.xp.asarray(shared.pager.table(request).block_ids())
+            for request in plans
+        }
+        self._written: set[tuple[str, int]] = set()
+
+    def write(self, layer: int, request: str, keys: Any, values: Any = None) -> None:
+        """Keys [tokens, heads, key_dim] and values of the new tokens; under MLA latents alone.
+
+        Pages that are complete now get their summaries.
+        """
+        shared, plan = self._shared, self._plan(request)
+        geometry = shared.graph.geometry
+        given = {"latent": keys} if geometry.kind is FlowKind.MLA else {"k": keys, "v": values}
+        if (values is None) != (geometry.kind is FlowKind.MLA):
+            raise AttentionError(
+                f"request {request!r}",
+                f"values {type(values).__name__}",
+                "latents alone under MLA, keys and values otherwise",
+                "pass what the flow's kind has",
+            )
+        for name, tokens in given.items():
+            width = geometry.reserved_fields[name][1]
+            array = self._array(
+                request, name, tokens, (plan.num_tokens, shared.num_kv_heads, width)
+            )
+            shared.store.write_tokens(layer, name, plan, array)
+        token_bytes = shared.store.block_bytes(given) // geometry.page_size
+        shared.counters.num_bytes.kv_written += plan.num_tokens * token_bytes * shared.num_kv_heads
+        self._complete_pages(layer, request)
+        self._written.add((request, layer))
+
+    def attend(
+        self,
+        layer: int,
+        inputs: Mapping[str, Any],
+        residual: Mapping[str, tuple[Any, Any]] | None = None,
+    ) -> dict[str, StepOutput]:
+        """Sparse attention of the new tokens of every request in ``inputs``.
+
+        An input is a query [tokens, heads, query heads, key_dim], or a mapping of all inputs that
+        the flow declares. A residual is attention over tokens that are not in the pages, as output
+        and log-sum-exp; it is merged into the result.
+        """
+        given = {request: self._inputs(request, found) for request, found in inputs.items()}
+        results: dict[str, list[RowResult]] = {request: [] for request in given}
+        longest = max((self._plan(request).num_tokens for request in given), default=0)
+        for token in range(longest):
+            now = [name for name in given if token < self._plan(name).num_tokens]
+            plan = self._plan_rows(layer, token, now)
+            for index, request in enumerate(now):
+                row = self._attend_row(layer, token, request, given[request], plan, index)
+                results[request].append(row)
+        return {
+            request: self._gathered(rows, (residual or {}).get(request))
+            for request, rows in results.items()
+        }
+
+    def attend_dense(self, layer: int, request: str, queries: Any) -> StepOutput:
+        """Causal attention of a piece of prompt over everything before it."""
+        shared, plan = self._shared, self._plan(request)
+        query = self._query(request, queries, plan.num_tokens)
+        view = self._view(layer, request, plan.first_token + plan.num_tokens)
+        with shared.namespace.quiet():
+            output, lse, _ = attend_causal(view.reader, query, plan.first_token, shared.scale)
+        pages = every_page(shared.namespace.xp, shared.num_kv_heads, view.num_pages)
+        return StepOutput(output, lse, (pages,) * plan.num_tokens)
+
+    def observe(self, layer: int, request: str, queries: Any) -> None:
+        """Hand over the queries of the last prompt tokens, for flows that look at their masses.
+
+        Called in the step that completes the prompt; it may bring more queries than the step has
+        tokens, up to the largest window of the flow.
+        """
+        shared, plan = self._shared, self._plan(request)
+        num_tokens = plan.first_token + plan.num_tokens
+        view = self._view(layer, request, num_tokens)
+        kept = {}
+        for window in prompt_windows(shared.graph):
+            wanted = min(window, num_tokens)
+            if len(queries) < wanted:
+                raise AttentionError(
+                    f"request {request!r}",
+                    f"{len(queries)} queries of the prompt",
+                    f"the last {wanted}",
+                    "observe the last queries when the prompt is complete",
+                )
+            query = self._query(request, queries[len(queries) - wanted :], wanted)
+            with shared.namespace.quiet():
+                _, _, mass = attend_causal(
+                    view.reader, query, num_tokens - wanted, shared.scale, want_mass=True
+                )
+            kept[prompt_mass_name(window)] = None if mass is None else mass[:, :, None, :]
+        shared.state.write(request, layer, kept)
+
+    def finish(self) -> None:
+        """End the step. Every layer must have been written for every request."""
+        shared = self._shared
+        for request, plan in self._plans.items():
+            missing = [
+                layer
+                for layer in range(shared.spec.num_layers)
+                if (request, layer) not in self._written
+            ]
+            if missing and plan.num_tokens:
+                raise AttentionError(
+                    f"request {request!r}",
+                    f"no keys of layers {missing}",
+                    "all layers",
+                    "write them",
+                )
+            self._snapshot_states(request)
+            shared.pager.publish(request)
+            self._advance(request, plan)
+            shared.wake(request)
+
+    def _advance(self, request: str, plan: ExtendPlan) -> None:
+        progress = self._shared.progress[request]
+        stop = plan.first_token + plan.num_tokens
+        if self._prompt:
+            now = RequestProgress(progress.steps, stop)
+        else:
+            now = RequestProgress(progress.steps + plan.num_tokens, progress.first_decode)
+        self._shared.progress[request] = now
+
+    def _complete_pages(self, layer: int, request: str) -> None:
+        """The cache side for every page that this step completes."""
+        shared, plan = self._shared, self._plan(request)
+        size = shared.graph.geometry.page_size
+        for start in range(plan.first_full, plan.stop_full, PAGES_AT_ONCE):
+            stop = min(start + PAGES_AT_ONCE, plan.stop_full)
+            blocks = self._blocks[request][start:stop]
+            view = TokenView(start, stop - start, size, size)
+            sources = CacheSources(shared, layer, blocks, view)
+            for write in shared.graph.field_writes:
+                shared.store.write_blocks(
+                    layer, write.target, blocks, sources.written(write.target)
+                )
+                num_bytes = shared.store.block_bytes((write.target,)) * (stop - start)
+                shared.counters.num_bytes.summary_written += num_bytes * shared.num_kv_heads
+
+    def _snapshot_states(self, request: str) -> None:
+        """Store the state of newly complete pages with them, for flows that declare it."""
+        shared, plan = self._shared, self._plan(request)
+        names = [s.name for s in shared.graph.states if s.inherit is Inherit.SNAPSHOT]
+        blocks = self._blocks[request][plan.first_full : plan.stop_full]
+        if not names or not blocks.shape[0]:
+            return
+        for layer in range(shared.spec.num_layers):
+            view = self._view(layer, request, plan.first_token + plan.num_tokens)
+            for name in names:
+                values = view.state(name)[:, plan.first_full : plan.stop_full]
+                shared.store.write_blocks(layer, name, blocks, values)
+
+    def _plan_rows(self, layer: int, token: int, requests: list[str]) -> StepPlan:
+        shared = self._shared
+        size = shared.graph.geometry.page_size
+        facts = []
+        for request in requests:
+            num_tokens = self._plan(request).first_token + token + 1
+            step = shared.progress[request].steps + token
+            facts += [
+                RowFacts(-(-num_tokens // size), num_tokens, layer, head, step)
+                for head in range(shared.num_kv_heads)
+            ]
+        stateful = bool(shared.graph.state_writes)
+        return plan_step(shared.spec.plan, facts, score_every_block=stateful)
+
+    def _attend_row(
+        self,
+        layer: int,
+        token: int,
+        request: str,
+        inputs: Mapping[str, Array],
+        plan: StepPlan,
+        index: int,
+    ) -> RowResult:
+        shared = self._shared
+        if (request, layer) not in self._written:
+            raise AttentionError(
+                f"request {request!r}", f"no keys of layer {layer}", "keys first", "write them"
+            )
+        heads = shared.num_kv_heads
+        rows = slice(index * heads, (index + 1) * heads)
+        num_tokens = self._plan(request).first_token + token + 1
+        step = shared.progress[request].steps + token
+        interval = shared.spec.update_interval
+        kept = shared.state.layer(request, layer)
+        shared.remember(request, layer, num_tokens - 1)
+        result = attend_row(
+            self._view(layer, request, num_tokens),
+            {name: values[token][:, None] for name, values in inputs.items()},
+            RowPlan(
+                paths=plan.paths[rows],
+                budgets=plan.budgets[rows],
+                reserved=plan.reserved,
+                step=step,
+                scale=shared.scale,
+                want_mass=self._want_mass,
+                reuse=step % interval != 0 and selection_name(0) in kept,
+                keep_selections=interval > 1,
+            ),
+        )
+        if result.kept:
+            shared.state.write(request, layer, result.kept)
+        return result
+
+    def _gathered(self, rows: list[RowResult], residual: tuple[Any, Any] | None) -> StepOutput:
+        xp = self._shared.namespace.xp
+        output = xp.stack([row.output for row in rows], axis=0)
+        sums = [row.log_sum_exp for row in rows]
+        lse = None if any(found is None for found in sums) else xp.stack(sums, axis=0)
+        lists = tuple(row.read for row in rows)
+        if residual is None:
+            return StepOutput(output, lse, lists)
+        if lse is None:
+            raise AttentionError(
+                "residual", "an output of several softmaxes", "one", "merge it outside"
+            )
+        with self._shared.namespace.quiet():
+            other, other_lse = (self._shared.namespace.array(part) for part in residual)
+            merged = merge_partials(
+                xp, Partial.from_output(output, lse, xp), Partial.from_output(other, other_lse, xp)
+            )
+            return StepOutput(merged.output(xp), merged.log_sum_exp(xp), lists)
+
+    def _view(self, layer: int, request: str, num_tokens: int) -> RowView:
+        return RowView(self._shared, request, layer, self._blocks[request], num_tokens)
+
+    def _plan(self, request: str) -> ExtendPlan:
+        try:
+            return self._plans[request]
+        except KeyError:
+            known = ", ".join(sorted(self._plans)) or "none"
+            raise AttentionError(
+                f"request {request!r}",
+                "no tokens in this step",
+                f"one of: {known}",
+                "begin with it",
+            ) from None
+
+    def _inputs(self, request: str, found: Any) -> dict[str, Array]:
+        """Every declared input, rounded to its type: [tokens, heads, r, c]."""
+        given = found if isinstance(found, Mapping) else {"q": found}
+        declared = dict(self._shared.graph.inputs)
+        if set(given) != set(declared):
+            raise AttentionError(
+                f"request {request!r}",
+                f"inputs {sorted(given)}",
+                f"{sorted(declared)}",
+                "pass them",
+            )
+        num_tokens, heads = self._plan(request).num_tokens, self._shared.num_kv_heads
+        return {
+            name: self._shared.namespace.rounded(
+                self._array(request, name, given[name], (num_tokens, heads, *value_type.shape)),
+                value_type.dtype,
+            )
+            for name, value_type in declared.items()
+        }
+
+    def _query(self, request: str, queries: Any, num_tokens: int) -> Array:
+        """Queries of prompt tokens, rounded to their type."""
+        geometry, heads = self._shared.graph.geometry, self._shared.num_kv_heads
+        shape = (num_tokens, heads, geometry.query_heads, geometry.key_dim)
+        array = self._array(request, "q", queries, shape)
+        return self._shared.namespace.rounded(array, geometry.query_dtype)
+
+    def _array(self, request: str, name: str, values: Any, shape: tuple[int, ...]) -> Array:
+        array = self._shared.namespace.array(values)
+        if tuple(array.shape) != shape:
+            raise AttentionError(
+                f"request {request!r} {name}",
+                f"shape {tuple(array.shape)}",
+                f"{shape}",
+                "reshape it",
+            )
+        return array

@@ -1,0 +1,123 @@
+"""The arrays behind the pages: keys, values and summaries of every layer."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.attention.backends.reference.namespace import Array, Namespace
+from tilewright.attention.graph import DType, Field, Graph, Inherit, StateVar
+from tilewright.attention.paging import ExtendPlan, PagingSpec
+
+__all__ = ("PoolStore",)
+
+
+class PoolStore:
+    """Arrays ``[kv_heads, blocks of the pool, r, c]`` by layer and name, in stored types.
+
+    Beside the fields there is, for state variables whose start is not a constant, the value that
+    a block's state starts with: a pure function of the block, shared with it.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        paging: PagingSpec,
+        namespace: Namespace,
+        *,
+        num_layers: int,
+        num_kv_heads: int,
+    ) -> None:
+        self._paging = paging
+        self._namespace = namespace
+        written = {write.target for write in graph.field_writes}
+        starts = [
+            state
+            for state in graph.states
+            if state.name in written or state.inherit is Inherit.SNAPSHOT
+        ]
+        kept: tuple[Field | StateVar, ...] = (*graph.fields, *starts)
+        self._initial = {item.name: item.initial for item in kept}
+        self._dtypes = {item.name: item.type.dtype for item in kept}
+        self._layers: list[dict[str, Array]] = [
+            {
+                item.name: namespace.full(
+                    (num_kv_heads, paging.num_blocks, *item.type.shape),
+                    item.initial,
+                    item.type.dtype,
+                )
+                for item in kept
+            }
+            for _ in range(num_layers)
+        ]
+        self._reserved = tuple(graph.geometry.reserved_fields)
+
+    def has(self, name: str) -> bool:
+        return name in self._dtypes
+
+    def pool(self, layer: int, name: str) -> Array:
+        return self._layers[layer][name]
+
+    def dtype(self, name: str) -> DType:
+        return self._dtypes[name]
+
+    def make_ready(self, plan: ExtendPlan) -> None:
+        """Fresh pages start at initial values; copies bring tokens and what is known of them."""
+        fresh = self._blocks_of(plan.fresh_pages)
+        for layer in self._layers:
+            for name, pool in layer.items():
+                if name not in self._reserved and plan.fresh_pages:
+                    pool[:, fresh] = self._initial[name]
+                for copy in plan.copies:
+                    source, target = (
+                        self._blocks_of((page,)) for page in (copy.source, copy.target)
+                    )
+                    pool[:, target] = pool[:, source]
+
+    def write_tokens(self, layer: int, name: str, plan: ExtendPlan, values: Array) -> None:
+        """Values [tokens, heads, width] at the places of the plan, rounded once."""
+        xp = self._namespace.xp
+        stored = self._namespace.stored(values, self._dtypes[name])
+        blocks, offsets = (self._index(part) for part in (plan.blocks, plan.offsets))
+        self._layers[layer][name][:, blocks, offsets] = xp.permute_dims(stored, (1, 0, 2))
+
+    def write_blocks(self, layer: int, name: str, blocks: Array, values: Array) -> None:
+        """Values [heads or 1, blocks, r, c] of whole blocks, rounded once."""
+        pool = self._layers[layer][name]
+        shape = (pool.shape[0], blocks.shape[0], *pool.shape[2:])
+        stored = self._namespace.stored(values, self._dtypes[name])
+        pool[:, blocks] = self._namespace.xp.broadcast_to(stored, shape)
+
+    def block_bytes(self, names: Iterable[str]) -> int:
+        """Stored bytes of one block of one head."""
+        total = 0
+        for name in names:
+            rows, columns = self._layers[0][name].shape[2:]
+            total += -(-int(rows) * int(columns) * self._dtypes[name].bits // 8)
+        return total
+
+    @property
+    def summary_names(self) -> tuple[str, ...]:
+        return tuple(name for name in self._dtypes if name not in self._reserved)
+
+    def snapshot(self) -> tuple[Mapping[str, Array], ...]:
+        return tuple(
+            {name: self._copy(pool) for name, pool in layer.items()} for layer in self._layers
+        )
+
+    def restore(self, snapshot: tuple[Mapping[str, Array], ...]) -> None:
+        self._layers = [
+            {name: self._copy(pool) for name, pool in layer.items()} for layer in snapshot
+        ]
+
+    def _blocks_of(self, pages: tuple[int, ...]) -> Array:
+        per_page = self._paging.blocks_per_page
+        first = np.array(pages, dtype=np.int64)[:, None] * per_page
+        return self._index((first + np.arange(per_page)).reshape(-1))
+
+    def _index(self, values: npt.NDArray[np.int64]) -> Any:
+        return self._namespace.xp.asarray(values)
+
+    def _copy(self, pool: Array) -> Array:
+        return self._namespace.xp.asarray(pool, copy=True)
