@@ -118,16 +118,43 @@ def test_a_user_s_memory_can_be_probed(kind: EngineKind) -> None:
     assert all(row.breakdown_ps.refresh == 0 for row in record.cases)
 
 
-def test_a_last_link_of_the_user_s_cannot_be_probed_and_the_section_is_named() -> None:
-    values = f"cube.noc.impl={HERE}:LongWay", "cube.noc.parameters={extra_ps: 1}"
-    with pytest.raises(SpecError, match=r"cube\.noc\.impl"):
-        run_probe(machine_of(*values), names=["pe_local"], sizes=[256])
+LINK_SECTIONS = {
+    "cube.noc": "pe_local",
+    "cube.ucie": "pe_next_cube",
+    "host.pcie": "host_read_near",
+    "sip.io": "host_write_near",
+    "fabric": "pe_other_sip",
+}
 
 
-def test_the_breakdown_of_a_user_s_link_between_dies_adds_up() -> None:
-    values = f"cube.ucie.impl={HERE}:LongWay", "cube.ucie.parameters={extra_ps: 20_000}"
-    machine = machine_of(*values, "cube.ucie.bytes_per_us=256_000")
-    record = run_probe(machine, names=["pe_next_cube"], sizes=[256])
-    row = record.cases[0]
-    assert sum(part_ps for _, part_ps in row.breakdown_ps) == row.latency_ps
-    assert record.ok
+def slow_links(section: str, extra_ps: int) -> Machine:
+    """Links of the user's that take 2 ns a flit, slower than any of ours, and ``extra_ps``."""
+    parameters = f"{section}.parameters={{extra_ps: {extra_ps}, flit_ps: 2000}}"
+    return machine_of("sip.count=2", "sip.rows=1", f"{section}.impl={HERE}:LongWay", parameters)
+
+
+@every_engine
+@pytest.mark.parametrize("section", LINK_SECTIONS)
+@pytest.mark.parametrize("extra_ps", [0, 20_000])
+def test_links_of_the_user_s_can_be_probed_wherever_they_are(
+    kind: EngineKind, section: str, extra_ps: int
+) -> None:
+    """Faster than the file's latency or slower, the bound holds and the parts add up."""
+    names = [LINK_SECTIONS[section], "hot_2"]
+    machine = slow_links(section, extra_ps)
+    record = run_probe(machine, names=names, sizes=[256, 5_000, 100_000], choice=kind)
+    assert record.ok, record.failures
+    for row in record.cases:
+        assert sum(part_ps for _, part_ps in row.breakdown_ps) == row.latency_ps
+
+
+@pytest.mark.parametrize("section", LINK_SECTIONS)
+def test_what_a_user_s_link_adds_behind_it_is_told_as_wire(section: str) -> None:
+    rows = [
+        run_probe(slow_links(section, extra_ps), names=[LINK_SECTIONS[section]], sizes=[256])
+        for extra_ps in (0, 20_000)
+    ]
+    fast, slow = (record.cases[0].breakdown_ps for record in rows)
+    added_ps = rows[1].cases[0].latency_ps - rows[0].cases[0].latency_ps
+    assert added_ps >= 2 * 20_000
+    assert (slow.wire - fast.wire, slow.overhead) == (added_ps, fast.overhead)

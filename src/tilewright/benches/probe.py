@@ -17,6 +17,7 @@ from tilewright.benches.probe_case import (
 )
 from tilewright.benches.probe_check import failures_of
 from tilewright.benches.probe_path import PathInput, Refresh, break_down
+from tilewright.benches.probe_watch import LinkWatch
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
 from tilewright.device.hbm import first_access_ps, slice_spec
@@ -26,7 +27,6 @@ from tilewright.engine.core import OWNER_SHIFT
 from tilewright.errors import SpecError
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.spec import BlockSpec
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow, SkippedCase, installed_versions
 from tilewright.units import format_bytes
@@ -62,7 +62,7 @@ class _Load:
 class _Run:
     device: Device
     ends_ps: list[int]  # by owner
-    traced: range  # owners
+    watch: LinkWatch  # of the owners that are traced
 
     @property
     def last_owner(self) -> int:
@@ -82,7 +82,6 @@ def run_probe(
     What cannot run is refused before anything runs, or skipped with its reason if nobody named it.
     """
     kind = resolve_engine(choice, native_built=native_built())
-    _check_links(machine)
     planned, skipped = _plan(machine, names, sizes)
     rows: list[ProbeRow] = []
     guesses: dict[str, int] = {}
@@ -101,19 +100,6 @@ def run_probe(
         skipped=tuple(skipped),
         failures=failures,
     )
-
-
-def _check_links(machine: Machine) -> None:
-    """Refuse a last link of the user's: no trace tells when a packet has left it."""
-    blocks: dict[str, BlockSpec] = {
-        "cube.noc": machine.spec.cube.noc,
-        "host.pcie": machine.spec.host.pcie,
-    }
-    for path, block in blocks.items():
-        if block.impl is not None:
-            expected = "links to PEs and host of the package, whose times a breakdown can name"
-            fix = "remove impl, or give the section other figures"
-            raise SpecError("probe", f"{path}.impl = {block.impl!r}", expected, fix)
 
 
 def _plan(
@@ -171,14 +157,15 @@ def _check_unnamed(machine: Machine, case: ProbeCase, names: Sequence[str], reas
 def _probe(machine: Machine, load: _Load, kind: EngineKind, guess: int) -> tuple[ProbeRow, int]:
     """A row, and the owner that ended last: for the next size the best guess whom to trace."""
     run = _run(machine, load, kind, range(guess, guess + TRACED_OWNERS))
-    if run.last_owner not in run.traced:
+    if run.last_owner not in run.watch.owners:
         run = _run(machine, load, kind, range(run.last_owner, run.last_owner + 1))
     return _row(machine, load, run), run.last_owner // TRACED_OWNERS * TRACED_OWNERS
 
 
 def _run(machine: Machine, load: _Load, kind: EngineKind, traced: range) -> _Run:
     used = {link for path in load.paths for link in path.links}
-    device = build_device(machine, kind, links=used)
+    watch = LinkWatch(traced)
+    device = build_device(machine, kind, links=used, around=watch.around)
     graphs = [TaskGraph() for _ in load.issuers]
     numbers = {issuer: number for number, issuer in enumerate(load.issuers)}
     for flow in load.flows:
@@ -196,7 +183,7 @@ def _run(machine: Machine, load: _Load, kind: EngineKind, traced: range) -> _Run
     ends_ps = [0] * len(load.issuers)
     for at_ps, number in engine.take_effects():
         ends_ps[number] = max(ends_ps[number], at_ps)
-    return _Run(device, ends_ps, traced)
+    return _Run(device, ends_ps, watch)
 
 
 def _row(machine: Machine, load: _Load, run: _Run) -> ProbeRow:
@@ -239,6 +226,7 @@ def _path_input(machine: Machine, load: _Load, run: _Run) -> PathInput:
         links={server: machine.links[link] for link, server in device.links.items()},
         shared_memories={memory for memory, owners in users.items() if len(owners) > 1},
         is_alone=len(load.issuers) == 1,
+        travels_ps={device.links[link]: run.watch.latencies_ps(link) for link in run.watch.heard},
         least_access_ps=first_access_ps(machine.spec.cube.hbm, size, is_write=is_write),
         refreshes=_refreshes(device, {flow.target for flow in load.flows}),
     )

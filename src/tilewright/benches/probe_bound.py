@@ -2,16 +2,18 @@
 
 The greatest of: each flow's first packet on an idle machine; each link's and each slice's work,
 from the earliest moment that anything can reach it to the least way home behind it; and the round
-trips that a DMA channel's window forces. A user's memory may be as fast as it likes.
+trips that a DMA channel's window forces. A user's memory may be as fast as it likes, and a packet
+may travel behind a user's link in no time; its rate holds.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.benches.probe_case import Flow
 from tilewright.device.dma import Access, Channel, window_packets
 from tilewright.device.hbm import first_access_ps
+from tilewright.device.link import link_block
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import SipCoord
 from tilewright.machine.node import Link, NodeKind
@@ -87,8 +89,8 @@ class _Cost:
         self._machine = machine
         self._flow = path.flow
         self._path = path
-        self._out = [machine.links[link] for link in path.out]
-        self._back = [machine.links[link] for link in path.back]
+        self._out = [_least(machine, link) for link in path.out]
+        self._back = [_least(machine, link) for link in path.back]
         self._writes = path.flow.access is Access.WRITE
 
     def first_packet_ps(self) -> int:
@@ -166,3 +168,10 @@ class _Cost:
             flit_ps(flit_bytes=size, bytes_per_us=link.bytes_per_us) + link.latency_ps
             for link in links
         ]
+
+
+def _least(machine: Machine, link_id: int) -> Link:
+    link = machine.links[link_id]
+    if link_block(machine, link).impl is None:
+        return link
+    return replace(link, wire_ps=0, node_ps=0)

@@ -40,6 +40,8 @@ class PathInput:
     shared_memories: Collection[int]  # servers that several owners use
     least_access_ps: int  # of an access that finds its banks closed
     is_alone: bool  # no other issuer: whatever a packet waits for is its issuer's own
+    travels_ps: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    """Behind links of the user's, by server and packet."""
     refreshes: Mapping[int, Refresh] = field(default_factory=dict)  # by memory, of all its banks
 
 
@@ -80,7 +82,10 @@ def _sorted_out(found: PathInput) -> _Packets:
     for holds in packets.holds.values():
         holds.sort()
     for packet, hops in packets.hops.items():
-        packets.back_ps[packet] = hops[-1].tail_ps + found.links[hops[-1].server].latency_ps
+        last = hops[-1]
+        latency_ps = found.links[last.server].latency_ps
+        travel_ps = found.travels_ps.get(last.server, {}).get(packet, latency_ps)
+        packets.back_ps[packet] = last.tail_ps + travel_ps
         for hop in hops:
             met = packets.accesses.get(packet)
             if met is not None and met.refresh_ps and hop.server in found.refreshes:
@@ -116,8 +121,11 @@ def _add_packet(parts: dict[str, int], found: PathInput, packets: _Packets, pack
         parts["serialisation"] += own_ps
         parts["queueing"] += hop.start_ps - hop.ready_ps - own_ps
         moving_ps = end_ps - hop.start_ps
-        overhead_ps = min(link.node_ps, moving_ps)
-        wire_ps = min(link.wire_ps, moving_ps - overhead_ps)
+        node_ps, travel_ps = link.node_ps, link.wire_ps
+        if hop.server in found.travels_ps:
+            node_ps, travel_ps = 0, found.travels_ps[hop.server][packet]
+        overhead_ps = min(node_ps, moving_ps)
+        wire_ps = min(travel_ps, moving_ps - overhead_ps)
         parts["overhead"] += overhead_ps
         parts["wire"] += wire_ps
         parts["serialisation"] += moving_ps - overhead_ps - wire_ps

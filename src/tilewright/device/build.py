@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tilewright.device.dma import Access, Channel, Gates
 from tilewright.device.hbm import add_slice
-from tilewright.device.link import link_server
+from tilewright.device.link import Around, link_server
 from tilewright.device.sram import add_sram
 from tilewright.engine import AUTO, Auto, Engine, EngineKind, EngineSpec, build_engine
 from tilewright.errors import SpecError
@@ -84,16 +84,20 @@ def build_device(
     choice: EngineKind | Auto = AUTO,
     *,
     links: Collection[int] | None = None,
+    around: Around | None = None,
 ) -> Device:
     """Links and the memories behind them as servers, in the order of their numbers.
 
-    ``links`` are those that will be used, None for all: the others decide nothing.
+    ``links`` are those that will be used, None for all: the others decide nothing. ``around`` may
+    put something in the place of a user's link.
     """
     spec = machine.spec
     packets = EngineSpec(spec.flit_bytes, spec.packet_bytes // spec.flit_bytes)
     engine = build_engine(choice, packets)
     used = range(len(machine.links)) if links is None else sorted(links)
-    servers = {link_id: engine.add_server(link_server(machine, link_id)) for link_id in used}
+    servers = {
+        link_id: engine.add_server(link_server(machine, link_id, around)) for link_id in used
+    }
     memories: dict[int, int] = {}
     for number in sorted({machine.links[link_id].dst for link_id in used}):
         node = machine.nodes[number]
