@@ -1,3 +1,5 @@
 """Byte-addressed storage, allocators, page tables, sanitizer."""
 
-__all__: tuple[str, ...] = ()
+from tilewright.memory.store import ByteStore
+
+__all__ = ("ByteStore",)

@@ -1,0 +1,184 @@
+"""A store against a dictionary of bytes, with chunks so small that accesses cross many."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilewright.errors import InternalError, MemoryAccessError
+from tilewright.memory import ByteStore, store
+
+Bytes = npt.NDArray[np.uint8]
+CAPACITY = 300
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "CHUNK_SHIFT", 5)
+    monkeypatch.setattr(store, "CHUNK_BYTES", 32)
+
+
+@dataclass
+class DictOfBytes:
+    """What a memory is: bytes by address, one at a time."""
+
+    values: dict[int, int] = field(default_factory=dict)
+
+    def read(self, shape: tuple[int, int], address: int, stride: int) -> list[list[int]]:
+        return [
+            [self.values.get(address + row * stride + place, 0) for place in range(shape[1])]
+            for row in range(shape[0])
+        ]
+
+    def write(self, data: Bytes, address: int, stride: int, mask: Any) -> None:
+        for row in range(data.shape[0]):
+            for place in range(data.shape[1]):
+                if mask is None or mask[row, place]:
+                    self.values[address + row * stride + place] = int(data[row, place])
+
+
+@dataclass(frozen=True)
+class Access:
+    """Segments that lie inside the store."""
+
+    shape: tuple[int, int]
+    address: int
+    stride: int
+    seed: int
+    is_masked: bool
+
+    @property
+    def data(self) -> Bytes:
+        return np.random.default_rng(self.seed).integers(1, 256, self.shape, np.uint8)
+
+    @property
+    def mask(self) -> npt.NDArray[np.bool_] | None:
+        if not self.is_masked:
+            return None
+        return np.random.default_rng(self.seed + 1).integers(0, 2, self.shape) > 0
+
+
+@st.composite
+def accesses(draw: st.DrawFn) -> Access:
+    count, width = draw(st.integers(0, 6)), draw(st.integers(0, 80))
+    most = (CAPACITY - width) // max(1, count - 1)
+    stride = draw(st.integers(-most, most) | st.integers(-4, 4).filter(lambda s: abs(s) <= most))
+    reach = max(0, count - 1) * stride
+    address = draw(st.integers(max(0, -reach), CAPACITY - width - max(0, reach)))
+    return Access((count, width), address, stride, draw(st.integers(0, 999)), draw(st.booleans()))
+
+
+def read(memory: ByteStore, access: Access) -> list[list[int]]:
+    out = np.full(access.shape, 77, np.uint8)
+    memory.read_segments(out, access.address, access.stride)
+    found: list[list[int]] = out.tolist()
+    return found
+
+
+@pytest.mark.usefixtures("small_chunks")
+@settings(max_examples=300)
+@given(
+    steps=st.lists(st.tuples(st.booleans(), accesses()), min_size=1, max_size=8),
+    tracks_writes=st.booleans(),
+)
+def test_a_store_reads_and_writes_as_a_dictionary_of_bytes_does(
+    steps: list[tuple[bool, Access]], tracks_writes: bool
+) -> None:
+    memory, model = ByteStore("m", CAPACITY, tracks_writes=tracks_writes), DictOfBytes()
+    for is_write, access in steps:
+        if is_write:
+            memory.write_segments(access.data, access.address, access.stride, access.mask)
+            model.write(access.data, access.address, access.stride, access.mask)
+        place = access.address, access.stride
+        assert read(memory, access) == model.read(access.shape, *place)
+    assert memory.read(0, CAPACITY).tolist() == model.read((1, CAPACITY), 0, 0)[0]
+
+
+@pytest.mark.usefixtures("small_chunks")
+@given(
+    writes=st.lists(accesses(), max_size=4),
+    address=st.integers(0, CAPACITY),
+    num_bytes=st.integers(0, CAPACITY),
+)
+def test_written_bytes_are_known_if_writes_are_tracked(
+    writes: list[Access], address: int, num_bytes: int
+) -> None:
+    memory, model = ByteStore("m", CAPACITY, tracks_writes=True), DictOfBytes()
+    for access in writes:
+        memory.write_segments(access.data, access.address, access.stride, access.mask)
+        model.write(access.data, access.address, access.stride, access.mask)
+    num_bytes = min(num_bytes, CAPACITY - address)
+    wanted = range(address, address + num_bytes)
+    assert memory.is_written(address, num_bytes) == all(a in model.values for a in wanted)
+
+
+def test_a_part_of_an_array_is_filled_and_the_rest_left_alone() -> None:
+    memory = ByteStore("m", 2**30)
+    memory.write(2**24 - 2, bytes([1, 2, 3, 4]))  # over the end of a chunk
+    out = np.full((2, 6), 9, np.uint8)
+    memory.read_segments(out[:, 1:3], 2**24 - 2, 2)
+    assert out.tolist() == [[9, 1, 2, 9, 9, 9], [9, 3, 4, 9, 9, 9]]
+
+
+def test_what_was_written_stays_when_the_callers_array_changes() -> None:
+    memory, data = ByteStore("m", 100), np.array([1, 2, 3], np.uint8)
+    memory.write(5, data)
+    found = memory.read(5, 3)
+    data[:] = 0
+    memory.write(5, b"\x07")
+    assert found.tolist() == [1, 2, 3]
+
+
+def test_only_chunks_that_were_written_take_space() -> None:
+    memory = ByteStore("sip0.cube3.pe5.hbm", 6 * 2**30)
+    assert memory.read(5 * 2**30, 100).tolist() == [0] * 100
+    assert memory.chunk_bytes == 0
+    memory.write(5 * 2**30, b"a")
+    assert repr(memory) == f"<ByteStore 'sip0.cube3.pe5.hbm', {2**24} of {6 * 2**30} bytes>"
+
+
+@pytest.mark.parametrize(
+    ("address", "count", "stride", "low", "size"),
+    [(-1, 1, 0, -1, 4), (97, 1, 4, 97, 4), (0, 2, 97, 0, 101), (5, 3, -3, -1, 10)],
+)
+@pytest.mark.parametrize("is_write", [False, True])
+def test_an_access_outside_is_refused_and_changes_nothing(
+    address: int, count: int, stride: int, low: int, size: int, is_write: bool
+) -> None:
+    memory = ByteStore("sip0.cube3.pe5.tcm", 100)
+    move = memory.write_segments if is_write else memory.read_segments
+    with pytest.raises(MemoryAccessError) as caught:
+        move(np.ones((count, 4), np.uint8), address, stride)
+    assert str(caught.value) == (
+        f"sip0.cube3.pe5.tcm: found an access to {size} bytes at {low:#x}, expected bytes of its "
+        "100; correct the address or the size"
+    )
+    found = caught.value
+    assert (found.address, found.num_bytes, found.capacity_bytes) == (low, size, 100)
+    assert memory.chunk_bytes == 0
+
+
+def test_single_calls_refuse_what_is_outside() -> None:
+    memory = ByteStore("m", 10, tracks_writes=True)
+    for call in (
+        lambda: memory.read(8, 3),
+        lambda: memory.read(8, -1),
+        lambda: memory.write(8, b"abc"),
+        lambda: memory.is_written(8, 3),
+    ):
+        with pytest.raises(MemoryAccessError, match="m: found an access to "):
+            call()
+
+
+def test_an_array_of_other_elements_is_refused() -> None:
+    with pytest.raises(InternalError, match="an array of float32, expected bytes"):
+        ByteStore("m", 100).read_segments(np.zeros((1, 4), np.float32), 0, 0)  # type: ignore[arg-type]
+
+
+def test_a_store_without_track_of_writes_says_so() -> None:
+    with pytest.raises(InternalError, match="build the store with tracks_writes=True"):
+        ByteStore("m", 100).is_written(0, 1)
