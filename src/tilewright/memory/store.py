@@ -55,9 +55,9 @@ class ByteStore:
         """A copy of neighbouring bytes."""
         if num_bytes < 0:
             raise self._outside(address, num_bytes)
-        out = np.empty((1, num_bytes), BYTE)
-        self.read_segments(out, address, num_bytes)
-        return out[0]
+        out = np.empty(num_bytes, BYTE)
+        self.read_segments(out.reshape(1, -1), address, num_bytes)
+        return out
 
     def write(self, address: int, data: "bytes | bytearray | memoryview | Bytes") -> None:
         """Neighbouring bytes, all that ``data`` has."""
@@ -65,7 +65,7 @@ class ByteStore:
         self.write_segments(flat.reshape(1, -1), address, flat.size)
 
     def read_segments(self, out: Bytes, address: int, stride_bytes: int) -> None:
-        """Fill ``out`` [segments, bytes of each]; segment i is at ``address + i * stride_bytes``."""
+        """Fill ``out`` [segments, bytes of each]; segment i is at address + i * stride_bytes."""
         count, width = out.shape
         if not count:
             return
@@ -123,14 +123,16 @@ class ByteStore:
         return True
 
     def _read_pieces(self, out: Bytes, address: int, stride_bytes: int) -> None:
-        for piece in _pieces(address, *out.shape, stride_bytes):
+        count, width = out.shape
+        for piece in _pieces(address, count, width, stride_bytes):
             chunk = self._chunks.get(piece.chunk)
             out[piece.part] = 0 if chunk is None else piece.of(chunk, stride_bytes)
 
     def _write_pieces(
         self, data: Bytes, address: int, stride_bytes: int, mask: Mask | None
     ) -> None:
-        for piece in _pieces(address, *data.shape, stride_bytes):
+        count, width = data.shape
+        for piece in _pieces(address, count, width, stride_bytes):
             where = True if mask is None else mask[piece.part]
             if piece.chunk not in self._chunks:
                 self._chunks[piece.chunk] = _new_chunk()
