@@ -7,7 +7,7 @@ from tilewright.device.gemm import build_gemm
 from tilewright.device.vector import build_vector
 from tilewright.engine import EngineKind, ServerSpec, TaskGraph, build_engine
 from tilewright.errors import ServerError, SpecError
-from tilewright.machine.spec import CommandProcessorSpec, DotArraySpec, TcmSpec, VectorSpec
+from tilewright.machine.spec import DotArraySpec, SramSpec, TcmSpec, VectorSpec
 
 HERE = "tests.device.user_block"
 
@@ -30,11 +30,11 @@ def test_a_user_s_vector_unit_takes_the_place_of_ours() -> None:
 @every_engine
 def test_a_user_s_service_runs_on_an_engine(kind: EngineKind) -> None:
     impl = f"{HERE}:SlowEverySecond"
-    spec = CommandProcessorSpec(command_ps=100, impl=impl, parameters={"latency_ps": 7})
-    service = build_service("m_cpu", spec)
+    spec = SramSpec(access_ps=100, impl=impl, parameters={"latency_ps": 7})
+    service = build_service("sram", spec)
     assert isinstance(service, SlowEverySecond)
     engine = build_engine(kind)
-    route = engine.add_route([engine.add_server(ServerSpec("m_cpu", service=service))])
+    route = engine.add_route([engine.add_server(ServerSpec("sram", service=service))])
     graph = TaskGraph()
     for effect in range(3):
         graph.transfer(route, num_bytes=64, effect=effect)
@@ -44,7 +44,7 @@ def test_a_user_s_service_runs_on_an_engine(kind: EngineKind) -> None:
 
 
 def test_a_block_without_impl_has_no_service_in_python() -> None:
-    assert build_service("m_cpu", CommandProcessorSpec()) is None
+    assert build_service("sram", SramSpec()) is None
 
 
 def test_a_class_with_another_interface_is_refused_where_it_is_named() -> None:
@@ -60,10 +60,8 @@ def test_a_parameter_that_the_class_does_not_take_is_refused() -> None:
 
 
 def test_a_constructor_that_raises_is_named_with_its_cause() -> None:
-    spec = CommandProcessorSpec(impl=f"{HERE}:NeverBuilt")
-    expected = (
-        r"m_cpu\.impl: found LookupError \(no licence for m_cpu CommandProcessorSpec\) raised"
-    )
+    spec = SramSpec(impl=f"{HERE}:NeverBuilt")
+    expected = r"sram\.impl: found LookupError \(no licence for sram SramSpec\) raised"
     with pytest.raises(ServerError, match=expected) as caught:
-        build_service("m_cpu", spec)
+        build_service("sram", spec)
     assert isinstance(caught.value.__cause__, LookupError)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tilewright.engine import PacketView
-from tilewright.machine.spec import BlockSpec, CommandProcessorSpec, GemmSpec, VectorSpec
+from tilewright.machine.spec import BlockSpec, GemmSpec, SramSpec, VectorSpec
 
 
 @dataclass
@@ -30,10 +30,10 @@ class OneLane:
 
 @dataclass
 class SlowEverySecond:
-    """A processor that keeps every second command twice as long."""
+    """A memory that keeps every second access twice as long."""
 
     name: str
-    spec: CommandProcessorSpec
+    spec: SramSpec
     latency_ps: int = 0
     num_served: int = 0
 
@@ -41,7 +41,7 @@ class SlowEverySecond:
         assert packet.num_bytes > 0 <= now_ps
         self.num_served += 1
         slowdown = 1 + (self.num_served % 2 == 0)
-        return self.spec.command_ps * slowdown, self.latency_ps
+        return self.spec.access_ps * slowdown, self.latency_ps
 
 
 class NeverBuilt:

@@ -107,13 +107,23 @@ def test_a_machine_with_a_fitting_class_is_loaded(text: str) -> None:
         ("pe: {gemm: {impl: 'user_blocks:Vector'}}", r"expected cycles\(self, m, n, k, dtype\)"),
         ("pe: {vector: {impl: 'user_blocks:Gemm'}}", r"expected cycles\(self, op, elements, dtype"),
         ("pe: {gemm: {impl: 'user_blocks:Swapped'}}", r"with cycles\(self, n, m, k, dtype\)"),
-        ("pe: {dma: {impl: 'user_blocks:Greedy'}}", r"with service\(self, packet, now_ps, more\)"),
-        ("pe: {dma: {impl: 'user_blocks:Short'}}", r"with service\(self, packet\), expected serv"),
-        ("pe: {dma: {impl: 'user_blocks:NotAMethod'}}", r"NotAMethod without service\(\)"),
-        ("pe: {dma: {impl: 'user_blocks:NoSpec'}}", r"NoSpec\(name\), which cannot take them"),
         (
-            "pe:\n dma:\n  impl: user_blocks:Router\n  parameters: {hold: 5}",
-            r"line 3: pe\.dma\.impl: .*got an unexpected keyword argument 'hold'",
+            "cube: {sram: {impl: 'user_blocks:Greedy'}}",
+            r"with service\(self, packet, now_ps, more\)",
+        ),
+        (
+            "cube: {sram: {impl: 'user_blocks:Short'}}",
+            r"with service\(self, packet\), expected serv",
+        ),
+        ("cube: {sram: {impl: 'user_blocks:NotAMethod'}}", r"NotAMethod without service\(\)"),
+        ("cube: {sram: {impl: 'user_blocks:NoSpec'}}", r"NoSpec\(name\), which cannot take them"),
+        (
+            "cube:\n sram:\n  impl: user_blocks:Router\n  parameters: {hold: 5}",
+            r"line 3: cube\.sram\.impl: .*got an unexpected keyword argument 'hold'",
+        ),
+        (
+            "pe:\n mmu: {impl: 'user_blocks:Router'}",
+            r"line 2: pe\.mmu\.impl: found an unknown key, expected one of page_bytes",
         ),
         (
             "pe: {vector: {impl: 'user_blocks:Vector', parameters: {spec: x}}}",
@@ -136,4 +146,5 @@ def test_every_block_of_the_default_machine_has_a_family() -> None:
     assert families["pe.vector"] is BlockFamily.VECTOR
     rest = {path: one for path, one in families.items() if path not in ("pe.gemm", "pe.vector")}
     assert set(rest.values()) == {BlockFamily.PACKETS}
-    assert {"cube.noc", "cube.hbm", "cube.ucie", "fabric", "sip.io_cpu"} <= rest.keys()
+    links = {"cube.noc", "cube.ucie", "sip.io", "host.pcie", "fabric"}
+    assert rest.keys() == links | {"cube.hbm", "cube.sram"}

@@ -90,8 +90,8 @@ def test_a_gemm_unit_without_a_kind_is_a_dot_array() -> None:
         ("cube: {m_cpu_position_um: 5}", r"m_cpu_position_um: found 5, expected a list"),
         ("cube: {m_cpu_position_um: [1, x]}", r"position_um\.1: found 'x', expected a whole"),
         ("cube: {hbm: {address_map: [rwo]}}", r"address_map\.0: found 'rwo', .*mean 'row'\?"),
-        ("pe: {dma: {parameters: {a: null}}}", r"dma\.parameters\.a: found null, expected a num"),
-        ("pe: {dma: {parameters: {a: 1}}}", r"pe\.dma\.parameters: found parameters without impl"),
+        ("fabric: {parameters: {a: null}}", r"fabric\.parameters\.a: found null, expected a num"),
+        ("fabric: {parameters: {a: 1}}", r"fabric\.parameters: found parameters without impl"),
     ],
 )
 def test_a_wrong_value_is_refused_with_path_and_remedy(text: str, message: str) -> None:

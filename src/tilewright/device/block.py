@@ -25,7 +25,7 @@ __all__ = (
 )
 
 PacketBlock = Service
-"""``service(packet, now_ps) -> (hold_ps, latency_ps)``: a link, a router, a memory, a processor."""
+"""``service(packet, now_ps) -> (hold_ps, latency_ps)``: a link or a memory."""
 
 
 class GemmBlock(Protocol):

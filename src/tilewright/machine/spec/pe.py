@@ -35,14 +35,14 @@ __all__ = (
 Hertz = Annotated[int, Field(ge=1, le=10**12)]
 
 
-class CommandProcessorSpec(BlockSpec):
+class CommandProcessorSpec(Spec):
     """Takes commands one after the other."""
 
     command_ps: PositiveTime = Field(2_000, description="time of one command")
     buffer_bytes: Size = Field(4_096, description="input buffer per virtual channel")
 
 
-class DmaSpec(BlockSpec):
+class DmaSpec(Spec):
     """Channels that send accesses in order; compute and communication travel apart."""
 
     read_channels: Count = Field(1, description="channels for reads, each with its own window")
@@ -89,7 +89,7 @@ class VectorSpec(BlockSpec):
     complex_cycles: Count = Field(4, description="exp, log, sin, cos, division, square roots")
 
 
-class TcmSpec(BlockSpec):
+class TcmSpec(Spec):
     """The PE's own memory: one read and one write port."""
 
     capacity_bytes: Size = Field(16 * 2**20, description="in all")
@@ -104,13 +104,13 @@ class TcmSpec(BlockSpec):
             yield BrokenRule("reserved_bytes", found, expected, fix, ("capacity_bytes",))
 
 
-class RegisterFileSpec(BlockSpec):
+class RegisterFileSpec(Spec):
     """Holds block values; what does not fit spills to the TCM."""
 
     capacity_bytes: Size = Field(512 * 2**10, description="in all")
 
 
-class MmuSpec(BlockSpec):
+class MmuSpec(Spec):
     """Translates virtual addresses; a walk does not hold up other translations."""
 
     page_bytes: Size = Field(64 * 2**10, description="one page; the only page size there is")
