@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli import bench, machine
+from tilewright.cli import attention, bench, machine
 from tilewright.cli.demo import demo
 from tilewright.cli.probe import HELP as PROBE_HELP
 from tilewright.cli.probe import probe
@@ -27,6 +27,7 @@ app.command()(demo)
 app.command(help=PROBE_HELP)(probe)
 app.command()(validate)
 app.add_typer(machine.app, name="machine")
+app.add_typer(attention.app, name="attention")
 app.add_typer(bench.app, name="bench")
 
 

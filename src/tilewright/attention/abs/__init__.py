@@ -1,8 +1,9 @@
 """vTensor, vOp, Parameter and contexts: what the two op libraries are made of."""
 
 from tilewright.attention.abs.context_base import ContextBase
+from tilewright.attention.abs.field import FieldMap
 from tilewright.attention.abs.op import vOp
-from tilewright.attention.abs.output import BranchSpec
+from tilewright.attention.abs.output import BranchSpec, OutputSlot
 from tilewright.attention.abs.parameter import Parameter
 from tilewright.attention.abs.tensor import FORMAT, as_vtensor, vTensor
 from tilewright.attention.abs.value import Value
@@ -11,6 +12,8 @@ __all__ = (
     "FORMAT",
     "BranchSpec",
     "ContextBase",
+    "FieldMap",
+    "OutputSlot",
     "Parameter",
     "Value",
     "as_vtensor",

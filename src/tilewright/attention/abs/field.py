@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value
-from tilewright.attention.graph import Node
+from tilewright.attention.graph import Node, Side
+from tilewright.attention.ops.leaf import Constant
 from tilewright.errors import FieldError
 
 __all__ = ("FieldMap", "FieldValue")
@@ -41,6 +42,16 @@ class FieldMap(Mapping[str, FieldValue]):
         fix = f"did you mean {near[0]!r}?" if near else "declare it in create_cache"
         expected = f"one of {', '.join(self._names)}"
         raise self._trace.located(FieldError("cache", f"field {name!r}", expected, fix))
+
+    def __setitem__(self, name: str, value: object) -> None:
+        """On the cache side a write to the field; on the indexer side a Save for the next step."""
+        target, trace = self[name], self._trace
+        like = target.dtype.computed
+        node = trace.node_of(Constant(0.0), value, like=like)
+        if trace.scope.side is Side.CACHE:
+            trace.write_field(name, node)
+        else:
+            trace.write_state(name, node)
 
     def __contains__(self, name: object) -> bool:
         return name in self._names

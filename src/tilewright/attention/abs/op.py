@@ -1,5 +1,6 @@
 """`vOp`: ops as objects that a flow makes in its constructor and calls in its methods."""
 
+from dataclasses import fields, replace
 from typing import Any, ClassVar
 
 from tilewright.attention.abs.context_base import ContextBase
@@ -87,7 +88,7 @@ def make_op(definition: type[Op], *args: Any, **kwargs: Any) -> Op:
     """An op from constructor arguments; a wrong one is refused with its line."""
     name, line = definition.__name__, author_line()
     try:
-        return definition(*args, **kwargs)
+        return _with_floats(definition(*args, **kwargs))
     except TypeError as error:
         expected = f"{name}({', '.join(definition.__dataclass_fields__)})"
         fix = "see the op reference"
@@ -97,6 +98,16 @@ def make_op(definition: type[Op], *args: Any, **kwargs: Any) -> Op:
         parts = (error.found, error.expected, error.fix)
         where = f"{line}, {error.where}"
         raise OperandError(where, *parts, source=line, op=name) from None
+
+
+def _with_floats(op: Op) -> Op:
+    """Whole numbers where an attribute is a float, so that equal ops have equal texts."""
+    changes: dict[str, Any] = {
+        item.name: float(value)
+        for item in fields(op)
+        if item.type is float and isinstance(value := getattr(op, item.name), int)
+    }
+    return replace(op, **changes) if changes else op
 
 
 def trace_of(name: str, operands: tuple[Any, ...], ctx: ContextBase | None) -> Trace:

@@ -7,6 +7,7 @@ from tilewright.attention.abs.parameter import Parameter
 from tilewright.attention.abs.source import author_line
 from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.graph import (
+    FORMAT,
     Branch,
     DType,
     FieldWrite,
@@ -155,6 +156,10 @@ class Trace:
                 fix = "combine the values, then Save once"
                 raise self.located(StateError(f"state {name!r}", found, "one Save a step", fix))
         self._check_fits(StateError, name, value)
+        if value.type.format is not FORMAT.RAGGED:
+            fix = "Load a field first; add a value per row to a value per page"
+            found, expected = str(value.type), "RAGGED, a value per page"
+            raise self.located(StateError(f"state {name!r}", found, expected, fix))
         self.state_writes.append(StateWrite(name, value, author_line()))
 
     def declare_state(self, name: str, state: StateVar) -> None:

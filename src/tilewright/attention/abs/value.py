@@ -4,7 +4,7 @@ from typing import Any, Never
 
 from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.abs.trace import Trace
-from tilewright.attention.graph import DType, Node, Op, Span
+from tilewright.attention.graph import FORMAT, DType, Node, Op, Span
 from tilewright.attention.ops import (
     binary,
     choose,
@@ -140,7 +140,8 @@ class Value(vTensor):
         return self._apply(layout.Transpose(), self)
 
     def reshape(self, rows: int, columns: int) -> "Value":
-        return self._apply(layout.Reshape(rows, columns), self)
+        lifted = self.cast(self.dtype.computed) if self._format is FORMAT.PAGED else self
+        return self._apply(layout.Reshape(rows, columns), lifted)
 
     def __getitem__(self, key: object) -> "Value":
         """``x[:, 0:8, 64:]``: slices of rows and columns; the page axis stays whole."""

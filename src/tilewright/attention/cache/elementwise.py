@@ -1,7 +1,8 @@
 """Functions of each element."""
 
-from tilewright.attention.cache.op import cache_op
+from tilewright.attention.cache.op import CacheOp, cache_op
 from tilewright.attention.ops import unary
+from tilewright.attention.utils import resolve_dtype
 
 __all__ = (
     "Abs",
@@ -35,4 +36,13 @@ Floor = cache_op(__name__, unary.Floor)
 Clamp = cache_op(__name__, unary.Clamp)
 BitNot = cache_op(__name__, unary.BitNot)
 PopCount = cache_op(__name__, unary.PopCount)
-Cast = cache_op(__name__, unary.Cast)
+
+
+class _ToDtype(CacheOp):
+    """Takes an element type by any name that users know."""
+
+    def __init__(self, dtype: object) -> None:
+        super().__init__(resolve_dtype(dtype))
+
+
+Cast = cache_op(__name__, unary.Cast, _ToDtype)

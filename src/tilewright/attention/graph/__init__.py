@@ -7,7 +7,9 @@ from tilewright.attention.graph.graph import Graph
 from tilewright.attention.graph.node import Node, walk
 from tilewright.attention.graph.op import Op, Scope, Types
 from tilewright.attention.graph.output import Branch, Estimate, EstimateOver, Output
+from tilewright.attention.graph.parse import parse_graph
 from tilewright.attention.graph.rebuild import Transform, keep, make_node, rebuild
+from tilewright.attention.graph.text import graph_hash, graph_text
 from tilewright.attention.graph.type import ValueType
 from tilewright.attention.graph.variable import (
     Field,
@@ -44,8 +46,11 @@ __all__ = (
     "Transform",
     "Types",
     "ValueType",
+    "graph_hash",
+    "graph_text",
     "keep",
     "make_node",
+    "parse_graph",
     "rebuild",
     "verify_graph",
     "walk",

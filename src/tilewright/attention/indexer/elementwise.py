@@ -1,7 +1,8 @@
 """Functions of each element."""
 
-from tilewright.attention.abs.op import op_class
+from tilewright.attention.abs.op import op_class, vOp
 from tilewright.attention.ops import unary
+from tilewright.attention.utils import resolve_dtype
 
 __all__ = (
     "Abs",
@@ -35,4 +36,13 @@ Floor = op_class(__name__, unary.Floor)
 Clamp = op_class(__name__, unary.Clamp)
 BitNot = op_class(__name__, unary.BitNot)
 PopCount = op_class(__name__, unary.PopCount)
-Cast = op_class(__name__, unary.Cast)
+
+
+class _ToDtype(vOp):
+    """Takes an element type by any name that users know."""
+
+    def __init__(self, dtype: object) -> None:
+        super().__init__(resolve_dtype(dtype))
+
+
+Cast = op_class(__name__, unary.Cast, _ToDtype)

@@ -5,7 +5,6 @@ from typing import Any
 from tilewright.attention.abs.field import FieldValue
 from tilewright.attention.abs.op import trace_of, vOp
 from tilewright.attention.abs.value import Value, lower
-from tilewright.attention.graph import FORMAT
 from tilewright.attention.ops.unary import Cast
 
 __all__ = ("Load", "Save")
@@ -30,9 +29,8 @@ class Save(vOp):
         if not isinstance(o, FieldValue):
             error = self._error(f"a {type(o).__name__}", "a cache field", 'pass cache["name"]')
             raise trace.located(error)
-        if not isinstance(x, Value) or x._format is not FORMAT.RAGGED:
-            found = str(x.node.type) if isinstance(x, Value) else f"a {type(x).__name__}"
-            fix = "Load a field first; add a value per row to a value per page"
-            raise trace.located(self._error(f"operand x {found}", "RAGGED, a value per page", fix))
+        if not isinstance(x, Value):
+            found = f"operand x of type {type(x).__name__}"
+            raise trace.located(self._error(found, "a value of the flow", "save a value per page"))
         trace.write_state(o.field, x.node)
         return o

@@ -170,7 +170,8 @@ class PoolPages(Op):
 class ShiftPages(Op):
     """The value of another page: ``out[p] = x[p + offset]``, and ``fill`` beyond the ends.
 
-    All pages of the row take part, reserved ones too. x is RAGGED or PAGED.
+    All pages of the row take part, reserved ones too. x is RAGGED or PAGED. The tokens of another
+    page are ordinary entries here; those that are not there are computed from 0.
     """
 
     operands: ClassVar[tuple[str, ...]] = ("x",)
@@ -182,7 +183,7 @@ class ShiftPages(Op):
         (x,) = inputs
         need_rank_two(self, "x", x)
         need_format(self, "x", x, FORMAT.RAGGED, FORMAT.PAGED)
-        return lifted(x)
+        return lifted(x).with_shape(*x.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class ArgMax(Reduction):
 @dataclass(frozen=True, slots=True)
 class ArgTop(Op):
     """Indices of the ``k`` largest entries over ``dim`` (1 or 2), largest first, the lower index
-    first among equals: int32, with k entries on that axis.
+    first among equals: int32, with k entries on that axis. Tokens that are not there come last.
     """
 
     operands: ClassVar[tuple[str, ...]] = ("x",)

@@ -1,3 +1,5 @@
-"""Graph to graph, one pass a file."""
+"""Graph to graph, one file for each pass, verified before and after."""
 
-__all__: tuple[str, ...] = ()
+from tilewright.attention.passes.pipeline import PASSES, Pass, optimize_graph, run_pass
+
+__all__ = ("PASSES", "Pass", "optimize_graph", "run_pass")

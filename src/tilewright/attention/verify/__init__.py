@@ -1,3 +1,5 @@
-"""Checks of a compiled flow against the reference backend."""
+"""Checks a flow before it runs: shapes, lint, numbers against dense definitions."""
 
-__all__: tuple[str, ...] = ()
+from tilewright.attention.verify.check import DEFAULT_GEOMETRIES, check_flow, check_flows
+
+__all__ = ("DEFAULT_GEOMETRIES", "check_flow", "check_flows")

@@ -1,0 +1,70 @@
+"""Flow files: which flows they register, and what is wrong or doubtful about each."""
+
+from collections.abc import Mapping
+
+from tilewright.attention.flow import FlowBase, examine_flow, make_flow
+from tilewright.attention.flow.lint import Lint
+from tilewright.attention.graph import FlowKind, Geometry, Graph, graph_hash
+from tilewright.attention.passes import optimize_graph
+from tilewright.errors import FlowError, TilewrightError
+from tilewright.records.attention_check import FlowCheckRow, FlowProblem, FlowWarning
+
+__all__ = ("DEFAULT_GEOMETRIES", "check_flow", "check_flows")
+
+DEFAULT_GEOMETRIES: Mapping[FlowKind, Geometry] = {
+    FlowKind.GQA: Geometry.gqa(page_size=16, head_dim=128, query_heads=4),
+    FlowKind.MLA: Geometry.mla(page_size=16, kv_lora_rank=512, qk_rope_head_dim=64, query_heads=16),
+}
+"""What flows are checked for unless told otherwise: a common group, and DeepSeek's latents."""
+
+
+def check_flows(
+    flows: Mapping[str, type[FlowBase]],
+    geometries: Mapping[FlowKind, Geometry] = DEFAULT_GEOMETRIES,
+) -> tuple[FlowCheckRow, ...]:
+    """Construct, trace and optimize each flow; errors become rows."""
+    return tuple(check_flow(name, flow, geometries[flow.kind]) for name, flow in flows.items())
+
+
+def check_flow(name: str, flow: type[FlowBase], geometry: Geometry) -> FlowCheckRow:
+    try:
+        graph, warnings = examine_flow(make_flow(name, flow), geometry, name=name)
+        canonical = optimize_graph(graph)
+    except TilewrightError as error:
+        return FlowCheckRow(
+            name=name, kind=flow.kind.value, ok=False, errors=(_problem(error),), warnings=()
+        )
+    return FlowCheckRow(
+        name=name,
+        kind=flow.kind.value,
+        ok=True,
+        errors=(),
+        warnings=tuple(map(_warning, warnings)),
+        graph_hash=graph_hash(canonical),
+        states=tuple(state.name for state in graph.states),
+        bytes_per_page=_bytes_per_page(graph),
+    )
+
+
+def _bytes_per_page(graph: Graph) -> int:
+    types = [item.type for item in graph.fields] + [item.type for item in graph.states]
+    return sum(kind.num_bytes for kind in types)
+
+
+def _problem(error: TilewrightError) -> FlowProblem:
+    flow = error if isinstance(error, FlowError) else FlowError("", "", "", "")
+    return FlowProblem(
+        type=type(error).__name__,
+        where=error.where,
+        found=error.found,
+        expected=error.expected,
+        fix=error.fix,
+        method=flow.method,
+        line=flow.source,
+        op=flow.op,
+        operand=flow.operand,
+    )
+
+
+def _warning(lint: Lint) -> FlowWarning:
+    return FlowWarning(code=lint.code, line=lint.source, text=lint.text)

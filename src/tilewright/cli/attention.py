@@ -1,0 +1,102 @@
+"""``tilewright attention``: flows of sparse attention, checked and shown."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from tilewright.attention.compat import find_flow, load_flows, vortex_names
+from tilewright.attention.flow import trace_flow
+from tilewright.attention.graph import graph_hash, graph_text
+from tilewright.attention.passes import optimize_graph
+from tilewright.attention.verify import DEFAULT_GEOMETRIES, check_flows
+from tilewright.cli.outcome import JsonOption, Outcome
+from tilewright.records.attention_check import (
+    AttentionCheckRecord,
+    AttentionShowRecord,
+    FlowCheckRow,
+)
+from tilewright.report.attention_svg import draw_graph
+from tilewright.report.svg import write_svg
+
+__all__ = ("app",)
+
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A flow file.")]
+FlowArgument = Annotated[
+    str, typer.Argument(metavar="FILE|NAME", help="A flow file, or the name of a ready flow.")
+]
+
+app = typer.Typer(help="Sparse attention: check flows, show what they mean, run them.")
+
+
+@app.command()
+def check(file: FileArgument, _json: JsonOption = False) -> Outcome:
+    """Load a flow file, trace every flow in it, and say what is wrong or doubtful.
+
+    The file may import tilewright.attention or vortex_torch. Exit status 0: all flows are right,
+    with warnings or without; 1: a flow is wrong; 2: the file cannot be loaded.
+    """
+    flows = load_flows(file)
+    with vortex_names():
+        rows = check_flows(flows)
+    passed = all(row.ok for row in rows)
+    return Outcome(AttentionCheckRecord(source=file, ok=passed, flows=rows), _view(rows), passed)
+
+
+@app.command()
+def show(
+    flow: FlowArgument,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which flow of a file with several.")
+    ] = None,
+    optimized: Annotated[
+        bool, typer.Option("--optimized", help="Show the graph after all passes.")
+    ] = False,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the graph into FILE.")
+    ] = None,
+    json: JsonOption = False,
+) -> Outcome:
+    """Show what a flow means: its fields, state, and both programs, a line for each value.
+
+    tilewright attention show quest
+
+    tilewright attention show mine.py --optimized --svg mine.svg
+    """
+    with vortex_names():
+        label, made = find_flow(flow, name=name)
+        graph = trace_flow(made, DEFAULT_GEOMETRIES[made.kind], name=label)
+    shown = optimize_graph(graph) if optimized else graph
+    text = graph_text(shown)
+    if svg is not None:
+        write_svg(svg, draw_graph(shown))
+    if not json:
+        print(text, end="")  # as it is: a view would be wrapped
+        raise typer.Exit
+    record = AttentionShowRecord(
+        source=flow,
+        flow=label,
+        optimized=optimized,
+        graph_hash=graph_hash(shown),
+        text=text,
+        svg=None if svg is None else str(svg),
+    )
+    return Outcome(record, Text(text))
+
+
+def _view(rows: tuple[FlowCheckRow, ...]) -> RenderableType:
+    return Group(*map(_row_view, rows))
+
+
+def _row_view(row: FlowCheckRow) -> Text:
+    """A Text, since brackets in a message are no markup."""
+    lines = [f"{row.name} ({row.kind}): {'right' if row.ok else 'wrong'}"]
+    for error in row.errors:
+        lines += [f"  error: {error.where}", f"    found     {error.found}"]
+        lines += [f"    expected  {error.expected}", f"    to do     {error.fix}"]
+    for warning in row.warnings:
+        place = f"{warning.line}: " if warning.line else ""
+        lines.append(f"  warning: {place}{warning.text} [{warning.code}]")
+    return Text("\n".join(lines))
