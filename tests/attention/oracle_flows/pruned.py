@@ -79,12 +79,11 @@ def clustered_mass(moment: Moment, count: int, temperature: float) -> Array:
 
 
 def frozen_dynamic_top_p(
-    moment: Moment, *, share: float, cap: float, count: int, temperature: float
+    moment: Moment, *, share: float, count: int, temperature: float
 ) -> list[int]:
-    """The fewest pages that hold the share of the estimated mass, at most ``cap`` of all pages."""
+    """The fewest pages that hold the share of the estimated mass, at most the budget."""
     mass = clustered_mass(moment, count, temperature)[moment.middle]
     kept = smallest_set(mass, share)
-    most = int(cap * moment.num_pages)
-    if len(kept) > most:
-        kept = best(mass, most)
+    if len(kept) > moment.decode.budget:
+        kept = best(mass, moment.decode.budget)
     return reserved_and(moment, [moment.middle.start + position for position in kept])

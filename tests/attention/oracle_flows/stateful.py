@@ -9,7 +9,6 @@ from tests.attention.oracle_flows.decode import (
     Found,
     Score,
     attend,
-    best,
     choose,
     reserved_and,
 )
@@ -32,9 +31,9 @@ def running_avg_block_sparse(decode: Decode) -> list[Found]:
 
 
 def reused_selection(decode: Decode, score: Score, every: int) -> list[Found]:
-    """Chooses at steps 0, every, 2 every, ...; between them the choice stays.
+    """Chooses at steps 0, every, 2 every, ...; between them the pages that were read stay.
 
-    Reserved pages are those of the step itself, so the last ones move on.
+    That is, those that were finished then; the reserved ones are those of the step itself.
     """
     found: list[Found] = []
     chosen: list[int] = []
@@ -42,8 +41,7 @@ def reused_selection(decode: Decode, score: Score, every: int) -> list[Found]:
         moment = decode.moment(step)
         scores = score(moment)
         if step % every == 0:
-            middle = moment.middle
-            chosen = [middle.start + p for p in best(scores[middle], decode.budget)]
+            chosen = [page for page in choose(moment, scores) if page < moment.num_finished]
         pages = reserved_and(moment, chosen)
         found.append(Found(scores, pages, *attend(moment, pages)))
     return found

@@ -1,6 +1,7 @@
 """The writings of the rules on paper, held to small cases and to the laws that they promise."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -263,12 +264,13 @@ def test_pages_of_equal_keys_are_estimated_without_error() -> None:
     np.testing.assert_allclose(out, attend(moment, list(range(6)))[0])
 
 
-def test_a_cap_keeps_the_largest() -> None:
-    moment = random_decode(10, pages=9).moment(0)
-    free = pruned.frozen_dynamic_top_p(moment, share=0.99, cap=1.0, count=2, temperature=1.0)
-    held = pruned.frozen_dynamic_top_p(moment, share=0.99, cap=0.2, count=2, temperature=1.0)
+def test_a_budget_keeps_the_largest_of_a_share() -> None:
+    decode = random_decode(10, pages=9)
+    rule = pruned.frozen_dynamic_top_p
+    free = rule(replace(decode, budget=9).moment(0), share=0.99, count=2, temperature=1.0)
+    held = rule(decode.moment(0), share=0.99, count=2, temperature=1.0)
     assert set(held) < set(free)
-    assert len(held) == 2 + int(0.2 * 10)
+    assert len(held) == 2 + decode.budget
 
 
 def test_odd_heads_stream() -> None:

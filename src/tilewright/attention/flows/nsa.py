@@ -1,0 +1,109 @@
+"""Native sparse attention: compressed, selected and window attention, each with its gate.
+
+A window w of half a page (a quarter apart) is compressed to one key and one value by
+phi(x) = W2 silu(W1 flat(x) + b). p_g(w) = softmax over whole windows of q_g . phi(K_w) / sqrt(D).
+score(P) = sum_g of p_g(w) times the quarters that w shares with P. The output is
+sigma(G1 q) attention over windows + sigma(G2 q) attention over the chosen pages
++ sigma(G3 q) attention over the last ``window_tokens`` tokens, in whole pages.
+"""
+
+import math
+from collections.abc import Mapping
+
+import numpy.typing as npt
+
+from tilewright.attention.abs import BranchSpec, ContextBase, FieldMap, OutputSlot, Parameter, Value
+from tilewright.attention.cache import GeMM as CacheGeMM
+from tilewright.attention.cache import Reshape
+from tilewright.attention.flow import register
+from tilewright.attention.flows.ready import ScoredFlow
+from tilewright.attention.flows.weights import Weights
+from tilewright.attention.flows.window import WINDOWS, finished_windows, next_quarter
+from tilewright.attention.indexer import GeMM, ShiftPages, Silu, recent
+
+__all__ = ("NSA",)
+
+
+@register("nsa")
+class NSA(ScoredFlow):
+    """Three gated branches; pages by the compressed attention that falls on them.
+
+    Tables for ``key`` and for ``value``: ``_head`` and ``_tail`` [hidden, quarter * D] (W1 for the
+    two quarters of a window), ``_bias`` [1, hidden], ``_out`` [D, hidden]; and ``gates`` [3, D].
+    """
+
+    paper = (
+        "Native Sparse Attention: Hardware-Aligned and Natively Trainable Sparse Attention"
+        " (2502.11089)"
+    )
+    group = "sum of shares"
+
+    def __init__(
+        self,
+        hidden: int = 32,
+        window_tokens: int = 512,
+        weights: Mapping[str, npt.ArrayLike] | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.window_tokens = window_tokens
+        self.weights = Weights(weights, seed=seed)
+        self.weights_label = self.weights.label
+        self.product = GeMM()
+        self.bend = Silu(beta=-1.0)
+        self.before = ShiftPages(-1)
+
+    def create_cache(self, block_size: int, head_dim: int) -> dict[str, tuple[int, int]]:
+        self.page_tokens, self.width = block_size, head_dim
+        names = ("key_head", "key_tail", "value_head", "value_tail")
+        return dict.fromkeys(names, (WINDOWS, self.hidden))
+
+    def forward_cache(self, cache: FieldMap, loc: object, ctx: ContextBase) -> None:
+        columns = self.page_tokens // WINDOWS * self.width
+        in_quarters = Reshape(-1, WINDOWS, columns)
+        for source, name in (("k", "key"), ("v", "value")):
+            quarters = in_quarters(cache[source], None, loc=loc, ctx=ctx)
+            for part in ("head", "tail"):
+                table = self.weights.matrix(f"{name}_{part}", self.hidden, columns)
+                cache[f"{name}_{part}"] = CacheGeMM()(quarters, table, None, ctx=ctx).T
+
+    def compressed(self, cache: FieldMap, name: str) -> Value:
+        """phi of every window: [S, 4, D]"""
+        tail = next_quarter(cache[f"{name}_tail"])
+        bias = self.weights.matrix(f"{name}_bias", 1, self.hidden)
+        hidden = self.bend(cache[f"{name}_head"] + tail + bias)
+        table = self.weights.matrix(f"{name}_out", self.width, self.hidden)
+        out: Value = self.product(hidden, table).T
+        return out
+
+    def logits(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
+        """[S, 4, H]"""
+        found = (self.compressed(cache, "key") @ q.T) * (1.0 / math.sqrt(q.shape[2]))
+        return finished_windows(self.page_tokens, ctx).where(found, -1e30)
+
+    def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
+        logits = self.logits(q, cache, ctx)
+        weights = (logits - logits.max(1).max(0, span="all")).exp()
+        shares = (weights / weights.sum(1).sum(0, span="all")).sum(2)
+        inside, last = shares[:, : WINDOWS - 1], shares[:, WINDOWS - 1 :]
+        before: Value = self.before(last, ctx=ctx)
+        return 2.0 * inside.sum(1) + last + before
+
+    def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
+        whole = finished_windows(self.page_tokens, ctx)
+        values = whole.where(self.compressed(cache, "value"), 0.0)
+        window = recent(-(-self.window_tokens // self.page_tokens))
+        gates = self._gates(q, self.weights.matrix("gates", 3, self.width))
+        o.combine(
+            [
+                BranchSpec(gate=gates[0], logits=self.logits(q, cache, ctx), values=values),
+                BranchSpec(self.score(q, cache, ctx).topk(), gate=gates[1]),
+                BranchSpec(window(ctx=ctx), gate=gates[2]),
+            ]
+        )
+
+    def _gates(self, q: Value, table: Parameter) -> list[Value]:
+        """[1, H, 1] for each branch."""
+        gates: Value = self.product(q, table).sigmoid()
+        return [gates[:, branch : branch + 1].T for branch in range(3)]

@@ -1,0 +1,51 @@
+"""The worst that is fair: pages by chance, a new draw at every step.
+
+score(P) = 24 bits of a hash of seed, layer, KV head, step and position. Nothing is drawn from a
+generator, so a run repeats, and a page's score does not depend on other pages.
+"""
+
+from tilewright.attention.abs import ContextBase, FieldMap, Value
+from tilewright.attention.flow import register
+from tilewright.attention.flows.ready import ScoredFlow
+from tilewright.attention.indexer import HeadIndex, LayerIndex, PageIndex, StepIndex
+
+__all__ = ("Random",)
+
+
+@register("random")
+class Random(ScoredFlow):
+    """score(P) = hash(seed, layer, KV head, step, position of P)."""
+
+    paper = "none: the lower end of every comparison"
+    group = "none: the query does not matter"
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self.seed = seed
+        self.names = (LayerIndex(), HeadIndex(), StepIndex(), PageIndex())
+
+    def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
+        layer, head, step, page = (name(ctx=ctx) for name in self.names)
+        stirred = _mixed(layer * 0 + _int32(self.seed)) + layer
+        for number in (head, step, page):
+            stirred = _mixed(stirred) + number
+        return _mixed(stirred) & 0xFFFFFF
+
+
+def _mixed(number: Value) -> Value:
+    """A 32-bit finalizer: each bit of the input changes about half of the bits of the output."""
+    number = number ^ _shifted(number, 16)
+    number = number * _int32(0x85EBCA6B)
+    number = number ^ _shifted(number, 13)
+    number = number * _int32(0xC2B2AE35)
+    return number ^ _shifted(number, 16)
+
+
+def _shifted(number: Value, count: int) -> Value:
+    """To the right, with zeros coming in instead of the sign."""
+    return (number >> count) & ((1 << (32 - count)) - 1)
+
+
+def _int32(number: int) -> int:
+    """The 32 bits of ``number`` read with a sign."""
+    return (number + 2**31) % 2**32 - 2**31

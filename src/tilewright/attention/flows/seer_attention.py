@@ -1,0 +1,57 @@
+"""A learned gate on pooled keys.
+
+K'_P = Wk [max; min; mean of the keys of P], Q' = Wq q_flat merges the group,
+score(P) = Q' . K'_P / sqrt(d). The published gate pools keys before their rotation; this one pools
+them as they are cached.
+"""
+
+import math
+from collections.abc import Mapping
+
+import numpy.typing as npt
+
+from tilewright.attention.abs import ContextBase, FieldMap, Value
+from tilewright.attention.cache import Concat
+from tilewright.attention.cache import GeMM as CacheGeMM
+from tilewright.attention.flow import register
+from tilewright.attention.flows.ready import ScoredFlow
+from tilewright.attention.flows.weights import Weights
+from tilewright.attention.indexer import GeMM
+
+__all__ = ("SeerAttention",)
+
+
+@register("seer_attention")
+class SeerAttention(ScoredFlow):
+    """score(P) = Q' . K'_P / sqrt(d). Tables: ``query`` [d, H * D] and ``key`` [d, 3 D]."""
+
+    paper = "SeerAttention-R: Sparse Attention Adaptation for Long Reasoning (2506.08889)"
+    group = "learned merge of queries"
+
+    def __init__(
+        self,
+        gate_width: int = 128,
+        weights: Mapping[str, npt.ArrayLike] | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.gate_width = gate_width
+        self.weights = Weights(weights, seed=seed)
+        self.weights_label = self.weights.label
+        self.product = GeMM()
+
+    def create_cache(self, block_size: int, head_dim: int) -> dict[str, tuple[int, int]]:
+        self.width = head_dim
+        return {"gate_key": (1, self.gate_width)}
+
+    def forward_cache(self, cache: FieldMap, loc: object, ctx: ContextBase) -> None:
+        keys = cache["k"]
+        pooled = Concat(dim=2)(keys.max(1), keys.min(1), keys.mean(1), ctx=ctx)
+        table = self.weights.matrix("key", self.gate_width, 3 * self.width)
+        cache["gate_key"] = CacheGeMM()(pooled, table, None, ctx=ctx).T
+
+    def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
+        size = q.shape[1] * q.shape[2]
+        table = self.weights.matrix("query", self.gate_width, size)
+        merged: Value = self.product(q.reshape(1, size), table)
+        return (cache["gate_key"] @ merged) * (1.0 / math.sqrt(self.gate_width))

@@ -1,0 +1,282 @@
+"""Every ready flow beside its rule on paper, at sizes that a loop can do."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from tests.attention.flows.case import (
+    ROPE,
+    WIDTH,
+    ByHead,
+    Case,
+    Expected,
+    Paper,
+    at_moments,
+    by_head,
+    scored,
+)
+from tests.attention.flows.table import (
+    drawn,
+    dsa_sizes,
+    factorized_sizes,
+    nsa_sizes,
+    nsa_weights,
+    seer_sizes,
+)
+from tests.attention.oracle_flows import (
+    branches,
+    centroid,
+    channels,
+    compressed,
+    ends,
+    eviction,
+    latent,
+    learned,
+    pruned,
+    quest,
+    stateful,
+)
+from tests.attention.oracle_flows.decode import Array, Decode, Moment, attend, choose
+from tilewright.attention import flows
+
+RANK = WIDTH - ROPE
+LABELS = (1, 4, 5, 11)
+NSA, DSA, SEER = drawn(nsa_sizes(2)), drawn(dsa_sizes()), drawn(seer_sizes())
+FACTORIZED, MIXTURE = drawn(factorized_sizes(8)), drawn({"query": (WIDTH, 3 * WIDTH)})
+
+
+def quest_mean_query(decodes: list[Decode], _: Array) -> ByHead:
+    """Bounds are added over KV heads, so all heads choose the same pages."""
+    out: ByHead = [[] for _ in decodes]
+    for step in range(len(decodes[0].queries)):
+        moments = [decode.moment(step) for decode in decodes]
+        total = np.sum([quest.quest_mean_query(moment) for moment in moments], axis=0)
+        for head, moment in enumerate(moments):
+            pages = choose(moment, total)
+            out[head].append(Expected([pages], attend(moment, pages)[0]))
+    return out
+
+
+def reading(rule: Callable[[Moment], list[int]]) -> Paper:
+    """A rule that only names the pages."""
+
+    def at(moment: Moment) -> tuple[list[int], Array]:
+        pages = rule(moment)
+        return pages, attend(moment, pages)[0]
+
+    return at_moments(at)
+
+
+def nsa(moment: Moment) -> tuple[list[int], Array]:
+    """Its branches together read the chosen pages and the window."""
+    pages, out = branches.nsa(moment, nsa_weights(NSA, quarter=2), window_pages=2)
+    return sorted({*pages, *range(moment.num_pages - 2, moment.num_pages)}), out
+
+
+def dense_when_short(moment: Moment) -> list[int]:
+    return list(range(moment.num_pages))
+
+
+GQA = (
+    Case(
+        "block_sparse_attention",
+        flows.BlockSparseAttention,
+        scored(centroid.block_sparse_attention),
+    ),
+    Case(
+        "gqa_block_sparse_attention",
+        flows.GQABlockSparseAttention,
+        scored(centroid.gqa_block_sparse_attention),
+    ),
+    Case("gqa_quest_sparse_attention", flows.GQAQuestSparseAttention, scored(quest.quest)),
+    Case(
+        "lserve_sparse_attention",
+        flows.LServeSparseAttention,
+        scored(quest.lserve_sparse_attention),
+        block_size=32,
+        prompt_pages=7,
+    ),
+    Case(
+        "lserve_centroid_sparse_attention",
+        flows.LServeCentroidSparseAttention,
+        scored(centroid.lserve_centroid_sparse_attention),
+        block_size=32,
+        prompt_pages=7,
+    ),
+    Case(
+        "masked_quest_sparse_attention",
+        flows.MaskedQuestSparseAttention,
+        scored(quest.masked_quest_sparse_attention),
+    ),
+    Case(
+        "centered_block_sparse_attention",
+        flows.CenteredBlockSparseAttention,
+        scored(centroid.centered_block_sparse_attention),
+    ),
+    Case(
+        "running_avg_block_sparse",
+        flows.RunningAvgBlockSparse,
+        by_head(lambda decode, _: stateful.running_avg_block_sparse(decode)),
+    ),
+    Case(
+        "venergy_gated_centroid",
+        flows.VEnergyGatedCentroid,
+        scored(centroid.venergy_gated_centroid),
+    ),
+    Case("fsa", flows.FSA, scored(centroid.block_sparse_attention)),
+    Case("flash_moba", flows.FlashMoBA, scored(centroid.block_sparse_attention)),
+    Case(
+        "frozen_dynamic_top_p",
+        partial(flows.FrozenDynamicTopP, p=0.6),
+        reading(partial(pruned.frozen_dynamic_top_p, share=0.6, count=4, temperature=1.0)),
+        budget=5,
+    ),
+    Case("quest", flows.Quest, scored(quest.quest)),
+    Case("quest_group_sum", flows.QuestGroupSum, scored(quest.quest_group_sum)),
+    Case("quest_mean_query", flows.QuestMeanQuery, quest_mean_query),
+    Case("mean_quest_blend", flows.MeanQuestBlend, scored(quest.mean_quest_blend)),
+    Case("streaming_llm", flows.StreamingLLM, scored(ends.streaming_llm)),
+    Case("oracle", flows.Oracle, scored(ends.oracle)),
+    Case("random", partial(flows.Random, seed=7), scored(partial(ends.random, seed=7))),
+    Case("moba", flows.MoBA, at_moments(branches.moba)),
+    Case("retro_infer", flows.RetroInfer, at_moments(branches.retro_infer)),
+    Case("infllm_v2", flows.InfLLMv2, scored(partial(compressed.infllm_v2, width=4, stride=2))),
+    Case(
+        "nsa",
+        partial(flows.NSA, hidden=6, window_tokens=16, weights=NSA),
+        at_moments(nsa),
+    ),
+    Case(
+        "seer_attention",
+        partial(flows.SeerAttention, gate_width=6, weights=SEER),
+        scored(partial(learned.seer_attention, query_weight=SEER["query"], key_weight=SEER["key"])),
+    ),
+    Case(
+        "twilight",
+        partial(flows.Twilight, p=0.6),
+        reading(partial(pruned.twilight, base=quest.quest, share=0.6)),
+        budget=5,
+    ),
+    Case(
+        "h2o",
+        partial(flows.H2O, observed=6),
+        by_head(lambda decode, prompt: eviction.h2o(decode, prompt[-6:])),
+    ),
+    Case("tova", flows.TOVA, by_head(eviction.tova)),
+    Case(
+        "snapkv",
+        partial(flows.SnapKV, observed=6, reach=1),
+        by_head(
+            lambda decode, prompt: eviction.snapkv(decode, prompt[-6:], keep=decode.budget, reach=1)
+        ),
+    ),
+    Case(
+        "rocketkv",
+        partial(flows.RocketKV, keep=5, channels=4, observed=6, reach=1),
+        by_head(
+            lambda decode, prompt: eviction.rocketkv(
+                decode,
+                prompt[-6:],
+                keep=5,
+                reach=1,
+                score=partial(channels.channel_bounds, count=4),
+            )
+        ),
+    ),
+    Case(
+        "double_sparsity",
+        partial(flows.DoubleSparsity, labels=LABELS),
+        scored(partial(channels.double_sparsity, labels=list(LABELS))),
+        block_size=1,
+        prompt_pages=40,
+        budget=8,
+    ),
+    Case(
+        "lserve",
+        partial(flows.LServe, every=3, window_tokens=64),
+        by_head(
+            lambda decode, _: stateful.lserve(
+                decode, quest.lserve_sparse_attention, every=3, window_pages=2
+            )
+        ),
+        block_size=32,
+        prompt_pages=7,
+    ),
+)
+
+MLA = (
+    Case(
+        "rope_aware_block_sparse_mla",
+        flows.RopeAwareBlockSparseMLA,
+        scored(latent.rope_aware_block_sparse_mla),
+    ),
+    Case(
+        "rope_unaware_block_sparse_mla",
+        flows.RopeUnawareBlockSparseMLA,
+        scored(partial(latent.rope_unaware_block_sparse_mla, kv_lora_rank=RANK)),
+    ),
+    *(
+        Case(
+            f"rope_weighted_block_sparse_mla_b{percent}",
+            getattr(flows, f"RopeWeightedB{percent}"),
+            scored(
+                partial(
+                    latent.rope_weighted_block_sparse_mla,
+                    kv_lora_rank=RANK,
+                    rope_weight=percent / 100,
+                )
+            ),
+        )
+        for percent in (10, 15, 20, 25, 50, 75, 90, 100)
+    ),
+    Case(
+        "lserve_centroid_mla",
+        flows.LServeCentroidMLA,
+        scored(latent.lserve_centroid_mla),
+        block_size=32,
+        prompt_pages=7,
+    ),
+    Case(
+        "rope_unaware_lserve_centroid_mla",
+        flows.RopeUnawareLServeCentroidMLA,
+        scored(partial(latent.lserve_centroid_mla, channels=RANK)),
+        block_size=32,
+        prompt_pages=7,
+    ),
+    Case("quest_mla", flows.QuestMLA, scored(quest.quest_mla)),
+    Case(
+        "learned_block_sparse_mla",
+        partial(flows.LearnedBlockSparseMLA, weights=MIXTURE),
+        scored(partial(latent.learned_block_sparse_mla, weight=MIXTURE["query"])),
+    ),
+    Case(
+        "learned_factorized_block_sparse_mla",
+        partial(flows.LearnedFactorizedBlockSparseMLA, descriptors=2, rank=5, weights=FACTORIZED),
+        scored(
+            partial(
+                latent.learned_factorized_block_sparse_mla,
+                query_weight=FACTORIZED["query"][0],
+                token_weight=FACTORIZED["token"][0],
+                channel_weight=FACTORIZED["key"][0],
+            )
+        ),
+    ),
+    Case(
+        "dsa",
+        partial(flows.DSA, index_heads=4, index_width=6, weights=DSA),
+        scored(
+            partial(
+                learned.dsa,
+                query_weight=DSA["query"].reshape(4, 6, -1),
+                head_weight=DSA["head"],
+                key_weight=DSA["key"],
+            )
+        ),
+        block_size=1,
+        prompt_pages=40,
+        budget=8,
+    ),
+)
+
+CASES = (*GQA, *MLA)

@@ -1,0 +1,57 @@
+"""Every ready flow: by the executor and by the definitions of ops, against its rule on paper."""
+
+import numpy as np
+import pytest
+
+from tests.attention.flows.case import Case, Expected, decodes_of, longer, request_of
+from tests.attention.flows.cases import CASES
+from tests.attention.flows.executor import run_session
+from tests.attention.oracle_flows.decode import Array
+from tests.attention.oracle_ops.graph import run_graph
+from tilewright.attention.flow import trace_flow
+from tilewright.attention.flow.registry import get, list_keys
+
+SEEDS = (1, 2)
+
+
+def expected_of(case: Case, seed: int) -> list[list[Expected]]:
+    request = request_of(case, seed)
+    assert request.prompt_queries is not None
+    return case.paper(decodes_of(case, request), request.prompt_queries)
+
+
+def assert_close(found: Array, wanted: Array) -> None:
+    """Relative to the norm of a head's output, as float32 is held to."""
+    norm = np.linalg.norm(wanted, axis=-1, keepdims=True)
+    assert (np.abs(found - wanted) <= 1e-5 * norm).all()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_executor_does_what_the_rule_says(case: Case, seed: int) -> None:
+    graph = trace_flow(case.build(), case.geometry)
+    outcomes = run_session(graph, case, request_of(case, seed))
+    for head, steps in enumerate(expected_of(case, seed)):
+        for outcome, wanted in zip(outcomes, steps, strict=True):
+            together = sorted({page for pages in wanted.pages for page in pages})
+            assert outcome.pages[head] == together
+            assert_close(outcome.out[head], wanted.out)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_definitions_of_ops_do_what_the_rule_says(case: Case) -> None:
+    graph = trace_flow(case.build(), case.geometry)
+    request = longer(request_of(case, 1), 4)
+    wanted = expected_of(case, 1)
+    for step, results in enumerate(run_graph(graph, request)):
+        for head, result in enumerate(results):
+            assert_close(result.out, wanted[head][step].out)
+
+
+def test_every_registered_flow_has_a_case() -> None:
+    assert sorted(case.name for case in CASES) == list_keys()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_case_builds_the_flow_of_its_name(case: Case) -> None:
+    assert type(case.build()) is get(case.name)
