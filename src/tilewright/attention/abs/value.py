@@ -162,31 +162,31 @@ class Value(vTensor):
     # -- reductions, over dim 0 (pages), 1 (rows) or 2 (columns)
 
     def sum(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(reduce.Sum(dim, Span(span)), self)
+        return self._apply(reduce.Sum(dim, span), self)
 
     def mean(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(reduce.Mean(dim, Span(span)), self)
+        return self._apply(reduce.Mean(dim, span), self)
 
     def max(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(reduce.Max(dim, Span(span)), self)
+        return self._apply(reduce.Max(dim, span), self)
 
     def min(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(reduce.Min(dim, Span(span)), self)
+        return self._apply(reduce.Min(dim, span), self)
 
     def l2norm(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(reduce.L2Norm(dim, Span(span)), self)
+        return self._apply(reduce.L2Norm(dim, span), self)
 
     def argmax(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(reduce.ArgMax(dim, Span(span)), self)
+        return self._apply(reduce.ArgMax(dim, span), self)
 
     def argtop(self, k: int, dim: int = 2) -> "Value":
         return self._apply(reduce.ArgTop(k, dim), self)
 
     def softmax(self, dim: int = 0, scale: float = 1.0, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(page_axis.Softmax(dim, scale, Span(span)), self)
+        return self._apply(page_axis.Softmax(dim, scale, span), self)
 
     def cumsum(self, dim: int = 0, reverse: bool = False, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(page_axis.CumSum(dim, reverse, Span(span)), self)
+        return self._apply(page_axis.CumSum(dim, reverse, span), self)
 
     # -- functions of each element
 
@@ -248,7 +248,7 @@ class Value(vTensor):
         span: str = Span.MIDDLE,
         per_head: bool = False,
     ) -> "Value":
-        return self._apply(select.TopP(p, min_pages, max_pages, Span(span), per_head), self)
+        return self._apply(select.TopP(p, min_pages, max_pages, span, per_head), self)
 
     def threshold(
         self,

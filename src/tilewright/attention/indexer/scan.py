@@ -24,7 +24,7 @@ class Normalize(vOp):
     definition = page_axis.Normalize
 
     def __init__(self, dim: int = 0, span: str = Span.MIDDLE) -> None:
-        super().__init__(Span(span))
+        super().__init__(span)
         if dim != 0:
             raise self._error(f"dim={dim}", "dim=0", "divide by an L2Norm for other axes")
 
@@ -52,7 +52,7 @@ class Conv1d(vOp):
         except (TypeError, struct.error):
             fix = "write [[[w0]], [[w1]]] for scores [S, 1, 1]"
             raise self._error(repr(weight), "nested lists [K, r, c]", fix) from None
-        super().__init__(taps, Span(span))
+        super().__init__(taps, span)
         if dim != 0:
             raise self._error(f"dim={dim}", "dim=0", "Conv1d runs over pages")
 

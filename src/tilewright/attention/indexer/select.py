@@ -68,7 +68,7 @@ class topP(Selector):
         span: str = Span.MIDDLE,
         per_head: bool = False,
     ) -> None:
-        super().__init__(p, min_blocks, max_blocks, Span(span), per_head)
+        super().__init__(p, min_blocks, max_blocks, span, per_head)
 
 
 class threshold(Selector):

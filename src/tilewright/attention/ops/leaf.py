@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Leading, Op, Scope, Side, Types, ValueType
+from tilewright.attention.ops.rule import settle_choice
 
 __all__ = ("Constant", "FieldRead", "Input", "ParameterRead", "StateRead")
 
@@ -72,6 +73,7 @@ class Constant(Op):
     dtype: DType = DType.FLOAT32
 
     def __post_init__(self) -> None:
+        settle_choice(self, "dtype", DType)
         if self.dtype is not self.dtype.computed:
             raise self.refuse("", self.dtype, "float32, int32 or bool", "Cast the constant")
         if not self.dtype.is_float and self.value != int(self.value):

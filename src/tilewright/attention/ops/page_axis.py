@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
 from tilewright.attention.ops.rule import (
-    check_choice,
     check_dim,
     check_page_axis,
     check_whole,
@@ -15,6 +14,7 @@ from tilewright.attention.ops.rule import (
     need_format,
     need_number,
     need_rank_two,
+    settle_choice,
 )
 
 __all__ = (
@@ -52,11 +52,11 @@ class Softmax(Op):
     operands: ClassVar[tuple[str, ...]] = ("x",)
     dim: int = 0
     scale: float = 1.0
-    span: Span = Span.MIDDLE
+    span: str = Span.MIDDLE
 
     def __post_init__(self) -> None:
         check_dim(self, self.dim, 0, 1, 2)
-        check_choice(self, "span", self.span, Span)
+        settle_choice(self, "span", Span)
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         (x,) = inputs
@@ -76,7 +76,10 @@ class Normalize(Op):
 
     operands: ClassVar[tuple[str, ...]] = ("x",)
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
-    span: Span = Span.MIDDLE
+    span: str = Span.MIDDLE
+
+    def __post_init__(self) -> None:
+        settle_choice(self, "span", Span)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
@@ -97,7 +100,10 @@ class Conv1d(Op):
     operands: ClassVar[tuple[str, ...]] = ("x",)
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
     weight: Weights
-    span: Span = Span.MIDDLE
+    span: str = Span.MIDDLE
+
+    def __post_init__(self) -> None:
+        settle_choice(self, "span", Span)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
@@ -123,11 +129,11 @@ class CumSum(Op):
     operands: ClassVar[tuple[str, ...]] = ("x",)
     dim: int = 0
     reverse: bool = False
-    span: Span = Span.MIDDLE
+    span: str = Span.MIDDLE
 
     def __post_init__(self) -> None:
         check_dim(self, self.dim, 0, 1, 2)
-        check_choice(self, "span", self.span, Span)
+        settle_choice(self, "span", Span)
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         (x,) = inputs
@@ -148,14 +154,14 @@ class PoolPages(Op):
 
     operands: ClassVar[tuple[str, ...]] = ("x",)
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
-    kind: Kind
+    kind: str
     before: int = 0
     after: int = 0
-    span: Span = Span.MIDDLE
+    span: str = Span.MIDDLE
 
     def __post_init__(self) -> None:
-        check_choice(self, "kind", self.kind, Kind)
-        check_choice(self, "span", self.span, Span)
+        settle_choice(self, "kind", Kind)
+        settle_choice(self, "span", Span)
         check_whole(self, "before", self.before, least=0)
         check_whole(self, "after", self.after, least=0)
 
@@ -195,10 +201,10 @@ class AcrossHeads(Op):
 
     operands: ClassVar[tuple[str, ...]] = ("x",)
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
-    kind: Kind = Kind.SUM
+    kind: str = Kind.SUM
 
     def __post_init__(self) -> None:
-        check_choice(self, "kind", self.kind, Kind)
+        settle_choice(self, "kind", Kind)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Span, Types, ValueType
 from tilewright.attention.ops.rule import (
-    check_choice,
     check_dim,
     check_page_axis,
     check_whole,
@@ -13,6 +12,7 @@ from tilewright.attention.ops.rule import (
     need_format,
     need_number,
     need_rank_two,
+    settle_choice,
 )
 
 __all__ = ("ArgMax", "ArgTop", "L2Norm", "Max", "Mean", "Min", "Reduction", "Sum")
@@ -31,11 +31,11 @@ class Reduction(Op):
     keeps_integers: ClassVar[bool] = True
     takes_bool: ClassVar[bool] = False
     dim: int = 1
-    span: Span = Span.MIDDLE
+    span: str = Span.MIDDLE
 
     def __post_init__(self) -> None:
         check_dim(self, self.dim, 0, 1, 2)
-        check_choice(self, "span", self.span, Span)
+        settle_choice(self, "span", Span)
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         (x,) = inputs

@@ -8,7 +8,6 @@ from tilewright.attention.graph import FORMAT, DType, Leading, Op, Scope, Side, 
 __all__ = (
     "MASKED",
     "broadcast",
-    "check_choice",
     "check_dim",
     "check_page_axis",
     "check_whole",
@@ -17,6 +16,7 @@ __all__ = (
     "need_format",
     "need_number",
     "need_rank_two",
+    "settle_choice",
 )
 
 MASKED = -1e30
@@ -63,10 +63,13 @@ def check_whole(op: Op, name: str, value: object, *, least: int) -> None:
         raise op.refuse("", f"{name}={value!r}", expected, f"change {name}")
 
 
-def check_choice(op: Op, name: str, value: object, choices: type[StrEnum]) -> None:
+def settle_choice(op: Op, name: str, choices: type[StrEnum]) -> None:
+    """Make an attribute that was given by name a member of its enumeration, or refuse it."""
+    value = getattr(op, name)
     if value not in list(choices):
         expected = f"one of {', '.join(choices)}"
         raise op.refuse("", f"{name}={value!r}", expected, f"change {name}")
+    object.__setattr__(op, name, choices(value))  # still being made, so nobody has seen it
 
 
 def check_page_axis(op: Op, dim: int, scope: Scope) -> None:

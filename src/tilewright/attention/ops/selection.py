@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
-from tilewright.attention.ops.rule import broadcast, check_whole, lifted, need_format, need_number
+from tilewright.attention.ops.rule import (
+    broadcast,
+    check_whole,
+    lifted,
+    need_format,
+    need_number,
+    settle_choice,
+)
 
 __all__ = (
     "ApproxTopK",
@@ -94,12 +101,13 @@ class TopP(SelectionOp):
     p: float
     min_pages: int = 0
     max_pages: int | None = None
-    span: Span = Span.MIDDLE
+    span: str = Span.MIDDLE
     per_head: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 < self.p <= 1.0:
             raise self.refuse("", f"p={self.p!r}", "0 < p <= 1", "change p")
+        settle_choice(self, "span", Span)
         _check_limits(self, self.min_pages, self.max_pages)
 
 

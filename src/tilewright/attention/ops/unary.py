@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
-from tilewright.attention.ops.rule import lifted, need_number, need_rank_two
+from tilewright.attention.ops.rule import lifted, need_number, need_rank_two, settle_choice
 
 __all__ = (
     "Abs",
@@ -157,6 +157,9 @@ class Cast(Op):
 
     operands: ClassVar[tuple[str, ...]] = ("x",)
     dtype: DType
+
+    def __post_init__(self) -> None:
+        settle_choice(self, "dtype", DType)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
