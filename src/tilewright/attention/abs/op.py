@@ -1,9 +1,9 @@
 """`vOp`: ops as objects that a flow makes in its constructor and calls in its methods."""
 
-from dataclasses import fields, replace
 from typing import Any, ClassVar
 
 from tilewright.attention.abs.context_base import ContextBase
+from tilewright.attention.abs.make import make_op
 from tilewright.attention.abs.source import author_line
 from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.abs.trace import Trace
@@ -13,7 +13,7 @@ from tilewright.attention.ops import linear, page_axis, selection
 from tilewright.attention.utils import Schedule
 from tilewright.errors import OperandError
 
-__all__ = ("make_op", "op_class", "schedule_of", "trace_of", "vOp")
+__all__ = ("op_class", "schedule_of", "trace_of", "vOp")
 
 _STANDALONE = (
     selection.SelectionOp,
@@ -82,32 +82,6 @@ def schedule_of(op: Op | None) -> Schedule:
     """
     over_pages = op is not None and op.attributes().get("dim") == 0
     return Schedule.S if over_pages or isinstance(op, _STANDALONE) else Schedule.W
-
-
-def make_op(definition: type[Op], *args: Any, **kwargs: Any) -> Op:
-    """An op from constructor arguments; a wrong one is refused with its line."""
-    name, line = definition.__name__, author_line()
-    try:
-        return _with_floats(definition(*args, **kwargs))
-    except TypeError as error:
-        expected = f"{name}({', '.join(definition.__dataclass_fields__)})"
-        fix = "see the op reference"
-        where = f"{line}, {name}"
-        raise OperandError(where, str(error), expected, fix, source=line, op=name) from None
-    except OperandError as error:
-        parts = (error.found, error.expected, error.fix)
-        where = f"{line}, {error.where}"
-        raise OperandError(where, *parts, source=line, op=name) from None
-
-
-def _with_floats(op: Op) -> Op:
-    """Whole numbers where an attribute is a float, so that equal ops have equal texts."""
-    changes: dict[str, Any] = {
-        item.name: float(value)
-        for item in fields(op)
-        if item.type is float and isinstance(value := getattr(op, item.name), int)
-    }
-    return replace(op, **changes) if changes else op
 
 
 def trace_of(name: str, operands: tuple[Any, ...], ctx: ContextBase | None) -> Trace:

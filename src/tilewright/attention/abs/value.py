@@ -2,6 +2,7 @@
 
 from typing import Any, Never
 
+from tilewright.attention.abs.make import make_op
 from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.graph import FORMAT, DType, Node, Op, Span
@@ -141,7 +142,7 @@ class Value(vTensor):
 
     def reshape(self, rows: int, columns: int) -> "Value":
         lifted = self.cast(self.dtype.computed) if self._format is FORMAT.PAGED else self
-        return self._apply(layout.Reshape(rows, columns), lifted)
+        return self._apply(make_op(layout.Reshape, rows, columns), lifted)
 
     def __getitem__(self, key: object) -> "Value":
         """``x[:, 0:8, 64:]``: slices of rows and columns; the page axis stays whole."""
@@ -156,37 +157,37 @@ class Value(vTensor):
         for dim, part in enumerate(parts[1:], start=1):
             start, stop, _ = part.indices(self.shape[dim])
             if (start, stop) != (0, self.shape[dim]):
-                result = self._apply(layout.Slice(start, stop, dim), result)
+                result = self._apply(make_op(layout.Slice, start, stop, dim), result)
         return result
 
     # -- reductions, over dim 0 (pages), 1 (rows) or 2 (columns)
 
     def sum(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(reduce.Sum(dim, span), self)
+        return self._apply(make_op(reduce.Sum, dim, span), self)
 
     def mean(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(reduce.Mean(dim, span), self)
+        return self._apply(make_op(reduce.Mean, dim, span), self)
 
     def max(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(reduce.Max(dim, span), self)
+        return self._apply(make_op(reduce.Max, dim, span), self)
 
     def min(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(reduce.Min(dim, span), self)
+        return self._apply(make_op(reduce.Min, dim, span), self)
 
     def l2norm(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(reduce.L2Norm(dim, span), self)
+        return self._apply(make_op(reduce.L2Norm, dim, span), self)
 
     def argmax(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(reduce.ArgMax(dim, span), self)
+        return self._apply(make_op(reduce.ArgMax, dim, span), self)
 
     def argtop(self, k: int, dim: int = 2) -> "Value":
-        return self._apply(reduce.ArgTop(k, dim), self)
+        return self._apply(make_op(reduce.ArgTop, k, dim), self)
 
     def softmax(self, dim: int = 0, scale: float = 1.0, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(page_axis.Softmax(dim, scale, span), self)
+        return self._apply(make_op(page_axis.Softmax, dim, scale, span), self)
 
     def cumsum(self, dim: int = 0, reverse: bool = False, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(page_axis.CumSum(dim, reverse, span), self)
+        return self._apply(make_op(page_axis.CumSum, dim, reverse, span), self)
 
     # -- functions of each element
 
@@ -207,7 +208,7 @@ class Value(vTensor):
 
     def sigmoid(self) -> "Value":
         """The logistic function, unlike the op object's default."""
-        return self._apply(unary.Sigmoid(0.0, -1.0), self)
+        return self._apply(make_op(unary.Sigmoid, 0.0, -1.0), self)
 
     def sign(self) -> "Value":
         return self._apply(unary.Sign(), self)
@@ -216,7 +217,7 @@ class Value(vTensor):
         return self._apply(unary.Floor(), self)
 
     def clamp(self, low: float = -float("inf"), high: float = float("inf")) -> "Value":
-        return self._apply(unary.Clamp(low, high), self)
+        return self._apply(make_op(unary.Clamp, low, high), self)
 
     def cast(self, dtype: object) -> "Value":
         return self._apply(unary.Cast(resolve_dtype(dtype)), self)
@@ -232,12 +233,12 @@ class Value(vTensor):
         return self._apply(choose.Select(), self, x, y)
 
     def gather(self, index: Operand, dim: int = 2) -> "Value":
-        return self._apply(choose.Gather(dim), self, index)
+        return self._apply(make_op(choose.Gather, dim), self, index)
 
     # -- selections
 
     def topk(self, k: int | None = None, *, per_head: bool = False) -> "Value":
-        return self._apply(select.TopK(k, per_head), self)
+        return self._apply(make_op(select.TopK, k, per_head), self)
 
     def top_p(
         self,
@@ -248,7 +249,7 @@ class Value(vTensor):
         span: str = Span.MIDDLE,
         per_head: bool = False,
     ) -> "Value":
-        return self._apply(select.TopP(p, min_pages, max_pages, span, per_head), self)
+        return self._apply(make_op(select.TopP, p, min_pages, max_pages, span, per_head), self)
 
     def threshold(
         self,
@@ -258,7 +259,7 @@ class Value(vTensor):
         max_pages: int | None = None,
         per_head: bool = False,
     ) -> "Value":
-        return self._apply(select.Threshold(value, min_pages, max_pages, per_head), self)
+        return self._apply(make_op(select.Threshold, value, min_pages, max_pages, per_head), self)
 
     # -- what a value of a flow cannot do
 

@@ -52,7 +52,7 @@ class Softmax(Op):
     operands: ClassVar[tuple[str, ...]] = ("x",)
     dim: int = 0
     scale: float = 1.0
-    span: str = Span.MIDDLE
+    span: Span = Span.MIDDLE
 
     def __post_init__(self) -> None:
         check_dim(self, self.dim, 0, 1, 2)
@@ -76,7 +76,7 @@ class Normalize(Op):
 
     operands: ClassVar[tuple[str, ...]] = ("x",)
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
-    span: str = Span.MIDDLE
+    span: Span = Span.MIDDLE
 
     def __post_init__(self) -> None:
         settle_choice(self, "span", Span)
@@ -100,7 +100,7 @@ class Conv1d(Op):
     operands: ClassVar[tuple[str, ...]] = ("x",)
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
     weight: Weights
-    span: str = Span.MIDDLE
+    span: Span = Span.MIDDLE
 
     def __post_init__(self) -> None:
         settle_choice(self, "span", Span)
@@ -129,7 +129,7 @@ class CumSum(Op):
     operands: ClassVar[tuple[str, ...]] = ("x",)
     dim: int = 0
     reverse: bool = False
-    span: str = Span.MIDDLE
+    span: Span = Span.MIDDLE
 
     def __post_init__(self) -> None:
         check_dim(self, self.dim, 0, 1, 2)
@@ -154,10 +154,10 @@ class PoolPages(Op):
 
     operands: ClassVar[tuple[str, ...]] = ("x",)
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
-    kind: str
+    kind: Kind
     before: int = 0
     after: int = 0
-    span: str = Span.MIDDLE
+    span: Span = Span.MIDDLE
 
     def __post_init__(self) -> None:
         settle_choice(self, "kind", Kind)
@@ -201,7 +201,7 @@ class AcrossHeads(Op):
 
     operands: ClassVar[tuple[str, ...]] = ("x",)
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
-    kind: str = Kind.SUM
+    kind: Kind = Kind.SUM
 
     def __post_init__(self) -> None:
         settle_choice(self, "kind", Kind)

@@ -31,7 +31,7 @@ class Reduction(Op):
     keeps_integers: ClassVar[bool] = True
     takes_bool: ClassVar[bool] = False
     dim: int = 1
-    span: str = Span.MIDDLE
+    span: Span = Span.MIDDLE
 
     def __post_init__(self) -> None:
         check_dim(self, self.dim, 0, 1, 2)

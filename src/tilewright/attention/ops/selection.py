@@ -101,7 +101,7 @@ class TopP(SelectionOp):
     p: float
     min_pages: int = 0
     max_pages: int | None = None
-    span: str = Span.MIDDLE
+    span: Span = Span.MIDDLE
     per_head: bool = False
 
     def __post_init__(self) -> None:
