@@ -89,6 +89,11 @@ class TilewrightError(Exception):
     def __str__(self) -> str:
         return f"{self.where}: found {self.found}, expected {self.expected}; {self.fix}"
 
+    @property
+    def problems(self) -> "tuple[TilewrightError, ...]":
+        """The mistakes that this error stands for, one by one: itself, unless it joins several."""
+        return (self,)
+
 
 class SpecError(TilewrightError):
     """A file or value that describes something is wrong."""

@@ -88,6 +88,44 @@ def test_all_mistakes_are_listed(check: Run, tmp_path: Path, flags: tuple[str, .
 PATHS = ("nmae", "sip.count", "cube.pes")
 
 
+def test_as_a_document_each_mistake_has_its_parts(check: Run, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("sip: {count: 0}\ncube: {pes: x}\n")
+    status, output, _ = check(str(file), "--json")
+    document = json.loads(output)
+    assert (status, document["ok"]) == (2, False)
+    assert document["problems"] == [
+        {
+            "type": "SpecError",
+            "where": f"{file} line 1: sip.count",
+            "found": "0",
+            "expected": "at least 1",
+            "fix": "raise it",
+        },
+        {
+            "type": "SpecError",
+            "where": f"{file} line 2: cube.pes",
+            "found": "'x'",
+            "expected": "a whole number",
+            "fix": "write it in digits, without quotes",
+        },
+    ]
+
+
+@pytest.mark.parametrize("text", ["sip: {count: 0}", "sip: [", "", "extends: no.yaml"])
+def test_as_a_document_a_single_mistake_is_in_the_list_too(
+    check: Run, tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    status, output, _ = check(str(file), "--json")
+    document = json.loads(output)
+    assert status == 2
+    [problem] = document["problems"]
+    for part in ("where", "found", "expected", "fix"):
+        assert problem[part] == document["error"][part]
+
+
 def test_what_only_building_shows_is_wrong_input_too(check: Run) -> None:
     status, _, errors = check("ahbm", "--set", "cube.sram.capacity_bytes=64 GiB")
     assert status == 2

@@ -105,16 +105,14 @@ def test_a_part_of_many_lines_stays_in_its_column(run: Run) -> None:
 def test_wrong_input_under_json_is_one_document_with_the_four_parts(run: Run) -> None:
     status, out, err = run("raises", "spec", "--json")
     assert (status, err) == (2, "")
-    assert json.loads(out) == {
-        "ok": False,
-        "error": {
-            "type": "SpecError",
-            "where": "cube.hbm",
-            "found": "0 channels",
-            "expected": "at least one",
-            "fix": "set pseudo_channels",
-        },
+    error = {
+        "type": "SpecError",
+        "where": "cube.hbm",
+        "found": "0 channels",
+        "expected": "at least one",
+        "fix": "set pseudo_channels",
     }
+    assert json.loads(out) == {"ok": False, "error": error, "problems": [error]}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tilewright.cli.machine_show import machine_view, show_machine
 from tilewright.cli.outcome import JsonOption, Outcome
-from tilewright.errors import SpecError, UsageError
+from tilewright.errors import UsageError
 from tilewright.machine.explain import MachineFileError
 from tilewright.machine.file_check import check_machine_file
 from tilewright.machine.file_text import machine_file_text
@@ -98,8 +98,9 @@ def _view(record: MachineCheckRecord) -> RenderableType:
     return Text("\n".join(lines))  # a Text, since brackets in a message are no markup
 
 
-def _all_problems(machine: str, error: MachineFileError) -> SpecError:
-    if len(error.problems) < 2:
+def _all_problems(machine: str, error: MachineFileError) -> MachineFileError:
+    problems = error.problems
+    if len(problems) < 2:
         return error
-    found = "\n".join([f"{len(error.problems)} mistakes:", *map(str, error.problems)])
-    return SpecError(machine, found, "none", "correct them, and check again")
+    found = "\n".join([f"{len(problems)} mistakes:", *map(str, problems)])
+    return MachineFileError(machine, found, "none", "correct them, and check again", problems)

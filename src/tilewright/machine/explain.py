@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tilewright.errors import SpecError
+from tilewright.errors import SpecError, TilewrightError
 from tilewright.machine.document import MachineDocument
 from tilewright.machine.schema import (
     KIND,
@@ -26,13 +26,14 @@ Path = tuple[str, ...]
 Fact = tuple[str, str, str]
 """Found, expected and fix."""
 
-_SECTION = ("a section", "indent its keys below it")
+_SECTION = ("a section", "indent its keys below it, or --set one of them")
 _LIST = ("a list", "write it in brackets: [1, 2]")
 _EXPECTED: Mapping[str, tuple[str, str]] = {
     "int_type": ("a whole number", "write it in digits, without quotes"),
     "string_type": ("text", "put it in quotes"),
     "string_too_short": ("text that is not empty", "write a word"),
     "string_too_long": ("a shorter text", "leave the rest to comments"),
+    "string_pattern_mismatch": ("text of one line", "remove tabs and ends of lines"),
     "parameter": ("a number, text, true or false", "a parameter is a single value"),
     "model_type": _SECTION,
     "model_attributes_type": _SECTION,
@@ -53,11 +54,15 @@ class MachineFileError(SpecError):
         found: str,
         expected: str,
         fix: str,
-        problems: tuple[SpecError, ...] = (),
+        problems: tuple[TilewrightError, ...] = (),
     ) -> None:
         super().__init__(where, found, expected, fix)
         self.args = (where, found, expected, fix, problems)
-        self.problems = problems
+        self._problems = problems
+
+    @property
+    def problems(self) -> tuple[TilewrightError, ...]:
+        return self._problems or (self,)
 
 
 def spec_error(document: MachineDocument, error: ValidationError) -> MachineFileError:

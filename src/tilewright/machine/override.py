@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 from tilewright.errors import SpecError
 from tilewright.machine.document import MachineDocument, merge_sections
-from tilewright.machine.yaml_scalar import Refusal, resolve_plain
+from tilewright.machine.yaml_scalar import FORBIDDEN, Refusal, resolve_plain
 from tilewright.machine.yaml_text import (
     Entry,
-    Items,
     Place,
     Scalar,
     Section,
@@ -20,7 +19,8 @@ __all__ = ("OPTION", "override_document")
 
 OPTION = "--set"
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_0-9]+){0,30})=(.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_0-9]+){0,30})=(.*)")
+_CONTROL = re.compile(r"[\t\n\r]")  # which a file may have, between its values
 _YAML_STARTS = ("[", "{", '"', "'")  # all else is one unquoted word, whatever stands in it
 
 
@@ -37,6 +37,10 @@ def override_document(document: MachineDocument, overrides: Sequence[str]) -> Ma
 
 
 def _tree_of(text: str) -> Section:
+    control = _CONTROL.search(text) or FORBIDDEN.search(text)
+    if control is not None:
+        found = f"the character U+{ord(control[0]):04X} in {text[:80]!r}"
+        raise SpecError(OPTION, found, "printable text of one line", "remove the character")
     match = _ASSIGNMENT.fullmatch(text)
     if match is None:
         fix = "write it like --set cube.hbm.pseudo_channels=16"
@@ -51,22 +55,8 @@ def _tree_of(text: str) -> Section:
 
 def _value_of(word: str, place: Place) -> Value:
     if word.startswith(_YAML_STARTS):
-        return _moved(parse_yaml_value(word, place.source), place)
+        return parse_yaml_value(word, place)
     value = resolve_plain(word)
     if isinstance(value, Refusal):
         raise SpecError(str(place), *value)
     return Scalar(value, place)
-
-
-def _moved(value: Value, place: Place) -> Value:
-    """The same value, said by the option: a line of an option would mean nothing."""
-    match value:
-        case Scalar():
-            return Scalar(value.value, place)
-        case Items():
-            return Items(tuple(_moved(item, place) for item in value.values), place)
-        case Section():
-            entries = value.entries.items()
-            return Section(
-                {key: Entry(place, _moved(entry.value, place)) for key, entry in entries}, place
-            )

@@ -39,6 +39,10 @@ class Place:
     def __str__(self) -> str:
         return self.source if self.line is None else f"{self.source} line {self.line}"
 
+    def further(self, num_lines: int) -> "Place":
+        """So many lines below; an option has no lines."""
+        return self if self.line is None else Place(self.source, self.line + num_lines)
+
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
@@ -99,28 +103,28 @@ def parse_yaml(text: str, source: str) -> Section:
     if len(text.encode(errors="replace")) > MAX_FILE_BYTES:
         expected, fix = f"at most {MAX_FILE_BYTES} bytes", "remove what is no machine"
         raise SpecError(source, "a larger file", expected, fix)
-    root = parse_yaml_value(text, source)
+    root = parse_yaml_value(text, Place(source, 1))
     if not isinstance(root, Section):
         found, fix = "a list or a single value", "begin with a key, such as `name: mine`"
         raise spec_error_at(root.place, "", found, "a mapping of keys to values", fix)
     return root
 
 
-def parse_yaml_value(text: str, source: str) -> Value:
-    """As `parse_yaml`, but the root may be any value."""
-    _check_characters(text, source)
-    reader = _Reader(source)
+def parse_yaml_value(text: str, start: Place) -> Value:
+    """As `parse_yaml`, but the root may be any value; ``start`` is where the text begins."""
+    _check_characters(text, start)
+    reader = _Reader(start)
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             reader.take(event)
     except yaml.YAMLError as error:
-        raise _syntax_error(error, source) from error
+        raise _syntax_error(error, start) from error
     except (ValueError, OverflowError) as error:  # an escape or a version beyond any range
         found, fix = f"a number that YAML cannot have ({error})", "correct the escape"
-        raise SpecError(source, found, "valid YAML", fix) from error
+        raise SpecError(start.source, found, "valid YAML", fix) from error
     if reader.root is None:
         fix = "write at least `name: mine`"
-        raise SpecError(source, "nothing but space and comments", "a value", fix)
+        raise SpecError(start.source, "nothing but space and comments", "a value", fix)
     return reader.root
 
 
@@ -130,17 +134,17 @@ def spec_error_at(place: Place, path: str, found: str, expected: str, fix: str) 
     return SpecError(where, found, expected, fix)
 
 
-def _check_characters(text: str, source: str) -> None:
+def _check_characters(text: str, start: Place) -> None:
     match = FORBIDDEN.search(text)
     if match is not None:
-        place = Place(source, text.count("\n", 0, match.start()) + 1)
+        place = start.further(text.count("\n", 0, match.start()))
         found = f"the character U+{ord(match[0]):04X}"
         raise spec_error_at(place, "", found, "printable text", "remove the character")
 
 
-def _syntax_error(error: yaml.YAMLError, source: str) -> SpecError:
+def _syntax_error(error: yaml.YAMLError, start: Place) -> SpecError:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    place = Place(source, None if mark is None else mark.line + 1)
+    place = Place(start.source) if mark is None else start.further(mark.line)
     words = [getattr(error, "context", None), getattr(error, "problem", None)]
     found = ", ".join(word for word in words if word) or str(error).splitlines()[0]
     fix = "look for a missing colon, quote or bracket, or a wrong indentation, there or above"
@@ -166,14 +170,14 @@ class _Open:
 class _Reader:
     """Builds the tree from the parser's events, with a stack of its own instead of recursion."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, start: Place) -> None:
         self.root: Value | None = None
-        self._source = source
+        self._start = start
         self._open: list[_Open] = []
 
     def take(self, event: yaml.Event) -> None:
         mark = event.start_mark
-        place = Place(self._source, None if mark is None else mark.line + 1)
+        place = Place(self._start.source) if mark is None else self._start.further(mark.line)
         match event:
             case yaml.DocumentStartEvent():
                 self._begin_document(event, place)

@@ -19,10 +19,11 @@ class Failure(Document):
 
 
 class FailureRecord(Document):
-    """The whole document."""
+    """The whole document. ``problems`` has each mistake apart, where ``error`` joins several."""
 
     ok: Literal[False] = False
     error: Failure
+    problems: tuple[Failure, ...]
 
 
 def describe_failure(error: TilewrightError) -> FailureRecord:
@@ -32,11 +33,15 @@ def describe_failure(error: TilewrightError) -> FailureRecord:
     >>> describe_failure(SpecError("cube.pes", "0", "at least 1", "add a PE")).error.type
     'SpecError'
     """
-    failure = Failure(
+    problems = tuple(_failure(problem) for problem in error.problems)
+    return FailureRecord(error=_failure(error), problems=problems)
+
+
+def _failure(error: TilewrightError) -> Failure:
+    return Failure(
         type=type(error).__name__,
         where=error.where,
         found=error.found,
         expected=error.expected,
         fix=error.fix,
     )
-    return FailureRecord(error=failure)

@@ -16,9 +16,10 @@ from tilewright.machine.spec.walk import walk_sections
 
 __all__ = ("AddressSpec", "CubeSpec", "IoChipletSpec", "MachineSpec", "SipSpec")
 
+ONE_LINE = r"^[^\t\n\r]*$"
 Bits = Annotated[int, Field(ge=1, le=51)]
-Name = Annotated[str, Field(min_length=1, max_length=80)]
-Description = Annotated[str, Field(max_length=400)]
+Name = Annotated[str, Field(min_length=1, max_length=80, pattern=ONE_LINE)]
+Description = Annotated[str, Field(max_length=400, pattern=ONE_LINE)]
 
 MAX_ADDRESS_BITS = 63  # an address stays an int64
 COMPUTE_WINDOW_BYTES = 2**38  # what a die with PEs uses of its offsets; HBM has the lower half
