@@ -1,0 +1,43 @@
+"""The virtual address space that the tensors of one context share."""
+
+from tilewright.memory.address import VirtualByte
+from tilewright.memory.allocator import Allocator, AllocatorStatistics
+
+__all__ = ("VirtualSpace",)
+
+BASE = 0x1_0000_0000  # below it, no number that a program counts with is an address
+SPACE_BYTES = 64 * 2**30
+
+
+class VirtualSpace:
+    """Gives out whole pages, the lowest that are free.
+
+    >>> space = VirtualSpace(page_bytes=65_536)
+    >>> hex(space.allocate(100_000, requester="tensor a"))
+    '0x100000000'
+    >>> hex(space.allocate(1, requester="tensor b"))
+    '0x100020000'
+    """
+
+    def __init__(
+        self, *, page_bytes: int, base: int = BASE, capacity_bytes: int = SPACE_BYTES
+    ) -> None:
+        self.page_bytes = page_bytes
+        self._allocator = Allocator(
+            "virtual space", capacity_bytes, start=base, alignment=page_bytes
+        )
+
+    @property
+    def statistics(self) -> AllocatorStatistics:
+        return self._allocator.statistics
+
+    def allocate(self, num_bytes: int, *, requester: str) -> VirtualByte:
+        """The start of pages for this many bytes."""
+        return VirtualByte(self._allocator.allocate(self._rounded(num_bytes), requester=requester))
+
+    def free(self, address: VirtualByte, num_bytes: int) -> None:
+        """Give back the pages of what was asked for."""
+        self._allocator.free(address, self._rounded(num_bytes))
+
+    def _rounded(self, num_bytes: int) -> int:
+        return -(-num_bytes // self.page_bytes) * self.page_bytes

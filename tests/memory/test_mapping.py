@@ -1,0 +1,157 @@
+"""Mapping plans on the tables of a small machine: who sees which copy, and nothing stays behind."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.errors import RegistryError
+from tilewright.machine.coords import PeCoord
+from tilewright.memory import (
+    MappingPlan,
+    MapTarget,
+    PageMapping,
+    PageRange,
+    PageTable,
+    PhysicalPage,
+    ShardPages,
+    VirtualPage,
+    plan_mapping,
+)
+
+PES = [PeCoord(*place) for place in product(range(2), range(3), range(2))]
+Tables = dict[PeCoord, PageTable]
+
+
+def new_tables() -> Tables:
+    return {coord: PageTable(str(coord), 16) for coord in PES}
+
+
+def shard(home: PeCoord, first: int, num_pages: int = 2) -> ShardPages:
+    """Physical pages tell homes apart."""
+    physical = 1000 * PES.index(home) + first
+    return ShardPages(
+        home, PageMapping(PageRange(VirtualPage(first), num_pages), PhysicalPage(physical))
+    )
+
+
+def install(tables: Tables, plan: MappingPlan) -> None:
+    for message in plan.map_messages():
+        for coord in filter(message.target.has, PES):
+            tables[coord].map(message.mappings)
+
+
+def remove(tables: Tables, plan: MappingPlan) -> None:
+    for message in plan.unmap_messages():
+        for coord in filter(message.target.has, PES):
+            tables[coord].unmap(message.ranges)
+
+
+@st.composite
+def shard_lists(draw: st.DrawFn, base: int = 0) -> list[ShardPages]:
+    """Two-page ranges, each in any set of PEs."""
+    homes = draw(st.lists(st.sets(st.sampled_from(PES), max_size=5), min_size=1, max_size=4))
+    return [
+        shard(home, base + 2 * number)
+        for number, places in enumerate(homes)
+        for home in sorted(places)
+    ]
+
+
+def seen_by(coord: PeCoord, first: int, shards: list[ShardPages]) -> PhysicalPage | None:
+    """The rule, for one PE and one page: its own copy, its cube's only one, its SIP's only one."""
+    near = [one for one in shards if one.home.sip == coord.sip]
+    copies = [one for one in near if one.mapping.pages.first == first]
+    own = [one for one in copies if one.home == coord]
+    in_cube = [one for one in copies if one.home.cube == coord.cube]
+    is_told = any(one.home.cube == coord.cube for one in near)
+    for some in (own, in_cube, copies if not in_cube and is_told else []):
+        if len(some) == 1:
+            return some[0].mapping.physical_page
+    return None
+
+
+@given(shards=shard_lists())
+def test_each_pe_sees_its_own_copy_or_the_only_one_near_it(shards: list[ShardPages]) -> None:
+    tables = new_tables()
+    install(tables, plan_mapping("t", shards))
+    for coord, table in tables.items():
+        for first in range(0, 8, 2):
+            expected = seen_by(coord, first, shards)
+            assert table.find(VirtualPage(first)) == expected
+            if expected is not None:
+                assert table.find(VirtualPage(first + 1)) == expected + 1
+
+
+@given(data=st.data())
+def test_plans_come_and_go_in_any_order_and_nothing_stays_behind(data: st.DataObject) -> None:
+    plans = [
+        plan_mapping(f"t{number}", data.draw(shard_lists(base=100 * number))) for number in range(3)
+    ]
+    tables = new_tables()
+    for plan in data.draw(st.permutations(plans)):
+        install(tables, plan)
+    kept, *gone = data.draw(st.permutations(plans))
+    for plan in gone:
+        remove(tables, plan)
+    alone = new_tables()
+    install(alone, kept)
+    assert {c: t.mappings for c, t in tables.items()} == {c: t.mappings for c, t in alone.items()}
+    remove(tables, kept)
+    assert not any(map(len, tables.values()))
+
+
+@given(shards=shard_lists())
+def test_unmapping_mirrors_mapping_message_by_message(shards: list[ShardPages]) -> None:
+    plan = plan_mapping("t", shards)
+    there, back = plan.map_messages(), plan.unmap_messages()
+    assert [message.target for message in back] == [message.target for message in there[::-1]]
+    for forth, undo in zip(there, reversed(back), strict=True):
+        assert undo.ranges[::-1] == tuple(mapping.pages for mapping in forth.mappings)
+
+
+def test_a_split_tensor_takes_one_message_a_sip_to_all_cubes_that_have_a_shard() -> None:
+    homes = [coord for coord in PES if coord.cube != 1]
+    shards = [shard(home, 2 * number) for number, home in enumerate(homes)]
+    targets = [message.target for message in plan_mapping("t", shards).map_messages()]
+    assert targets == [MapTarget(0, (0, 2)), MapTarget(1, (0, 2))]
+
+
+def test_a_tensor_replicated_over_cubes_takes_one_message_a_cube() -> None:
+    shards = [shard(home, 2 * home.pe) for home in PES]
+    plan = plan_mapping("t", shards)
+    assert [message.target for message in plan.map_messages()] == [
+        MapTarget(sip, (cube,)) for sip, cube in product(range(2), range(3))
+    ]
+    assert {len(message.mappings) for message in plan.map_messages()} == {2}
+
+
+def test_a_tensor_replicated_over_pes_takes_one_message_a_pe() -> None:
+    plan = plan_mapping("t", [shard(home, 0) for home in PES])
+    assert [message.target for message in plan.map_messages()] == [
+        MapTarget(coord.sip, (coord.cube,), coord.pe) for coord in PES
+    ]
+
+
+def test_the_order_of_shards_does_not_matter() -> None:
+    shards = [shard(home, 2 * number) for number, home in enumerate(PES)]
+    assert plan_mapping("t", shards) == plan_mapping("t", shards[::-1])
+
+
+def test_ranges_that_overlap_without_being_copies_are_refused() -> None:
+    with pytest.raises(RegistryError) as caught:
+        plan_mapping("tensor a", [shard(PES[0], 0, 3), shard(PES[1], 2, 3)])
+    assert str(caught.value) == (
+        "tensor a: found shards of virtual pages 0..2 and virtual pages 2..4, expected ranges that "
+        "are apart, or copies of one; cut shards at the same pages"
+    )
+
+
+def test_two_copies_in_one_pe_are_refused() -> None:
+    with pytest.raises(RegistryError, match=r"tensor a: found two copies of virtual pages 0\.\.1"):
+        plan_mapping("tensor a", [shard(PES[0], 0), shard(PES[0], 0)])
+
+
+def test_nothing_takes_no_message() -> None:
+    assert plan_mapping("t", []).map_messages() == ()
