@@ -127,12 +127,18 @@ def test_a_fault_of_nobody_in_particular_names_the_table() -> None:
         table_of().runs(VirtualByte(0), 1)
 
 
+def test_an_address_below_all_pages_is_a_fault() -> None:
+    for table in (table_of(), table_of(mapping(0, 7, 3))):
+        with pytest.raises(PageFaultError, match="an access to 5 bytes at -0x5"):
+            table.runs(VirtualByte(-5), 5)
+
+
 def test_a_page_that_is_mapped_is_not_mapped_again() -> None:
     table = table_of(mapping(2, 7, 3))
     with pytest.raises(RegistryError) as caught:
         table.map([mapping(9, 1), mapping(4, 20, 2)])
     assert str(caught.value) == (
-        f"{PE}.mmu: found a map of virtual pages 4..5, of which virtual pages 2..4 has some, "
+        f"{PE}.mmu: found a map of virtual pages 4..5 while virtual pages 2..4 are mapped, "
         "expected pages that are free; unmap them first"
     )
     assert repr(table) == f"<PageTable '{PE}.mmu', 3 pages in 1 ranges>"

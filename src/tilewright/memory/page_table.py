@@ -14,7 +14,7 @@ PhysicalRun = tuple[PhysicalByte, int]
 """Where neighbouring bytes are, and how many."""
 
 _Span = tuple[int, int, int]  # virtual bytes from, to, and what to add for the physical ones
-_NOWHERE: _Span = (0, 0, 0)
+_NOWHERE: _Span = (-(2**64), -(2**64), 0)  # before all addresses, right or wrong
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -166,7 +166,7 @@ class PageTable:
 
     def _mapped_twice(self, span: _Span, other: _Span) -> RegistryError:
         pages, taken = self._mapping(span).pages, self._mapping(other).pages
-        found = f"a map of {pages}, of which {taken} has some"
+        found = f"a map of {pages} while {taken} are mapped"
         return RegistryError(self.name, found, "pages that are free", "unmap them first")
 
     def _page_fault(self, missing: int, address: int, num_bytes: int, where: str) -> PageFaultError:
