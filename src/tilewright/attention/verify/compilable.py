@@ -1,0 +1,144 @@
+"""`verify_flow_compilable`: a flow at many sizes, and if asked its numbers."""
+
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+
+from tilewright.attention.flow import FlowBase, trace_flow
+from tilewright.attention.flow.loader import build_vflow
+from tilewright.attention.graph import DType, FlowKind, Graph
+from tilewright.attention.passes import optimize_graph
+from tilewright.attention.utils import resolve_dtype
+from tilewright.attention.verify.numeric import check_numbers
+from tilewright.attention.verify.report import Config, Failure, VerifyReport
+from tilewright.errors import FlowError, SpecError, TilewrightError
+
+__all__ = (
+    "DEFAULT_BLOCK_SIZES",
+    "DEFAULT_D_VALUES",
+    "DEFAULT_G_VALUES",
+    "DEFAULT_PAGES_PER_WORKLOAD",
+    "DEFAULT_PAGE_BLOCK_RATIOS",
+    "verify_flow_compilable",
+)
+
+DEFAULT_G_VALUES = (1, 2, 4, 8, 16)
+DEFAULT_D_VALUES = (32, 64, 128)
+DEFAULT_BLOCK_SIZES = (4, 8, 16, 32, 64, 128)
+DEFAULT_PAGE_BLOCK_RATIOS = (1, 2, 4, 8, 16)
+DEFAULT_PAGES_PER_WORKLOAD = (1, 2)
+DEFAULT_MLA_DIMS = (512, 64)
+
+
+def verify_flow_compilable(  # the call that users know
+    flow: FlowBase | str,
+    *,
+    B: int = 2,  # noqa: N803
+    num_kv_heads: int = 4,
+    G_values: Sequence[int] = DEFAULT_G_VALUES,  # noqa: N803
+    D_values: Sequence[int] = DEFAULT_D_VALUES,  # noqa: N803
+    block_sizes: Sequence[int] = DEFAULT_BLOCK_SIZES,
+    page_block_ratios: Sequence[int] = DEFAULT_PAGE_BLOCK_RATIOS,
+    pages_per_workload_values: Sequence[int] = DEFAULT_PAGES_PER_WORKLOAD,
+    max_page_size: int = 256,
+    max_num_pages_per_request: int = 512,
+    max_new_tokens_per_batch: int = 4096,
+    kv_cache_dtype: object = DType.BFLOAT16,
+    q_data_type: object = DType.BFLOAT16,
+    intermediate_dtype: object = DType.BFLOAT16,
+    device: object = "cuda:0",
+    cache_dir: object = None,
+    verify_indexer: bool = True,
+    verify_cache: bool = True,
+    verbose: bool = False,
+    vortex_attention_backend: str = "flashinfer",
+    vortex_impl_backend: str = "triton",
+    vortex_use_tensor_core: bool = False,
+    mla_dims: tuple[int, int] | None = None,
+    numeric: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> VerifyReport:
+    """Trace, verify and optimize a flow at every combination of sizes.
+
+    With ``numeric`` each point also runs on random data against the dense definition. Where
+    Vortex compiles kernels for a device, tracing decides here: ``device``, ``cache_dir``, the
+    backend names and the limits of buffers make no difference, and both sides are always checked.
+    ``verbose`` with ``progress`` reports each point.
+    """
+    del max_num_pages_per_request, max_new_tokens_per_batch, device, cache_dir
+    del vortex_attention_backend, vortex_impl_backend, vortex_use_tensor_core
+    if not (verify_indexer or verify_cache):
+        fix = "leave one of them on"
+        raise SpecError("verify_flow_compilable", "no side to verify", "one or both", fix)
+    made = build_vflow(flow) if isinstance(flow, str) else flow
+    dtypes = tuple(map(resolve_dtype, (kv_cache_dtype, q_data_type, intermediate_dtype)))
+    sizes = product(G_values, D_values, block_sizes, page_block_ratios, pages_per_workload_values)
+    latent = (mla_dims or DEFAULT_MLA_DIMS) if made.kind is FlowKind.MLA else None
+    points = (
+        Config(B, G, D, num_kv_heads, block, block * ratio, pages, latent)
+        for G, D, block, ratio, pages in sizes
+    )
+    run = _Verification(made, (dtypes[0], dtypes[1], dtypes[2]), numeric)
+    return run.report(points, max_page_size, progress if verbose else None)
+
+
+class _Verification:
+    """Points that differ only in paging have one graph; it is verified once."""
+
+    def __init__(self, flow: FlowBase, dtypes: tuple[DType, DType, DType], numeric: bool) -> None:
+        self._flow = flow
+        self._dtypes = dtypes
+        self._numeric = numeric
+        self._known: dict[tuple[object, ...], tuple[str, str, float]] = {}
+
+    def report(
+        self, points: Iterable[Config], max_page_size: int, tell: Callable[[str], None] | None
+    ) -> VerifyReport:
+        passed: list[Config] = []
+        failed: list[Failure] = []
+        skipped: list[Config] = []
+        largest = 0.0
+        for point in points:
+            if point.page_size > max_page_size:
+                skipped.append(point)
+                continue
+            phase, text, error = self._verdict(point)
+            largest = max(largest, error)
+            if phase:
+                failed.append(Failure(point, phase, text))
+            else:
+                passed.append(point)
+            if tell is not None:
+                tell(f"{'failed' if phase else 'passed'}: {point.label()}")
+        return VerifyReport(tuple(passed), tuple(failed), tuple(skipped), self._numeric, largest)
+
+    def _verdict(self, point: Config) -> tuple[str, str, float]:
+        """Phase that failed (empty: none), its traceback, the numeric error."""
+        width = point.D if point.latent_dims is None else point.latent_dims
+        key = (point.G, width, point.block_size, point.num_kv_heads)
+        if key not in self._known:
+            self._known[key] = self._examine(point)
+        return self._known[key]
+
+    def _examine(self, point: Config) -> tuple[str, str, float]:
+        phase = "trace"
+        try:
+            graph = trace_flow(self._flow, point.geometry(self._flow.kind, self._dtypes))
+            phase = "passes"
+            optimized = optimize_graph(graph)
+            phase = "numeric"
+            error = self._numbers(graph, optimized, point) if self._numeric else 0.0
+        except TilewrightError as found:
+            text = "".join(traceback.format_exception(found))
+            return _phase_of(found) or phase, text, 0.0
+        return "", "", error
+
+    def _numbers(self, graph: Graph, optimized: Graph, point: Config) -> float:
+        heads = 1 if self._flow.kind is FlowKind.MLA else point.num_kv_heads
+        return check_numbers(graph, optimized, num_kv_heads=heads)
+
+
+def _phase_of(error: TilewrightError) -> str:
+    """The side that a method belongs to."""
+    sides = {"forward_cache": "cache", "create_cache": "cache", "forward_indexer": "indexer"}
+    return sides.get(error.method, "") if isinstance(error, FlowError) else ""
