@@ -1,0 +1,166 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.language.meaning.exact import as_float64, ulp, wrap_int
+from tests.language.meaning.values import bound_for, result_of, seeds
+from tilewright.errors import KernelError, KernelTypeError
+from tilewright.language.block_type import block_type
+from tilewright.language.dtype import (
+    DType,
+    bfloat16,
+    float8e4nv,
+    float8e5,
+    float16,
+    float32,
+    float64,
+    int4,
+    int8,
+    int32,
+    uint8,
+)
+from tilewright.language.meaning import MEANINGS, Array, Charge, GemmCharge
+
+PLAIN = (None, None, None)
+FLOATS = (float64, float32, float16, bfloat16, float8e4nv, float8e5)
+
+
+def matrices(dtype: DType, seed: int, m: int, n: int, k: int) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    left, right = rng.normal(size=(m, k)), rng.normal(size=(k, n))
+    return left.astype(dtype.storage), right.astype(dtype.storage)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_products_are_summed_in_f32_and_rounded_once(dtype: DType, accumulate: bool) -> None:
+    left, right = matrices(dtype, 19, 32, 16, 64)
+    result = float64 if dtype is float64 else float32
+    added = np.random.default_rng(1).normal(size=(32, 16)).astype(result.storage)
+    operands = (left, right, added) if accumulate else (left, right)
+    found = result_of("dot", *operands, attributes=PLAIN)
+    assert found.dtype == result.storage
+    exact = as_float64(left) @ as_float64(right) + (added if accumulate else 0)
+    row_norm = np.abs(as_float64(left)) @ np.abs(as_float64(right)) + np.abs(added)
+    assert np.all(np.abs(found - exact) <= row_norm * (1e-15 if result is float64 else 1e-6))
+
+
+@pytest.mark.parametrize("dtype", [float16, float8e4nv, float8e5], ids=str)
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_a_float16_result_is_rounded_from_f32(dtype: DType, accumulate: bool) -> None:
+    left, right = matrices(dtype, 23, 8, 8, 32)
+    added = np.ones((8, 8), np.float16)
+    operands = (left, right, added) if accumulate else (left, right)
+    found = as_float64(result_of("dot", *operands, attributes=(None, None, float16)))
+    exact = as_float64(left) @ as_float64(right) + (1 if accumulate else 0)
+    assert np.all(np.abs(found - exact) <= ulp(exact, float16) / 2 + 1e-5)
+
+
+@pytest.mark.parametrize("dtype", [int8, uint8], ids=str)
+@pytest.mark.parametrize("k", [16, 1024, 2048])
+@given(seed=seeds)
+def test_products_of_bytes_are_exact(dtype: DType, k: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    low, high = dtype.get_int_min_value(), dtype.get_int_max_value()
+    left, right = (
+        rng.choice([low, high, 1], shape).astype(dtype.storage) for shape in ((2, k), (k, 3))
+    )
+    added = rng.integers(-(2**31), 2**31, (2, 3)).astype(np.int32)
+    found = result_of("dot", left, right, added, attributes=PLAIN)
+    exact = left.astype(object) @ right.astype(object) + added
+    assert found.ravel().tolist() == [wrap_int(int(each), int32) for each in exact.ravel()]
+
+
+@given(seed=seeds, batch=st.lists(st.integers(1, 3), min_size=1, max_size=2))
+def test_batches_multiply_one_by_one(seed: int, batch: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    left = rng.normal(size=(*batch, 4, 8)).astype(np.float32)
+    right = rng.normal(size=(*batch, 8, 2)).astype(np.float32)
+    found = result_of("dot", left, right, attributes=PLAIN)
+    for index in np.ndindex(*batch):
+        alone = result_of("dot", left[index], right[index], attributes=PLAIN)
+        np.testing.assert_array_equal(found[index], alone)
+
+
+def test_a_transposed_view_multiplies_as_its_copy_does() -> None:
+    left, right = matrices(float16, 29, 16, 16, 16)
+    found = result_of("dot", left, right.T, attributes=PLAIN)
+    np.testing.assert_array_equal(found, result_of("dot", left, right.T.copy(), attributes=PLAIN))
+
+
+def test_two_kinds_of_fp8_multiply() -> None:
+    left, right = matrices(float8e4nv, 31, 8, 8, 16)
+    other = right.astype(np.float32).astype(float8e5.storage)
+    found = result_of("dot", left, other, attributes=PLAIN)
+    np.testing.assert_allclose(found, as_float64(left) @ as_float64(other), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", [None, "ieee", "tf32", "TF32x3", "bf16x3"])
+def test_no_precision_gives_less_than_f32(precision: str | None) -> None:
+    left, right = matrices(float32, 37, 8, 8, 16)
+    found = result_of("dot", left, right, attributes=(precision, None, None))
+    np.testing.assert_array_equal(found, left @ right)
+
+
+def test_float32_products_are_numpys_own_function() -> None:
+    tile = block_type(float32, (64, 64))
+    assert MEANINGS["dot"].bind((tile, tile), PLAIN).run is np.matmul
+
+
+def test_the_gemm_unit_is_charged_by_the_dtype_that_it_takes() -> None:
+    left, right = block_type(float16, (3, 2, 32, 64)), block_type(float16, (3, 2, 64, 16))
+    assert MEANINGS["dot"].bind((left, right), PLAIN).charges == (
+        GemmCharge(32, 16, 64, 6, float16),
+    )
+
+
+def test_float64_is_charged_to_the_vector_unit() -> None:
+    tile = block_type(float64, (8, 8))
+    assert MEANINGS["dot"].bind((tile, tile), PLAIN).charges == (Charge("fma", 512, float64),)
+
+
+Shape = tuple[int, ...]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "message"),
+    [
+        ((4,), (4,), "equal rank, 2 or more"),
+        ((4, 8), (2, 8, 4), "equal rank, 2 or more"),
+        ((4, 8), (4, 8), r"\(..., m, k\) and \(..., k, n\)"),
+        ((2, 4, 8), (3, 8, 4), r"\(..., m, k\) and \(..., k, n\)"),
+    ],
+)
+def test_shapes_that_do_not_multiply_are_refused(left: Shape, right: Shape, message: str) -> None:
+    with pytest.raises(KernelTypeError, match=message):
+        bound_for("dot", np.zeros(left, np.float32), np.zeros(right, np.float32), attributes=PLAIN)
+
+
+def test_dtypes_that_do_not_multiply_are_refused() -> None:
+    shape = (4, 4)
+    mixed = (block_type(float16, shape), block_type(float32, shape))
+    with pytest.raises(KernelTypeError, match="two operands of one dtype"):
+        MEANINGS["dot"].bind(mixed, PLAIN)
+    with pytest.raises(KernelTypeError, match="int8, uint8 or floats"):
+        MEANINGS["dot"].bind((block_type(int4, shape),) * 2, PLAIN)
+    half = (block_type(float16, shape),) * 2
+    with pytest.raises(KernelTypeError, match="out_dtype float32 or float16"):
+        MEANINGS["dot"].bind(half, (None, None, bfloat16))
+    accumulator = (*half, block_type(float16, shape))
+    with pytest.raises(KernelTypeError, match=r"an accumulator fp32\[4, 4\]"):
+        MEANINGS["dot"].bind(accumulator, (None, None, float32))
+
+
+def test_an_accumulator_has_the_shape_of_the_product() -> None:
+    types = (block_type(float32, (4, 8)), block_type(float32, (8, 2)), block_type(float32, (4, 4)))
+    with pytest.raises(KernelTypeError, match=r"an accumulator fp32\[4, 2\]"):
+        MEANINGS["dot"].bind(types, PLAIN)
+
+
+def test_precisions_nobody_knows_are_refused() -> None:
+    tile = (block_type(float8e5, (4, 4)),) * 2
+    with pytest.raises(KernelError, match="input_precision='half'"):
+        MEANINGS["dot"].bind(tile, ("half", None, None))
+    with pytest.raises(KernelError, match="at most k = 4"):
+        MEANINGS["dot"].bind(tile, (None, 8, None))

@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.language.meaning.values import bound_for, charges_of, result_of
+from tilewright.errors import KernelError, KernelTypeError
+from tilewright.language.dtype import float32, uint32
+from tilewright.language.meaning import Array, Charge, evaluate
+
+NAMES = ("randint", "rand", "randn")
+
+
+def philox(counter: list[int], key: list[int], rounds: int) -> list[int]:
+    """Philox 4x32 by Python's integers, word by word."""
+    for _ in range(rounds):
+        first, second = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        counter = [
+            second >> 32 ^ counter[1] ^ key[0],
+            second % 2**32,
+            first >> 32 ^ counter[3] ^ key[1],
+            first % 2**32,
+        ]
+        key = [(key[0] + 0x9E3779B9) % 2**32, (key[1] + 0xBB67AE85) % 2**32]
+    return counter
+
+
+def draws(op: str, seed: int, offset: Array, rounds: int = 10) -> Array:
+    key = np.array(seed, np.uint64 if seed >= 2**63 else np.int64)
+    bound = bound_for(op, key, offset, attributes=(rounds,))
+    return (
+        np.stack(evaluate(bound, key, offset))
+        if op.endswith("4x")
+        else evaluate(bound, key, offset)
+    )
+
+
+@given(
+    seed=st.integers(-(2**63), 2**64 - 1),
+    offset=st.integers(-(2**63), 2**63 - 1),
+    rounds=st.integers(1, 12),
+)
+def test_words_are_philox_of_the_offset_keyed_by_the_seed(
+    seed: int, offset: int, rounds: int
+) -> None:
+    found = draws("randint4x", seed, np.array([offset], np.int64), rounds)
+    counter = [offset % 2**32, (offset >> 32) % 2**32, 0, 0]
+    key = [seed % 2**32, (seed % 2**64) >> 32]
+    assert found[:, 0].tolist() == philox(counter, key, rounds)
+
+
+def test_the_published_answer_of_philox_comes_out() -> None:
+    """Salmon and others' known answer for counter and key 0, ten rounds."""
+    found = draws("randint4x", 0, np.array([0], np.int32))
+    assert [f"{each:08x}" for each in found[:, 0]] == [
+        "6627e8d5",
+        "e169c58d",
+        "bc57ac4c",
+        "9b00dbd8",
+    ]
+
+
+def test_a_negative_narrow_offset_counts_by_its_low_32_bits() -> None:
+    np.testing.assert_array_equal(
+        draws("randint", 5, np.array([-1], np.int32)),
+        draws("randint", 5, np.array([2**32 - 1], np.uint32)),
+    )
+
+
+def test_one_draw_is_the_first_of_four() -> None:
+    offset = np.arange(64, dtype=np.int32)
+    for name in NAMES:
+        np.testing.assert_array_equal(draws(name, 7, offset), draws(f"{name}4x", 7, offset)[0])
+
+
+def test_uniform_draws_lie_below_one_and_fill_the_range() -> None:
+    found = draws("rand4x", 11, np.arange(2**14, dtype=np.int32))
+    assert found.dtype == np.float32
+    assert found.min() >= 0
+    assert found.max() < 1
+    assert abs(found.mean() - 0.5) < 4 * np.sqrt(1 / 12 / found.size)
+
+
+def test_normal_draws_have_mean_zero_and_variance_one() -> None:
+    found = draws("randn4x", 13, np.arange(2**14, dtype=np.int32)).astype(np.float64)
+    assert abs(found.mean()) < 4 / np.sqrt(found.size)
+    assert abs(found.var() - 1) < 4 * np.sqrt(2 / found.size)
+
+
+def test_a_round_is_four_products_and_four_exclusive_ors() -> None:
+    operands = (np.array(1), np.arange(8))
+    charges = charges_of("randint", *operands, attributes=(10,))
+    assert charges == [Charge("mul", 8, uint32, 40), Charge("xor", 8, uint32, 40)]
+    ops = [each.op for each in charges_of("randn", *operands, attributes=(10,))]
+    assert {"log", "sqrt", "cos"} <= set(ops)
+    assert "sin" not in ops
+
+
+def test_what_draws_need_is_checked() -> None:
+    with pytest.raises(KernelTypeError, match="a scalar seed"):
+        bound_for("rand", np.arange(2), np.arange(8), attributes=(10,))
+    with pytest.raises(KernelTypeError, match="expected integers"):
+        bound_for("rand", np.array(1), np.zeros(8, np.float32), attributes=(10,))
+    with pytest.raises(KernelError, match="n_rounds=0"):
+        bound_for("rand", np.array(1), np.arange(8), attributes=(0,))
+
+
+def test_results_have_the_dtypes_of_triton() -> None:
+    assert result_of("randint", np.array(1), np.arange(8), attributes=(10,)).dtype == uint32.storage
+    assert result_of("randn", np.array(1), np.arange(8), attributes=(10,)).dtype == float32.storage
