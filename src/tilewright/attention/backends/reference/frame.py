@@ -57,7 +57,7 @@ class Frame:
 
     def span(self, span: Span) -> range:
         """Pages that an op along the page axis sees."""
-        if span is Span.ALL:
+        if span == Span.ALL:
             return range(self.num_pages)
         stop = max(self.num_pages - self.reserved.last, 0)
         return range(min(self.reserved.first, stop), stop)

@@ -108,12 +108,12 @@ def _pool_pages(
     def pooled(part: Array) -> Array:
         window = range(-op.before, op.after + 1)
         shifted = xp.stack([_shifted(xp, part, offset, fill) for offset in window], axis=0)
-        if op.kind is Kind.MAX:
+        if op.kind == Kind.MAX:
             return xp.max(shifted, axis=0)
-        if op.kind is Kind.MIN:
+        if op.kind == Kind.MIN:
             return xp.min(shifted, axis=0)
         total = tree_sum(xp, shifted, 0)[0]
-        return total if op.kind is Kind.SUM else total / _window_sizes(xp, op, part.shape[1])
+        return total if op.kind == Kind.SUM else total / _window_sizes(xp, op, part.shape[1])
 
     return _inside(x, frame.span(op.span), frame, pooled)
 

@@ -77,7 +77,7 @@ def _is_plain_top_k(graph: Graph) -> bool:
     op = branch.selection.op
     planned = isinstance(op, ApproxTopK) or (isinstance(op, TopK) and op.k is None)
     estimate = branch.estimate
-    return planned and (estimate is None or estimate.over is EstimateOver.UNSELECTED)
+    return planned and (estimate is None or estimate.over == EstimateOver.UNSELECTED)
 
 
 def _attend_dense(view: RowView, inputs: dict[str, Array], plan: RowPlan) -> RowResult:
@@ -227,7 +227,7 @@ def _estimated(
     entries = logits.shape[2]
     logits = xp.broadcast_to(logits, (heads, pages, entries, geometry.query_heads))
     rows = xp.broadcast_to(rows, (heads, pages, entries, geometry.value_dim))
-    if estimate.over is EstimateOver.UNSELECTED and selected is not None:
+    if estimate.over == EstimateOver.UNSELECTED and selected is not None:
         logits = xp.where(selected, xp.full_like(logits, -xp.inf), logits)
         everyone = xp.all(selected, axis=-1, keepdims=True)
         rows = xp.where(everyone, xp.zeros_like(rows), rows)

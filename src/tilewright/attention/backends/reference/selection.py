@@ -138,7 +138,7 @@ def _top_p(op: selection.TopP, operands: tuple[Array, ...], _types: Types, frame
     weights = xp.where(candidates > 0, candidates, xp.zeros_like(candidates))
     total = xp.sum(xp.astype(weights, xp.float64), axis=-1, keepdims=True)
     given = xp.zeros_like(total)
-    if op.span is Span.ALL:
+    if op.span == Span.ALL:
         given = _reserved_weight(operands[0], frame)
         total = total + given
     most = weights.shape[-1] if op.max_pages is None else op.max_pages

@@ -202,7 +202,7 @@ class Step:
     def _snapshot_states(self, request: str) -> None:
         """Store the state of newly complete pages with them, for flows that declare it."""
         shared, plan = self._shared, self._plan(request)
-        names = [s.name for s in shared.graph.states if s.inherit is Inherit.SNAPSHOT]
+        names = [s.name for s in shared.graph.states if s.inherit == Inherit.SNAPSHOT]
         blocks = self._blocks[request][plan.first_full : plan.stop_full]
         if not names or not blocks.shape[0]:
             return

@@ -35,7 +35,7 @@ class PoolStore:
         starts = [
             state
             for state in graph.states
-            if state.name in written or state.inherit is Inherit.SNAPSHOT
+            if state.name in written or state.inherit == Inherit.SNAPSHOT
         ]
         kept: tuple[Field | StateVar, ...] = (*graph.fields, *starts)
         self._initial = {item.name: item.initial for item in kept}
