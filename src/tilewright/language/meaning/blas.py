@@ -1,0 +1,34 @@
+"""One BLAS thread while kernels are evaluated.
+
+Tiles are small, and a simulator process is one of many: threads that spin on a busy machine cost up
+to a thousand times the product itself. NumPy cannot say so, an environment variable comes too late
+(NumPy is loaded already), and each BLAS has a function of its own for it; ``threadpoolctl`` knows
+them all, is one file without dependencies, and puts back what it found. NumPy builds on Apple's
+Accelerate have no such switch; there VECLIB_MAXIMUM_THREADS=1 must be in the environment.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+__all__ = ("num_blas_threads", "one_blas_thread")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Looks at the libraries of the process once, which takes milliseconds."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Enter it around a run. What the process had set comes back at the end."""
+    with _controller().limit(limits=1):
+        yield
+
+
+def num_blas_threads() -> tuple[int, ...]:
+    """How many threads each loaded BLAS uses now."""
+    return tuple(library["num_threads"] for library in _controller().info())
