@@ -1,0 +1,239 @@
+"""Loads and stores: from blocks of addresses to accesses of the DMA channels."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright.device.dma import Access
+from tilewright.engine.rows import NO_EFFECT
+from tilewright.language.access import Layout, layout_of, runs_of_addresses
+from tilewright.language.affine import Affine, Box
+from tilewright.language.block_type import BlockType, block_type
+from tilewright.language.effect import Capture, Commit
+from tilewright.language.issuer import OutOfTcmError
+from tilewright.language.node import Node, not_captured
+from tilewright.language.order import Span
+from tilewright.language.program import Program
+from tilewright.language.source import source_line
+from tilewright.language.translate import Piece
+from tilewright.language.value import Block, Index, Mask, Pointers
+
+__all__ = ("load", "store")
+
+
+def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
+    """Read a block from memory into the TCM."""
+    pointers, mask = _aligned(program, pointers, mask)
+    kind = block_type(pointers.element, pointers.shape)
+    if other is not None and not isinstance(other, bool | int | float):
+        return _load_beside(program, pointers, mask, other)
+    fill = 0 if other is None else other
+    if pointers.offsets is not None or type(mask) is Block:
+        return _gathered_load(program, pointers, mask, kind, fill)
+    box = Box.whole(pointers.shape) if mask is None else mask.box
+    if box.is_empty:
+        return _filled(program, kind, fill)
+    layout = layout_of(pointers.affine, box, pointers.element.bits // 8)
+    spans = program.translator.spans(pointers.affine.base, layout)
+    pieces = program.translator.pieces(spans)
+    return _issue_load(program, kind, layout, spans, pieces, fill)
+
+
+def _load_beside(program: Program, pointers: Pointers, mask: Any, other: Any) -> Block:
+    """With a block of values for the places that the mask keeps out."""
+    loaded = load(program, pointers, mask, None)
+    if mask is None:
+        return loaded
+    value = program.convert(program.block(other), pointers.element, False)
+    operands = (program.block(mask), loaded, value)
+    return program.compute("where", operands)  # type: ignore[no-any-return]
+
+
+def _issue_load(
+    program: Program,
+    kind: BlockType,
+    layout: Layout,
+    spans: list[Span],
+    pieces: list[Piece],
+    fill: Any,
+    arrange: Callable[[Any], Any] | None = None,
+) -> Block:
+    """``arrange`` makes the block out of the elements, if they do not lie as its places do."""
+    issuer, run = program.issuer, program.run
+    after = program.order.before_read(spans, issuer.num_commands + 1)
+    node, served = None, NO_EFFECT
+    if run.carries_data or not kind.dtype.is_floating():
+        line = source_line()
+        node = Node(not_captured, (), line)
+        capture = Capture(node, run.storages, pieces, layout, kind.dtype, fill)
+        served = run.effects.add(capture, len(pieces))
+        if arrange is not None:
+            node = Node(arrange, (node,), line)
+    try:
+        accesses = _accesses(program, pieces, Access.READ)
+        number = issuer.load(kind.num_bytes, accesses, after, served)
+    except OutOfTcmError:
+        raise program.out_of_tcm(kind, kind.num_bytes) from None
+    program.order.note_read(spans, issuer.num_commands, issuer.task_of(number))
+    program.note_tile(number, kind)
+    run.counters.loads += 1
+    run.counters.loaded_bytes += layout.num_bytes
+    return Block(program, kind, node, number)
+
+
+def _accesses(
+    program: Program, pieces: list[Piece], access: Access
+) -> list[tuple[int, int, int, int, int, int]]:
+    """What the issuer is told of pieces."""
+    trips, coord = program.translator.trips, program.issuer.pe.coord
+    found = []
+    for memory, address, _, num_segments, _, num_bytes, stride_bytes, walk_ps in pieces:
+        trip = trips.get((memory, access))
+        if trip is None:
+            trip = trips[memory, access] = program.run.round_trip(coord, memory, access)
+        found.append((trip, num_segments, num_bytes, stride_bytes, address, walk_ps))
+    return found
+
+
+def store(program: Program, pointers: Any, value: Any, mask: Any) -> None:
+    """Write a block to memory, from registers through the TCM."""
+    pointers, mask = _aligned(program, pointers, mask, getattr(value, "shape", ()))
+    block = program.convert(program.block(value), pointers.element, False)
+    kind = block_type(pointers.element, pointers.shape)
+    if pointers.offsets is not None or type(mask) is Block:
+        _scattered_store(program, pointers, mask, block, kind)
+        return
+    box = Box.whole(pointers.shape) if mask is None else mask.box
+    if box.is_empty:
+        return
+    layout = layout_of(pointers.affine, box, pointers.element.bits // 8)
+    spans = program.translator.spans(pointers.affine.base, layout)
+    _issue_store(program, block, kind, layout, spans, program.translator.pieces(spans))
+
+
+def _issue_store(
+    program: Program,
+    block: Block,
+    kind: BlockType,
+    layout: Layout,
+    spans: list[Span],
+    pieces: list[Piece],
+) -> None:
+    issuer, run = program.issuer, program.run
+    after = program.order.before_write(spans, issuer.num_commands + 1)
+    served = NO_EFFECT
+    if block.node is not None:
+        served = run.effects.add(Commit(block.node, run.storages, pieces, layout), len(pieces))
+    try:
+        accesses = _accesses(program, pieces, Access.WRITE)
+        task = issuer.store(block.number, layout.num_bytes, accesses, after, served)
+    except OutOfTcmError:
+        raise program.out_of_tcm(kind, layout.num_bytes) from None
+    program.order.note_write(spans, issuer.num_commands, task)
+    run.counters.stores += 1
+    run.counters.stored_bytes += layout.num_bytes
+
+
+def _aligned(
+    program: Program, pointers: Any, mask: Any, value_shape: tuple[int, ...] = ()
+) -> tuple[Pointers, Any]:
+    """Addresses and mask of one shape; addresses that are numbers are refused."""
+    if not isinstance(pointers, Pointers):
+        fix = "pass a tensor argument plus offsets"
+        raise program.error(f"{pointers!r} as the address", "pointers", fix)
+    if mask is None:
+        shape = pointers.shape
+    else:
+        if isinstance(mask, bool):
+            mask = Mask(program, Box.whole(()) if mask else Box.empty((1,)))
+        if isinstance(mask, Index):
+            mask = program.block(mask)
+        shape = pointers.affine.plus(Affine(0, (0,) * len(mask.shape), mask.shape)).shape
+    if value_shape and len(value_shape) >= len(shape) and value_shape != shape:
+        shape = pointers.affine.plus(Affine(0, (0,) * len(value_shape), value_shape)).shape
+    if shape != pointers.shape:
+        pointers = Pointers(
+            program, pointers.affine.broadcast(shape), pointers.element, pointers.offsets
+        )
+    if isinstance(mask, Mask):
+        mask = Mask(program, mask.box.broadcast(shape))
+    return pointers, mask
+
+
+def _filled(program: Program, kind: BlockType, fill: Any) -> Block:
+    """A load that reads nothing."""
+    scalar = program.constant(fill, kind.dtype)
+    return program.compute("broadcast_to", (scalar,), (kind.shape,))  # type: ignore[no-any-return]
+
+
+# -- addresses that had to be computed -------------------------------------------------------------
+
+
+def _addresses(program: Program, pointers: Pointers, mask: Any) -> tuple[Any, Any]:
+    """Of the places that the mask lets through, in order; and which places those are."""
+    program.run.counters.gathers += 1
+    storage = np.dtype(np.int64)
+    addresses = pointers.affine.array(storage)
+    if pointers.offsets is not None:
+        item_bytes = pointers.element.bits // 8
+        addresses = addresses + program.elements(pointers.offsets).astype(storage) * item_bytes
+    flat = addresses.reshape(-1)
+    if mask is None:
+        return flat, slice(None)
+    places = np.broadcast_to(program.elements(mask), pointers.shape).reshape(-1)
+    return flat[places], places
+
+
+def _gathered_load(
+    program: Program, pointers: Pointers, mask: Any, kind: BlockType, fill: Any
+) -> Block:
+    addresses, places = _addresses(program, pointers, mask)
+    if not addresses.size:
+        return _filled(program, kind, fill)
+    layout, spans, pieces = _listed(program, addresses, kind.dtype.bits // 8)
+
+    def arrange(elements: Any) -> Any:
+        return _spread(elements, places, kind, fill)
+
+    return _issue_load(program, kind, layout, spans, pieces, fill, arrange)
+
+
+def _scattered_store(
+    program: Program, pointers: Pointers, mask: Any, block: Block, kind: BlockType
+) -> None:
+    addresses, places = _addresses(program, pointers, mask)
+    if not addresses.size:
+        return
+    listed_kind = block_type(kind.dtype, (len(addresses),))
+    part = Block(program, listed_kind, None, block.number, block)
+    if block.node is not None:
+
+        def pick(value: Any) -> Any:
+            return np.broadcast_to(value, kind.shape).reshape(-1)[places]
+
+        part.node = Node(pick, (block.node,), source_line())
+    listed = _listed(program, addresses, kind.dtype.bits // 8)
+    _issue_store(program, part, part.type, *listed)
+
+
+def _spread(found: Any, places: Any, kind: BlockType, fill: Any) -> Any:
+    block = np.full(kind.num_elements, fill, kind.dtype.storage)
+    block[places] = found
+    return block.reshape(kind.shape)
+
+
+def _listed(
+    program: Program, addresses: Any, item_bytes: int
+) -> tuple[Layout, list[Span], list[Piece]]:
+    """Single elements as one long segment whose parts lie anywhere."""
+    runs = runs_of_addresses(addresses, item_bytes)
+    count = len(addresses)
+    layout = layout_of(Affine(0, (item_bytes,), (count,)), Box.whole((count,)), item_bytes)
+    spans = [Span(address, 1, size, size) for _, address, size in runs]
+    pieces = []
+    for (place, _, _), span in zip(runs, spans, strict=True):
+        for piece in program.translator.pieces([span]):
+            skip = place * item_bytes + piece.skip_bytes
+            pieces.append(piece._replace(skip_bytes=skip))
+    return layout, spans, pieces

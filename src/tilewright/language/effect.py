@@ -1,0 +1,129 @@
+"""What happens to memory at simulated times: bytes are captured, committed, exchanged."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from tilewright.language.access import Layout
+from tilewright.language.dtype import DType
+from tilewright.language.node import Node, evaluate
+from tilewright.language.translate import Piece
+
+__all__ = ("Capture", "Commit", "Effect", "EffectLog", "Storage")
+
+
+class Storage(Protocol):
+    """The bytes of one memory."""
+
+    def read_segments(self, out: Any, address: int, stride_bytes: int) -> None: ...
+    def write_segments(self, data: Any, address: int, stride_bytes: int) -> None: ...
+
+
+class Effect(Protocol):
+    """Something that a command does to memory when its last byte has been served."""
+
+    def apply(self) -> None: ...
+
+
+class EffectLog:
+    """Numbers effects for the engine, and applies them when it reports them, in its order."""
+
+    def __init__(self) -> None:
+        self._effects: list[list[Any] | None] = []
+
+    def add(self, effect: Effect, num_parts: int) -> int:
+        """The number that each of the tasks of a command reports when it has been served."""
+        self._effects.append([num_parts, effect])
+        return len(self._effects) - 1
+
+    def apply(self, served: Sequence[tuple[int, int]]) -> None:
+        """For a hub: all that was served since the last time, in event order."""
+        effects = self._effects
+        for _, number in served:
+            entry = effects[number]
+            entry[0] -= 1  # type: ignore[index]  # reported once a part
+            if not entry[0]:  # type: ignore[index]
+                effects[number] = None
+                entry[1].apply()  # type: ignore[index]
+
+
+class Capture:
+    """A load reads its bytes, all at once, when the memory has served the last of them."""
+
+    __slots__ = ("dtype", "fill", "layout", "node", "pieces", "storages")
+
+    def __init__(
+        self,
+        node: Node,
+        storages: Sequence[Storage],
+        pieces: Sequence[Piece],
+        layout: Layout,
+        dtype: DType,
+        fill: Any,
+    ) -> None:
+        self.node = node
+        self.storages = storages
+        self.pieces = pieces
+        self.layout = layout
+        self.dtype = dtype
+        self.fill = fill  # of the places outside the box
+
+    def apply(self) -> None:
+        layout, storage = self.layout, self.dtype.storage
+        data = read_pieces(self.storages, self.pieces, layout.num_segments, layout.segment_bytes)
+        inside = layout.gather(data, storage)
+        box = layout.box
+        if box.is_whole:
+            self.node.settle(inside)
+            return
+        block = np.full(box.shape, self.fill, storage)
+        block[tuple(map(slice, box.low, box.high))] = inside
+        self.node.settle(block)
+
+
+class Commit:
+    """A store's bytes become visible; its value is computed by then."""
+
+    __slots__ = ("layout", "node", "pieces", "storages")
+
+    def __init__(
+        self, node: Node, storages: Sequence[Storage], pieces: Sequence[Piece], layout: Layout
+    ) -> None:
+        self.node = node
+        self.storages = storages
+        self.pieces = pieces
+        self.layout = layout
+
+    def apply(self) -> None:
+        box = self.layout.box
+        value = evaluate(self.node)
+        if value.shape != box.shape:
+            value = np.broadcast_to(value, box.shape)
+        if not box.is_whole:
+            value = value[tuple(map(slice, box.low, box.high))]
+        write_pieces(self.storages, self.pieces, self.layout.scatter(value))
+
+
+def read_pieces(
+    storages: Sequence[Storage], pieces: Sequence[Piece], num_segments: int, segment_bytes: int
+) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Segments of an access from the memories that hold them."""
+    data = np.empty((num_segments, segment_bytes), np.uint8)
+    for piece in pieces:
+        first, skip = piece.first_segment, piece.skip_bytes
+        part = data[first : first + piece.num_segments, skip : skip + piece.num_bytes]
+        storages[piece.memory].read_segments(part, piece.address, piece.stride_bytes)
+    return data
+
+
+def write_pieces(
+    storages: Sequence[Storage],
+    pieces: Sequence[Piece],
+    data: np.ndarray[Any, np.dtype[np.uint8]],
+) -> None:
+    """The reverse."""
+    for piece in pieces:
+        first, skip = piece.first_segment, piece.skip_bytes
+        part = data[first : first + piece.num_segments, skip : skip + piece.num_bytes]
+        storages[piece.memory].write_segments(part, piece.address, piece.stride_bytes)

@@ -1,0 +1,184 @@
+"""Arithmetic on indices, masks, addresses and numbers that no command has to compute.
+
+Every function gives the exact result, or None: then the operands have to become blocks.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tilewright.language.affine import Affine
+from tilewright.language.dtype import DType, int64
+from tilewright.language.scalar import Int64
+from tilewright.language.value import Index, Mask, Pointers, Value
+
+__all__ = ("known_binary",)
+
+INT32_LIMIT = 2**31
+
+
+def known_binary(op: str, left: Any, right: Any) -> Value | None:
+    """The result of a binary op, if it stays affine or a box."""
+    if isinstance(left, Pointers) or isinstance(right, Pointers):
+        return _pointers(op, left, right)
+    if isinstance(left, Mask) or isinstance(right, Mask):
+        return _masks(op, left, right)
+    rule = _INDEX_RULES.get(op)
+    if rule is None or not _is_integer(left) or not _is_integer(right):
+        return None
+    return rule(left, right)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Index) or (isinstance(value, int) and not isinstance(value, bool))
+
+
+# -- indices -------------------------------------------------------------------------------------
+
+
+def _index(like: Index, affine: Affine | None, other: Any = 0) -> Index | None:
+    """An index in the dtype of both, unless it would wrap."""
+    if affine is None:
+        return None
+    dtype = _joined(like.dtype, other)
+    if dtype is int64 or (affine.low >= -INT32_LIMIT and affine.high < INT32_LIMIT):
+        return Index(like.program, affine, dtype)
+    return None
+
+
+def _joined(dtype: DType, other: Any) -> DType:
+    wide = other.dtype is int64 if isinstance(other, Index) else isinstance(other, Int64)
+    return int64 if wide else dtype
+
+
+def _add(left: Any, right: Any) -> Index | None:
+    if isinstance(left, Index) and isinstance(right, Index):
+        return _index(left, left.affine.plus(right.affine), right)
+    index, number = (left, right) if isinstance(left, Index) else (right, left)
+    return _index(index, index.affine.shifted(int(number)), number)
+
+
+def _sub(left: Any, right: Any) -> Index | None:
+    if isinstance(right, Index):
+        negative = right.affine.scaled(-1)
+        if isinstance(left, Index):
+            return _index(left, left.affine.plus(negative), right)
+        return _index(right, negative.shifted(int(left)), left)
+    return _index(left, left.affine.shifted(-int(right)), right)
+
+
+def _mul(left: Any, right: Any) -> Index | None:
+    if isinstance(left, Index) and isinstance(right, Index):
+        for one, other in ((left, right), (right, left)):
+            if not any(one.affine.strides):
+                product = other.affine.scaled(one.affine.base)
+                return _index(one, product.plus(one.affine.constant(0)), other)
+        return None
+    index, number = (left, right) if isinstance(left, Index) else (right, left)
+    return _index(index, index.affine.scaled(int(number)), number)
+
+
+def _with_number(
+    method: Callable[[Affine, int], Affine | None],
+) -> Callable[[Any, Any], Index | None]:
+    def rule(left: Any, right: Any) -> Index | None:
+        if isinstance(left, Index) and not isinstance(right, Index):
+            return _index(left, method(left.affine, int(right)), right)
+        return None
+
+    return rule
+
+
+def _symmetric(
+    method: Callable[[Affine, int], Affine | None],
+) -> Callable[[Any, Any], Index | None]:
+    ordered = _with_number(method)
+
+    def rule(left: Any, right: Any) -> Index | None:
+        return ordered(right, left) if isinstance(right, Index) else ordered(left, right)
+
+    return rule
+
+
+def _less(left: Any, right: Any, offset: int) -> Mask | None:
+    """left - right < offset."""
+    if not isinstance(left, Index):
+        difference = right.affine.scaled(-1).shifted(int(left))
+    elif isinstance(right, Index):
+        difference = left.affine.plus(right.affine.scaled(-1))
+    else:
+        difference = left.affine.shifted(-int(right))
+    box = difference.below(offset)
+    program = left.program if isinstance(left, Index) else right.program
+    return None if box is None else Mask(program, box)
+
+
+def _equal(left: Any, right: Any) -> Mask | None:
+    low = _less(left, right, 1)
+    high = _less(right, left, 1)
+    if low is None or high is None:
+        return None
+    return Mask(low.program, low.box.both(high.box))
+
+
+def _not_equal(left: Any, right: Any) -> Mask | None:
+    equal = _equal(left, right)
+    box = None if equal is None else equal.box.inverted()
+    return None if equal is None or box is None else Mask(equal.program, box)
+
+
+_INDEX_RULES: Mapping[str, Callable[[Any, Any], Value | None]] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "floordiv": _with_number(Affine.divided),
+    "mod": _with_number(Affine.remainder),
+    "minimum": _symmetric(Affine.at_most),
+    "maximum": _symmetric(Affine.at_least),
+    "lt": lambda left, right: _less(left, right, 0),
+    "le": lambda left, right: _less(left, right, 1),
+    "gt": lambda left, right: _less(right, left, 0),
+    "ge": lambda left, right: _less(right, left, 1),
+    "eq": _equal,
+    "ne": _not_equal,
+}
+
+
+# -- masks ---------------------------------------------------------------------------------------
+
+
+def _masks(op: str, left: Any, right: Any) -> Mask | None:
+    if not isinstance(left, Mask) or not isinstance(right, Mask):
+        return _mask_and_bool(op, left, right)
+    if op in ("and", "mul"):
+        return Mask(left.program, left.box.both(right.box))
+    if op == "or":
+        box = left.box.either(right.box)
+        return None if box is None else Mask(left.program, box)
+    return None
+
+
+def _mask_and_bool(op: str, left: Any, right: Any) -> Mask | None:
+    mask, flag = (left, right) if isinstance(left, Mask) else (right, left)
+    if not isinstance(flag, bool) or op not in ("and", "or"):
+        return None
+    if flag is (op == "and"):
+        return mask
+    box = type(mask.box).whole(mask.shape) if flag else type(mask.box).empty(mask.shape)
+    return Mask(mask.program, box)
+
+
+# -- addresses -----------------------------------------------------------------------------------
+
+
+def _pointers(op: str, left: Any, right: Any) -> Pointers | None:
+    if op == "add" and isinstance(right, Pointers):
+        left, right = right, left
+    if op not in ("add", "sub") or not isinstance(left, Pointers) or not _is_integer(right):
+        return None
+    item_bytes = left.element.bits // 8
+    if isinstance(right, Index):
+        factor = item_bytes if op == "add" else -item_bytes
+        affine = left.affine.plus(right.affine.scaled(factor))
+    else:
+        affine = left.affine.shifted(int(right) * (item_bytes if op == "add" else -item_bytes))
+    return Pointers(left.program, affine, left.element, left.offsets)

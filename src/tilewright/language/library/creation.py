@@ -1,0 +1,65 @@
+"""Where a program is, and blocks made of numbers."""
+
+from typing import Any
+
+from tilewright.language.affine import Affine
+from tilewright.language.current import current_program
+from tilewright.language.dtype import float32, int32
+from tilewright.language.scalar import Int32
+from tilewright.language.value import Index, Value
+
+__all__ = ("arange", "cdiv", "full", "next_power_of_2", "num_programs", "program_id", "zeros",
+           "zeros_like")  # fmt: skip
+
+
+def program_id(axis: int) -> Int32:
+    """The place of this program on an axis of the grid."""
+    program = current_program()
+    return Int32(program.place(axis, program.ids, 0))
+
+
+def num_programs(axis: int) -> Int32:
+    """How many programs the grid has on an axis."""
+    program = current_program()
+    return Int32(program.place(axis, program.counts, 1))
+
+
+def arange(start: int, end: int) -> Index:
+    """The integers from start to end, as an index that costs nothing until it is computed with."""
+    program = current_program()
+    if not isinstance(start, int) or not isinstance(end, int) or end <= start:
+        found = f"tl.arange({start!r}, {end!r})"
+        raise program.error(found, "two integers with start < end", "correct the range")
+    return Index(program, Affine(int(start), (1,), (int(end) - int(start),)), int32)
+
+
+def full(shape: Any, value: Any, dtype: Any) -> Any:
+    """A block that holds one value everywhere."""
+    program = current_program()
+    extents = program.extents(shape)
+    wanted = program.dtype(dtype)
+    if isinstance(value, Value):
+        return program.compute("full", (program.block(value),), (extents, None, wanted))
+    if not extents:
+        return program.constant(value, wanted)
+    return program.compute("full", (), (extents, value, wanted))
+
+
+def zeros(shape: Any, dtype: Any = float32) -> Any:
+    """A block of zeros."""
+    return full(shape, 0, dtype)
+
+
+def zeros_like(value: Any) -> Any:
+    """Zeros of the shape and dtype of another block."""
+    return full(value.shape, 0, value.dtype)
+
+
+def cdiv(x: Any, div: Any) -> Any:
+    """The quotient, rounded up."""
+    return (x + (div - 1)) // div
+
+
+def next_power_of_2(n: int) -> int:
+    """The least power of two that is not below n."""
+    return 1 << max(0, int(n) - 1).bit_length()

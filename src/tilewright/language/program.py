@@ -1,0 +1,312 @@
+"""A program on its PE: what its calls issue, what its values occupy, when it waits."""
+
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import KernelError
+from tilewright.language.affine import Affine
+from tilewright.language.block_type import BlockType, block_type
+from tilewright.language.dtype import DType, dtype_of, int32, int64
+from tilewright.language.issuer import Issuer, OutOfTcmError
+from tilewright.language.known import known_binary
+from tilewright.language.node import Node, constant_node, evaluate
+from tilewright.language.order import AccessOrder
+from tilewright.language.promote import computation_dtype, scalar_dtype
+from tilewright.language.run import Plan, Run
+from tilewright.language.scalar import Scalar
+from tilewright.language.source import SourceLine, line_text, source_line
+from tilewright.language.translate import Translator
+from tilewright.language.value import Block, Index, Mask, Pointers, PointerType, Value
+
+__all__ = ("Program",)
+
+
+class Program:
+    """One instance of a kernel. Its calls return at once; the graph says when things happen."""
+
+    def __init__(
+        self,
+        run: Run,
+        issuer: Issuer,
+        translator: Translator,
+        name: str,
+        ids: tuple[int, ...],
+        counts: tuple[int, ...],
+    ) -> None:
+        self.run = run
+        self.issuer = issuer
+        self.translator = translator
+        self.name = name
+        self.ids = ids
+        self.counts = counts
+        self.order = AccessOrder(issuer.pe.window)
+        self._constants: dict[tuple[Any, DType, type], Block] = {}
+        self._plans = run.plans
+        self._carries_data = run.carries_data
+        self._tiles: dict[int, tuple[BlockType, SourceLine]] = {}  # by value, for messages
+        self._is_over = False
+
+    def __str__(self) -> str:
+        return f"program {self.ids} of {self.name} on {self.issuer.pe.name}"
+
+    def end(self) -> None:
+        """All commands are issued; what the kernel still holds is let go."""
+        self._is_over = True
+        self.issuer.finish()
+
+    # -- what a value asks for -------------------------------------------------------------------
+
+    def binary(self, op: str, left: Any, right: Any) -> Any:
+        if type(left) is Block and type(right) is Block:
+            return self.compute(op, (left, right))
+        if type(left) is not Block and type(right) is not Block:
+            known = known_binary(op, left, right)
+            if known is not None:
+                return known
+        if isinstance(left, Pointers) or isinstance(right, Pointers):
+            return self._offset(op, left, right)
+        return self.compute(op, (self.block(left, right, op), self.block(right, left, op)))
+
+    def unary(self, op: str, value: Any) -> Any:
+        if isinstance(value, Index) and op == "neg":
+            return self.binary("sub", 0, value)
+        if isinstance(value, Mask) and op == "not":
+            box = value.box.inverted()
+            if box is not None:
+                return Mask(self, box)
+        return self.compute(op, (self.block(value),))
+
+    def subscript(self, value: Any, key: Any) -> Any:
+        """New axes and whole slices, as in ``x[:, None]``."""
+        parts = key if isinstance(key, tuple) else (key,)
+        for part in parts:
+            if part is not None and part != slice(None):
+                fix = "index memory with pointers, or use tl.gather"
+                raise self.error(f"[{key!r}] of a block", "only None and : as subscripts", fix)
+        rank = len(parts) - parts.count(None)
+        if rank > len(value.shape):
+            found = f"{rank} subscripts for the shape {value.shape}"
+            raise self.error(found, "at most one an axis", "leave some out")
+        for axis, part in enumerate(parts):
+            if part is None:
+                value = self.expand(value, axis)
+        return value
+
+    def expand(self, value: Any, axis: int) -> Any:
+        """With a new axis of extent 1."""
+        if isinstance(value, Index):
+            return Index(self, value.affine.expanded(axis), value.dtype)
+        if isinstance(value, Mask):
+            return Mask(self, value.box.expanded(axis))
+        if isinstance(value, Pointers):
+            offsets = value.offsets
+            wide = None if offsets is None else self.expand(self._spread(offsets, value), axis)
+            return Pointers(self, value.affine.expanded(axis), value.element, wide)
+        return self.compute("expand_dims", (self.block(value),), ((axis,),))
+
+    def convert(self, value: Any, dtype: Any, bitcast: bool) -> Any:
+        if isinstance(value, Pointers):
+            if not isinstance(dtype, PointerType):
+                fix = "convert to tl.pointer_type(dtype)"
+                raise self.error(f"addresses converted to {dtype!r}", "a pointer type", fix)
+            return Pointers(self, value.affine, dtype.element_ty, value.offsets)
+        wanted = self.dtype(dtype)
+        if isinstance(value, Index) and wanted in (int32, int64) and not bitcast:
+            return Index(self, value.affine, wanted)
+        block = self.block(value)
+        if block.dtype is wanted:
+            return block
+        if bitcast:
+            return self.compute("bitcast", (block,), (wanted,))
+        return self.compute("cast", (block,), (wanted, None))
+
+    def method(self, name: str, value: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        return self.run.functions[name](value, *args, **kwargs)
+
+    def number(self, value: Any) -> Any:
+        """The one element of a value, for Python: waits until it is there."""
+        if value.type.num_elements != 1:
+            found = f"a block of shape {value.shape} where Python needs one number"
+            raise self.error(found, "a block of one element", "reduce it first, or use tl.where")
+        return self.elements(value).reshape(())[()].item()
+
+    def elements(self, value: Any) -> np.ndarray[Any, Any]:
+        """All elements of a value, for Python: waits until they are there."""
+        if isinstance(value, Index):
+            return value.affine.array(value.dtype.storage)
+        if isinstance(value, Mask):
+            return value.box.array()
+        block: Block = value
+        if block.node is None:
+            found = f"the value of a {block.type} in a run that has only times"
+            fix = "run with data, or let only integers decide"
+            raise self.error(found, "control by integers", fix)
+        if block.number is not None:
+            what = f"{self} waits for {block.type} at {line_text(source_line())}"
+            self.issuer.wait(self.issuer.task_of(block.number), what)
+        found_value: np.ndarray[Any, Any] = np.asarray(evaluate(block.node))
+        return found_value
+
+    # -- blocks ----------------------------------------------------------------------------------
+
+    def dtype(self, source: Any) -> DType:
+        return source if type(source) is DType else dtype_of(source, str(self))
+
+    def block(self, value: Any, beside: Any = None, op: str = "add") -> Block:
+        """Anything as an operand of a command; a number takes the dtype of what it meets."""
+        if type(value) is Block:
+            return value
+        if isinstance(value, Index):
+            affine, storage = value.affine, value.dtype.storage
+            return self._made("arange", value.type, lambda: affine.array(storage))
+        if isinstance(value, Mask):
+            return self._made("arange", value.type, value.box.array)
+        if isinstance(value, bool | int | float):
+            return self.constant(value, _constant_dtype(op, value, beside))
+        found = f"{value!r} of type {type(value).__name__}"
+        raise self.error(found, "a block, an index or a number", "pass one of these")
+
+    def constant(self, value: Any, dtype: DType) -> Block:
+        """A number as a part of the command that uses it."""
+        key = (value, dtype, type(value))
+        block = self._constants.get(key)
+        if block is None:
+            array = np.asarray(value).astype(dtype.storage)
+            block = Block(self, block_type(dtype, ()), constant_node(array), None)
+            self._constants[key] = block
+        return block
+
+    def _made(self, op: str, kind: BlockType, make: Callable[[], Any]) -> Block:
+        """A block that a command makes out of nothing."""
+        key = (op, (kind,), ())
+        plan = self._plans.get(key)
+        if plan is None:
+            pe = self.issuer.pe
+            hold_ps = pe.vector.hold_ps(op, kind.num_elements, kind.dtype.device_name)
+            plan = self._plans[key] = self.run.add_plan(Plan((kind,), make, hold_ps, 0))
+        return self._command(plan, (), make)
+
+    def compute(
+        self, op: str, operands: tuple[Block, ...], attributes: tuple[Any, ...] = ()
+    ) -> Any:
+        """Issue a command of the vector or GEMM unit; a tuple of blocks if the op gives several."""
+        key = (op, tuple([operand.type for operand in operands]), attributes)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self.run.plan(self.issuer.pe, *key)
+        if plan.is_view:
+            return self._view(plan, operands[0])
+        if len(plan.types) > 1:
+            return self._parts(plan, operands)
+        return self._command(plan, operands, plan.run)
+
+    def _command(self, plan: Plan, operands: tuple[Block, ...], make: Callable[..., Any]) -> Block:
+        """One command and its result. Every op ends here: this decides the language's speed."""
+        numbers = [operand.number for operand in operands if operand.number is not None]
+        try:
+            number = self.issuer.compute(plan.number, numbers)
+        except OutOfTcmError:
+            raise self.out_of_tcm(plan.types[0], plan.types[0].num_bytes) from None
+        inputs = [operand.node for operand in operands]
+        node = None
+        if self._carries_data or not (plan.has_floats or None in inputs):
+            node = Node(make, inputs, source_line())  # type: ignore[arg-type]  # all are nodes
+        return Block(self, plan.types[0], node, number)
+
+    def _view(self, plan: Plan, operand: Block) -> Block:
+        """Another look at the same bytes: no command."""
+        node = None if operand.node is None else Node(plan.run, (operand.node,), None)
+        parent = operand if operand.parent is None else operand.parent
+        if operand.number is None:
+            return Block(self, plan.types[0], node, None)
+        return Block(self, plan.types[0], node, operand.number, parent)
+
+    def _parts(self, plan: Plan, operands: tuple[Block, ...]) -> tuple[Block, ...]:
+        """The results of one command: views of its whole value."""
+        whole = self._command(plan, operands, plan.run)
+        blocks = []
+        for place, kind in enumerate(plan.types):
+            node = None
+            if whole.node is not None:
+                node = Node(itemgetter(place), (whole.node,), whole.node.line)
+            blocks.append(Block(self, kind, node, whole.number, whole))
+        return tuple(blocks)
+
+    # -- space -----------------------------------------------------------------------------------
+
+    def note_tile(self, number: int, kind: BlockType) -> None:
+        """A loaded tile, for the message of one that does not fit."""
+        self._tiles[number] = (kind, source_line())
+
+    def out_of_tcm(self, kind: BlockType, num_bytes: int) -> KernelError:
+        tiles = sorted(self._tiles.values(), key=lambda tile: -tile[0].num_bytes)
+        held = [f"{tile} ({tile.num_bytes} bytes, {line_text(line)})" for tile, line in tiles]
+        more = f" and {len(held) - 8} more" if len(held) > 8 else ""
+        tcm = self.issuer.tcm
+        found = (
+            f"a tile {kind} of {num_bytes} bytes with {tcm.free_bytes} of {tcm.capacity_bytes}"
+            f" bytes of the TCM free; held: " + ("; ".join(held[:8]) or "nothing") + more
+        )
+        return self.error(found, "tiles that fit", "use smaller tiles, or let go of some earlier")
+
+    def release(self, number: int) -> None:
+        """The kernel holds a value no more."""
+        if not self._is_over:
+            self.issuer.release(number)
+            self._tiles.pop(number, None)
+
+    # -- addresses -------------------------------------------------------------------------------
+
+    def pointers(self, address: int, element: DType) -> Pointers:
+        return Pointers(self, Affine(address, (), ()), element)
+
+    def _offset(self, op: str, left: Any, right: Any) -> Pointers:
+        """Addresses plus a block of offsets that is computed."""
+        if op == "add" and isinstance(right, Pointers):
+            left, right = right, left
+        if op not in ("add", "sub") or not isinstance(left, Pointers) or type(right) is not Block:
+            found = f"{op} of {left!r} and {right!r}"
+            raise self.error(found, "addresses plus or minus integers", "correct the addresses")
+        offsets = right if op == "add" else self.unary("neg", right)
+        if left.offsets is not None:
+            offsets = self.binary("add", left.offsets, offsets)
+        shape = left.affine.plus(Affine(0, (0,) * len(right.shape), right.shape))
+        return Pointers(self, shape, left.element, offsets)
+
+    def _spread(self, offsets: Value, pointers: Pointers) -> Any:
+        if offsets.shape == pointers.shape:
+            return offsets
+        return self.compute("broadcast_to", (self.block(offsets),), (pointers.shape,))
+
+    # -- arguments of the language's functions ---------------------------------------------------
+
+    def place(self, axis: Any, values: tuple[int, ...], beyond: int) -> int:
+        """An entry of a grid that has up to three axes."""
+        if axis not in (0, 1, 2):
+            raise self.error(f"axis {axis!r} of the grid", "0, 1 or 2", "correct the axis")
+        return values[axis] if axis < len(values) else beyond
+
+    def extents(self, shape: Any) -> tuple[int, ...]:
+        """A shape that is written as a number, a list or a tuple."""
+        parts = shape if isinstance(shape, list | tuple) else (shape,)
+        if not all(isinstance(part, int) and part > 0 for part in parts):
+            raise self.error(f"the shape {shape!r}", "positive integers", "correct the shape")
+        return tuple(int(part) for part in parts)
+
+    # -- words -----------------------------------------------------------------------------------
+
+    def error(self, found: str, expected: str, fix: str) -> KernelError:
+        """With the user's line, the program and the simulated time."""
+        where = f"{line_text(source_line())}, {self}, at {self.run.hub.now_ps} ps"
+        return KernelError(where, found, expected, fix)
+
+
+def _constant_dtype(op: str, value: Any, beside: Any) -> DType:
+    """A scalar of the language has its dtype; a number in the kernel's text is weak."""
+    if isinstance(value, Scalar):
+        return value.dtype
+    dtype = getattr(beside, "dtype", None)
+    return computation_dtype(op, dtype, value) if type(dtype) is DType else scalar_dtype(value, op)

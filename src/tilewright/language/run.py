@@ -1,0 +1,108 @@
+"""What all programs of one run share: units' times, memories, effects, counters."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tilewright.device.build import Device
+from tilewright.device.dma import Access
+from tilewright.device.pe import Pe
+from tilewright.engine.hub import Hub
+from tilewright.language.block_type import BlockType
+from tilewright.language.effect import EffectLog, Storage
+from tilewright.language.issuer import Issuer
+from tilewright.language.meaning.bound import GemmCharge
+from tilewright.language.meaning.table import MEANINGS
+from tilewright.machine.coords import PeCoord
+
+__all__ = ("Counters", "Memory", "Plan", "Run")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One memory that accesses can end in: the slice of a PE."""
+
+    slice_of: PeCoord
+    storage: Storage
+
+
+@dataclass(slots=True)
+class Counters:
+    """What the programs of a run did."""
+
+    commands: int = 0
+    loads: int = 0
+    stores: int = 0
+    gathers: int = 0  # accesses whose addresses had to be computed first
+    loaded_bytes: int = 0
+    stored_bytes: int = 0
+    spilled_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An op on operands of given types: what it gives and how long which unit works on it."""
+
+    types: tuple[BlockType, ...]
+    run: Callable[..., Any]
+    vector_ps: int  # on the vector unit; none on both: the result is a view of the operand
+    gemm_ps: int  # before that, on the GEMM unit
+    number: int = -1  # every issuer of the run knows it by that
+    num_bytes: int = field(init=False)
+    is_view: bool = field(init=False)
+    has_floats: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        num_bytes = sum(kind.num_bytes for kind in self.types)
+        object.__setattr__(self, "num_bytes", num_bytes)
+        object.__setattr__(self, "is_view", not self.vector_ps and not self.gemm_ps)
+        has_floats = any(kind.dtype.is_floating() for kind in self.types)
+        object.__setattr__(self, "has_floats", has_floats)
+
+
+@dataclass(eq=False)
+class Run:
+    """``carries_data`` is False where only time is asked for: then floats have no values."""
+
+    device: Device
+    hub: Hub
+    memories: Sequence[Memory]
+    effects: EffectLog
+    functions: Mapping[str, Callable[..., Any]]  # of the language, for those that are methods too
+    carries_data: bool = True
+    counters: Counters = field(default_factory=Counters)
+    issuers: list[Issuer] = field(default_factory=list)  # of all PEs, before the first program runs
+    plans: dict[tuple[str, tuple[BlockType, ...], tuple[Any, ...]], Plan] = field(
+        default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        self.storages = [memory.storage for memory in self.memories]
+
+    def plan(
+        self, pe: Pe, op: str, types: tuple[BlockType, ...], attributes: tuple[Any, ...]
+    ) -> Plan:
+        """All PEs have the same units, so a plan is made once."""
+        bound = MEANINGS[op].bind(types, attributes)
+        results = bound.type if isinstance(bound.type, tuple) else (bound.type,)
+        vector_ps = gemm_ps = 0
+        for charge in bound.charges:
+            dtype = charge.dtype.device_name
+            if isinstance(charge, GemmCharge):
+                gemm_ps += charge.batch * pe.gemm.hold_ps(charge.m, charge.n, charge.k, dtype)
+            else:
+                vector_ps += charge.times * pe.vector.hold_ps(charge.op, charge.elements, dtype)
+        return self.add_plan(Plan(results, bound.run, vector_ps, gemm_ps))
+
+    def add_plan(self, plan: Plan) -> Plan:
+        """Tell it to every issuer."""
+        if plan.is_view:
+            return plan
+        numbers = {
+            issuer.add_plan(plan.vector_ps, plan.gemm_ps, plan.num_bytes) for issuer in self.issuers
+        }
+        (number,) = numbers
+        return replace(plan, number=number)
+
+    def round_trip(self, pe: PeCoord, memory: int, access: Access) -> int:
+        return self.device.pe_access(pe, self.memories[memory].slice_of, access)

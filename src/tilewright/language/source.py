@@ -1,0 +1,32 @@
+"""Where in the user's own code something was said."""
+
+import sys
+from pathlib import Path
+from types import CodeType, FrameType
+
+__all__ = ("SourceLine", "line_text", "source_line")
+
+ROOM = str(Path(__file__).parent)
+
+SourceLine = tuple[CodeType, int]
+"""A function of the user's and an instruction in it; cheap to note, ``line_text`` reads it."""
+
+
+def source_line() -> SourceLine:
+    """The innermost place that is not ours; called by whatever a kernel calls."""
+    frame: FrameType = sys._getframe(2)
+    while frame.f_code.co_filename.startswith(ROOM) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti
+
+
+def line_text(line: SourceLine | None) -> str:
+    """File, line and function."""
+    if line is None:
+        return "a kernel"
+    code, instruction = line
+    number = code.co_firstlineno
+    for start, end, found in code.co_lines():
+        if start <= instruction < end and found is not None:
+            number = found
+    return f"{code.co_filename}:{number} in {code.co_name}"

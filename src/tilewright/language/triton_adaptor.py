@@ -1,0 +1,162 @@
+"""Unmodified ``@triton.jit`` kernels as kernels of ours.
+
+The Python function behind a decorator gets new globals, in which the names of Triton's language are
+ours; no module is patched, and Triton need not be installed. Objects of Triton are known by the
+module and the name of their type.
+"""
+
+import builtins
+from collections.abc import Callable, Iterator, Mapping
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+from tilewright.errors import KernelError
+from tilewright.language.dtype import dtype_of
+from tilewright.language.kernel import Kernel, kernel_of_function
+
+__all__ = ("adapt_kernel", "is_triton_object")
+
+Language = Mapping[str, Any]
+LANGUAGE_MODULES = ("triton.language", "triton.language.core", "triton.language.standard")
+
+
+def is_triton_object(value: object) -> bool:
+    """Whether Triton made it, a module of its own included."""
+    name = value.__name__ if isinstance(value, ModuleType) else type(value).__module__
+    return name.partition(".")[0] == "triton"
+
+
+def adapt_kernel(source: Any, language: Any) -> Kernel:
+    """The kernel behind a function or what Triton's decorators made of it.
+
+    ``language`` is the namespace that takes the place of ``triton.language``.
+    """
+    rules: list[Callable[[dict[str, Any]], dict[str, Any]]] = []
+    while is_triton_object(source):
+        kind = type(source).__name__
+        if kind == "Autotuner":
+            rules.append(_configuration(source))
+        elif kind == "Heuristics":
+            rules.append(_heuristics(source))
+        else:
+            break
+        source = source.fn
+    function, constants = _function_of(source)
+    adapted = _Rebinder(language).function(function)
+    kernel = kernel_of_function(adapted, constants, function.__name__)
+    return Kernel(kernel.name, kernel.function, kernel.constants, tuple(rules), kernel.signature)
+
+
+def _function_of(source: Any) -> tuple[FunctionType, frozenset[str] | None]:
+    if isinstance(source, FunctionType):
+        return source, None
+    function = getattr(source, "fn", None)
+    if not isinstance(function, FunctionType):
+        fix = "pass a function or what @triton.jit made of one"
+        raise KernelError("launch", f"{source!r} as the kernel", "a kernel", fix)
+    params = getattr(source, "params", None)
+    if params is None:
+        return function, None
+    return function, frozenset(param.name for param in params if param.is_constexpr)
+
+
+def _configuration(tuner: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """The first configuration: its constants. ``num_warps`` and the like mean nothing here."""
+    chosen = dict(tuner.configs[0].kwargs) if tuner.configs else {}
+    return lambda known: {name: value for name, value in chosen.items() if name not in known}
+
+
+def _heuristics(decorated: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    values = decorated.values
+
+    def rule(known: dict[str, Any]) -> dict[str, Any]:
+        found = dict(known)
+        for name, value in values.items():
+            found[name] = value(found)
+        return {name: found[name] for name in values}
+
+    return rule
+
+
+class _Rebinder:
+    """Gives functions new globals and closures; each function once, so that recursion ends."""
+
+    def __init__(self, language: Any) -> None:
+        self._language = language
+        self._functions: dict[FunctionType, FunctionType] = {}
+
+    def function(self, source: FunctionType) -> FunctionType:
+        if source in self._functions:
+            return self._functions[source]
+        names: dict[str, Any] = {"__builtins__": builtins}
+        cells = source.__closure__
+        new_cells = None if cells is None else tuple(CellType() for _ in cells)
+        adapted = FunctionType(
+            source.__code__, names, source.__name__, source.__defaults__, new_cells
+        )
+        adapted.__kwdefaults__ = source.__kwdefaults__
+        adapted.__annotations__ = source.__annotations__
+        self._functions[source] = adapted
+        names["__name__"] = source.__globals__.get("__name__", source.__module__)
+        for name in _global_names(source.__code__):
+            if name in source.__globals__:
+                names[name] = self.value(source.__globals__[name])
+        for old, new in zip(cells or (), new_cells or (), strict=True):
+            new.cell_contents = self.value(old.cell_contents)
+        return adapted
+
+    def value(self, value: Any) -> Any:
+        """What takes the place of a global in a kernel."""
+        if isinstance(value, ModuleType):
+            return self._module(value)
+        if isinstance(value, FunctionType):
+            if value.__module__.partition(".")[0] == "triton":
+                return self._named(value.__name__, value)
+            return value
+        if not is_triton_object(value):
+            return value
+        kind = type(value).__name__
+        if kind == "dtype":
+            return dtype_of(value)
+        if kind == "constexpr":
+            return value.value
+        function = getattr(value, "fn", None)
+        if isinstance(function, FunctionType):  # a nested @triton.jit, or one of Triton's own
+            if function.__module__ in LANGUAGE_MODULES:
+                return self._named(function.__name__, value)
+            return self.function(function)
+        return self._named(getattr(value, "__name__", kind), value)
+
+    def _module(self, module: ModuleType) -> Any:
+        top, _, rest = module.__name__.partition(".")
+        if top != "triton":
+            return module
+        if not rest:
+            return _TritonModule(self._language)
+        if rest == "language":
+            return self._language
+        return self._named(rest.rpartition(".")[2], module)
+
+    def _named(self, name: str, value: Any) -> Any:
+        found = getattr(self._language, name, None)
+        if found is None:
+            fix = "write it with functions of the support table"
+            raise KernelError("kernel", f"{value!r}", "a function of the language", fix)
+        return found
+
+
+class _TritonModule:
+    """``triton`` inside a kernel: its language, and the few functions of its own."""
+
+    def __init__(self, language: Any) -> None:
+        self.language = language
+        self.cdiv = language.cdiv
+        self.next_power_of_2 = language.next_power_of_2
+
+
+def _global_names(code: CodeType) -> Iterator[str]:
+    """Names that a function and the functions inside it may look up."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _global_names(constant)
