@@ -16,10 +16,12 @@ STEPS = 5
 
 
 class Expected(NamedTuple):
-    """Of one step and KV head: pages of each query head (one list if all read the same), output."""
+    """Of one step and KV head: pages of each query head (one list if all read the same), output,
+    and the scores of finished pages if the flow ranks by exactly these."""
 
     pages: list[list[int]]
     out: Array
+    scores: Array | None = None
 
 
 ByHead = list[list[Expected]]  # steps of each KV head
@@ -102,20 +104,20 @@ def decodes_of(case: Case, request: Request) -> list[Decode]:
     ]
 
 
-def plain(found: list[Found]) -> list[Expected]:
-    return [Expected([step.pages], step.out) for step in found]
+def plain(found: list[Found], *, scores: bool) -> list[Expected]:
+    return [Expected([step.pages], step.out, step.scores if scores else None) for step in found]
 
 
 def scored(score: Score) -> Paper:
     """A rule that gives a score a page, head by head."""
-    return lambda decodes, _: [plain(run_scores(decode, score)) for decode in decodes]
+    return by_head(lambda decode, _: run_scores(decode, score), scores=True)
 
 
-def by_head(run: Callable[[Decode, Array], list[Found]]) -> Paper:
+def by_head(run: Callable[[Decode, Array], list[Found]], *, scores: bool = False) -> Paper:
     """A rule on the whole decode of a KV head, with the queries of its prompt."""
 
     def paper(decodes: list[Decode], prompt: Array) -> ByHead:
-        return [plain(run(decode, prompt[decode.head])) for decode in decodes]
+        return [plain(run(decode, prompt[decode.head]), scores=scores) for decode in decodes]
 
     return paper
 

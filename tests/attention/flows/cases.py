@@ -74,10 +74,6 @@ def nsa(moment: Moment) -> tuple[list[int], Array]:
     return sorted({*pages, *range(moment.num_pages - 2, moment.num_pages)}), out
 
 
-def dense_when_short(moment: Moment) -> list[int]:
-    return list(range(moment.num_pages))
-
-
 GQA = (
     Case(
         "block_sparse_attention",
@@ -117,7 +113,7 @@ GQA = (
     Case(
         "running_avg_block_sparse",
         flows.RunningAvgBlockSparse,
-        by_head(lambda decode, _: stateful.running_avg_block_sparse(decode)),
+        by_head(lambda decode, _: stateful.running_avg_block_sparse(decode), scores=True),
     ),
     Case(
         "venergy_gated_centroid",
@@ -161,9 +157,9 @@ GQA = (
     Case(
         "h2o",
         partial(flows.H2O, observed=6),
-        by_head(lambda decode, prompt: eviction.h2o(decode, prompt[-6:])),
+        by_head(lambda decode, prompt: eviction.h2o(decode, prompt[-6:]), scores=True),
     ),
-    Case("tova", flows.TOVA, by_head(eviction.tova)),
+    Case("tova", flows.TOVA, by_head(eviction.tova, scores=True)),
     Case(
         "snapkv",
         partial(flows.SnapKV, observed=6, reach=1),
@@ -183,6 +179,12 @@ GQA = (
                 score=partial(channels.channel_bounds, count=4),
             )
         ),
+    ),
+    Case("sparq", partial(flows.SparQ, channels=5), at_moments(partial(branches.sparq, count=5))),
+    Case(
+        "duo_attention",
+        partial(flows.DuoAttention, retrieval_heads=[1], window_tokens=16),
+        reading(partial(branches.duo_attention, retrieval={1}, window_pages=2)),
     ),
     Case(
         "double_sparsity",
@@ -245,6 +247,9 @@ MLA = (
         prompt_pages=7,
     ),
     Case("quest_mla", flows.QuestMLA, scored(quest.quest_mla)),
+    Case("oracle_mla", flows.OracleMLA, scored(ends.oracle)),
+    Case("random_mla", partial(flows.RandomMLA, seed=7), scored(partial(ends.random, seed=7))),
+    Case("streaming_llm_mla", flows.StreamingLLMMLA, scored(ends.streaming_llm)),
     Case(
         "learned_block_sparse_mla",
         partial(flows.LearnedBlockSparseMLA, weights=MIXTURE),

@@ -1,4 +1,4 @@
-"""Runs a request through the reference executor."""
+"""Runs requests through the reference executor."""
 
 from dataclasses import dataclass
 
@@ -21,41 +21,53 @@ class Outcome:
 
 
 def run_session(graph: Graph, case: Case, request: Request) -> list[Outcome]:
-    """The whole prompt at once, then one token a step."""
-    session = Session(graph, session_spec(case, request))
+    """A session of its own: the whole prompt at once, then one token a step."""
+    return run_request(open_session(graph, case, request), graph, request, "r")
+
+
+def open_session(graph: Graph, case: Case, request: Request, *, requests: int = 1) -> Session:
+    pages = request.keys.shape[1] // case.block_size + 2
+    plan = PlanSpec(
+        budget=DefaultBudget(topk=request.budget),
+        reserved=Reserved(request.first_reserved, request.last_reserved),
+    )
+    spec = SessionSpec(num_kv_heads=case.num_kv_heads, num_pages=requests * pages, plan=plan)
+    return Session(graph, spec)
+
+
+def run_request(
+    session: Session, graph: Graph, request: Request, name: str, *, piece: int | None = None
+) -> list[Outcome]:
+    """Prompt in pieces of ``piece`` tokens (None: at once) behind what is found, then decode."""
     tokens = list(range(request.keys.shape[1]))
     prompt = request.prompt_tokens
-    session.admit("r", tokens[:prompt])
-    step = session.begin({"r": tokens[:prompt]}, prompt=True)
-    step.write(0, "r", *pieces(graph, request, slice(0, prompt)))
-    assert request.prompt_queries is not None
-    step.observe(0, "r", by_token(request.prompt_queries))
-    step.finish()
-    outcomes = []
-    for index in range(request.queries.shape[1]):
-        place = prompt + index
-        step = session.begin({"r": [tokens[place]]})
-        step.write(0, "r", *pieces(graph, request, slice(place, place + 1)))
-        found = step.attend(0, {"r": by_token(request.queries[:, index : index + 1])})["r"]
+    start = session.admit(name, tokens[:prompt]).hit_tokens
+    while start < prompt:
+        stop = prompt if piece is None else min(start + piece, prompt)
+        step = session.begin({name: tokens[start:stop]}, prompt=True)
+        step.write(0, name, *written(graph, request, slice(start, stop)))
+        if stop == prompt:
+            assert request.prompt_queries is not None
+            step.observe(0, name, by_token(request.prompt_queries))
         step.finish()
-        session.check_integrity()
-        pages = [found.pages(0, head).tolist() for head in range(case.num_kv_heads)]
-        outcomes.append(Outcome(pages, np.asarray(found.output[0], dtype=np.float64)))
-    return outcomes
+        start = stop
+    steps = range(request.queries.shape[1])
+    return [decode_step(session, graph, request, name, index) for index in steps]
 
 
-def session_spec(case: Case, request: Request) -> SessionSpec:
-    return SessionSpec(
-        num_kv_heads=case.num_kv_heads,
-        num_pages=request.keys.shape[1] // case.block_size + 2,
-        plan=PlanSpec(
-            budget=DefaultBudget(topk=request.budget),
-            reserved=Reserved(request.first_reserved, request.last_reserved),
-        ),
-    )
+def decode_step(session: Session, graph: Graph, request: Request, name: str, index: int) -> Outcome:
+    place = request.prompt_tokens + index
+    step = session.begin({name: [place]})
+    step.write(0, name, *written(graph, request, slice(place, place + 1)))
+    found = step.attend(0, {name: by_token(request.queries[:, index : index + 1])})[name]
+    step.finish()
+    session.check_integrity()
+    heads = range(request.keys.shape[0])
+    pages = [[int(page) for page in found.pages(0, head)] for head in heads]
+    return Outcome(pages, np.asarray(found.output[0], dtype=np.float64))
 
 
-def pieces(graph: Graph, request: Request, tokens: slice) -> tuple[Array, ...]:
+def written(graph: Graph, request: Request, tokens: slice) -> tuple[Array, ...]:
     """Keys and values of some tokens, [tokens, heads, D]; under MLA latents alone."""
     keys = by_token(request.keys[:, tokens])
     if graph.geometry.kind is FlowKind.MLA:

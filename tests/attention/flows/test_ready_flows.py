@@ -6,8 +6,8 @@ import pytest
 from tests.attention.flows.case import Case, Expected, decodes_of, longer, request_of
 from tests.attention.flows.cases import CASES
 from tests.attention.flows.executor import run_session
-from tests.attention.oracle_flows.decode import Array
-from tests.attention.oracle_ops.graph import run_graph
+from tests.attention.oracle_flows.decode import Array, Moment
+from tests.attention.oracle_ops.graph import HeadStep, run_graph
 from tilewright.attention.flow import trace_flow
 from tilewright.attention.flow.registry import get, list_keys
 
@@ -24,6 +24,14 @@ def assert_close(found: Array, wanted: Array) -> None:
     """Relative to the norm of a head's output, as float32 is held to."""
     norm = np.linalg.norm(wanted, axis=-1, keepdims=True)
     assert (np.abs(found - wanted) <= 1e-5 * norm).all()
+
+
+def assert_same_scores(moment: Moment, result: HeadStep, wanted: Array) -> None:
+    """What the flow ranks by, in the middle; pages that may not be chosen are masked."""
+    (ranked,) = [node.inputs[0] for node in result.values if node.op.name == "TopK"]
+    found = result.values[ranked][moment.middle, 0, 0]
+    alive = found > -1e29
+    np.testing.assert_allclose(found[alive], wanted[moment.middle][alive], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -46,6 +54,9 @@ def test_the_definitions_of_ops_do_what_the_rule_says(case: Case) -> None:
     for step, results in enumerate(run_graph(graph, request)):
         for head, result in enumerate(results):
             assert_close(result.out, wanted[head][step].out)
+            scores = wanted[head][step].scores
+            if scores is not None:
+                assert_same_scores(decodes_of(case, request)[head].moment(step), result, scores)
 
 
 def test_every_registered_flow_has_a_case() -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tests.attention.oracle_flows.centroid import centroids
+from tests.attention.oracle_flows.channels import largest_channels
 from tests.attention.oracle_flows.compressed import (
     NsaWeights,
     nsa_compressed,
@@ -15,6 +16,7 @@ from tests.attention.oracle_flows.decode import (
     attend,
     choose,
     reserved_and,
+    softmax,
     tokens_of,
 )
 
@@ -57,3 +59,26 @@ def nsa(moment: Moment, weights: NsaWeights, window_pages: int) -> tuple[list[in
     gates = nsa_gates(moment, weights)[..., None]
     out: Array = gates[0] * compressed + gates[1] * selected + gates[2] * window
     return pages, out
+
+
+def sparq(moment: Moment, count: int) -> tuple[list[int], Array]:
+    """Masses on the query's largest channels; a_g attention + (1 - a_g) mean value."""
+    channels = largest_channels(moment, count)
+    strong = moment.q[:, channels]
+    kept = np.abs(strong).sum(axis=1) / np.abs(moment.q).sum(axis=1)
+    heat = np.sqrt(moment.q.shape[1] * kept)
+    weights = softmax(strong @ moment.keys[:, channels].T / heat[:, None])
+    masses = moment.by_page(weights)
+    pages = choose(moment, masses.mean(axis=0)[: moment.num_finished])
+    read = masses[:, pages].sum(axis=1, keepdims=True)
+    mean = moment.finished(moment.values).mean(axis=(0, 1))
+    out: Array = read * attend(moment, pages)[0] + (1.0 - read) * mean
+    return pages, out
+
+
+def duo_attention(moment: Moment, retrieval: set[int], window_pages: int) -> list[int]:
+    """All pages, or sinks and a window."""
+    if moment.decode.head in retrieval:
+        return list(range(moment.num_pages))
+    recent = range(max(moment.num_pages - window_pages, 0), moment.num_pages)
+    return reserved_and(moment, list(recent))

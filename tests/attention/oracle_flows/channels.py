@@ -19,11 +19,6 @@ def double_sparsity(moment: Moment, labels: list[int]) -> Array:
     return out
 
 
-def sparq(moment: Moment, count: int) -> Array:
-    """The same on the query's largest channels."""
-    return double_sparsity(moment, largest_channels(moment, count))
-
-
 def channel_bounds(moment: Moment, count: int) -> Array:
     """Stage two of RocketKV: the Quest bound on the query's largest channels, best of the group."""
     channels = largest_channels(moment, count)

@@ -21,7 +21,15 @@ from tests.attention.oracle_flows import (
     quest,
     stateful,
 )
-from tests.attention.oracle_flows.decode import Array, Decode, attend, best, choose, run_scores
+from tests.attention.oracle_flows.decode import (
+    Array,
+    Decode,
+    attend,
+    best,
+    choose,
+    run_scores,
+    softmax,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -286,3 +294,12 @@ def test_the_second_stage_reads_only_what_the_first_left() -> None:
     kept = eviction.snapkv_pages(decode, queries, keep=3, reach=1)
     for result in eviction.rocketkv(decode, queries, keep=3, reach=1, score=quest.quest):
         assert set(result.pages) <= {0, *kept, 6, 7}
+
+
+def test_all_channels_make_the_estimate_of_sparq_exact() -> None:
+    moment = random_decode(15).moment(0)
+    pages, out = branches.sparq(moment, count=8)
+    assert pages == choose(moment, ends.oracle(moment))
+    mass = moment.by_page(softmax(moment.logits))[:, pages].sum(axis=1, keepdims=True)
+    mean = moment.values[: moment.num_finished * 4].mean(axis=0)
+    np.testing.assert_allclose(out, mass * attend(moment, pages)[0] + (1 - mass) * mean)

@@ -4,6 +4,7 @@ from tilewright.attention.flows.block_sparse_attention import BlockSparseAttenti
 from tilewright.attention.flows.centered_block_sparse_attention import CenteredBlockSparseAttention
 from tilewright.attention.flows.double_sparsity import DoubleSparsity
 from tilewright.attention.flows.dsa import DSA
+from tilewright.attention.flows.duo_attention import DuoAttention
 from tilewright.attention.flows.flash_moba import FlashMoBA
 from tilewright.attention.flows.frozen_dynamic_top_p import FrozenDynamicTopP
 from tilewright.attention.flows.fsa import FSA
@@ -26,11 +27,13 @@ from tilewright.attention.flows.mean_quest_blend import MeanQuestBlend
 from tilewright.attention.flows.moba import MoBA
 from tilewright.attention.flows.nsa import NSA
 from tilewright.attention.flows.oracle import Oracle
+from tilewright.attention.flows.oracle_mla import OracleMLA
 from tilewright.attention.flows.quest import Quest
 from tilewright.attention.flows.quest_group_sum import QuestGroupSum
 from tilewright.attention.flows.quest_mean_query import QuestMeanQuery
 from tilewright.attention.flows.quest_mla import QuestMLA
 from tilewright.attention.flows.random import Random
+from tilewright.attention.flows.random_mla import RandomMLA
 from tilewright.attention.flows.ready import ScoredFlow, ScoredFlowMLA
 from tilewright.attention.flows.retro_infer import RetroInfer
 from tilewright.attention.flows.rocketkv import RocketKV
@@ -51,7 +54,9 @@ from tilewright.attention.flows.rope_weighted_block_sparse_mla import (
 from tilewright.attention.flows.running_avg_block_sparse import RunningAvgBlockSparse
 from tilewright.attention.flows.seer_attention import SeerAttention
 from tilewright.attention.flows.snapkv import SnapKV
+from tilewright.attention.flows.sparq import SparQ
 from tilewright.attention.flows.streaming_llm import StreamingLLM
+from tilewright.attention.flows.streaming_llm_mla import StreamingLLMMLA
 from tilewright.attention.flows.tova import TOVA
 from tilewright.attention.flows.twilight import Twilight
 from tilewright.attention.flows.venergy_gated_centroid import VEnergyGatedCentroid
@@ -65,6 +70,7 @@ __all__ = (
     "BlockSparseAttention",
     "CenteredBlockSparseAttention",
     "DoubleSparsity",
+    "DuoAttention",
     "FlashMoBA",
     "FrozenDynamicTopP",
     "GQABlockSparseAttention",
@@ -80,11 +86,13 @@ __all__ = (
     "MeanQuestBlend",
     "MoBA",
     "Oracle",
+    "OracleMLA",
     "Quest",
     "QuestGroupSum",
     "QuestMLA",
     "QuestMeanQuery",
     "Random",
+    "RandomMLA",
     "RetroInfer",
     "RocketKV",
     "RopeAwareBlockSparseMLA",
@@ -104,7 +112,9 @@ __all__ = (
     "ScoredFlowMLA",
     "SeerAttention",
     "SnapKV",
+    "SparQ",
     "StreamingLLM",
+    "StreamingLLMMLA",
     "Twilight",
     "VEnergyGatedCentroid",
 )

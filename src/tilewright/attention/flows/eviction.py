@@ -13,12 +13,12 @@ __all__ = ("EvictingFlow",)
 class EvictingFlow(Ready, vFlow):
     """Keeps the plan's number of living pages with the largest worth; the others die.
 
-    State ``alive`` is 1 until a page is dropped. Reserved pages live, and so does a page that is
+    State ``alive`` is true until a page is dropped. Reserved pages live, and so does a page that is
     still being filled.
     """
 
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, object]:
-        return {"alive": FieldSpec((1, 1), initial=1.0)}
+        return {"alive": FieldSpec((1, 1), dtype="bool", initial=1.0)}
 
     @abstractmethod
     def worth(self, first: Value, cache: FieldMap, ctx: ContextBase) -> Value:
@@ -26,7 +26,7 @@ class EvictingFlow(Ready, vFlow):
 
     def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
         first = StepIndex()(ctx=ctx) == 0
-        alive = cache["alive"] > 0.0
+        alive = cache["alive"]
         kept = alive.where(self.worth(first, cache, ctx), -1e30).topk() & alive
-        cache["alive"] = kept.cast("float32")
+        cache["alive"] = kept
         o.select(kept)

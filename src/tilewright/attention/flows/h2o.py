@@ -6,7 +6,7 @@ A stays; what is dropped is gone. A page counts from the step before it is compl
 """
 
 from tilewright.attention.abs import ContextBase, FieldMap, Value
-from tilewright.attention.flow import register
+from tilewright.attention.flow import FieldSpec, register
 from tilewright.attention.flows.eviction import EvictingFlow
 from tilewright.attention.indexer import AttentionMass, PromptMass
 
@@ -29,7 +29,10 @@ class H2O(EvictingFlow):
         self.last = AttentionMass()
 
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, object]:
-        return {**super().create_cache(block_size, head_dim), "accumulated": (1, 1)}
+        return {
+            **super().create_cache(block_size, head_dim),
+            "accumulated": FieldSpec((1, 1), "float32"),
+        }
 
     def worth(self, first: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         grown = cache["accumulated"] + self.last(ctx=ctx).mean(2)

@@ -21,7 +21,10 @@ __all__ = ("LearnedBlockSparseMLA",)
 
 @register("learned_block_sparse_mla")
 class LearnedBlockSparseMLA(RopeAwareBlockSparseMLA):
-    """score(P) = <W q_flat, c_P>. Table ``query`` is [latent, heads * latent], or of each layer."""
+    """score(P) = <W q_flat, c_P>.
+
+    Table ``query`` is [latent, heads * latent], or has layers first.
+    """
 
     group = "learned mixture of queries"
 

@@ -9,7 +9,22 @@ from tilewright.attention.flow import register
 from tilewright.attention.flows.ready import ScoredFlow
 from tilewright.attention.indexer import HeadIndex, LayerIndex, PageIndex, StepIndex
 
-__all__ = ("Random",)
+__all__ = ("PageHash", "Random")
+
+
+class PageHash:
+    """24 bits for each page, that seed, layer, KV head, step and position are stirred into."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.names = (LayerIndex(), HeadIndex(), StepIndex(), PageIndex())
+
+    def __call__(self, ctx: ContextBase) -> Value:
+        layer, head, step, page = (name(ctx=ctx) for name in self.names)
+        stirred: Value = _mixed(layer * 0 + _int32(self.seed)) + layer
+        for number in (head, step, page):
+            stirred = _mixed(stirred) + number
+        return _mixed(stirred) & 0xFFFFFF
 
 
 @register("random")
@@ -21,15 +36,10 @@ class Random(ScoredFlow):
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
-        self.seed = seed
-        self.names = (LayerIndex(), HeadIndex(), StepIndex(), PageIndex())
+        self.draw = PageHash(seed)
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
-        layer, head, step, page = (name(ctx=ctx) for name in self.names)
-        stirred = _mixed(layer * 0 + _int32(self.seed)) + layer
-        for number in (head, step, page):
-            stirred = _mixed(stirred) + number
-        return _mixed(stirred) & 0xFFFFFF
+        return self.draw(ctx)
 
 
 def _mixed(number: Value) -> Value:

@@ -35,55 +35,55 @@ class RopeWeightedBlockSparseMLA(RopeAwareBlockSparseMLA):
 
 @register("rope_weighted_block_sparse_mla_b10")
 class RopeWeightedB10(RopeWeightedBlockSparseMLA):
-    """b = 0.10."""
+    """score(P) = 0.90 <q_nope, c_kv> + 0.10 <q_pe, c_pe>, queries averaged."""
 
     B = 0.10
 
 
 @register("rope_weighted_block_sparse_mla_b15")
 class RopeWeightedB15(RopeWeightedBlockSparseMLA):
-    """b = 0.15."""
+    """score(P) = 0.85 <q_nope, c_kv> + 0.15 <q_pe, c_pe>, queries averaged."""
 
     B = 0.15
 
 
 @register("rope_weighted_block_sparse_mla_b20")
 class RopeWeightedB20(RopeWeightedBlockSparseMLA):
-    """b = 0.20."""
+    """score(P) = 0.80 <q_nope, c_kv> + 0.20 <q_pe, c_pe>, queries averaged."""
 
     B = 0.20
 
 
 @register("rope_weighted_block_sparse_mla_b25")
 class RopeWeightedB25(RopeWeightedBlockSparseMLA):
-    """b = 0.25."""
+    """score(P) = 0.75 <q_nope, c_kv> + 0.25 <q_pe, c_pe>, queries averaged."""
 
     B = 0.25
 
 
 @register("rope_weighted_block_sparse_mla_b50")
 class RopeWeightedB50(RopeWeightedBlockSparseMLA):
-    """b = 0.50."""
+    """score(P) = 0.50 <q_nope, c_kv> + 0.50 <q_pe, c_pe>, queries averaged."""
 
     B = 0.50
 
 
 @register("rope_weighted_block_sparse_mla_b75")
 class RopeWeightedB75(RopeWeightedBlockSparseMLA):
-    """b = 0.75."""
+    """score(P) = 0.25 <q_nope, c_kv> + 0.75 <q_pe, c_pe>, queries averaged."""
 
     B = 0.75
 
 
 @register("rope_weighted_block_sparse_mla_b90")
 class RopeWeightedB90(RopeWeightedBlockSparseMLA):
-    """b = 0.90."""
+    """score(P) = 0.10 <q_nope, c_kv> + 0.90 <q_pe, c_pe>, queries averaged."""
 
     B = 0.90
 
 
 @register("rope_weighted_block_sparse_mla_b100")
 class RopeWeightedB100(RopeWeightedBlockSparseMLA):
-    """b = 1.00: rotated channels only."""
+    """score(P) = 0.00 <q_nope, c_kv> + 1.00 <q_pe, c_pe>, queries averaged."""
 
     B = 1.0

@@ -23,7 +23,10 @@ __all__ = ("SeerAttention",)
 
 @register("seer_attention")
 class SeerAttention(ScoredFlow):
-    """score(P) = Q' . K'_P / sqrt(d). Tables: ``query`` [d, H * D] and ``key`` [d, 3 D]."""
+    """score(P) = Q' . K'_P / sqrt(d).
+
+    Tables: ``query`` [d, H * D] and ``key`` [d, 3 D].
+    """
 
     paper = "SeerAttention-R: Sparse Attention Adaptation for Long Reasoning (2506.08889)"
     group = "learned merge of queries"

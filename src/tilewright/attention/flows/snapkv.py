@@ -29,14 +29,14 @@ class SnapKV(Ready, vFlow):
         self.neighbours = PoolPages(Kind.MAX, before=reach, after=reach, span=Span.ALL)
 
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, object]:
-        return {"alive": FieldSpec((1, 1), initial=1.0)}
+        return {"alive": FieldSpec((1, 1), dtype="bool", initial=1.0)}
 
     def survivors(self, cache: FieldMap, ctx: ContextBase) -> Value:
         """Bool [S, 1, 1], from the first step on."""
         first = StepIndex()(ctx=ctx) == 0
         votes = self.neighbours(self.prompt(ctx=ctx).mean(2), ctx=ctx)
-        alive: Value = first.where(votes.topk(self.keep), cache["alive"] > 0.0)
-        cache["alive"] = alive.cast("float32")
+        alive: Value = first.where(votes.topk(self.keep), cache["alive"])
+        cache["alive"] = alive
         return alive
 
     def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:

@@ -1,0 +1,80 @@
+"""The table of ready flows in Markdown: what each keeps, how it scores, where it comes from."""
+
+from collections.abc import Iterable
+
+from tilewright.attention.flow import FlowBase, trace_flow
+from tilewright.attention.flow.registry import get
+from tilewright.attention.graph import FlowKind, Geometry, Graph
+
+__all__ = ("flow_page",)
+
+GQA = Geometry.gqa(page_size=16, head_dim=128, query_heads=4)
+MLA = Geometry.mla(page_size=16, kv_lora_rank=512, qk_rope_head_dim=64, query_heads=4)
+
+HEAD = """# Ready flows
+
+Generated from the flows themselves; a test keeps it current. Each name works with
+`tilewright attention run --flow NAME`, and each flow is one file of `tilewright.attention.flows`
+whose first lines hold the whole formula.
+
+*Kept* is what a page has beside keys and values, in bfloat16: summaries are shared with the page,
+state (marked so) is private to a request. *Bytes* are those of a page of 16 tokens with heads of
+128 channels and 4 query heads a KV head; its keys and values take 8192 bytes. Under MLA a page has
+latents of 512 + 64 channels and 4 query heads; they take 18432 bytes. *Group* says how the query
+heads of a row agree. P is a page, q_g a query of the group, c_P the mean key of the page.
+"""
+
+
+def flow_page(names: Iterable[str]) -> str:
+    """The page for the flows registered under ``names``."""
+    flows = {name: get(name)() for name in sorted(names)}
+    parts = [HEAD]
+    for title, kind in (
+        ("Grouped-query attention", FlowKind.GQA),
+        ("Latent attention (MLA)", FlowKind.MLA),
+    ):
+        rows = [_row(name, flow) for name, flow in flows.items() if flow.kind is kind]
+        parts.append("\n".join([f"## {title}", "", *_table_head(), *rows, ""]))
+    return "\n".join(parts)
+
+
+def _table_head() -> list[str]:
+    columns = ("name", "rule", "group", "kept", "bytes", "weights", "paper")
+    return [_line(columns), _line(["---"] * len(columns))]
+
+
+def _row(name: str, flow: FlowBase) -> str:
+    graph = trace_flow(flow, GQA if flow.kind is FlowKind.GQA else MLA)
+    rule = " ".join((type(flow).__doc__ or "").split("\n\n")[0].split()).rstrip(".")
+    facts = (getattr(flow, fact, "") for fact in ("group", "weights_label", "paper"))
+    group, weights, paper = (str(fact) for fact in facts)
+    cells = (
+        f"`{name}`",
+        f"`{rule}`",
+        group,
+        _kept(graph),
+        str(_num_bytes(graph)),
+        weights or "none",
+        paper,
+    )
+    return _line(cell.replace("|", "\\|") for cell in cells)
+
+
+def _kept(graph: Graph) -> str:
+    own = [item for item in graph.fields if item.name not in graph.geometry.reserved_fields]
+    summaries = [f"{item.name} {_shape(item.type.shape)}" for item in own]
+    states = [f"{item.name} {_shape(item.type.shape)}, state" for item in graph.states]
+    return "; ".join([*summaries, *states]) or "nothing"
+
+
+def _num_bytes(graph: Graph) -> int:
+    own = [item.type for item in graph.fields if item.name not in graph.geometry.reserved_fields]
+    return sum(kind.num_bytes for kind in (*own, *(state.type for state in graph.states)))
+
+
+def _shape(sizes: tuple[int, ...]) -> str:
+    return "x".join(str(size) for size in sizes)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,106 @@
+"""What ready flows take: weights, bases, limits."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tests.attention.flows.case import QUERY_HEADS, WIDTH, Case, decodes_of, request_of, scored
+from tests.attention.flows.cases import reading
+from tests.attention.flows.executor import run_session
+from tests.attention.flows.table import drawn, seer_sizes
+from tests.attention.oracle_flows import centroid, latent, pruned
+from tilewright.attention import flows
+from tilewright.attention.flow import trace_flow
+from tilewright.attention.flows.weights import Weights
+from tilewright.errors import FlowInitError
+
+
+def pages_of(case: Case, seed: int = 6) -> list[list[list[int]]]:
+    """Of each step, of each head."""
+    graph = trace_flow(case.build(), case.geometry)
+    return [outcome.pages for outcome in run_session(graph, case, request_of(case, seed))]
+
+
+def expected_pages(case: Case, seed: int = 6) -> list[list[list[int]]]:
+    request = request_of(case, seed)
+    assert request.prompt_queries is not None
+    heads = case.paper(decodes_of(case, request), request.prompt_queries)
+    return [[head[step].pages[0] for head in heads] for step in range(len(heads[0]))]
+
+
+def test_twilight_prunes_what_any_flow_has_chosen() -> None:
+    base = centroid.venergy_gated_centroid
+    case = Case(
+        "twilight",
+        lambda: flows.Twilight(p=0.5, base=flows.VEnergyGatedCentroid()),
+        reading(partial(pruned.twilight, base=base, share=0.5)),
+        budget=6,
+    )
+    assert pages_of(case) == expected_pages(case)
+
+
+def test_twilight_with_all_of_the_mass_is_its_base() -> None:
+    pruned_flow = Case("twilight", partial(flows.Twilight, p=1.0), scored(centroid.centroids))
+    base = Case("quest", flows.Quest, scored(centroid.centroids))
+    assert pages_of(pruned_flow) == pages_of(base)
+
+
+def test_infllm_reads_short_sequences_whole() -> None:
+    case = Case("infllm_v2", partial(flows.InfLLMv2, dense_below=1000), scored(centroid.centroids))
+    assert all(pages == list(range(max(pages) + 1)) for step in pages_of(case) for pages in step)
+
+
+def test_without_weights_the_learned_mixture_is_the_sum_over_heads() -> None:
+    identity = np.tile(np.eye(WIDTH), (1, QUERY_HEADS))
+    case = Case(
+        "learned_block_sparse_mla",
+        flows.LearnedBlockSparseMLA,
+        scored(partial(latent.learned_block_sparse_mla, weight=identity)),
+    )
+    assert pages_of(case) == expected_pages(case)
+    assert flows.LearnedBlockSparseMLA().weights_label == "identity, the sum over heads"
+
+
+def test_drawn_weights_repeat_with_their_seed_and_differ_without() -> None:
+    one, two = Weights(None, seed=1), Weights(None, seed=1)
+    other = Weights(None, seed=2)
+    table = one.matrix("key", 3, 4)
+    assert one.matrix("key", 3, 4) is table
+    assert np.array_equal(table.value, two.matrix("key", 3, 4).value)
+    assert not np.array_equal(table.value, other.matrix("key", 3, 4).value)
+    assert not np.array_equal(table.value, one.matrix("query", 3, 4).value)
+
+
+def test_given_weights_may_have_a_table_for_each_layer() -> None:
+    layered = {name: np.stack([table, -table]) for name, table in drawn(seer_sizes()).items()}
+    flow = flows.SeerAttention(gate_width=6, weights=layered)
+    case = Case("seer_attention", lambda: flow, scored(centroid.centroids))
+    graph = trace_flow(flow, case.geometry)
+    assert {item.num_layers for item in graph.parameters} == {2}
+
+
+def test_a_missing_table_is_named() -> None:
+    weights = Weights({"query": np.zeros((2, 2))})
+    with pytest.raises(FlowInitError, match="expected a table 'key' of shape"):
+        weights.matrix("key", 2, 2)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (4,), (1, 1, 3, 2)])
+def test_a_table_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
+    weights = Weights({"query": np.zeros(shape)})
+    with pytest.raises(FlowInitError, match="weights must fit the sizes of the model"):
+        weights.matrix("query", 3, 2)
+
+
+def test_a_table_by_head_needs_its_layers() -> None:
+    weights = Weights({"query": np.zeros((3, 4, 2))})
+    with pytest.raises(FlowInitError, match=r"expected \[layers\]"):
+        weights.by_head("query", 3, 4, 2)
+
+
+def test_drawn_labels_are_channels_of_the_head() -> None:
+    labels = flows.DoubleSparsity(channels=5, seed=3).labels(16)
+    assert len(set(labels)) == 5
+    assert set(labels) <= set(range(16))
+    assert flows.DoubleSparsity(channels=5, seed=4).labels(16) != labels
