@@ -105,6 +105,8 @@ def _order_kept(node: Node) -> tuple[str, Node] | None:
     op, monotone = node.op, "it keeps the order of scores"
     if isinstance(op, binary.Add):
         return _added_constant(node, op)
+    if isinstance(op, binary.Multiply):
+        return _scaled(node)
     rising = (
         (isinstance(op, unary.Add_Mul | unary.Exp | unary.Log) and op.beta > 0)
         or (isinstance(op, unary.Sigmoid) and op.beta < 0)
@@ -123,6 +125,13 @@ def _added_constant(node: Node, op: binary.Add) -> tuple[str, Node] | None:
     for scores, other, factor in ((x, y, op.alpha), (y, x, op.beta)):
         if other.type.format is FORMAT.BATCHED and scores.type.format is not FORMAT.BATCHED:
             return (reason, scores) if factor > 0 else None
+    return None
+
+
+def _scaled(node: Node) -> tuple[str, Node] | None:
+    for scores, factor in (node.inputs, node.inputs[::-1]):
+        if isinstance(factor.op, leaf.Constant) and factor.op.value > 0:
+            return "it multiplies all scores by one positive number", scores
     return None
 
 

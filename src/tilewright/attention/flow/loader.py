@@ -78,7 +78,7 @@ def make_flow(
         raise error.located(flow=name, method="__init__", source=error.source) from error
     except TilewrightError:
         raise
-    except Exception as error:  # the border to the author's code
+    except (Exception, SystemExit) as error:  # the border to the author's code
         found, source = f"{type(error).__name__}: {error}", raising_line(error)
         where, fix = f"flow {name!r}, __init__, {source}", "correct the constructor"
         raise FlowInitError(where, found, "a flow", fix, name, "__init__", source) from error
@@ -115,7 +115,7 @@ def _execute(file: Path, text: str, module: ModuleType) -> None:
         where = f"{file}, {raising_line(error)}"
         found = f"an import that fails: {error}"
         raise FlowLoadError(where, found, "a file that imports", fix) from error
-    except Exception as error:  # the border to the author's code
+    except (Exception, SystemExit) as error:  # the border to the author's code
         found = f"{type(error).__name__}: {error}"
         where = f"{file}, {raising_line(error)}"
         raise FlowLoadError(where, found, "a file that runs", "correct it") from error

@@ -205,7 +205,7 @@ def _guarded(flow: str, method: str, call: Callable[[], None]) -> None:
         raise error.located(flow=flow, method=method, source=source) from error
     except TilewrightError:
         raise
-    except Exception as error:  # the border to the author's code
+    except (Exception, SystemExit) as error:  # the border to the author's code
         source, found = raising_line(error), f"{type(error).__name__}: {error}"
         where, fix = f"flow {flow!r}, {method}, {source}", "correct the method"
         raise FlowError(where, found, "a method that runs", fix, flow, method, source) from error
