@@ -9,7 +9,7 @@ from tests.attention.oracle_flows.decode import Array
 from tests.attention.oracle_ops.graph import Request
 from tilewright.attention.backends.reference import Session, SessionSpec
 from tilewright.attention.graph import FlowKind, Graph
-from tilewright.attention.planner import DefaultBudget, PlanSpec, Reserved
+from tilewright.attention.planner import Budget, DefaultBudget, PlanSpec, Reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,17 @@ def run_session(graph: Graph, case: Case, request: Request) -> list[Outcome]:
     return run_request(open_session(graph, case, request), graph, request, "r")
 
 
-def open_session(graph: Graph, case: Case, request: Request, *, requests: int = 1) -> Session:
+def open_session(
+    graph: Graph,
+    case: Case,
+    request: Request,
+    *,
+    requests: int = 1,
+    budget: Budget | None = None,
+) -> Session:
     pages = request.keys.shape[1] // case.block_size + 2
     plan = PlanSpec(
-        budget=DefaultBudget(topk=request.budget),
+        budget=budget or DefaultBudget(topk=request.budget),
         reserved=Reserved(request.first_reserved, request.last_reserved),
     )
     spec = SessionSpec(num_kv_heads=case.num_kv_heads, num_pages=requests * pages, plan=plan)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from tests.attention.flows.case import QUERY_HEADS, WIDTH, Case, decodes_of, request_of, scored
-from tests.attention.flows.cases import reading
-from tests.attention.flows.executor import run_session
+from tests.attention.flows.cases import CASES, reading
+from tests.attention.flows.executor import open_session, run_request, run_session
 from tests.attention.flows.table import drawn, seer_sizes
 from tests.attention.oracle_flows import centroid, latent, pruned
 from tilewright.attention import flows
 from tilewright.attention.flow import trace_flow
 from tilewright.attention.flows.weights import Weights
+from tilewright.attention.planner import parse_policy
 from tilewright.errors import FlowInitError
 
 
@@ -44,6 +45,31 @@ def test_twilight_with_all_of_the_mass_is_its_base() -> None:
     pruned_flow = Case("twilight", partial(flows.Twilight, p=1.0), scored(centroid.centroids))
     base = Case("quest", flows.Quest, scored(centroid.centroids))
     assert pages_of(pruned_flow) == pages_of(base)
+
+
+def test_a_share_never_takes_more_than_the_plan_allows() -> None:
+    case = Case(
+        "frozen_dynamic_top_p",
+        partial(flows.FrozenDynamicTopP, p=0.95),
+        reading(partial(pruned.frozen_dynamic_top_p, share=0.95, count=4, temperature=1.0)),
+        budget=2,
+    )
+    assert pages_of(case) == expected_pages(case)
+    assert {len(pages) for step in pages_of(case) for pages in step} == {4}
+
+
+@pytest.mark.parametrize("name", ["h2o", "tova", "snapkv"])
+def test_a_page_that_was_dropped_stays_dropped_when_the_budget_grows(name: str) -> None:
+    case = next(case for case in CASES if case.name == name)
+    graph = trace_flow(case.build(), case.geometry)
+    request = request_of(case, 8)
+    session = open_session(graph, case, request, budget=parse_policy("4 + 2 * step"))
+    dropped: list[set[int]] = [set() for _ in range(case.num_kv_heads)]
+    for outcome in run_request(session, graph, request, "r"):
+        for head, pages in enumerate(outcome.pages):
+            assert not dropped[head] & set(pages)
+            dropped[head] |= set(range(max(pages))) - set(pages)
+    assert all(dropped)
 
 
 def test_infllm_reads_short_sequences_whole() -> None:
