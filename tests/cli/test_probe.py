@@ -138,7 +138,8 @@ def test_the_document_of_a_broken_bound_is_not_ok_and_names_the_row(probe: Run) 
     ("arguments", "message"),
     [
         (("--bytes", "0"), "at least one byte"),
-        (("--bytes", "-4"), "a number of at least zero and a unit"),
+        (("--bytes", "-4"), "a number of bytes"),
+        (("--bytes", "1e9"), "a number of at least zero and a unit"),
         (("--bytes", "3 parsecs"), "unit 'parsecs'"),
         (("--bytes", ""), "--bytes"),
         (("--bytes", "0.3 KiB"), "a whole number of bytes"),
@@ -147,7 +148,7 @@ def test_the_document_of_a_broken_bound_is_not_ok_and_names_the_row(probe: Run) 
         (("--case", "pe_locla"), "did you mean 'pe_local'?"),
         (("--case", "xyz"), "one of host_write_near, "),
         (("--case", "hot_8"), "it has 4 PEs a cube, not 8"),
-        (("--machine", "ahbn"), "did you mean 'ahbm'?"),
+        (("--machine", "ahbm"), "--machine 2 times"),
         (("--set", "cube.nok.kind=ring"), "--set cube.nok"),
         (("--engine", "fast"), "engine"),
         (("extra",), "extra"),
@@ -199,3 +200,9 @@ def test_a_plot_that_cannot_be_written_is_refused_before_anything_runs(
     assert message in errors
     assert "1/1" not in errors
     assert [path.name for path in tmp_path.iterdir()] == ["taken.svg"]
+
+
+def test_a_machine_that_is_not_there_is_refused(probe: Run) -> None:
+    status, output, errors = probe("--machine", "ahbn")
+    assert (status, output) == (2, "")
+    assert "did you mean 'ahbm'?" in errors

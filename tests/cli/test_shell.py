@@ -3,9 +3,11 @@
 import json
 import sys
 from collections.abc import Callable
+from typing import Annotated
 
 import pytest
 import typer
+from rich.text import Text
 
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
@@ -26,10 +28,14 @@ app.add_typer(group, name="group")
 
 
 @app.command()
-def works(count: int = 1, _json: JsonOption = False) -> Outcome:
+def works(
+    count: int = 1,
+    word: Annotated[list[str] | None, typer.Option()] = None,
+    _json: JsonOption = False,
+) -> Outcome:
     note("working")
     sys.stdout.write("chatter of a library\n")
-    return Outcome(Answer(answer=count), f"the answer is {count}")
+    return Outcome(Answer(answer=count), Text(f"the answer is {count}{''.join(word or [])}"))
 
 
 @group.command()
@@ -69,6 +75,17 @@ def test_a_command_that_works_prints_its_view_and_ends_with_status_0(run: Run) -
     assert status == 0
     assert out.splitlines()[-1] == "the answer is 42"
     assert err == "working\n"
+
+
+def test_an_option_of_several_values_may_be_repeated(run: Run) -> None:
+    status, out, _ = run("works", "--word", ", a", "--word", " and b")
+    assert (status, out.splitlines()[-1]) == (0, "the answer is 1, a and b")
+
+
+def test_a_line_of_text_stays_whole_in_a_pipe(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    status, out, _ = run("works", "--word", " of many words" * 5)
+    assert (status, len(out.splitlines()[-1])) == (0, len("the answer is 1") + 5 * 14)
 
 
 def test_under_json_only_one_document_reaches_standard_output(run: Run) -> None:
@@ -125,6 +142,7 @@ def test_wrong_input_under_json_is_one_document_with_the_four_parts(run: Run) ->
         ("works --colour", "No such option: --colour", "an option that the command has", "works "),
         ("works --count x", "Invalid value for '--count'", "a value that the option", "works "),
         ("works --count", "'--count' requires an argument", "the option in the form", "works "),
+        ("works --count 1 --count=2", "--count 2 times", "it once", "works "),
         ("works extra", "unexpected extra argument", "in the form that the help shows", "works "),
         ("raises", "Missing argument", "every argument that the command needs", "raises "),
         ("group disproves --x=1", "No such option: --x", "an option that", "group disproves "),

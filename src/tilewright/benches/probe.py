@@ -149,9 +149,9 @@ def _check_fit(machine: Machine, num_bytes: int, flows: Sequence[Flow], *, is_as
 
 def _check_unnamed(machine: Machine, case: ProbeCase, names: Sequence[str], reason: Unfit) -> None:
     if case.name in names:
-        what = f"case {case.name!r} on machine {machine.spec.name!r}"
-        fix = "leave the case out or choose another machine"
-        raise SpecError("probe", what, f"another one: {reason}", fix)
+        what = f"machine {machine.spec.name!r}: {reason}"
+        expected = f"one that has the parts for case {case.name!r}"
+        raise SpecError("probe", what, expected, "leave the case out or choose another machine")
 
 
 def _probe(machine: Machine, load: _Load, kind: EngineKind, guess: int) -> tuple[ProbeRow, int]:

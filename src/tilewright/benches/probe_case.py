@@ -151,7 +151,7 @@ def _hot(count: int) -> Build:
     def build(machine: Machine, num_bytes: int) -> list[Flow]:
         pes = _pes(machine, CubeCoord(0, 0))
         if len(pes) < count:
-            raise Unfit(f"it has {len(pes)} PEs a cube, not {count}")
+            raise Unfit(f"it has {len(pes)} PE{'s' * (len(pes) > 1)} a cube, not {count}")
         target = PeCoord(0, 0, 0)
         return [
             Flow(pe, target, READ, num_bytes, place * num_bytes)

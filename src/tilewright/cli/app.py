@@ -22,7 +22,7 @@ Every command takes --json and then prints one JSON document on standard output 
 Exit status: 0 what the command claims holds, 1 a check failed, 2 wrong input, 130 interrupted.
 """
 
-app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True)
+app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 app.command()(demo)
 app.command(help=PROBE_HELP)(probe)
 app.command()(validate)

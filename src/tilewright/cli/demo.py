@@ -21,7 +21,7 @@ __all__ = ("demo",)
 
 
 def demo(_json: JsonOption = False) -> Outcome:
-    """Show what there is: a machine, what its distances cost, and two engines that agree.
+    """Show a machine, what its distances cost, and both engines.
 
     Builds the default machine `ahbm`, reads and writes its memory from near and far, alone and in
     a crowd, and sets each time beside a lower bound. Then runs both event engines, readable Python
@@ -143,6 +143,6 @@ def _engine_meaning(record: DemoRecord) -> str:
 
 
 _NEXT = (
-    "Next: `tilewright machine show` and `tilewright probe` tell more about this machine,\n"
+    "Next: `tilewright machine show` and `tilewright probe` tell more about this machine, "
     "and docs/guides/describe-a-machine.md makes one of your own."
 )

@@ -21,7 +21,7 @@ from tilewright.report.svg import write_svg
 __all__ = ("MachineArgument", "SetOption", "app")
 
 MachineArgument = Annotated[
-    str, typer.Argument(metavar="[FILE|PRESET]", help="A machine file, or the name of a preset.")
+    str, typer.Argument(metavar="FILE|PRESET", help="A machine file, or the name of a preset.")
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -68,11 +68,10 @@ def show(
     each cube. What a file or preset leaves out has its default; --yaml tells
     every value, and is a good start for a file of your own:
 
-        tilewright machine show ahbm --yaml > mine.yaml
-
-        tilewright machine show mine.yaml --svg mine.svg
-
-        tilewright machine show ahbm --set cube.noc.bytes_per_us="512 GB/s"
+    \b
+      tilewright machine show ahbm --yaml > mine.yaml
+      tilewright machine show mine.yaml --svg mine.svg
+      tilewright machine show ahbm --set cube.noc.bytes_per_us="512 GB/s"
 
     A bisection is what crosses the middle of a network, one way.
     """

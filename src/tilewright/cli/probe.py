@@ -28,10 +28,12 @@ from tilewright.units import format_bytes, parse_bytes
 
 __all__ = ("HELP", "parse_size", "probe")
 
+MAX_DIGITS = 18
+
 _CASES = "\n".join(f"  {case.name:<16}  {case.description}" for case in PROBE_CASES.values())
 
-# lines of at most 78 letters: the parser keeps them as they are
-HELP = f"""Measure latency and bandwidth of a machine, each beside its lower bound.
+# a \\b alone on its line: the parser keeps the lines of that paragraph as they are
+HELP = f"""Measure a machine's latency and bandwidth beside lower bounds.
 
 A case says who moves bytes where. All its issuers start together and move
 --bytes each, through their DMA or over PCIe. A row tells the time until the
@@ -41,10 +43,12 @@ others: {", ".join(map(format_bytes, SIZES))}, and 16 MiB for local_all.
 
 Cases:
 
+\b
 {_CASES}
 
 Examples:
 
+\b
   tilewright probe --case pe_local --case pe_far_cube --bytes 4KiB
   tilewright probe --machine ahbm-small --plot probe.svg
   tilewright probe --case hot_8 --set cube.noc.bytes_per_us="512 GB/s" --json
@@ -108,9 +112,15 @@ def parse_size(text: str) -> int:
     """
     word = text.strip()
     is_bare = word.isascii() and word.isdecimal()
-    num_bytes = int(word) if is_bare and len(word) < 20 else parse_bytes(word, where="--bytes")
+    fix = "write it like 4096 or '64 KiB'"
+    if is_bare and len(word) > MAX_DIGITS:
+        raise UnitError("--bytes", repr(text[:80]), "a size that a memory can have", fix)
+    try:
+        num_bytes = int(word) if is_bare else parse_bytes(word, where="--bytes")
+    except UnitError as error:
+        expected = error.expected if any(map(str.isalpha, word)) else "a number of bytes"
+        raise UnitError("--bytes", error.found, expected, fix) from error
     if num_bytes < 1:
-        fix = "write it like 4096 or '64 KiB'"
         raise UnitError("--bytes", repr(text), "at least one byte", fix)
     return num_bytes
 

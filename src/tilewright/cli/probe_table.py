@@ -8,6 +8,7 @@ from rich.text import Text
 from tilewright.benches.probe_case import PROBE_CASES
 from tilewright.benches.probe_check import CHECKS
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow
+from tilewright.report.machine_svg_figure import count_text
 from tilewright.units import format_bytes, format_ps
 
 __all__ = ("bar_of", "probe_view")
@@ -105,9 +106,10 @@ def _busiest(rows: Iterable[ProbeRow]) -> Iterator[str]:
 
 def _endings(record: ProbeRecord) -> Iterator[str]:
     yield from (f"skipped {case.case}: {case.reason}" for case in record.skipped)
-    cases = len({row.case for row in record.cases})
+    rows = count_text(len(record.cases), "row")
+    cases = count_text(len({row.case for row in record.cases}), "case")
     yield (
-        f"{len(record.cases)} rows of {cases} cases on {record.machine} "
+        f"{rows} of {cases} on {record.machine} "
         f"(hash {record.machine_hash[:12]}), engine {record.versions.engine}"
     )
     if not record.failures:

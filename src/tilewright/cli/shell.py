@@ -9,15 +9,19 @@ from typing import TextIO, cast
 
 import typer
 from rich.console import Console
+from rich.text import Text
 from typer.exceptions import TyperException
 
 from tilewright.cli.outcome import Outcome
 from tilewright.cli.output import Output, note
-from tilewright.cli.usage import PROGRAM, usage_error
+from tilewright.cli.usage import PROGRAM, check_no_repeats, usage_error
 from tilewright.errors import InternalError, InterruptError, TilewrightError
 from tilewright.records import Document, canonical_json, describe_failure
 
 __all__ = ("ExitStatus", "run_app")
+
+
+NO_ARGUMENTS = "NoArgsIsHelpError"  # by name: the parser keeps this class to itself
 
 
 class ExitStatus(IntEnum):
@@ -66,10 +70,12 @@ def _stray_output_on_stderr(as_json: bool) -> Iterator[None]:
 
 def _invoke(app: typer.Typer, arguments: Sequence[str]) -> object:
     command = typer.main.get_command(app)
+    check_no_repeats(command, arguments)
     try:
         result = command.main(list(arguments), prog_name=PROGRAM, standalone_mode=False)
     except TyperException as error:
-        if not error.format_message():  # no arguments at all: the parser has shown the help
+        if type(error).__name__ == NO_ARGUMENTS:
+            print(error.format_message())  # which is the help
             return ExitStatus.WRONG_INPUT
         raise usage_error(error, command, arguments) from error
     if result == ExitStatus.INTERRUPTED:  # what Typer makes of a KeyboardInterrupt
@@ -83,7 +89,8 @@ def _present(result: object, *, as_json: bool) -> ExitStatus:
             if as_json:
                 _print_document(record)
             else:
-                Console().print(view)
+                # lines of text stay whole: a terminal breaks them, a file or a pipe need not
+                Console().print(view, soft_wrap=isinstance(view, Text))
             return ExitStatus.OK if passed else ExitStatus.CHECK_FAILED
         case ExitStatus.OK | ExitStatus.WRONG_INPUT as status:  # only help or a version, printed
             return ExitStatus.OK if status == ExitStatus.OK else ExitStatus.WRONG_INPUT

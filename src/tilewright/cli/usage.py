@@ -7,7 +7,7 @@ from typer.exceptions import TyperException
 
 from tilewright.errors import UsageError
 
-__all__ = ("PROGRAM", "usage_error")
+__all__ = ("PROGRAM", "check_no_repeats", "usage_error")
 
 PROGRAM = "tilewright"
 
@@ -22,13 +22,24 @@ _EXPECTED = {
 def usage_error(error: TyperException, root: object, arguments: Sequence[str]) -> UsageError:
     """What the parser says, what it takes instead, and whose help to read."""
     words, command = _command_of(error, root, arguments)
-    found = error.format_message().rstrip(".")
+    found = error.format_message().rstrip(".").replace("Value error, ", "")
     fix = f"run: {words} --help"
     if getattr(error, "option_name", None) == "--json" and _subcommands(command):
         rest = [word for word in arguments if word != "--json"]
         example = shlex.join([PROGRAM, *rest, "--json"]) if rest else f"{words} COMMAND --json"
         fix = f"put --json after the command: {example}"
     return UsageError("command line", found, _expected(error, command), fix)
+
+
+def check_no_repeats(root: object, arguments: Sequence[str]) -> None:
+    """Refuse an option of one value that is given twice: the parser would take the last one."""
+    words, command = _named_command(root, arguments)
+    given = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    for option in getattr(command, "params", ()):
+        names = [name for name in given if name in option.opts]
+        if len(names) > 1 and not getattr(option, "multiple", True):
+            fix = f"run: {words} --help"
+            raise UsageError("command line", f"{names[0]} {len(names)} times", "it once", fix)
 
 
 def _command_of(
@@ -38,6 +49,10 @@ def _command_of(
     context = getattr(error, "ctx", None)
     if context is not None:
         return context.command_path, context.command
+    return _named_command(root, arguments)
+
+
+def _named_command(root: object, arguments: Sequence[str]) -> tuple[str, object]:
     words, command = [PROGRAM], root
     for word in arguments:
         if word in _subcommands(command):

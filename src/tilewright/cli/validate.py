@@ -1,12 +1,11 @@
 """``tilewright validate``: every oracle, with what it expects and what our engines find."""
 
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import RenderableType
 from rich.text import Text
 
 from tilewright.benches.oracles.laws.finding import OracleGroup
@@ -17,7 +16,7 @@ from tilewright.cli.output import note
 from tilewright.cli.startup import engine_line
 from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
 from tilewright.errors import UsageError
-from tilewright.records import OracleRow, ValidateRecord
+from tilewright.records import OracleRow, ValidateRecord, check_target, replace_file
 
 __all__ = ("validate",)
 
@@ -25,7 +24,10 @@ __all__ = ("validate",)
 def validate(
     group: Annotated[OracleGroup | None, typer.Option(help="Run one group only.")] = None,
     engine: Annotated[
-        EngineKind | None, typer.Option(help="Choose the engine; the fastest there is if not.")
+        EngineKind | None,
+        typer.Option(
+            help="Which engine; both give the same figures. Default: native if it is there."
+        ),
     ] = None,
     markdown: Annotated[
         Path | None,
@@ -42,6 +44,8 @@ def validate(
     if markdown is not None and group is not None:
         fix = "leave out --group or --markdown"
         raise UsageError("validate", f"--markdown with --group {group.value}", "all groups", fix)
+    if markdown is not None:
+        check_target(markdown, "page")
     built = native_built()
     kind = resolve_engine(AUTO if engine is None else engine, native_built=built)
     note(engine_line(kind.value, built))
@@ -53,32 +57,38 @@ def validate(
 
 def _write(path: Path, page: str) -> None:
     try:
-        path.write_text(page, encoding="utf-8")
+        replace_file(path, page.encode())
     except OSError as error:
         found = f"a page that cannot be written ({error.strerror})"
         raise UsageError(str(path), found, "a writable path", "choose another one") from error
 
 
+HEADER = f"{'expected':>10}{'found':>11}{'error':>11}{'tolerance':>11}  oracle (unit)"
+MEANING = "error: how far found is from expected; an oracle holds up to its tolerance."
+
+
 def _view(record: ValidateRecord) -> RenderableType:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, padding=(0, 1))
-    table.add_column("group", no_wrap=True)
-    table.add_column("name (unit)")
-    for heading in ("expected", "found", "error", "tolerance"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    last = ""
-    for row in record.oracles:
-        table.add_row("" if row.group == last else row.group, *_cells(row))
-        last = row.group
+    """A line for each oracle, its name last, so that a narrow terminal breaks names alone."""
+    view = Text()
+    for group, rows in groupby(record.oracles, key=lambda row: row.group):
+        view.append(f"{group}\n", style="bold")
+        view.append(f"{HEADER}\n", style="dim")
+        for row in rows:
+            _add_row(view, row)
+        view.append("\n")
     failed = [row.name for row in record.oracles if not row.ok]
-    verdict = f"{len(record.oracles) - len(failed)} of {len(record.oracles)} oracles hold."
+    view.append(
+        f"{MEANING}\n{len(record.oracles) - len(failed)} of {len(record.oracles)} oracles hold."
+    )
     if failed:
-        verdict += "\nThese do not:\n" + "\n".join(f"  {name}" for name in failed)
-    return Group(table, Text(verdict))
+        view.append("\nThese do not:\n" + "\n".join(f"  {name}" for name in failed))
+    return view
 
 
-def _cells(row: OracleRow) -> tuple[str | Text, ...]:
-    verdict = Text("holds") if row.ok else Text("FAILS", style="bold red")
+def _add_row(view: Text, row: OracleRow) -> None:
     limits = [figure(value, digits=3) for value in (row.error, row.tolerance)]
-    name = Text(f"{row.name} ({row.unit})")
-    return (name, figure(row.expected), figure(row.found), *limits, verdict)
+    expected, *others = (figure(row.expected), figure(row.found), *limits)
+    view.append(f"{expected:>10}" + "".join(f"{cell:>11}" for cell in others) + "  ")
+    if not row.ok:
+        view.append("FAILS ", style="bold red")
+    view.append(f"{row.name} ({row.unit})\n")

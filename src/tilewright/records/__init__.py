@@ -17,7 +17,7 @@ from tilewright.records.reader import read_record
 from tilewright.records.run import RunRecord, Totals, WhatRan
 from tilewright.records.validate import OracleRow, ValidateRecord
 from tilewright.records.versions import Versions, installed_version, installed_versions
-from tilewright.records.writer import replace_file, write_record
+from tilewright.records.writer import check_target, replace_file, write_record
 
 __all__ = (
     "Breakdown",
@@ -41,6 +41,7 @@ __all__ = (
     "Versions",
     "WhatRan",
     "canonical_json",
+    "check_target",
     "content_hash",
     "describe_failure",
     "installed_version",

@@ -10,7 +10,7 @@ from tilewright.errors import RecordError
 from tilewright.records.canonical import canonical_json
 from tilewright.records.document import Document
 
-__all__ = ("replace_file", "write_record")
+__all__ = ("check_target", "replace_file", "write_record")
 
 
 def write_record(path: Path, record: Document) -> None:
@@ -32,6 +32,19 @@ def _checked_again(record: Document) -> Document:
         found = str(error.errors()[0]["msg"])
         fix = "build a new record instead of changing one"
         raise RecordError(type(record).__name__, found, "a valid record", fix) from error
+
+
+def check_target(path: Path, what: str) -> None:
+    """Refuse, before any work is done, a path that ``what`` cannot be written to."""
+    where, fix = str(path), "choose another path or change its permissions"
+    if path.is_dir():
+        raise RecordError(where, "a directory", f"a file to write the {what} into", fix)
+    if not path.parent.is_dir():
+        found = f"no directory {str(path.parent)!r}"
+        raise RecordError(where, found, f"a directory to write the {what} into", "make it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        found = f"a directory {str(path.parent)!r} that cannot be written"
+        raise RecordError(where, found, "a writable directory", fix)
 
 
 def replace_file(path: Path, content: bytes) -> None:

@@ -4,7 +4,6 @@ Related cases share a row of two panels; all panels of a kind have the same axes
 be compared.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,7 +11,7 @@ from math import ceil, floor, log10
 from pathlib import Path
 
 from tilewright.errors import RecordError
-from tilewright.records import ProbeRecord, ProbeRow
+from tilewright.records import ProbeRecord, ProbeRow, check_target
 from tilewright.report.svg import INK, Svg
 from tilewright.units import format_bytes, format_ps
 
@@ -32,18 +31,10 @@ MOST_LABELS = 8
 
 def check_plot_path(path: Path) -> None:
     """Refuse, before any work is done, a file that a plot cannot become."""
-    where, fix = str(path), "choose another path or change its permissions"
     if path.suffix.lower() != ".svg":
-        found = f"a plot called {path.name!r}"
-        raise RecordError(where, found, "a name that ends in .svg", "the plot is an SVG; rename it")
-    if path.is_dir():
-        raise RecordError(where, "a directory", "a file to write the plot into", fix)
-    if not path.parent.is_dir():
-        found = f"no directory {str(path.parent)!r}"
-        raise RecordError(where, found, "a directory to write the plot into", "make it first")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        found = f"a directory {str(path.parent)!r} that cannot be written"
-        raise RecordError(where, found, "a writable directory", fix)
+        found, fix = f"a plot called {path.name!r}", "the plot is an SVG; rename it"
+        raise RecordError(str(path), found, "a name that ends in .svg", fix)
+    check_target(path, "plot")
 
 
 @dataclass(frozen=True, slots=True)
