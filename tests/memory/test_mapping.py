@@ -79,9 +79,9 @@ def test_each_pe_sees_its_own_copy_or_the_only_one_near_it(shards: list[ShardPag
     for coord, table in tables.items():
         for first in range(0, 8, 2):
             expected = seen_by(coord, first, shards)
-            assert table.find(VirtualPage(first)) == expected
+            assert table.get(VirtualPage(first)) == expected
             if expected is not None:
-                assert table.find(VirtualPage(first + 1)) == expected + 1
+                assert table.get(VirtualPage(first + 1)) == expected + 1
 
 
 @given(data=st.data())
@@ -149,7 +149,9 @@ def test_ranges_that_overlap_without_being_copies_are_refused() -> None:
 
 
 def test_two_copies_in_one_pe_are_refused() -> None:
-    with pytest.raises(RegistryError, match=r"tensor a: found two copies of virtual pages 0\.\.1"):
+    with pytest.raises(
+        RegistryError, match=r"two copies of virtual pages 0\.\.1 in sip0\.cube0\.pe0"
+    ):
         plan_mapping("tensor a", [shard(PES[0], 0), shard(PES[0], 0)])
 
 

@@ -67,7 +67,7 @@ def test_a_table_knows_what_a_dictionary_of_pages_knows(
             table.unmap([gone])
             for page in range(gone.first, gone.end):
                 del model[page]
-        assert {page: table.find(VirtualPage(page)) for page in range(40)} == {
+        assert {page: table.get(VirtualPage(page)) for page in range(40)} == {
             page: model.get(page) for page in range(40)
         }
         assert len(table) == len(model)
@@ -160,7 +160,7 @@ def test_an_unmapped_range_is_forgotten_at_once() -> None:
     table.unmap([pages(2, 3)])
     with pytest.raises(PageFaultError):
         table.runs(VirtualByte(2 * PAGE), 1)
-    assert table.find(VirtualPage(2)) is None
+    assert table.get(VirtualPage(2)) is None
 
 
 @pytest.mark.parametrize("wrong", [mapping(2, 7, 0), mapping(-1, 7), mapping(2, -7)])

@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from tilewright.errors import RegistryError
 from tilewright.machine.coords import PeCoord
+from tilewright.machine.name import place_name
 from tilewright.memory.page_table import PageMapping, PageRange
 
 __all__ = ("MapMsg", "MapTarget", "MappingPlan", "ShardPages", "UnmapMsg", "plan_mapping")
@@ -133,6 +134,6 @@ def _copies_by_range(name: str, shards: list[ShardPages]) -> Iterator[list[Shard
         homes = [shard.home for shard in copies[pages]]
         for before_home, home in pairwise(homes):
             if before_home == home:
-                found = f"two copies of {pages} in {home}"
+                found = f"two copies of {pages} in {place_name(home)}"
                 raise RegistryError(name, found, "one", "place it once")
         yield copies[pages]

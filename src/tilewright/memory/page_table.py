@@ -72,7 +72,7 @@ class PageTable:
         """All there are, in the order of virtual pages."""
         return tuple(self._mapping(span) for span in self._spans)
 
-    def find(self, page: VirtualPage) -> PhysicalPage | None:
+    def get(self, page: VirtualPage) -> PhysicalPage | None:
         """Where a page is; None if it is not mapped."""
         address = page << self._shift
         low, high, delta = self._last
