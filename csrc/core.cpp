@@ -1,6 +1,7 @@
 // The native event core as the private module tilewright.engine._core: names and conversions only.
 #include "banked.hpp"
 #include "core.hpp"
+#include "issuer.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -61,6 +62,11 @@ PyType_Slot core_slots[] = {
     {0, nullptr},
 };
 
+std::optional<CompiledGraph> take_piece(Issuer& issuer) {
+    GraphPtr piece = issuer.take_piece();
+    return piece ? std::optional(CompiledGraph{std::move(piece)}) : std::nullopt;
+}
+
 std::vector<int64_t> offsets(const CompiledGraph& compiled) {
     std::vector<int64_t> found;
     for (const Definition& task : compiled.graph->definitions) found.push_back(task.offset);
@@ -77,6 +83,22 @@ NB_MODULE(_core, module) {
 
     nb::class_<CompiledGraph>(module, "CompiledGraph").def_prop_ro("offsets", &offsets);
 
+    nb::class_<Issuer>(module, "Issuer")
+        .def("add_plan", &Issuer::add_plan)
+        .def("compute", &Issuer::compute)
+        .def("load", &Issuer::load)
+        .def("store", &Issuer::store)
+        .def("release", &Issuer::release)
+        .def("task_of", &Issuer::task_of)
+        .def("finish", &Issuer::finish)
+        .def_prop_ro("num_commands", &Issuer::num_commands)
+        .def_prop_ro("num_waiting", &Issuer::num_waiting)
+        .def_prop_ro("spilled_bytes", &Issuer::spilled_bytes)
+        .def_prop_ro("far_free_bytes", &Issuer::far_free_bytes)
+        .def("take_piece", &take_piece)
+        .def("note_first_id", &Issuer::note_first_id)
+        .def("task_id", &Issuer::task_id);
+
     nb::class_<Core>(module, "Core", nb::type_slots(core_slots))
         .def(nb::init<int64_t, int64_t, int64_t>())
         .def_prop_ro("now_ps", &Core::now_ps)
@@ -89,6 +111,11 @@ NB_MODULE(_core, module) {
         .def("add_signal", &Core::add_signal)
         .def("add_gate", &Core::add_gate)
         .def("add_round_trip", &Core::add_round_trip)
+        .def("add_issuer",
+             [](const Core& core, const std::vector<int64_t>& numbers) {
+                 return new Issuer(core, numbers);
+             },
+             nb::keep_alive<0, 1>())
         .def("compile",
              [](const Core& core, const nb::list& rows) { return CompiledGraph{core.compile(rows)}; })
         .def("submit",

@@ -149,6 +149,11 @@ class Core {
     int64_t add_round_trip(uint32_t out, uint32_t back, int64_t gate, bool writes);
     GraphPtr compile(const nanobind::list& rows) const;
     void compile_into(Graph& graph, const nanobind::list& rows) const;
+    // Checks a task whose afters are in the graph, numbers its packets and adds it.
+    void append_task(Graph& graph, Definition task, int64_t target) const;
+    Cut cut_of(int64_t segment_bytes, int64_t stride_bytes) const {
+        return {segment_bytes, stride_bytes, (segment_bytes - 1) / packet_bytes_ + 1};
+    }
 
     int64_t submit(const GraphPtr& graph, int64_t owner, const std::vector<int64_t>& after);
     int64_t submit_watched(const GraphPtr& graph, int64_t owner, const std::vector<int64_t>& after);
@@ -186,7 +191,6 @@ class Core {
 
   private:
     // tasks.cpp
-    void append_task(Graph& graph, Definition task, int64_t target) const;
     void check_address(int64_t row, const Definition& task, const Graph& graph) const;
     uint32_t check_target(int64_t row, Kind kind, int64_t target) const;
     void count_conditions(uint32_t task, const Definition& definition, const Graph& graph,

@@ -12,6 +12,8 @@ from tilewright.engine.spec import CoreService
 __all__ = (
     "CompiledGraph",
     "Core",
+    "IssuedAccess",
+    "Issuer",
     "WaitingPacket",
     "WaitingTask",
 )
@@ -24,6 +26,11 @@ MAX_QUEUES = 2**17  # in front of one server
 NO_GATE = -1
 NO_LIMIT = -1
 NO_WAKE = 2**63 - 1
+NO_ROOM = -1  # instead of an issued value: it does not fit the far space
+NO_VALUE = -1  # of a constant that is stored
+
+IssuedAccess = tuple[int, int, int, int, int, int]
+"""Round trip, segments, bytes of a segment, stride, address, delay of an exchange."""
 
 
 class WaitingTask(NamedTuple):
@@ -54,6 +61,78 @@ class CompiledGraph(Protocol):
 
     @property
     def offsets(self) -> list[int]: ...
+
+
+class Issuer(Protocol):
+    """What both cores offer. A command is issued after the one before it, and after the end of the
+    one a window before it.
+    """
+
+    @property
+    def num_commands(self) -> int: ...
+    @property
+    def num_waiting(self) -> int:
+        """Tasks that have not been taken."""
+        ...
+
+    @property
+    def spilled_bytes(self) -> int: ...
+    @property
+    def far_free_bytes(self) -> int: ...
+
+    def add_plan(self, plan: list[int]) -> int:
+        """Two steps (route, hold_ps), the second may be 0 ps, and the bytes of the result."""
+        ...
+
+    def compute(self, plan: int, operands: list[int]) -> int:
+        """A command that brings its operands near, works on them, and makes a value.
+
+        A value that came from far stays near if there is room, and so does the result; what does
+        not fit goes far and is brought again at each use.
+        """
+        ...
+
+    def load(
+        self, num_bytes: int, accesses: list[IssuedAccess], after: list[int], served: int
+    ) -> int:
+        """A command that reads a value from memory to the far space."""
+        ...
+
+    def store(
+        self,
+        value: int,
+        num_bytes: int,
+        accesses: list[IssuedAccess],
+        after: list[int],
+        served: int,
+    ) -> int:
+        """A command that writes bytes of a value, or of a constant, to memory; returns its end.
+
+        What is not all in the far space goes there first.
+        """
+        ...
+
+    def release(self, value: int) -> None:
+        """The program holds the value no more: its bytes are free when its uses have ended."""
+        ...
+
+    def task_of(self, value: int) -> int:
+        """The task after which a value is there."""
+        ...
+
+    def finish(self) -> None:
+        """The next command comes after all others; all values are gone."""
+        ...
+
+    def take_piece(self) -> CompiledGraph | None:
+        """The tasks so far, to be submitted next; then ``note_first_id`` tells what that gave."""
+        ...
+
+    def note_first_id(self, first_id: int) -> None: ...
+
+    def task_id(self, task: int) -> int:
+        """The engine's id of a task that has been submitted."""
+        ...
 
 
 class Core(Protocol):
@@ -92,6 +171,10 @@ class Core(Protocol):
 
     def add_round_trip(self, out: int, back: int, gate: int, writes: bool) -> int:
         """``gate`` is -1 for none."""
+        ...
+
+    def add_issuer(self, numbers: list[int]) -> Issuer:
+        """``numbers`` are the fields of an IssuerSpec."""
         ...
 
     def compile(self, rows: list[Row | Block]) -> CompiledGraph: ...

@@ -18,12 +18,14 @@ from tilewright.engine.core import (
     UNBOUNDED,
     CompiledGraph,
     Core,
+    Issuer,
     WaitingPacket,
     WaitingTask,
 )
 from tilewright.engine.deadlock import WaitingProgram, report_deadlock
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.graph import TaskGraph
+from tilewright.engine.issuer import IssuerSpec
 from tilewright.engine.kind import EngineKind
 from tilewright.engine.layout import Layout
 from tilewright.engine.message import (
@@ -162,6 +164,12 @@ class Engine:
             raise EngineError("round trip", f"writes = {writes!r}", "a bool", "pass True or False")
         return self.core.add_round_trip(out, back, NO_GATE if gate is None else gate, writes)
 
+    def add_issuer(self, spec: IssuerSpec) -> Issuer:
+        """A processor that issues commands in order; its routes and round trips are there."""
+        self._check_usable()
+        self._layout.check_issuer(spec)
+        return self.core.add_issuer(list(astuple(spec)))
+
     # -- tasks -----------------------------------------------------------------------------------
 
     def prepare(self, graph: TaskGraph) -> None:
@@ -185,6 +193,18 @@ class Engine:
         if isinstance(graph, TaskGraph):
             _check_not_empty(graph)
         return self._hand_over(self.core.submit_watched, graph, owner, after)
+
+    def submit_piece(self, issuer: Issuer, *, owner: int) -> None:
+        """Hand over what an issuer has issued since the last time."""
+        if self.guard.stop_reason is not None:
+            raise self._refusal()
+        check_integer("submit_piece", "owner", owner, 0, MAX_OWNER)
+        try:
+            piece = issuer.take_piece()
+            if piece is not None:
+                issuer.note_first_id(self.core.submit(piece, owner, ()))
+        except CoreFault as fault:
+            raise self._translated(fault) from None
 
     def _hand_over(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from tilewright.engine.core import NO_WAKE
+from tilewright.engine.core import NO_WAKE, Issuer
 from tilewright.engine.deadlock import WaitingProgram
 from tilewright.engine.engine import MAX_OWNER, Engine
 from tilewright.engine.graph import TaskGraph
@@ -154,6 +154,13 @@ class Hub:
         if program is None:
             raise self._outside("submit")
         return self._engine.submit(graph, owner=program.number, after=after)
+
+    def submit_piece(self, issuer: Issuer) -> None:
+        """Submit what an issuer of the running program has issued since the last time."""
+        program = self._current
+        if program is None:
+            raise self._outside("submit_piece")
+        self._engine.submit_piece(issuer, owner=program.number)
 
     def perform(self, graph: TaskGraph, what: str = "", after: Sequence[int] = ()) -> None:
         """Submit work of the running program and wait for its last task."""

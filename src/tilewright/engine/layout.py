@@ -1,11 +1,14 @@
 """What an engine is made of, by name and number: servers, routes and signals, with checks."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
 from typing import TypeVar
 
+from tilewright.engine.issuer import IssuerSpec
 from tilewright.engine.spec import EngineSpec, ServerSpec, check_integer
 from tilewright.errors import EngineError
+from tilewright.units import MAX_PS
 
 __all__ = ("Layout",)
 
@@ -134,6 +137,14 @@ class Layout:
         if gate is not None and (type(gate) is not int or not 0 <= gate < self.num_gates):
             fix = "use what add_gate returned, or None"
             raise EngineError("round trip", f"gate = {gate!r}", "a gate of this engine", fix)
+
+    def check_issuer(self, spec: IssuerSpec) -> None:
+        """Its figures; that a route has one server the core checks at the first command."""
+        for field in fields(spec):
+            value = getattr(spec, field.name)
+            high = self.num_routes - 1 if field.name.endswith("route") else MAX_PS
+            low = 0 if field.name.endswith(("route", "dispatch_ps")) else 1
+            check_integer("issuer", field.name, value, low, high)
 
     def _server_number(self, where: str, server: int | str) -> int:
         if isinstance(server, str):

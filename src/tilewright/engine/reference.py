@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.engine.core import NO_LIMIT, NO_WAKE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
+from tilewright.engine.issuer import IssuerSpec, ReferenceIssuer
 from tilewright.engine.reference_memory import Memories
 from tilewright.engine.reference_state import (
     Gate,
@@ -109,6 +110,9 @@ class ReferenceCore(Memories):
         guard = None if gate < 0 else self._gates[gate]
         self._trips.append(RoundTrip(self._routes[out], self._routes[back], guard, writes))
         return len(self._trips) - 1
+
+    def add_issuer(self, numbers: list[int]) -> ReferenceIssuer:
+        return ReferenceIssuer(self.compile, IssuerSpec(*numbers))
 
     def compile(self, rows: list[Row | Block]) -> Graph:
         signals, size = len(self._signals), self._packet_bytes

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from tilewright.device.dma import Access
+from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess
 from tilewright.engine.rows import NO_EFFECT
 from tilewright.language.access import Layout, layout_of, runs_of_addresses
 from tilewright.language.affine import Affine, Box
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.effect import Capture, Commit
-from tilewright.language.issuer import OutOfTcmError
 from tilewright.language.node import Node, not_captured
 from tilewright.language.order import Span
 from tilewright.language.program import Program
@@ -70,11 +70,10 @@ def _issue_load(
         served = run.effects.add(capture, len(pieces))
         if arrange is not None:
             node = Node(arrange, (node,), line)
-    try:
-        accesses = _accesses(program, pieces, Access.READ)
-        number = issuer.load(kind.num_bytes, accesses, after, served)
-    except OutOfTcmError:
-        raise program.out_of_tcm(kind, kind.num_bytes) from None
+    accesses = _accesses(program, pieces, Access.READ)
+    number = issuer.load(kind.num_bytes, accesses, after, served)
+    if number == NO_ROOM:
+        raise program.out_of_tcm(kind, kind.num_bytes)
     program.order.note_read(spans, issuer.num_commands, issuer.task_of(number))
     program.note_tile(number, kind)
     run.counters.loads += 1
@@ -82,11 +81,9 @@ def _issue_load(
     return Block(program, kind, node, number)
 
 
-def _accesses(
-    program: Program, pieces: list[Piece], access: Access
-) -> list[tuple[int, int, int, int, int, int]]:
+def _accesses(program: Program, pieces: list[Piece], access: Access) -> list[IssuedAccess]:
     """What the issuer is told of pieces."""
-    trips, coord = program.translator.trips, program.issuer.pe.coord
+    trips, coord = program.translator.trips, program.stream.pe.coord
     found = []
     for memory, address, _, num_segments, _, num_bytes, stride_bytes, walk_ps in pieces:
         trip = trips.get((memory, access))
@@ -125,11 +122,12 @@ def _issue_store(
     served = NO_EFFECT
     if block.node is not None:
         served = run.effects.add(Commit(block.node, run.storages, pieces, layout), len(pieces))
-    try:
-        accesses = _accesses(program, pieces, Access.WRITE)
-        task = issuer.store(block.number, layout.num_bytes, accesses, after, served)
-    except OutOfTcmError:
-        raise program.out_of_tcm(kind, layout.num_bytes) from None
+    accesses = _accesses(program, pieces, Access.WRITE)
+    value = NO_VALUE if block.number is None else block.number
+    task = issuer.store(value, layout.num_bytes, accesses, after, served)
+    if task == NO_ROOM:
+        raise program.out_of_tcm(kind, layout.num_bytes)
+    program.stream.hand_over_if_long()
     program.order.note_write(spans, issuer.num_commands, task)
     run.counters.stores += 1
     run.counters.stored_bytes += layout.num_bytes

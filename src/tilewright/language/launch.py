@@ -17,11 +17,11 @@ from tilewright.errors import KernelError, TilewrightError
 from tilewright.language.current import enter_program
 from tilewright.language.dtype import DType
 from tilewright.language.effect import EffectLog
-from tilewright.language.issuer import Issuer
 from tilewright.language.kernel import Kernel
 from tilewright.language.program import Program
 from tilewright.language.run import Counters, Memory, Run
 from tilewright.language.scalar import strong_scalar
+from tilewright.language.stream import Stream
 from tilewright.language.translate import Translator
 from tilewright.machine.coords import PeCoord
 
@@ -90,11 +90,11 @@ class Launcher:
         for turn, coord in enumerate(pes):
             ids = [tuple(reversed(place)) for place in places[turn :: len(pes)]]
             if ids:
-                issuer = Issuer(hub, engine, self._pe(coord))
-                run.issuers.append(issuer)
+                stream = Stream(hub, engine, self._pe(coord))
+                run.streams.append(stream)
                 translator = Translator(self._mmus[coord], self._homes)
-                body = _Body(run, issuer, translator, kernel, arguments, ids, tuple(grid))
-                hub.spawn(body.run, name=f"{kernel.name} on {issuer.pe.name}")
+                body = _Body(run, stream, translator, kernel, arguments, ids, tuple(grid))
+                hub.spawn(body.run, name=f"{kernel.name} on {stream.pe.name}")
         with np.errstate(all="ignore"), _rare_collections():
             hub.run()
             engine.run()
@@ -123,7 +123,7 @@ class _Body:
     """What one PE does in a launch."""
 
     shared: Run
-    issuer: Issuer
+    stream: Stream
     translator: Translator
     kernel: Kernel
     arguments: dict[str, Any]
@@ -133,7 +133,7 @@ class _Body:
     def run(self) -> None:
         for ids in self.ids:
             program = Program(
-                self.shared, self.issuer, self.translator, self.kernel.name, ids, self.grid
+                self.shared, self.stream, self.translator, self.kernel.name, ids, self.grid
             )
             enter_program(program)
             try:
@@ -146,9 +146,9 @@ class _Body:
                 error.add_note(f"in {program}, at {self.shared.hub.now_ps} ps")
                 raise
             program.end()
-        self.shared.counters.commands += self.issuer.num_commands
-        self.shared.counters.spilled_bytes += self.issuer.spilled_bytes
-        self.issuer.hand_over()
+        self.shared.counters.commands += self.stream.issuer.num_commands
+        self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
+        self.stream.hand_over()
 
     def _argument(self, program: Program, name: str) -> Any:
         value = self.arguments[name]

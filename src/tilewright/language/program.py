@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.engine.core import NO_ROOM
 from tilewright.errors import KernelError
 from tilewright.language.affine import Affine
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import DType, dtype_of, int32, int64
-from tilewright.language.issuer import Issuer, OutOfTcmError
 from tilewright.language.known import known_binary
 from tilewright.language.node import Node, constant_node, evaluate
 from tilewright.language.order import AccessOrder
@@ -18,6 +18,7 @@ from tilewright.language.promote import computation_dtype, scalar_dtype
 from tilewright.language.run import Plan, Run
 from tilewright.language.scalar import Scalar
 from tilewright.language.source import SourceLine, line_text, source_line
+from tilewright.language.stream import Stream
 from tilewright.language.translate import Translator
 from tilewright.language.value import Block, Index, Mask, Pointers, PointerType, Value
 
@@ -30,19 +31,20 @@ class Program:
     def __init__(
         self,
         run: Run,
-        issuer: Issuer,
+        stream: Stream,
         translator: Translator,
         name: str,
         ids: tuple[int, ...],
         counts: tuple[int, ...],
     ) -> None:
         self.run = run
-        self.issuer = issuer
+        self.stream = stream
+        self.issuer = stream.issuer
         self.translator = translator
         self.name = name
         self.ids = ids
         self.counts = counts
-        self.order = AccessOrder(issuer.pe.window)
+        self.order = AccessOrder(stream.pe.issuer.window)
         self._constants: dict[tuple[Any, DType, type], Block] = {}
         self._plans = run.plans
         self._carries_data = run.carries_data
@@ -50,7 +52,7 @@ class Program:
         self._is_over = False
 
     def __str__(self) -> str:
-        return f"program {self.ids} of {self.name} on {self.issuer.pe.name}"
+        return f"program {self.ids} of {self.name} on {self.stream.pe.name}"
 
     def end(self) -> None:
         """All commands are issued; what the kernel still holds is let go."""
@@ -146,7 +148,7 @@ class Program:
             raise self.error(found, "control by integers", fix)
         if block.number is not None:
             what = f"{self} waits for {block.type} at {line_text(source_line())}"
-            self.issuer.wait(self.issuer.task_of(block.number), what)
+            self.stream.wait(self.issuer.task_of(block.number), what)
         found_value: np.ndarray[Any, Any] = np.asarray(evaluate(block.node))
         return found_value
 
@@ -184,7 +186,7 @@ class Program:
         key = (op, (kind,), ())
         plan = self._plans.get(key)
         if plan is None:
-            pe = self.issuer.pe
+            pe = self.stream.pe
             hold_ps = pe.vector.hold_ps(op, kind.num_elements, kind.dtype.device_name)
             plan = self._plans[key] = self.run.add_plan(Plan((kind,), make, hold_ps, 0))
         return self._command(plan, (), make)
@@ -196,7 +198,7 @@ class Program:
         key = (op, tuple([operand.type for operand in operands]), attributes)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = self.run.plan(self.issuer.pe, *key)
+            plan = self._plans[key] = self.run.plan(self.stream.pe, *key)
         if plan.is_view:
             return self._view(plan, operands[0])
         if len(plan.types) > 1:
@@ -206,10 +208,9 @@ class Program:
     def _command(self, plan: Plan, operands: tuple[Block, ...], make: Callable[..., Any]) -> Block:
         """One command and its result. Every op ends here: this decides the language's speed."""
         numbers = [operand.number for operand in operands if operand.number is not None]
-        try:
-            number = self.issuer.compute(plan.number, numbers)
-        except OutOfTcmError:
-            raise self.out_of_tcm(plan.types[0], plan.types[0].num_bytes) from None
+        number = self.issuer.compute(plan.number, numbers)
+        if number == NO_ROOM:
+            raise self.out_of_tcm(plan.types[0], plan.num_bytes)
         inputs = [operand.node for operand in operands]
         node = None
         if self._carries_data or not (plan.has_floats or None in inputs):
@@ -245,10 +246,12 @@ class Program:
         tiles = sorted(self._tiles.values(), key=lambda tile: -tile[0].num_bytes)
         held = [f"{tile} ({tile.num_bytes} bytes, {line_text(line)})" for tile, line in tiles]
         more = f" and {len(held) - 8} more" if len(held) > 8 else ""
-        tcm = self.issuer.tcm
+        capacity_bytes = self.stream.pe.issuer.far_bytes
         found = (
-            f"a tile {kind} of {num_bytes} bytes with {tcm.free_bytes} of {tcm.capacity_bytes}"
-            f" bytes of the TCM free; held: " + ("; ".join(held[:8]) or "nothing") + more
+            f"a tile {kind} of {num_bytes} bytes with {self.issuer.far_free_bytes} of"
+            f" {capacity_bytes} bytes of the TCM free; held: "
+            + ("; ".join(held[:8]) or "nothing")
+            + more
         )
         return self.error(found, "tiles that fit", "use smaller tiles, or let go of some earlier")
 

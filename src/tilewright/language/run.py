@@ -10,9 +10,9 @@ from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
 from tilewright.language.block_type import BlockType
 from tilewright.language.effect import EffectLog, Storage
-from tilewright.language.issuer import Issuer
 from tilewright.language.meaning.bound import GemmCharge
 from tilewright.language.meaning.table import MEANINGS
+from tilewright.language.stream import Stream
 from tilewright.machine.coords import PeCoord
 
 __all__ = ("Counters", "Memory", "Plan", "Run")
@@ -71,7 +71,7 @@ class Run:
     functions: Mapping[str, Callable[..., Any]]  # of the language, for those that are methods too
     carries_data: bool = True
     counters: Counters = field(default_factory=Counters)
-    issuers: list[Issuer] = field(default_factory=list)  # of all PEs, before the first program runs
+    streams: list[Stream] = field(default_factory=list)  # of all PEs, before a program runs
     plans: dict[tuple[str, tuple[BlockType, ...], tuple[Any, ...]], Plan] = field(
         default_factory=dict
     )
@@ -98,11 +98,17 @@ class Run:
         """Tell it to every issuer."""
         if plan.is_view:
             return plan
-        numbers = {
-            issuer.add_plan(plan.vector_ps, plan.gemm_ps, plan.num_bytes) for issuer in self.issuers
-        }
+        numbers = {stream.issuer.add_plan(_issued(plan, stream.pe)) for stream in self.streams}
         (number,) = numbers
         return replace(plan, number=number)
 
     def round_trip(self, pe: PeCoord, memory: int, access: Access) -> int:
         return self.device.pe_access(pe, self.memories[memory].slice_of, access)
+
+
+def _issued(plan: Plan, pe: Pe) -> list[int]:
+    """The steps of a plan on the units of a PE."""
+    vector = (pe.vector_route, plan.vector_ps)
+    if not plan.gemm_ps:
+        return [*vector, pe.vector_route, 0, plan.num_bytes]
+    return [pe.gemm_route, plan.gemm_ps, *vector, plan.num_bytes]

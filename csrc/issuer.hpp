@@ -1,0 +1,113 @@
+// Commands of one processor in the order of their issue; engine/issuer.py is the same in Python.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "core.hpp"
+
+namespace tilewright {
+
+// Bytes that are taken and given back while commands are under way.
+class IssueSpace {
+  public:
+    IssueSpace(int64_t capacity, int64_t window)
+        : capacity_(capacity), window_(window), fresh_(capacity), free_(capacity) {}
+
+    int64_t free_bytes() const { return free_; }
+
+    // Appends the tasks that must end before the bytes may be written. There has to be room.
+    void take(int64_t num_bytes, std::vector<int64_t>& after);
+    void give(int64_t num_bytes, const std::vector<int64_t>& uses);
+    void reset();
+
+  private:
+    struct Released {
+        int64_t num_bytes;
+        std::vector<int64_t> uses;
+    };
+
+    int64_t capacity_, window_;
+    int64_t fresh_;  // never used
+    int64_t free_;
+    std::deque<Released> released_;
+};
+
+class Issuer {
+  public:
+    // numbers in the order of the fields of engine.issuer.IssuerSpec
+    Issuer(const Core& core, const std::vector<int64_t>& numbers);
+
+    int64_t add_plan(const std::vector<int64_t>& plan);
+    int64_t compute(int64_t plan, const nanobind::list& operands);
+    int64_t load(int64_t num_bytes, const nanobind::list& accesses, const nanobind::list& after,
+                 int64_t served);
+    int64_t store(int64_t value, int64_t num_bytes, const nanobind::list& accesses,
+                  const nanobind::list& after, int64_t served);
+    void release(int64_t value);
+    int64_t task_of(int64_t value) const { return values_[value].task; }
+    void finish();
+
+    int64_t num_commands() const { return num_commands_; }
+    int64_t num_waiting() const { return static_cast<int64_t>(graph_->definitions.size()); }
+    int64_t spilled_bytes() const { return spilled_bytes_; }
+    int64_t far_free_bytes() const { return far_.free_bytes(); }
+
+    GraphPtr take_piece();  // nullptr if nothing has been issued
+    void note_first_id(int64_t first_id);
+    int64_t task_id(int64_t task) const;
+
+  private:
+    struct Step {
+        int64_t route;
+        int64_t hold_ps;
+    };
+
+    struct Plan {
+        Step steps[2];
+        int64_t num_bytes;
+    };
+
+    struct Value {
+        int64_t num_bytes = 0, near_bytes = 0, far_bytes = 0, task = 0;
+        std::vector<int64_t> uses;
+    };
+
+    struct Piece {
+        int64_t first_task;
+        int64_t first_id;
+        std::vector<int64_t> offsets;
+    };
+
+    int64_t issue();
+    int64_t work(const Plan& plan);
+    int64_t fetch(Value& value, int64_t issue);
+    int64_t access(const nanobind::list& accesses, int64_t served);
+    int64_t hold(int64_t route, int64_t hold_ps, int64_t delay_ps,
+                 const std::vector<int64_t>& after);
+    int64_t join(const std::vector<int64_t>& after);
+    int64_t append(Definition task, int64_t target, const std::vector<int64_t>& after);
+    int64_t earlier(int64_t task);
+    int64_t add_value(int64_t num_bytes, int64_t near_bytes, int64_t far_bytes, int64_t task);
+    void complete(int64_t task);
+
+    const Core& core_;
+    int64_t issue_route_, issue_ps_, dispatch_ps_, window_;
+    int64_t read_route_, read_rate_, write_route_, write_rate_;
+    IssueSpace near_, far_;
+    std::vector<Plan> plans_;
+    std::vector<Value> values_;
+    std::vector<int64_t> free_values_;
+    GraphPtr graph_;
+    int64_t base_ = 0;  // number of the graph's first task
+    std::vector<std::pair<int64_t, int64_t>> earlier_;  // of this piece: task, its index
+    std::vector<Piece> pieces_;
+    std::deque<int64_t> under_way_;
+    int64_t last_issue_ = -1;
+    int64_t num_commands_ = 0;
+    int64_t spilled_bytes_ = 0;
+    std::vector<int64_t> after_, fetch_after_;  // kept for their memory
+};
+
+}  // namespace tilewright

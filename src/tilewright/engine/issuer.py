@@ -1,0 +1,279 @@
+"""Commands of one processor in the order of their issue: what each comes after, what it occupies.
+
+Integers in, integers out: tasks, values and plans are numbers here. A *value* is what a command has
+made or loaded and the program still holds. It lies in a near space, where commands work on it, and
+for the rest in a far one.
+"""
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tilewright.engine.core import NO_ROOM, NO_VALUE, CompiledGraph, IssuedAccess
+from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
+from tilewright.engine.space import Space
+from tilewright.units import PS_PER_US
+
+__all__ = ("IssuerSpec", "ReferenceIssuer")
+
+Compile = Callable[[list[Row | Block]], CompiledGraph]
+
+
+@dataclass(frozen=True, slots=True)
+class IssuerSpec:
+    """A command holds the issuing server; its work is dispatched ``dispatch_ps`` after it has been
+    issued and its operands are there. The order of the fields is shared with csrc.
+    """
+
+    issue_route: int
+    issue_ps: int
+    dispatch_ps: int
+    window: int  # commands that may be under way
+    read_route: int  # the port from far to near
+    read_bytes_per_us: int
+    write_route: int  # the port from near to far
+    write_bytes_per_us: int
+    near_bytes: int
+    far_bytes: int
+
+
+class _Value:
+    """Where a value lies, when it is there, and who uses it."""
+
+    __slots__ = ("far_bytes", "near_bytes", "num_bytes", "task", "uses")
+
+    def __init__(self, num_bytes: int, near_bytes: int, far_bytes: int, task: int) -> None:
+        self.num_bytes = num_bytes
+        self.near_bytes = near_bytes
+        self.far_bytes = far_bytes
+        self.task = task
+        self.uses = [task]
+
+
+class ReferenceIssuer:
+    """The living definition. Tasks are numbered 0, 1, ... over all pieces."""
+
+    def __init__(self, compile_rows: Compile, spec: IssuerSpec) -> None:
+        self.spec = spec
+        self.num_commands = 0
+        self.spilled_bytes = 0
+        self._compile = compile_rows
+        self._near = Space(spec.near_bytes, spec.window)
+        self._far = Space(spec.far_bytes, spec.window)
+        self._plans: list[list[int]] = []
+        self._values: dict[int, _Value] = {}
+        self._num_values = 0
+        self._rows: list[Row | Block] = []  # of the current piece
+        self._base = 0  # number of its first task
+        self._earlier: dict[int, int] = {}  # tasks of earlier pieces in this one
+        self._starts: list[int] = []  # of the pieces taken
+        self._pieces: list[tuple[int, list[int]]] = []  # their first id, and offsets
+        self._under_way: deque[int] = deque(maxlen=spec.window)
+        self._last_issue = -1
+
+    @property
+    def num_waiting(self) -> int:
+        return len(self._rows)
+
+    @property
+    def far_free_bytes(self) -> int:
+        return self._far.free_bytes
+
+    # -- commands --------------------------------------------------------------------------------
+
+    def add_plan(self, plan: list[int]) -> int:
+        self._plans.append(plan)
+        return len(self._plans) - 1
+
+    def compute(self, plan: int, operands: list[int]) -> int:
+        *steps, num_bytes = self._plans[plan]
+        issue = self._issue()
+        after = [issue]
+        values = [self._values[operand] for operand in operands]
+        for value in values:
+            is_near = value.near_bytes == value.num_bytes
+            after.append(value.task if is_near else self._fetch(value, issue))
+        near_bytes = min(num_bytes, self._near.free_bytes)
+        after += self._near.take(near_bytes)
+        task = work = self._work(steps, after)
+        spilled_bytes = num_bytes - near_bytes
+        if spilled_bytes:
+            if spilled_bytes > self._far.free_bytes:
+                return NO_ROOM
+            self.spilled_bytes += spilled_bytes
+            task = self._write([work], spilled_bytes)
+        self._under_way.append(task)
+        for value in values:
+            value.uses.append(work)
+        return self._add(_Value(num_bytes, near_bytes, spilled_bytes, task))
+
+    def load(
+        self, num_bytes: int, accesses: list[IssuedAccess], after: list[int], served: int
+    ) -> int:
+        tasks = [self._issue()]
+        if num_bytes > self._far.free_bytes:
+            return NO_ROOM
+        tasks += [*self._far.take(num_bytes), *after]
+        return self._add(_Value(num_bytes, 0, num_bytes, self._access(accesses, tasks, served)))
+
+    def store(
+        self,
+        value: int,
+        num_bytes: int,
+        accesses: list[IssuedAccess],
+        after: list[int],
+        served: int,
+    ) -> int:
+        tasks = [self._issue()]
+        source = self._values[value] if value != NO_VALUE else None
+        if source is not None:
+            tasks.append(source.task)
+        is_staged = source is None or source.far_bytes < source.num_bytes
+        if is_staged:
+            if num_bytes > self._far.free_bytes:
+                return NO_ROOM
+            tasks = [self._write(tasks, num_bytes)]
+        task = self._access(accesses, [*tasks, *after], served)
+        if source is not None:
+            source.uses.append(task)
+        if is_staged:
+            self._far.give(num_bytes, [task])
+        return task
+
+    def release(self, value: int) -> None:
+        gone = self._values.pop(value)
+        if gone.near_bytes:
+            self._near.give(gone.near_bytes, gone.uses)
+        if gone.far_bytes:
+            self._far.give(gone.far_bytes, gone.uses)
+
+    def task_of(self, value: int) -> int:
+        return self._values[value].task
+
+    def finish(self) -> None:
+        self._last_issue = self._join(self._under_way)
+        self._under_way.clear()
+        self._values.clear()
+        self._near = Space(self.spec.near_bytes, self.spec.window)
+        self._far = Space(self.spec.far_bytes, self.spec.window)
+
+    # -- parts of commands -----------------------------------------------------------------------
+
+    def _issue(self) -> int:
+        spec = self.spec
+        after = [] if self._last_issue < 0 else [self._last_issue]
+        if len(self._under_way) == spec.window:
+            after.append(self._under_way[0])
+        self._last_issue = self._hold(spec.issue_route, spec.issue_ps, after, delay_ps=0)
+        self.num_commands += 1
+        return self._last_issue
+
+    def _work(self, steps: list[int], after: Sequence[int]) -> int:
+        dispatch_ps = self.spec.dispatch_ps
+        first_route, first_ps, second_route, second_ps = steps
+        task = self._hold(first_route, first_ps, after, delay_ps=dispatch_ps)
+        if second_ps:
+            task = self._hold(second_route, second_ps, (task,), delay_ps=dispatch_ps)
+        return task
+
+    def _fetch(self, value: _Value, issue: int) -> int:
+        """Bring near what is missing of a value; one that came from far then stays."""
+        spec = self.spec
+        missing = value.num_bytes - value.near_bytes
+        after = [issue, value.task]
+        if not value.near_bytes:
+            value.near_bytes = min(missing, self._near.free_bytes)
+            after += self._near.take(value.near_bytes)
+        hold_ps = _port_ps(missing, spec.read_bytes_per_us)
+        task = self._hold(spec.read_route, hold_ps, after, delay_ps=spec.dispatch_ps)
+        value.uses.append(task)
+        if value.near_bytes == value.num_bytes:
+            value.task = task
+        return task
+
+    def _write(self, after: list[int], num_bytes: int) -> int:
+        """Put bytes into the far space, where there is room for them."""
+        spec = self.spec
+        hold_ps = _port_ps(num_bytes, spec.write_bytes_per_us)
+        after = [*after, *self._far.take(num_bytes)]
+        return self._hold(spec.write_route, hold_ps, after, delay_ps=spec.dispatch_ps)
+
+    def _access(self, accesses: list[IssuedAccess], after: Sequence[int], served: int) -> int:
+        """The exchanges of a load or store; the task that ends with the last of them."""
+        indices, dispatch_ps = self._indices(after), self.spec.dispatch_ps
+        tasks = []
+        for trip, num_segments, segment_bytes, stride_bytes, address, delay_ps in accesses:
+            segments = () if num_segments == 1 else (segment_bytes, stride_bytes)
+            num_bytes = num_segments * segment_bytes
+            tasks.append(
+                self._append(
+                    (EXCHANGE, trip, num_bytes, dispatch_ps + delay_ps, NO_EFFECT, address,
+                     indices, (), (), served, segments)
+                )
+            )  # fmt: skip
+        task = tasks[0] if len(tasks) == 1 else self._join(tasks)
+        self._under_way.append(task)
+        return task
+
+    # -- tasks -----------------------------------------------------------------------------------
+
+    def _hold(self, route: int, hold_ps: int, after: Sequence[int], *, delay_ps: int) -> int:
+        indices = self._indices(after)
+        return self._append(
+            (HOLD, route, hold_ps, delay_ps, NO_EFFECT, 0, indices, (), (), NO_EFFECT, ())
+        )
+
+    def _join(self, after: Sequence[int]) -> int:
+        indices = self._indices(after)
+        return self._append((TIMER, 0, 0, 0, NO_EFFECT, 0, indices, (), (), NO_EFFECT, ()))
+
+    def _append(self, row: Row) -> int:
+        self._rows.append(row)
+        return self._base + len(self._rows) - 1
+
+    def _add(self, value: _Value) -> int:
+        number = self._num_values
+        self._num_values = number + 1
+        self._values[number] = value
+        return number
+
+    def _indices(self, after: Sequence[int]) -> tuple[int, ...]:
+        """Where tasks are in the current piece."""
+        base = self._base
+        return tuple([task - base if task >= base else self._index_of(task) for task in after])
+
+    def _index_of(self, task: int) -> int:
+        """Of a task of an earlier piece: one of this piece that ends with it."""
+        index = self._earlier.get(task)
+        if index is None:
+            index = self._earlier[task] = len(self._rows)
+            task_id = self.task_id(task)
+            self._append((EARLIER, 0, task_id, 0, NO_EFFECT, 0, (), (), (), NO_EFFECT, ()))
+        return index
+
+    # -- pieces ----------------------------------------------------------------------------------
+
+    def take_piece(self) -> CompiledGraph | None:
+        if not self._rows:
+            return None
+        compiled = self._compile(self._rows)
+        self._starts.append(self._base)
+        self._pieces.append((0, compiled.offsets))
+        self._base += len(self._rows)
+        self._rows = []
+        self._earlier = {}
+        return compiled
+
+    def note_first_id(self, first_id: int) -> None:
+        self._pieces[-1] = first_id, self._pieces[-1][1]
+
+    def task_id(self, task: int) -> int:
+        piece = bisect_right(self._starts, task) - 1
+        first_id, offsets = self._pieces[piece]
+        return first_id + offsets[task - self._starts[piece]]
+
+
+def _port_ps(num_bytes: int, bytes_per_us: int) -> int:
+    """Rounded up once for each access."""
+    return -(-num_bytes * PS_PER_US // bytes_per_us)
