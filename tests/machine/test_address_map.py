@@ -47,7 +47,7 @@ def test_bytes_and_cells_belong_to_each_other_one_to_one(case: tuple[SliceMap, H
         place = slice_map.place_of(burst)
         assert slice_map.burst_at(place) == burst
         cells.add((channel, place))
-    channels = slice_map.num_channels
+    channels = slice_map.num_pseudo_channels
     rows = spec.capacity_bytes // channels
     rows //= spec.row_bytes * spec.bank_groups * spec.banks * spec.stack_ids
     columns = spec.row_bytes // spec.burst_bytes

@@ -53,7 +53,7 @@ def test_a_machine_cannot_be_changed(ahbm: Machine) -> None:
 
 def test_a_link_has_a_name_and_nine_channels(ahbm: Machine) -> None:
     assert ahbm.link_name(0) == "sip0.io0.pcie_ep -> sip0.io0.io_noc"
-    assert ahbm.num_channels == 9
+    assert ahbm.num_virtual_channels == 9
 
 
 def test_the_hash_follows_the_content_of_the_spec_alone() -> None:

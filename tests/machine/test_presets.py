@@ -57,7 +57,7 @@ def test_a_pe_of_ahbm_small_is_a_pe_of_ahbm() -> None:
     small, full = parse_machine("ahbm-small"), MachineSpec()
     assert num_pes(small) == 16
     assert small.pe == full.pe
-    assert small.cube.channels_per_slice == full.cube.channels_per_slice
+    assert small.cube.pseudo_channels_per_slice == full.cube.pseudo_channels_per_slice
     assert small.cube.hbm.capacity_bytes // 4 == full.cube.hbm.capacity_bytes // 8
     assert isinstance(small.cube.noc, MeshSpec)
     assert (small.cube.noc.rows, small.cube.noc.hole_rows) == (4, 2)

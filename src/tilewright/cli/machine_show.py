@@ -205,7 +205,7 @@ def _add_pe(tree: Tree, spec: MachineSpec, figures: MachineFigures) -> None:
     peak = f"{flops_text(figures.f16_flop_per_s // figures.num_pes)} f16"
     branch = _add(tree, f"PE ({cube.pes} a cube)", peak)
     size = format_bytes(cube.hbm.capacity_bytes // cube.pes)
-    channels = count_text(cube.channels_per_slice, "pseudo-channel")
+    channels = count_text(cube.pseudo_channels_per_slice, "pseudo-channel")
     _add(branch, "HBM slice", size, channels, rate_text(slice_bytes_per_us(spec)))
     writes = count_text(dma.write_channels, "write channel")
     channels = f"{dma.read_channels} read and {writes}"

@@ -37,17 +37,17 @@ def slice_spec(
     """What the engine is told of a slice. Slices of a cube refresh one after the other."""
     if spec.model == "simple":
         return SimpleSpec(
-            pseudo_channels=slice_map.num_channels,
+            pseudo_channels=slice_map.num_pseudo_channels,
             interleave_bytes=spec.interleave_bytes,
             bytes_per_us=spec.simple_bytes_per_us,
             latency_ps=spec.simple_latency_ps,
         )
     return BankedSpec(
-        pseudo_channels=slice_map.num_channels,
+        pseudo_channels=slice_map.num_pseudo_channels,
         stack_ids=spec.stack_ids,
         bank_groups=spec.bank_groups,
         banks=spec.banks,
-        rows=slice_map.channel_bytes
+        rows=slice_map.pseudo_channel_bytes
         // (spec.row_bytes * spec.banks * spec.bank_groups * spec.stack_ids),
         row_bytes=spec.row_bytes,
         burst_bytes=spec.burst_bytes,

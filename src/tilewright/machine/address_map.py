@@ -29,19 +29,19 @@ class SliceMap:
     """The map of one slice. All slices of a machine are alike."""
 
     slice_bytes: int
-    num_channels: int  # of a slice
+    num_pseudo_channels: int  # of a slice
     interleave_bytes: int
     burst_bytes: int
     digits: tuple[tuple[str, int], ...]  # fields above the burst with their sizes, lowest first
 
     @property
-    def channel_bytes(self) -> int:
-        return self.slice_bytes // self.num_channels
+    def pseudo_channel_bytes(self) -> int:
+        return self.slice_bytes // self.num_pseudo_channels
 
     @property
     def num_bursts(self) -> int:
         """Bursts of one pseudo-channel."""
-        return self.channel_bytes // self.burst_bytes
+        return self.pseudo_channel_bytes // self.burst_bytes
 
     def owner_of(self, cube_offset: int) -> int:
         """The PE whose slice has this byte of a cube's HBM."""
@@ -51,15 +51,15 @@ class SliceMap:
         """Pseudo-channel and number of the burst in it that holds a byte of the slice."""
         _check("offset in a slice", offset, self.slice_bytes)
         chunk, inside = divmod(offset, self.interleave_bytes)
-        turn, channel = divmod(chunk, self.num_channels)
+        turn, channel = divmod(chunk, self.num_pseudo_channels)
         return channel, (turn * self.interleave_bytes + inside) // self.burst_bytes
 
     def offset_of(self, channel: int, burst: int) -> int:
         """The first byte in the slice of a burst: the way back."""
-        _check("pseudo-channel", channel, self.num_channels)
+        _check("pseudo-channel", channel, self.num_pseudo_channels)
         _check("burst", burst, self.num_bursts)
         turn, inside = divmod(burst * self.burst_bytes, self.interleave_bytes)
-        return (turn * self.num_channels + channel) * self.interleave_bytes + inside
+        return (turn * self.num_pseudo_channels + channel) * self.interleave_bytes + inside
 
     def place_of(self, burst: int) -> BurstPlace:
         """Bank, row and column of a burst."""
@@ -94,7 +94,7 @@ def build_slice_map(hbm: HbmSpec, *, num_slices: int) -> SliceMap:
     sizes = fixed | {"row": hbm.capacity_bytes // hbm.pseudo_channels // row_set_bytes}
     return SliceMap(
         slice_bytes=hbm.capacity_bytes // num_slices,
-        num_channels=hbm.pseudo_channels // num_slices,
+        num_pseudo_channels=hbm.pseudo_channels // num_slices,
         interleave_bytes=hbm.interleave_bytes,
         burst_bytes=hbm.burst_bytes,
         digits=tuple((field, sizes[field]) for field in hbm.address_map if field != "burst"),

@@ -76,9 +76,9 @@ class Machine:
         return self.routes.find(source, target, traffic, spread)
 
     @property
-    def num_channels(self) -> int:
+    def num_virtual_channels(self) -> int:
         """Virtual channels of a link."""
-        return self.routes.levels.num_channels
+        return self.routes.levels.num_virtual_channels
 
     def attachments(self) -> tuple[Attachment, ...]:
         """Who sits on which router, for every cube."""

@@ -43,7 +43,7 @@ class LevelScheme:
     num_levels: int
 
     @property
-    def num_channels(self) -> int:
+    def num_virtual_channels(self) -> int:
         return self.num_levels * len(Traffic)
 
     def channel(self, traffic: Traffic, level: int) -> int:

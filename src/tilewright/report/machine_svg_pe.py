@@ -76,7 +76,7 @@ def _draw_memories(svg: Svg, at: _Places, machine: Machine) -> None:
             (
                 "HBM slice",
                 format_bytes(slice_bytes),
-                count_text(spec.cube.channels_per_slice, "channel"),
+                count_text(spec.cube.pseudo_channels_per_slice, "channel"),
             ),
         ),
         (at.dma, BlockKind.MOVER, _dma_lines(pe.dma)),

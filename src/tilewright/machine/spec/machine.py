@@ -109,7 +109,7 @@ class CubeSpec(Spec):
     attach_um: Micrometres = Field(300, description="wire from a router to what sits on it")
 
     @property
-    def channels_per_slice(self) -> int:
+    def pseudo_channels_per_slice(self) -> int:
         return self.hbm.pseudo_channels // self.pes
 
     def broken_rules(self) -> Iterator[BrokenRule]:
@@ -119,8 +119,8 @@ class CubeSpec(Spec):
             expected = "as many for each PE: a multiple of cube.pes"
             fix = "change pseudo_channels or cube.pes"
             yield BrokenRule("hbm.pseudo_channels", found, expected, fix, related)
-        elif not is_power_of_two(self.channels_per_slice):
-            found = f"{self.channels_per_slice} for each of {self.pes} PEs"
+        elif not is_power_of_two(self.pseudo_channels_per_slice):
+            found = f"{self.pseudo_channels_per_slice} for each of {self.pes} PEs"
             expected, fix = "a power of two for each PE", "change pseudo_channels or cube.pes"
             yield BrokenRule("hbm.pseudo_channels", found, expected, fix, related)
         yield from self._layout_rules()
@@ -198,7 +198,7 @@ class MachineSpec(Spec):
 
     def bursts_per_channel(self) -> int:
         """The most bursts that one packet brings to one pseudo-channel, wherever it begins."""
-        hbm, channels = self.cube.hbm, self.cube.channels_per_slice
+        hbm, channels = self.cube.hbm, self.cube.pseudo_channels_per_slice
         turn_bytes = hbm.interleave_bytes * channels
         turns, rest_bytes = divmod(self.packet_bytes, turn_bytes)
         most_bytes = turns * hbm.interleave_bytes + min(hbm.interleave_bytes, rest_bytes)
