@@ -12,6 +12,7 @@ from tests.attention.oracle_flows.decode import attend
 from tests.attention.oracle_ops.graph import Request
 from tilewright.attention.flow import examine_flow, trace_flow
 from tilewright.attention.flows import ScoredFlow, ScoredFlowMLA
+from tilewright.attention.passes import PASSES, optimize_graph
 
 WHOLE_PAGES = [case for case in CASES if case.block_size > 1]
 PLAIN = [
@@ -74,6 +75,18 @@ def test_a_found_prefix_and_a_prompt_in_pieces_change_nothing(case: Case) -> Non
     assert_equal(cold, run_request(session, graph, request, "warm"))
     apart = open_session(graph, case, request)
     assert_equal(cold, run_request(apart, graph, request, "apart", piece=7))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_passes_change_rounding_at_most(case: Case) -> None:
+    graph = trace_flow(case.build(), case.geometry)
+    request = request_of(case, 6)
+    traced = run_session(graph, case, request)
+    exact = optimize_graph(graph, [item for item in PASSES if item.exact])
+    assert_equal(traced, run_session(exact, case, request))
+    for one, two in zip(traced, run_session(optimize_graph(graph), case, request), strict=True):
+        assert one.pages == two.pages
+        np.testing.assert_allclose(one.out, two.out, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -9,7 +9,7 @@ from tests.attention.flows.case import QUERY_HEADS, WIDTH, Case, decodes_of, req
 from tests.attention.flows.cases import CASES, reading
 from tests.attention.flows.executor import open_session, run_request, run_session
 from tests.attention.flows.table import drawn, seer_sizes
-from tests.attention.oracle_flows import centroid, latent, pruned
+from tests.attention.oracle_flows import centroid, latent, learned, pruned
 from tilewright.attention import flows
 from tilewright.attention.flow import trace_flow
 from tilewright.attention.flows.weights import Weights
@@ -70,6 +70,25 @@ def test_a_page_that_was_dropped_stays_dropped_when_the_budget_grows(name: str) 
             assert not dropped[head] & set(pages)
             dropped[head] |= set(range(max(pages))) - set(pages)
     assert all(dropped)
+
+
+def test_a_gate_may_decide_by_a_threshold() -> None:
+    tables = {name: table / 8 for name, table in drawn(seer_sizes()).items()}
+    case = Case(
+        "seer_attention",
+        lambda: flows.SeerAttention(gate_width=6, threshold=0.1, weights=tables),
+        reading(
+            partial(
+                learned.seer_threshold,
+                query_weight=tables["query"],
+                key_weight=tables["key"],
+                threshold=0.1,
+            )
+        ),
+    )
+    found = pages_of(case)
+    assert found == expected_pages(case)
+    assert len({len(pages) for step in found for pages in step}) > 1
 
 
 def test_infllm_reads_short_sequences_whole() -> None:

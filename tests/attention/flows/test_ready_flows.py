@@ -1,15 +1,18 @@
 """Every ready flow: by the executor and by the definitions of ops, against its rule on paper."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 from tests.attention.flows.case import Case, Expected, decodes_of, longer, request_of
 from tests.attention.flows.cases import CASES
-from tests.attention.flows.executor import run_session
+from tests.attention.flows.executor import open_session, run_request, run_session
 from tests.attention.oracle_flows.decode import Array, Moment
-from tests.attention.oracle_ops.graph import HeadStep, run_graph
+from tests.attention.oracle_ops.graph import HeadStep, Request, run_graph
 from tilewright.attention.flow import trace_flow
 from tilewright.attention.flow.registry import get, list_keys
+from tilewright.attention.graph import Graph
 
 SEEDS = (1, 2)
 
@@ -18,6 +21,14 @@ def expected_of(case: Case, seed: int) -> list[list[Expected]]:
     request = request_of(case, seed)
     assert request.prompt_queries is not None
     return case.paper(decodes_of(case, request), request.prompt_queries)
+
+
+@cache
+def by_definition(case: Case) -> tuple[Graph, Request, list[list[HeadStep]]]:
+    """A flow node by node with the definitions of ops: slow, so it is done once."""
+    graph = trace_flow(case.build(), case.geometry)
+    request = longer(request_of(case, 1), 4)
+    return graph, request, list(run_graph(graph, request))
 
 
 def assert_close(found: Array, wanted: Array) -> None:
@@ -48,15 +59,26 @@ def test_the_executor_does_what_the_rule_says(case: Case, seed: int) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_definitions_of_ops_do_what_the_rule_says(case: Case) -> None:
-    graph = trace_flow(case.build(), case.geometry)
-    request = longer(request_of(case, 1), 4)
+    _, request, steps = by_definition(case)
     wanted = expected_of(case, 1)
-    for step, results in enumerate(run_graph(graph, request)):
+    for step, results in enumerate(steps):
         for head, result in enumerate(results):
             assert_close(result.out, wanted[head][step].out)
             scores = wanted[head][step].scores
             if scores is not None:
                 assert_same_scores(decodes_of(case, request)[head].moment(step), result, scores)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_executor_keeps_what_the_definitions_of_ops_keep(case: Case) -> None:
+    graph, request, steps = by_definition(case)
+    session = open_session(graph, case, request)
+    run_request(session, graph, request, "r")
+    states = {item.name for item in graph.states}
+    for head, result in enumerate(steps[-1]):
+        for name, wanted in result.kept.items():
+            found = (session.state if name in states else session.field)("r", 0, name)[head]
+            np.testing.assert_allclose(found[: len(wanted)], wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_every_registered_flow_has_a_case() -> None:

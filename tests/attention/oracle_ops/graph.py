@@ -52,12 +52,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class HeadStep:
-    """What one KV head has at one step: pages read by each query head, output, mass, values."""
+    """What one KV head has at one step: pages read by each query head, output, mass, values.
+
+    ``kept`` are fields and, as the next step will read them, states of finished pages [n, r, c].
+    """
 
     pages: tuple[list[int], ...]  # of the first branch with a selection
     out: Array  # [G, Dv]
     mass: Array  # [pages, G]
     values: Mapping[Node, AnyArray]
+    kept: Mapping[str, AnyArray]
 
 
 @dataclass(eq=False)
@@ -82,10 +86,10 @@ def run_graph(graph: Graph, request: Request) -> Iterator[list[HeadStep]]:
         values = evaluate(graph, request, rows, heads)
         results = []
         for row, head, known in zip(rows, heads, values, strict=True):
-            result = attend(graph, request, row, known)
-            head.mass = result.mass
+            pages, out, head.mass = attend(graph, request, row, known)
             save(graph, row, head, known)
-            results.append(result)
+            fields = {name: np.concatenate(kept) for name, kept in head.fields.items() if kept}
+            results.append(HeadStep(pages, out, head.mass, known, fields | head.states))
         yield results
 
 
@@ -265,7 +269,8 @@ def save(graph: Graph, row: OracleRow, head: Head, known: Mapping[Node, AnyArray
 
 def attend(
     graph: Graph, request: Request, row: OracleRow, known: Mapping[Node, AnyArray]
-) -> HeadStep:
+) -> tuple[tuple[list[int], ...], Array, Array]:
+    """Pages of each query head, output and mass: the sum of all branches."""
     geometry = graph.geometry
     out = np.zeros((geometry.query_heads, geometry.value_dim))
     mass = np.zeros((row.num_pages, geometry.query_heads))
@@ -283,7 +288,7 @@ def attend(
                 gate = float(table[0, min(head, table.shape[1] - 1), 0])
             out[head] += gate * part
             mass[:, head] += weights
-    return HeadStep(tuple(pages[: geometry.query_heads]), out, mass, known)
+    return tuple(pages[: geometry.query_heads]), out, mass
 
 
 def whole_selection(row: OracleRow, selection: AnyArray) -> AnyArray:

@@ -1,8 +1,9 @@
 """A learned gate on pooled keys.
 
 K'_P = Wk [max; min; mean of the keys of P], Q' = Wq q_flat merges the group,
-score(P) = Q' . K'_P / sqrt(d). The published gate pools keys before their rotation; this one pools
-them as they are cached.
+score(P) = Q' . K'_P. The plan's number of pages is read, or with a ``threshold`` those whose share
+softmax(score / sqrt(d)) among the middle pages reaches it. The published gate pools keys before
+their rotation; this one pools them as they are cached.
 """
 
 import math
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy.typing as npt
 
-from tilewright.attention.abs import ContextBase, FieldMap, Value
+from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
 from tilewright.attention.cache import Concat
 from tilewright.attention.cache import GeMM as CacheGeMM
 from tilewright.attention.flow import register
@@ -23,7 +24,7 @@ __all__ = ("SeerAttention",)
 
 @register("seer_attention")
 class SeerAttention(ScoredFlow):
-    """score(P) = Q' . K'_P / sqrt(d).
+    """score(P) = Q' . K'_P.
 
     Tables: ``query`` [d, H * D] and ``key`` [d, 3 D].
     """
@@ -34,11 +35,13 @@ class SeerAttention(ScoredFlow):
     def __init__(
         self,
         gate_width: int = 128,
+        threshold: float | None = None,
         weights: Mapping[str, npt.ArrayLike] | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
         self.gate_width = gate_width
+        self.threshold = threshold
         self.weights = Weights(weights, seed=seed)
         self.weights_label = self.weights.label
         self.product = GeMM()
@@ -57,4 +60,12 @@ class SeerAttention(ScoredFlow):
         size = q.shape[1] * q.shape[2]
         table = self.weights.matrix("query", self.gate_width, size)
         merged: Value = self.product(q.reshape(1, size), table)
-        return (cache["gate_key"] @ merged) * (1.0 / math.sqrt(self.gate_width))
+        return cache["gate_key"] @ merged
+
+    def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
+        score = self.score(q, cache, ctx)
+        if self.threshold is None:
+            o.select(score.topk())
+        else:
+            shares = score.softmax(dim=0, scale=1.0 / math.sqrt(self.gate_width))
+            o.select(shares.threshold(self.threshold))
