@@ -126,7 +126,10 @@ def test_engines_that_disagree_fail_the_demo(
 
 
 def test_ctrl_c_ends_the_demo_with_130_and_one_line() -> None:
+    # a job in the background ignores Ctrl-C, and so would its children
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
     assert process.stderr is not None
     process.stderr.readline()  # the engine's line: the demo runs
     time.sleep(0.3)

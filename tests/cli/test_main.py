@@ -10,6 +10,8 @@ from tilewright.records import installed_version
 INTERRUPTED_IMPORT = """
 import importlib, signal, sys
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run in the background
+
 class CtrlC:
     def find_spec(self, name, path=None, target=None):
         if name in ("numpy", "rich", "typer"):
