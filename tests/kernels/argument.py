@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ("Addresses", "Described")
+__all__ = ("Addresses", "Described", "Named")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +18,10 @@ class Described:
 
     name: str
     block_shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Something of the kernel's own file: a jitted function as a constexpr."""
+
+    name: str

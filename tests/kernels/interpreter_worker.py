@@ -23,7 +23,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor  # type: ignore[impo
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.kernels.argument import Addresses, Described
+from tests.kernels.argument import Addresses, Described, Named
 
 MODULES: dict[Path, ModuleType] = {}
 
@@ -51,7 +51,7 @@ def run(file: Path, name: str, grid: Any, arguments: dict[str, Any]) -> dict[str
     tensors = {
         key: tensor_of(value) for key, value in arguments.items() if isinstance(value, np.ndarray)
     }
-    passed = {key: converted(value, tensors) for key, value in arguments.items()}
+    passed = {key: converted(value, tensors, module) for key, value in arguments.items()}
     passed = {key: tensors.get(key, value) for key, value in passed.items()}
     launched = {key: value for key, value in passed.items() if not key.startswith("_")}
     kernel = getattr(module, name)
@@ -62,8 +62,10 @@ def run(file: Path, name: str, grid: Any, arguments: dict[str, Any]) -> dict[str
     return {key: value for key, value in arguments.items() if isinstance(value, np.ndarray)}
 
 
-def converted(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
+def converted(value: Any, tensors: dict[str, torch.Tensor], module: ModuleType) -> Any:
     match value:
+        case Named(name=name):
+            return getattr(module, name)
         case Addresses(names=names):
             return torch.tensor([tensors[name].data_ptr() for name in names], dtype=torch.int64)
         case Described(name=name, block_shape=block_shape):
