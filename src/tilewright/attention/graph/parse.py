@@ -98,6 +98,7 @@ class _Reader:
     state_writes: list[StateWrite] = field(default_factory=list)
     branches: list[Branch] = field(default_factory=list)
     output_source: str = ""
+    side: Side | None = None
     nodes: dict[str, Node] = field(default_factory=dict)
 
     def read(self, line: str) -> None:
@@ -106,7 +107,7 @@ class _Reader:
         if not body:
             return
         if body in (f"{Side.CACHE}:", f"{Side.INDEXER}:"):
-            self.nodes = {}
+            self.side, self.nodes = Side(body[:-1]), {}
         elif body == "partial pages":
             self.partial_pages = True
         elif body.startswith("%"):
@@ -167,18 +168,24 @@ class _Reader:
         self.parameters.append(made)
 
     def _node(self, item: re.Match[str], source: str) -> None:
+        if self.side is None or item["number"] in self.nodes:
+            raise ValueError("a value outside a side, or with a number that is taken")
         op = _op(self.ops[item["op"]], item["attributes"])
         inputs = tuple(self.nodes[name] for name in item["operands"].replace(",", " ").split())
         self.nodes[item["number"]] = Node(op, inputs, _type(item), source)
 
     def _write(self, item: re.Match[str], source: str) -> None:
         value = self.nodes[item["value"]]
+        if self.side is not (Side.CACHE if item["verb"] == "write" else Side.INDEXER):
+            raise ValueError("a root of the other side")
         if item["verb"] == "write":
             self.field_writes.append(FieldWrite(item["target"], value, source))
         else:
             self.state_writes.append(StateWrite(item["target"], value, source))
 
     def _attend(self, item: re.Match[str], source: str) -> None:
+        if self.side is not Side.INDEXER:
+            raise ValueError("a root of the other side")
         estimate = None
         if item["logits"]:
             logits, values = self.nodes[item["logits"]], self.nodes[item["values"]]
