@@ -7,15 +7,26 @@ import tilewright.attention.flows  # noqa: F401  # registers the ready flows
 from tests.attention.graph.random_graphs import graphs
 from tilewright.attention.flow import make_flow, trace_flow
 from tilewright.attention.flow.registry import get, list_keys
-from tilewright.attention.graph import Graph, graph_hash, graph_text, parse_graph
+from tilewright.attention.graph import (
+    FlowKind,
+    Geometry,
+    Graph,
+    graph_hash,
+    graph_text,
+    parse_graph,
+)
 from tilewright.attention.ops import OPS
-from tilewright.attention.verify import DEFAULT_GEOMETRIES
 from tilewright.errors import GraphError
+
+GEOMETRIES = {
+    FlowKind.GQA: Geometry.gqa(page_size=16, head_dim=32, query_heads=4),
+    FlowKind.MLA: Geometry.mla(page_size=16, kv_lora_rank=24, qk_rope_head_dim=8, query_heads=4),
+}
 
 
 def graph_of(name: str) -> Graph:
     flow = make_flow(name, get(name))
-    return trace_flow(flow, DEFAULT_GEOMETRIES[flow.kind], name=name)
+    return trace_flow(flow, GEOMETRIES[flow.kind], name=name)
 
 
 @pytest.mark.parametrize("name", list_keys())

@@ -1,6 +1,8 @@
 """`Parameter`: a learned constant of a flow."""
 
+import hashlib
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -51,14 +53,22 @@ class Parameter(vTensor):
         del device, dtype
         return self
 
-    def for_graph(self, name: str) -> GraphParameter:
+    @property
+    def value_type(self) -> ValueType:
         shape = tuple(map(int, self.value.shape[1 if self.num_layers else 0 :]))
-        value_type = ValueType(FORMAT.PARAMETER, Leading.NONE, shape, DType.FLOAT32)
-        lookup = repr(sorted(self.layer_lookup.items())).encode()
-        raw = repr(self.value.shape).encode() + lookup + self.value.tobytes()
-        digest = GraphParameter.digest_of(raw)
+        return ValueType(FORMAT.PARAMETER, Leading.NONE, shape, DType.FLOAT32)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of shape, lookup and values. Values do not change once a parameter is made."""
+        lookup = sorted(self.layer_lookup.items())
+        made = hashlib.sha256(f"{self.value.shape} {lookup}".encode())
+        made.update(self.value.data)
+        return made.hexdigest()
+
+    def for_graph(self, name: str) -> GraphParameter:
         return GraphParameter(
-            name, value_type, self.num_layers, self.value, digest, self.layer_lookup
+            name, self.value_type, self.num_layers, self.value, self.digest, self.layer_lookup
         )
 
     def _check_lookup(self) -> None:

@@ -116,7 +116,7 @@ class Trace:
     def read_parameter(self, parameter: Parameter) -> Node:
         name = self.parameters.setdefault(parameter, f"param.{len(self.parameters)}")
         variables = dict(self.scope.variables)
-        variables[name] = parameter.for_graph(name).type
+        variables[name] = parameter.value_type
         self.scope = Scope(self.scope.side, self.scope.geometry, variables)
         if name not in self._reads:
             self._reads[name] = self.add(ParameterRead(name), ())

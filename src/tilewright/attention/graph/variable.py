@@ -1,6 +1,5 @@
 """What outlives a step: cache fields, state variables, parameters, and the writes to them."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -58,10 +57,6 @@ class Parameter:
     values: Any = field(repr=False, compare=False)
     digest: str  # SHA-256 of the values: what makes two parameters equal
     layer_rows: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
-
-    @staticmethod
-    def digest_of(raw: bytes) -> str:
-        return hashlib.sha256(raw).hexdigest()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
