@@ -9,7 +9,7 @@ from tilewright.device.dma import Access
 from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess
 from tilewright.engine.rows import NO_EFFECT
 from tilewright.language.access import Layout, layout_of, runs_of_addresses
-from tilewright.language.affine import Affine, Box
+from tilewright.language.affine import Affine, Box, broadcast_shapes
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.effect import Capture, Commit
 from tilewright.language.node import Node, not_captured
@@ -17,7 +17,7 @@ from tilewright.language.order import Span
 from tilewright.language.program import Program
 from tilewright.language.source import source_line
 from tilewright.language.translate import Piece
-from tilewright.language.value import Block, Index, Mask, Pointers
+from tilewright.language.value import Block, Mask, Pointers
 
 __all__ = ("load", "store")
 
@@ -63,8 +63,8 @@ def _issue_load(
     issuer, run = program.issuer, program.run
     after = program.order.before_read(spans, issuer.num_commands + 1)
     node, served = None, NO_EFFECT
+    line = source_line()
     if run.carries_data or not kind.dtype.is_floating():
-        line = source_line()
         node = Node(not_captured, (), line)
         capture = Capture(node, run.storages, pieces, layout, kind.dtype, fill)
         served = run.effects.add(capture, len(pieces))
@@ -75,7 +75,7 @@ def _issue_load(
     if number == NO_ROOM:
         raise program.out_of_tcm(kind, kind.num_bytes)
     program.order.note_read(spans, issuer.num_commands, issuer.task_of(number))
-    program.note_tile(number, kind)
+    program.note_tile(number, kind, line)
     run.counters.loads += 1
     run.counters.loaded_bytes += layout.num_bytes
     return Block(program, kind, node, number)
@@ -137,26 +137,28 @@ def _aligned(
     program: Program, pointers: Any, mask: Any, value_shape: tuple[int, ...] = ()
 ) -> tuple[Pointers, Any]:
     """Addresses and mask of one shape; addresses that are numbers are refused."""
-    if not isinstance(pointers, Pointers):
+    if type(pointers) is not Pointers:
         fix = "pass a tensor argument plus offsets"
         raise program.error(f"{pointers!r} as the address", "pointers", fix)
-    if mask is None:
-        shape = pointers.shape
-    else:
-        if isinstance(mask, bool):
-            mask = Mask(program, Box.whole(()) if mask else Box.empty((1,)))
-        if isinstance(mask, Index):
-            mask = program.block(mask)
-        shape = pointers.affine.plus(Affine(0, (0,) * len(mask.shape), mask.shape)).shape
-    if value_shape and len(value_shape) >= len(shape) and value_shape != shape:
-        shape = pointers.affine.plus(Affine(0, (0,) * len(value_shape), value_shape)).shape
-    if shape != pointers.shape:
-        pointers = Pointers(
-            program, pointers.affine.broadcast(shape), pointers.element, pointers.offsets
-        )
-    if isinstance(mask, Mask):
+    shape = pointers.affine.shape
+    if mask is not None:
+        if type(mask) is not Mask:
+            mask = _as_mask(program, mask)
+        shape = broadcast_shapes(shape, mask.shape)
+    if value_shape and len(value_shape) >= len(shape):
+        shape = broadcast_shapes(shape, value_shape)
+    if shape != pointers.affine.shape:
+        affine = pointers.affine.broadcast(shape)
+        pointers = Pointers(program, affine, pointers.element, pointers.offsets)
+    if type(mask) is Mask and mask.box.shape != shape:
         mask = Mask(program, mask.box.broadcast(shape))
     return pointers, mask
+
+
+def _as_mask(program: Program, mask: Any) -> Any:
+    if isinstance(mask, bool):
+        return Mask(program, Box.whole((1,)) if mask else Box.empty((1,)))
+    return program.block(mask)
 
 
 def _filled(program: Program, kind: BlockType, fill: Any) -> Block:

@@ -131,15 +131,18 @@ class _Body:
     grid: tuple[int, ...]
 
     def run(self) -> None:
+        addresses, others = self._arguments()
         for ids in self.ids:
             program = Program(
                 self.shared, self.stream, self.translator, self.kernel.name, ids, self.grid
             )
             enter_program(program)
             try:
-                self.kernel.function(
-                    **{name: self._argument(program, name) for name in self.arguments}
-                )
+                pointers = {
+                    name: program.pointers(argument.address, argument.dtype)
+                    for name, argument in addresses.items()
+                }
+                self.kernel.function(**pointers, **others)
             except TilewrightError:
                 raise
             except Exception as error:
@@ -150,21 +153,30 @@ class _Body:
         self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
         self.stream.hand_over()
 
-    def _argument(self, program: Program, name: str) -> Any:
-        value = self.arguments[name]
-        if name in self.kernel.constants or value is None or isinstance(value, str):
+    def _arguments(self) -> tuple[dict[str, ArrayArgument], dict[str, Any]]:
+        """Arrays, of which each program gets its own pointers, and what all programs share."""
+        addresses = {
+            name: value
+            for name, value in self.arguments.items()
+            if isinstance(value, ArrayArgument)
+        }
+        others = {
+            name: self._shared(name, value)
+            for name, value in self.arguments.items()
+            if name not in addresses
+        }
+        return addresses, others
+
+    def _shared(self, name: str, value: Any) -> Any:
+        if name in self.kernel.constants:
             return value
         match value:
-            case ArrayArgument(address=address, dtype=dtype):
-                return program.pointers(address, dtype)
-            case bool():
+            case None | bool() | str() | tuple() | DType():
                 return value
             case int() | float():
                 return strong_scalar(value)
             case np.integer() | np.floating():
                 return strong_scalar(value.item())
-            case tuple() | DType():
-                return value
         found = f"{name} = {value!r} of type {type(value).__name__}"
         fix = "pass an array, a number, or mark the parameter as tl.constexpr"
         raise KernelError(self.kernel.name, found, "an argument that a kernel can take", fix)

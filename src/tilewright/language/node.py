@@ -55,20 +55,22 @@ def evaluate(node: Node) -> Any:
             continue
         missing = [operand for operand in top.inputs if operand.run is not None]
         if missing:
-            stack.extend(missing)
+            stack += missing
             continue
         stack.pop()
-        top.settle(_run(top))
+        try:
+            top.value = top.run(*[operand.value for operand in top.inputs])
+        except Exception as error:
+            raise _explained(error, top) from error
+        top.run = None
+        top.inputs = ()
     return node.value
 
 
-def _run(node: Node) -> Any:
-    try:
-        return node.run(*[operand.value for operand in node.inputs])  # type: ignore[misc]
-    except TilewrightError:
-        raise
-    except Exception as error:
-        where = line_text(node.line)
-        found = f"{type(error).__name__}: {error}"
-        fix = "correct the operands of this line"
-        raise KernelError(where, found, "a value", fix) from error
+def _explained(error: Exception, node: Node) -> Exception:
+    """With the line that asked for the value; what explains itself stays as it is."""
+    if isinstance(error, TilewrightError):
+        return error
+    found = f"{type(error).__name__}: {error}"
+    fix = "correct the operands of this line"
+    return KernelError(line_text(node.line), found, "a value", fix)

@@ -63,7 +63,7 @@ class Program:
 
     def binary(self, op: str, left: Any, right: Any) -> Any:
         if type(left) is Block and type(right) is Block:
-            return self.compute(op, (left, right))
+            return self.compute(op, (left, right))  # most operators
         if type(left) is not Block and type(right) is not Block:
             known = known_binary(op, left, right)
             if known is not None:
@@ -207,11 +207,14 @@ class Program:
 
     def _command(self, plan: Plan, operands: tuple[Block, ...], make: Callable[..., Any]) -> Block:
         """One command and its result. Every op ends here: this decides the language's speed."""
-        numbers = [operand.number for operand in operands if operand.number is not None]
+        numbers, inputs = [], []
+        for operand in operands:
+            if operand.number is not None:
+                numbers.append(operand.number)
+            inputs.append(operand.node)
         number = self.issuer.compute(plan.number, numbers)
         if number == NO_ROOM:
             raise self.out_of_tcm(plan.types[0], plan.num_bytes)
-        inputs = [operand.node for operand in operands]
         node = None
         if self._carries_data or not (plan.has_floats or None in inputs):
             node = Node(make, inputs, source_line())  # type: ignore[arg-type]  # all are nodes
@@ -238,9 +241,9 @@ class Program:
 
     # -- space -----------------------------------------------------------------------------------
 
-    def note_tile(self, number: int, kind: BlockType) -> None:
+    def note_tile(self, number: int, kind: BlockType, line: SourceLine) -> None:
         """A loaded tile, for the message of one that does not fit."""
-        self._tiles[number] = (kind, source_line())
+        self._tiles[number] = (kind, line)
 
     def out_of_tcm(self, kind: BlockType, num_bytes: int) -> KernelError:
         tiles = sorted(self._tiles.values(), key=lambda tile: -tile[0].num_bytes)
