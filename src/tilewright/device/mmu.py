@@ -1,17 +1,22 @@
-"""Address translation of a PE: its page table, and the translations that it keeps at hand."""
+"""Address translation of a PE: what it costs to look into its page table."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NewType
 
-from tilewright.errors import PageFaultError, RegistryError, UnitError
+from tilewright.errors import PageFaultError, UnitError
 from tilewright.machine.spec import MmuSpec
+from tilewright.memory import (
+    PageMapping,
+    PageRange,
+    PageTable,
+    PhysicalPage,
+    PhysicalRun,
+    VirtualByte,
+    VirtualPage,
+)
 
 __all__ = ("Mmu", "MmuState", "PhysicalPage", "Translation", "VirtualPage")
-
-VirtualPage = NewType("VirtualPage", int)
-PhysicalPage = NewType("PhysicalPage", int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +48,47 @@ class Mmu:
 
     name: str  # a path, "sip0.cube3.pe5.mmu"
     spec: MmuSpec
-    table: MutableMapping[VirtualPage, PhysicalPage]
+    table: PageTable
     state: MmuState = field(default_factory=MmuState)
+    pe: str = field(init=False)  # whose it is, for errors
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pe", self.name.rpartition(".")[0])
 
     def translate(self, page: VirtualPage) -> Translation:
         """Where a page is, and what this access pays to know it."""
-        if page not in self.table:
+        place = self.table.get(page)
+        if place is None:
             raise self._page_fault(page)
+        is_hit = self._look_up(page)
+        return Translation(place, self.spec.hit_ps if is_hit else self.spec.walk_ps, is_hit)
+
+    def reach(self, address: VirtualByte, num_bytes: int) -> tuple[list[PhysicalRun], int]:
+        """Where neighbouring bytes are, in as few runs as there are, and what that costs to know.
+
+        Their pages are looked up beside each other, so an access pays for one walk if there is any.
+        """
+        runs = self.table.runs(address, num_bytes, self.pe)
+        page_bytes = self.table.page_bytes
+        first, last = address // page_bytes, (address + num_bytes - 1) // page_bytes
+        walks = self.state.walks
+        for page in range(first, last + 1):
+            self._look_up(VirtualPage(page))
+        is_hit = self.state.walks == walks
+        return runs, self.spec.hit_ps if is_hit else self.spec.walk_ps
+
+    def _look_up(self, page: VirtualPage) -> bool:
+        """Whether the TLB keeps a page; from now on it does."""
         state = self.state
-        is_hit = page in state.tlb
-        if is_hit:
+        if page in state.tlb:
             state.tlb.move_to_end(page)
             state.hits += 1
-        else:
-            state.tlb[page] = None
-            state.walks += 1
-            if len(state.tlb) > self.spec.tlb_entries:
-                state.tlb.popitem(last=False)
-        cost_ps = self.spec.hit_ps if is_hit else self.spec.walk_ps
-        return Translation(self.table[page], cost_ps, is_hit)
+            return True
+        state.tlb[page] = None
+        state.walks += 1
+        if len(state.tlb) > self.spec.tlb_entries:
+            state.tlb.popitem(last=False)
+        return False
 
     def pages_of(self, address: int, num_bytes: int) -> range:
         """The virtual pages that an access touches, lowest first."""
@@ -72,28 +99,16 @@ class Mmu:
         page_bytes = self.spec.page_bytes
         return range(address // page_bytes, (address + num_bytes - 1) // page_bytes + 1)
 
-    def map(self, pages: Mapping[VirtualPage, PhysicalPage]) -> None:
+    def map(self, mappings: Sequence[PageMapping]) -> None:
         """Add translations; all of them, or none if one of the pages has one already."""
-        for page in pages:
-            if page in self.table:
-                found = f"a map of {self._range_text(page)}, which is mapped"
-                raise RegistryError(self.name, found, "a page that is free", "unmap it first")
-        self.table.update(pages)
+        self.table.map(mappings)
 
-    def unmap(self, pages: Sequence[VirtualPage]) -> None:
-        """Take translations out of table and TLB; all of them, or none if one is missing."""
-        for page in pages:
-            if page not in self.table:
-                found = f"an unmap of {self._range_text(page)}, which is not mapped"
-                raise RegistryError(
-                    self.name, found, "a mapped page", "unmap what was mapped, once"
-                )
-        if len(set(pages)) != len(pages):
-            found = f"an unmap that names a page twice: {list(pages)}"
-            raise RegistryError(self.name, found, "each page once", "unmap what was mapped, once")
-        for page in pages:
-            del self.table[page]
-            self.state.tlb.pop(page, None)
+    def unmap(self, ranges: Sequence[PageRange]) -> None:
+        """Take ranges out of table and TLB as they were mapped; all, or none if one is missing."""
+        self.table.unmap(ranges)
+        for pages in ranges:
+            for page in [page for page in self.state.tlb if pages.first <= page < pages.end]:
+                del self.state.tlb[page]
 
     def _page_fault(self, page: VirtualPage) -> PageFaultError:
         return PageFaultError(
@@ -102,7 +117,7 @@ class Mmu:
             "a mapped page",
             "map it before the access, or correct the address",
             address=page * self.spec.page_bytes,
-            pe=self.name.rpartition(".")[0],
+            pe=self.pe,
         )
 
     def _range_text(self, page: VirtualPage) -> str:

@@ -10,7 +10,7 @@ from tilewright.memory.mapping import (
     UnmapMsg,
     plan_mapping,
 )
-from tilewright.memory.page_table import PageMapping, PageRange, PageTable
+from tilewright.memory.page_table import PageMapping, PageRange, PageTable, PhysicalRun
 from tilewright.memory.store import ByteStore
 from tilewright.memory.virtual import VirtualSpace
 
@@ -27,6 +27,7 @@ __all__ = (
     "PageTable",
     "PhysicalByte",
     "PhysicalPage",
+    "PhysicalRun",
     "ShardPages",
     "UnmapMsg",
     "VirtualByte",

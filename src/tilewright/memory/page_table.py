@@ -8,7 +8,7 @@ from itertools import pairwise
 from tilewright.errors import PageFaultError, RegistryError, UnitError
 from tilewright.memory.address import PhysicalByte, PhysicalPage, VirtualByte, VirtualPage
 
-__all__ = ("PageMapping", "PageRange", "PageTable")
+__all__ = ("PageMapping", "PageRange", "PageTable", "PhysicalRun")
 
 PhysicalRun = tuple[PhysicalByte, int]
 """Where neighbouring bytes are, and how many."""
