@@ -22,6 +22,10 @@ def warnings(text: str, *overrides: str) -> tuple[str, ...]:
             [(3, "fabric.links", "there is one SIP"), (4, "fabric.kind", "there is one SIP")],
         ),
         (
+            "extends: crossbar-chip\ncube: {noc: {bytes_per_us: 5, attach_bytes_per_us: 5}}",
+            [(2, "cube.noc.bytes_per_us", "cube.noc is a crossbar and cube.ucie is null")],
+        ),
+        (
             "fabric: {kind: ring, switch_ps: 5}",
             [(1, "fabric.switch_ps", "fabric.kind is not switch")],
         ),

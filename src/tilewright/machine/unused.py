@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tilewright.machine.document import MachineDocument
 from tilewright.machine.explain import where_text
-from tilewright.machine.spec import MachineSpec
+from tilewright.machine.spec import CrossbarSpec, MachineSpec
 from tilewright.machine.yaml_text import Section
 
 __all__ = ("unused_keys",)
@@ -20,6 +20,11 @@ class _Rule(NamedTuple):
 
 
 _RULES = (
+    _Rule(
+        ("cube.noc.bytes_per_us",),
+        lambda spec: isinstance(spec.cube.noc, CrossbarSpec) and spec.cube.ucie is None,
+        "cube.noc is a crossbar and cube.ucie is null",
+    ),
     _Rule(("fabric",), lambda spec: spec.sip.count == 1, "there is one SIP"),
     _Rule(
         ("fabric.switch_ps",),

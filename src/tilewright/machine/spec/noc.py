@@ -73,6 +73,13 @@ class RingSpec(_RouterSpec):
 class CrossbarSpec(_RouterSpec):
     """One switch that joins all: every port has its own output."""
 
+    bytes_per_us: BytesPerUs = Field(
+        256_000, description="switch to a die-to-die connection, each way"
+    )
+    attach_bytes_per_us: BytesPerUs = Field(
+        256_000, description="a PE's DMA or a memory controller to the switch, each way"
+    )
+    router_ps: Latency = Field(1_000, description="latency of the switch")
     kind: Literal["crossbar"] = Field("crossbar", description="or mesh or ring")
     radius_um: Micrometres = Field(6_000, description="wire from a port to the switch")
 
