@@ -13,10 +13,16 @@ HIDDEN = 6
 
 
 def drawn(sizes: Sizes) -> dict[str, Array]:
-    """Random tables, exact in float32."""
+    """Random tables, exact in float32, that keep the size of what they multiply.
+
+    Larger ones would push softmax shares below the smallest float32, where pages tie.
+    """
     generator = np.random.default_rng(20261116)
-    tables = {name: generator.normal(size=shape) for name, shape in sizes.items()}
-    return {name: table.astype(np.float32).astype(np.float64) for name, table in tables.items()}
+    tables = {}
+    for name, shape in sizes.items():
+        table = generator.normal(size=shape) / np.sqrt(shape[-1])
+        tables[name] = table.astype(np.float32).astype(np.float64)
+    return tables
 
 
 def nsa_sizes(quarter: int) -> Sizes:

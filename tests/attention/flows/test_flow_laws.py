@@ -15,6 +15,13 @@ from tilewright.attention.flows import ScoredFlow, ScoredFlowMLA
 from tilewright.attention.passes import PASSES, optimize_graph
 
 WHOLE_PAGES = [case for case in CASES if case.block_size > 1]
+ANY_PAGE = [
+    case
+    for case in WHOLE_PAGES
+    if not case.name.startswith(
+        ("lserve", "rope_unaware_lserve", "infllm", "nsa", "duo", "learned_f")
+    )
+]
 PLAIN = [
     case
     for case in CASES
@@ -55,6 +62,19 @@ def test_a_prompt_shorter_than_a_page_is_read_whole(case: Case) -> None:
             if case.name not in ("nsa", "sparq"):  # these mix in what is not attention to pages
                 dense, _ = attend(decode.moment(step), [0])
                 np.testing.assert_allclose(outcome.out[head], dense, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", ANY_PAGE, ids=str)
+def test_pages_of_one_token_follow_the_rule(case: Case) -> None:
+    single = replace(case, block_size=1, prompt_pages=30, budget=6)
+    graph = trace_flow(single.build(), single.geometry)
+    request = request_of(single, 7)
+    assert request.prompt_queries is not None
+    outcomes = run_session(graph, single, request)
+    wanted = single.paper(decodes_of(single, request), request.prompt_queries)
+    for head, steps in enumerate(wanted):
+        for outcome, step in zip(outcomes, steps, strict=True):
+            assert outcome.pages[head] == sorted({page for pages in step.pages for page in pages})
 
 
 @pytest.mark.parametrize("case", PLAIN, ids=str)

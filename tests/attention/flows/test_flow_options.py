@@ -1,5 +1,6 @@
 """What ready flows take: weights, bases, limits."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -73,7 +74,7 @@ def test_a_page_that_was_dropped_stays_dropped_when_the_budget_grows(name: str) 
 
 
 def test_a_gate_may_decide_by_a_threshold() -> None:
-    tables = {name: table / 8 for name, table in drawn(seer_sizes()).items()}
+    tables = drawn(seer_sizes())
     case = Case(
         "seer_attention",
         lambda: flows.SeerAttention(gate_width=6, threshold=0.1, weights=tables),
@@ -142,6 +143,37 @@ def test_a_table_by_head_needs_its_layers() -> None:
     weights = Weights({"query": np.zeros((3, 4, 2))})
     with pytest.raises(FlowInitError, match=r"expected \[layers\]"):
         weights.by_head("query", 3, 4, 2)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "infllm_v2",
+        "lserve",
+        "lserve_centroid_mla",
+        "lserve_centroid_sparse_attention",
+        "lserve_sparse_attention",
+        "nsa",
+        "rope_unaware_lserve_centroid_mla",
+    ],
+)
+def test_pages_that_cannot_be_cut_are_refused(name: str) -> None:
+    case = replace(next(case for case in CASES if case.name == name), block_size=6)
+    with pytest.raises(FlowInitError, match=r"found pages of 6 tokens, expected a multiple of"):
+        trace_flow(case.build(), case.geometry)
+
+
+@pytest.mark.parametrize(
+    ("flow", "text"),
+    [
+        (flows.DoubleSparsity(labels=[3, 16]), r"found labels \[16\], expected channels 0 to 15"),
+        (flows.DoubleSparsity(channels=17), "found 17 channels, expected at most 16"),
+    ],
+)
+def test_labels_beyond_the_head_are_refused(flow: flows.DoubleSparsity, text: str) -> None:
+    case = Case("double_sparsity", lambda: flow, scored(centroid.centroids))
+    with pytest.raises(FlowInitError, match=text):
+        trace_flow(flow, case.geometry)
 
 
 def test_drawn_labels_are_channels_of_the_head() -> None:

@@ -89,12 +89,11 @@ def tova(decode: Decode, queries: Array) -> list[Found]:
 
 
 def snapkv_pages(decode: Decode, queries: Array, *, keep: int, reach: int) -> list[int]:
-    """Chosen once: the pages of the prompt with the most votes, pooled with their neighbours."""
+    """Chosen once, at the first step: the pages of the middle with the most votes, pooled with
+    their neighbours."""
     votes = pooled(prompt_mass(decode, queries).mean(axis=0), reach)
-    moment = decode.moment(0)
-    finished = decode.prompt_tokens // decode.block_size
-    start = min(moment.middle.start, finished)
-    return [start + position for position in best(votes[start:finished], keep)]
+    middle = decode.moment(0).middle
+    return [middle.start + position for position in best(votes[middle], keep)]
 
 
 def snapkv(decode: Decode, queries: Array, *, keep: int, reach: int) -> list[Found]:
@@ -103,7 +102,7 @@ def snapkv(decode: Decode, queries: Array, *, keep: int, reach: int) -> list[Fou
     found = []
     for step in range(len(decode.queries)):
         moment = decode.moment(step)
-        later = range(decode.prompt_tokens // decode.block_size, moment.num_pages)
+        later = range(decode.moment(0).middle.stop, moment.num_pages)
         pages = reserved_and(moment, [*kept, *later])
         found.append(Found(np.zeros(moment.num_finished), pages, *attend(moment, pages)))
     return found
@@ -115,7 +114,7 @@ def rocketkv(decode: Decode, queries: Array, *, keep: int, reach: int, score: Sc
     found = []
     for step in range(len(decode.queries)):
         moment = decode.moment(step)
-        later = range(decode.prompt_tokens // decode.block_size, moment.num_pages)
+        later = range(decode.moment(0).middle.stop, moment.num_pages)
         alive = np.isin(np.arange(moment.num_pages), [*kept, *later])
         scores = score(moment)
         pages = survivors(moment, np.append(scores, 0.0), alive)

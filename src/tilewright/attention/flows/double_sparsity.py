@@ -13,6 +13,7 @@ from tilewright.attention.flow import register
 from tilewright.attention.flows.ready import ScoredFlow
 from tilewright.attention.graph import DType
 from tilewright.attention.indexer import Cast
+from tilewright.errors import FlowInitError
 
 __all__ = ("DoubleSparsity",)
 
@@ -41,10 +42,17 @@ class DoubleSparsity(ScoredFlow):
         """Channels of a head, ascending."""
         if self.given is not None:
             return self.given
+        if self.channels > width:
+            found, expected = f"{self.channels} channels", f"at most {width}"
+            raise FlowInitError("double_sparsity", found, expected, "ask for fewer")
         drawn = np.random.default_rng(self.seed).choice(width, self.channels, replace=False)
         return tuple(sorted(int(channel) for channel in drawn))
 
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, tuple[int, int]]:
+        outside = [label for label in self.labels(head_dim) if not 0 <= label < head_dim]
+        if outside:
+            found, expected = f"labels {outside}", f"channels 0 to {head_dim - 1}"
+            raise FlowInitError("double_sparsity", found, expected, "calibrate for this model")
         return {"labels": (block_size, self.channels)}
 
     def forward_cache(self, cache: FieldMap, loc: object, ctx: ContextBase) -> None:

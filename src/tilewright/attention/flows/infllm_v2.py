@@ -11,7 +11,7 @@ import math
 from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
 from tilewright.attention.cache import MeanInterleave
 from tilewright.attention.flow import register
-from tilewright.attention.flows.ready import ScoredFlow
+from tilewright.attention.flows.ready import ScoredFlow, check_page_size
 from tilewright.attention.flows.window import WINDOWS, finished_windows, next_quarter
 from tilewright.attention.indexer import PageCount, ShiftPages
 
@@ -35,6 +35,7 @@ class InfLLMv2(ScoredFlow):
         self.before = ShiftPages(-1)
 
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, tuple[int, int]]:
+        check_page_size(block_size, WINDOWS)
         self.page_tokens = block_size
         return {"quarters": (WINDOWS, head_dim)}
 

@@ -6,7 +6,7 @@ c_Pb = mean latent of 16 tokens, score(P) = max_b <mean_h q_h, c_Pb>.
 from tilewright.attention.abs import ContextBase, FieldMap, Value
 from tilewright.attention.cache import MeanInterleave
 from tilewright.attention.flow import register
-from tilewright.attention.flows.ready import ScoredFlowMLA
+from tilewright.attention.flows.ready import ScoredFlowMLA, check_page_size
 
 __all__ = ("LServeCentroidMLA",)
 
@@ -27,6 +27,7 @@ class LServeCentroidMLA(ScoredFlowMLA):
     def create_cache(
         self, block_size: int, kv_lora_rank: int, qk_rope_head_dim: int
     ) -> dict[str, tuple[int, int]]:
+        check_page_size(block_size, self.SUB_BLOCK_SIZE)
         self.num_plain = kv_lora_rank
         parts = block_size // self.SUB_BLOCK_SIZE
         return {"centroids": (parts, kv_lora_rank + qk_rope_head_dim)}

@@ -6,7 +6,7 @@ c_Pb = mean key of 16 tokens, score(P) = max_b <mean_g q_g, c_Pb>.
 from tilewright.attention.abs import ContextBase, FieldMap, Value
 from tilewright.attention.cache import MeanInterleave
 from tilewright.attention.flow import register
-from tilewright.attention.flows.ready import ScoredFlow
+from tilewright.attention.flows.ready import ScoredFlow, check_page_size
 
 __all__ = ("LServeCentroidSparseAttention",)
 
@@ -25,6 +25,7 @@ class LServeCentroidSparseAttention(ScoredFlow):
         self.by_part = MeanInterleave(dim=1, k=self.SUB_BLOCK_SIZE)
 
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, tuple[int, int]]:
+        check_page_size(block_size, self.SUB_BLOCK_SIZE)
         return {"centroids": (block_size // self.SUB_BLOCK_SIZE, head_dim)}
 
     def forward_cache(self, cache: FieldMap, loc: object, ctx: ContextBase) -> None:

@@ -7,7 +7,7 @@ score(P) = max over g and b of sum_d max(q_gd M_Pbd, q_gd m_Pbd).
 from tilewright.attention.abs import ContextBase, FieldMap, Value
 from tilewright.attention.cache import MaxInterleave, MinInterleave
 from tilewright.attention.flow import register
-from tilewright.attention.flows.ready import ScoredFlow
+from tilewright.attention.flows.ready import ScoredFlow, check_page_size
 from tilewright.attention.indexer import Kron
 
 __all__ = ("LServeSparseAttention",)
@@ -27,6 +27,7 @@ class LServeSparseAttention(ScoredFlow):
         self.pairs = Kron(dim=1)  # every head with every sub-block
 
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, tuple[int, int]]:
+        check_page_size(block_size, self.LSERVE_BLOCK_SIZE)
         shape = (block_size // self.LSERVE_BLOCK_SIZE, head_dim)
         return {"max": shape, "min": shape}
 

@@ -16,7 +16,7 @@ from tilewright.attention.abs import BranchSpec, ContextBase, FieldMap, OutputSl
 from tilewright.attention.cache import GeMM as CacheGeMM
 from tilewright.attention.cache import Reshape
 from tilewright.attention.flow import register
-from tilewright.attention.flows.ready import ScoredFlow
+from tilewright.attention.flows.ready import ScoredFlow, check_page_size
 from tilewright.attention.flows.weights import Weights
 from tilewright.attention.flows.window import WINDOWS, finished_windows, next_quarter
 from tilewright.attention.indexer import GeMM, ShiftPages, Silu, recent
@@ -55,6 +55,7 @@ class NSA(ScoredFlow):
         self.before = ShiftPages(-1)
 
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, tuple[int, int]]:
+        check_page_size(block_size, WINDOWS)
         self.page_tokens, self.width = block_size, head_dim
         names = ("key_head", "key_tail", "value_head", "value_tail")
         return dict.fromkeys(names, (WINDOWS, self.hidden))

@@ -5,8 +5,9 @@ from typing import ClassVar
 
 from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
 from tilewright.attention.flow import vFlow, vFlowMLA
+from tilewright.errors import FlowInitError
 
-__all__ = ("Ready", "ScoredFlow", "ScoredFlowMLA")
+__all__ = ("Ready", "ScoredFlow", "ScoredFlowMLA", "check_page_size")
 
 
 class Ready:
@@ -35,3 +36,10 @@ class ScoredFlow(Scored, vFlow):
 
 class ScoredFlowMLA(Scored, vFlowMLA):
     """Over latents that all query heads share."""
+
+
+def check_page_size(block_size: int, parts_of: int) -> None:
+    """Refuse pages that cannot be cut into parts of ``parts_of`` tokens."""
+    if block_size % parts_of:
+        found, expected = f"pages of {block_size} tokens", f"a multiple of {parts_of}"
+        raise FlowInitError("create_cache", found, expected, "choose another page size")
