@@ -24,7 +24,7 @@ from tilewright.attention.graph import Branch, Estimate, EstimateOver, Graph, No
 from tilewright.attention.ops.selection import ApproxTopK, TopK
 from tilewright.attention.planner import Reserved, RowBudget, RowPath
 
-__all__ = ("RowPlan", "RowResult", "attend_row")
+__all__ = ("RowPlan", "RowResult", "attend_row", "select_row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,17 @@ def attend_row(view: RowView, inputs: dict[str, Array], plan: RowPlan) -> RowRes
         if _is_dense(graph, plan):
             return _attend_dense(view, inputs, plan)
         return _attend_selected(view, inputs, plan)
+
+
+def select_row(view: RowView, inputs: dict[str, Array], plan: RowPlan) -> PageLists:
+    """The pages that `attend_row` would read; nothing is kept and nothing is read."""
+    graph, xp = view.shared.graph, view.shared.namespace.xp
+    if _is_dense(graph, plan):
+        return every_page(xp, view.shared.num_kv_heads, view.num_pages)
+    branches = graph.output.branches
+    roots = () if plan.reuse else tuple(b.selection for b in branches if b.selection is not None)
+    values = _run(view, inputs, plan, roots, with_state=False)
+    return _union_of(view, [_selection(view, plan, values, i) for i in range(len(branches))])
 
 
 def _is_dense(graph: Graph, plan: RowPlan) -> bool:
@@ -132,11 +143,16 @@ def _attend_selected(view: RowView, inputs: dict[str, Array], plan: RowPlan) -> 
 
 
 def _run(
-    view: RowView, inputs: dict[str, Array], plan: RowPlan, roots: tuple[Node, ...]
+    view: RowView,
+    inputs: dict[str, Array],
+    plan: RowPlan,
+    roots: tuple[Node, ...],
+    *,
+    with_state: bool = True,
 ) -> dict[Node, Array]:
-    """The wanted nodes and all that the state needs."""
+    """The wanted nodes, and what the state needs."""
     shared = view.shared
-    writes = tuple(write.value for write in shared.graph.state_writes)
+    writes = tuple(write.value for write in shared.graph.state_writes) if with_state else ()
     if not roots and not writes:
         return {}
     frame = Frame(

@@ -17,7 +17,7 @@ from tilewright.attention.backends.reference.kept import (
 )
 from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.backends.reference.page_list import PageLists, every_page
-from tilewright.attention.backends.reference.row import RowPlan, RowResult, attend_row
+from tilewright.attention.backends.reference.row import RowPlan, RowResult, attend_row, select_row
 from tilewright.attention.backends.reference.shared import RequestProgress, Shared
 from tilewright.attention.backends.reference.softmax import Partial, merge_partials
 from tilewright.attention.backends.reference.view import CacheSources, RowView
@@ -115,6 +115,17 @@ class Step:
             request: self._gathered(rows, (residual or {}).get(request))
             for request, rows in results.items()
         }
+
+    def select(self, layer: int, inputs: Mapping[str, Any]) -> dict[str, PageLists]:
+        """The pages that `attend` would read for the first new token of each request."""
+        given = {request: self._inputs(request, found) for request, found in inputs.items()}
+        plan = self._plan_rows(layer, 0, list(given))
+        found = {}
+        for index, request in enumerate(given):
+            row = self._row_plan(layer, 0, request, plan, index)
+            view = self._view(layer, request, self._plan(request).first_token + 1)
+            found[request] = select_row(view, _at(given[request], 0), row)
+        return found
 
     def attend_dense(self, layer: int, request: str, queries: Any) -> StepOutput:
         """Causal attention of a piece of prompt over everything before it."""
@@ -240,30 +251,34 @@ class Step:
             raise AttentionError(
                 f"request {request!r}", f"no keys of layer {layer}", "keys first", "write them"
             )
-        heads = shared.num_kv_heads
-        rows = slice(index * heads, (index + 1) * heads)
         num_tokens = self._plan(request).first_token + token + 1
-        step = shared.progress[request].steps + token
-        interval = shared.spec.update_interval
-        kept = shared.state.layer(request, layer)
+        row = self._row_plan(layer, token, request, plan, index)
         shared.remember(request, layer, num_tokens - 1)
-        result = attend_row(
-            self._view(layer, request, num_tokens),
-            {name: values[token][:, None] for name, values in inputs.items()},
-            RowPlan(
-                paths=plan.paths[rows],
-                budgets=plan.budgets[rows],
-                reserved=plan.reserved,
-                step=step,
-                scale=shared.scale,
-                want_mass=self._want_mass,
-                reuse=step % interval != 0 and selection_name(0) in kept,
-                keep_selections=interval > 1,
-            ),
-        )
+        result = attend_row(self._view(layer, request, num_tokens), _at(inputs, token), row)
         if result.kept:
             shared.state.write(request, layer, result.kept)
         return result
+
+    def _row_plan(
+        self, layer: int, token: int, request: str, plan: StepPlan, index: int
+    ) -> RowPlan:
+        """The part of a plan that is about one request."""
+        shared = self._shared
+        heads = shared.num_kv_heads
+        rows = slice(index * heads, (index + 1) * heads)
+        step = shared.progress[request].steps + token
+        interval = shared.spec.update_interval
+        kept = shared.state.layer(request, layer)
+        return RowPlan(
+            paths=plan.paths[rows],
+            budgets=plan.budgets[rows],
+            reserved=plan.reserved,
+            step=step,
+            scale=shared.scale,
+            want_mass=self._want_mass,
+            reuse=step % interval != 0 and selection_name(0) in kept,
+            keep_selections=interval > 1,
+        )
 
     def _gathered(self, rows: list[RowResult], residual: tuple[Any, Any] | None) -> StepOutput:
         xp = self._shared.namespace.xp
@@ -336,3 +351,8 @@ class Step:
                 "reshape it",
             )
         return array
+
+
+def _at(inputs: Mapping[str, Array], token: int) -> dict[str, Array]:
+    """Inputs of one token: [heads, 1, r, c]."""
+    return {name: values[token][:, None] for name, values in inputs.items()}
