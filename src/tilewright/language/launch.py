@@ -58,16 +58,17 @@ class Launcher:
         self,
         device: Device,
         memories: Sequence[Memory],
-        homes: Mapping[int, tuple[int, int]],
-        mmus: Mapping[PeCoord, Mmu],
+        locate: Callable[[int], tuple[int, int]],
+        mmu_of: Callable[[PeCoord], Mmu],
         functions: Mapping[str, Callable[..., Any]],
     ) -> None:
         self.device = device
         self._memories = memories
-        self._homes = homes  # by physical page: memory, address there
-        self._mmus = mmus
+        self._locate = locate
+        self._mmu_of = mmu_of
         self._functions = functions
         self._pes: dict[PeCoord, Pe] = {}
+        self._translators: dict[PeCoord, Translator] = {}
 
     def launch(
         self,
@@ -92,7 +93,7 @@ class Launcher:
             if ids:
                 stream = Stream(hub, engine, self._pe(coord))
                 run.streams.append(stream)
-                translator = Translator(self._mmus[coord], self._homes)
+                translator = self._translator(coord)
                 body = _Body(run, stream, translator, kernel, arguments, ids, tuple(grid))
                 hub.spawn(body.run, name=f"{kernel.name} on {stream.pe.name}")
         with np.errstate(all="ignore"), _rare_collections():
@@ -100,6 +101,11 @@ class Launcher:
             engine.run()
             log.apply(engine.take_effects())
         return LaunchResult(start_ps, engine.now_ps, run.counters)
+
+    def _translator(self, coord: PeCoord) -> Translator:
+        if coord not in self._translators:
+            self._translators[coord] = Translator(self._mmu_of(coord), self._locate)
+        return self._translators[coord]
 
     def _pe(self, coord: PeCoord) -> Pe:
         if coord not in self._pes:

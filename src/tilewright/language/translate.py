@@ -1,12 +1,13 @@
 """From the addresses of an access to the memories that hold them, with what it costs to know."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tilewright.device.dma import Access
-from tilewright.device.mmu import Mmu, VirtualPage
+from tilewright.device.mmu import Mmu
 from tilewright.language.access import Layout
 from tilewright.language.order import Span
+from tilewright.memory.address import VirtualByte
 
 __all__ = ("Piece", "Translator")
 
@@ -25,13 +26,14 @@ class Piece(NamedTuple):
 
 
 class Translator:
-    """The MMU of a PE in front of the memories; ``homes`` has the memory of a physical page."""
+    """The MMU of a PE in front of the memories; ``locate`` finds the memory of a physical byte."""
 
-    def __init__(self, mmu: Mmu, homes: Mapping[int, tuple[int, int]]) -> None:
-        self._mmu = mmu
-        self._homes = homes  # by physical page: memory, address there
+    def __init__(self, mmu: Mmu, locate: Callable[[int], tuple[int, int]]) -> None:
         self.trips: dict[tuple[int, Access], int] = {}  # by memory: the way of its accesses
-        self._shift = mmu.spec.page_bytes.bit_length() - 1
+        self._mmu = mmu
+        self._locate = locate
+        self._page_bytes = mmu.spec.page_bytes
+        self._homes: dict[int, tuple[int, int]] = {}  # by physical page: memory, address there
 
     def spans(self, base: int, layout: Layout) -> list[Span]:
         """Where an access lies in virtual addresses."""
@@ -45,49 +47,47 @@ class Translator:
         found: list[Piece] = []
         first = 0
         for span in spans:
-            found.extend(self._pieces(span, first))
+            if span.num_segments > 1 and span.stride_bytes > self._page_bytes:
+                for place in range(span.num_segments):
+                    address = span.address + place * span.stride_bytes
+                    one = Span(address, 1, span.segment_bytes, span.segment_bytes)
+                    found.extend(self._pieces(one, first + place))
+            else:
+                found.extend(self._pieces(span, first))
             first += span.num_segments
         return found
 
     def _pieces(self, span: Span, first: int) -> Iterator[Piece]:
-        place = 0
-        while place < span.num_segments:
-            address = span.address + place * span.stride_bytes
-            memory, there, length, walk_ps = self._run(address, span.end - address)
-            if length < span.segment_bytes:
-                yield from self._split(address, span.segment_bytes, first + place)
-                place += 1
-                continue
-            fitting = (length - span.segment_bytes) // span.stride_bytes + 1
-            count = min(span.num_segments - place, fitting)
-            yield Piece(
-                memory, there, first + place, count, 0, span.segment_bytes, span.stride_bytes,
-                walk_ps,
-            )  # fmt: skip
-            place += count
+        """Every page between the first and the last byte has some of them."""
+        address, num_segments, size, stride = span
+        runs, walk_ps = self._mmu.reach(VirtualByte(address), span.end - address)
+        place = done = 0  # the next segment, and bytes of it that are found
+        start = address  # of the run
+        for physical, length in runs:
+            end = start + length
+            memory, there = self._home(physical)
+            while place < num_segments:
+                at = address + place * stride + done
+                if at >= end:
+                    break
+                if done or at + size > end:  # a part of a segment
+                    part = min(size - done, end - at)
+                    yield Piece(
+                        memory, there + at - start, first + place, 1, done, part, part, walk_ps
+                    )
+                    done = (done + part) % size
+                    place += not done
+                else:
+                    count = min(num_segments - place, (end - at - size) // stride + 1)
+                    yield Piece(
+                        memory, there + at - start, first + place, count, 0, size, stride, walk_ps
+                    )
+                    place += count
+            start = end
 
-    def _split(self, address: int, num_bytes: int, segment: int) -> Iterator[Piece]:
-        """One segment that lies in several memories."""
-        done = 0
-        while done < num_bytes:
-            memory, there, length, walk_ps = self._run(address + done, num_bytes - done)
-            part = min(length, num_bytes - done)
-            yield Piece(memory, there, segment, 1, done, part, part, walk_ps)
-            done += part
-
-    def _run(self, address: int, wanted: int) -> tuple[int, int, int, int]:
-        """Memory, address there, how far it goes on there, and the time of the slowest walk."""
-        shift, mmu = self._shift, self._mmu
-        page = address >> shift
-        translation = mmu.translate(VirtualPage(page))
-        memory, base = self._homes[translation.page]
-        inside = address - (page << shift)
-        length, walk_ps = (1 << shift) - inside, translation.cost_ps
-        while length < wanted:
-            page += 1
-            translation = mmu.translate(VirtualPage(page))
-            if self._homes[translation.page] != (memory, base + inside + length):
-                break
-            length += 1 << shift
-            walk_ps = max(walk_ps, translation.cost_ps)
-        return memory, base + inside, length, walk_ps
+    def _home(self, physical: int) -> tuple[int, int]:
+        page, inside = divmod(physical, self._page_bytes)
+        home = self._homes.get(page)
+        if home is None:
+            home = self._homes[page] = self._locate(physical - inside)
+        return home[0], home[1] + inside
