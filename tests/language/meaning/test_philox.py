@@ -73,6 +73,13 @@ def test_one_draw_is_the_first_of_four() -> None:
         np.testing.assert_array_equal(draws(name, 7, offset), draws(f"{name}4x", 7, offset)[0])
 
 
+def test_a_uniform_draw_is_its_word_folded_at_the_sign_and_scaled() -> None:
+    offset = np.arange(2048, dtype=np.int32)
+    words = draws("randint", 3, offset).astype(np.int64)
+    folded = np.where(words >= 2**31, 2**32 - 1 - words, words).astype(np.float32)
+    np.testing.assert_array_equal(draws("rand", 3, offset), folded * np.float32(4.6566127342e-10))
+
+
 def test_uniform_draws_lie_below_one_and_fill_the_range() -> None:
     found = draws("rand4x", 11, np.arange(2**14, dtype=np.int32))
     assert found.dtype == np.float32

@@ -179,6 +179,15 @@ def test_fma_of_random_bits_rounds_the_exact_sum_once(dtype: DType, seed: int) -
     check_fma(dtype, a, b, c)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_fma_sees_what_is_far_below_a_tie(sign: int) -> None:
+    """The product lies between two floats, and only the addend's direction decides."""
+    check_fma(float32, 1 + 2.0**-12, 1 + 2.0**-12, sign * 2.0**-80)
+    check_fma(bfloat16, 1 + 2.0**-4, 1 + 2.0**-4, sign * 2.0**-80)
+    check_fma(float64, 1 + 2.0**-27, 1 + 2.0**-26, sign * 2.0**-120)
+    check_fma(float64, 1 + 2.0**-27, -1 - 2.0**-26, sign * 2.0**-120)
+
+
 def check_fma(dtype: DType, a: float, b: float, c: float) -> None:
     operands = [np.array([each]).astype(dtype.storage) for each in (a, b, c)]
     left, right, addend = (Fraction(float(each.astype(np.float64)[0])) for each in operands)
