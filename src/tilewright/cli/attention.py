@@ -12,6 +12,7 @@ from tilewright.attention.flow import trace_flow
 from tilewright.attention.graph import graph_hash, graph_text
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.verify import DEFAULT_GEOMETRIES, check_flows
+from tilewright.cli.attention_run import run
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.records.attention_check import (
     AttentionCheckRecord,
@@ -29,6 +30,7 @@ FlowArgument = Annotated[
 ]
 
 app = typer.Typer(help="Sparse attention: check flows, show what they mean, run them.")
+app.command()(run)
 
 
 @app.command()

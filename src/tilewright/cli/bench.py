@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tilewright.benches.engine_speed import run_engine_bench
+from tilewright.cli.attention_bench import attention
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.speed_table import speed_table
@@ -18,6 +19,7 @@ from tilewright.records import EngineBenchRecord
 __all__ = ("app",)
 
 app = typer.Typer(help="Measure the simulator itself, as ratios to peers in one run.")
+app.command()(attention)
 
 
 @app.callback()

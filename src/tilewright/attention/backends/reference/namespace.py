@@ -71,6 +71,8 @@ class Namespace:
         return self.computed(self.stored(values, dtype), dtype)
 
     def full(self, shape: tuple[int, ...], value: float, dtype: DType = DType.FLOAT32) -> Array:
+        if value == 0:
+            return self.xp.zeros(shape, dtype=self.dtypes[dtype])  # large pools cost no time yet
         return self.xp.full(shape, value, dtype=self.dtypes[dtype])
 
     def numpy(self, values: Array) -> Any:
