@@ -4,6 +4,7 @@ The interpreter must be chosen before triton is imported, and it patches triton 
 this process triton stays what a user's program sees. One process serves all tests of a session.
 """
 
+import os
 import pickle
 import subprocess
 import sys
@@ -39,9 +40,16 @@ class Worker:
 @cache
 def _worker() -> Worker:
     """Ends with this process: its standard input is then at its end."""
-    command = [sys.executable, str(WORKER)]
-    pipe = subprocess.PIPE
-    return Worker(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL))
+    paths = filter(None, (str(WORKER.parents[2]), os.environ.get("PYTHONPATH")))
+    chosen = {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    process = subprocess.Popen(
+        [sys.executable, str(WORKER)],
+        env=os.environ | chosen,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    return Worker(process)
 
 
 def run_in_triton(

@@ -14,14 +14,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
 
-os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported: it decides what jit returns
-
 import numpy as np
 import torch
 from triton.runtime.autotuner import Autotuner  # type: ignore[import-untyped]
 from triton.tools.tensor_descriptor import TensorDescriptor  # type: ignore[import-untyped]
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.kernels.argument import Addresses, Described, Named
 

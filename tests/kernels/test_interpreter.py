@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
+from triton.runtime.jit import JITFunction  # type: ignore[import-untyped]
 
 from tests.kernels.case import KernelCase, check_close, check_expected
 from tests.kernels.interpreter import InterpreterFailure, run_in_triton
+from tests.kernels.source.vector_add import add_kernel
 from tests.kernels.table import CASES
 
 IN_TRITON = [case for case in CASES if case.runs_in_triton]
@@ -28,6 +30,10 @@ def test_inputs_are_the_same_each_time_and_outputs_are_among_them(case: KernelCa
 
 def test_names_are_given_once() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
+
+
+def test_in_this_process_triton_stays_what_a_users_program_sees() -> None:
+    assert type(add_kernel) is JITFunction
 
 
 def test_a_kernel_that_fails_says_why() -> None:
