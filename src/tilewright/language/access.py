@@ -38,16 +38,8 @@ class Layout:
     axes: tuple[int, ...]
     flipped: tuple[int, ...]  # axes of the block whose stride is negative
     box: Box
-    low_offset: int  # of all bytes of the access, from the base
-    high_offset: int  # behind the last
-
-    @property
-    def num_segments(self) -> int:
-        return sum(row.num_segments for row in self.rows)
-
-    @property
-    def num_bytes(self) -> int:
-        return self.num_segments * self.segment_bytes
+    num_segments: int
+    num_bytes: int
 
     def gather(self, data: Bytes, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """The elements of the box as a block's axes have them, from the bytes in memory order."""
@@ -105,7 +97,7 @@ def _layout(strides: tuple[int, ...], box: Box, item_bytes: int) -> Layout:
         inner -= 1
         segment_bytes *= dims[inner][1]
     rows = tuple(_rows(offset, dims[:inner], segment_bytes))
-    high = offset + sum(stride * (extent - 1) for stride, extent, _ in dims) + item_bytes
+    num_segments = sum(row.num_segments for row in rows)
     return Layout(
         segment_bytes,
         rows,
@@ -113,8 +105,8 @@ def _layout(strides: tuple[int, ...], box: Box, item_bytes: int) -> Layout:
         tuple(axis for _, _, axis in dims),
         tuple(flipped),
         box,
-        offset,
-        high,
+        num_segments,
+        num_segments * segment_bytes,
     )
 
 
