@@ -155,6 +155,15 @@ GQA = (
         budget=5,
     ),
     Case(
+        "nsa_selection",
+        partial(
+            flows.NSASelection,
+            hidden=6,
+            weights={name: table for name, table in NSA.items() if name.startswith("key")},
+        ),
+        scored(partial(compressed.nsa_scores, weights=nsa_weights(NSA, quarter=2))),
+    ),
+    Case(
         "h2o",
         partial(flows.H2O, observed=6),
         by_head(lambda decode, prompt: eviction.h2o(decode, prompt[-6:]), scores=True),
@@ -247,6 +256,12 @@ MLA = (
         prompt_pages=7,
     ),
     Case("quest_mla", flows.QuestMLA, scored(quest.quest_mla)),
+    Case(
+        "twilight_mla",
+        partial(flows.TwilightMLA, p=0.6),
+        reading(partial(pruned.twilight, base=quest.quest_mla, share=0.6)),
+        budget=5,
+    ),
     Case("oracle_mla", flows.OracleMLA, scored(ends.oracle)),
     Case("random_mla", partial(flows.RandomMLA, seed=7), scored(partial(ends.random, seed=7))),
     Case("streaming_llm_mla", flows.StreamingLLMMLA, scored(ends.streaming_llm)),

@@ -19,7 +19,7 @@ ANY_PAGE = [
     case
     for case in WHOLE_PAGES
     if not case.name.startswith(
-        ("lserve", "rope_unaware_lserve", "infllm", "nsa", "duo", "learned_f")
+        ("lserve", "rope_unaware_lserve", "infllm", "nsa", "duo", "learned_f", "nsa_selection")
     )
 ]
 PLAIN = [

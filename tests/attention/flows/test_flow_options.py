@@ -6,16 +6,27 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tests.attention.flows.case import QUERY_HEADS, WIDTH, Case, decodes_of, request_of, scored
+from tests.attention.flows.case import (
+    QUERY_HEADS,
+    WIDTH,
+    ByHead,
+    Case,
+    Expected,
+    at_moments,
+    decodes_of,
+    request_of,
+    scored,
+)
 from tests.attention.flows.cases import CASES, reading
 from tests.attention.flows.executor import open_session, run_request, run_session
 from tests.attention.flows.table import drawn, seer_sizes
-from tests.attention.oracle_flows import centroid, latent, learned, pruned
+from tests.attention.oracle_flows import branches, centroid, latent, learned, pruned, stateful
+from tests.attention.oracle_flows.decode import Array, Decode, Moment, attend
 from tilewright.attention import flows
 from tilewright.attention.flow import trace_flow
 from tilewright.attention.flows.weights import Weights
 from tilewright.attention.planner import parse_policy
-from tilewright.errors import FlowInitError
+from tilewright.errors import FlowInitError, TerminalError
 
 
 def pages_of(case: Case, seed: int = 6) -> list[list[list[int]]]:
@@ -40,6 +51,51 @@ def test_twilight_prunes_what_any_flow_has_chosen() -> None:
         budget=6,
     )
     assert pages_of(case) == expected_pages(case)
+
+
+def test_twilight_prunes_a_choice_that_remembers() -> None:
+    """The base's state advances although its choice is cut down."""
+
+    def paper(decodes: list[Decode], _: Array) -> ByHead:
+        out: ByHead = []
+        for decode in decodes:
+            steps = []
+            for step, found in enumerate(stateful.running_avg_block_sparse(decode)):
+                moment = decode.moment(step)
+                pages = pruned.pruned_pages(moment, found.scores, 0.5)
+                steps.append(Expected([pages], attend(moment, pages)[0]))
+            out.append(steps)
+        return out
+
+    build = partial(flows.Twilight, p=0.5, base="running_avg_block_sparse")
+    case = Case("twilight", build, paper, budget=5)
+    assert pages_of(case) == expected_pages(case)
+
+
+def test_twilight_prunes_head_by_head_where_heads_choose_for_themselves() -> None:
+    def rule(moment: Moment) -> tuple[list[list[int]], Array]:
+        return pruned.twilight_by_head(moment, branches.moba(moment)[0], share=0.6)
+
+    case = Case("twilight", partial(flows.Twilight, p=0.6, base="moba"), at_moments(rule))
+    graph = trace_flow(case.build(), case.geometry)
+    request = request_of(case, 6)
+    assert request.prompt_queries is not None
+    wanted = case.paper(decodes_of(case, request), request.prompt_queries)
+    for step, outcome in enumerate(run_session(graph, case, request)):
+        for head, steps in enumerate(wanted):
+            np.testing.assert_allclose(outcome.out[head], steps[step].out, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("base", ["nsa", "retro_infer"])
+def test_twilight_refuses_a_base_that_does_more_than_select(base: str) -> None:
+    case = Case("twilight", partial(flows.Twilight, base=base), scored(centroid.centroids))
+    with pytest.raises(TerminalError, match="choose a base that only selects"):
+        trace_flow(case.build(), case.geometry)
+
+
+def test_twilight_refuses_a_base_of_the_other_kind() -> None:
+    with pytest.raises(FlowInitError, match="found a base of kind mla, expected kind gqa"):
+        flows.Twilight(base=flows.QuestMLA())
 
 
 def test_twilight_with_all_of_the_mass_is_its_base() -> None:

@@ -1,8 +1,18 @@
 """Rules that end at a share of the mass: Twilight, and the clustered estimate."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from tests.attention.oracle_flows.decode import Array, Moment, Score, best, reserved_and, softmax
+from tests.attention.oracle_flows.decode import (
+    Array,
+    Moment,
+    Score,
+    attend,
+    best,
+    reserved_and,
+    softmax,
+)
 
 
 def smallest_set(mass: Array, share: float) -> list[int]:
@@ -31,12 +41,31 @@ def twilight_mass(moment: Moment, candidates: list[int]) -> Array:
 
 
 def twilight(moment: Moment, base: Score, share: float) -> list[int]:
-    """The base chooses its budget of the middle; of those the fewest that hold the share."""
+    return pruned_pages(moment, base(moment), share)
+
+
+def pruned_pages(moment: Moment, scores: Array, share: float) -> list[int]:
+    """The budget of the middle by score; of those the fewest that hold the share."""
     middle = moment.middle
-    scores = base(moment)[middle]
-    candidates = [middle.start + position for position in best(scores, moment.decode.budget)]
+    chosen = best(scores[middle], moment.decode.budget)
+    candidates = [middle.start + position for position in chosen]
     kept = smallest_set(twilight_mass(moment, candidates), share)
     return reserved_and(moment, [candidates[position] for position in kept])
+
+
+def twilight_by_head(
+    moment: Moment, choices: list[list[int]], share: float
+) -> tuple[list[list[int]], Array]:
+    """Where every query head has a choice of its own, it prunes its own."""
+    middle = range(*moment.middle.indices(moment.num_pages))
+    pages, outs = [], []
+    for head, choice in enumerate(choices):
+        candidates = [page for page in choice if page in middle]
+        alone = replace(moment, q=moment.q[head : head + 1])
+        kept = smallest_set(twilight_mass(alone, candidates), share)
+        pages.append(reserved_and(moment, [candidates[position] for position in kept]))
+        outs.append(attend(alone, pages[-1])[0][0])
+    return pages, np.array(outs)
 
 
 def farthest_points(keys: Array, count: int) -> Array:

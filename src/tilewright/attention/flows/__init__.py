@@ -26,6 +26,7 @@ from tilewright.attention.flows.masked_quest_sparse_attention import MaskedQuest
 from tilewright.attention.flows.mean_quest_blend import MeanQuestBlend
 from tilewright.attention.flows.moba import MoBA
 from tilewright.attention.flows.nsa import NSA
+from tilewright.attention.flows.nsa_selection import NSASelection
 from tilewright.attention.flows.oracle import Oracle
 from tilewright.attention.flows.oracle_mla import OracleMLA
 from tilewright.attention.flows.quest import Quest
@@ -59,6 +60,7 @@ from tilewright.attention.flows.streaming_llm import StreamingLLM
 from tilewright.attention.flows.streaming_llm_mla import StreamingLLMMLA
 from tilewright.attention.flows.tova import TOVA
 from tilewright.attention.flows.twilight import Twilight
+from tilewright.attention.flows.twilight_mla import TwilightMLA
 from tilewright.attention.flows.venergy_gated_centroid import VEnergyGatedCentroid
 
 __all__ = (
@@ -85,6 +87,7 @@ __all__ = (
     "MaskedQuestSparseAttention",
     "MeanQuestBlend",
     "MoBA",
+    "NSASelection",
     "Oracle",
     "OracleMLA",
     "Quest",
@@ -116,5 +119,6 @@ __all__ = (
     "StreamingLLM",
     "StreamingLLMMLA",
     "Twilight",
+    "TwilightMLA",
     "VEnergyGatedCentroid",
 )

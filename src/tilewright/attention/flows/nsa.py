@@ -9,6 +9,8 @@ sigma(G1 q) attention over windows + sigma(G2 q) attention over the chosen pages
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar
 
 import numpy.typing as npt
 
@@ -38,6 +40,8 @@ class NSA(ScoredFlow):
     )
     group = "sum of shares"
 
+    compressed_fields: ClassVar[Mapping[str, str]] = MappingProxyType({"k": "key", "v": "value"})
+
     def __init__(
         self,
         hidden: int = 32,
@@ -57,13 +61,14 @@ class NSA(ScoredFlow):
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, tuple[int, int]]:
         check_page_size(block_size, WINDOWS)
         self.page_tokens, self.width = block_size, head_dim
-        names = ("key_head", "key_tail", "value_head", "value_tail")
-        return dict.fromkeys(names, (WINDOWS, self.hidden))
+        shape = (WINDOWS, self.hidden)
+        kept = self.compressed_fields.values()
+        return {f"{name}_{part}": shape for name in kept for part in ("head", "tail")}
 
     def forward_cache(self, cache: FieldMap, loc: object, ctx: ContextBase) -> None:
         columns = self.page_tokens // WINDOWS * self.width
         in_quarters = Reshape(-1, WINDOWS, columns)
-        for source, name in (("k", "key"), ("v", "value")):
+        for source, name in self.compressed_fields.items():
             quarters = in_quarters(cache[source], None, loc=loc, ctx=ctx)
             for part in ("head", "tail"):
                 table = self.weights.matrix(f"{name}_{part}", self.hidden, columns)

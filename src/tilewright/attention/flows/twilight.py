@@ -1,46 +1,78 @@
-"""Top-p on top of another rule: as many pages as the query needs.
+"""Top-p on top of another flow: as many pages as the query needs.
 
-The base chooses the plan's number of pages. On four-bit keys the attention inside that choice is
-estimated, softmax over its tokens, mean over the group, added by page; the fewest pages that hold
-the share p of it are read. Reserved pages are read in any case and not part of the estimate.
+The base chooses pages, as many as the plan allows. On four-bit keys the attention inside that
+choice is estimated: softmax over its tokens, added by page, mean over the group (or head by head,
+if the base chooses so). The fewest pages that hold the share p of it are read. Reserved pages are
+read in any case and not part of the estimate.
 """
 
 import math
+from collections.abc import Iterable
+from typing import ClassVar
 
-from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
-from tilewright.attention.flow import FieldSpec, register, vFlow
-from tilewright.attention.flows.quest import Quest
-from tilewright.attention.flows.ready import Ready, ScoredFlow
+from tilewright.attention.abs import BranchSpec, ContextBase, FieldMap, OutputSlot, Value
+from tilewright.attention.flow import FieldSpec, FlowBase, register, vFlow
+from tilewright.attention.flow.registry import get
+from tilewright.attention.flows.ready import Ready
+from tilewright.attention.graph import Geometry
+from tilewright.errors import FlowInitError, TerminalError
 
-__all__ = ("Twilight",)
+__all__ = ("PrunedFlow", "Twilight")
 
 STEPS = 15  # between the 16 levels of four bits
 ZERO_CODE = 8  # levels below the one that is stored as 0
 
 
-@register("twilight")
-class Twilight(Ready, vFlow):
+class Choice(OutputSlot):
+    """Stands in for ``o`` while the base runs, and keeps what it selects."""
+
+    def __init__(self, o: OutputSlot) -> None:
+        super().__init__(o.trace)
+        self.selection: Value | None = None
+
+    def combine(self, branches: Iterable[BranchSpec]) -> None:
+        specs = tuple(branches)
+        if len(specs) != 1 or specs[0].selection is None or specs[0].logits is not None:
+            found, expected = "a base with gates or estimates", "a base that selects pages"
+            raise TerminalError("twilight", found, expected, "choose a base that only selects")
+        self.selection = specs[0].selection
+
+
+class PrunedFlow(Ready, FlowBase):
     """Smallest part of the base's choice with an estimated mass of at least p."""
 
     paper = "Twilight: Adaptive Attention Sparsity with Hierarchical Top-p Pruning (2502.02770)"
     group = "mean of masses"
 
-    def __init__(self, p: float = 0.95, base: ScoredFlow | None = None) -> None:
+    tokens: ClassVar[str]
+    """The field that is attended to: keys or latents."""
+
+    def __init__(self, p: float, base: FlowBase | str, scale: float | None) -> None:
+        """``base`` is a flow or the name of one; ``scale`` of logits is 1 / sqrt(width) if None."""
         super().__init__()
         self.p = p
-        self.base = Quest() if base is None else base
+        self.scale = scale
+        self.base = get(base)() if isinstance(base, str) else base
+        self.partial_pages = self.base.partial_pages
+        if self.base.kind is not self.kind:
+            found, expected = f"a base of kind {self.base.kind}", f"kind {self.kind}"
+            raise FlowInitError("twilight", found, expected, "use twilight_mla for latents")
 
-    def create_cache(self, block_size: int, head_dim: int) -> dict[str, object]:
+    def create_inputs(self) -> dict[str, tuple[int, int]]:
+        return self.base.create_inputs()
+
+    def fields(self, block_size: int, width: int) -> dict[str, object]:
+        """Those of the base, and keys in four bits."""
         own = {
-            "key_code": FieldSpec((block_size, head_dim), dtype="int4"),
-            "key_step": (block_size, 1),
-            "key_middle": (block_size, 1),
+            "key_code": FieldSpec((block_size, width), dtype="int4"),
+            "key_step": FieldSpec((block_size, 1)),
+            "key_middle": FieldSpec((block_size, 1)),
         }
-        return {**self.base.create_cache(block_size, head_dim), **own}
+        return {**(self.base.field_specs or {}), **own}
 
     def forward_cache(self, cache: FieldMap, loc: object, ctx: ContextBase) -> None:
-        self.base.forward_cache(cache, loc, ctx)
-        keys = cache["k"]
+        self.base.forward_cache(cache, loc=loc, ctx=ctx)
+        keys = cache[self.tokens]
         low = keys.min(2)
         step = (keys.max(2) - low) / STEPS
         code = ((keys - low) / (step > 0.0).where(step, 1.0) + 0.5).floor() - ZERO_CODE
@@ -49,9 +81,39 @@ class Twilight(Ready, vFlow):
         cache["key_middle"] = low + ZERO_CODE * step
 
     def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
-        chosen = self.base.score(q, cache, ctx).topk()
+        chosen = self._choice(q, o, cache, ctx)
         keys = cache["key_code"] * cache["key_step"] + cache["key_middle"]
-        logits = chosen.where((keys @ q.T) * (1.0 / math.sqrt(q.shape[2])), -1e30)
+        scale = 1.0 / math.sqrt(q.shape[2]) if self.scale is None else self.scale
+        logits = chosen.where((keys @ q.T) * scale, -1e30)
         weights = (logits - logits.max(1).max(0)).exp().sum(1)
-        masses = (weights / weights.sum(0)).mean(2)
-        o.select(masses.top_p(self.p) & chosen)
+        masses = weights / weights.sum(0)
+        per_head = chosen.shape[2] > 1
+        shares = masses if per_head else masses.mean(2)
+        o.select(shares.top_p(self.p, per_head=per_head) & chosen)
+
+    def _choice(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> Value:
+        choice = Choice(o)
+        self.base.forward_indexer(q, choice, cache, ctx)
+        if choice.selection is None:
+            found, fix = "a base without a terminal", "end its forward_indexer with a selection"
+            raise TerminalError("twilight", found, "exactly one", fix)
+        return choice.selection
+
+
+@register("twilight")
+class Twilight(PrunedFlow, vFlow):
+    """Smallest part of the base's choice with an estimated mass of at least p."""
+
+    tokens = "k"
+
+    def __init__(
+        self, p: float = 0.95, base: FlowBase | str = "quest", scale: float | None = None
+    ) -> None:
+        super().__init__(p, base, scale)
+
+    def initialize_for(self, geometry: Geometry) -> None:
+        self.base.initialize_for(geometry)
+        super().initialize_for(geometry)
+
+    def create_cache(self, block_size: int, head_dim: int) -> dict[str, object]:
+        return self.fields(block_size, head_dim)
