@@ -32,9 +32,7 @@ def small_request(seed: int) -> Request:
         queries=drawn(HEADS, STEPS, group, width),
         prompt_tokens=PROMPT,
         budget=BUDGET,
-        prompt_queries=drawn(assert settings.default is not None
-FEWER = settings(max_examples=settings.default.max_examples // 4)  # of loops over all elements
-HEADS, PROMPT, group, width),
+        prompt_queries=drawn(HEADS, PROMPT, group, width),
     )
 
 
