@@ -76,7 +76,7 @@ def run_attention_bench(spec: BenchSpec, *, progress: Progress) -> AttentionBenc
         loaded = _load(spec)
         query, key, value = _dense_operands(spec, loaded)
         progress("checking dense attention against torch")
-        error = _dense_error(spec, loaded, peer, (query, key, value))
+        error = _dense_error(loaded, peer, (query, key, value))
         progress("taking turns: quest, SDPA, matmul, selection at two lengths")
         best = _measure(
             {
@@ -155,26 +155,21 @@ def _keys_and_values(spec: BenchSpec, rng: np.random.Generator, count: int) -> t
 
 
 def _dense_operands(spec: BenchSpec, loaded: Loaded) -> tuple[Any, Any, Any]:
-    """The arrays of the session itself as torch tensors: rows [KV head, request]."""
-    rows = spec.kv_heads * spec.requests
+    """The arrays of the session itself as torch tensors: [KV heads, requests, ...]."""
     pages = spec.requests * (spec.context // spec.page_size)
     peer = load_peer("torch_dense")
-    tensors = []
-    for name in ("k", "v"):
-        pool = loaded.session.store.pool(0, name)[:, :pages]
-        shape = (spec.kv_heads, spec.requests, spec.context, spec.head_dim)
-        tensors.append(peer.shared_tensor(pool.reshape(shape)).flatten(0, 1))
+    shape = (spec.kv_heads, spec.requests, spec.context, spec.head_dim)
+    key, value = (
+        peer.shared_tensor(loaded.session.store.pool(0, name)[:, :pages].reshape(shape))
+        for name in ("k", "v")
+    )
     queries = np.stack([query[0] for query in loaded.long_queries.values()], axis=1)
-    query = peer.shared_tensor(queries.reshape(rows, spec.query_heads, spec.head_dim))
-    return query, tensors[0], tensors[1]
+    return peer.shared_tensor(queries), key, value
 
 
-def _dense_error(
-    spec: BenchSpec, loaded: Loaded, peer: Any, operands: tuple[Any, Any, Any]
-) -> float:
+def _dense_error(loaded: Loaded, peer: Any, operands: tuple[Any, Any, Any]) -> float:
     """Largest error of the executor's dense attention on the first request, over the row norm."""
-    rows = slice(0, spec.kv_heads * spec.requests, spec.requests)
-    expected = np.asarray(peer.attend_by_sdpa(*(part[rows] for part in operands)))
+    expected = np.asarray(peer.attend_by_sdpa(*(part[:, :1] for part in operands)))[:, 0]
     name, query = next(iter(loaded.long_queries.items()))
     found = np.asarray(loaded.step.attend_dense(0, name, query).output)[0]
     error = np.linalg.norm(found - expected, axis=-1) / np.linalg.norm(expected, axis=-1)

@@ -8,16 +8,17 @@ __all__ = ("attend_by_matmul", "attend_by_sdpa", "set_threads", "shared_tensor")
 
 
 def attend_by_sdpa(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """torch's fused attention. Rows come first: [rows, query heads or tokens, width]."""
-    return torch.nn.functional.scaled_dot_product_attention(
-        query[:, None], key[:, None], value[:, None]
-    )[:, 0]
+    """torch's fused attention over [KV heads, requests, query heads or tokens, width]."""
+    return torch.nn.functional.scaled_dot_product_attention(query, key, value)
 
 
 def attend_by_matmul(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """Two batched products and a softmax."""
-    logits = torch.bmm(query, key.transpose(1, 2)) * query.shape[-1] ** -0.5
-    return torch.bmm(torch.softmax(logits, dim=-1), value)
+    """Two batched products and a softmax for each KV head; one batch of all would copy the keys."""
+    heads = []
+    for q, k, v in zip(query, key, value, strict=True):
+        logits = torch.bmm(q, k.transpose(1, 2)) * q.shape[-1] ** -0.5
+        heads.append(torch.bmm(torch.softmax(logits, dim=-1), v))
+    return torch.stack(heads)
 
 
 def set_threads(count: int) -> None:
