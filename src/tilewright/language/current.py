@@ -1,5 +1,7 @@
 """Which program is running: the one whose greenlet this is."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from greenlet import getcurrent
@@ -7,13 +9,28 @@ from greenlet import getcurrent
 from tilewright.errors import KernelError
 from tilewright.language.program import Program
 
-__all__ = ("current_program", "enter_program")
+__all__ = ("current_program", "enter_program", "entered")
 
 
 def enter_program(program: Program) -> None:
     """From now on calls of this greenlet are the program's."""
     greenlet: Any = getcurrent()
     greenlet.tilewright_program = program
+
+
+@contextmanager
+def entered(program: Program) -> Iterator[None]:
+    """For a while calls of this greenlet are another program's."""
+    greenlet: Any = getcurrent()
+    before = getattr(greenlet, "tilewright_program", None)
+    greenlet.tilewright_program = program
+    try:
+        yield
+    finally:
+        if before is None:
+            del greenlet.tilewright_program
+        else:
+            greenlet.tilewright_program = before
 
 
 def current_program() -> Program:

@@ -109,6 +109,25 @@ class Program:
             return Pointers(self, value.affine.expanded(axis), value.element, wide)
         return self.compute("expand_dims", (self.block(value),), ((axis,),))
 
+    def spread(self, value: Any, shape: tuple[int, ...]) -> Any:
+        """What no command has computed, over a shape that it fits."""
+        if isinstance(value, Index):
+            return Index(self, value.affine.broadcast(shape), value.dtype)
+        if isinstance(value, Mask):
+            return Mask(self, value.box.broadcast(shape))
+        return Pointers(self, value.affine.broadcast(shape), value.element, value.offsets)
+
+    def reshaped(self, value: Index, shape: tuple[int, ...]) -> Index:
+        """An index under a shape that differs in axes of extent 1 alone."""
+        affine = value.affine
+        strides = [
+            stride
+            for stride, extent in zip(affine.strides, affine.shape, strict=True)
+            if extent > 1
+        ]
+        spread = tuple(strides.pop(0) if extent > 1 else 0 for extent in shape)
+        return Index(self, Affine(affine.base, spread, shape), value.dtype)
+
     def convert(self, value: Any, dtype: Any, bitcast: bool) -> Any:
         if isinstance(value, Pointers):
             if not isinstance(dtype, PointerType):

@@ -71,6 +71,7 @@ class Run:
     functions: Mapping[str, Callable[..., Any]]  # of the language, for those that are methods too
     carries_data: bool = True
     counters: Counters = field(default_factory=Counters)
+    combine_functions: dict[Callable[..., Any], Callable[..., Any]] = field(default_factory=dict)
     streams: list[Stream] = field(default_factory=list)  # of all PEs, before a program runs
     plans: dict[tuple[str, tuple[BlockType, ...], tuple[Any, ...]], Plan] = field(
         default_factory=dict

@@ -1,56 +1,208 @@
 """Arithmetic that is no operator: functions of elements, choices, products."""
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 from tilewright.language.current import current_program
-from tilewright.language.dtype import float32
 from tilewright.language.known import known_binary
+from tilewright.language.value import Index, Mask
 
-__all__ = ("dot", "maximum", "minimum", "where")
+__all__ = (
+    "PropagateNan",
+    "abs",
+    "acos",
+    "add",
+    "asin",
+    "atan",
+    "atan2",
+    "cast",
+    "cbrt",
+    "ceil",
+    "clamp",
+    "copysign",
+    "cos",
+    "cosh",
+    "div_rn",
+    "dot",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "exp10",
+    "expm1",
+    "fdiv",
+    "floor",
+    "fma",
+    "hypot",
+    "isfinited",
+    "isinf",
+    "isnan",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "maximum",
+    "minimum",
+    "mul",
+    "pow",
+    "rint",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "sinh",
+    "sqrt",
+    "sqrt_rn",
+    "sub",
+    "swizzle2d",
+    "tan",
+    "tanh",
+    "trunc",
+    "umulhi",
+    "where",
+)
 
 
-def _unary(name: str) -> Callable[[Any], Any]:
-    def function(x: Any) -> Any:
+class PropagateNan(Enum):
+    """Whether an extreme of a number and NaN is NaN."""
+
+    NONE = 0
+    ALL = 0xFFFF
+
+
+def _function(name: str, num_operands: int) -> Callable[..., Any]:
+    """An op without attributes."""
+
+    def function(*values: Any) -> Any:
         program = current_program()
-        return program.compute(name, (program.block(x),))
+        if len(values) != num_operands:
+            found = f"{len(values)} arguments of tl.{name}"
+            raise program.error(found, f"{num_operands}", "correct the call")
+        if num_operands == 1:
+            return program.compute(name, (program.block(values[0]),))
+        x, y = values
+        return program.compute(name, (program.block(x, y, name), program.block(y, x, name)))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name} of every element."
     return function
 
 
-_UNARY_NAMES = """
-    abs ceil cos erf exp exp2 floor log log2 rsqrt sigmoid sin sqrt sqrt_rn
-"""
+abs = _function("abs", 1)
+acos = _function("acos", 1)
+asin = _function("asin", 1)
+atan = _function("atan", 1)
+cbrt = _function("cbrt", 1)
+ceil = _function("ceil", 1)
+cos = _function("cos", 1)
+cosh = _function("cosh", 1)
+erf = _function("erf", 1)
+erfc = _function("erfc", 1)
+exp = _function("exp", 1)
+exp10 = _function("exp10", 1)
+exp2 = _function("exp2", 1)
+expm1 = _function("expm1", 1)
+floor = _function("floor", 1)
+isfinited = _function("isfinited", 1)
+isinf = _function("isinf", 1)
+isnan = _function("isnan", 1)
+log = _function("log", 1)
+log10 = _function("log10", 1)
+log1p = _function("log1p", 1)
+log2 = _function("log2", 1)
+logical_not = _function("logical_not", 1)
+rint = _function("rint", 1)
+round = _function("round", 1)
+rsqrt = _function("rsqrt", 1)
+sigmoid = _function("sigmoid", 1)
+sin = _function("sin", 1)
+sinh = _function("sinh", 1)
+sqrt = _function("sqrt", 1)
+sqrt_rn = _function("sqrt_rn", 1)
+tan = _function("tan", 1)
+tanh = _function("tanh", 1)
+trunc = _function("trunc", 1)
+atan2 = _function("atan2", 2)
+copysign = _function("copysign", 2)
+div_rn = _function("div_rn", 2)
+hypot = _function("hypot", 2)
+logical_and = _function("logical_and", 2)
+logical_or = _function("logical_or", 2)
+pow = _function("pow", 2)
+umulhi = _function("umulhi", 2)
 
-UNARY = {name: _unary(name) for name in _UNARY_NAMES.split()}
+
+def add(x: Any, y: Any) -> Any:
+    """x + y."""
+    return current_program().binary("add", x, y)
 
 
-def maximum(x: Any, y: Any, propagate_nan: Any = None) -> Any:
+def sub(x: Any, y: Any) -> Any:
+    """x - y."""
+    return current_program().binary("sub", x, y)
+
+
+def mul(x: Any, y: Any) -> Any:
+    """x * y."""
+    return current_program().binary("mul", x, y)
+
+
+def maximum(x: Any, y: Any, propagate_nan: PropagateNan = PropagateNan.NONE) -> Any:
     """The greater of two elements."""
     return _extreme("maximum", x, y, propagate_nan)
 
 
-def minimum(x: Any, y: Any, propagate_nan: Any = None) -> Any:
+def minimum(x: Any, y: Any, propagate_nan: PropagateNan = PropagateNan.NONE) -> Any:
     """The smaller of two elements."""
     return _extreme("minimum", x, y, propagate_nan)
 
 
 def _extreme(op: str, x: Any, y: Any, propagate_nan: Any) -> Any:
     if isinstance(x, int | float) and isinstance(y, int | float):
-        return max(x, y) if op == "maximum" else min(x, y)
+        return (max if op == "maximum" else min)(x, y)
     known = known_binary(op, x, y)
     if known is not None:
         return known
     program = current_program()
     operands = (program.block(x, y, op), program.block(y, x, op))
-    return program.compute(op, operands, (bool(propagate_nan),))
+    return program.compute(op, operands, (_propagates(propagate_nan),))
+
+
+def _propagates(propagate_nan: Any) -> bool:
+    name = getattr(propagate_nan, "name", propagate_nan)  # Triton's own choice has the same names
+    return name in ("ALL", True)
+
+
+def clamp(x: Any, min: Any, max: Any, propagate_nan: PropagateNan = PropagateNan.NONE) -> Any:
+    """x, but no less than min and no more than max."""
+    program = current_program()
+    operands = (program.block(x), program.block(min, x), program.block(max, x))
+    return program.compute("clamp", operands, (_propagates(propagate_nan),))
+
+
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """x y + z, rounded once."""
+    program = current_program()
+    first = program.block(x, y)
+    return program.compute("fma", (first, program.block(y, first), program.block(z, first)))
+
+
+def fdiv(x: Any, y: Any, ieee_rounding: bool = False) -> Any:
+    """x / y of floats."""
+    program = current_program()
+    operands = (program.block(x, y, "fdiv"), program.block(y, x, "fdiv"))
+    return program.compute("fdiv", operands, (ieee_rounding, False))
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
     """x where the condition holds, else y."""
     program = current_program()
+    if isinstance(condition, Mask) and isinstance(x, Index) and condition.box.is_whole:
+        return x + 0 * (y if isinstance(y, Index) else 0)
     operands = (
         program.block(condition),
         program.block(x, y, "where"),
@@ -59,19 +211,49 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     return program.compute("where", operands)
 
 
+def cast(
+    input: Any, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False
+) -> Any:
+    """The same values as another dtype, or the same bits."""
+    program = current_program()
+    if fp_downcast_rounding is None:
+        return program.convert(input, dtype, bitcast)
+    block = program.block(input)
+    return program.compute("cast", (block,), (program.dtype(dtype), fp_downcast_rounding))
+
+
 def dot(
-    input: Any,  # Triton's name
+    input: Any,
     other: Any,
     acc: Any = None,
-    input_precision: Any = None,
-    allow_tf32: Any = None,
-    max_num_imprecise_acc: Any = None,
-    out_dtype: Any = float32,
+    input_precision: str | None = None,
+    allow_tf32: bool | None = None,
+    max_num_imprecise_acc: int | None = None,
+    out_dtype: Any = None,
 ) -> Any:
     """The product of two matrices, added to ``acc`` if there is one."""
     program = current_program()
     operands = [program.block(input), program.block(other)]
     if acc is not None:
         operands.append(program.block(acc))
-    attributes = (input_precision, max_num_imprecise_acc, out_dtype)
+    wanted = None if out_dtype is None else program.dtype(out_dtype)
+    attributes = (input_precision, max_num_imprecise_acc, wanted)
     return program.compute("dot", tuple(operands), attributes)
+
+
+def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
+    """Places of a row-major grid, walked in groups of ``size_g`` rows."""
+    values = (i, j, size_i, size_j, size_g)
+    if all(isinstance(value, int) for value in values):
+        return _swizzled(*values)
+    program = current_program()
+    return program.compute("swizzle2d", tuple(program.block(value) for value in values))
+
+
+def _swizzled(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> tuple[Any, Any]:
+    place = i * size_j + j
+    group = size_g * size_j
+    first = place // group * size_g
+    rows = size_i - first if size_i - first < size_g else size_g
+    inside = place % group
+    return first + inside % rows, inside // rows

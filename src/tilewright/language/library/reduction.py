@@ -1,21 +1,40 @@
-"""Blocks made smaller: sums, extremes and where they are."""
+"""Blocks made smaller or run through: reductions, scans, order, counts."""
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.language.current import current_program
+from tilewright.language.eager import array_function
 
-__all__ = ("max", "min", "sum")
+__all__ = (
+    "argmax",
+    "argmin",
+    "associative_scan",
+    "cumprod",
+    "cumsum",
+    "gather",
+    "histogram",
+    "max",
+    "min",
+    "reduce",
+    "reduce_or",
+    "softmax",
+    "sort",
+    "sum",
+    "topk",
+    "xor_sum",
+)
 
 
-def sum(  # Triton's name
-    input: Any,
-    axis: int | None = None,
-    keep_dims: bool = False,
-    dtype: Any = None,
-) -> Any:
-    """The sum over an axis, or over all elements."""
+def _reduced(op: str, input: Any, *attributes: Any) -> Any:
     program = current_program()
-    return program.compute("sum", (program.block(input),), (axis, keep_dims, dtype))
+    return program.compute(op, (program.block(input),), attributes)
+
+
+def sum(input: Any, axis: int | None = None, keep_dims: bool = False, dtype: Any = None) -> Any:
+    """The sum over an axis, or over all elements."""
+    wanted = None if dtype is None else current_program().dtype(dtype)
+    return _reduced("sum", input, axis, keep_dims, wanted)
 
 
 def max(
@@ -25,9 +44,8 @@ def max(
     return_indices_tie_break_left: bool = True,
     keep_dims: bool = False,
 ) -> Any:
-    """The greatest element over an axis, with its index if asked for."""
-    program = current_program()
-    return program.compute("max", (program.block(input),), (axis, keep_dims, return_indices))
+    """The greatest element over an axis, with its index if asked for; the first one of equals."""
+    return _reduced("max", input, axis, keep_dims, return_indices)
 
 
 def min(
@@ -37,6 +55,94 @@ def min(
     return_indices_tie_break_left: bool = True,
     keep_dims: bool = False,
 ) -> Any:
-    """The least element over an axis, with its index if asked for."""
+    """The least element over an axis, with its index if asked for; the first one of equals."""
+    return _reduced("min", input, axis, keep_dims, return_indices)
+
+
+def argmax(input: Any, axis: int, tie_break_left: bool = True, keep_dims: bool = False) -> Any:
+    """Where the greatest element is; the first one of equals."""
+    return _reduced("argmax", input, axis, keep_dims)
+
+
+def argmin(input: Any, axis: int, tie_break_left: bool = True, keep_dims: bool = False) -> Any:
+    """Where the least element is; the first one of equals."""
+    return _reduced("argmin", input, axis, keep_dims)
+
+
+def xor_sum(input: Any, axis: int | None = None, keep_dims: bool = False) -> Any:
+    """Exclusive or over an axis."""
+    return _reduced("xor_sum", input, axis, keep_dims)
+
+
+def reduce_or(input: Any, axis: int | None = None, keep_dims: bool = False) -> Any:
+    """Or over an axis."""
+    return _reduced("reduce_or", input, axis, keep_dims)
+
+
+def reduce(
+    input: Any, axis: int | None, combine_fn: Callable[..., Any], keep_dims: bool = False
+) -> Any:
+    """Over an axis with a function of the kernel's own, which is associative."""
+    return _combined("reduce", input, combine_fn, axis, keep_dims)
+
+
+def associative_scan(
+    input: Any, axis: int, combine_fn: Callable[..., Any], reverse: bool = False
+) -> Any:
+    """Every prefix of an axis, combined by a function of the kernel's own."""
+    return _combined("associative_scan", input, combine_fn, axis, reverse)
+
+
+def _combined(op: str, input: Any, combine_fn: Callable[..., Any], *attributes: Any) -> Any:
     program = current_program()
-    return program.compute("min", (program.block(input),), (axis, keep_dims, return_indices))
+    inputs = input if isinstance(input, list | tuple) else (input,)
+    operands = tuple(program.block(value) for value in inputs)
+    combine = program.run.combine_functions.get(combine_fn)
+    if combine is None:
+        combine = array_function(program, combine_fn)
+        program.run.combine_functions[combine_fn] = combine
+    found = program.compute(op, operands, (*attributes, combine))
+    return found if isinstance(input, list | tuple) is isinstance(found, tuple) else (found,)
+
+
+def cumsum(input: Any, axis: int = 0, reverse: bool = False, dtype: Any = None) -> Any:
+    """Sums of all prefixes of an axis."""
+    wanted = None if dtype is None else current_program().dtype(dtype)
+    return _reduced("cumsum", input, axis, reverse, wanted)
+
+
+def cumprod(input: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """Products of all prefixes of an axis."""
+    return _reduced("cumprod", input, axis, reverse, None)
+
+
+def softmax(
+    x: Any, dim: int | None = None, keep_dims: bool = False, ieee_rounding: bool = False
+) -> Any:
+    """exp(x - max) over its sum, along an axis."""
+    return _reduced("softmax", x, 0 if dim is None else dim)
+
+
+def sort(x: Any, dim: int | None = None, descending: bool = False) -> Any:
+    """Elements of the last axis in order."""
+    return _reduced("sort", x, -1 if dim is None else dim, descending)
+
+
+def topk(x: Any, k: int, dim: int | None = None, descending: bool = True) -> Any:
+    """The k greatest elements of the last axis, in order."""
+    return _reduced("topk", x, k, -1 if dim is None else dim, descending)
+
+
+def histogram(input: Any, num_bins: int, mask: Any = None) -> Any:
+    """How often each of 0, 1, ... num_bins - 1 occurs."""
+    program = current_program()
+    operands = [program.block(input)]
+    if mask is not None:
+        operands.append(program.block(mask))
+    return program.compute("histogram", tuple(operands), (num_bins,))
+
+
+def gather(src: Any, index: Any, axis: int) -> Any:
+    """Elements of ``src`` at the places that ``index`` names on an axis."""
+    program = current_program()
+    return program.compute("gather", (program.block(src), program.block(index)), (axis,))

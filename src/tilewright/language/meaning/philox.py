@@ -1,11 +1,11 @@
-"""Random numbers as Triton draws them: Philox 4x32, counter-based, bit for bit."""
+"""Random numbers as Triton draws them: Philox of four words, counter-based, bit for bit."""
 
 from typing import Any
 
 import numpy as np
 
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.dtype import float32, uint32
+from tilewright.language.dtype import float32, uint32, uint64
 from tilewright.language.meaning.bound import (
     Array,
     Bound,
@@ -15,35 +15,60 @@ from tilewright.language.meaning.bound import (
     refuse,
 )
 from tilewright.language.meaning.elementwise import Function, need_integers
+from tilewright.language.meaning.integer import high_half
+from tilewright.language.meaning.shape_rule import broadcast_shape
 
 __all__ = ("RANDOM",)
 
 Types = tuple[BlockType, ...]
 Words = tuple[Array, Array, Array, Array]
 
-_KEYS = (0x9E3779B9, 0xBB67AE85)
-_FACTORS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+# by the width of a word: what raises the two keys, and what the counters are multiplied by
+_KEYS = {32: (0x9E3779B9, 0xBB67AE85), 64: (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)}
+_FACTORS = {32: (0xD2511F53, 0xCD9E8D57), 64: (0xD2E7470EE14C6C93, 0xCA5A826395121157)}
 _MASK, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _TO_UNIT = np.float32(4.6566127342e-10)  # the largest that keeps 2**31 - 1 times it below 1
 _SMALLEST_UNIT = np.float32(1.0e-7)
 _FULL_TURN = np.float32(6.283185307179586)
 
 
-def _philox(seed: Array, offset: Array, rounds: int) -> Words:
-    """Four words for each offset: counter (offset low, offset high, 0, 0), key from the seed."""
-    counter = offset.astype(np.int64).view(np.uint64) if offset.dtype.itemsize > 4 else None
-    c0 = offset.astype(np.uint32).astype(np.uint64)
-    c1 = np.zeros_like(c0) if counter is None else counter >> _HALF
-    c2 = c3 = np.zeros_like(c0)
-    key = int(np.asarray(seed).astype(np.int64).reshape(())) % 2**64
-    k0, k1 = key % 2**32, key >> 32
+def _key(seed: Array) -> int:
+    return int(np.asarray(seed).astype(np.int64).reshape(())) % 2**64
+
+
+def _halves_32(left: Array, right: np.uint64) -> tuple[Array, Array]:
+    product = left * right
+    return product >> _HALF, product & _MASK
+
+
+def _halves_64(left: Array, right: np.uint64) -> tuple[Array, Array]:
+    return high_half(left, np.asarray(right)), left * right
+
+
+def _rounds(counters: Words, keys: tuple[int, int], rounds: int, width: int) -> Words:
+    """Counters are kept in uint64, whatever the width of a word."""
+    halves = _halves_32 if width == 32 else _halves_64
+    factors = tuple(np.uint64(factor) for factor in _FACTORS[width])
+    (c0, c1, c2, c3), (k0, k1) = counters, keys
     for _ in range(rounds):
-        first, second = c0 * _FACTORS[0], c2 * _FACTORS[1]
-        c0 = (second >> _HALF) ^ c1 ^ np.uint64(k0)
-        c2 = (first >> _HALF) ^ c3 ^ np.uint64(k1)
-        c1, c3 = second & _MASK, first & _MASK
-        k0, k1 = (k0 + _KEYS[0]) % 2**32, (k1 + _KEYS[1]) % 2**32
-    return tuple(word.astype(np.uint32) for word in (c0, c1, c2, c3))  # type: ignore[return-value]
+        (first_high, c3_next), (second_high, c1_next) = (
+            halves(c0, factors[0]),
+            halves(c2, factors[1]),
+        )
+        c0, c2 = second_high ^ c1 ^ np.uint64(k0), first_high ^ c3 ^ np.uint64(k1)
+        c1, c3 = c1_next, c3_next
+        k0, k1 = ((key + step) % 2**width for key, step in zip((k0, k1), _KEYS[width], strict=True))
+    return c0, c1, c2, c3
+
+
+def _words(seed: Array, offset: Array, rounds: int) -> Words:
+    """Four words for each offset: counter (offset low, offset high, 0, 0), key from the seed."""
+    low = offset.astype(np.uint32).astype(np.uint64)
+    zeros = np.zeros_like(low)
+    high = offset.astype(np.int64).view(np.uint64) >> _HALF if offset.dtype.itemsize > 4 else zeros
+    key = _key(seed)
+    a, b, c, d = _rounds((low, high, zeros, zeros), (key % 2**32, key >> 32), rounds, 32)
+    return a.astype(np.uint32), b.astype(np.uint32), c.astype(np.uint32), d.astype(np.uint32)
 
 
 def _unit(word: Array) -> Array:
@@ -92,7 +117,7 @@ def _bind_random(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     dtype = uint32 if op.startswith("randint") else float32
     only = block_type(dtype, offset.shape)
     result = (only,) * 4 if op.endswith("4x") else only
-    run = lambda key, counters: finish(_philox(key, counters, rounds))  # noqa: E731
+    run = lambda key, counters: finish(_words(key, counters, rounds))  # noqa: E731
     return Bound(result, run, _charges(op, offset.num_elements, rounds))
 
 
@@ -120,6 +145,31 @@ def _charges(op: str, elements: int, rounds: int) -> tuple[Charge, ...]:
     return words + unit + normal + sine
 
 
-RANDOM: tuple[Meaning, ...] = tuple(
-    Meaning(name, (2,), ("n_rounds",), _bind_random) for name in _FROM_WORDS
+def _bind_philox(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    """Operands: seed, then four counters of 32 bits, or of 64; what comes out is as wide."""
+    (rounds,) = attributes
+    check_count(op, "n_rounds", rounds)
+    counters = types[1:]
+    widths = {each.dtype.primitive_bitwidth for each in counters if each.dtype.is_int()}
+    if types[0].num_elements != 1 or widths not in ({32}, {64}):
+        expected = "a scalar seed and four counters of 32 or of 64 bits"
+        refuse(op, types, expected, "cast the counters")
+    need_integers(op, types, types[0].dtype)
+    (width,) = widths
+    word = np.dtype(f"uint{width}")
+    result = block_type(uint32 if width == 32 else uint64, broadcast_shape(op, counters))
+
+    def run(seed: Array, *given: Array) -> tuple[Array, ...]:
+        wide = (np.asarray(each).view(word).astype(np.uint64) for each in given)
+        c0, c1, c2, c3 = np.broadcast_arrays(*wide)
+        key = _key(seed)
+        keys = (key % 2**32, key >> 32) if width == 32 else (key, 0)
+        return tuple(each.astype(word) for each in _rounds((c0, c1, c2, c3), keys, rounds, width))
+
+    return Bound((result,) * 4, run, _charges("randint4x", result.num_elements, rounds))
+
+
+RANDOM: tuple[Meaning, ...] = (
+    *(Meaning(name, (2,), ("n_rounds",), _bind_random) for name in _FROM_WORDS),
+    Meaning("philox", (5,), ("n_rounds",), _bind_philox),
 )

@@ -64,6 +64,35 @@ def _sort_charge(op: str, only: BlockType, extent: int) -> Charge:
     return charge_for("select", exchanges, only.dtype, times=levels * (levels + 1) // 2)
 
 
+def _bind_bitonic_merge(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    """The last stages of a sorting network: rows that rise and then fall come out sorted."""
+    axis, descending = attributes
+    (only,) = types
+    axis = wrap_axis(op, types, -1 if axis is None else axis, only.rank)
+    extent = only.shape[axis]
+    if axis != only.rank - 1 or extent & (extent - 1):
+        refuse(op, types, "a power of two elements along the last axis", "reshape or permute")
+
+    def merge(array: Array) -> Array:
+        distance = extent // 2
+        while distance:
+            pairs = array.reshape(*array.shape[:-1], -1, 2, distance)
+            first, second = pairs[..., 0, :], pairs[..., 1, :]
+            swap = (first > second) != bool(descending)
+            swapped = np.where(swap, second, first), np.where(swap, first, second)
+            array = np.stack(swapped, axis=-2).reshape(array.shape)
+            distance //= 2
+        return array
+
+    convert, finish = (
+        to_compute(only.dtype, only.dtype),
+        from_compute(only.dtype.compute, only.dtype),
+    )
+    stages = max(1, extent.bit_length() - 1)
+    charge = charge_for("select", max(1, only.num_elements // 2), only.dtype, times=stages)
+    return Bound(only, converted(merge, (convert,), finish), (charge,))
+
+
 def _bind_gather(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     """Operands: source, index. An index outside the axis is an error when the op runs."""
     source, index = types
@@ -112,6 +141,7 @@ def _bind_histogram(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound
 SORTS: tuple[Meaning, ...] = (
     Meaning("sort", (1,), ("axis", "descending"), _bind_sort),
     Meaning("topk", (1,), ("k", "axis", "descending"), _bind_topk),
+    Meaning("bitonic_merge", (1,), ("axis", "descending"), _bind_bitonic_merge),
     Meaning("gather", (2,), ("axis",), _bind_gather),
     Meaning("histogram", (1, 2), ("num_bins",), _bind_histogram),
 )

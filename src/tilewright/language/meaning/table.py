@@ -8,6 +8,7 @@ from tilewright.language.meaning.cast import CASTS
 from tilewright.language.meaning.composite import COMPOSITES
 from tilewright.language.meaning.constant import CONSTANTS
 from tilewright.language.meaning.dot import DOTS
+from tilewright.language.meaning.dot_scaled import SCALED_DOTS
 from tilewright.language.meaning.fused import FUSED
 from tilewright.language.meaning.integer import INTEGER
 from tilewright.language.meaning.philox import RANDOM
@@ -30,6 +31,7 @@ MEANINGS: Mapping[str, Meaning] = build_table(
         *INTEGER,
         *RANDOM,
         *REDUCTIONS,
+        *SCALED_DOTS,
         *SCANS,
         *SHAPES,
         *SORTS,

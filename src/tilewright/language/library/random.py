@@ -1,0 +1,29 @@
+"""Random numbers by counting: the same seed and offset give the same number everywhere."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.language.current import current_program
+
+__all__ = ("rand", "rand4x", "randint", "randint4x", "randn", "randn4x")
+
+DEFAULT_ROUNDS = 10
+
+
+def _draw(name: str, what: str) -> Callable[..., Any]:
+    def function(seed: Any, offset: Any, n_rounds: int = DEFAULT_ROUNDS) -> Any:
+        program = current_program()
+        operands = (program.block(seed), program.block(offset))
+        return program.compute(name, operands, (n_rounds,))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{what} for each offset, by Philox."
+    return function
+
+
+rand = _draw("rand", "A float in [0, 1)")
+rand4x = _draw("rand4x", "Four floats in [0, 1)")
+randint = _draw("randint", "A uint32")
+randint4x = _draw("randint4x", "Four uint32")
+randn = _draw("randn", "A normal float")
+randn4x = _draw("randn4x", "Four normal floats")
