@@ -8,7 +8,7 @@ from tests.language.meaning.values import FLOATS, bound_for, charges_of, result_
 from tilewright.device.cost_table import COST_TABLE
 from tilewright.errors import InternalError, KernelTypeError, RegistryError
 from tilewright.language.block_type import block_type
-from tilewright.language.dtype import DTYPES, DType, float32, float64
+from tilewright.language.dtype import DTYPES, DType, float32, float64, int32
 from tilewright.language.meaning import MEANINGS, Bound, GemmCharge, Meaning, evaluate
 from tilewright.language.meaning.bound import build_table
 
@@ -68,44 +68,49 @@ def test_a_swizzle_walks_groups_of_rows_column_by_column(
 
 
 ATTRIBUTES: dict[str, object] = {
-    "axis": 0,
+    "axis": -1,
     "axes": (0, 1),
-    "shape": (4, 4),
-    "dtype": None,
-    "rounding": None,
-    "value": 1,
-    "start": 0,
+    "combine": lambda left, right: left + right,
     "end": 4,
     "k": 4,
-    "num_bins": 4,
+    "left_format": "e4m3",
+    "left_k_pack": True,
     "n_rounds": 10,
-    "combine": lambda left, right: left + right,
-    "out_dtype": None,
-    "input_precision": None,
-    "max_num_imprecise_acc": None,
+    "num_bins": 4,
+    "right_format": "e4m3",
+    "right_k_pack": True,
+    "shape": (4, 4),
+    "start": 0,
+    "value": 1,
 }
-SCALAR_FIRST = ("rand", "randn", "randint", "rand4x", "randn4x", "randint4x")
+OPTIONAL = ("dtype", "rounding", "out_dtype", "input_precision", "max_num_imprecise_acc")
+NAMED_DTYPE = ("cast", "bitcast", "full")
+OPERAND_SHAPES: dict[str, tuple[int, ...]] = {
+    "split": (4, 2),
+    "histogram": (16,),
+    "squeeze": (4, 1),
+}
+SCALAR_FIRST = ("philox", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x")
+
+
+def attribute(op: str, name: str) -> object:
+    if name in OPTIONAL:
+        return float32 if op in NAMED_DTYPE and name == "dtype" else None
+    return 0 if op == "expand_dims" else ATTRIBUTES.get(name, False)
 
 
 def bind_somehow(meaning: Meaning) -> Bound:
     """With the first dtype that the op takes."""
-    attributes = [ATTRIBUTES.get(name, False) for name in meaning.attributes]
-    if meaning.name in ("cast", "bitcast", "full"):
-        attributes = [
-            float32 if n == "dtype" else a
-            for n, a in zip(meaning.attributes, attributes, strict=True)
-        ]
-    if meaning.name == "expand_dims":
-        attributes = [0]
+    attributes = tuple(attribute(meaning.name, name) for name in meaning.attributes)
+    shape = OPERAND_SHAPES.get(meaning.name, (4, 4))
     for dtype in (float32, *DTYPES):
-        shape = {"split": (4, 2), "histogram": (16,), "squeeze": (1, 4)}.get(meaning.name, (4, 4))
         types = [block_type(dtype, shape)] * meaning.num_operands[0]
         if meaning.name in SCALAR_FIRST:
             types[0] = block_type(dtype, ())
         if meaning.name == "gather":
-            types[1] = block_type(DTYPES[-1], shape)
+            types[1] = block_type(int32, shape)
         try:
-            return meaning.bind(tuple(types), tuple(attributes))
+            return meaning.bind(tuple(types), attributes)
         except KernelTypeError:
             continue
     raise AssertionError(meaning.name)

@@ -8,20 +8,26 @@ from tilewright.errors import KernelError, KernelTypeError
 from tilewright.language.dtype import float32, uint32
 from tilewright.language.meaning import Array, Charge, evaluate
 
+# Salmon and others, "Parallel random numbers: as easy as 1, 2, 3": factors and key steps
+CONSTANTS = {
+    32: ((0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)),
+    64: ((0xD2E7470EE14C6C93, 0xCA5A826395121157), (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)),
+}
 NAMES = ("randint", "rand", "randn")
 
 
-def philox(counter: list[int], key: list[int], rounds: int) -> list[int]:
-    """Philox 4x32 by Python's integers, word by word."""
+def philox(counter: list[int], key: list[int], rounds: int, width: int = 32) -> list[int]:
+    """By Python's integers, word by word."""
+    factors, steps = CONSTANTS[width]
     for _ in range(rounds):
-        first, second = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        first, second = factors[0] * counter[0], factors[1] * counter[2]
         counter = [
-            second >> 32 ^ counter[1] ^ key[0],
-            second % 2**32,
-            first >> 32 ^ counter[3] ^ key[1],
-            first % 2**32,
+            second >> width ^ counter[1] ^ key[0],
+            second % 2**width,
+            first >> width ^ counter[3] ^ key[1],
+            first % 2**width,
         ]
-        key = [(key[0] + 0x9E3779B9) % 2**32, (key[1] + 0xBB67AE85) % 2**32]
+        key = [(each + step) % 2**width for each, step in zip(key, steps, strict=True)]
     return counter
 
 
@@ -47,6 +53,23 @@ def test_words_are_philox_of_the_offset_keyed_by_the_seed(
     counter = [offset % 2**32, (offset >> 32) % 2**32, 0, 0]
     key = [seed % 2**32, (seed % 2**64) >> 32]
     assert found[:, 0].tolist() == philox(counter, key, rounds)
+
+
+@pytest.mark.parametrize("width", [32, 64])
+@given(seed=st.integers(-(2**63), 2**63 - 1), data=st.data())
+def test_philox_takes_its_counters_as_they_are(width: int, seed: int, data: st.DataObject) -> None:
+    word = st.integers(0, 2**width - 1)
+    counter = [data.draw(word) for _ in range(4)]
+    operands = (np.array(seed), *(np.array([each], f"uint{width}") for each in counter))
+    found = evaluate(bound_for("philox", *operands, attributes=(10,)), *operands)
+    key = [seed % 2**32, (seed % 2**64) >> 32] if width == 32 else [seed % 2**64, 0]
+    assert [int(each[0]) for each in found] == philox(counter, key, 10, width)
+
+
+def test_philox_takes_counters_of_one_width() -> None:
+    narrow, wide = np.zeros(4, np.uint32), np.zeros(4, np.uint64)
+    with pytest.raises(KernelTypeError, match="four counters of 32 or of 64 bits"):
+        bound_for("philox", np.array(1), narrow, wide, narrow, narrow, attributes=(10,))
 
 
 def test_the_published_answer_of_philox_comes_out() -> None:

@@ -70,6 +70,24 @@ def test_rows_that_share_the_lanes_cost_the_stages_of_one_row() -> None:
     assert cycles == [21, 21]  # 16 rows of 32 exchanges fill the 512 lanes
 
 
+@given(seed=seeds, descending=st.booleans(), levels=st.integers(0, 5))
+def test_a_merge_sorts_rows_that_rise_and_then_fall(
+    seed: int, descending: bool, levels: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.integers(-9, 9, (3, 2**levels)).astype(np.float32), axis=1)
+    half = 2**levels // 2
+    rows[:, half:] = rows[:, half:][:, ::-1]
+    found = result_of("bitonic_merge", rows, attributes=(None, descending))
+    np.testing.assert_array_equal(found, ordered(rows, float32, -1, descending=descending))
+
+
+def test_a_merge_takes_a_power_of_two_along_the_last_axis() -> None:
+    for shape, axis in (((4, 6), None), ((4, 8), 0)):
+        with pytest.raises(KernelTypeError, match="along the last axis"):
+            bound_for("bitonic_merge", np.zeros(shape, np.float32), attributes=(axis, False))
+
+
 @given(seed=seeds, axis=st.sampled_from([0, 1, -1]), count=st.integers(1, 9))
 def test_gather_takes_elements_by_index(seed: int, axis: int, count: int) -> None:
     rng = np.random.default_rng(seed)
