@@ -166,6 +166,59 @@ def made(x: Array) -> Array:
     return total
 
 
+def draw(op: str, seed: int, x: Array, rounds: int = 10) -> Any:
+    return run_meaning(op, np.array(seed, np.int32), x, attributes=(rounds,))
+
+
+def mixed(op: str) -> Callable[[Array], Array]:
+    def of(x: Array) -> Array:
+        a, b, c, d = draw(op, 17, x)
+        return np.asarray(a + b - c * d)
+
+    return of
+
+
+def folded(op: str, rounds: int) -> Callable[[Array], Array]:
+    return lambda x: np.bitwise_xor.reduce(draw(op, 17, x, rounds))
+
+
+def philox_folded(x: Array, y: Array) -> Array:
+    counters = (x, y, x, y)
+    words = run_meaning("philox", np.array(17, np.int32), *counters, attributes=(10,))
+    return np.asarray(np.bitwise_xor.reduce(words))
+
+
+def normals(x: Array, y: Array) -> Array:
+    radius = np.sqrt(-2 * np.log(np.maximum(1e-7, draw("rand", 3, x).astype(np.float64))))
+    angle = 2 * np.pi * draw("rand", 4, y).astype(np.float64)
+    return np.asarray(radius * np.cos(angle) - radius * np.sin(angle)).astype(np.float32)
+
+
+def merged(x: Array, y: Array) -> Array:
+    rising = run_meaning("sort", x, attributes=(None, False))
+    falling = run_meaning("sort", y, attributes=(None, True))
+    both = run_meaning("cat", rising, falling, attributes=(1,))
+    return np.asarray(run_meaning("bitonic_merge", both, attributes=(None, False)))
+
+
+def by_methods(x: Array) -> Array:
+    y = np.sqrt(np.abs(x)) + np.log(np.exp(x))
+    y = y.reshape(8, 16).T.reshape(128) + x.sum() * x.max()
+    return np.asarray(np.cumsum(y, dtype=np.float32))
+
+
+def by_scalars(x: Array) -> Array:
+    n = int(x.sum())
+    bound = min(n, 50) + max(n, 60)
+    y = x + 3 + n % 7 - bound // 11
+    return np.asarray(y if n > 10 and bound else -y).astype(np.int32)
+
+
+HINTS = (
+    "tl.multiple_of tl.max_contiguous tl.max_constancy tl.assume tl.static_assert "
+    "tl.device_assert tl.debug_barrier tl.static_range tl.range"
+)
+
 ELEMENTWISE = [
     *op_cases("add sub mul", "op", (F32, F16, I32), 2),
     *op_cases("div", "op", (F32, F16, I32), 2),
@@ -258,4 +311,20 @@ ROWS = [
     tile_case("fn_softmax", "tl.softmax", plain("softmax", (1,))),
 ]  # fmt: skip
 
-OPS: tuple[OpCase, ...] = (*ELEMENTWISE, *MOVES, *ROWS)
+REST = [
+    *op_cases("add sub mul", "fn", (F32,), 2),
+    tile_case("fn_broadcast", "tl.broadcast", lambda x, y: x.sum(1, keepdims=True) + y, count=2),
+    tile_case("fn_squeeze", "tl.squeeze tl.unsqueeze tl.zeros_like", lambda x: x),
+    tile_case("fn_bitonic_merge", "tl.bitonic_merge", merged, count=2),
+    OpCase("fn_rand4x", "tl.rand4x", I32, mixed("rand4x")),
+    OpCase("fn_randn4x", "tl.randn4x", I32, mixed("randn4x")),
+    OpCase("fn_randint4x", "tl.randint4x", I32, folded("randint4x", 7)),
+    OpCase("fn_philox", "tl.philox", I32, philox_folded, 2),
+    OpCase("fn_uniform", "tl.uint_to_uniform_float", I32, lambda x: draw("rand", 5, x)),
+    OpCase("fn_normal", "tl.pair_uniform_to_normal", I32, normals, 2, tolerance=1e-6),
+    OpCase("fn_hints", HINTS, I32, lambda x: x + np.int32(5)),
+    OpCase("fn_methods", "Block's methods", F32, by_methods, tolerance=1e-5, specials=False),
+    OpCase("fn_scalars", "min max tl.to_tensor and", I32, by_scalars),
+]
+
+OPS: tuple[OpCase, ...] = (*ELEMENTWISE, *MOVES, *ROWS, *REST)

@@ -488,3 +488,133 @@ def fn_swizzle2d(x, y):
 @triton.jit
 def fn_zeros_full_arange(x):
     return x + tl.zeros([128], tl.float32) + tl.full([128], 2.5, tl.float32) + tl.arange(0, 128)
+
+
+# the rest of the language
+
+
+@triton.jit
+def fn_add(x, y):
+    return tl.add(x, y)
+
+
+@triton.jit
+def fn_sub(x, y):
+    return tl.sub(x, y)
+
+
+@triton.jit
+def fn_mul(x, y):
+    return tl.mul(x, y)
+
+
+@triton.jit
+def fn_broadcast(x, y):
+    left, right = tl.broadcast(tl.sum(x, 1, keep_dims=True), y)
+    return left + right
+
+
+@triton.jit
+def fn_squeeze(x):
+    return tl.squeeze(tl.unsqueeze(x, 1), 1) + tl.zeros_like(x)
+
+
+@triton.jit
+def fn_bitonic_merge(x, y):
+    rising = tl.sort(x)
+    falling = tl.sort(y, descending=True)
+    return tl.bitonic_merge(tl.cat(rising, falling, dim=1))
+
+
+@triton.jit
+def fn_rand4x(x):
+    a, b, c, d = tl.rand4x(17, x)
+    return a + b - c * d
+
+
+@triton.jit
+def fn_randn4x(x):
+    a, b, c, d = tl.randn4x(17, x)
+    return a + b - c * d
+
+
+@triton.jit
+def fn_randint4x(x):
+    a, b, c, d = tl.randint4x(17, x, n_rounds=7)
+    return a ^ b ^ c ^ d
+
+
+@triton.jit
+def fn_philox(x, y):
+    a, b, c, d = tl.philox(17, x, y, x, y)
+    return a ^ b ^ c ^ d
+
+
+@triton.jit
+def fn_uniform(x):
+    return tl.uint_to_uniform_float(tl.randint(5, x))
+
+
+@triton.jit
+def fn_normal(x, y):
+    left, right = tl.pair_uniform_to_normal(tl.rand(3, x), tl.rand(4, y))
+    return left - right
+
+
+@triton.jit
+def fn_hints(x):
+    x = tl.multiple_of(x, 1)
+    x = tl.max_contiguous(x, 1)
+    x = tl.max_constancy(x, 1)
+    tl.assume(tl.sum(x, 0) < 1000000000)
+    tl.static_assert(x.shape[0] == 128, "128 elements")
+    tl.device_assert(x >= 0, "counts are not negative")
+    tl.debug_barrier()
+    for step in tl.static_range(3):
+        x += step
+    for step in tl.range(0, 4, 2, num_stages=2):
+        x += step
+    return x
+
+
+@triton.jit
+def fn_methods(x):
+    y = x.to(tl.float32).abs().sqrt() + x.exp().log()
+    y = y.reshape([8, 16]).trans().reshape([128]) + x.sum(0) * x.max(0)
+    return y.cumsum(0)
+
+
+@triton.jit
+def fn_scalars(x):
+    n = tl.sum(x, 0)
+    bound = min(n, 50) + max(n, 60)
+    y = x + tl.to_tensor(3) + n % 7 - bound // 11
+    return tl.where(n > 10 and bound != 0, y, -y)
+
+
+@triton.jit
+def scaled_dot_kernel(
+    a_ptr, a_scale_ptr, b_ptr, b_scale_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr,
+    K: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, K_A: tl.constexpr, K_B: tl.constexpr,
+):  # fmt: skip
+    m, n, g = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K // 32)
+    a = tl.load(a_ptr + m[:, None] * K_A + tl.arange(0, K_A)[None, :])
+    b = tl.load(b_ptr + tl.arange(0, K_B)[:, None] * N + n[None, :])
+    a_scale = tl.load(a_scale_ptr + m[:, None] * (K // 32) + g[None, :])
+    b_scale = tl.load(b_scale_ptr + n[:, None] * (K // 32) + g[None, :])
+    c = tl.dot_scaled(a, a_scale, LEFT, b, b_scale, RIGHT)
+    tl.store(out_ptr + m[:, None] * N + n[None, :], c)
+
+
+@triton.jit
+def atomic_load_store_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    n = tl.arange(0, N)
+    x = tl.atomic_load(x_ptr + n)
+    tl.atomic_store(out_ptr + n, x * 2)
+
+
+@triton.jit
+def descriptor_function_kernel(x_ptr, out_ptr, R: tl.constexpr, C: tl.constexpr):
+    source = tl.make_tensor_descriptor(x_ptr, [R, C], [C, 1], [R, C])
+    target = tl.make_tensor_descriptor(out_ptr, [R, C], [C, 1], [R, C])
+    tl.store_tensor_descriptor(target, [0, 0], tl.load_tensor_descriptor(source, [0, 0]) + 1)
