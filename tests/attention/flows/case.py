@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.attention.oracle_flows.decode import Array, Decode, Found, Score, run_scores
+from tests.attention.oracle_flows.decode import (
+    Array,
+    Decode,
+    Found,
+    Moment,
+    Score,
+    attend,
+    run_scores,
+)
 from tests.attention.oracle_ops.graph import Request
 from tilewright.attention.flow import FlowBase
 from tilewright.attention.graph import DType, FlowKind, Geometry
@@ -136,6 +144,16 @@ def at_moments(rule: Callable[..., tuple[object, Array]]) -> Paper:
         return out
 
     return paper
+
+
+def reading(rule: Callable[[Moment], list[int]]) -> Paper:
+    """A rule that only names the pages."""
+
+    def at(moment: Moment) -> tuple[list[int], Array]:
+        pages = rule(moment)
+        return pages, attend(moment, pages)[0]
+
+    return at_moments(at)
 
 
 def _lists(pages: object) -> list[list[int]]:

@@ -14,10 +14,11 @@ from tests.attention.flows.case import (
     Expected,
     at_moments,
     decodes_of,
+    reading,
     request_of,
     scored,
 )
-from tests.attention.flows.cases import CASES, reading
+from tests.attention.flows.cases import CASES
 from tests.attention.flows.executor import open_session, run_request, run_session
 from tests.attention.flows.table import drawn, seer_sizes
 from tests.attention.oracle_flows import branches, centroid, latent, learned, pruned, stateful

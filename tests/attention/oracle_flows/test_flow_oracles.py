@@ -14,7 +14,6 @@ from tests.attention.oracle_flows import (
     channels,
     compressed,
     ends,
-    eviction,
     latent,
     learned,
     pruned,
@@ -22,7 +21,6 @@ from tests.attention.oracle_flows import (
     stateful,
 )
 from tests.attention.oracle_flows.decode import (
-    Array,
     Decode,
     attend,
     best,
@@ -30,22 +28,9 @@ from tests.attention.oracle_flows.decode import (
     run_scores,
     softmax,
 )
+from tests.attention.oracle_flows.sample import decode_of, random_decode
 
 SEEDS = st.integers(0, 2**32 - 1)
-
-
-def decode_of(keys: Array, queries: Array, *, block_size: int, budget: int = 1) -> Decode:
-    """All tokens but those of the steps are the prompt."""
-    prompt_tokens = len(keys) - len(queries)
-    return Decode(keys, keys.copy(), queries, prompt_tokens, block_size, budget)
-
-
-def random_decode(seed: int, *, steps: int = 3, pages: int = 6, block_size: int = 4) -> Decode:
-    rng = np.random.default_rng(seed)
-    tokens = pages * block_size + steps
-    keys, values = rng.normal(size=(tokens, 8)), rng.normal(size=(tokens, 8))
-    queries = rng.normal(size=(steps, 2, 8))
-    return Decode(keys, values, queries, tokens - steps, block_size, budget=2)
 
 
 def small_moment() -> Decode:
@@ -216,33 +201,6 @@ def test_farthest_points_find_the_clumps() -> None:
     assert counts.tolist() == [2, 2, 2]
 
 
-@given(SEEDS)
-def test_what_was_dropped_is_never_read_again(seed: int) -> None:
-    decode = random_decode(seed, steps=6)
-    queries = np.random.default_rng(seed + 1).normal(size=(4, 2, 8))
-    for rule in (eviction.h2o, eviction.tova):
-        found = rule(decode, queries)
-        dead: set[int] = set()
-        for result in found:
-            assert not dead & set(result.pages)
-            dead |= set(range(result.mass.shape[1])) - set(result.pages)
-
-
-def test_the_mass_of_a_prompt_is_one_for_each_query_and_head() -> None:
-    decode = random_decode(2)
-    queries = np.random.default_rng(3).normal(size=(5, 2, 8))
-    np.testing.assert_allclose(eviction.prompt_mass(decode, queries).sum(axis=1), 5.0)
-
-
-def test_snapkv_keeps_its_choice_and_all_that_follows() -> None:
-    decode = random_decode(4, steps=6)
-    queries = np.random.default_rng(5).normal(size=(4, 2, 8))
-    found = eviction.snapkv(decode, queries, keep=2, reach=0)
-    kept = eviction.snapkv_pages(decode, queries, keep=2, reach=0)
-    assert found[-1].pages == sorted({0, *kept, 6, 7})
-    assert eviction.pooled(np.array([0.0, 3.0, 1.0, 0.0]), 1).tolist() == [3, 3, 3, 1]
-
-
 def test_chance_depends_on_everything_that_names_a_choice() -> None:
     decode = random_decode(1)
     one, two = ends.random(decode.moment(0)), ends.random(decode.moment(1))
@@ -286,14 +244,6 @@ def test_odd_heads_stream() -> None:
     odd = Decode(plain.keys, plain.values, plain.queries, 24, 4, budget=2, head=1)
     found = stateful.lserve(odd, quest.quest, every=4, window_pages=2)
     assert [result.pages for result in found] == [[0, 5, 6]] * 3
-
-
-def test_the_second_stage_reads_only_what_the_first_left() -> None:
-    decode = random_decode(13, steps=5)
-    queries = np.random.default_rng(14).normal(size=(4, 2, 8))
-    kept = eviction.snapkv_pages(decode, queries, keep=3, reach=1)
-    for result in eviction.rocketkv(decode, queries, keep=3, reach=1, score=quest.quest):
-        assert set(result.pages) <= {0, *kept, 6, 7}
 
 
 def test_all_channels_make_the_estimate_of_sparq_exact() -> None:
