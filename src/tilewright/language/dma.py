@@ -19,12 +19,21 @@ from tilewright.language.source import source_line
 from tilewright.language.translate import Piece
 from tilewright.language.value import Block, Mask, Pointers
 
-__all__ = ("load", "store")
+__all__ = (
+    "accesses_of",
+    "addresses_of",
+    "aligned",
+    "filled",
+    "listed",
+    "load",
+    "spread_out",
+    "store",
+)
 
 
 def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
     """Read a block from memory into the TCM."""
-    pointers, mask = _aligned(program, pointers, mask)
+    pointers, mask = aligned(program, pointers, mask)
     kind = block_type(pointers.element, pointers.shape)
     if other is not None and not isinstance(other, bool | int | float):
         return _load_beside(program, pointers, mask, other)
@@ -33,7 +42,7 @@ def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
         return _gathered_load(program, pointers, mask, kind, fill)
     box = Box.whole(pointers.shape) if mask is None else mask.box
     if box.is_empty:
-        return _filled(program, kind, fill)
+        return filled(program, kind, fill)
     layout = layout_of(pointers.affine, box, pointers.element.bits // 8)
     spans = program.translator.spans(pointers.affine.base, layout)
     pieces = program.translator.pieces(spans)
@@ -70,7 +79,7 @@ def _issue_load(
         served = run.effects.add(capture, len(pieces))
         if arrange is not None:
             node = Node(arrange, (node,), line)
-    accesses = _accesses(program, pieces, Access.READ)
+    accesses = accesses_of(program, pieces, Access.READ)
     number = issuer.load(kind.num_bytes, accesses, after, served)
     if number == NO_ROOM:
         raise program.out_of_tcm(kind, kind.num_bytes)
@@ -81,7 +90,7 @@ def _issue_load(
     return Block(program, kind, node, number)
 
 
-def _accesses(program: Program, pieces: list[Piece], access: Access) -> list[IssuedAccess]:
+def accesses_of(program: Program, pieces: list[Piece], access: Access) -> list[IssuedAccess]:
     """What the issuer is told of pieces."""
     trips, coord = program.translator.trips, program.stream.pe.coord
     found = []
@@ -95,7 +104,7 @@ def _accesses(program: Program, pieces: list[Piece], access: Access) -> list[Iss
 
 def store(program: Program, pointers: Any, value: Any, mask: Any) -> None:
     """Write a block to memory, from registers through the TCM."""
-    pointers, mask = _aligned(program, pointers, mask, getattr(value, "shape", ()))
+    pointers, mask = aligned(program, pointers, mask, getattr(value, "shape", ()))
     block = program.convert(program.block(value), pointers.element, False)
     kind = block_type(pointers.element, pointers.shape)
     if pointers.offsets is not None or type(mask) is Block:
@@ -122,7 +131,7 @@ def _issue_store(
     served = NO_EFFECT
     if block.node is not None:
         served = run.effects.add(Commit(block.node, run.storages, pieces, layout), len(pieces))
-    accesses = _accesses(program, pieces, Access.WRITE)
+    accesses = accesses_of(program, pieces, Access.WRITE)
     value = NO_VALUE if block.number is None else block.number
     task = issuer.store(value, layout.num_bytes, accesses, after, served)
     if task == NO_ROOM:
@@ -133,7 +142,7 @@ def _issue_store(
     run.counters.stored_bytes += layout.num_bytes
 
 
-def _aligned(
+def aligned(
     program: Program, pointers: Any, mask: Any, value_shape: tuple[int, ...] = ()
 ) -> tuple[Pointers, Any]:
     """Addresses and mask of one shape; addresses that are numbers are refused."""
@@ -161,7 +170,7 @@ def _as_mask(program: Program, mask: Any) -> Any:
     return program.block(mask)
 
 
-def _filled(program: Program, kind: BlockType, fill: Any) -> Block:
+def filled(program: Program, kind: BlockType, fill: Any) -> Block:
     """A load that reads nothing."""
     scalar = program.constant(fill, kind.dtype)
     return program.compute("broadcast_to", (scalar,), (kind.shape,))  # type: ignore[no-any-return]
@@ -170,9 +179,8 @@ def _filled(program: Program, kind: BlockType, fill: Any) -> Block:
 # -- addresses that had to be computed -------------------------------------------------------------
 
 
-def _addresses(program: Program, pointers: Pointers, mask: Any) -> tuple[Any, Any]:
+def addresses_of(program: Program, pointers: Pointers, mask: Any) -> tuple[Any, Any]:
     """Of the places that the mask lets through, in order; and which places those are."""
-    program.run.counters.gathers += 1
     storage = np.dtype(np.int64)
     addresses = pointers.affine.array(storage)
     if pointers.offsets is not None:
@@ -188,13 +196,14 @@ def _addresses(program: Program, pointers: Pointers, mask: Any) -> tuple[Any, An
 def _gathered_load(
     program: Program, pointers: Pointers, mask: Any, kind: BlockType, fill: Any
 ) -> Block:
-    addresses, places = _addresses(program, pointers, mask)
+    program.run.counters.gathers += 1
+    addresses, places = addresses_of(program, pointers, mask)
     if not addresses.size:
-        return _filled(program, kind, fill)
-    layout, spans, pieces = _listed(program, addresses, kind.dtype.bits // 8)
+        return filled(program, kind, fill)
+    layout, spans, pieces = listed(program, addresses, kind.dtype.bits // 8)
 
     def arrange(elements: Any) -> Any:
-        return _spread(elements, places, kind, fill)
+        return spread_out(elements, places, kind, fill)
 
     return _issue_load(program, kind, layout, spans, pieces, fill, arrange)
 
@@ -202,7 +211,8 @@ def _gathered_load(
 def _scattered_store(
     program: Program, pointers: Pointers, mask: Any, block: Block, kind: BlockType
 ) -> None:
-    addresses, places = _addresses(program, pointers, mask)
+    program.run.counters.gathers += 1
+    addresses, places = addresses_of(program, pointers, mask)
     if not addresses.size:
         return
     listed_kind = block_type(kind.dtype, (len(addresses),))
@@ -213,17 +223,16 @@ def _scattered_store(
             return np.broadcast_to(value, kind.shape).reshape(-1)[places]
 
         part.node = Node(pick, (block.node,), source_line())
-    listed = _listed(program, addresses, kind.dtype.bits // 8)
-    _issue_store(program, part, part.type, *listed)
+    _issue_store(program, part, part.type, *listed(program, addresses, kind.dtype.bits // 8))
 
 
-def _spread(found: Any, places: Any, kind: BlockType, fill: Any) -> Any:
+def spread_out(found: Any, places: Any, kind: BlockType, fill: Any) -> Any:
     block = np.full(kind.num_elements, fill, kind.dtype.storage)
     block[places] = found
     return block.reshape(kind.shape)
 
 
-def _listed(
+def listed(
     program: Program, addresses: Any, item_bytes: int
 ) -> tuple[Layout, list[Span], list[Piece]]:
     """Single elements as one long segment whose parts lie anywhere."""

@@ -10,6 +10,12 @@ from tilewright.errors import KernelError
 __all__ = ("Constexpr", "Kernel", "kernel_of_function")
 
 
+LAUNCH_OPTIONS = frozenset(
+    ("debug", "enable_fp_fusion", "launch_cooperative_grid", "maxnreg", "num_ctas", "num_stages",
+     "num_warps", "warp_size")
+)  # fmt: skip
+
+
 class Constexpr:
     """``tl.constexpr``: marks a parameter whose argument is a constant; called, it is the constant.
 
@@ -33,7 +39,12 @@ class Kernel:
     signature: inspect.Signature = field(default_factory=inspect.Signature)
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Every parameter's argument by name; what a rule adds may not be given as well."""
+        """Every parameter's argument by name. How a compiler would launch it says nothing here."""
+        kwargs = {
+            name: value
+            for name, value in kwargs.items()
+            if name in self.signature.parameters or name not in LAUNCH_OPTIONS
+        }
         added: dict[str, Any] = {}
         try:
             for rule in self.chosen:

@@ -22,10 +22,11 @@ from tilewright.language.program import Program
 from tilewright.language.run import Counters, Memory, Run
 from tilewright.language.scalar import strong_scalar
 from tilewright.language.stream import Stream
+from tilewright.language.tensor_pointer import TensorDescriptor
 from tilewright.language.translate import Translator
 from tilewright.machine.coords import PeCoord
 
-__all__ = ("ArrayArgument", "LaunchResult", "Launcher")
+__all__ = ("ArrayArgument", "DescriptorArgument", "LaunchResult", "Launcher")
 
 COLLECTION_THRESHOLD = 10**6
 
@@ -36,6 +37,16 @@ class ArrayArgument:
 
     address: int
     dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorArgument:
+    """A tensor descriptor that the host has made over an array."""
+
+    array: ArrayArgument
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    block_shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,25 +87,26 @@ class Launcher:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         *,
-        grid: Sequence[int],
+        grid: Sequence[int] | Callable[[dict[str, Any]], Sequence[int]],
         pes: Sequence[PeCoord],
         carries_data: bool = True,
     ) -> LaunchResult:
         """Programs are dealt to PEs in turn; those of a PE run one after the other."""
         arguments = kernel.bind(args, kwargs)
+        extents = tuple(grid(arguments)) if callable(grid) else tuple(grid)
         log = EffectLog()
         engine = self.device.engine
         hub = Hub(engine, log.apply)
         run = Run(self.device, hub, self._memories, log, self._functions, carries_data)
         start_ps = engine.now_ps
-        places = list(product(*(range(extent) for extent in reversed(grid))))
+        places = list(product(*(range(extent) for extent in reversed(extents))))
         for turn, coord in enumerate(pes):
             ids = [tuple(reversed(place)) for place in places[turn :: len(pes)]]
             if ids:
                 stream = Stream(hub, engine, self._pe(coord))
                 run.streams.append(stream)
                 translator = self._translator(coord)
-                body = _Body(run, stream, translator, kernel, arguments, ids, tuple(grid))
+                body = _Body(run, stream, translator, kernel, arguments, ids, extents)
                 hub.spawn(body.run, name=f"{kernel.name} on {stream.pe.name}")
         with np.errstate(all="ignore"), _rare_collections():
             hub.run()
@@ -145,8 +157,7 @@ class _Body:
             enter_program(program)
             try:
                 pointers = {
-                    name: program.pointers(argument.address, argument.dtype)
-                    for name, argument in addresses.items()
+                    name: _pointed(program, argument) for name, argument in addresses.items()
                 }
                 self.kernel.function(**pointers, **others)
             except TilewrightError:
@@ -159,12 +170,12 @@ class _Body:
         self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
         self.stream.hand_over()
 
-    def _arguments(self) -> tuple[dict[str, ArrayArgument], dict[str, Any]]:
+    def _arguments(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Arrays, of which each program gets its own pointers, and what all programs share."""
         addresses = {
             name: value
             for name, value in self.arguments.items()
-            if isinstance(value, ArrayArgument)
+            if isinstance(value, ArrayArgument | DescriptorArgument)
         }
         others = {
             name: self._shared(name, value)
@@ -186,3 +197,13 @@ class _Body:
         found = f"{name} = {value!r} of type {type(value).__name__}"
         fix = "pass an array, a number, or mark the parameter as tl.constexpr"
         raise KernelError(self.kernel.name, found, "an argument that a kernel can take", fix)
+
+
+def _pointed(program: Program, argument: ArrayArgument | DescriptorArgument) -> Any:
+    match argument:
+        case ArrayArgument(address=address, dtype=dtype):
+            return program.pointers(address, dtype)
+        case DescriptorArgument(array=array):
+            base = program.pointers(array.address, array.dtype)
+            sizes = (argument.shape, argument.strides, argument.block_shape)
+            return TensorDescriptor(program, base, *sizes)

@@ -16,7 +16,7 @@ from tilewright.language.node import Node, constant_node, evaluate
 from tilewright.language.order import AccessOrder
 from tilewright.language.promote import computation_dtype, scalar_dtype
 from tilewright.language.run import Plan, Run
-from tilewright.language.scalar import Scalar
+from tilewright.language.scalar import Int32, Int64, Scalar
 from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.stream import Stream
 from tilewright.language.translate import Translator
@@ -68,9 +68,24 @@ class Program:
             known = known_binary(op, left, right)
             if known is not None:
                 return known
+        elif type(left) is not Block or type(right) is not Block:
+            known = self._with_scalar(op, left, right)
+            if known is not None:
+                return known
         if isinstance(left, Pointers) or isinstance(right, Pointers):
             return self._offset(op, left, right)
         return self.compute(op, (self.block(left, right, op), self.block(right, left, op)))
+
+    def _with_scalar(self, op: str, left: Any, right: Any) -> Any:
+        """Indices and addresses with one integer that was loaded or computed: the CPU needs it.
+
+        The program waits for it; the result then stays affine.
+        """
+        block, other = (left, right) if type(left) is Block else (right, left)
+        if not isinstance(other, Index | Pointers) or block.shape or not block.dtype.is_int():
+            return None
+        number = (Int64 if block.dtype is int64 else Int32)(self.number(block))
+        return known_binary(op, *((number, other) if block is left else (other, number)))
 
     def unary(self, op: str, value: Any) -> Any:
         if isinstance(value, Index) and op == "neg":
@@ -134,6 +149,8 @@ class Program:
                 fix = "convert to tl.pointer_type(dtype)"
                 raise self.error(f"addresses converted to {dtype!r}", "a pointer type", fix)
             return Pointers(self, value.affine, dtype.element_ty, value.offsets)
+        if isinstance(dtype, PointerType):
+            return self.pointers(int(self.number(value)), dtype.element_ty)
         wanted = self.dtype(dtype)
         if isinstance(value, Index) and wanted in (int32, int64) and not bitcast:
             return Index(self, value.affine, wanted)

@@ -33,6 +33,7 @@ class Counters:
     commands: int = 0
     loads: int = 0
     stores: int = 0
+    atomics: int = 0
     gathers: int = 0  # accesses whose addresses had to be computed first
     loaded_bytes: int = 0
     stored_bytes: int = 0

@@ -3,7 +3,7 @@
 Arrays are put there and read back outside of simulated time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -15,7 +15,7 @@ from tilewright.device.build import Device, build_device
 from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.language.dtype import DType, dtype_of
-from tilewright.language.launch import ArrayArgument, Launcher, LaunchResult
+from tilewright.language.launch import ArrayArgument, DescriptorArgument, Launcher, LaunchResult
 from tilewright.language.triton_adaptor import adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
@@ -81,6 +81,13 @@ class Workspace:
                 store.write_segments(part.reshape(1, -1), offset, part.size)
         return PlacedArray(address, dtype, values.shape)
 
+    def describe(self, array: PlacedArray, block_shape: tuple[int, ...]) -> DescriptorArgument:
+        """A tensor descriptor over an array, as a host makes it."""
+        strides = [1]
+        for extent in reversed(array.shape[1:]):
+            strides.insert(0, strides[0] * extent)
+        return DescriptorArgument(array.argument, array.shape, tuple(strides), block_shape)
+
     def read(self, array: PlacedArray) -> np.ndarray[Any, Any]:
         """A copy of an array as it is now."""
         count = int(np.prod(array.shape, dtype=np.int64))
@@ -98,7 +105,7 @@ class Workspace:
         self,
         kernel: Any,
         *args: Any,
-        grid: Sequence[int],
+        grid: Sequence[int] | Callable[[dict[str, Any]], Sequence[int]],
         pes: Sequence[PeCoord],
         carries_data: bool = True,
         **kwargs: Any,

@@ -1,11 +1,34 @@
-"""Loads and stores of blocks."""
+"""Loads, stores and atomics of blocks; block pointers and tensor descriptors."""
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.language import dma
+from tilewright.language.atomic import atomic
 from tilewright.language.current import current_program
+from tilewright.language.program import Program
+from tilewright.language.tensor_pointer import TensorDescriptor, Window
 
-__all__ = ("load", "store")
+__all__ = (
+    "advance",
+    "atomic_add",
+    "atomic_and",
+    "atomic_cas",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_xchg",
+    "atomic_xor",
+    "load",
+    "load_tensor_descriptor",
+    "make_block_ptr",
+    "make_tensor_descriptor",
+    "store",
+    "store_tensor_descriptor",
+)
+
+NOT_A_NUMBER = float("nan")
+PADDINGS = {"": None, "zero": 0, "nan": NOT_A_NUMBER}
 
 
 def load(
@@ -20,9 +43,20 @@ def load(
 ) -> Any:
     """Read the elements at ``pointer``; where ``mask`` is false, ``other`` (else 0) instead.
 
+    Of a block pointer, what lies outside the tensor on the axes of ``boundary_check`` is padded.
     The cache and eviction hints, and ``volatile``, say nothing here: there are no caches.
     """
-    return dma.load(current_program(), pointer, mask, other)
+    program = current_program()
+    if isinstance(pointer, Window):
+        if mask is not None or other is not None:
+            found = "a mask with a block pointer"
+            raise program.error(found, "boundary_check alone", "drop mask and other")
+        if padding_option not in PADDINGS:
+            found = f"padding_option {padding_option!r}"
+            raise program.error(found, 'one of "", "zero", "nan"', "correct it")
+        other = PADDINGS[padding_option]
+        pointer, mask = pointer.pointers(), pointer.mask(_axes(boundary_check))
+    return dma.load(program, pointer, mask, other)
 
 
 def store(
@@ -34,4 +68,79 @@ def store(
     eviction_policy: str = "",
 ) -> None:
     """Write ``value`` to the elements at ``pointer`` where ``mask`` is true."""
-    dma.store(current_program(), pointer, value, mask)
+    program = current_program()
+    if isinstance(pointer, Window):
+        pointer, mask = pointer.pointers(), pointer.mask(_axes(boundary_check))
+    dma.store(program, pointer, value, mask)
+
+
+def _axes(boundary_check: Any) -> tuple[int, ...]:
+    return tuple(boundary_check) if isinstance(boundary_check, list | tuple) else (boundary_check,)
+
+
+def make_block_ptr(
+    base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any
+) -> Window:
+    """A window of ``block_shape`` on a tensor; the order of axes in memory says nothing here."""
+    program = current_program()
+    parts = (_integers(part) for part in (shape, strides, offsets, block_shape))
+    return Window(program, base, *parts)
+
+
+def advance(base: Window, offsets: Any) -> Window:
+    """A window moved by so many elements on each axis."""
+    return base.advance(offsets)
+
+
+def make_tensor_descriptor(
+    base: Any, shape: Any, strides: Any, block_shape: Any, padding_option: str = "zero"
+) -> TensorDescriptor:
+    """A tensor in memory, read and written in blocks of ``block_shape``."""
+    program = current_program()
+    if padding_option != "zero":
+        found = f"padding_option {padding_option!r}"
+        raise program.error(found, '"zero"', "mask after the load")
+    parts = (_integers(part) for part in (shape, strides, block_shape))
+    return TensorDescriptor(program, base, *parts)
+
+
+def load_tensor_descriptor(desc: TensorDescriptor, offsets: Any) -> Any:
+    """As ``desc.load(offsets)``."""
+    return desc.load(offsets)
+
+
+def store_tensor_descriptor(desc: TensorDescriptor, offsets: Any, value: Any) -> None:
+    """As ``desc.store(offsets, value)``."""
+    desc.store(offsets, value)
+
+
+def _integers(values: Any) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)
+
+
+def _atomic(name: str, what: str) -> Callable[..., Any]:
+    def function(
+        pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None
+    ) -> Any:
+        program: Program = current_program()
+        return atomic(program, name, pointer, (val,), mask)
+
+    function.__name__ = function.__qualname__ = f"atomic_{name}"
+    function.__doc__ = f"{what}; gives what was there before. Atomics are sequential per element."
+    return function
+
+
+atomic_add = _atomic("add", "Add to the elements in memory")
+atomic_and = _atomic("and", "And the elements in memory")
+atomic_max = _atomic("max", "Raise the elements in memory to at least the value")
+atomic_min = _atomic("min", "Lower the elements in memory to at most the value")
+atomic_or = _atomic("or", "Or the elements in memory")
+atomic_xchg = _atomic("xchg", "Put values into memory")
+atomic_xor = _atomic("xor", "Exclusive-or the elements in memory")
+
+
+def atomic_cas(
+    pointer: Any, cmp: Any, val: Any, sem: str | None = None, scope: str | None = None
+) -> Any:
+    """Put a value where memory holds ``cmp``; gives what was there before."""
+    return atomic(current_program(), "cas", pointer, (cmp, val), None)

@@ -1,0 +1,135 @@
+"""Atomics: read, change and write elements where they are, when the memory serves the access."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.device.dma import Access
+from tilewright.engine.core import NO_ROOM
+from tilewright.engine.rows import NO_EFFECT
+from tilewright.language import dma
+from tilewright.language.block_type import BlockType, block_type
+from tilewright.language.dtype import DType
+from tilewright.language.effect import Storage, read_pieces, write_pieces
+from tilewright.language.meaning.convert import from_compute, to_compute
+from tilewright.language.node import Node, evaluate, not_captured
+from tilewright.language.program import Program
+from tilewright.language.source import source_line
+from tilewright.language.translate import Piece
+from tilewright.language.value import Block
+
+__all__ = ("atomic",)
+
+Change = Callable[..., Any]
+
+CHANGES: Mapping[str, Change] = {
+    "add": lambda old, value: old + value,
+    "and": lambda old, value: old & value,
+    "cas": lambda old, expected, value: value if old == expected else old,
+    "max": max,
+    "min": min,
+    "or": lambda old, value: old | value,
+    "xchg": lambda _, value: value,
+    "xor": lambda old, value: old ^ value,
+}
+
+
+class _Change:
+    """What an atomic does when its last byte has been served, element after element."""
+
+    def __init__(
+        self,
+        op: str,
+        dtype: DType,
+        node: Node,
+        operands: Sequence[Node],
+        storages: Sequence[Storage],
+        pieces: Sequence[Piece],
+        count: int,
+    ) -> None:
+        self._change = CHANGES[op]
+        self._dtype = dtype
+        self._node = node
+        self._operands = operands
+        self._storages = storages
+        self._pieces = pieces
+        self._count = count
+
+    def apply(self) -> None:
+        # one at a time, in order: places of one access may share an address
+        item_bytes = self._dtype.storage.itemsize
+        widen = to_compute(self._dtype, self._dtype)
+        narrow = from_compute(self._dtype.compute, self._dtype)
+        operands = [widen(evaluate(node)) for node in self._operands]
+        found = np.empty(self._count, self._dtype.storage)
+        for piece in self._pieces:
+            first = piece.skip_bytes // item_bytes
+            for place in range(piece.num_bytes // item_bytes):
+                at = piece._replace(
+                    address=piece.address + place * item_bytes,
+                    skip_bytes=0,
+                    num_bytes=item_bytes,
+                    stride_bytes=item_bytes,
+                )
+                data = read_pieces(self._storages, [at], 1, item_bytes)
+                old = data.view(self._dtype.storage).reshape(1)
+                found[first + place] = old[0]
+                values = [operand[first + place] for operand in operands]
+                new = np.asarray([self._change(widen(old)[0], *values)], self._dtype.compute)
+                write_pieces(self._storages, [at], narrow(new).view(np.uint8).reshape(1, -1))
+        self._node.settle(found)
+
+
+def atomic(program: Program, op: str, pointer: Any, values: tuple[Any, ...], mask: Any) -> Block:
+    """Issue an atomic; its value is what was in memory before."""
+    shape = getattr(values[-1], "shape", ())
+    pointers, mask = dma.aligned(program, pointer, mask, shape)
+    kind = block_type(pointers.element, pointers.shape)
+    operands = [program.convert(program.block(value), kind.dtype, False) for value in values]
+    addresses, places = dma.addresses_of(program, pointers, mask)
+    if not addresses.size:
+        return dma.filled(program, kind, 0)
+    layout, spans, pieces = dma.listed(program, addresses, kind.dtype.bits // 8)
+    issuer, run = program.issuer, program.run
+    after = program.order.before_write(spans, issuer.num_commands + 1)
+    after += [issuer.task_of(each.number) for each in operands if each.number is not None]
+    node, served = None, NO_EFFECT
+    inputs = [each.node for each in operands]
+    if None not in inputs:
+        node, served = _effect(program, op, kind, inputs, pieces, places, len(addresses))
+    number = issuer.load(
+        kind.num_bytes, dma.accesses_of(program, pieces, Access.WRITE), after, served
+    )
+    if number == NO_ROOM:
+        raise program.out_of_tcm(kind, kind.num_bytes)
+    program.order.note_write(spans, issuer.num_commands, issuer.task_of(number))
+    run.counters.atomics += 1
+    run.counters.stored_bytes += layout.num_bytes
+    return Block(program, kind, node, number)
+
+
+def _effect(
+    program: Program,
+    op: str,
+    kind: BlockType,
+    inputs: list[Any],
+    pieces: list[Piece],
+    places: Any,
+    count: int,
+) -> tuple[Node, int]:
+    line = source_line()
+
+    def pick(value: Any) -> Any:
+        return np.broadcast_to(value, kind.shape).reshape(-1)[places]
+
+    picked = [Node(pick, (each,), line) for each in inputs]
+    old = Node(not_captured, (), line)
+    storages = program.run.storages
+    change = _Change(op, kind.dtype, old, picked, storages, pieces, count)
+    served = program.run.effects.add(change, len(pieces))
+
+    def arrange(found: Any) -> Any:
+        return dma.spread_out(found, places, kind, 0)
+
+    return Node(arrange, (old,), line), served
