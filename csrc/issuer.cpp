@@ -100,7 +100,7 @@ int64_t Issuer::compute(int64_t number, const nb::list& operands) {
         task = hold(write_route_, port_ps(spilled, write_rate_), dispatch_ps_, after_);
     }
     complete(task);
-    for (nb::handle operand : operands) values_[integer(operand.ptr())].uses.push_back(done);
+    for (nb::handle operand : operands) values_[integer(operand.ptr())].note_use(done);
     return add_value(plan.num_bytes, near_bytes, spilled, task);
 }
 
@@ -129,7 +129,7 @@ int64_t Issuer::store(int64_t number, int64_t num_bytes, const nb::list& accesse
     }
     extend(after_, after);
     const int64_t task = access(accesses, served);
-    if (number != kNoValue) values_[number].uses.push_back(task);
+    if (number != kNoValue) values_[number].note_use(task);
     if (is_staged) far_.give(num_bytes, {task});
     return task;
 }
@@ -143,7 +143,7 @@ void Issuer::release(int64_t number) {
 }
 
 void Issuer::finish() {
-    last_issue_ = join({under_way_.begin(), under_way_.end()});
+    if (!under_way_.empty()) last_issue_ = join({under_way_.begin(), under_way_.end()});
     under_way_.clear();
     values_.clear();
     free_values_.clear();
@@ -183,7 +183,6 @@ int64_t Issuer::fetch(Value& value, int64_t issued) {
     }
     const int64_t task =
         hold(read_route_, port_ps(missing, read_rate_), dispatch_ps_, fetch_after_);
-    value.uses.push_back(task);
     if (value.near_bytes == value.num_bytes) value.task = task;
     return task;
 }

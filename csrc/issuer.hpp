@@ -71,7 +71,12 @@ class Issuer {
 
     struct Value {
         int64_t num_bytes = 0, near_bytes = 0, far_bytes = 0, task = 0;
-        std::vector<int64_t> uses;
+        std::vector<int64_t> uses;  // one for each command: of the last ones some may be under way
+
+        // By a command whose part in the value ends with this task.
+        void note_use(int64_t task) {
+            if (uses.back() != task) uses.push_back(task);
+        }
     };
 
     struct Piece {

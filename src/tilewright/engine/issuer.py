@@ -48,7 +48,12 @@ class _Value:
         self.near_bytes = near_bytes
         self.far_bytes = far_bytes
         self.task = task
-        self.uses = [task]
+        self.uses = [task]  # one for each command: of the last ones some may be under way
+
+    def note_use(self, task: int) -> None:
+        """By a command whose part in the value ends with this task."""
+        if self.uses[-1] != task:
+            self.uses.append(task)
 
 
 class ReferenceIssuer:
@@ -105,7 +110,7 @@ class ReferenceIssuer:
             task = self._write([work], spilled_bytes)
         self._under_way.append(task)
         for value in values:
-            value.uses.append(work)
+            value.note_use(work)
         return self._add(_Value(num_bytes, near_bytes, spilled_bytes, task))
 
     def load(
@@ -136,7 +141,7 @@ class ReferenceIssuer:
             tasks = [self._write(tasks, num_bytes)]
         task = self._access(accesses, [*tasks, *after], served)
         if source is not None:
-            source.uses.append(task)
+            source.note_use(task)
         if is_staged:
             self._far.give(num_bytes, [task])
         return task
@@ -152,7 +157,8 @@ class ReferenceIssuer:
         return self._values[value].task
 
     def finish(self) -> None:
-        self._last_issue = self._join(self._under_way)
+        if self._under_way:
+            self._last_issue = self._join(self._under_way)
         self._under_way.clear()
         self._values.clear()
         self._near = Space(self.spec.near_bytes, self.spec.window)
@@ -187,7 +193,6 @@ class ReferenceIssuer:
             after += self._near.take(value.near_bytes)
         hold_ps = _port_ps(missing, spec.read_bytes_per_us)
         task = self._hold(spec.read_route, hold_ps, after, delay_ps=spec.dispatch_ps)
-        value.uses.append(task)
         if value.near_bytes == value.num_bytes:
             value.task = task
         return task
