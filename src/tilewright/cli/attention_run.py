@@ -113,12 +113,13 @@ def _geometry(
 
 def _view(record: AttentionRunRecord) -> RenderableType:
     pages, mass, counts, rows = record.pages, record.mass, record.num_bytes, record.rows
-    reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(rows.dense.items()))
+    reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(rows.dense.items()))
+    dense = f"{sum(rows.dense.values())} dense" + (f" ({reasons})" if reasons else "")
     read = counts.kv_read + counts.summary_read + counts.state_read
     title = f"{record.flow}: {record.sizes.batch} requests of {record.sizes.context} tokens"
     table = Table(title=title, show_header=False)
     for label, text in (
-        ("rows", f"{rows.sparse} sparse, {reasons or 'none'} dense"),
+        ("rows", f"{rows.sparse} sparse, {dense}"),
         ("pages read", f"{pages.read} of {pages.in_rows} ({pages.scored} scored)"),
         ("mass captured", f"{mass.mean:.4f} mean, {mass.worst:.4f} worst head"),
         ("mass against the best pages", f"{mass.against_oracle:.4f}"),

@@ -22,12 +22,12 @@ from tests.attention.backends.reference.sample import (
     same,
 )
 from tests.attention.oracle_ops.rounding import round_to
-from tilewright.attention.backends.reference import Session, SessionSpec
+from tilewright.attention.backends.reference import Session, SessionSpec, csr_of, rows_of
 from tilewright.attention.backends.reference.frame import Frame
 from tilewright.attention.backends.reference.namespace import load_namespace
 from tilewright.attention.backends.reference.program import run_nodes
 from tilewright.attention.backends.reference.view import RowSources
-from tilewright.attention.flow import trace_flow
+from tilewright.attention.flow import FieldSpec, trace_flow
 from tilewright.attention.flows.quest import Quest
 from tilewright.attention.graph import DType, Side
 from tilewright.attention.planner import (
@@ -369,3 +369,51 @@ def test_unknown_array_libraries_and_sizes_are_refused(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "array_api_compat.torch", None)
     with pytest.raises(MissingExtraError, match="bench"):
         load_namespace("torch")
+
+
+class Snapshotting(Centroid):
+    """State that a request finds as an earlier one left it with the page."""
+
+    def create_cache(self, block_size: int, head_dim: int) -> dict[str, Any]:
+        fields = super().create_cache(block_size, head_dim)
+        return {**fields, "seen": FieldSpec((1, 1), inherit="snapshot")}
+
+    def forward_indexer(self, q: Any, o: Any, cache: Any, ctx: Any) -> None:
+        super().forward_indexer(q, o, cache, ctx)
+        cache["seen"] = cache["seen"] + 1.0
+
+
+def test_a_flow_may_ask_for_the_state_that_was_stored_with_a_shared_page() -> None:
+    graph = trace_flow(Snapshotting(), geometry_of(Snapshotting()), name="snapshotting")
+    session = Session(graph, SessionSpec(num_kv_heads=1, num_pages=16))
+    ones = np.ones((1, 1, DIM), np.float32)
+
+    def decode(request: str, token: int) -> None:
+        step = session.begin({request: [token]})
+        step.write(0, request, ones, ones)
+        step.attend(0, {request: np.ones((1, 1, GROUP, DIM), np.float32)})
+        step.finish()
+
+    session.admit("a", [0])
+    for token in range(2 * PAGE + 1):
+        decode("a", token)
+    assert session.admit("b", range(2 * PAGE + 1)).hit_tokens == 2 * PAGE
+    # each page was complete, and stored, in the step that first counted it
+    assert np.asarray(session.state("b", 0, "seen"))[0, :, 0, 0].tolist() == [1.0, 1.0]
+    assert np.asarray(session.state("a", 0, "seen"))[0, :2, 0, 0].tolist() == [6.0, 2.0]
+    decode("b", 5)
+    assert np.asarray(session.state("b", 0, "seen"))[0, :2, 0, 0].tolist() == [2.0, 2.0]
+
+
+def test_read_pages_convert_to_csr_and_to_a_table_with_token_counts() -> None:
+    driver = Driver("centroid", plan=PlanSpec(budget=PerHead({0: DefaultBudget(1)})))
+    driver.start("a", list(range(10 * PAGE)))
+    result = driver.decode({"a": [1]})["a"][0]
+    lists, blocks = result.lists[0], driver.session.pager.table("a").block_ids()
+    csr = csr_of(lists, blocks)
+    assert csr.offsets.tolist() == [0, 3, 14]
+    assert csr.pages[:3].tolist() == blocks[result.pages(0, 0)].tolist()
+    rows = rows_of(lists, page_size=PAGE, num_tokens=10 * PAGE + 1)
+    assert rows.num_tokens.tolist() == [2 * PAGE + 1, 10 * PAGE + 1]
+    assert rows.pages[0, :3].tolist() == result.pages(0, 0).tolist()
+    assert np.all(rows.pages[0, 3:] == -1)

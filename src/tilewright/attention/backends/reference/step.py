@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.attention.backends.reference.causal import attend_causal
-from tilewright.attention.backends.reference.frame import TokenView
+from tilewright.attention.backends.reference.completion import complete_pages, store_states
 from tilewright.attention.backends.reference.kept import (
     prompt_mass_name,
     prompt_windows,
@@ -16,19 +16,22 @@ from tilewright.attention.backends.reference.kept import (
     wants_mass,
 )
 from tilewright.attention.backends.reference.namespace import Array
+from tilewright.attention.backends.reference.operand import (
+    checked_array,
+    checked_inputs,
+    checked_query,
+)
 from tilewright.attention.backends.reference.page_list import PageLists, every_page
 from tilewright.attention.backends.reference.row import RowPlan, RowResult, attend_row, select_row
 from tilewright.attention.backends.reference.shared import RequestProgress, Shared
 from tilewright.attention.backends.reference.softmax import Partial, merge_partials
-from tilewright.attention.backends.reference.view import CacheSources, RowView
-from tilewright.attention.graph import FlowKind, Inherit
+from tilewright.attention.backends.reference.view import RowView
+from tilewright.attention.graph import FlowKind
 from tilewright.attention.paging import ExtendPlan
 from tilewright.attention.planner import RowFacts, StepPlan, plan_step
 from tilewright.errors import AttentionError
 
 __all__ = ("Step", "StepOutput")
-
-PAGES_AT_ONCE = 256  # of the cache side: bounds the memory of a long prefill
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +83,12 @@ class Step:
                 "pass what the flow's kind has",
             )
         for name, tokens in given.items():
-            width = geometry.reserved_fields[name][1]
-            array = self._array(
-                request, name, tokens, (plan.num_tokens, shared.num_kv_heads, width)
-            )
+            shape = (plan.num_tokens, shared.num_kv_heads, geometry.reserved_fields[name][1])
+            array = checked_array(shared, f"request {request!r} {name}", tokens, shape)
             shared.store.write_tokens(layer, name, plan, array)
         token_bytes = shared.store.block_bytes(given) // geometry.page_size
         shared.counters.num_bytes.kv_written += plan.num_tokens * token_bytes * shared.num_kv_heads
-        self._complete_pages(layer, request)
+        complete_pages(shared, layer, plan, self._blocks[request])
         self._written.add((request, layer))
 
     def attend(
@@ -130,7 +131,7 @@ class Step:
     def attend_dense(self, layer: int, request: str, queries: Any) -> StepOutput:
         """Causal attention of a piece of prompt over everything before it."""
         shared, plan = self._shared, self._plan(request)
-        query = self._query(request, queries, plan.num_tokens)
+        query = checked_query(shared, request, queries, plan.num_tokens)
         view = self._view(layer, request, plan.first_token + plan.num_tokens)
         with shared.namespace.quiet():
             output, lse, _ = attend_causal(view.reader, query, plan.first_token, shared.scale)
@@ -156,7 +157,7 @@ class Step:
                     f"the last {wanted}",
                     "observe the last queries when the prompt is complete",
                 )
-            query = self._query(request, queries[len(queries) - wanted :], wanted)
+            query = checked_query(shared, request, queries[len(queries) - wanted :], wanted)
             with shared.namespace.quiet():
                 _, _, mass = attend_causal(
                     view.reader, query, num_tokens - wanted, shared.scale, want_mass=True
@@ -180,7 +181,7 @@ class Step:
                     "all layers",
                     "write them",
                 )
-            self._snapshot_states(request)
+            store_states(shared, plan, self._blocks[request])
             shared.pager.publish(request)
             self._advance(request, plan)
             shared.wake(request)
@@ -193,35 +194,6 @@ class Step:
         else:
             now = RequestProgress(progress.steps + plan.num_tokens, progress.first_decode)
         self._shared.progress[request] = now
-
-    def _complete_pages(self, layer: int, request: str) -> None:
-        """The cache side for every page that this step completes."""
-        shared, plan = self._shared, self._plan(request)
-        size = shared.graph.geometry.page_size
-        for start in range(plan.first_full, plan.stop_full, PAGES_AT_ONCE):
-            stop = min(start + PAGES_AT_ONCE, plan.stop_full)
-            blocks = self._blocks[request][start:stop]
-            view = TokenView(start, stop - start, size, size)
-            sources = CacheSources(shared, layer, blocks, view)
-            for write in shared.graph.field_writes:
-                shared.store.write_blocks(
-                    layer, write.target, blocks, sources.written(write.target)
-                )
-                num_bytes = shared.store.block_bytes((write.target,)) * (stop - start)
-                shared.counters.num_bytes.summary_written += num_bytes * shared.num_kv_heads
-
-    def _snapshot_states(self, request: str) -> None:
-        """Store the state of newly complete pages with them, for flows that declare it."""
-        shared, plan = self._shared, self._plan(request)
-        names = [s.name for s in shared.graph.states if s.inherit == Inherit.SNAPSHOT]
-        blocks = self._blocks[request][plan.first_full : plan.stop_full]
-        if not names or not blocks.shape[0]:
-            return
-        for layer in range(shared.spec.num_layers):
-            view = self._view(layer, request, plan.first_token + plan.num_tokens)
-            for name in names:
-                values = view.state(name)[:, plan.first_full : plan.stop_full]
-                shared.store.write_blocks(layer, name, blocks, values)
 
     def _plan_rows(self, layer: int, token: int, requests: list[str]) -> StepPlan:
         shared = self._shared
@@ -299,6 +271,9 @@ class Step:
             )
             return StepOutput(merged.output(xp), merged.log_sum_exp(xp), lists)
 
+    def _inputs(self, request: str, found: Any) -> dict[str, Array]:
+        return checked_inputs(self._shared, request, found, self._plan(request).num_tokens)
+
     def _view(self, layer: int, request: str, num_tokens: int) -> RowView:
         return RowView(self._shared, request, layer, self._blocks[request], num_tokens)
 
@@ -313,44 +288,6 @@ class Step:
                 f"one of: {known}",
                 "begin with it",
             ) from None
-
-    def _inputs(self, request: str, found: Any) -> dict[str, Array]:
-        """Every declared input, rounded to its type: [tokens, heads, r, c]."""
-        given = found if isinstance(found, Mapping) else {"q": found}
-        declared = dict(self._shared.graph.inputs)
-        if set(given) != set(declared):
-            raise AttentionError(
-                f"request {request!r}",
-                f"inputs {sorted(given)}",
-                f"{sorted(declared)}",
-                "pass them",
-            )
-        num_tokens, heads = self._plan(request).num_tokens, self._shared.num_kv_heads
-        return {
-            name: self._shared.namespace.rounded(
-                self._array(request, name, given[name], (num_tokens, heads, *value_type.shape)),
-                value_type.dtype,
-            )
-            for name, value_type in declared.items()
-        }
-
-    def _query(self, request: str, queries: Any, num_tokens: int) -> Array:
-        """Queries of prompt tokens, rounded to their type."""
-        geometry, heads = self._shared.graph.geometry, self._shared.num_kv_heads
-        shape = (num_tokens, heads, geometry.query_heads, geometry.key_dim)
-        array = self._array(request, "q", queries, shape)
-        return self._shared.namespace.rounded(array, geometry.query_dtype)
-
-    def _array(self, request: str, name: str, values: Any, shape: tuple[int, ...]) -> Array:
-        array = self._shared.namespace.array(values)
-        if tuple(array.shape) != shape:
-            raise AttentionError(
-                f"request {request!r} {name}",
-                f"shape {tuple(array.shape)}",
-                f"{shape}",
-                "reshape it",
-            )
-        return array
 
 
 def _at(inputs: Mapping[str, Array], token: int) -> dict[str, Array]:
