@@ -14,11 +14,23 @@ namespace {
 // The face that both memories show to Python.
 template <typename Core>
 void add_methods(nb::class_<Core>& type) {
+    using Row = std::tuple<int64_t, int64_t, int64_t>;
     type.def("can_accept", &Core::can_accept)
         .def("room_ps", &Core::room_ps)
-        .def("accept", &Core::accept)
+        .def("accept",
+             [](Core& core, int64_t now_ps, int64_t access_id, bool is_write, int64_t address,
+                int64_t num_bytes) {
+                 core.accept(now_ps, access_id, is_write, address, num_bytes);
+             })
         .def("next_ps", &Core::next_ps)
-        .def("advance", &Core::advance)
+        .def("advance",
+             [](Core& core, int64_t now_ps) {
+                 std::vector<Row> rows;
+                 for (const Completion& found : core.advance(now_ps)) {
+                     rows.emplace_back(found.access_id, found.done_ps, found.refresh_ps);
+                 }
+                 return rows;
+             })
         .def("counters", &Core::counters);
 }
 
@@ -26,7 +38,11 @@ void add_methods(nb::class_<Core>& type) {
 
 void bind_banked(nb::module_& module) {
     auto banked = nb::class_<BankedCore>(module, "BankedCore")
-                      .def(nb::init<const std::vector<int64_t>&, std::vector<uint8_t>>());
+                      .def("__init__", [](BankedCore* core, const std::vector<int64_t>& numbers,
+                                          std::vector<uint8_t> bank_table) {
+                          new (core) BankedCore(
+                              std::make_shared<MemoryShape>(numbers, std::move(bank_table)));
+                      });
     add_methods(banked);
     auto simple = nb::class_<SimpleCore>(module, "SimpleCore")
                       .def(nb::init<int64_t, int64_t, int64_t, int64_t>());

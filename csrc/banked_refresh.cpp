@@ -1,7 +1,5 @@
 // Refresh of one channel of a banked memory.
-#include "banked.hpp"
-
-#include <algorithm>
+#include "banked_channel.hpp"
 
 namespace tilewright {
 
@@ -16,8 +14,7 @@ int64_t MemoryChannel::blocked_ps(int bank, int64_t until_ps) const {
     return found.blocked_ps - std::max<int64_t>(0, found.end_ps - until_ps);
 }
 
-void MemoryChannel::refresh_until(int64_t now_ps) {
-    if (due_ps_ > now_ps) return;
+void MemoryChannel::make_refreshes(int64_t now_ps) {
     skip_refreshes(now_ps);
     while ((due_ps_ = refresh_due_ps()) <= now_ps) {
         make_refresh();

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <queue>
 #include <string>
@@ -171,13 +172,11 @@ class Core {
     std::vector<std::tuple<int64_t, int64_t>> take_effects() { return std::exchange(effects_, {}); }
     void set_trace(bool on, int64_t first_owner, int64_t last_owner);
     std::vector<TraceRecord> take_trace() { return std::exchange(trace_, {}); }
-    std::vector<TraceRecord> take_memory_trace() { return std::exchange(memory_trace_, {}); }
-    std::vector<std::vector<int64_t>> memory_counters(uint32_t server) const {
-        return memories_[servers_[server].memory]->counters();
-    }
+    std::vector<TraceRecord> take_memory_trace();
+    std::vector<std::vector<int64_t>> memory_counters(uint32_t server);
 
     std::array<int64_t, 8> server_counters(uint32_t server);
-    std::array<int64_t, 4> route_counters(uint32_t route) const;
+    std::array<int64_t, 4> route_counters(uint32_t route);
     std::optional<Violation> first_violation();
     std::vector<WaitingTask> waiting_tasks() const;
     std::vector<WaitingPacket> waiting_packets() const;
@@ -256,7 +255,9 @@ class Core {
     [[gnu::noinline]] void take_in(Server& server, uint32_t packet);
     void decide_at(Server& server, int64_t at_ps);
     [[gnu::noinline]] void decide(uint32_t server);
-    [[gnu::noinline]] void await_room(Server& server, const Event& packet);
+    void deliver_served(uint32_t server, const std::vector<Completion>& completions);
+    [[gnu::noinline]] void await_room(Server& server);
+    void settle_memories();
 
     int32_t source_of(uint32_t hop) const;
     uint32_t channel_of(uint32_t hop) const;
@@ -321,6 +322,12 @@ class Core {
     size_t num_taken_wakes_ = 0;
     bool was_submitted_ = false;  // what perform was given last
     std::vector<std::unique_ptr<MemoryServer>> memories_;
+    // memories of one kind share their shape, so that it stays in the cache
+    std::map<std::pair<std::vector<int64_t>, std::vector<uint8_t>>,
+             std::shared_ptr<const MemoryShape>>
+        shapes_;
+    int64_t settled_ps_ = -1;  // when the memories have last caught up, and after how many events
+    int64_t settled_events_ = -1;
     std::vector<TraceRecord> trace_;
     std::vector<TraceRecord> memory_trace_;  // server, packet, decided, done, held up by refresh
 };

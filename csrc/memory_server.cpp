@@ -1,14 +1,17 @@
 // Packets that end in a memory: section 5 of docs/engine.md.
 #include "memory_server.hpp"
 
+#include <algorithm>
+
 #include "core.hpp"
 
 namespace tilewright {
 
 int64_t Core::add_banked_memory(const nanobind::object&, const std::vector<int64_t>& numbers,
                                 const std::vector<uint8_t>& bank_table, int64_t capacity_bytes) {
-    return add_memory(
-        std::make_unique<MemoryOf<BankedCore>>(capacity_bytes, numbers, bank_table));
+    auto& shape = shapes_[{numbers, bank_table}];
+    if (!shape) shape = std::make_shared<MemoryShape>(numbers, bank_table);
+    return add_memory(std::make_unique<MemoryOf<BankedCore>>(capacity_bytes, shape));
 }
 
 int64_t Core::add_simple_memory(const nanobind::object&, const std::vector<int64_t>& numbers,
@@ -24,6 +27,7 @@ int64_t Core::add_memory(std::unique_ptr<MemoryServer> memory) {
     server.whole = true;
     server.is_memory = true;
     server.memory = static_cast<uint32_t>(memories_.size());
+    memory->server = static_cast<uint32_t>(servers_.size());
     memories_.push_back(std::move(memory));
     servers_.push_back(std::move(server));
     return static_cast<int64_t>(servers_.size()) - 1;
@@ -38,15 +42,19 @@ AccessRequest Core::access_of(const Event& packet) const {
 }
 
 bool Core::has_room(const Server& server, const Event& packet) const {
-    return memories_[server.memory]->can_accept(now_ps_, access_of(packet));
+    MemoryServer& memory = *memories_[server.memory];
+    if (memory.blocked_id == packet.id && memory.room_ps > now_ps_) return false;
+    const bool is_there = memory.has_room(now_ps_, access_of(packet));
+    memory.blocked_id = is_there ? -1 : packet.id;
+    return is_there;
 }
 
 void Core::take_in(Server& server, uint32_t slot) {
     MemoryServer& memory = *memories_[server.memory];
     const Event& packet = queue_[slot];
-    memory.accept(now_ps_, packet.id, access_of(packet));
-    memory.packets[packet.id] = slot;
-    decide_at(server, now_ps_);
+    memory.accept(now_ps_, packet.id, access_of(packet), slot);
+    memory.blocked_id = -1;
+    decide_at(server, memory.wake_ps());
 }
 
 // Let the memory decide at this time, unless it does so earlier anyhow.
@@ -64,22 +72,60 @@ void Core::decide(uint32_t index) {
     Server& server = servers_[index];
     MemoryServer& memory = *memories_[server.memory];
     if (memory.decide_ps != now_ps_) return;  // it has decided earlier, and planned anew
-    memory.decide_ps = kNever;
-    for (const auto& [id, done_ps, refresh_ps] : memory.advance(now_ps_)) {
-        const auto found = memory.packets.find(id);
-        const uint32_t slot = found->second;
-        memory.packets.erase(found);
-        if (is_traced(id)) memory_trace_.emplace_back(index, id, now_ps_, done_ps, refresh_ps);
-        deliver(slot, done_ps);
+    deliver_served(index, memory.advance(now_ps_));
+    if (memory.retry_ps != kNever && memory.retry_ps <= now_ps_) {
+        memory.retry_ps = kNever;
+        server.check_ps = now_ps_;
+        grant(index);  // plans nothing, since decide_ps is now
     }
-    if (const int64_t next_ps = memory.next_ps(); next_ps >= 0) decide_at(server, next_ps);
-    if (server.num_queued > 0) check_next(server, index, true);
+    memory.decide_ps = kNever;
+    const int64_t wake_ps = memory.wake_ps();
+    const bool is_retry_next =
+        memory.retry_ps != kNever && (wake_ps < 0 || memory.retry_ps < wake_ps);
+    const int64_t next_ps = is_retry_next ? memory.retry_ps : wake_ps;
+    if (next_ps >= 0) decide_at(server, next_ps);
 }
 
-// For a packet that finds no room: when it does, as far as that is decided.
-void Core::await_room(Server& server, const Event& packet) {
-    const int64_t room_ps = memories_[server.memory]->room_ps(access_of(packet));
-    if (room_ps >= 0) decide_at(server, std::max(room_ps, now_ps_));
+void Core::deliver_served(uint32_t index, const std::vector<Completion>& completions) {
+    for (const Completion& done : completions) {
+        if (is_traced(done.access_id)) {
+            memory_trace_.emplace_back(index, done.access_id, done.decided_ps, done.done_ps,
+                                       done.refresh_ps);
+        }
+        deliver(done.tag, done.done_ps);
+    }
+}
+
+// The packet that was just looked at finds no room: look again when there may be some.
+void Core::await_room(Server& server) {
+    MemoryServer& memory = *memories_[server.memory];
+    if (memory.room_ps >= kNeverPs) return;
+    const int64_t retry_ps = std::max(memory.room_ps, now_ps_);
+    if (memory.retry_ps == kNever || retry_ps < memory.retry_ps) memory.retry_ps = retry_ps;
+    decide_at(server, memory.retry_ps);
+}
+
+// Before anything is read from outside: the decisions before now that were put off.
+void Core::settle_memories() {
+    if (settled_events_ == events_ && settled_ps_ == now_ps_) return;
+    for (const auto& memory : memories_) deliver_served(memory->server, memory->catch_up(now_ps_));
+    settled_events_ = events_;
+    settled_ps_ = now_ps_;
+}
+
+std::vector<TraceRecord> Core::take_memory_trace() {
+    settle_memories();
+    std::stable_sort(memory_trace_.begin(), memory_trace_.end(),
+                     [](const TraceRecord& one, const TraceRecord& other) {
+                         return std::tie(std::get<2>(one), std::get<0>(one)) <
+                                std::tie(std::get<2>(other), std::get<0>(other));
+                     });
+    return std::exchange(memory_trace_, {});
+}
+
+std::vector<std::vector<int64_t>> Core::memory_counters(uint32_t server) {
+    settle_memories();
+    return memories_[servers_[server].memory]->counters();
 }
 
 }  // namespace tilewright

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "banked.hpp"
@@ -17,42 +17,50 @@ struct AccessRequest {
     int64_t num_bytes;
 };
 
+// It decides late, but in time: see BankedCore.
 class MemoryServer {
   public:
     explicit MemoryServer(int64_t capacity) : capacity_bytes(capacity) {}
     virtual ~MemoryServer() = default;
 
-    virtual bool can_accept(int64_t now_ps, const AccessRequest& access) const = 0;
-    virtual int64_t room_ps(const AccessRequest& access) const = 0;  // -1: not decided yet
-    virtual void accept(int64_t now_ps, int64_t id, const AccessRequest& access) = 0;
-    virtual int64_t next_ps() const = 0;  // -1: nothing to decide
+    virtual bool has_room(int64_t now_ps, const AccessRequest& access) = 0;
+    virtual void accept(int64_t now_ps, int64_t id, const AccessRequest& access, uint32_t packet) = 0;
+    virtual int64_t wake_ps() const = 0;  // -1: nothing to decide
     virtual const std::vector<Completion>& advance(int64_t now_ps) = 0;
+    virtual const std::vector<Completion>& catch_up(int64_t now_ps) = 0;
     virtual std::vector<std::vector<int64_t>> counters() const = 0;
 
     int64_t capacity_bytes;
+    uint32_t server = kNone;
     int64_t decide_ps = -1;  // when it next decides, -1 for never
-    std::unordered_map<int64_t, uint32_t> packets;  // that it serves, by access
+    int64_t retry_ps = -1;   // when a packet at its door may find room, -1 for never
+    int64_t blocked_id = -1;  // the last packet that found none, while that is sure to stay so
+    int64_t room_ps = -1;     // the earliest that it could find some
 };
 
 template <typename Model>
-class MemoryOf : public MemoryServer {
+class MemoryOf final : public MemoryServer {
   public:
     template <typename... Args>
     explicit MemoryOf(int64_t capacity, Args&&... args)
         : MemoryServer(capacity), model_(std::forward<Args>(args)...) {}
 
-    bool can_accept(int64_t now_ps, const AccessRequest& access) const override {
-        return model_.can_accept(now_ps, access.is_write, access.address, access.num_bytes);
+    bool has_room(int64_t now_ps, const AccessRequest& access) override {
+        const Room room =
+            model_.find_room(now_ps, access.is_write, access.address, access.num_bytes);
+        room_ps = room.at_ps;
+        return model_.is_there(room, now_ps);
     }
-    int64_t room_ps(const AccessRequest& access) const override {
-        return model_.room_ps(access.is_write, access.address, access.num_bytes);
+    void accept(int64_t now_ps, int64_t id, const AccessRequest& access,
+                uint32_t packet) override {
+        model_.accept(now_ps, id, access.is_write, access.address, access.num_bytes, packet);
     }
-    void accept(int64_t now_ps, int64_t id, const AccessRequest& access) override {
-        model_.accept(now_ps, id, access.is_write, access.address, access.num_bytes);
-    }
-    int64_t next_ps() const override { return model_.next_ps(); }
+    int64_t wake_ps() const override { return model_.wake_ps(); }
     const std::vector<Completion>& advance(int64_t now_ps) override {
         return model_.advance(now_ps);
+    }
+    const std::vector<Completion>& catch_up(int64_t now_ps) override {
+        return model_.catch_up(now_ps);
     }
     std::vector<std::vector<int64_t>> counters() const override { return model_.counters(); }
 

@@ -266,6 +266,7 @@ void Core::enqueue(uint32_t slot) {
     server.arrivals.push_sorted(packet.time_ps);
     ++server.num_queued;
     silent_ps_ = std::max(silent_ps_, packet.time_ps);
+    if (server.is_memory && server.queues[number].waiting.front().packet != slot) return;
     check_at(server, index, std::max(packet.time_ps, server.free_ps));
 }
 
@@ -310,8 +311,9 @@ void Core::check_next(Server& server, uint32_t index, bool has_granted) {
     server.each_occupied([&](uint32_t number) {
         const Waiting& first = server.queues[number].waiting.front();
         int64_t at_ps = std::max(first.ready_ps, server.free_ps);
-        if (at_ps <= now_ps_ && !has_granted) {
-            if (server.is_memory) return await_room(server, queue_[first.packet]);
+        if (at_ps <= now_ps_ && server.is_memory) {
+            if (!has_room(server, queue_[first.packet])) return await_room(server);
+        } else if (at_ps <= now_ps_ && !has_granted) {
             const auto& returning = server.channel(first.channel).returning;
             if (returning.empty()) return;
             at_ps = returning.front().at_ps;

@@ -6,6 +6,7 @@
 namespace tilewright {
 
 void Core::set_trace(bool on, int64_t first_owner, int64_t last_owner) {
+    settle_memories();
     tracing_ = on;
     first_traced_owner_ = first_owner;
     last_traced_owner_ = last_owner;
@@ -26,12 +27,14 @@ std::array<int64_t, 8> Core::counters_at(Server& server, int64_t now_ps) const {
             server.wait_ps, server.queue_ps,  server.max_queue, server.free_ps};
 }
 
-std::array<int64_t, 4> Core::route_counters(uint32_t index) const {
+std::array<int64_t, 4> Core::route_counters(uint32_t index) {
+    settle_memories();
     const Route& route = routes_[index];
     return {route.packets_in, route.bytes_in, route.packets_out, route.bytes_out};
 }
 
 std::optional<Violation> Core::first_violation() {
+    settle_memories();
     std::vector<int64_t> routed(servers_.size());
     for (size_t index = 0; index < routes_.size(); ++index) {
         const Route& route = routes_[index];

@@ -1,0 +1,268 @@
+// One channel of a banked memory: its banks, its queues, what it decides next.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "banked_shape.hpp"
+
+namespace tilewright {
+
+struct Completion {
+    int64_t access_id;
+    int64_t done_ps;     // its last data
+    int64_t refresh_ps;  // how long refresh held that up
+    int64_t decided_ps;  // when that was clear
+    uint32_t tag;        // what the caller gave with the access
+};
+
+struct MemoryAccess {
+    Completion completion;
+    uint32_t chunks_left;
+    uint32_t last_position;  // of the chunk whose data are done last
+};
+
+// Neighbouring bursts of an access in one channel; they go in order.
+struct alignas(64) MemoryChunk {
+    uint64_t left;  // banks of the bursts that wait
+    uint64_t round;
+    int64_t access_id;
+    int64_t accepted_ps;
+    int64_t blocked_ps;
+    int64_t row;
+    uint32_t access;
+    uint32_t position;
+    uint32_t first;  // burst of the span
+    uint16_t num_bursts;
+    uint16_t issued;
+
+    uint32_t next() const { return first + issued; }
+    bool is_begun() const { return issued > 0 && issued < num_bursts; }
+    bool is_older(const MemoryChunk& other) const {
+        return std::tie(round, access_id, position) <
+               std::tie(other.round, other.access_id, other.position);
+    }
+};
+
+// Slots of chunks in order of age: a ring. Nearly all come at the end and go at the front.
+class AgeOrder {
+  public:
+    uint32_t size() const { return size_; }
+    uint32_t operator[](uint32_t place) const { return slots_[index(place)]; }
+
+    void insert(uint32_t place, uint32_t slot) {
+        if (size_ == slots_.size()) grow();
+        for (uint32_t at = size_++; at > place; --at) slots_[index(at)] = slots_[index(at - 1)];
+        slots_[index(place)] = slot;
+    }
+
+    void erase(uint32_t place) {
+        for (uint32_t at = place; at > 0; --at) slots_[index(at)] = slots_[index(at - 1)];
+        front_ = index(1);
+        --size_;
+    }
+
+  private:
+    uint32_t index(uint32_t place) const {
+        return (front_ + place) & (static_cast<uint32_t>(slots_.size()) - 1);
+    }
+
+    void grow() {
+        std::vector<uint32_t> larger(slots_.empty() ? 16 : 2 * slots_.size());
+        for (uint32_t place = 0; place < size_; ++place) larger[place] = (*this)[place];
+        slots_.swap(larger);
+        front_ = 0;
+    }
+
+    std::vector<uint32_t> slots_;
+    uint32_t front_ = 0;
+    uint32_t size_ = 0;
+};
+
+struct MemoryTally {
+    int64_t bursts[2] = {0, 0};
+    int64_t row_hits = 0, row_closed = 0, row_conflicts = 0;
+    int64_t busy_ps = 0, idle_ps = 0, refresh_ps = 0, turnaround_ps = 0, bank_group_ps = 0;
+    int64_t row_ps = 0;
+};
+
+// When there is room: the time if that is decided, else the earliest that it could be.
+struct Room {
+    bool is_decided;
+    int64_t at_ps;
+};
+
+class alignas(64) MemoryChannel {
+  public:
+    MemoryChannel(const MemoryShape& shape, std::vector<MemoryAccess>& accesses);
+
+    // Nothing is decided before that. At that time something may be.
+    int64_t event_ps() const { return event_ps_; }
+    // Before that no data are done whose command is not decided yet.
+    int64_t least_done_ps() const;
+    // When a queue of that capacity has room for more bursts.
+    Room room(int direction, int64_t capacity, int64_t num_bursts) const;
+    // Decisions before now_ps have been made; column commands up to until_ps have been issued.
+    void accept(int direction, const MemoryChunk& chunk, int64_t now_ps, int64_t until_ps);
+    // Makes the decisions up to until_ps; slots of completed accesses go to finished.
+    void advance(int64_t until_ps, std::vector<uint32_t>& finished) {
+        while (event_ps_ <= until_ps) decide(event_ps_, finished);
+    }
+    std::vector<int64_t> counters() const;
+
+  private:
+    enum class Opening : uint8_t { kClosed, kConflict, kUsed };
+
+    struct alignas(64) Bank {
+        int64_t open_row = kClosed;
+        int64_t activated_ps = kLongAgoPs;
+        int64_t precharge_ps = kLongAgoPs;  // may be closed from then on
+        int64_t idle_ps = kLongAgoPs;       // closed, and RP is over
+        int64_t wanted_row = 0;             // of the head: the oldest chunk that may decide
+        uint32_t head = 0;
+        uint32_t demands[2] = {0, 0};  // chunks of each queue that need it
+        Opening opening = Opening::kClosed;
+    };
+
+    struct Group {
+        int64_t spacing_ps = kLongAgoPs;   // column commands: CCD
+        int64_t turn_ps = kLongAgoPs;      // column commands: WTR, RTW
+        int64_t write_ps = kLongAgoPs;     // last write command
+        int64_t activate_ps = kLongAgoPs;  // RRD
+    };
+
+    struct Queue {
+        int64_t bursts = 0;
+        uint64_t banks = 0;  // that its bursts need
+        AgeOrder order;
+    };
+
+    struct Window {
+        int64_t start_ps = kLongAgoPs;
+        int64_t end_ps = kLongAgoPs;
+        int64_t blocked_ps = 0;  // all windows so far
+    };
+
+    static constexpr int64_t kClosed = -1;  // the row of a closed bank
+
+    static uint64_t bit(int bank) { return uint64_t{1} << bank; }
+    static int take_bank(uint64_t& banks) {  // the lowest of a set, which is then without it
+        const int bank = std::countr_zero(banks);
+        banks &= banks - 1;
+        return bank;
+    }
+
+    // banked_channel.cpp
+    uint32_t add_chunk(const MemoryChunk& chunk);
+    int64_t event_after_accept(int direction, int64_t now_ps);
+    void decide(int64_t now_ps, std::vector<uint32_t>& finished);
+    int64_t next_event_ps(int64_t now_ps);
+    void end_run(int64_t now_ps);
+    void turn(bool may_turn);
+    bool wants_turn() const;
+    int64_t after_writes_ps(const Group& own) const;
+    bool is_closing() const;
+    bool is_eligible(const MemoryChunk& chunk) const { return !is_closing_ || chunk.is_begun(); }
+
+    // banked_row.cpp
+    void give_row_commands(int64_t now_ps) {
+        if (is_row_event_known_ && row_event_ps_ > now_ps) return;
+        if (to_precharge_) precharge(now_ps);
+        if (to_activate_) activate(now_ps);
+        is_row_event_known_ = false;
+    }
+    void find_row_event();
+    void find_heads(uint64_t banks);
+    void set_head(uint64_t banks, uint32_t slot);
+    void precharge(int64_t now_ps);
+    void activate(int64_t now_ps);
+    int64_t activate_ps(int bank) const;
+    bool goes_before(int bank, int other) const;
+
+    // banked_column.cpp
+    // Serves a run if one can start; if other commands may follow at the same instant.
+    bool issue(int64_t now_ps, std::vector<uint32_t>& finished);
+    int64_t run_length(const MemoryChunk& chunk, uint32_t place, int64_t start_ps) const;
+    int64_t overtaken_ps(uint32_t place, int64_t start_ps, uint64_t& contested) const;
+    int64_t follow(const MemoryChunk& chunk, int64_t start_ps, int64_t limit,
+                   uint64_t contested) const;
+    void serve(MemoryChunk& chunk, int64_t start_ps, int64_t num_bursts);
+    void use_bank(Bank& bank, int64_t at_ps);
+    void use_group(int own, int64_t at_ps);
+    void count_gap(const MemoryChunk& chunk, int bank, int64_t start_ps);
+    void settle_demands(uint32_t place, int64_t num_bursts);
+    void finish(const MemoryChunk& chunk, int64_t now_ps, std::vector<uint32_t>& finished);
+
+    int64_t bus_ps() const { return data_end_ps_ - shape_.latency[direction_]; }
+    // No column command of the current direction goes before that.
+    int64_t floor_ps() const { return std::max(issued_ps_ + shape_.least_ccd, bus_ps()); }
+    // When a column command may go to the open row of a bank, but for the data bus.
+    int64_t ready_ps(const Bank& bank, int index) const {
+        const Group& group = groups_[shape_.group_of[index]];
+        return std::max(bank.activated_ps + shape_.rcd[direction_],
+                        std::max(group.spacing_ps, group.turn_ps));
+    }
+    // When the next burst of a chunk may go; kNeverPs while its row is not open.
+    int64_t column_ps(const MemoryChunk& chunk) const {
+        const int index = shape_.bank_of[chunk.next()];
+        const Bank& bank = banks_[index];
+        if (bank.open_row != chunk.row) return kNeverPs;
+        return std::max(bus_ps(), ready_ps(bank, index));
+    }
+
+    // banked_refresh.cpp
+    void refresh_until(int64_t now_ps) {
+        if (due_ps_ <= now_ps) make_refreshes(now_ps);
+    }
+    void make_refreshes(int64_t now_ps);
+    void skip_refreshes(int64_t now_ps);
+    void make_refresh();
+    int64_t refresh_due_ps() const;
+    const Window& window(int bank) const {
+        return windows_[shape_.refresh_turns > 1 ? bank : 0];
+    }
+    int64_t blocked_ps(int bank, int64_t until_ps) const;
+    int last_bank(const MemoryChunk& chunk) const {
+        return shape_.bank_of[chunk.first + chunk.num_bursts - 1];
+    }
+
+    // in the order in which a run needs them
+    const MemoryShape& shape_;
+    int64_t event_ps_ = kNeverPs;
+    int64_t issued_ps_ = kLongAgoPs;
+    int64_t data_end_ps_ = 0;
+    int64_t run_start_ps_ = kLongAgoPs;
+    int64_t run_bursts_ = 0;
+    int64_t decided_ps_ = -1;
+    int64_t accepted_ps_ = -1;
+    uint64_t accepted_round_ = 0;
+    uint8_t direction_ = 0;
+    uint8_t run_direction_ = 0;
+    int8_t last_direction_ = -1;
+    bool is_draining_ = false;
+    bool is_closing_ = false;  // as the heads know it
+    bool is_row_event_known_ = true;
+    int num_begun_ = 0;
+    int64_t due_ps_ = kNeverPs;
+    int64_t row_event_ps_ = kNeverPs;  // the next precharge or activate
+    uint64_t wanted_ = 0;              // banks that have a head
+    uint64_t to_precharge_ = 0;
+    uint64_t to_activate_ = 0;
+    int64_t read_ps_ = kLongAgoPs;  // last read command
+    Queue queues_[2];
+    std::vector<Bank> banks_;
+    std::vector<Group> groups_;
+    std::vector<MemoryChunk> chunks_;
+    std::vector<uint32_t> free_chunks_;
+    std::vector<MemoryAccess>& accesses_;
+    std::vector<Window> windows_;
+    MemoryTally tally_;
+    int64_t activates_ps_[4] = {kLongAgoPs, kLongAgoPs, kLongAgoPs, kLongAgoPs};
+    unsigned oldest_activate_ = 0;
+    int64_t refresh_period_ = 0, refresh_turn_ = 0;  // the next one
+};
+
+}  // namespace tilewright

@@ -1,0 +1,78 @@
+// What the channels of a banked memory have in common: numbers and tables, no state.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace tilewright {
+
+constexpr int64_t kNeverPs = int64_t{1} << 62;
+constexpr int64_t kLongAgoPs = -(int64_t{1} << 61);  // before any distance could matter
+constexpr int kMaxBanks = 64;                        // of a channel: bits of a word
+
+// A divisor that is a shift when it can be.
+class Divisor {
+  public:
+    explicit Divisor(int64_t value = 1)
+        : value_(value),
+          shift_(std::has_single_bit(static_cast<uint64_t>(value))
+                     ? std::countr_zero(static_cast<uint64_t>(value))
+                     : -1) {}
+
+    int64_t quotient(int64_t number) const {
+        return shift_ >= 0 ? number >> shift_ : number / value_;
+    }
+    int64_t remainder(int64_t number) const {
+        return shift_ >= 0 ? number & (value_ - 1) : number % value_;
+    }
+    int64_t value() const { return value_; }
+
+  private:
+    int64_t value_;
+    int shift_;
+};
+
+struct MemoryTiming {
+    int64_t bl, cl, cwl, rcd_read, rcd_write, rp, ras, rc, ccd_s, ccd_l, ccd_r, rrd_s, rrd_l, faw;
+    int64_t wtr_s, wtr_l, rtw, wr, rtp;
+};
+
+// Directions are numbers: 0 reads, 1 writes.
+struct MemoryShape {
+    // numbers in the order of banked_numbers in Python; the bank of each burst of a row of all banks
+    MemoryShape(const std::vector<int64_t>& numbers, std::vector<uint8_t> bank_table);
+
+    int64_t num_channels, num_groups, group_banks, stack_groups;
+    Divisor channels, span, burst, interleave, chunk_bursts;
+    int64_t capacity[2];
+    int64_t drain_high, drain_low;
+    int64_t refresh_turns, refresh_interval, refresh_first, refresh_busy;  // turns 0: no refresh
+    MemoryTiming timing;
+
+    int64_t num_banks;
+    int64_t latency[2], data_end[2], rcd[2], close[2];  // by direction
+    int64_t least_data_end;
+    int64_t least_ccd, pace;
+    std::vector<uint8_t> bank_of;      // of a burst of the span
+    std::vector<uint8_t> group_of;     // of a bank
+    std::vector<uint16_t> paced;       // bursts from here in its chunk that can go at the bus's pace
+    std::vector<uint64_t> banks_from;  // banks of the bursts from here to the end of its chunk
+    std::vector<int64_t> ccd;          // group to group
+
+    int64_t ccd_of(int64_t one, int64_t other) const { return ccd[one * num_groups + other]; }
+
+    uint64_t banks_between(uint32_t first, uint32_t end) const {
+        if (first == end) return 0;
+        if (end == bank_of.size() || chunk_bursts.remainder(end) == 0) return banks_from[first];
+        uint64_t banks = 0;
+        for (; first < end; ++first) banks |= uint64_t{1} << bank_of[first];
+        return banks;
+    }
+
+  private:
+    void fill_spacing();
+    void fill_runs();
+};
+
+}  // namespace tilewright
