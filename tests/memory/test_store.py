@@ -1,4 +1,4 @@
-"""A store against a dictionary of bytes, with chunks so small that accesses cross many."""
+"""A store against a dictionary of bytes, with arenas so small that accesses cross many."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,9 +17,9 @@ CAPACITY = 300
 
 
 @pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "CHUNK_SHIFT", 5)
-    monkeypatch.setattr(store, "CHUNK_BYTES", 32)
+def small_arenas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "ARENA_SHIFT", 5)
+    monkeypatch.setattr(store, "ARENA_BYTES", 32)
 
 
 @dataclass
@@ -79,7 +79,7 @@ def read(memory: ByteStore, access: Access) -> list[list[int]]:
     return found
 
 
-@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.usefixtures("small_arenas")
 @settings(max_examples=200)
 @given(
     steps=st.lists(st.tuples(st.booleans(), accesses()), min_size=1, max_size=8),
@@ -98,7 +98,7 @@ def test_a_store_reads_and_writes_as_a_dictionary_of_bytes_does(
     assert memory.read(0, CAPACITY).tolist() == model.read((1, CAPACITY), 0, 0)[0]
 
 
-@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.usefixtures("small_arenas")
 @given(
     writes=st.lists(accesses(), max_size=4),
     address=st.integers(0, CAPACITY),
@@ -118,7 +118,7 @@ def test_written_bytes_are_known_if_writes_are_tracked(
 
 def test_a_part_of_an_array_is_filled_and_the_rest_left_alone() -> None:
     memory = ByteStore("m", 2**30)
-    memory.write(2**24 - 2, bytes([1, 2, 3, 4]))  # over the end of a chunk
+    memory.write(2**24 - 2, bytes([1, 2, 3, 4]))  # over the end of an arena
     out = np.full((2, 6), 9, np.uint8)
     memory.read_segments(out[:, 1:3], 2**24 - 2, 2)
     assert out.tolist() == [[9, 1, 2, 9, 9, 9], [9, 3, 4, 9, 9, 9]]
@@ -133,10 +133,10 @@ def test_what_was_written_stays_when_the_callers_array_changes() -> None:
     assert found.tolist() == [1, 2, 3]
 
 
-def test_only_chunks_that_were_written_take_space() -> None:
+def test_only_arenas_that_were_written_take_space() -> None:
     memory = ByteStore("sip0.cube3.pe5.hbm", 6 * 2**30)
     assert memory.read(5 * 2**30, 100).tolist() == [0] * 100
-    assert memory.chunk_bytes == 0
+    assert memory.arena_bytes == 0
     memory.write(5 * 2**30, b"a")
     assert repr(memory) == f"<ByteStore 'sip0.cube3.pe5.hbm', {2**24} of {6 * 2**30} bytes>"
 
@@ -159,7 +159,7 @@ def test_an_access_outside_is_refused_and_changes_nothing(
     )
     found = caught.value
     assert (found.address, found.num_bytes, found.capacity_bytes) == (low, size, 100)
-    assert memory.chunk_bytes == 0
+    assert memory.arena_bytes == 0
 
 
 def test_single_calls_refuse_what_is_outside() -> None:

@@ -14,8 +14,8 @@ __all__ = ("ByteStore",)
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 
-CHUNK_SHIFT = 24  # 16 MiB: a tile of a large matrix mostly lies in one chunk
-CHUNK_BYTES = 1 << CHUNK_SHIFT
+ARENA_SHIFT = 24  # 16 MiB: a tile of a large matrix mostly lies in one arena
+ARENA_BYTES = 1 << ARENA_SHIFT
 BYTE = np.dtype(np.uint8)
 
 
@@ -34,22 +34,22 @@ class ByteStore:
     [b'ti', b'wr', b'ht']
     """
 
-    __slots__ = ("_chunks", "_written", "capacity_bytes", "name")
+    __slots__ = ("_arenas", "_written", "capacity_bytes", "name")
 
     def __init__(self, name: str, capacity_bytes: int, *, tracks_writes: bool = False) -> None:
         self.name = name
         self.capacity_bytes = capacity_bytes
         # memoryviews: NumPy looks at them twice as fast as at arrays
-        self._chunks: dict[int, memoryview] = {}
+        self._arenas: dict[int, memoryview] = {}
         self._written: dict[int, memoryview] | None = {} if tracks_writes else None
 
     def __repr__(self) -> str:
-        return f"<ByteStore {self.name!r}, {self.chunk_bytes} of {self.capacity_bytes} bytes>"
+        return f"<ByteStore {self.name!r}, {self.arena_bytes} of {self.capacity_bytes} bytes>"
 
     @property
-    def chunk_bytes(self) -> int:
-        """Bytes of the chunks that have been made, since some in them were written."""
-        return len(self._chunks) * CHUNK_BYTES
+    def arena_bytes(self) -> int:
+        """Bytes of the arenas that have been made, since some in them were written."""
+        return len(self._arenas) * ARENA_BYTES
 
     def read(self, address: int, num_bytes: int) -> Bytes:
         """A copy of neighbouring bytes."""
@@ -73,16 +73,16 @@ class ByteStore:
         low, high = (address, last) if stride_bytes >= 0 else (last, address)
         if low < 0 or high + width > self.capacity_bytes or out.dtype is not BYTE:
             self._check(out, low, high + width)
-        number = low >> CHUNK_SHIFT
-        if number != high + width - 1 >> CHUNK_SHIFT:
+        number = low >> ARENA_SHIFT
+        if number != high + width - 1 >> ARENA_SHIFT:
             self._read_pieces(out, address, stride_bytes)
             return
-        chunk = self._chunks.get(number)
-        if chunk is None:
+        arena = self._arenas.get(number)
+        if arena is None:
             out.fill(0)
         else:
-            inside = address - (number << CHUNK_SHIFT)
-            out[...] = np.ndarray((count, width), BYTE, chunk, inside, (stride_bytes, 1))
+            inside = address - (number << ARENA_SHIFT)
+            out[...] = np.ndarray((count, width), BYTE, arena, inside, (stride_bytes, 1))
 
     def write_segments(
         self, data: Bytes, address: int, stride_bytes: int, mask: Mask | None = None
@@ -98,16 +98,16 @@ class ByteStore:
         if -width < stride_bytes < width and count > 1:
             self._write_one_by_one(data, address, stride_bytes, mask)
             return
-        number = low >> CHUNK_SHIFT
+        number = low >> ARENA_SHIFT
         is_plain = mask is None and self._written is None
-        if number != high + width - 1 >> CHUNK_SHIFT or not is_plain:
+        if number != high + width - 1 >> ARENA_SHIFT or not is_plain:
             self._write_pieces(data, address, stride_bytes, mask)
             return
-        chunk = self._chunks.get(number)
-        if chunk is None:
-            chunk = self._chunks[number] = _new_chunk()
-        inside = address - (number << CHUNK_SHIFT)
-        np.ndarray((count, width), BYTE, chunk, inside, (stride_bytes, 1))[...] = data
+        arena = self._arenas.get(number)
+        if arena is None:
+            arena = self._arenas[number] = _new_arena()
+        inside = address - (number << ARENA_SHIFT)
+        np.ndarray((count, width), BYTE, arena, inside, (stride_bytes, 1))[...] = data
 
     def is_written(self, address: int, num_bytes: int) -> bool:
         """Whether each of these bytes was ever written; only a store that tracks writes knows."""
@@ -117,7 +117,7 @@ class ByteStore:
         if num_bytes < 0 or address < 0 or address + num_bytes > self.capacity_bytes:
             raise self._outside(address, num_bytes)
         for piece in _pieces(address, 1, num_bytes, num_bytes):
-            written = self._written.get(piece.chunk)
+            written = self._written.get(piece.arena)
             if written is None or not piece.of(written, num_bytes).all():
                 return False
         return True
@@ -125,8 +125,8 @@ class ByteStore:
     def _read_pieces(self, out: Bytes, address: int, stride_bytes: int) -> None:
         count, width = out.shape
         for piece in _pieces(address, count, width, stride_bytes):
-            chunk = self._chunks.get(piece.chunk)
-            out[piece.part] = 0 if chunk is None else piece.of(chunk, stride_bytes)
+            arena = self._arenas.get(piece.arena)
+            out[piece.part] = 0 if arena is None else piece.of(arena, stride_bytes)
 
     def _write_pieces(
         self, data: Bytes, address: int, stride_bytes: int, mask: Mask | None
@@ -134,14 +134,14 @@ class ByteStore:
         count, width = data.shape
         for piece in _pieces(address, count, width, stride_bytes):
             where = True if mask is None else mask[piece.part]
-            if piece.chunk not in self._chunks:
-                self._chunks[piece.chunk] = _new_chunk()
-            there = piece.of(self._chunks[piece.chunk], stride_bytes)
+            if piece.arena not in self._arenas:
+                self._arenas[piece.arena] = _new_arena()
+            there = piece.of(self._arenas[piece.arena], stride_bytes)
             np.copyto(there, data[piece.part], where=where)
             if self._written is not None:
-                if piece.chunk not in self._written:
-                    self._written[piece.chunk] = _new_chunk()
-                np.copyto(piece.of(self._written[piece.chunk], stride_bytes), 1, where=where)
+                if piece.arena not in self._written:
+                    self._written[piece.arena] = _new_arena()
+                np.copyto(piece.of(self._written[piece.arena], stride_bytes), 1, where=where)
 
     def _write_one_by_one(
         self, data: Bytes, address: int, stride_bytes: int, mask: Mask | None
@@ -170,31 +170,31 @@ class ByteStore:
 
 
 class _Piece(NamedTuple):
-    """Segments, or a part of one, that lie in one chunk."""
+    """Segments, or a part of one, that lie in one arena."""
 
-    chunk: int
-    inside: int  # where the first of them begins in the chunk
+    arena: int
+    inside: int  # where the first of them begins in the arena
     shape: tuple[int, int]
     part: tuple[slice, slice]  # which rows and columns of all segments they are
 
-    def of(self, chunk: memoryview, stride_bytes: int) -> Bytes:
-        """Their bytes in a chunk, to be read or written."""
-        return np.ndarray(self.shape, BYTE, chunk, self.inside, (stride_bytes, 1))
+    def of(self, arena: memoryview, stride_bytes: int) -> Bytes:
+        """Their bytes in an arena, to be read or written."""
+        return np.ndarray(self.shape, BYTE, arena, self.inside, (stride_bytes, 1))
 
 
 def _pieces(address: int, count: int, width: int, stride_bytes: int) -> Iterator[_Piece]:
-    """As many segments at a time as one chunk has; one that crosses chunks in parts."""
+    """As many segments at a time as one arena has; one that crosses arenas in parts."""
     row = 0
     while row < count and width:
         start = address + row * stride_bytes
-        number, inside = divmod(start, CHUNK_BYTES)
-        if inside + width > CHUNK_BYTES:
+        number, inside = divmod(start, ARENA_BYTES)
+        if inside + width > ARENA_BYTES:
             yield from _parts(start, width, row)
             row += 1
             continue
         fitting = count - row
         if stride_bytes > 0:
-            fitting = min(fitting, (CHUNK_BYTES - inside - width) // stride_bytes + 1)
+            fitting = min(fitting, (ARENA_BYTES - inside - width) // stride_bytes + 1)
         elif stride_bytes < 0:
             fitting = min(fitting, inside // -stride_bytes + 1)
         part = (slice(row, row + fitting), slice(0, width))
@@ -205,12 +205,12 @@ def _pieces(address: int, count: int, width: int, stride_bytes: int) -> Iterator
 def _parts(start: int, width: int, row: int) -> Iterator[_Piece]:
     done = 0
     while done < width:
-        number, inside = divmod(start + done, CHUNK_BYTES)
-        size = min(width - done, CHUNK_BYTES - inside)
+        number, inside = divmod(start + done, ARENA_BYTES)
+        size = min(width - done, ARENA_BYTES - inside)
         yield _Piece(number, inside, (1, size), (slice(row, row + 1), slice(done, done + size)))
         done += size
 
 
-def _new_chunk() -> memoryview:
+def _new_arena() -> memoryview:
     """Zeros, whose pages the system makes as they are touched; NumPy would ask for large ones."""
-    return memoryview(mmap(-1, CHUNK_BYTES))
+    return memoryview(mmap(-1, ARENA_BYTES))
