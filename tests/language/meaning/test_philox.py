@@ -138,3 +138,26 @@ def test_what_draws_need_is_checked() -> None:
 def test_results_have_the_dtypes_of_triton() -> None:
     assert result_of("randint", np.array(1), np.arange(8), attributes=(10,)).dtype == uint32.storage
     assert result_of("randn", np.array(1), np.arange(8), attributes=(10,)).dtype == float32.storage
+
+
+def test_words_and_uniform_blocks_are_turned_as_the_draws_are() -> None:
+    offset = np.arange(64, dtype=np.int32)
+    words, uniform = draws("randint4x", 9, offset), draws("rand4x", 9, offset)
+    for word, expected in zip(words, uniform, strict=True):
+        np.testing.assert_array_equal(result_of("uint_to_uniform_float", word), expected)
+    bound = bound_for("pair_uniform_to_normal", uniform[0], uniform[1])
+    found = evaluate(bound, uniform[0], uniform[1])
+    np.testing.assert_array_equal(np.stack(found), draws("randn4x", 9, offset)[:2])
+
+
+def test_the_largest_words_of_64_bits_stay_within_one() -> None:
+    words = np.array([0, 1, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
+    found = result_of("uint_to_uniform_float", words)
+    np.testing.assert_allclose(found, [0.0, 1.084202e-19, 1.0, 1.0, 0.0], rtol=1e-6)
+
+
+def test_only_words_become_uniform_and_only_float32_becomes_normal() -> None:
+    with pytest.raises(KernelTypeError, match="integers of 32 or 64 bits"):
+        bound_for("uint_to_uniform_float", np.zeros(4, np.int8))
+    with pytest.raises(KernelTypeError, match="two blocks of float32"):
+        bound_for("pair_uniform_to_normal", np.zeros(4, np.float32), np.zeros(4))

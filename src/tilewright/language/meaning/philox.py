@@ -28,6 +28,7 @@ _KEYS = {32: (0x9E3779B9, 0xBB67AE85), 64: (0x9E3779B97F4A7C15, 0xBB67AE8584CAA7
 _FACTORS = {32: (0xD2511F53, 0xCD9E8D57), 64: (0xD2E7470EE14C6C93, 0xCA5A826395121157)}
 _MASK, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _TO_UNIT = np.float32(4.6566127342e-10)  # the largest that keeps 2**31 - 1 times it below 1
+_TO_UNIT_64 = np.float32(1.0842020432385337e-19)
 _SMALLEST_UNIT = np.float32(1.0e-7)
 _FULL_TURN = np.float32(6.283185307179586)
 
@@ -75,6 +76,11 @@ def _unit(word: Array) -> Array:
     """A word as f32 from 0 up to 1: the sign bit folds the range, then it is scaled."""
     signed = np.asarray(word).view(np.int32)
     return np.where(signed < 0, ~signed, signed).astype(np.float32) * _TO_UNIT
+
+
+def _unit_64(word: Array) -> Array:
+    signed = np.asarray(word).view(np.int64)
+    return np.where(signed < 0, ~signed, signed).astype(np.float32) * _TO_UNIT_64
 
 
 def _normal_pair(first: Array, second: Array) -> tuple[Array, Array]:
@@ -130,19 +136,23 @@ def _charges(op: str, elements: int, rounds: int) -> tuple[Charge, ...]:
     if op.startswith("randint"):
         return words
     used = 4 if op.endswith("4x") else 2 if op == "randn" else 1
-    unit = tuple(
-        Charge(name, elements, float32, times=used)
-        for name in ("lt", "not", "where", "cast", "mul")
-    )
-    if op.startswith("rand4x") or op == "rand":
+    unit = _unit_charges(elements, used)
+    if not op.startswith("randn"):
         return words + unit
     pairs = used // 2
-    normal = tuple(
-        Charge(name, elements, float32, times=pairs * count)
-        for name, count in (("maximum", 1), ("log", 1), ("sqrt", 1), ("cos", 1), ("mul", 3))
-    )
-    sine = (Charge("sin", elements, float32, times=pairs),) if used == 4 else ()
-    return words + unit + normal + sine
+    return words + unit + _normal_charges(elements, pairs=pairs, sines=pairs if used == 4 else 0)
+
+
+def _unit_charges(elements: int, times: int) -> tuple[Charge, ...]:
+    parts = ("lt", "not", "where", "cast", "mul")
+    return tuple(Charge(name, elements, float32, times) for name in parts)
+
+
+def _normal_charges(elements: int, *, pairs: int, sines: int) -> tuple[Charge, ...]:
+    """Who needs one of two normal blocks leaves out a sine and a product."""
+    counts = {"maximum": pairs, "log": pairs, "sqrt": pairs, "cos": pairs, "sin": sines}
+    counts["mul"] = 3 * pairs + sines
+    return tuple(Charge(name, elements, float32, count) for name, count in counts.items() if count)
 
 
 def _bind_philox(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
@@ -169,7 +179,27 @@ def _bind_philox(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     return Bound((result,) * 4, run, _charges("randint4x", result.num_elements, rounds))
 
 
+def _bind_uniform(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
+    """Words of 32 or 64 bits as f32 from 0 up to 1."""
+    (only,) = types
+    if not only.dtype.is_int() or only.dtype.primitive_bitwidth not in (32, 64):
+        refuse(op, types, "integers of 32 or 64 bits", "draw them with randint")
+    run = _unit if only.dtype.primitive_bitwidth == 32 else _unit_64
+    return Bound(only.with_dtype(float32), run, _unit_charges(only.num_elements, 1))
+
+
+def _bind_normal_pair(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
+    """Two uniform blocks as two normal ones."""
+    if any(each.dtype is not float32 for each in types):
+        refuse(op, types, "two blocks of float32", "draw them with rand")
+    result = block_type(float32, broadcast_shape(op, types))
+    charges = _normal_charges(result.num_elements, pairs=1, sines=1)
+    return Bound((result, result), _normal_pair, charges)
+
+
 RANDOM: tuple[Meaning, ...] = (
     *(Meaning(name, (2,), ("n_rounds",), _bind_random) for name in _FROM_WORDS),
     Meaning("philox", (5,), ("n_rounds",), _bind_philox),
+    Meaning("uint_to_uniform_float", (1,), (), _bind_uniform),
+    Meaning("pair_uniform_to_normal", (2,), (), _bind_normal_pair),
 )
