@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.flow.registry import get
-from tilewright.attention.graph import FlowKind, Geometry, Graph
+from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, ValueType
 
 __all__ = ("flow_page",)
 
@@ -17,11 +17,24 @@ Generated from the flows themselves; a test keeps it current. Each name works wi
 `tilewright attention run --flow NAME`, and each flow is one file of `tilewright.attention.flows`
 whose first lines hold the whole formula.
 
-*Kept* is what a page has beside keys and values, in bfloat16: summaries are shared with the page,
-state (marked so) is private to a request. *Bytes* are those of a page of 16 tokens with heads of
+*Kept* is what a page has beside keys and values, in bfloat16 where no type is named: summaries are
+shared with the page, state (marked so) is private to a request. *Bytes* are those of a page of 16 tokens with heads of
 128 channels and 4 query heads a KV head; its keys and values take 8192 bytes. Under MLA a page has
 latents of 512 + 64 channels and 4 query heads; they take 18432 bytes. *Group* says how the query
 heads of a row agree. P is a page, q_g a query of the group, c_P the mean key of the page.
+
+A flow may take arguments, and a learned one takes its weights; without them they are drawn from a
+seed, and the flow says so.
+
+```python
+>>> import tilewright.attention.flows  # registers them
+>>> from tilewright.attention.flow import build_vflow
+>>> build_vflow("twilight", {"base": "moba", "p": 0.9}).base
+<tilewright.attention.flows.moba.MoBA object at 0x...>
+>>> build_vflow("nsa", {"seed": 3}).weights_label
+'seeded random (seed 3)'
+
+```
 """
 
 
@@ -62,8 +75,8 @@ def _row(name: str, flow: FlowBase) -> str:
 
 def _kept(graph: Graph) -> str:
     own = [item for item in graph.fields if item.name not in graph.geometry.reserved_fields]
-    summaries = [f"{item.name} {_shape(item.type.shape)}" for item in own]
-    states = [f"{item.name} {_shape(item.type.shape)}, state" for item in graph.states]
+    summaries = [f"{item.name} {_size(item.type)}" for item in own]
+    states = [f"{item.name} {_size(item.type)}, state" for item in graph.states]
     return "; ".join([*summaries, *states]) or "nothing"
 
 
@@ -72,8 +85,9 @@ def _num_bytes(graph: Graph) -> int:
     return sum(kind.num_bytes for kind in (*own, *(state.type for state in graph.states)))
 
 
-def _shape(sizes: tuple[int, ...]) -> str:
-    return "x".join(str(size) for size in sizes)
+def _size(kind: ValueType) -> str:
+    shape = "x".join(str(size) for size in kind.shape)
+    return shape if kind.dtype is DType.BFLOAT16 else f"{shape} {kind.dtype}"
 
 
 def _line(cells: Iterable[str]) -> str:
