@@ -18,10 +18,11 @@ Generated from the flows themselves; a test keeps it current. Each name works wi
 whose first lines hold the whole formula.
 
 *Kept* is what a page has beside keys and values, in bfloat16 where no type is named: summaries are
-shared with the page, state (marked so) is private to a request. *Bytes* are those of a page of 16 tokens with heads of
-128 channels and 4 query heads a KV head; its keys and values take 8192 bytes. Under MLA a page has
-latents of 512 + 64 channels and 4 query heads; they take 18432 bytes. *Group* says how the query
-heads of a row agree. P is a page, q_g a query of the group, c_P the mean key of the page.
+shared with the page, state (marked so) is private to a request. *Bytes* are those of a page of 16
+tokens with heads of 128 channels and 4 query heads a KV head; its keys and values take 8192 bytes.
+Under MLA a page has latents of 512 + 64 channels and 4 query heads; they take 18432 bytes. *Group*
+says how the query heads of a row agree. P is a page, q_g a query of the group, c_P the mean key of
+the page.
 
 A flow may take arguments, and a learned one takes its weights; without them they are drawn from a
 seed, and the flow says so.
