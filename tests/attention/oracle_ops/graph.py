@@ -152,11 +152,11 @@ def finish_pages(graph: Graph, request: Request, row: OracleRow, head: Head) -> 
 
 
 def cache_value(graph: Graph, request: Request, row: OracleRow, page: int, root: Node) -> AnyArray:
-    """What the cache side computes for one complete page."""
+    """What the cache side computes for one page, with the tokens that are there."""
     inside = OracleRow(
         num_pages=page + 1,
         block_size=row.block_size,
-        last_page_tokens=row.block_size,
+        last_page_tokens=row.tokens_in(page),
         layer=row.layer,
         head=row.head,
         query_heads=row.query_heads,
@@ -211,8 +211,8 @@ def sources_of(graph: Graph, request: Request, row: OracleRow, head: Head) -> di
         found[name] = np.concatenate([page[name] for page in pages])
     for item in graph.fields:
         if item.name not in found:
+            kept = [*head.fields.get(item.name, []), *running(graph, request, row, item.name)]
             empty = np.full((1, *item.type.shape), item.initial)
-            kept = head.fields.get(item.name, [])
             found[item.name] = np.concatenate([*kept, *[empty] * (row.num_pages - len(kept))])
     for state in graph.states:
         known = head.states[state.name]
@@ -220,6 +220,15 @@ def sources_of(graph: Graph, request: Request, row: OracleRow, head: Head) -> di
         whole = np.concatenate([known, rest])
         found[state.name] = whole.astype(bool) if state.type.dtype == "bool" else whole
     return found
+
+
+def running(graph: Graph, request: Request, row: OracleRow, name: str) -> list[AnyArray]:
+    """The summary of an unfinished last page, for flows that ask for it."""
+    writes = [write.value for write in graph.field_writes if write.target == name]
+    if not graph.partial_pages or not writes or num_finished(row) == row.num_pages:
+        return []
+    value = cache_value(graph, request, row, row.num_pages - 1, writes[0])
+    return [stored(graph, name, value)]
 
 
 def evaluate(
