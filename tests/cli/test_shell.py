@@ -50,6 +50,7 @@ def raises(kind: str, _json: JsonOption = False) -> Outcome:
         "lines": TilewrightError("run", "2 waiters:\na\nb", "none", "look"),
         "internal": InternalError("engine", "credits -1", "never negative", "see the state"),
         "interrupt": KeyboardInterrupt(),
+        "escape": SpecError("a\x1b[31m.yaml", "a\tb\u2028", "none", "look"),
         "bug": ZeroDivisionError("division by zero"),
     }
     raise failures[kind]
@@ -117,6 +118,20 @@ def test_wrong_input_prints_the_four_parts_without_a_traceback(run: Run) -> None
 def test_a_part_of_many_lines_stays_in_its_column(run: Run) -> None:
     _, _, err = run("raises", "lines")
     assert "  found     2 waiters:\n            a\n            b\n  expected  none" in err
+
+
+def test_an_error_shows_what_a_terminal_would_obey(run: Run) -> None:
+    _, _, err = run("raises", "escape")
+    assert err.splitlines()[:2] == ["error: a\\x1b[31m.yaml", "  found     a\\tb\\u2028"]
+
+
+@pytest.mark.parametrize("option", [(), ("--json",)])
+def test_an_argument_that_is_no_text_is_refused(run: Run, option: tuple[str, ...]) -> None:
+    status, out, err = run("raises", "a\udcffb", *option)
+    told = json.loads(out)["error"]["found"] if option else err
+    assert status == 2
+    assert "the argument 'a\\udcffb'" in told
+    assert "Traceback" not in err
 
 
 def test_wrong_input_under_json_is_one_document_with_the_four_parts(run: Run) -> None:

@@ -14,7 +14,7 @@ from typer.exceptions import TyperException
 
 from tilewright.cli.outcome import Outcome
 from tilewright.cli.output import Output, note
-from tilewright.cli.usage import PROGRAM, check_no_repeats, usage_error
+from tilewright.cli.usage import PROGRAM, check_no_repeats, check_text, usage_error
 from tilewright.errors import InternalError, InterruptError, TilewrightError
 from tilewright.records import Document, canonical_json, describe_failure
 
@@ -69,6 +69,7 @@ def _stray_output_on_stderr(as_json: bool) -> Iterator[None]:
 
 
 def _invoke(app: typer.Typer, arguments: Sequence[str]) -> object:
+    check_text(arguments)
     command = typer.main.get_command(app)
     check_no_repeats(command, arguments)
     try:
@@ -125,7 +126,14 @@ def _readable(error: TilewrightError) -> str:
     if isinstance(error, InternalError):
         lines.append("This is a bug in tilewright, not in your input.")
         lines.append("Please report it with these lines, your command and `tilewright --version`.")
-    return "\n".join(lines)
+    return _printable("\n".join(lines))
+
+
+def _printable(text: str) -> str:
+    """What a terminal would obey is shown instead: a path may have anything in it."""
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text
+    )
 
 
 def _indented(text: str) -> str:

@@ -7,7 +7,7 @@ from typer.exceptions import TyperException
 
 from tilewright.errors import UsageError
 
-__all__ = ("PROGRAM", "check_no_repeats", "usage_error")
+__all__ = ("PROGRAM", "check_no_repeats", "check_text", "usage_error")
 
 PROGRAM = "tilewright"
 
@@ -29,6 +29,16 @@ def usage_error(error: TyperException, root: object, arguments: Sequence[str]) -
         example = shlex.join([PROGRAM, *rest, "--json"]) if rest else f"{words} COMMAND --json"
         fix = f"put --json after the command: {example}"
     return UsageError("command line", found, _expected(error, command), fix)
+
+
+def check_text(arguments: Sequence[str]) -> None:
+    """Refuse bytes that are no text: no document could name them."""
+    for word in arguments:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            found, fix = f"the argument {word[:80]!a}", "rename the file, or correct the word"
+            raise UsageError("command line", found, "text in UTF-8", fix) from error
 
 
 def check_no_repeats(root: object, arguments: Sequence[str]) -> None:
