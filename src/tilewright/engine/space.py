@@ -59,6 +59,9 @@ class Space:
         return tasks
 
     def give(self, num_bytes: int, uses: list[int]) -> None:
-        """The value is gone; its bytes are free when the commands that use them have ended."""
+        """The value is gone; its bytes are free when the commands that use them have ended.
+
+        ``uses`` has one task for each command, in the order of issue.
+        """
         self.free_bytes += num_bytes
         self._released.append((num_bytes, uses[-self._window :]))
