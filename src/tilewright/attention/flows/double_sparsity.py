@@ -15,6 +15,8 @@ from tilewright.attention.graph import DType
 from tilewright.attention.indexer import Cast
 from tilewright.errors import FlowInitError
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("DoubleSparsity",)
 
 

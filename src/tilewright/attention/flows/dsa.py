@@ -16,6 +16,8 @@ from tilewright.attention.flows.ready import ScoredFlowMLA
 from tilewright.attention.flows.weights import Weights
 from tilewright.attention.indexer import GeMM
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("DSA",)
 
 

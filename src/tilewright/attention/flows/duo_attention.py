@@ -11,6 +11,8 @@ from tilewright.attention.flow import register, vFlow
 from tilewright.attention.flows.ready import Ready
 from tilewright.attention.indexer import HeadIndex, PageIndex, recent
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("DuoAttention",)
 
 

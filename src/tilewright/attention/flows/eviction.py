@@ -7,6 +7,8 @@ from tilewright.attention.flow import FieldSpec, vFlow
 from tilewright.attention.flows.ready import Ready
 from tilewright.attention.indexer import StepIndex
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("EvictingFlow",)
 
 

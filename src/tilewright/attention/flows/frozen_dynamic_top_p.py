@@ -13,6 +13,8 @@ from tilewright.attention.cache import Concat
 from tilewright.attention.flow import register
 from tilewright.attention.flows.ready import ScoredFlow
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("FrozenDynamicTopP",)
 
 

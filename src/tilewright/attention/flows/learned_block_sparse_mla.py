@@ -16,6 +16,8 @@ from tilewright.attention.flows.rope_aware_block_sparse_mla import RopeAwareBloc
 from tilewright.attention.flows.weights import Weights
 from tilewright.attention.indexer import GeMM
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("LearnedBlockSparseMLA",)
 
 

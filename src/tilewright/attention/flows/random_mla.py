@@ -5,6 +5,8 @@ from tilewright.attention.flow import register
 from tilewright.attention.flows.random import PageHash
 from tilewright.attention.flows.ready import ScoredFlowMLA
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("RandomMLA",)
 
 

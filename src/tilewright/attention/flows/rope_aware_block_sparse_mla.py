@@ -8,6 +8,8 @@ from tilewright.attention.abs import ContextBase, FieldMap, Value
 from tilewright.attention.flow import register
 from tilewright.attention.flows.ready import ScoredFlowMLA
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("RopeAwareBlockSparseMLA",)
 
 

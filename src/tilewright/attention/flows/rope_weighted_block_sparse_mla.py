@@ -8,6 +8,8 @@ from tilewright.attention.abs import ContextBase, FieldMap, Value
 from tilewright.attention.flow import register
 from tilewright.attention.flows.rope_aware_block_sparse_mla import RopeAwareBlockSparseMLA
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = (
     "RopeWeightedB10",
     "RopeWeightedB15",

@@ -19,6 +19,8 @@ from tilewright.attention.flows.ready import ScoredFlow
 from tilewright.attention.flows.weights import Weights
 from tilewright.attention.indexer import GeMM
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("SeerAttention",)
 
 

@@ -12,6 +12,8 @@ from tilewright.attention.graph import Span
 from tilewright.attention.indexer import PoolPages, PromptMass, StepIndex
 from tilewright.attention.ops.page_axis import Kind
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("SnapKV",)
 
 

@@ -13,6 +13,8 @@ from tilewright.attention.flows.ready import ScoredFlow
 from tilewright.attention.graph import Span
 from tilewright.attention.indexer import ReservedPages, TokenCount
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("SparQ",)
 
 

@@ -9,6 +9,8 @@ from tilewright.attention.flow import register
 from tilewright.attention.flows.ready import ScoredFlow
 from tilewright.attention.indexer import PageIndex
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("StreamingLLM",)
 
 

@@ -8,6 +8,8 @@ from tilewright.attention.flow import register
 from tilewright.attention.flows.ready import ScoredFlowMLA
 from tilewright.attention.indexer import PageIndex
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("StreamingLLMMLA",)
 
 

@@ -9,6 +9,8 @@ from tilewright.attention.flow import register
 from tilewright.attention.flows.eviction import EvictingFlow
 from tilewright.attention.indexer import AttentionMass, PromptMass
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 __all__ = ("TOVA",)
 
 
