@@ -11,6 +11,7 @@ from tilewright.attention.planner.budget import (
     ThresholdBudget,
     TopPBudget,
 )
+from tilewright.attention.planner.config import plan_spec_of
 from tilewright.attention.planner.plan import PlanSpec, RowPath, StepPlan, plan_step
 from tilewright.attention.planner.policy import Policy, parse_policy
 from tilewright.attention.planner.rule import Exactly, MassRule, RowBudget, ScoreRule
@@ -34,5 +35,6 @@ __all__ = (
     "ThresholdBudget",
     "TopPBudget",
     "parse_policy",
+    "plan_spec_of",
     "plan_step",
 )

@@ -26,6 +26,7 @@ from tilewright.attention.backends.reference import Session, SessionSpec, csr_of
 from tilewright.attention.backends.reference.frame import Frame
 from tilewright.attention.backends.reference.namespace import load_namespace
 from tilewright.attention.backends.reference.program import run_nodes
+from tilewright.attention.backends.reference.selection import best_entries
 from tilewright.attention.backends.reference.view import RowSources
 from tilewright.attention.flow import FieldSpec, trace_flow
 from tilewright.attention.flows.quest import Quest
@@ -417,3 +418,68 @@ def test_read_pages_convert_to_csr_and_to_a_table_with_token_counts() -> None:
     assert rows.num_tokens.tolist() == [2 * PAGE + 1, 10 * PAGE + 1]
     assert rows.pages[0, :3].tolist() == result.pages(0, 0).tolist()
     assert np.all(rows.pages[0, 3:] == -1)
+
+
+def test_a_step_without_room_for_one_request_grows_none() -> None:
+    driver = Driver("centroid", num_pages=12)
+    driver.start("a", list(range(PAGE)))
+    driver.start("b", list(range(10, 10 + 9 * PAGE)))
+    driver.session.fork("a", "c")
+    with pytest.raises(PagingError, match="release a request"):
+        driver.session.begin({"a": [1], "b": [1], "c": [1]})
+    driver.session.check_integrity()
+    assert driver.session.pager.table("a").num_tokens == PAGE
+    driver.decode({"a": [1], "b": [1]})
+
+
+@pytest.mark.parametrize("flow", ["running", "heavy"])
+def test_a_cancelled_step_leaves_nothing(flow: str) -> None:
+    driver, other = Driver(flow), Driver(flow)
+    for each in (driver, other):
+        each.start("a", list(range(18)))
+        each.outputs("a", [1, 2])
+    step = driver.session.begin({"a": [3, 3, 3]})
+    driver.sequences["a"] += [3, 3, 3]
+    for layer in range(LAYERS):
+        keys, values, queries = driver.data("a", layer, 3)
+        step.write(layer, "a", keys, values)
+        step.attend(layer, {"a": queries})
+    step.cancel()
+    del driver.sequences["a"][-3:]
+    assert same(driver.outputs("a", [4, 5]), other.outputs("a", [4, 5]))
+
+
+def test_a_request_is_in_one_step_at_a_time() -> None:
+    driver = Driver("centroid")
+    driver.start("a", list(range(5)))
+    step = driver.session.begin({"a": [1]})
+    for use in (
+        lambda: driver.session.begin({"a": [2]}),
+        lambda: driver.session.rewind("a", 5),
+        lambda: driver.session.fork("a", "b"),
+        lambda: driver.session.suspend("a"),
+        driver.session.snapshot,
+    ):
+        with pytest.raises(AttentionError, match="a step that has not ended"):
+            use()
+    step.cancel()
+    with pytest.raises(AttentionError, match="a step that has ended"):
+        step.write(0, "a", np.zeros((1, HEADS, DIM)), np.zeros((1, HEADS, DIM)))
+
+
+@pytest.mark.parametrize("namespace", ["numpy", "torch"])
+@FEW
+@given(
+    scores=st.lists(st.sampled_from([-math.inf, -1.5, -0.0, 0.0, 2.0, math.inf]), min_size=1),
+    count=st.integers(0, 12),
+)
+def test_the_best_entries_are_those_of_a_stable_sort(
+    namespace: str, scores: list[float], count: int
+) -> None:
+    if namespace == "torch":
+        pytest.importorskip("torch")
+    arrays = load_namespace(namespace)
+    found = best_entries(arrays.xp, arrays.array(np.array([scores], np.float32)), count)
+    order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
+    expected = [place in order[:count] for place in range(len(scores))]
+    assert np.asarray(found)[0].tolist() == expected

@@ -11,7 +11,8 @@ from tilewright.attention.backends.reference.page_list import (
 from tilewright.attention.backends.reference.session import Session
 from tilewright.attention.backends.reference.shared import SessionSnapshot, Suspended
 from tilewright.attention.backends.reference.spec import SessionSpec
-from tilewright.attention.backends.reference.step import Step, StepOutput
+from tilewright.attention.backends.reference.step import Step
+from tilewright.attention.backends.reference.step_output import StepOutput
 
 __all__ = (
     "ByteCounts",

@@ -16,8 +16,8 @@ from tilewright.attention.backends.reference.step import Step
 from tilewright.attention.backends.reference.store import PoolStore
 from tilewright.attention.backends.reference.view import RowView
 from tilewright.attention.graph import Graph
-from tilewright.attention.paging import Admission, Pager, StateStore
-from tilewright.errors import AttentionError
+from tilewright.attention.paging import Admission, ExtendPlan, Pager, StateStore
+from tilewright.errors import AttentionError, TilewrightError
 
 __all__ = ("Session",)
 
@@ -83,25 +83,42 @@ class Session:
 
     def begin(self, tokens: Mapping[str, Sequence[int]], *, prompt: bool = False) -> Step:
         """Start a step with new tokens of some requests: a piece of prompt, or decode."""
-        plans = {}
+        shared = self._shared
         for request, added in tokens.items():
+            shared.check_at_rest(request)
             if len(added) == 0:
                 raise AttentionError(
                     f"request {request!r}", "no tokens", "one or more", "leave the request out"
                 )
-            self._forget_running_state(request, prompt)
-            plan = self._shared.pager.extend(request, added)
-            self._shared.store.make_ready(plan)
-            plans[request] = plan
-        return Step(self._shared, plans, prompt=prompt)
+        plans = self._extend_all(tokens)
+        for plan in plans.values():
+            if prompt:
+                self._forget_running_state(plan)
+            shared.store.make_ready(plan)
+        return Step(shared, plans, prompt=prompt)
+
+    def _extend_all(self, tokens: Mapping[str, Sequence[int]]) -> dict[str, ExtendPlan]:
+        """Places for all new tokens; if one request finds no room, none of them has grown."""
+        plans: dict[str, ExtendPlan] = {}
+        try:
+            for request, added in tokens.items():
+                plans[request] = self._shared.pager.extend(request, added)
+        except TilewrightError:
+            for request, plan in plans.items():
+                self._shared.store.make_ready(plan)  # a copied page is the request's from now on
+                self._shared.pager.truncate(request, plan.first_token)
+            raise
+        return plans
 
     def fork(self, parent: str, child: str) -> None:
         """A second request with the parent's past: pages are shared, state is its own."""
+        self._shared.check_at_rest(parent)
         self._shared.pager.fork(parent, child)
         self._shared.copy_request(parent, child)
 
     def rewind(self, request: str, num_tokens: int) -> None:
         """Take back the decode tokens from ``num_tokens`` on, with all that they changed."""
+        self._shared.check_at_rest(request)
         table, progress = self._shared.pager.table(request), self._shared.progress[request]
         if not progress.first_decode <= num_tokens <= table.num_tokens:
             raise AttentionError(
@@ -124,6 +141,7 @@ class Session:
 
     def suspend(self, request: str) -> Suspended:
         """Give back the pages of a request and return what it needs to come back."""
+        self._shared.check_at_rest(request)
         progress = self._shared.progress[request]
         tokens = tuple(self._shared.pager.table(request).tokens)
         layers = dict(self._shared.state.take_request(request))
@@ -149,6 +167,8 @@ class Session:
         return self._view(request, layer).state(name)
 
     def snapshot(self) -> SessionSnapshot:
+        """Everything but the counters, between steps."""
+        self._shared.check_at_rest()
         return self._shared.snapshot()
 
     def restore(self, snapshot: SessionSnapshot) -> None:
@@ -163,9 +183,7 @@ class Session:
         blocks = self._shared.namespace.xp.asarray(table.block_ids())
         return RowView(self._shared, request, layer, blocks, table.num_tokens)
 
-    def _forget_running_state(self, request: str, prompt: bool) -> None:
+    def _forget_running_state(self, plan: ExtendPlan) -> None:
         """A piece of prompt completes pages without a step: their state starts afresh."""
-        if prompt:
-            written = {write.target for write in self._shared.graph.field_writes}
-            full = self._shared.pager.table(request).num_full_blocks
-            self._shared.state.truncate(request, full, frozenset(written))
+        written = {write.target for write in self._shared.graph.field_writes}
+        self._shared.state.truncate(plan.request, plan.first_full, frozenset(written))

@@ -70,6 +70,7 @@ class Shared:
     scale: float
     progress: dict[str, RequestProgress] = field(default_factory=dict)
     waiting: dict[str, Suspended] = field(default_factory=dict)
+    open_steps: dict[str, object] = field(default_factory=dict)  # the step that a request is in
     journal: dict[tuple[str, int], deque[Before]] = field(default_factory=dict)
 
     @property
@@ -115,6 +116,7 @@ class Shared:
         self.state.take_request(request)
         self.progress.pop(request, None)
         self.waiting.pop(request, None)
+        self.open_steps.pop(request, None)
         for key in [key for key in self.journal if key[0] == request]:
             del self.journal[key]
 
@@ -126,6 +128,17 @@ class Shared:
             del self.waiting[request]
             self.state.put_request(request, suspended.layers)
             self.progress[request] = suspended.progress
+
+    def check_at_rest(self, *requests: str) -> None:
+        """Refuse what would pull tokens from under a step; all requests by default."""
+        for request in requests or tuple(self.open_steps):
+            if request in self.open_steps:
+                raise AttentionError(
+                    f"request {request!r}",
+                    "a step that has not ended",
+                    "a request between steps",
+                    "finish or cancel the step",
+                )
 
     def snapshot(self) -> "SessionSnapshot":
         return SessionSnapshot(
@@ -143,6 +156,7 @@ class Shared:
         self.state.restore(snapshot.state)
         _replace(self.progress, snapshot.progress)
         _replace(self.waiting, snapshot.waiting)
+        self.open_steps.clear()
         journal = {
             key: deque(entries, maxlen=self.spec.rewind_window)
             for key, entries in snapshot.journal.items()

@@ -1,11 +1,7 @@
 """One step of a session: new tokens of some requests, layer by layer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from tilewright.attention.backends.reference.causal import attend_causal
 from tilewright.attention.backends.reference.completion import complete_pages, store_states
@@ -24,28 +20,14 @@ from tilewright.attention.backends.reference.operand import (
 from tilewright.attention.backends.reference.page_list import PageLists, every_page
 from tilewright.attention.backends.reference.row import RowPlan, RowResult, attend_row, select_row
 from tilewright.attention.backends.reference.shared import RequestProgress, Shared
-from tilewright.attention.backends.reference.softmax import Partial, merge_partials
+from tilewright.attention.backends.reference.step_output import StepOutput, gather_rows
 from tilewright.attention.backends.reference.view import RowView
 from tilewright.attention.graph import FlowKind
 from tilewright.attention.paging import ExtendPlan
 from tilewright.attention.planner import RowFacts, StepPlan, plan_step
 from tilewright.errors import AttentionError
 
-__all__ = ("Step", "StepOutput")
-
-
-@dataclass(frozen=True, slots=True)
-class StepOutput:
-    """What attention gave one request: [tokens, heads, query heads, value_dim] and [.., heads]."""
-
-    output: Array
-    log_sum_exp: Array | None  # None: several softmaxes were added
-    lists: tuple[PageLists, ...]  # pages read, by token
-
-    def pages(self, token: int, head: int) -> npt.NDArray[np.int64]:
-        """Logical pages that a token read in a KV head, ascending."""
-        found = self.lists[token]
-        return np.asarray(found.pages[head, : found.counts[head]])
+__all__ = ("Step",)
 
 
 class Step:
@@ -66,6 +48,7 @@ class Step:
             for request in plans
         }
         self._written: set[tuple[str, int]] = set()
+        shared.open_steps.update(dict.fromkeys(plans, self))
 
     def write(self, layer: int, request: str, keys: Any, values: Any = None) -> None:
         """Keys [tokens, heads, key_dim] and values of the new tokens; under MLA latents alone.
@@ -113,7 +96,7 @@ class Step:
                 row = self._attend_row(layer, token, request, given[request], plan, index)
                 results[request].append(row)
         return {
-            request: self._gathered(rows, (residual or {}).get(request))
+            request: gather_rows(self._shared.namespace, rows, (residual or {}).get(request))
             for request, rows in results.items()
         }
 
@@ -168,7 +151,8 @@ class Step:
     def finish(self) -> None:
         """End the step. Every layer must have been written for every request."""
         shared = self._shared
-        for request, plan in self._plans.items():
+        for request in self._plans:
+            plan = self._plan(request)
             missing = [
                 layer
                 for layer in range(shared.spec.num_layers)
@@ -181,10 +165,20 @@ class Step:
                     "all layers",
                     "write them",
                 )
+        for request, plan in self._plans.items():
             store_states(shared, plan, self._blocks[request])
             shared.pager.publish(request)
             self._advance(request, plan)
             shared.wake(request)
+            del shared.open_steps[request]
+
+    def cancel(self) -> None:
+        """Take back the step: its tokens, and what they changed in the requests' state."""
+        for request in self._plans:
+            plan = self._plan(request)
+            self._shared.rewind(request, plan.first_token)
+            self._shared.pager.truncate(request, plan.first_token)
+            del self._shared.open_steps[request]
 
     def _advance(self, request: str, plan: ExtendPlan) -> None:
         progress = self._shared.progress[request]
@@ -252,25 +246,6 @@ class Step:
             keep_selections=interval > 1,
         )
 
-    def _gathered(self, rows: list[RowResult], residual: tuple[Any, Any] | None) -> StepOutput:
-        xp = self._shared.namespace.xp
-        output = xp.stack([row.output for row in rows], axis=0)
-        sums = [row.log_sum_exp for row in rows]
-        lse = None if any(found is None for found in sums) else xp.stack(sums, axis=0)
-        lists = tuple(row.read for row in rows)
-        if residual is None:
-            return StepOutput(output, lse, lists)
-        if lse is None:
-            raise AttentionError(
-                "residual", "an output of several softmaxes", "one", "merge it outside"
-            )
-        with self._shared.namespace.quiet():
-            other, other_lse = (self._shared.namespace.array(part) for part in residual)
-            merged = merge_partials(
-                xp, Partial.from_output(output, lse, xp), Partial.from_output(other, other_lse, xp)
-            )
-            return StepOutput(merged.output(xp), merged.log_sum_exp(xp), lists)
-
     def _inputs(self, request: str, found: Any) -> dict[str, Array]:
         return checked_inputs(self._shared, request, found, self._plan(request).num_tokens)
 
@@ -278,16 +253,15 @@ class Step:
         return RowView(self._shared, request, layer, self._blocks[request], num_tokens)
 
     def _plan(self, request: str) -> ExtendPlan:
-        try:
-            return self._plans[request]
-        except KeyError:
+        if request not in self._plans:
             known = ", ".join(sorted(self._plans)) or "none"
+            found = "no tokens in this step"
+            raise AttentionError(f"request {request!r}", found, f"one of: {known}", "begin with it")
+        if self._shared.open_steps.get(request) is not self:
             raise AttentionError(
-                f"request {request!r}",
-                "no tokens in this step",
-                f"one of: {known}",
-                "begin with it",
-            ) from None
+                f"request {request!r}", "a step that has ended", "an open one", "begin another"
+            )
+        return self._plans[request]
 
 
 def _at(inputs: Mapping[str, Array], token: int) -> dict[str, Array]:
