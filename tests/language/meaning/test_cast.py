@@ -98,6 +98,18 @@ def test_floats_become_integers_by_truncation_and_saturate(pair: tuple[DType, DT
         assert int(integer) == saturated(number, target)
 
 
+@pytest.mark.parametrize("target", [dtype for dtype in INTEGERS if dtype is not int1], ids=str)
+@pytest.mark.parametrize("source", [float32, float64], ids=str)
+def test_floats_just_inside_the_range_are_truncated(source: DType, target: DType) -> None:
+    low, high = float(target.get_int_min_value()), float(target.get_int_max_value())
+    inside = np.array([0.0, -0.9, 0.9, 1.5, low + 0.4, low - 0.4, high - 0.4, high + 0.4])
+    for values in (inside[:4], inside[:6], inside):  # the whole block decides how it is done
+        cast_to = values.astype(source.storage)
+        found = cast(cast_to, target)
+        expected = [saturated(each, target) for each in cast_to.tolist()]
+        assert [int(each) for each in found.tolist()] == expected
+
+
 def saturated(number: float, dtype: DType) -> int:
     if dtype is int1:
         return int(number != 0)

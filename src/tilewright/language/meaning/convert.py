@@ -111,6 +111,8 @@ def _float_to_int(target: DType) -> Convert:
     beyond = float(high + 1)  # a power of two, exact in any float
 
     def convert(array: Array) -> Array:
+        if low - 1 < array.min() and array.max() < beyond:  # nearly always; NaN is never inside
+            return array.astype(target.compute).astype(target.storage, copy=False)
         whole = np.trunc(array)
         inside = (whole >= low) & (whole < beyond)
         values = np.where(inside, whole, 0).astype(target.compute)
