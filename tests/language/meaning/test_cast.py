@@ -100,10 +100,13 @@ def test_floats_become_integers_by_truncation_and_saturate(pair: tuple[DType, DT
 
 @pytest.mark.parametrize("target", [dtype for dtype in INTEGERS if dtype is not int1], ids=str)
 @pytest.mark.parametrize("source", [float32, float64], ids=str)
-def test_floats_just_inside_the_range_are_truncated(source: DType, target: DType) -> None:
+def test_floats_that_fit_are_truncated_and_one_that_does_not_saturates(
+    source: DType, target: DType
+) -> None:
     low, high = float(target.get_int_min_value()), float(target.get_int_max_value())
     inside = np.array([0.0, -0.9, 0.9, 1.5, low + 0.4, low - 0.4, high - 0.4, high + 0.4])
-    for values in (inside[:4], inside[:6], inside):  # the whole block decides how it is done
+    below, above = (np.append(inside, end * 1.5) for end in (min(low, -2.0), high))
+    for values in (inside[:4], inside, below, above):  # the whole block decides how it is done
         cast_to = values.astype(source.storage)
         found = cast(cast_to, target)
         expected = [saturated(each, target) for each in cast_to.tolist()]
