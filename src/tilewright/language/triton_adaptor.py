@@ -14,7 +14,7 @@ from tilewright.errors import KernelError
 from tilewright.language.dtype import dtype_of
 from tilewright.language.kernel import Kernel, kernel_of_function
 
-__all__ = ("adapt_kernel", "is_triton_object")
+__all__ = ("adapt_argument", "adapt_kernel", "is_triton_object")
 
 Language = Mapping[str, Any]
 LANGUAGE_MODULES = ("triton.language", "triton.language.core", "triton.language.standard")
@@ -45,6 +45,16 @@ def adapt_kernel(source: Any, language: Any) -> Kernel:
     adapted = _Rebinder(language).function(function)
     kernel = kernel_of_function(adapted, constants, function.__name__)
     return Kernel(kernel.name, kernel.function, kernel.constants, tuple(rules), kernel.signature)
+
+
+def adapt_argument(value: Any, language: Any) -> Any:
+    """What an argument of a launch means to a kernel of ours: a helper, a dtype, a constant."""
+    if not is_triton_object(value):
+        return value
+    kind = type(value).__name__
+    if kind in ("constexpr", "dtype"):
+        return value.value if kind == "constexpr" else dtype_of(value)
+    return adapt_kernel(value, language).function
 
 
 def _function_of(source: Any) -> tuple[FunctionType, frozenset[str] | None]:

@@ -16,7 +16,7 @@ from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.launch import ArrayArgument, DescriptorArgument, Launcher, LaunchResult
-from tilewright.language.triton_adaptor import adapt_kernel
+from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
@@ -126,4 +126,4 @@ class Workspace:
 
 
 def _argument(value: Any) -> Any:
-    return value.argument if isinstance(value, PlacedArray) else value
+    return value.argument if isinstance(value, PlacedArray) else adapt_argument(value, language)

@@ -8,7 +8,8 @@ from tilewright.language.dtype import float32, int32
 from tilewright.language.scalar import Int32
 from tilewright.language.value import Index, Value
 
-__all__ = ("arange", "cdiv", "full", "next_power_of_2", "num_programs", "program_id", "zeros",
+__all__ = ("arange", "cdiv", "full", "next_power_of_2", "num_programs", "program_id", "to_tensor",
+    "zeros",
            "zeros_like")  # fmt: skip
 
 
@@ -53,6 +54,12 @@ def zeros(shape: Any, dtype: Any = float32) -> Any:
 def zeros_like(value: Any) -> Any:
     """Zeros of the shape and dtype of another block."""
     return full(value.shape, 0, value.dtype)
+
+
+def to_tensor(x: Any) -> Any:
+    """A number as a block of shape ()."""
+    program = current_program()
+    return x if isinstance(x, Value) else program.block(x)
 
 
 def cdiv(x: Any, div: Any) -> Any:

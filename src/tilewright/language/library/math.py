@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Any
 
 from tilewright.language.current import current_program
+from tilewright.language.dtype import float32
 from tilewright.language.known import known_binary
 from tilewright.language.value import Index, Mask
 
@@ -25,6 +26,7 @@ __all__ = (
     "cosh",
     "div_rn",
     "dot",
+    "dot_scaled",
     "erf",
     "erfc",
     "exp",
@@ -239,6 +241,28 @@ def dot(
     wanted = None if out_dtype is None else program.dtype(out_dtype)
     attributes = (input_precision, max_num_imprecise_acc, wanted)
     return program.compute("dot", tuple(operands), attributes)
+
+
+def dot_scaled(
+    lhs: Any,
+    lhs_scale: Any,
+    lhs_format: str,
+    rhs: Any,
+    rhs_scale: Any,
+    rhs_format: str,
+    acc: Any = None,
+    fast_math: bool = False,
+    lhs_k_pack: bool = True,
+    rhs_k_pack: bool = True,
+    out_dtype: Any = float32,
+) -> Any:
+    """The product of two matrices in microscaling formats."""
+    program = current_program()
+    values = (lhs, lhs_scale, rhs, rhs_scale, acc)
+    operands = tuple(program.block(value) for value in values if value is not None)
+    formats = (lhs_format, rhs_format, lhs_scale is not None, rhs_scale is not None)
+    attributes = (*formats, lhs_k_pack, rhs_k_pack, program.dtype(out_dtype))
+    return program.compute("dot_scaled", operands, attributes)
 
 
 def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:

@@ -14,9 +14,11 @@ __all__ = (
     "atomic_add",
     "atomic_and",
     "atomic_cas",
+    "atomic_load",
     "atomic_max",
     "atomic_min",
     "atomic_or",
+    "atomic_store",
     "atomic_xchg",
     "atomic_xor",
     "load",
@@ -137,6 +139,20 @@ atomic_min = _atomic("min", "Lower the elements in memory to at most the value")
 atomic_or = _atomic("or", "Or the elements in memory")
 atomic_xchg = _atomic("xchg", "Put values into memory")
 atomic_xor = _atomic("xor", "Exclusive-or the elements in memory")
+
+
+def atomic_load(
+    pointer: Any, mask: Any = None, sem: str | None = None, scope: str | None = None
+) -> Any:
+    """A load: accesses are served one at a time anyway."""
+    return load(pointer, mask)
+
+
+def atomic_store(
+    pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None
+) -> None:
+    """A store, likewise."""
+    store(pointer, val, mask)
 
 
 def atomic_cas(

@@ -10,6 +10,7 @@ __all__ = (
     "argmax",
     "argmin",
     "associative_scan",
+    "bitonic_merge",
     "cumprod",
     "cumsum",
     "gather",
@@ -126,6 +127,11 @@ def softmax(
 def sort(x: Any, dim: int | None = None, descending: bool = False) -> Any:
     """Elements of the last axis in order."""
     return _reduced("sort", x, -1 if dim is None else dim, descending)
+
+
+def bitonic_merge(x: Any, dim: int | None = None, descending: bool = False) -> Any:
+    """The last axis in order, if it rises and then falls."""
+    return _reduced("bitonic_merge", x, -1 if dim is None else dim, descending)
 
 
 def topk(x: Any, k: int, dim: int | None = None, descending: bool = True) -> Any:
