@@ -146,7 +146,7 @@ class Affine:
         if self.high < bound:
             return Box.whole(self.shape)
         if self.low >= bound:
-            return Box.empty(self.shape)
+            return Box.empty(self.shape) if self.shape else None
         axes = [
             axis
             for axis, (stride, extent) in enumerate(zip(self.strides, self.shape, strict=True))
@@ -162,7 +162,7 @@ class Affine:
 
 
 class Box(NamedTuple):
-    """Where a mask is true: low_d <= i_d < high_d on every axis."""
+    """Where a mask is true: low_d <= i_d < high_d on every axis. Without axes it is true."""
 
     low: Shape
     high: Shape
@@ -243,7 +243,7 @@ class Box(NamedTuple):
             if self.low[axis] > 0 or self.high[axis] < extent
         ]
         if not cut:
-            return Box.empty(self.shape)
+            return Box.empty(self.shape) if self.shape else None
         axis = cut[0]
         if len(cut) > 1 or (self.low[axis] > 0 and self.high[axis] < self.shape[axis]):
             return None
