@@ -158,6 +158,7 @@ void Core::append_task(Graph& graph, Definition task, int64_t target) const {
 void Core::check_address(int64_t row, const Definition& task, const Graph& graph) const {
     const bool is_exchange = task.kind == Kind::kExchange;
     const Route& route = routes_[is_exchange ? trips_[task.route].out : task.route];
+    __builtin_prefetch(&hops_[route.first_hop]);
     if (route.memory == kNone) return;
     const int64_t capacity = memories_[servers_[route.memory].memory]->capacity_bytes;
     int64_t low = 0, high = task.amount;  // from the tag
@@ -178,6 +179,7 @@ uint32_t Core::check_target(int64_t row, Kind kind, int64_t target) const {
         if (target >= static_cast<int64_t>(trips_.size())) {
             raise_fault(Fault::kUnknownTrip, row, target);
         }
+        __builtin_prefetch(&routes_[trips_[target].back]);
         return static_cast<uint32_t>(target);
     }
     if (target >= static_cast<int64_t>(routes_.size())) {

@@ -64,6 +64,7 @@ struct Gate {
 
 struct Task {
     int64_t id;
+    const Definition* definition;
     int64_t end_ps = 0;
     uint32_t packets_left = 0;
     uint32_t packets_sent = 0;  // of an exchange
@@ -209,6 +210,7 @@ class Core {
     [[gnu::noinline]] void let_in(uint32_t gate);
     void call_gate(uint32_t gate);
     [[gnu::noinline]] void complete(uint32_t task);
+    void wake(int64_t who);
     void release(uint32_t task);
     void retire(uint32_t submission);
     void raise(uint32_t signal, int64_t amount);
@@ -219,7 +221,6 @@ class Core {
         for (const Owner& owner : owners_) visit(owner);
         for (const auto& [number, owner] : far_owners_) visit(owner);
     }
-    const Definition& definition_of(const Task& task) const;
     Part part_of(const Task& task, const Definition& definition, int64_t place) const;
 
     enum What : uint32_t { kStartOne = 0, kStartRun = 1 };
@@ -227,18 +228,21 @@ class Core {
 
     // network.cpp
     void run_guarded(uint64_t limit_ps);
-    void run(uint64_t limit_ps);
-    bool is_beyond(const Event& event, uint64_t limit_ps) const;
-    void handle(uint32_t event);
+    [[gnu::noinline]] void run(uint64_t limit_ps);
+    bool is_beyond(const Event& event) const;
+    [[gnu::noinline]] void handle(uint32_t event);
     void pass(uint32_t packet);
     void push(const Event& event) { queue_.push(queue_.add(event)); }
     void push_complete(uint32_t task, int64_t at_ps);
+    enum class Choice { kNever, kPossible };  // whether a server may have to choose
+    template <Choice kChoice>
     void serve(Server& server, uint32_t packet, int64_t start_ps, int64_t hold_ps,
                int64_t latency_ps, int64_t ready_ps);
     void push_arrival(uint32_t packet, int64_t head_ps);
-    void return_credit(uint32_t packet, int64_t tail_ps);
-    void deliver(uint32_t packet, int64_t at_ps);
-    void enqueue(uint32_t packet);
+    [[gnu::noinline]] void wait(Server& server, int64_t ready_ps);
+    [[gnu::noinline]] void return_credit(uint32_t packet, int64_t tail_ps);
+    [[gnu::noinline]] void deliver(uint32_t packet, int64_t at_ps);
+    [[gnu::noinline]] void enqueue(uint32_t packet);
     void check_at(Server& server, uint32_t index, int64_t at_ps);
     void check_next(Server& server, uint32_t index, bool has_granted);
     void grant(uint32_t server);
@@ -296,6 +300,7 @@ class Core {
     int64_t salt_;
     uint32_t rank_salt_;
     int64_t now_ps_ = 0;
+    uint64_t limit_ps_ = 0;  // of the run: wake-ups draw it near
     int64_t events_ = 0;
     int64_t num_live_ = 0;
     int64_t silent_ps_ = 0;  // the last arrival or credit that has no event of its own

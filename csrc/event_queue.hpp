@@ -18,7 +18,7 @@ namespace tilewright {
 // An event and, in the same cache line, the packet that most events are about.
 struct alignas(64) Event {
     int64_t time_ps;
-    int64_t order;  // the last part of the key
+    int64_t id;     // the last part of the key: a packet, a task, a gate
     uint32_t rank;  // phase, then what the phase orders by first: see Core
     uint32_t next = kNone;
     uint32_t subject = kNone;  // the packet's task; the task, run, gate of other events
@@ -28,14 +28,13 @@ struct alignas(64) Event {
     uint32_t route : 30 = 0;
     uint32_t exchanged : 1 = 0;  // a packet of an exchange, on its way there
     uint32_t returning : 1 = 0;  // or back
-    int64_t id = 0;
     int64_t tail_in_ps = 0;  // arrival of its tail at the server it is in front of
     int64_t num_bytes = 0;   // 0: a hold
 
     bool operator<(const Event& other) const {
         if (time_ps != other.time_ps) [[likely]] return time_ps < other.time_ps;
         if (rank != other.rank) return rank < other.rank;
-        return order < other.order;
+        return id < other.id;
     }
 };
 
@@ -49,22 +48,24 @@ class EventQueue {
     const Event& operator[](uint32_t slot) const { return events_[slot]; }
 
     // The next event, or kNone.
-    uint32_t top() { return !open_.empty() || open_next() ? open_.front() : kNone; }
+    uint32_t top() {
+        if (first_ == kNone) open_next();
+        return first_;
+    }
 
     void take_top() {
-        if (open_.size() > 1) std::pop_heap(open_.begin(), open_.end(), Later{events_});
-        open_.pop_back();
+        first_ = kNone;
+        if (!open_.empty()) [[unlikely]] first_ = pop_heap(open_);
     }
 
     void push(uint32_t slot) {
         const int64_t bucket = events_[slot].time_ps >> shift_;
-        if (bucket <= open_bucket_) {
-            push_heap(open_, slot);
-        } else if (bucket < open_bucket_ + kBuckets) {
+        if (static_cast<uint64_t>(bucket - open_bucket_ - 1) < kBuckets - 1) [[likely]] {
             push_near(slot, static_cast<size_t>(bucket) & kMask);
+        } else if (bucket <= open_bucket_) {
+            push_open(slot);
         } else {
-            ++num_far_pushes_;
-            push_heap(far_, slot);
+            push_far(slot, bucket);
         }
     }
 
@@ -72,6 +73,7 @@ class EventQueue {
     static constexpr int64_t kBuckets = 4096;
     static constexpr size_t kMask = kBuckets - 1;
     static constexpr int64_t kReviewAfter = 512;  // opened buckets
+    static constexpr int64_t kForgetAfter = 128;  // reviews
     static constexpr int kMaxShift = 40;
 
     struct Later {
@@ -84,6 +86,29 @@ class EventQueue {
         if (heap.size() > 1) std::push_heap(heap.begin(), heap.end(), Later{events_});
     }
 
+    uint32_t pop_heap(std::vector<uint32_t>& heap) {
+        if (heap.size() > 1) std::pop_heap(heap.begin(), heap.end(), Later{events_});
+        const uint32_t slot = heap.back();
+        heap.pop_back();
+        return slot;
+    }
+
+    // Into the open bucket, whose first event stands apart: most have no other.
+    [[gnu::noinline]] void push_open(uint32_t slot) {
+        if (first_ == kNone) {
+            first_ = slot;
+        } else {
+            const bool is_first = events_[slot] < events_[first_];
+            push_heap(open_, is_first ? std::exchange(first_, slot) : slot);
+        }
+    }
+
+    [[gnu::noinline]] void push_far(uint32_t slot, int64_t bucket) {
+        ++num_far_pushes_;
+        far_bucket_ = std::min(far_bucket_, bucket);
+        push_heap(far_, slot);
+    }
+
     // A bucket is a list in no order; most hold one event.
     void push_near(uint32_t slot, size_t bucket) {
         events_[slot].next = heads_[bucket];
@@ -92,42 +117,45 @@ class EventQueue {
         ++num_near_;
     }
 
-    bool open_next() {
-        if (++num_opened_ >= kReviewAfter) review_width();
-        if (num_near_ > 0) {
+    void open_next() {
+        if (++num_opened_ >= kReviewAfter) [[unlikely]] review_width();
+        if (num_near_ > 0) [[likely]] {
             open_bucket_ += distance_to_next();
         } else if (!far_.empty()) {
-            open_bucket_ = events_[far_.front()].time_ps >> shift_;
+            open_bucket_ = far_bucket_;
         } else {
-            return false;
+            return;
         }
-        while (!far_.empty()) {
-            const uint32_t slot = far_.front();
-            const int64_t bucket = events_[slot].time_ps >> shift_;
-            if (bucket >= open_bucket_ + kBuckets) break;
-            std::pop_heap(far_.begin(), far_.end(), Later{events_});
-            far_.pop_back();
-            push_near(slot, static_cast<size_t>(bucket) & kMask);
-        }
-        empty_bucket(static_cast<size_t>(open_bucket_) & kMask);
-        return true;
+        if (far_bucket_ - kBuckets < open_bucket_) [[unlikely]] fetch_far();
+        const size_t bucket = static_cast<size_t>(open_bucket_) & kMask;
+        first_ = std::exchange(heads_[bucket], kNone);
+        occupied_[bucket / 64] &= ~(uint64_t{1} << bucket % 64);
+        --num_near_;
+        if (events_[first_].next != kNone) [[unlikely]] open_others();
     }
 
-    void empty_bucket(size_t bucket) {
-        for (uint32_t slot = heads_[bucket]; slot != kNone; slot = events_[slot].next) {
-            open_.push_back(slot);
+    // Put events into the buckets that have come near.
+    [[gnu::noinline]] void fetch_far() {
+        for (; far_bucket_ - kBuckets < open_bucket_; note_far()) {
+            push_near(pop_heap(far_), static_cast<size_t>(far_bucket_) & kMask);
         }
-        heads_[bucket] = kNone;
-        occupied_[bucket / 64] &= ~(uint64_t{1} << bucket % 64);
-        const auto count = static_cast<int64_t>(open_.size());
-        num_near_ -= count;
-        num_opened_events_ += count;
-        if (count > 1) std::make_heap(open_.begin(), open_.end(), Later{events_});
+    }
+
+    void note_far() {
+        far_bucket_ = far_.empty() ? INT64_MAX : events_[far_.front()].time_ps >> shift_;
+    }
+
+    [[gnu::noinline]] void open_others() {
+        for (uint32_t slot = events_[first_].next; slot != kNone; slot = events_[slot].next) {
+            push_open(slot);
+            --num_near_;
+            ++num_others_;
+        }
     }
 
     // From the open bucket, which is empty, to the next one that is not.
     int64_t distance_to_next() const {
-        const size_t start = (static_cast<size_t>(open_bucket_) + 1) & kMask;
+        const size_t start = static_cast<size_t>(open_bucket_) & kMask;
         size_t word = start / 64;
         uint64_t bits = occupied_[word] & (~uint64_t{0} << start % 64);
         while (bits == 0) {
@@ -135,18 +163,21 @@ class EventQueue {
             bits = occupied_[word];
         }
         const size_t found = word * 64 + static_cast<size_t>(std::countr_zero(bits));
-        return static_cast<int64_t>((found - start) & kMask) + 1;
+        return static_cast<int64_t>((found - start) & kMask);
     }
 
-    // Wider if much lies beyond the buckets, narrower while many hold several events.
-    void review_width() {
+    // Wider if much lies beyond the buckets, narrower while many hold several events. A width at
+    // which much lay beyond is not tried again soon, or the two rules would take turns for ever.
+    [[gnu::noinline]] void review_width() {
         int shift = shift_;
-        if (num_far_pushes_ > num_opened_events_ / 8) {
+        if (++num_reviews_ % kForgetAfter == 0) least_shift_ = 0;
+        if (num_far_pushes_ > (num_opened_ + num_others_) / 8) {
+            least_shift_ = std::min(kMaxShift, shift_ + 1);
             shift = std::min(kMaxShift, shift_ + 2);
-        } else if (4 * num_opened_events_ > 5 * num_opened_) {
-            shift = std::max(0, shift_ - 1);
+        } else if (num_others_ > num_opened_ / 4) {
+            shift = std::max(least_shift_, shift_ - 1);
         }
-        num_opened_ = num_opened_events_ = num_far_pushes_ = 0;
+        num_opened_ = num_others_ = num_far_pushes_ = 0;
         if (shift != shift_) rebuild(shift);
     }
 
@@ -161,20 +192,25 @@ class EventQueue {
         num_near_ = 0;
         open_bucket_ = (((open_bucket_ + 1) << shift_) >> shift) - 1;
         shift_ = shift;
+        far_bucket_ = INT64_MAX;
         for (uint32_t slot : all) push(slot);
         num_far_pushes_ = 0;
     }
 
     int shift_ = 8;
+    int least_shift_ = 0;
+    int64_t num_reviews_ = 0;
     int64_t open_bucket_ = -1;
+    int64_t far_bucket_ = INT64_MAX;  // of the first event beyond the buckets
     int64_t num_near_ = 0;
-    std::vector<uint32_t> open_;  // the bucket whose turn it is, a heap
+    int64_t num_opened_ = 0;
+    uint32_t first_ = kNone;      // of the bucket whose turn it is
+    std::vector<uint32_t> open_;  // the others in it, a heap
     std::array<uint32_t, kBuckets> heads_;
     std::array<uint64_t, kBuckets / 64> occupied_{};
     Slab<Event> events_;
     std::vector<uint32_t> far_;  // a heap
-    int64_t num_opened_ = 0;
-    int64_t num_opened_events_ = 0;
+    int64_t num_others_ = 0;     // in opened buckets, beside their first
     int64_t num_far_pushes_ = 0;
 };
 

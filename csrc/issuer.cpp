@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kPsPerUs = 1'000'000;
 constexpr int64_t kNoRoom = -1;
 constexpr int64_t kNoValue = -1;
+constexpr int64_t kNoTask = -1;
 
 int64_t integer(PyObject* value) { return PyLong_AsLongLong(value); }
 
@@ -47,9 +48,10 @@ void IssueSpace::take(int64_t num_bytes, std::vector<int64_t>& after) {
     }
 }
 
-void IssueSpace::give(int64_t num_bytes, const std::vector<int64_t>& uses) {
+void IssueSpace::give(int64_t num_bytes, const std::vector<int64_t>& uses, bool in_composite) {
     free_ += num_bytes;
-    const auto count = std::min<int64_t>(window_, static_cast<int64_t>(uses.size()));
+    const auto size = static_cast<int64_t>(uses.size());
+    const auto count = in_composite ? size : std::min(window_, size);
     released_.push_back({num_bytes, {uses.end() - count, uses.end()}});
 }
 
@@ -100,7 +102,7 @@ int64_t Issuer::compute(int64_t number, const nb::list& operands) {
         task = hold(write_route_, port_ps(spilled, write_rate_), dispatch_ps_, after_);
     }
     complete(task);
-    for (nb::handle operand : operands) values_[integer(operand.ptr())].note_use(done);
+    for (nb::handle operand : operands) note_use(integer(operand.ptr()), done);
     return add_value(plan.num_bytes, near_bytes, spilled, task);
 }
 
@@ -129,16 +131,91 @@ int64_t Issuer::store(int64_t number, int64_t num_bytes, const nb::list& accesse
     }
     extend(after_, after);
     const int64_t task = access(accesses, served);
-    if (number != kNoValue) values_[number].note_use(task);
+    if (number != kNoValue) note_use(number, task);
     if (is_staged) far_.give(num_bytes, {task});
+    return task;
+}
+
+int64_t Issuer::update(int64_t plan_number, int64_t number, const nb::list& operands) {
+    const Plan plan = plans_[plan_number];
+    const int64_t issued = issue();
+    std::vector<int64_t> after{issued};
+    for (nb::handle operand : operands) {
+        PyObject* pair = operand.ptr();
+        const Value& value = values_[integer(PyTuple_GET_ITEM(pair, 0))];
+        after.push_back(stream(value, integer(PyTuple_GET_ITEM(pair, 1)), issued));
+    }
+    if (number != kNoValue) {
+        const Value& target = values_[number];
+        after.push_back(target.task);
+        after.insert(after.end(), target.uses.begin(), target.uses.end());
+    } else if (plan.num_bytes > near_.free_bytes()) {
+        return kNoRoom;
+    } else {
+        near_.take(plan.num_bytes, after);
+    }
+    after_ = std::move(after);
+    const int64_t task = work(plan);
+    complete(task);
+    for (nb::handle operand : operands) {
+        note_use(integer(PyTuple_GET_ITEM(operand.ptr(), 0)), task);
+    }
+    if (number == kNoValue) return add_value(plan.num_bytes, plan.num_bytes, 0, task);
+    touch(number, 0);
+    values_[number].task = task;
+    values_[number].uses.assign(1, task);  // which comes after all others
+    return number;
+}
+
+int64_t Issuer::park(int64_t number) {
+    const int64_t issued = issue();
+    Value& value = values_[number];
+    const int64_t num_bytes = value.num_bytes - value.far_bytes;
+    if (num_bytes > far_.free_bytes()) return kNoRoom;
+    int64_t task = value.task;
+    if (num_bytes > 0) {
+        after_.assign({issued, value.task});
+        far_.take(num_bytes, after_);
+        task = hold(write_route_, port_ps(num_bytes, write_rate_), dispatch_ps_, after_);
+    }
+    complete(task);
+    note_use(number, task);
+    if (value.near_bytes > 0) near_.give(value.near_bytes, value.uses, in_composite_);
+    value.near_bytes = 0;
+    value.far_bytes = value.num_bytes;
+    value.task = task;
+    return task;
+}
+
+void Issuer::open_composite() {
+    composite_issue_ = issue();
+    in_composite_ = true;
+}
+
+int64_t Issuer::close_composite() {
+    if (!in_composite_) return kNoTask;
+    in_composite_ = false;
+    if (composite_ends_.empty()) composite_ends_.push_back(composite_issue_);
+    const int64_t task = join(composite_ends_);
+    composite_ends_.clear();
+    for (const int64_t number : touched_) {
+        Value& value = values_[number];
+        if (value.uses_before == kUntouched) continue;
+        value.uses.resize(value.uses_before);
+        value.uses.push_back(task);
+        value.uses_before = kUntouched;
+    }
+    touched_.clear();
+    complete(task);
     return task;
 }
 
 void Issuer::release(int64_t number) {
     Value& gone = values_[number];
-    if (gone.near_bytes > 0) near_.give(gone.near_bytes, gone.uses);
-    if (gone.far_bytes > 0) far_.give(gone.far_bytes, gone.uses);
+    if (gone.near_bytes > 0) near_.give(gone.near_bytes, gone.uses, in_composite_);
+    if (gone.far_bytes > 0) far_.give(gone.far_bytes, gone.uses, in_composite_);
     gone.uses.clear();
+    gone.uses_before = kUntouched;
     free_values_.push_back(number);
 }
 
@@ -154,6 +231,7 @@ void Issuer::finish() {
 // --- parts of commands
 
 int64_t Issuer::issue() {
+    if (in_composite_) return composite_issue_;
     after_.clear();
     if (last_issue_ >= 0) after_.push_back(last_issue_);
     if (static_cast<int64_t>(under_way_.size()) == window_) after_.push_back(under_way_.front());
@@ -163,8 +241,29 @@ int64_t Issuer::issue() {
 }
 
 void Issuer::complete(int64_t task) {
+    if (in_composite_) {
+        composite_ends_.push_back(task);
+        return;
+    }
     if (static_cast<int64_t>(under_way_.size()) == window_) under_way_.pop_front();
     under_way_.push_back(task);
+}
+
+void Issuer::note_use(int64_t number, int64_t task) {
+    Value& value = values_[number];
+    touch(number, static_cast<int64_t>(value.uses.size()));
+    value.note_use(task);
+}
+
+// The composite's uses of a value become one when it closes.
+void Issuer::touch(int64_t number, int64_t uses_before) {
+    if (!in_composite_) return;
+    Value& value = values_[number];
+    if (value.uses_before == kUntouched) {
+        touched_.push_back(number);
+        value.uses_before = uses_before;
+    }
+    value.uses_before = std::min(value.uses_before, uses_before);
 }
 
 // The steps of a plan, the first of them after the tasks of after_.
@@ -185,6 +284,14 @@ int64_t Issuer::fetch(Value& value, int64_t issued) {
         hold(read_route_, port_ps(missing, read_rate_), dispatch_ps_, fetch_after_);
     if (value.near_bytes == value.num_bytes) value.task = task;
     return task;
+}
+
+// Bytes of a value go by: what of them is far is read, and does not stay near.
+int64_t Issuer::stream(const Value& value, int64_t needed_bytes, int64_t issued) {
+    const int64_t missing = value.num_bytes - value.near_bytes;
+    if (missing == 0) return value.task;
+    const int64_t read_bytes = (needed_bytes * missing + value.num_bytes - 1) / value.num_bytes;
+    return hold(read_route_, port_ps(read_bytes, read_rate_), dispatch_ps_, {issued, value.task});
 }
 
 // Exchanges after the tasks of after_; the task that ends with the last of them.
@@ -231,6 +338,7 @@ int64_t Issuer::add_value(int64_t num_bytes, int64_t near_bytes, int64_t far_byt
     value.far_bytes = far_bytes;
     value.task = task;
     value.uses.assign(1, task);
+    touch(number, 0);
     return number;
 }
 

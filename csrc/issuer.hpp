@@ -19,7 +19,8 @@ class IssueSpace {
 
     // Appends the tasks that must end before the bytes may be written. There has to be room.
     void take(int64_t num_bytes, std::vector<int64_t>& after);
-    void give(int64_t num_bytes, const std::vector<int64_t>& uses);
+    // The parts of a composite are one command, and all of them may still be going on.
+    void give(int64_t num_bytes, const std::vector<int64_t>& uses, bool in_composite = false);
     void reset();
 
   private:
@@ -45,6 +46,10 @@ class Issuer {
                  int64_t served);
     int64_t store(int64_t value, int64_t num_bytes, const nanobind::list& accesses,
                   const nanobind::list& after, int64_t served);
+    int64_t update(int64_t plan, int64_t value, const nanobind::list& operands);
+    int64_t park(int64_t value);
+    void open_composite();
+    int64_t close_composite();
     void release(int64_t value);
     int64_t task_of(int64_t value) const { return values_[value].task; }
     void finish();
@@ -59,6 +64,8 @@ class Issuer {
     int64_t task_id(int64_t task) const;
 
   private:
+    static constexpr int64_t kUntouched = -1;
+
     struct Step {
         int64_t route;
         int64_t hold_ps;
@@ -72,6 +79,7 @@ class Issuer {
     struct Value {
         int64_t num_bytes = 0, near_bytes = 0, far_bytes = 0, task = 0;
         std::vector<int64_t> uses;  // one for each command: of the last ones some may be under way
+        int64_t uses_before = kUntouched;  // the composite that is open; then come its parts'
 
         // By a command whose part in the value ends with this task.
         void note_use(int64_t task) {
@@ -88,6 +96,9 @@ class Issuer {
     int64_t issue();
     int64_t work(const Plan& plan);
     int64_t fetch(Value& value, int64_t issue);
+    int64_t stream(const Value& value, int64_t needed_bytes, int64_t issue);
+    void note_use(int64_t number, int64_t task);
+    void touch(int64_t number, int64_t uses_before);
     int64_t access(const nanobind::list& accesses, int64_t served);
     int64_t hold(int64_t route, int64_t hold_ps, int64_t delay_ps,
                  const std::vector<int64_t>& after);
@@ -110,6 +121,10 @@ class Issuer {
     std::vector<Piece> pieces_;
     std::deque<int64_t> under_way_;
     int64_t last_issue_ = -1;
+    bool in_composite_ = false;
+    int64_t composite_issue_ = -1;
+    std::vector<int64_t> composite_ends_;
+    std::vector<int64_t> touched_;  // values that parts of the composite use
     int64_t num_commands_ = 0;
     int64_t spilled_bytes_ = 0;
     std::vector<int64_t> after_, fetch_after_;  // kept for their memory

@@ -35,7 +35,7 @@ int64_t Core::add_memory(std::unique_ptr<MemoryServer> memory) {
 
 AccessRequest Core::access_of(const Event& packet) const {
     const Task& task = tasks_[packet.subject];
-    const Definition& definition = definition_of(task);
+    const Definition& definition = *task.definition;
     const Part part = part_of(task, definition, packet.id - task.id);
     const bool reads = definition.kind == Kind::kExchange && !trips_[definition.route].writes;
     return {!reads, definition.tag + part.offset, part.num_bytes};

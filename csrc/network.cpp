@@ -100,21 +100,21 @@ void Core::run_guarded(uint64_t limit_ps) {
 
 // Flattened: the hop of a packet through an eager server is most of most runs.
 [[gnu::flatten]] void Core::run(uint64_t limit_ps) {
+    limit_ps_ = limit_ps;
     for (uint32_t slot; (slot = queue_.top()) != kNone;) {
         const Event& next = queue_[slot];
-        if (static_cast<uint64_t>(next.time_ps) >= limit_ps && is_beyond(next, limit_ps)) return;
-        if (next.time_ps != now_ps_) {
-            if (!wakes_.empty()) return;
-            if (next.time_ps < now_ps_) [[unlikely]] {
-                raise_fault(Fault::kTimeReversed, next.rank & kLowMask, next.id, next.time_ps);
-            }
-            now_ps_ = next.time_ps;
-        } else if (!wakes_.empty() && next.rank >> kPhaseShift >= kGrantPhase) {
-            return;
+        if (static_cast<uint64_t>(next.time_ps) >= limit_ps_ && is_beyond(next)) return;
+        if (next.time_ps < now_ps_) [[unlikely]] {
+            raise_fault(Fault::kTimeReversed, next.rank & kLowMask, next.id, next.time_ps);
         }
+        now_ps_ = next.time_ps;
         queue_.take_top();
-        handle(slot);
-        if ((++events_ & kInterruptMask) == 0 && PyErr_CheckSignals() != 0) {
+        if (next.flits != 0) [[likely]] {
+            pass(slot);
+        } else {
+            handle(slot);
+        }
+        if ((++events_ & kInterruptMask) == 0 && PyErr_CheckSignals() != 0) [[unlikely]] {
             throw nanobind::python_error();
         }
     }
@@ -128,16 +128,16 @@ void Core::settle_clock(uint64_t limit_ps) {
 }
 
 // The grants of the limit's instant are left: work may still be submitted at it.
-bool Core::is_beyond(const Event& event, uint64_t limit_ps) const {
-    return static_cast<uint64_t>(event.time_ps) > limit_ps ||
+bool Core::is_beyond(const Event& event) const {
+    return static_cast<uint64_t>(event.time_ps) > limit_ps_ ||
            event.rank >> kPhaseShift >= kGrantPhase;
 }
 
+// All but a packet that an eager server takes.
 void Core::handle(uint32_t slot) {
     const Event& event = queue_[slot];
     const uint32_t phase = event.rank >> kPhaseShift;
-    if (phase == kGrantPhase) [[likely]] {
-        if (event.flits != 0) [[likely]] return pass(slot);
+    if (phase == kGrantPhase) {
         queue_.remove(slot);
         return grant(event.rank & kLowMask);
     }
@@ -161,23 +161,29 @@ void Core::pass(uint32_t slot) {
     const Event& packet = queue_[slot];
     Server& server = servers_[packet.rank & kLowMask];
     const int64_t ready_ps = packet.time_ps;
-    int64_t start_ps = ready_ps;
-    if (server.free_ps > ready_ps) {
-        add_wait(server, server.free_ps - ready_ps);
-        start_ps = server.book(ready_ps);
-    }
+    const int64_t start_ps = std::max(ready_ps, server.free_ps);
+    if (start_ps > ready_ps) wait(server, ready_ps);
     const int64_t hold_ps = packet.num_bytes ? packet.flits * server.flit_ps
-                                             : definition_of(tasks_[packet.subject]).amount;
-    serve(server, slot, start_ps, hold_ps, server.latency_ps, ready_ps);
+                                             : tasks_[packet.subject].definition->amount;
+    serve<Choice::kNever>(server, slot, start_ps, hold_ps, server.latency_ps, ready_ps);
+}
+
+// A packet that an eager server cannot start at once.
+void Core::wait(Server& server, int64_t ready_ps) {
+    add_wait(server, server.free_ps - ready_ps);
+    server.book(ready_ps);
 }
 
 // The timing law: when the packet leaves, and what follows from that.
+template <Core::Choice kChoice>
 void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_ps,
                  int64_t latency_ps, int64_t ready_ps) {
+    constexpr bool kEager = kChoice == Choice::kNever;  // hold_ps is flits * flit_ps
     Event& packet = queue_[slot];
-    const Hop& hop = hops_[packet.hop];
+    const Hop hop = hops_[packet.hop];
+    const int64_t flit_ps = server.flit_ps;
     const int64_t done_ps = later(start_ps, hold_ps, hop.server, packet.id);
-    const int64_t wire_ps = later(packet.tail_in_ps, server.flit_ps, hop.server, packet.id);
+    const int64_t wire_ps = later(packet.tail_in_ps, flit_ps, hop.server, packet.id);
     const int64_t tail_ps = std::max(done_ps, wire_ps);
     const int64_t arrival_ps = later(tail_ps, latency_ps, hop.server, packet.id);
     server.stretch_ps += tail_ps - done_ps;
@@ -188,16 +194,15 @@ void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_p
     if (tracing_ && is_traced(packet.id)) [[unlikely]] {
         trace_.emplace_back(hop.server, packet.id, ready_ps, start_ps, tail_ps);
     }
+    if (hop.returns_credit) [[unlikely]] return_credit(slot, tail_ps);
     if (hop.last) {
-        if (hop.returns_credit) return_credit(slot, tail_ps);
-        if (server.is_memory) return take_in(server, slot);
+        if (!kEager && server.is_memory) return take_in(server, slot);
         return deliver(slot, arrival_ps);
     }
     packet.tail_in_ps = arrival_ps;
-    const int64_t head_ps = done_ps - (packet.flits - 1) * server.flit_ps + latency_ps;
-    if (server.bounded) [[unlikely]] server.channel(hop.channel).free_flits -= packet.flits;
-    if (hop.returns_credit) [[unlikely]] return_credit(slot, tail_ps);
-    push_arrival(slot, head_ps);
+    const int64_t head_ps = kEager ? start_ps + flit_ps : done_ps - (packet.flits - 1) * flit_ps;
+    if (!kEager && server.bounded) server.channel(hop.channel).free_flits -= packet.flits;
+    push_arrival(slot, head_ps + latency_ps);
 }
 
 void Core::push_arrival(uint32_t slot, int64_t head_ps) {
@@ -205,8 +210,8 @@ void Core::push_arrival(uint32_t slot, int64_t head_ps) {
     const Hop& hop = hops_[++packet.hop];
     packet.time_ps = hop.whole ? packet.tail_in_ps : head_ps;
     if (!hop.eager) return enqueue(slot);
+    __builtin_prefetch(&servers_[hop.server]);
     packet.rank = grant_rank(hop.server);
-    packet.order = packet.id;
     queue_.push(slot);
 }
 
@@ -225,23 +230,26 @@ void Core::deliver(uint32_t slot, int64_t at_ps) {
     Route& route = routes_[packet.route];
     ++route.packets_out;
     route.bytes_out += packet.num_bytes;
+    packet.flits = 0;  // what follows is no grant
     if (packet.exchanged || packet.returning) {
         packet.time_ps = at_ps;
         packet.rank = kCompletePhase << kPhaseShift;
-        packet.order = packet.id;
         return queue_.push(slot);
     }
     Task& task = tasks_[packet.subject];
     task.end_ps = std::max(task.end_ps, at_ps);
-    queue_.remove(slot);
-    if (--task.packets_left == 0) push_complete(packet.subject, task.end_ps);
+    if (--task.packets_left > 0) return queue_.remove(slot);
+    packet.time_ps = task.end_ps;
+    packet.rank = kCompletePhase << kPhaseShift;
+    packet.id = task.id;
+    queue_.push(slot);
 }
 
 void Core::push_complete(uint32_t task, int64_t at_ps) {
     Event event{};
     event.time_ps = at_ps;
     event.rank = kCompletePhase << kPhaseShift;
-    event.order = tasks_[task].id;
+    event.id = tasks_[task].id;
     event.subject = task;
     push(event);
 }
@@ -277,7 +285,7 @@ void Core::check_at(Server& server, uint32_t index, int64_t at_ps) {
     Event event{};
     event.time_ps = at_ps;
     event.rank = grant_rank(index);
-    event.order = -1;
+    event.id = -1;
     push(event);
 }
 
@@ -299,7 +307,7 @@ void Core::grant(uint32_t index) {
         server.note_arrivals(now_ps_);
         server.note_queue(now_ps_, -1);
         const auto [hold_ps, latency_ps] = service_times(server, queue_[first.packet]);
-        serve(server, first.packet, now_ps_, hold_ps, latency_ps, first.ready_ps);
+        serve<Choice::kPossible>(server, first.packet, now_ps_, hold_ps, latency_ps, first.ready_ps);
     }
     if (server.num_queued > 0) check_next(server, index, number != kNone);
 }
@@ -353,10 +361,10 @@ bool Core::may_start(Server& server, const Queue& queue) {
 std::pair<int64_t, int64_t> Core::service_times(Server& server, const Event& packet) {
     if (server.is_memory) return {0, 0};
     const Task& task = tasks_[packet.subject];
-    if (packet.num_bytes == 0) return {definition_of(task).amount, server.latency_ps};
+    if (packet.num_bytes == 0) return {task.definition->amount, server.latency_ps};
     if (!server.has_service) return {packet.flits * server.flit_ps, server.latency_ps};
     const int64_t place = packet.id - task.id;
-    const Definition& definition = definition_of(task);
+    const Definition& definition = *task.definition;
     const nanobind::object times =
         server.service(packet.id, task.id, place, packet.flits, packet.num_bytes, definition.tag,
                        part_of(task, definition, place).offset, now_ps_);

@@ -110,7 +110,7 @@ void Core::append_waiting(const Submission& submission, std::vector<WaitingTask>
     for (uint32_t slot : submission.tasks) {
         if (slot == kNone) continue;
         const Task& task = tasks_[slot];
-        const Definition& definition = graph.definitions[task.row];
+        const Definition& definition = *task.definition;
         WaitingTask row{task.id, task.packets_left, {}, {}, {}};
         for (uint32_t edge = definition.afters.first; edge < definition.afters.last; ++edge) {
             const uint32_t other = submission.tasks[graph.afters[edge]];

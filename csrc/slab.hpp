@@ -1,6 +1,8 @@
 // Objects with stable small numbers; freed numbers are used again.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -22,6 +24,12 @@ class Slab {
         free_.pop_back();
         items_[slot] = std::forward<Value>(value);
         return slot;
+    }
+
+    // Make space for so many more, without moving items more often than they double.
+    void reserve_more(size_t count) {
+        const size_t needed = items_.size() + count - std::min(count, free_.size());
+        if (needed > items_.capacity()) items_.reserve(std::max(needed, 2 * items_.capacity()));
     }
 
     // A slot whose item is as it was left, so that it can keep what it has allocated.

@@ -63,12 +63,14 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
     owner.submissions.push_back(submission);
     num_live_ += num_tasks;
     submissions_[submission].tasks.reserve(num_tasks);
+    tasks_.reserve_more(num_tasks);
     StartRun delayed{now_ps_, 0, {}};
     for (uint32_t row = 0; row < num_tasks; ++row) {
-        const int64_t id = first_id + graph->definitions[row].offset;
-        const uint32_t slot = tasks_.add(Task{.id = id, .submission = submission, .row = row});
-        submissions_[submission].tasks.push_back(slot);
         const Definition& definition = graph->definitions[row];
+        const int64_t id = first_id + definition.offset;
+        const uint32_t slot = tasks_.add(
+            Task{.id = id, .definition = &definition, .submission = submission, .row = row});
+        submissions_[submission].tasks.push_back(slot);
         count_conditions(slot, definition, *graph, earlier);
         if (tasks_[slot].pending > 0) continue;
         if (definition.delay_ps > 0) {
@@ -144,7 +146,7 @@ void Core::follow(uint32_t slot, uint32_t other) {
 
 // One event stands for all tasks that start later: the next of them.
 void Core::start_delayed(StartRun run) {
-    auto delay_of = [this](uint32_t task) { return definition_of(tasks_[task]).delay_ps; };
+    auto delay_of = [this](uint32_t task) { return tasks_[task].definition->delay_ps; };
     auto earlier = [&](uint32_t left, uint32_t right) { return delay_of(left) < delay_of(right); };
     if (!std::is_sorted(run.tasks.begin(), run.tasks.end(), earlier)) {
         std::stable_sort(run.tasks.begin(), run.tasks.end(), earlier);  // equal delays by id
@@ -155,7 +157,7 @@ void Core::start_delayed(StartRun run) {
 void Core::push_run(uint32_t slot) {
     const StartRun& run = runs_[slot];
     const Task& task = tasks_[run.tasks[run.next]];
-    const int64_t at_ps = later(run.base_ps, definition_of(task).delay_ps, -1, task.id);
+    const int64_t at_ps = later(run.base_ps, task.definition->delay_ps, -1, task.id);
     push_start(kStartRun, slot, at_ps, task.id);
 }
 
@@ -163,7 +165,7 @@ void Core::push_start(What what, uint32_t subject, int64_t at_ps, int64_t id) {
     Event event{};
     event.time_ps = at_ps;
     event.rank = arrive_rank(what);
-    event.order = id ^ salt_;
+    event.id = id ^ salt_;
     event.subject = subject;
     push(event);
 }
@@ -182,7 +184,7 @@ void Core::start_next(uint32_t slot) {
 void Core::release(uint32_t slot) {
     Task& task = tasks_[slot];
     if (--task.pending > 0) return;
-    const int64_t delay_ps = definition_of(task).delay_ps;
+    const int64_t delay_ps = task.definition->delay_ps;
     if (delay_ps == 0) return start(slot);
     const int64_t at_ps = later(now_ps_, delay_ps, -1, task.id);
     push_start(kStartOne, slot, at_ps, task.id);
@@ -190,7 +192,7 @@ void Core::release(uint32_t slot) {
 
 void Core::start(uint32_t slot) {
     Task& task = tasks_[slot];
-    const Definition& definition = definition_of(task);
+    const Definition& definition = *task.definition;
     task.packets_left = definition.num_packets;
     if (definition.kind == Kind::kTimer || definition.kind == Kind::kEarlier) {
         return push_complete(slot, now_ps_);
@@ -221,7 +223,6 @@ void Core::inject(Event& packet) {
     const Hop& hop = hops_[packet.hop];
     if (!hop.eager) return enqueue(queue_.add(packet));
     packet.rank = grant_rank(hop.server);
-    packet.order = packet.id;
     push(packet);
 }
 
@@ -264,7 +265,7 @@ void Core::turn(uint32_t packet_slot) {
     Event packet = queue_[packet_slot];
     queue_.remove(packet_slot);
     Task& task = tasks_[packet.subject];
-    const Definition& definition = definition_of(task);
+    const Definition& definition = *task.definition;
     const RoundTrip& trip = trips_[definition.route];
     if (++task.packets_served == definition.num_packets && definition.served_effect != kNoEffect) {
         effects_.emplace_back(now_ps_, definition.served_effect);
@@ -281,7 +282,7 @@ void Core::turn(uint32_t packet_slot) {
 void Core::come_back(uint32_t packet_slot) {
     const uint32_t slot = queue_[packet_slot].subject;
     queue_.remove(packet_slot);
-    const uint32_t gate = trips_[definition_of(tasks_[slot]).route].gate;
+    const uint32_t gate = trips_[tasks_[slot].definition->route].gate;
     if (gate != kNone) {
         ++gates_[gate].room;
         if (!gates_[gate].waiting.empty()) call_gate(gate);
@@ -296,7 +297,7 @@ void Core::call_gate(uint32_t gate) {
     Event event{};
     event.time_ps = now_ps_;
     event.rank = kCompletePhase << kPhaseShift | kGateRank;
-    event.order = gate;
+    event.id = gate;
     event.subject = gate;
     push(event);
 }
@@ -306,7 +307,7 @@ void Core::let_in(uint32_t number) {
     gate.is_due = false;
     for (; gate.room > 0 && !gate.waiting.empty(); --gate.room) {
         const uint32_t slot = gate.waiting.front().packet;
-        const Definition& definition = definition_of(tasks_[slot]);
+        const Definition& definition = *tasks_[slot].definition;
         send_next(slot, definition);
         if (tasks_[slot].packets_sent == definition.num_packets) gate.waiting.pop_front();
     }
@@ -315,7 +316,7 @@ void Core::let_in(uint32_t number) {
 void Core::complete(uint32_t slot) {
     const Task task = tasks_[slot];
     const Graph* graph = submissions_[task.submission].graph.get();
-    const Definition& definition = graph->definitions[task.row];
+    const Definition& definition = *task.definition;
     submissions_[task.submission].tasks[task.row] = kNone;
     tasks_.remove(slot);
     --num_live_;
@@ -332,9 +333,15 @@ void Core::complete(uint32_t slot) {
         release(follower.task);
         link = follower.next;
     }
-    if (task.performed) wakes_.push_back(~(task.id >> kOwnerShift));
-    if (task.watched) wakes_.push_back(task.id);
+    if (task.performed) wake(~(task.id >> kOwnerShift));
+    if (task.watched) wake(task.id);
     if (--submissions_[task.submission].num_live == 0) retire(task.submission);
+}
+
+// The run ends with the completions of this instant.
+void Core::wake(int64_t who) {
+    wakes_.push_back(who);
+    limit_ps_ = static_cast<uint64_t>(now_ps_);
 }
 
 // Forget a finished submission; its owner's list is tidied when half of it is finished.
@@ -407,10 +414,6 @@ Owner& Core::owner_of(int64_t number) {
     if (number >= kMaxNearOwners) return far_owners_[number];
     while (static_cast<int64_t>(owners_.size()) <= number) owners_.emplace_back();
     return owners_[static_cast<size_t>(number)];
-}
-
-const Definition& Core::definition_of(const Task& task) const {
-    return submissions_[task.submission].graph->definitions[task.row];
 }
 
 Part Core::part_of(const Task& task, const Definition& definition, int64_t place) const {
