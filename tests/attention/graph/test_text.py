@@ -63,7 +63,7 @@ def test_the_text_of_quest(check_golden: Callable[[str], None]) -> None:
 
 def test_the_text_of_state_and_branches(check_golden: Callable[[str], None]) -> None:
     texts = [
-        graph_text(graph_of(name), sources=False) for name in ("running_avg_block_sparse", "nsa")
+        graph_text(graph_of(name), sources=False) for name in ("running_avg_block_sparse", "sparq")
     ]
     check_golden("\n".join(texts))
 

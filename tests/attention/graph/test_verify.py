@@ -70,7 +70,7 @@ def test_the_graph_that_is_broken_below_is_valid_before() -> None:
 
 
 def test_a_type_that_the_op_would_not_infer_is_refused() -> None:
-    wrong = replace(CHOSEN, type=replace(CHOSEN.type, shape=(1, 3)))
+    wrong = replace(CHOSEN, type=replace(CHOSEN.type, shape=(1, 2)))
     match = r"indexer side, TopK at flow\.py:7: found the type RAGGED bool \[S, 1, 3\]"
     refused(ending_in(Branch(wrong)), match)
 
@@ -153,4 +153,4 @@ def test_a_gate_per_page_is_refused() -> None:
 
 def test_estimates_of_other_sizes_are_refused() -> None:
     wrong = Estimate(SCORE, node(FieldRead("high")))
-    refused(ending_in(Branch(CHOSEN, estimate=wrong)), r"logits: found .* inner shape \(1, 3\)")
+    refused(ending_in(Branch(CHOSEN, estimate=wrong)), r"logits: found .* inner shape \(1, 4\)")

@@ -20,7 +20,7 @@ from tilewright.attention.graph.variable import (
 __all__ = ("Graph",)
 
 
-@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True, repr=False)
 class Graph:
     """Two programs that meet in the fields only.
 
@@ -39,6 +39,9 @@ class Graph:
     state_writes: tuple[StateWrite, ...] = ()
     output: Output
     partial_pages: bool = False  # the cache side runs on the unfinished last page too
+
+    def __repr__(self) -> str:
+        return f"<graph {self.name!r}>"  # graph_text tells the rest
 
     def cache_roots(self) -> tuple[Node, ...]:
         return tuple(write.value for write in self.field_writes)

@@ -1,5 +1,6 @@
 """One way to write each thing. Every rule keeps values bit for bit."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -43,37 +44,44 @@ _TURNED: dict[type[Op], Op] = {
 
 def canonical_form(graph: Graph) -> Graph:
     """Operands in a fixed order, no identities, reductions before transposes."""
-    order: dict[Node, int] = {}
+    digests: dict[Node, str] = {}
 
     def transform(node: Node, inputs: tuple[Node, ...], scope: Scope) -> Node:
-        made = _simplify(keep(node, inputs, scope), scope, order)
-        order.setdefault(made, len(order))
-        return made
+        return _simplify(keep(node, inputs, scope), scope, digests)
 
     return rebuild(graph, transform)
 
 
-def _simplify(node: Node, scope: Scope, order: dict[Node, int]) -> Node:
-    node = _ordered(node, order)
+def _simplify(node: Node, scope: Scope, digests: dict[Node, str]) -> Node:
+    node = _ordered(node, digests)
     for rule in _RULES:
         better = rule(node, scope)
         if better is not None:
-            order.setdefault(better, len(order))
-            return _simplify(better, scope, order)
+            return _simplify(better, scope, digests)
     return node
 
 
-def _ordered(node: Node, order: dict[Node, int]) -> Node:
-    """Commutative operands: values per row first, then by first appearance."""
+def _ordered(node: Node, digests: dict[Node, str]) -> Node:
+    """Operands that may change places: values per row first, then by what they compute.
+
+    So the order depends on nothing but meaning: not on lines, not on what was computed before.
+    """
     symmetric = isinstance(node.op, binary.Add) and node.op.alpha == node.op.beta
     if not symmetric and not isinstance(node.op, _COMMUTATIVE):
         return node
 
-    def rank(item: Node) -> tuple[bool, int]:
-        return (item.type.format is not FORMAT.BATCHED, order.get(item, -1))
+    def rank(item: Node) -> tuple[bool, str]:
+        return (item.type.format is not FORMAT.BATCHED, _digest(item, digests))
 
     inputs = tuple(sorted(node.inputs, key=rank))
     return node if inputs == node.inputs else replace(node, inputs=inputs)
+
+
+def _digest(node: Node, digests: dict[Node, str]) -> str:
+    if node not in digests:
+        parts = [repr(node.op), *(_digest(operand, digests) for operand in node.inputs)]
+        digests[node] = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return digests[node]
 
 
 def _identity(node: Node, _scope: Scope) -> Node | None:
@@ -91,8 +99,7 @@ def _identity(node: Node, _scope: Scope) -> Node | None:
 
 
 def _one_entry(node: Node, op: reduce.Reduction) -> bool:
-    shape = node.inputs[0].type.shape
-    return op.dim != 0 and shape[op.dim - 1] == 1 and op.dim not in node.inputs[0].type.token_axes
+    return op.dim != 0 and node.inputs[0].type.shape[op.dim - 1] == 1
 
 
 def _double(node: Node, _scope: Scope) -> Node | None:
