@@ -36,25 +36,30 @@ class Banks:
         self._after_writes_ps = [LONG_AGO_PS] * spec.num_groups  # reads: WTR
         self._after_reads_ps = LONG_AGO_PS  # writes: RTW
         self._was_write: bool | None = None
+        timing = spec.timing
         self._least_ccd_ps = min(map(min, spec.ccd_ps))
+        self._rcd_ps = (timing.rcd_read_ps, timing.rcd_write_ps)  # by direction, writes second
+        self._latency_ps = (timing.cl_ps, timing.cwl_ps)
         self.issued_ps = LONG_AGO_PS  # last column command
         self.data_end_ps = 0
 
     def column_ps(self, bank: int, is_write: bool) -> int:
         """A column command to the open row of ``bank``."""
-        timing = self.spec.timing
-        rcd_ps = timing.rcd_write_ps if is_write else timing.rcd_read_ps
         group = self._group_of[bank]
         return max(
-            self._activated_ps[bank] + rcd_ps,
-            self._bus_ps(is_write),
+            self._activated_ps[bank] + self._rcd_ps[is_write],
+            self.bus_ps(is_write),
             self._spacing_ps[group],
             self._turn_ps(group, is_write),
         )
 
     def floor_ps(self, is_write: bool) -> int:
         """No column command goes before that, whatever its bank."""
-        return max(self.issued_ps + self._least_ccd_ps, self._bus_ps(is_write))
+        return max(self.issued_ps + self._least_ccd_ps, self.bus_ps(is_write))
+
+    def bus_ps(self, is_write: bool) -> int:
+        """A column command whose data follow those of the last one at once."""
+        return self.data_end_ps - self._latency_ps[is_write]
 
     def activate_ps(self, bank: int) -> int:
         timing = self.spec.timing
@@ -93,7 +98,7 @@ class Banks:
         is_turned = self._was_write is not None and self._was_write != is_write
         group = self._group_of[bank]
         columns_ps = self._turn_ps(group, is_write) if is_turned else self._spacing_ps[group]
-        could_ps = self._bus_ps(is_write)
+        could_ps = self.bus_ps(is_write)
         return Gap(could_ps, now_ps, accepted_ps, *refresh, is_turned, columns_ps)
 
     def issue(self, bank: int, is_write: bool, now_ps: int, tally: Tally) -> None:
@@ -110,14 +115,16 @@ class Banks:
             self.data_end_ps = now_ps + timing.read_end_ps
             tally.read_bursts += 1
         for group, ccd_ps in enumerate(self.spec.ccd_ps[self._group_of[bank]]):
-            self._spacing_ps[group] = max(self._spacing_ps[group], now_ps + ccd_ps)
+            if now_ps + ccd_ps > self._spacing_ps[group]:
+                self._spacing_ps[group] = now_ps + ccd_ps
         self.precharge_ps[bank] = max(self.precharge_ps[bank], close_ps)
         self.issued_ps = now_ps
         self._was_write = is_write
         tally.busy_ps += timing.bl_ps
-        tally.row_hits += self._opening[bank] is Opening.USED
-        tally.row_closed += self._opening[bank] is Opening.AFTER_CLOSED
-        tally.row_conflicts += self._opening[bank] is Opening.AFTER_CONFLICT
+        opening = self._opening[bank]
+        tally.row_hits += opening is Opening.USED
+        tally.row_closed += opening is Opening.AFTER_CLOSED
+        tally.row_conflicts += opening is Opening.AFTER_CONFLICT
         self._opening[bank] = Opening.USED
 
     def _forbid_reads(self, own: int, now_ps: int) -> None:
@@ -125,10 +132,6 @@ class Banks:
         for group, before_ps in enumerate(self._after_writes_ps):
             wtr_ps = timing.wtr_l_ps if group == own else timing.wtr_s_ps
             self._after_writes_ps[group] = max(before_ps, now_ps + timing.write_end_ps + wtr_ps)
-
-    def _bus_ps(self, is_write: bool) -> int:
-        timing = self.spec.timing
-        return self.data_end_ps - (timing.cwl_ps if is_write else timing.cl_ps)
 
     def _turn_ps(self, group: int, is_write: bool) -> int:
         return self._after_reads_ps if is_write else self._after_writes_ps[group]

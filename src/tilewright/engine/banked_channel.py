@@ -96,6 +96,7 @@ class Channel:
 
     def __init__(self, spec: BankedSpec) -> None:
         self._spec = spec
+        self._pace_ps = spec.pace_ps
         self._banks = Banks(spec)
         self._refresh = Refresh(spec)
         self._reads = Queue(spec.read_queue_bursts, spec.num_banks)
@@ -149,10 +150,6 @@ class Channel:
         while self.event_ps <= now_ps:
             self._decide(self.event_ps)
         return self._finished
-
-    @property
-    def _pace_ps(self) -> int:
-        return self._spec.pace_ps
 
     def _queue(self, is_write: bool) -> Queue:
         return self._writes if is_write else self._reads
@@ -212,10 +209,9 @@ class Channel:
         """Each bank that is wanted with the chunk that decides its row."""
         if self._heads is None:
             by_bank = self._queue(self._is_write).by_bank
-            wanted = (
-                (bank, self._eligible(chunks)) for bank, chunks in enumerate(by_bank) if chunks
-            )
-            self._heads = [(bank, chunks[0]) for bank, chunks in wanted if chunks]
+            if self._is_closing():
+                by_bank = [self._eligible(chunks) for chunks in by_bank]
+            self._heads = [(bank, chunks[0]) for bank, chunks in enumerate(by_bank) if chunks]
         return self._heads
 
     def _to_precharge(self) -> list[int]:
@@ -226,6 +222,8 @@ class Channel:
         """In the order in which they may have it: by age, then by place in the chunk."""
         rows = self._banks.open_row
         closed = [pair for pair in self._find_heads() if rows[pair[0]] == CLOSED]
+        if len(closed) < 2:
+            return closed
         return sorted(closed, key=lambda pair: (pair[1].age, _place(pair[1], pair[0])))
 
     def _precharge(self, now_ps: int) -> None:
@@ -310,9 +308,10 @@ class Channel:
 
     def _issue_burst(self, chunk: Chunk, now_ps: int) -> None:
         bank = chunk.next_bank
-        last_refresh = self._refresh.last(bank)
-        gap = self._banks.gap(bank, self._is_write, now_ps, chunk.accepted_ps, last_refresh)
-        self._tally.add_gap(gap)
+        if self._banks.bus_ps(self._is_write) < now_ps:
+            last_refresh = self._refresh.last(bank)
+            gap = self._banks.gap(bank, self._is_write, now_ps, chunk.accepted_ps, last_refresh)
+            self._tally.add_gap(gap)
         self._banks.issue(bank, self._is_write, now_ps, self._tally)
         chunk.issued += 1
 

@@ -129,17 +129,17 @@ class BankedSpec:
         self._check_queues()
         self._check_refresh()
 
-    @property
+    @cached_property
     def num_groups(self) -> int:
         """Bank groups of a pseudo-channel over all stack ids."""
         return self.stack_ids * self.bank_groups
 
-    @property
+    @cached_property
     def num_banks(self) -> int:
         """Banks of a pseudo-channel."""
         return self.num_groups * self.banks
 
-    @property
+    @cached_property
     def span_bytes(self) -> int:
         """One row of every bank: consecutive bytes of a pseudo-channel."""
         return self.num_banks * self.row_bytes
