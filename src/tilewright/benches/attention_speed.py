@@ -50,7 +50,7 @@ class BenchSpec:
     pages: int = 64  # that a row reads, the reserved first and last among them
     threads: int = 1
     seed: int = 1
-    rounds: int = 3
+    rounds: int = 5
 
     @property
     def short_context(self) -> int:

@@ -23,7 +23,7 @@ def attention(
     threads: Annotated[int, typer.Option(min=1, help="Threads of either side.")] = 1,
     rounds: Annotated[
         int, typer.Option(min=1, help="Turns that each side gets; the best counts.")
-    ] = 3,
+    ] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Seed of keys, values and queries.")] = 1,
     _json: JsonOption = False,
 ) -> Outcome:
