@@ -9,6 +9,7 @@ from rich.text import Text
 
 from tilewright.benches.engine_speed import run_engine_bench
 from tilewright.cli.attention_bench import attention
+from tilewright.cli.language_bench import language
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.speed_table import speed_table
@@ -20,6 +21,7 @@ __all__ = ("app",)
 
 app = typer.Typer(help="Measure the simulator itself, as ratios to peers in one run.")
 app.command()(attention)
+app.command()(language)
 
 
 @app.callback()

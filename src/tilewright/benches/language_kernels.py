@@ -1,0 +1,50 @@
+"""Kernels that only the simulated machine runs: plain functions of the language."""
+
+from typing import Any
+
+from tilewright import language as tl
+
+__all__ = ("decode_kernel", "step_kernel")
+
+
+def decode_kernel(
+    q_ptr: Any,
+    k_ptr: Any,
+    v_ptr: Any,
+    out_ptr: Any,
+    length: Any,
+    scale: Any,
+    group: int,
+    head_dim: int,
+    block: int,
+) -> None:
+    """Decode attention of one row: a group of query heads over all keys, plain loads in a loop."""
+    row = tl.program_id(0)
+    heads, dims, tokens = tl.arange(0, group), tl.arange(0, head_dim), tl.arange(0, block)
+    q = tl.load(q_ptr + row * group * head_dim + heads[:, None] * head_dim + dims[None, :])
+    base = row.to(tl.int64) * length * head_dim
+    peak = tl.full([group], -float("inf"), tl.float32)
+    total = tl.zeros([group], tl.float32)
+    acc = tl.zeros([group, head_dim], tl.float32)
+    for first in range(0, length, block):
+        places = (first + tokens) * head_dim
+        k = tl.load(k_ptr + base + places[None, :] + dims[:, None])
+        scores = tl.dot(q, k) * scale
+        new_peak = tl.maximum(peak, tl.max(scores, 1))
+        weights = tl.exp(scores - new_peak[:, None])
+        fade = tl.exp(peak - new_peak)
+        total = total * fade + tl.sum(weights, 1)
+        v = tl.load(v_ptr + base + places[:, None] + dims[None, :])
+        acc = tl.dot(weights.to(tl.float16), v, acc * fade[:, None])
+        peak = new_peak
+    out = (acc / total[:, None]).to(tl.float16)
+    tl.store(out_ptr + row * group * head_dim + heads[:, None] * head_dim + dims[None, :], out)
+
+
+def step_kernel(x_ptr: Any, steps: Any, rows: int, columns: int) -> None:
+    """Load a tile, compute on it, store it back; again and again."""
+    base = tl.program_id(0) * rows * columns
+    places = base + tl.arange(0, rows)[:, None] * columns + tl.arange(0, columns)[None, :]
+    for _ in range(steps):
+        x = tl.load(x_ptr + places)
+        tl.store(x_ptr + places, x * 0.5 + 1.0)

@@ -1,0 +1,56 @@
+"""``tilewright bench language``: kernels here beside Triton's interpreter."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tilewright.benches.language_speed import LanguageBenchSpec, run_language_bench
+from tilewright.cli.outcome import JsonOption, Outcome
+from tilewright.cli.output import note
+from tilewright.records.language_bench import LanguageBenchRecord
+
+__all__ = ("language",)
+
+
+def language(
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Turns that each side gets; the median counts.")
+    ] = 5,
+    steps: Annotated[
+        int, typer.Option(min=1, help="Load-compute-store steps of each of the 256 programs.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the inputs.")] = 1,
+    _json: JsonOption = False,
+) -> Outcome:
+    """Five kernels here and in Triton's interpreter, and how well simulated kernels do.
+
+    Needs the extra `bench`. Ratios are of wall times in this run, launch included, on one cube of
+    `ahbm` with the detailed HBM. Exit status 1 if results differ.
+    """
+    spec = LanguageBenchSpec(rounds=rounds, steps=steps, seed=seed)
+    record = run_language_bench(spec, progress=note)
+    return Outcome(record, _view(record), passed=record.values_ok)
+
+
+def _view(record: LanguageBenchRecord) -> RenderableType:
+    table = Table(title="Wall time of a launch, beside Triton's interpreter")
+    for column in ("kernel", "here ms", "Triton ms", "times as fast", "simulated us"):
+        table.add_column(column, justify="left" if column == "kernel" else "right")
+    for row in record.kernels:
+        table.add_row(
+            row.kernel.replace("_", " "),
+            f"{row.seconds * 1e3:.1f}",
+            f"{row.interpreter_seconds * 1e3:.0f}",
+            f"{row.interpreter_seconds / row.seconds:.1f}",
+            f"{row.latency_ps / 1e6:.1f}",
+        )
+    lines = (
+        f"Geometric mean: {record.triton_interpreter.geomean:.1f} times as fast.",
+        f"Decode over 32K tokens: {record.decode_32k_hbm_fraction:.1%} of the HBM's real peak.",
+        f"{record.steps_per_s:,.0f} load-compute-store steps a second.",
+        "Values agree." if record.values_ok else "Values DIFFER.",
+    )
+    return Group(table, Text("\n".join(lines)))

@@ -1,0 +1,49 @@
+"""The record of the language benchmark: wall-clock figures, so they differ between runs."""
+
+from typing import Literal
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from tilewright.records.document import Document, Seconds
+from tilewright.records.versions import Versions
+
+__all__ = ("LanguageBenchRecord", "LanguageRow", "TritonRatios")
+
+
+class TritonRatios(Document):
+    """Wall time of Triton's interpreter / ours, launch included."""
+
+    vector_add: PositiveFloat
+    softmax: PositiveFloat
+    matmul: PositiveFloat
+    layer_norm: PositiveFloat
+    flash_attention: PositiveFloat
+    geomean: PositiveFloat
+
+
+class LanguageRow(Document):
+    """One kernel on both sides: medians of wall times, and what the simulated machine needed."""
+
+    kernel: str
+    seconds: Seconds
+    interpreter_seconds: Seconds
+    latency_ps: PositiveInt
+    commands: PositiveInt
+    gathers: NonNegativeInt
+    error: NonNegativeFloat  # greatest difference of the results, relative to the row's norm
+
+
+class LanguageBenchRecord(Document):
+    """The kernel language beside Triton's interpreter, and how well simulated kernels do."""
+
+    kind: Literal["language-bench"] = "language-bench"
+    schema_version: Literal[1] = 1
+    versions: Versions
+    triton: str
+    seed: NonNegativeInt
+    triton_interpreter: TritonRatios
+    kernels: tuple[LanguageRow, ...]
+    decode_32k_hbm_fraction: PositiveFloat  # of the refresh-limited peak
+    decode_latency_ps: PositiveInt
+    steps_per_s: PositiveFloat
+    values_ok: bool
