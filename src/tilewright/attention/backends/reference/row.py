@@ -98,10 +98,12 @@ def _attend_dense(view: RowView, inputs: dict[str, Array], plan: RowPlan) -> Row
         shared.counters.count_dense(path.value)
     lists = every_page(xp, shared.num_kv_heads, view.num_pages)
     query = inputs["q"][:, 0]
-    partial, mass = attend_pages(view.reader, query, lists, plan.scale, want_mass=plan.want_mass)
+    follows = plan.paths[0] is not RowPath.SKIPPED  # the flow lives in this layer
+    want_mass = plan.want_mass and follows
+    partial, mass = attend_pages(view.reader, query, lists, plan.scale, want_mass=want_mass)
     _count_read(view, lists)
     kept: dict[str, Array] = {}
-    if plan.paths[0] is not RowPath.SKIPPED:
+    if follows:
         values = _run(view, inputs, plan, ())
         kept |= _state_written(view, values)
     if mass is not None:
@@ -120,11 +122,12 @@ def _attend_selected(view: RowView, inputs: dict[str, Array], plan: RowPlan) -> 
     ]
     values = _run(view, inputs, plan, tuple(roots))
     kept = _state_written(view, values)
-    output, mass, partial = None, None, None
+    output, mass, partial, listed = None, None, None, []
     selections = [_selection(view, plan, values, index) for index in range(len(branches))]
     for index, branch in enumerate(branches):
         selected = selections[index]
-        partial, branch_mass = _attend_branch(view, inputs, plan, branch, values, selected)
+        partial, branch_mass, lists = _attend_branch(view, inputs, plan, branch, values, selected)
+        listed.append(lists)
         part = partial.output(xp)
         if branch.gate is not None:
             part = part * values[branch.gate][:, 0]
@@ -135,7 +138,8 @@ def _attend_selected(view: RowView, inputs: dict[str, Array], plan: RowPlan) -> 
             kept[selection_name(index)] = selected
     if plan.want_mass and mass is not None:
         kept[MASS] = mass
-    lists = _union_of(view, selections)
+    read = listed[0] if len(branches) == 1 else None
+    lists = _union_of(view, selections) if read is None else read
     _count_selected(view, plan, lists)
     only = partial if len(branches) == 1 and branches[0].gate is None else None
     lse = None if only is None else only.log_sum_exp(xp)
@@ -213,22 +217,22 @@ def _attend_branch(
     branch: Branch,
     values: Mapping[Node, Array],
     selected: Array | None,
-) -> tuple[Partial, Array | None]:
+) -> tuple[Partial, Array | None, PageLists | None]:
     """Exact attention over what is selected, merged with the estimate of the rest."""
     xp = view.shared.namespace.xp
     heads, queries = view.shared.num_kv_heads, view.shared.graph.geometry.query_heads
-    partial, mass = empty_partial(xp, heads, queries, view.reader.value_dim), None
+    partial, mass, lists = empty_partial(xp, heads, queries, view.reader.value_dim), None, None
     if selected is not None:
         lists = list_pages(xp, selected)
-        partial, listed = attend_pages(
+        partial, of_listed = attend_pages(
             view.reader, inputs["q"][:, 0], lists, plan.scale, want_mass=plan.want_mass
         )
         _count_read(view, lists)
-        mass = None if listed is None else _by_page(view, lists, listed)
+        mass = None if of_listed is None else _by_page(view, lists, of_listed)
     if branch.estimate is not None:
         estimated = _estimated(view, branch.estimate, values, selected)
         partial = merge_partials(xp, partial, estimated)
-    return partial, mass
+    return partial, mass, lists
 
 
 def _estimated(
