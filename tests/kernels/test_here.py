@@ -5,6 +5,7 @@ from tests.kernels.case import SOURCE, KernelCase, check_expected, check_same
 from tests.kernels.op_case import OPS, OpCase
 from tests.kernels.ours import run_here
 from tests.kernels.table import CASES
+from tests.kinds import needs_both_engines
 from tilewright.engine import EngineKind
 
 BENCHMARK_KERNELS = (
@@ -39,6 +40,7 @@ def test_a_function_means_here_what_it_means_in_triton(case: OpCase) -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+@needs_both_engines
 @pytest.mark.parametrize("case_name", ["vector_add_float32", "split_k", "scan", "ragged_sum"])
 def test_both_engines_give_the_same_bytes_and_times(case_name: str) -> None:
     case = next(case for case in CASES if case.name == case_name)

@@ -127,7 +127,7 @@ def _effect(
     old = Node(not_captured, (), line)
     storages = program.run.storages
     change = _Change(op, kind.dtype, old, picked, storages, pieces, count)
-    served = program.run.effects.add(change, len(pieces))
+    served = program.run.effects.add(change, len(pieces), program)
 
     def arrange(found: Any) -> Any:
         return dma.spread_out(found, places, kind, 0)

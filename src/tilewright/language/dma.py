@@ -70,20 +70,21 @@ def _issue_load(
 ) -> Block:
     """``arrange`` makes the block out of the elements, if they do not lie as its places do."""
     issuer, run = program.issuer, program.run
-    after = program.order.before_read(spans, issuer.num_commands + 1)
+    command = program.next_command
+    after = program.order.before_read(spans, command)
     node, served = None, NO_EFFECT
     line = source_line()
     if run.carries_data or not kind.dtype.is_floating():
         node = Node(not_captured, (), line)
         capture = Capture(node, run.storages, pieces, layout, kind.dtype, fill)
-        served = run.effects.add(capture, len(pieces))
+        served = run.effects.add(capture, len(pieces), program)
         if arrange is not None:
             node = Node(arrange, (node,), line)
     accesses = accesses_of(program, pieces, Access.READ)
     number = issuer.load(kind.num_bytes, accesses, after, served)
     if number == NO_ROOM:
         raise program.out_of_tcm(kind, kind.num_bytes)
-    program.order.note_read(spans, issuer.num_commands, issuer.task_of(number))
+    program.order.note_read(spans, command, issuer.task_of(number))
     program.note_tile(number, kind, line)
     run.counters.loads += 1
     run.counters.loaded_bytes += layout.num_bytes
@@ -127,17 +128,19 @@ def _issue_store(
     pieces: list[Piece],
 ) -> None:
     issuer, run = program.issuer, program.run
-    after = program.order.before_write(spans, issuer.num_commands + 1)
+    command = program.next_command
+    after = program.order.before_write(spans, command)
     served = NO_EFFECT
     if block.node is not None:
-        served = run.effects.add(Commit(block.node, run.storages, pieces, layout), len(pieces))
+        commit = Commit(block.node, run.storages, pieces, layout)
+        served = run.effects.add(commit, len(pieces), program)
     accesses = accesses_of(program, pieces, Access.WRITE)
     value = NO_VALUE if block.number is None else block.number
     task = issuer.store(value, layout.num_bytes, accesses, after, served)
     if task == NO_ROOM:
         raise program.out_of_tcm(kind, layout.num_bytes)
     program.stream.hand_over_if_long()
-    program.order.note_write(spans, issuer.num_commands, task)
+    program.order.note_write(spans, command, task)
     run.counters.stores += 1
     run.counters.stored_bytes += layout.num_bytes
 

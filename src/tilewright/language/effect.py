@@ -5,9 +5,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tilewright.errors import TilewrightError
 from tilewright.language.access import Layout
 from tilewright.language.dtype import DType
 from tilewright.language.node import Node, evaluate
+from tilewright.language.source import add_place
 from tilewright.language.translate import Piece
 
 __all__ = ("Capture", "Commit", "Effect", "EffectLog", "Storage")
@@ -32,20 +34,27 @@ class EffectLog:
     def __init__(self) -> None:
         self._effects: list[list[Any] | None] = []
 
-    def add(self, effect: Effect, num_parts: int) -> int:
-        """The number that each of the tasks of a command reports when it has been served."""
-        self._effects.append([num_parts, effect])
+    def add(self, effect: Effect, num_parts: int, owner: object = "a kernel") -> int:
+        """The number that each of the tasks of a command reports when it has been served.
+
+        ``owner`` is the program that an error in the effect names.
+        """
+        self._effects.append([num_parts, effect, owner])
         return len(self._effects) - 1
 
     def apply(self, served: Sequence[tuple[int, int]]) -> None:
         """For a hub: all that was served since the last time, in event order."""
         effects = self._effects
-        for _, number in served:
+        for at_ps, number in served:
             entry = effects[number]
             entry[0] -= 1  # type: ignore[index]  # reported once a part
             if not entry[0]:  # type: ignore[index]
                 effects[number] = None
-                entry[1].apply()  # type: ignore[index]
+                try:
+                    entry[1].apply()  # type: ignore[index]
+                except TilewrightError as error:
+                    add_place(error, f"{entry[2]}, at {at_ps} ps")  # type: ignore[index]
+                    raise
 
 
 class Capture:

@@ -15,6 +15,15 @@ LAUNCH_OPTIONS = frozenset(
      "num_warps", "warp_size")
 )  # fmt: skip
 
+LANGUAGE_PARAMETER = "tl"
+UNNAMED = frozenset(
+    (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.VAR_KEYWORD,
+    )
+)
+
 
 class Constexpr:
     """``tl.constexpr``: marks a parameter whose argument is a constant; called, it is the constant.
@@ -37,6 +46,8 @@ class Kernel:
     chosen: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = ()
     """Rules that add constants, in order: configurations and heuristics of decorators."""
     signature: inspect.Signature = field(default_factory=inspect.Signature)
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments that no launch names: the language, for a parameter called ``tl``."""
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter's argument by name. How a compiler would launch it says nothing here."""
@@ -53,23 +64,41 @@ class Kernel:
             bound = self.signature.bind(*args, **{**added, **kwargs})
         except TypeError as error:
             expected = f"arguments for {self.name}{self.signature}"
-            raise KernelError(self.name, str(error), expected, "correct the launch") from None
+            where, fix = f"kernel {self.name!r}", "correct the launch"
+            raise KernelError(where, str(error), expected, fix) from None
         bound.apply_defaults()
-        return dict(bound.arguments)
+        return {**bound.arguments, **self.given}
 
 
 def kernel_of_function(
-    function: Callable[..., Any], constants: frozenset[str] | None = None, name: str | None = None
+    function: Callable[..., Any],
+    language: Any,
+    constants: frozenset[str] | None = None,
+    name: str | None = None,
 ) -> Kernel:
     """Of a plain function; parameters annotated with ``constexpr`` are constants."""
-    signature = inspect.signature(function)
+    called = name or function.__name__
+    parameters = list(inspect.signature(function).parameters.values())
+    _check_parameters(called, parameters)
     if constants is None:
         constants = frozenset(
-            parameter.name
-            for parameter in signature.parameters.values()
-            if _is_constexpr(parameter.annotation)
+            parameter.name for parameter in parameters if _is_constexpr(parameter.annotation)
         )
-    return Kernel(name or function.__name__, function, constants, (), signature)
+    given = {LANGUAGE_PARAMETER: language} if _takes_language(parameters) else {}
+    signature = inspect.Signature([each for each in parameters if each.name not in given])
+    return Kernel(called, function, constants | given.keys(), (), signature, given)
+
+
+def _takes_language(parameters: list[inspect.Parameter]) -> bool:
+    return any(parameter.name == LANGUAGE_PARAMETER for parameter in parameters)
+
+
+def _check_parameters(name: str, parameters: list[inspect.Parameter]) -> None:
+    for parameter in parameters:
+        if parameter.kind in UNNAMED:
+            found = f"the parameter {parameter}"
+            fix = "give each argument a parameter of its own"
+            raise KernelError(f"kernel {name!r}", found, "parameters that have names", fix)
 
 
 def _is_constexpr(annotation: Any) -> bool:

@@ -13,40 +13,24 @@ from tilewright.device.build import Device
 from tilewright.device.mmu import Mmu
 from tilewright.device.pe import Pe, build_pe
 from tilewright.engine.hub import Hub
-from tilewright.errors import KernelError, TilewrightError
+from tilewright.engine.message import first_line
+from tilewright.errors import KernelError
+from tilewright.language.argument import checked_arguments, seen_by
 from tilewright.language.current import enter_program
-from tilewright.language.dtype import DType
 from tilewright.language.effect import EffectLog
 from tilewright.language.kernel import Kernel
+from tilewright.language.location import explained
+from tilewright.language.meaning.blas import one_blas_thread
 from tilewright.language.program import Program
 from tilewright.language.run import Counters, Memory, Run
-from tilewright.language.scalar import strong_scalar
 from tilewright.language.stream import Stream
-from tilewright.language.tensor_pointer import TensorDescriptor
 from tilewright.language.translate import Translator
 from tilewright.machine.coords import PeCoord
 
-__all__ = ("ArrayArgument", "DescriptorArgument", "LaunchResult", "Launcher")
+__all__ = ("LaunchResult", "Launcher")
 
 COLLECTION_THRESHOLD = 10**6
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayArgument:
-    """An array in virtual memory, as a kernel gets it: where it starts and what it holds."""
-
-    address: int
-    dtype: DType
-
-
-@dataclass(frozen=True, slots=True)
-class DescriptorArgument:
-    """A tensor descriptor that the host has made over an array."""
-
-    array: ArrayArgument
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    block_shape: tuple[int, ...]
+MAX_GRID_AXES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +64,7 @@ class Launcher:
         self._functions = functions
         self._pes: dict[PeCoord, Pe] = {}
         self._translators: dict[PeCoord, Translator] = {}
+        self._end_reason: str | None = None
 
     def launch(
         self,
@@ -91,9 +76,15 @@ class Launcher:
         pes: Sequence[PeCoord],
         carries_data: bool = True,
     ) -> LaunchResult:
-        """Programs are dealt to PEs in turn; those of a PE run one after the other."""
-        arguments = kernel.bind(args, kwargs)
-        extents = tuple(grid(arguments)) if callable(grid) else tuple(grid)
+        """Programs are dealt to PEs in turn; those of a PE run one after the other.
+
+        A grid with an extent of 0 has no programs. After an error inside a run the device has work
+        that nobody finishes, so it takes no other launch.
+        """
+        self._check_usable(kernel)
+        arguments = checked_arguments(kernel, kernel.bind(args, kwargs))
+        extents = _checked_grid(kernel, grid(dict(arguments)) if callable(grid) else grid)
+        _check_pes(kernel, pes)
         log = EffectLog()
         engine = self.device.engine
         hub = Hub(engine, log.apply)
@@ -108,11 +99,21 @@ class Launcher:
                 translator = self._translator(coord)
                 body = _Body(run, stream, translator, kernel, arguments, ids, extents)
                 hub.spawn(body.run, name=f"{kernel.name} on {stream.pe.name}")
-        with np.errstate(all="ignore"), _rare_collections():
-            hub.run()
-            engine.run()
-            log.apply(engine.take_effects())
+        try:
+            with np.errstate(all="ignore"), one_blas_thread(), _rare_collections():
+                hub.run()
+                engine.run()
+                log.apply(engine.take_effects())
+        except BaseException as error:
+            self._end_reason = first_line(error)
+            raise
         return LaunchResult(start_ps, engine.now_ps, run.counters)
+
+    def _check_usable(self, kernel: Kernel) -> None:
+        if self._end_reason is not None:
+            found = f"a device whose last run ended with {self._end_reason}"
+            fix = "build the device and place its arrays anew"
+            raise KernelError(f"kernel {kernel.name!r}", found, "one that can go on", fix)
 
     def _translator(self, coord: PeCoord) -> Translator:
         if coord not in self._translators:
@@ -123,6 +124,28 @@ class Launcher:
         if coord not in self._pes:
             self._pes[coord] = build_pe(self.device, coord)
         return self._pes[coord]
+
+
+def _checked_grid(kernel: Kernel, grid: Any) -> tuple[int, ...]:
+    extents = tuple(grid) if isinstance(grid, list | tuple) else (grid,)
+    is_grid = 1 <= len(extents) <= MAX_GRID_AXES and all(
+        isinstance(extent, int | np.integer) and not isinstance(extent, bool) and extent >= 0
+        for extent in extents
+    )
+    if not is_grid:
+        expected = f"1 to {MAX_GRID_AXES} integers of at least 0"
+        found = f"the grid {grid!r}"
+        raise KernelError(f"kernel {kernel.name!r}", found, expected, "correct the grid")
+    return tuple(map(int, extents))
+
+
+def _check_pes(kernel: Kernel, pes: Sequence[PeCoord]) -> None:
+    where, fix = f"kernel {kernel.name!r}", "name each PE once"
+    if not pes:
+        raise KernelError(where, "no PEs to run on", "at least one", fix)
+    for place, pe in enumerate(pes):
+        if pe in pes[:place]:
+            raise KernelError(where, f"{pe} twice among the PEs", "different PEs", fix)
 
 
 @contextmanager
@@ -149,61 +172,15 @@ class _Body:
     grid: tuple[int, ...]
 
     def run(self) -> None:
-        addresses, others = self._arguments()
         for ids in self.ids:
             program = Program(
                 self.shared, self.stream, self.translator, self.kernel.name, ids, self.grid
             )
             enter_program(program)
-            try:
-                pointers = {
-                    name: _pointed(program, argument) for name, argument in addresses.items()
-                }
-                self.kernel.function(**pointers, **others)
-            except TilewrightError:
-                raise
-            except Exception as error:
-                error.add_note(f"in {program}, at {self.shared.hub.now_ps} ps")
-                raise
-            program.end()
+            with explained(program):
+                self.kernel.function(**seen_by(program, self.arguments))
+                program.end()
         self.shared.counters.commands += self.stream.issuer.num_commands
         self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
-        self.stream.hand_over()
-
-    def _arguments(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Arrays, of which each program gets its own pointers, and what all programs share."""
-        addresses = {
-            name: value
-            for name, value in self.arguments.items()
-            if isinstance(value, ArrayArgument | DescriptorArgument)
-        }
-        others = {
-            name: self._shared(name, value)
-            for name, value in self.arguments.items()
-            if name not in addresses
-        }
-        return addresses, others
-
-    def _shared(self, name: str, value: Any) -> Any:
-        if name in self.kernel.constants:
-            return value
-        match value:
-            case None | bool() | str() | tuple() | DType():
-                return value
-            case int() | float():
-                return strong_scalar(value)
-            case np.integer() | np.floating():
-                return strong_scalar(value.item())
-        found = f"{name} = {value!r} of type {type(value).__name__}"
-        fix = "pass an array, a number, or mark the parameter as tl.constexpr"
-        raise KernelError(self.kernel.name, found, "an argument that a kernel can take", fix)
-
-
-def _pointed(program: Program, argument: ArrayArgument | DescriptorArgument) -> Any:
-    match argument:
-        case ArrayArgument(address=address, dtype=dtype):
-            return program.pointers(address, dtype)
-        case DescriptorArgument(array=array):
-            base = program.pointers(array.address, array.dtype)
-            sizes = (argument.shape, argument.strides, argument.block_shape)
-            return TensorDescriptor(program, base, *sizes)
+        with explained(program):
+            self.stream.hand_over()

@@ -50,6 +50,7 @@ class Program:
         self._carries_data = run.carries_data
         self._tiles: dict[int, tuple[BlockType, SourceLine]] = {}  # by value, for messages
         self._is_over = False
+        self.is_composing = False  # commands are parts of the one that was issued last
 
     def __str__(self) -> str:
         return f"program {self.ids} of {self.name} on {self.stream.pe.name}"
@@ -58,6 +59,11 @@ class Program:
         """All commands are issued; what the kernel still holds is let go."""
         self._is_over = True
         self.issuer.finish()
+
+    @property
+    def next_command(self) -> int:
+        """The number of the command that the next access belongs to."""
+        return self.issuer.num_commands + (not self.is_composing)
 
     # -- what a value asks for -------------------------------------------------------------------
 

@@ -4,12 +4,19 @@ import sys
 from pathlib import Path
 from types import CodeType, FrameType
 
-__all__ = ("SourceLine", "line_text", "source_line")
+from tilewright.errors import TilewrightError
+
+__all__ = ("SourceLine", "add_place", "is_ours", "line_text", "source_line")
 
 ROOM = str(Path(__file__).parent)
 
 SourceLine = tuple[CodeType, int]
 """A function of the user's and an instruction in it; cheap to note, ``line_text`` reads it."""
+
+
+def is_ours(code: CodeType) -> bool:
+    """Whether the language itself says it, rather than a kernel."""
+    return code.co_filename.startswith(ROOM)
 
 
 def source_line() -> SourceLine:
@@ -30,3 +37,9 @@ def line_text(line: SourceLine | None) -> str:
         if start <= instruction < end and found is not None:
             number = found
     return f"{code.co_filename}:{number} in {code.co_name}"
+
+
+def add_place(error: TilewrightError, place: str) -> None:
+    """Say where in front of what the error says itself; traceback and notes stay."""
+    error.where = f"{place}, {error.where}"
+    error.args = (error.where, *error.args[1:])

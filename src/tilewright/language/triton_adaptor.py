@@ -7,6 +7,7 @@ module and the name of their type.
 
 import builtins
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -43,8 +44,8 @@ def adapt_kernel(source: Any, language: Any) -> Kernel:
         source = source.fn
     function, constants = _function_of(source)
     adapted = _Rebinder(language).function(function)
-    kernel = kernel_of_function(adapted, constants, function.__name__)
-    return Kernel(kernel.name, kernel.function, kernel.constants, tuple(rules), kernel.signature)
+    kernel = kernel_of_function(adapted, language, constants, function.__name__)
+    return replace(kernel, chosen=tuple(rules))
 
 
 def adapt_argument(value: Any, language: Any) -> Any:

@@ -3,8 +3,9 @@
 Arrays are put there and read back outside of simulated time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from types import ModuleType
 from typing import Any
 
@@ -12,10 +13,14 @@ import numpy as np
 
 from tilewright import language
 from tilewright.device.build import Device, build_device
+from tilewright.device.dtype import num_bytes_of
 from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, EngineKind
+from tilewright.errors import KernelError
+from tilewright.language.argument import ArrayArgument, DescriptorArgument
 from tilewright.language.dtype import DType, dtype_of
-from tilewright.language.launch import ArrayArgument, DescriptorArgument, Launcher, LaunchResult
+from tilewright.language.launch import Launcher, LaunchResult
+from tilewright.language.packing import bytes_of_elements, elements_of_bytes
 from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
@@ -53,6 +58,7 @@ class Workspace:
         self._space = VirtualSpace(page_bytes=self._page_bytes)
         self._table = PageTable("workspace", self._page_bytes)
         self._mmus: dict[PeCoord, Mmu] = {}
+        self._mappings: dict[int, list[PageMapping]] = {}  # of arrays, by where they start
         namespace: ModuleType = language
         self._launcher = Launcher(
             self.device, self._memory.memories, self._memory.locate, self._mmu, vars(namespace)
@@ -60,26 +66,61 @@ class Workspace:
 
     def place(self, values: np.ndarray[Any, Any], pes: Sequence[PeCoord]) -> PlacedArray:
         """Put an array into memory, its pages dealt to the slices of these PEs in turn."""
-        values = np.ascontiguousarray(values)
-        dtype = dtype_of(values.dtype)
-        data = values.reshape(-1).view(np.uint8)
+        array = self.reserve(values.shape, dtype_of(values.dtype), pes)
+        self.write(array, values)
+        return array
+
+    def reserve(
+        self, shape: tuple[int, ...], dtype: DType, pes: Sequence[PeCoord], turn_pages: int = 1
+    ) -> PlacedArray:
+        """Memory for an array, ``turn_pages`` neighbouring pages to each PE in turn; all zero."""
         size = self._page_bytes
-        num_pages = max(1, -(-data.size // size))
+        num_pages = max(1, -(-_num_bytes(shape, dtype) // size))
         address = self._space.allocate(num_pages * size, requester="array")
-        first = address // size
-        for page in range(num_pages):
-            pe = pes[page % len(pes)]
-            offset = self._memory.allocator(pe).allocate(size, requester="array")
+        mappings = []
+        for turn, page in enumerate(range(0, num_pages, turn_pages)):
+            pe = pes[turn % len(pes)]
+            count = min(turn_pages, num_pages - page)
+            offset = self._memory.allocator(pe).allocate(count * size, requester="array")
             physical = self.machine.addresses.hbm(pe, offset).value
-            mapping = PageMapping(
-                PageRange(VirtualPage(first + page), 1), PhysicalPage(physical // size)
-            )
-            self._table.map([mapping])
-            store = self._memory.memories[self._memory.slice_of(pe)].storage
-            part = data[page * size : (page + 1) * size]
-            if part.size:
-                store.write_segments(part.reshape(1, -1), offset, part.size)
-        return PlacedArray(address, dtype, values.shape)
+            pages = PageRange(VirtualPage(address // size + page), count)
+            mappings.append(PageMapping(pages, PhysicalPage(physical // size)))
+        self._table.map(mappings)
+        self._mappings[address] = mappings
+        return PlacedArray(address, dtype, shape)
+
+    def write(self, array: PlacedArray, values: np.ndarray[Any, Any]) -> None:
+        """Fill an array, outside of simulated time."""
+        self._check_live(array)
+        if values.shape != array.shape or dtype_of(values.dtype) is not array.dtype:
+            found = f"{values.dtype}{list(values.shape)} for {array.dtype}{list(array.shape)}"
+            raise KernelError("workspace", found, "values of the array's type", "convert them")
+        for part, memory, offset in self._parts(array, bytes_of_elements(values, array.dtype)):
+            self._memory.memories[memory].storage.write_segments(part, offset, part.size)
+
+    def free(self, array: PlacedArray) -> None:
+        """Give its pages back; who names the array again is refused."""
+        self._check_live(array)
+        mappings = self._mappings.pop(array.address)
+        self._table.unmap([mapping.pages for mapping in mappings])
+        for mapping in mappings:
+            self._forget(mapping)
+        num_pages = sum(mapping.pages.num_pages for mapping in mappings)
+        self._space.free(VirtualByte(array.address), num_pages * self._page_bytes)
+
+    def _forget(self, mapping: PageMapping) -> None:
+        size = self._page_bytes
+        for mmu in self._mmus.values():
+            for page in range(mapping.pages.first, mapping.pages.end):
+                mmu.state.tlb.pop(VirtualPage(page), None)
+        memory, offset = self._memory.locate(mapping.physical_page * size)
+        allocator = self._memory.allocator(self._memory.memories[memory].slice_of)
+        allocator.free(offset, mapping.pages.num_pages * size)
+
+    def _check_live(self, array: PlacedArray) -> None:
+        if array.address not in self._mappings:
+            found = f"an array at {array.address:#x} that was freed"
+            raise KernelError("workspace", found, "one that is placed", "place it again")
 
     def describe(self, array: PlacedArray, block_shape: tuple[int, ...]) -> DescriptorArgument:
         """A tensor descriptor over an array, as a host makes it."""
@@ -90,16 +131,23 @@ class Workspace:
 
     def read(self, array: PlacedArray) -> np.ndarray[Any, Any]:
         """A copy of an array as it is now."""
-        count = int(np.prod(array.shape, dtype=np.int64))
-        data = np.empty(count * array.dtype.storage.itemsize, np.uint8)
+        self._check_live(array)
+        data = np.empty(_num_bytes(array.shape, array.dtype), np.uint8)
+        for part, memory, offset in self._parts(array, data):
+            self._memory.memories[memory].storage.read_segments(part, offset, part.size)
+        return elements_of_bytes(data, array.dtype, prod(array.shape)).reshape(array.shape)
+
+    def _parts(
+        self, array: PlacedArray, data: np.ndarray[Any, np.dtype[np.uint8]]
+    ) -> Iterator[tuple[np.ndarray[Any, np.dtype[np.uint8]], int, int]]:
+        """The bytes of an array by where they lie: a part, its memory, the address there."""
+        if not data.size:
+            return
         done = 0
-        if data.size:
-            for physical, length in self._table.runs(VirtualByte(array.address), data.size):
-                memory, offset = self._memory.locate(physical)
-                part = data[done : done + length].reshape(1, -1)
-                self._memory.memories[memory].storage.read_segments(part, offset, length)
-                done += length
-        return data.view(array.dtype.storage).reshape(array.shape)
+        for physical, length in self._table.runs(VirtualByte(array.address), data.size):
+            memory, offset = self._memory.locate(physical)
+            yield data[done : done + length].reshape(1, -1), memory, offset
+            done += length
 
     def launch(
         self,
@@ -112,8 +160,8 @@ class Workspace:
     ) -> LaunchResult:
         """Run a kernel; its programs are dealt to the PEs in turn."""
         adapted = adapt_kernel(kernel, language)
-        arguments = tuple(map(_argument, args))
-        named = {name: _argument(value) for name, value in kwargs.items()}
+        arguments = tuple(map(self._argument, args))
+        named = {name: self._argument(value) for name, value in kwargs.items()}
         return self._launcher.launch(
             adapted, arguments, named, grid=grid, pes=pes, carries_data=carries_data
         )
@@ -124,6 +172,15 @@ class Workspace:
             self._mmus[pe] = Mmu(name, self.machine.spec.pe.mmu, self._table)
         return self._mmus[pe]
 
+    def _argument(self, value: Any) -> Any:
+        match value:
+            case PlacedArray():
+                self._check_live(value)
+                return value.argument
+            case tuple():
+                return tuple(map(self._argument, value))
+        return adapt_argument(value, language)
 
-def _argument(value: Any) -> Any:
-    return value.argument if isinstance(value, PlacedArray) else adapt_argument(value, language)
+
+def _num_bytes(shape: tuple[int, ...], dtype: DType) -> int:
+    return num_bytes_of("array", prod(shape), dtype.device_name)

@@ -1,0 +1,89 @@
+"""What a launch may hand to a kernel, and what a program sees of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import KernelError
+from tilewright.language.dtype import DType
+from tilewright.language.kernel import Kernel
+from tilewright.language.program import Program
+from tilewright.language.scalar import Scalar, strong_scalar
+from tilewright.language.tensor_pointer import TensorDescriptor
+
+__all__ = ("ArrayArgument", "DescriptorArgument", "checked_arguments", "seen_by")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayArgument:
+    """An array in virtual memory, as a kernel gets it: where it starts and what it holds."""
+
+    address: int
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorArgument:
+    """A tensor descriptor that the host has made over an array."""
+
+    array: ArrayArgument
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    block_shape: tuple[int, ...]
+
+
+def checked_arguments(kernel: Kernel, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """By name, before any program runs: numbers with their dtypes, constants as they are."""
+    return {
+        name: value if name in kernel.constants else _checked(kernel, name, value)
+        for name, value in arguments.items()
+    }
+
+
+def _checked(kernel: Kernel, name: str, value: Any) -> Any:
+    match value:
+        case ArrayArgument() | DescriptorArgument() | DType() | FunctionType():
+            return value
+        case None | bool() | str():
+            return value
+        case tuple():
+            return tuple(_checked(kernel, f"{name}[{i}]", part) for i, part in enumerate(value))
+        case np.bool_():
+            return bool(value)
+        case int() | float() | np.integer() | np.floating():
+            return _scalar(kernel, name, value)
+    found = f"{name} = {value!r} of type {type(value).__name__}"
+    fix = "place an array first, pass a number, or mark the parameter as tl.constexpr"
+    if isinstance(value, np.ndarray):
+        found = f"{name}, an array of {value.dtype}{list(value.shape)} that is not on the device"
+    raise KernelError(f"kernel {kernel.name!r}", found, "an argument that a kernel can take", fix)
+
+
+def _scalar(kernel: Kernel, name: str, value: Any) -> Scalar:
+    number = value.item() if isinstance(value, np.generic) else value
+    try:
+        return strong_scalar(number)
+    except KernelError as error:
+        where = f"kernel {kernel.name!r}"
+        raise KernelError(where, f"{name} = {number}", error.expected, error.fix) from None
+
+
+def seen_by(program: Program, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments as one program has them: arrays are its own pointers."""
+    return {name: _seen(program, value) for name, value in arguments.items()}
+
+
+def _seen(program: Program, value: Any) -> Any:
+    match value:
+        case ArrayArgument(address=address, dtype=dtype):
+            return program.pointers(address, dtype)
+        case DescriptorArgument(array=array):
+            base = program.pointers(array.address, array.dtype)
+            sizes = (value.shape, value.strides, value.block_shape)
+            return TensorDescriptor(program, base, *sizes)
+        case tuple():
+            return tuple(_seen(program, part) for part in value)
+    return value

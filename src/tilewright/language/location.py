@@ -1,0 +1,59 @@
+"""Where an error of a kernel happened: the author's line, the program, the simulated time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from traceback import walk_tb
+from types import FrameType
+
+from tilewright.engine.fault import CoreFault
+from tilewright.errors import PageFaultError, TilewrightError
+from tilewright.language.program import Program
+from tilewright.language.source import add_place, is_ours, line_text
+
+__all__ = ("explained",)
+
+
+@contextmanager
+def explained(program: Program) -> Iterator[None]:
+    """Errors inside say where the kernel's author finds the reason.
+
+    An error of the author's own gets a note; what the core refuses reads as if the end of a piece
+    had found it, whichever engine runs.
+    """
+    try:
+        yield
+    except PageFaultError as fault:
+        raise fault.located(kernel=program.name, line=_place(fault, program)) from None
+    except TilewrightError as error:
+        _locate(error, program)
+        raise
+    except CoreFault as fault:
+        refused = program.run.device.engine.error_of_run(fault).with_traceback(fault.__traceback__)
+        _locate(refused, program)
+        raise refused from None
+    except Exception as error:
+        error.add_note(f"in {program}, at {program.run.hub.now_ps} ps")
+        raise
+
+
+def _locate(error: BaseException, program: Program) -> None:
+    if isinstance(error, TilewrightError) and str(program) not in error.where:
+        add_place(error, _place(error, program))
+
+
+def _place(error: BaseException, program: Program) -> str:
+    return f"{_line_of(error)}, {program}, at {program.run.hub.now_ps} ps"
+
+
+def _line_of(error: BaseException) -> str:
+    """The last line outside of the language that called into it."""
+    found: FrameType | None = None
+    number = 0
+    caller: tuple[FrameType, int] | None = None
+    for frame, line in walk_tb(error.__traceback__):
+        if caller is not None and is_ours(frame.f_code):
+            found, number = caller
+        caller = None if is_ours(frame.f_code) else (frame, line)
+    if found is None:
+        return line_text(None)
+    return f"{found.f_code.co_filename}:{number} in {found.f_code.co_name}"
