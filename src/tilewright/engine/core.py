@@ -27,7 +27,8 @@ NO_GATE = -1
 NO_LIMIT = -1
 NO_WAKE = 2**63 - 1
 NO_ROOM = -1  # instead of an issued value: it does not fit the far space
-NO_VALUE = -1  # of a constant that is stored
+NO_VALUE = -1  # of a constant that is stored, of an update that begins
+NO_TASK = -1  # instead of the end of a composite: none is open
 
 IssuedAccess = tuple[int, int, int, int, int, int]
 """Round trip, segments, bytes of a segment, stride, address, delay of an exchange."""
@@ -110,6 +111,30 @@ class Issuer(Protocol):
 
         What is not all in the far space goes there first.
         """
+        ...
+
+    def update(self, plan: int, value: int, operands: list[tuple[int, int]]) -> int:
+        """A command whose result takes the place of a value that an update has made.
+
+        ``NO_VALUE`` makes one, which has to fit the near space: ``NO_ROOM`` if it does not. Each
+        operand is a value and the bytes of it that are needed; they are read from far each time and
+        do not stay near.
+        """
+        ...
+
+    def park(self, value: int) -> int:
+        """A command that moves a value to the far space; its end, or ``NO_ROOM``."""
+        ...
+
+    def open_composite(self) -> None:
+        """A command whose parts are the commands up to ``close_composite``.
+
+        They come after its issue, are not issued themselves and enter no window.
+        """
+        ...
+
+    def close_composite(self) -> int:
+        """The task that ends with all parts of the composite."""
         ...
 
     def release(self, value: int) -> None:

@@ -10,12 +10,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tilewright.engine.core import NO_ROOM, NO_VALUE, CompiledGraph, IssuedAccess
+from tilewright.engine.core import NO_ROOM, NO_TASK, NO_VALUE, CompiledGraph, IssuedAccess
 from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
 from tilewright.engine.space import Space
 from tilewright.units import PS_PER_US
 
 __all__ = ("IssuerSpec", "ReferenceIssuer")
+
+UNTOUCHED = -1
 
 Compile = Callable[[list[Row | Block]], CompiledGraph]
 
@@ -41,7 +43,7 @@ class IssuerSpec:
 class _Value:
     """Where a value lies, when it is there, and who uses it."""
 
-    __slots__ = ("far_bytes", "near_bytes", "num_bytes", "task", "uses")
+    __slots__ = ("far_bytes", "near_bytes", "num_bytes", "task", "uses", "uses_before")
 
     def __init__(self, num_bytes: int, near_bytes: int, far_bytes: int, task: int) -> None:
         self.num_bytes = num_bytes
@@ -49,11 +51,23 @@ class _Value:
         self.far_bytes = far_bytes
         self.task = task
         self.uses = [task]  # one for each command: of the last ones some may be under way
+        self.uses_before = UNTOUCHED  # the composite that is open; then come those of its parts
 
     def note_use(self, task: int) -> None:
         """By a command whose part in the value ends with this task."""
         if self.uses[-1] != task:
             self.uses.append(task)
+
+
+class _Composite:
+    """A command that is told in parts: the issue of all, the ends of each, the values they use."""
+
+    __slots__ = ("ends", "issue", "touched")
+
+    def __init__(self, issue: int) -> None:
+        self.issue = issue
+        self.ends: list[int] = []
+        self.touched: list[_Value] = []
 
 
 class ReferenceIssuer:
@@ -76,6 +90,7 @@ class ReferenceIssuer:
         self._pieces: list[tuple[int, list[int]]] = []  # their first id, and offsets
         self._under_way: deque[int] = deque(maxlen=spec.window)
         self._last_issue = -1
+        self._composite: _Composite | None = None
 
     @property
     def num_waiting(self) -> int:
@@ -108,9 +123,9 @@ class ReferenceIssuer:
                 return NO_ROOM
             self.spilled_bytes += spilled_bytes
             task = self._write([work], spilled_bytes)
-        self._under_way.append(task)
+        self._complete(task)
         for value in values:
-            value.note_use(work)
+            self._note_use(value, work)
         return self._add(_Value(num_bytes, near_bytes, spilled_bytes, task))
 
     def load(
@@ -141,17 +156,78 @@ class ReferenceIssuer:
             tasks = [self._write(tasks, num_bytes)]
         task = self._access(accesses, [*tasks, *after], served)
         if source is not None:
-            source.note_use(task)
+            self._note_use(source, task)
         if is_staged:
             self._far.give(num_bytes, [task])
         return task
 
+    def update(self, plan: int, value: int, operands: list[tuple[int, int]]) -> int:
+        *steps, num_bytes = self._plans[plan]
+        issue = self._issue()
+        after = [issue]
+        for operand, needed_bytes in operands:
+            after += self._stream(self._values[operand], needed_bytes, issue)
+        target = None
+        if value != NO_VALUE:
+            target = self._values[value]
+            after += [target.task, *target.uses]
+        elif num_bytes > self._near.free_bytes:
+            return NO_ROOM
+        else:
+            after += self._near.take(num_bytes)
+        task = self._work(steps, after)
+        self._complete(task)
+        for operand, _ in operands:
+            self._note_use(self._values[operand], task)
+        if target is None:
+            return self._add(_Value(num_bytes, num_bytes, 0, task))
+        target.task = task
+        self._touch(target, 0)
+        target.uses = [task]  # which comes after all others
+        return value
+
+    def park(self, value: int) -> int:
+        issue = self._issue()
+        parked = self._values[value]
+        num_bytes = parked.num_bytes - parked.far_bytes
+        if num_bytes > self._far.free_bytes:
+            return NO_ROOM
+        task = parked.task
+        if num_bytes:
+            task = self._write([issue, parked.task], num_bytes)
+        self._complete(task)
+        self._note_use(parked, task)
+        if parked.near_bytes:
+            self._near.give(
+                parked.near_bytes, parked.uses, in_composite=self._composite is not None
+            )
+        parked.near_bytes, parked.far_bytes, parked.task = 0, parked.num_bytes, task
+        return task
+
+    def open_composite(self) -> None:
+        self._composite = _Composite(self._issue())
+
+    def close_composite(self) -> int:
+        composite = self._composite
+        if composite is None:
+            return NO_TASK
+        self._composite = None
+        task = self._join(composite.ends or [composite.issue])
+        for value in composite.touched:
+            if value.uses_before != UNTOUCHED:
+                value.uses[value.uses_before :] = [task]
+                value.uses_before = UNTOUCHED
+        self._complete(task)
+        return task
+
     def release(self, value: int) -> None:
         gone = self._values.pop(value)
+        gone.uses_before = UNTOUCHED
+        in_composite = self._composite is not None
         if gone.near_bytes:
-            self._near.give(gone.near_bytes, gone.uses)
+            self._near.give(gone.near_bytes, gone.uses, in_composite=in_composite)
         if gone.far_bytes:
-            self._far.give(gone.far_bytes, gone.uses)
+            self._far.give(gone.far_bytes, gone.uses, in_composite=in_composite)
 
     def task_of(self, value: int) -> int:
         return self._values[value].task
@@ -167,6 +243,8 @@ class ReferenceIssuer:
     # -- parts of commands -----------------------------------------------------------------------
 
     def _issue(self) -> int:
+        if self._composite is not None:
+            return self._composite.issue
         spec = self.spec
         after = [] if self._last_issue < 0 else [self._last_issue]
         if len(self._under_way) == spec.window:
@@ -174,6 +252,26 @@ class ReferenceIssuer:
         self._last_issue = self._hold(spec.issue_route, spec.issue_ps, after, delay_ps=0)
         self.num_commands += 1
         return self._last_issue
+
+    def _complete(self, task: int) -> None:
+        """A command, or a part of the composite, ends with this task."""
+        if self._composite is None:
+            self._under_way.append(task)
+        else:
+            self._composite.ends.append(task)
+
+    def _note_use(self, value: _Value, task: int) -> None:
+        self._touch(value, len(value.uses))
+        value.note_use(task)
+
+    def _touch(self, value: _Value, uses_before: int) -> None:
+        """The composite's uses of a value become one when it closes."""
+        if self._composite is None:
+            return
+        if value.uses_before == UNTOUCHED:
+            self._composite.touched.append(value)
+            value.uses_before = uses_before
+        value.uses_before = min(value.uses_before, uses_before)
 
     def _work(self, steps: list[int], after: Sequence[int]) -> int:
         dispatch_ps = self.spec.dispatch_ps
@@ -197,6 +295,17 @@ class ReferenceIssuer:
             value.task = task
         return task
 
+    def _stream(self, value: _Value, needed_bytes: int, issue: int) -> list[int]:
+        """Bytes of a value go by: what of them is far is read, and does not stay near."""
+        missing = value.num_bytes - value.near_bytes
+        if not missing:
+            return [value.task]
+        spec = self.spec
+        read_bytes = -(-needed_bytes * missing // value.num_bytes)
+        hold_ps = _port_ps(read_bytes, spec.read_bytes_per_us)
+        after = (issue, value.task)
+        return [self._hold(spec.read_route, hold_ps, after, delay_ps=spec.dispatch_ps)]
+
     def _write(self, after: list[int], num_bytes: int) -> int:
         """Put bytes into the far space, where there is room for them."""
         spec = self.spec
@@ -218,7 +327,7 @@ class ReferenceIssuer:
                 )
             )  # fmt: skip
         task = tasks[0] if len(tasks) == 1 else self._join(tasks)
-        self._under_way.append(task)
+        self._complete(task)
         return task
 
     # -- tasks -----------------------------------------------------------------------------------
@@ -241,6 +350,7 @@ class ReferenceIssuer:
         number = self._num_values
         self._num_values = number + 1
         self._values[number] = value
+        self._touch(value, 0)
         return number
 
     def _indices(self, after: Sequence[int]) -> tuple[int, ...]:

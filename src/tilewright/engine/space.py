@@ -58,10 +58,12 @@ class Space:
             missing -= released
         return tasks
 
-    def give(self, num_bytes: int, uses: list[int]) -> None:
+    def give(self, num_bytes: int, uses: list[int], *, in_composite: bool = False) -> None:
         """The value is gone; its bytes are free when the commands that use them have ended.
 
-        ``uses`` has one task for each command, in the order of issue.
+        ``uses`` has one task for each command, in the order of issue. The parts of a composite are
+        one command, and all of them may still be going on.
         """
         self.free_bytes += num_bytes
-        self._released.append((num_bytes, uses[-self._window :]))
+        kept = list(uses) if in_composite else uses[-self._window :]
+        self._released.append((num_bytes, kept))
