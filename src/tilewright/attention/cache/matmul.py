@@ -1,9 +1,19 @@
 """Products inside a page."""
 
-from tilewright.attention.cache.op import cache_op
+from collections.abc import Iterable
+
+from tilewright.attention.cache.op import CacheOp, cache_op
 from tilewright.attention.ops import linear
 
 __all__ = ("GeMM", "Kron")
 
 GeMM = cache_op(__name__, linear.GeMM)
-Kron = cache_op(__name__, linear.Kron)
+
+
+class Kron(CacheOp):
+    __doc__ = linear.Kron.__doc__
+
+    definition = linear.Kron
+
+    def __init__(self, dim: int | Iterable[int] = (1, 2)) -> None:
+        super().__init__((dim,) if isinstance(dim, int) else tuple(dim))

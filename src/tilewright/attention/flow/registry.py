@@ -38,9 +38,10 @@ def register(name: str) -> Callable[[FlowClass], FlowClass]:
 
 
 def get(name: str) -> type[FlowBase]:
-    """The class that was registered under a name."""
-    if name in _current.get():
-        return _current.get()[name]
+    """The class that was registered under a name: by the file that is being loaded, or at all."""
+    for table in (_current.get(), _REGISTRY):
+        if name in table:
+            return table[name]
     known = list_keys()
     near = difflib.get_close_matches(str(name), known, n=1)
     fix = f"did you mean {near[0]!r}?" if near else "register it, or name its file"
@@ -49,11 +50,11 @@ def get(name: str) -> type[FlowBase]:
 
 
 def has(name: str) -> bool:
-    return name in _current.get()
+    return name in _current.get() or name in _REGISTRY
 
 
 def list_keys() -> list[str]:
-    return sorted(_current.get())
+    return sorted({*_current.get(), *_REGISTRY})
 
 
 @contextmanager
