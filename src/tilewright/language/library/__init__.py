@@ -1,1 +1,3 @@
 """The functions of the kernel language, by what they do; the package above offers them all."""
+
+__all__: tuple[str, ...] = ()
