@@ -192,6 +192,21 @@ def test_room_comes_from_the_prefix_that_was_used_longest_ago() -> None:
     assert pager.admit("d", [2, 2, 0]).hit_tokens == 0
 
 
+def test_a_free_page_before_one_in_use_is_not_counted_as_room() -> None:
+    """b has a twin of a's page and goes on after it, so a's page cannot be evicted alone."""
+    pager = Pager(PagingSpec(num_pages=4, page_size=2, block_size=2))
+    for name in ("a", "b"):  # both miss: neither is published yet
+        pager.admit(name, [1, 1, 2])
+    for name, tokens in (("a", [1, 1]), ("b", [1, 1, 2, 2])):
+        pager.extend(name, tokens)
+        pager.publish(name)
+    pager.release("a")
+    pager.extend("b", [3])
+    with pytest.raises(PagingError, match="0 free pages and 0 that can be evicted"):
+        pager.extend("b", [3, 3])
+    pager.check_integrity()
+
+
 def test_too_few_pages_are_an_error_that_changes_nothing() -> None:
     pager = Pager(PagingSpec(num_pages=2, page_size=4, block_size=4))
     pager.admit("a", range(5))

@@ -186,20 +186,19 @@ class Pager:
         missing = num_pages - self._pool.num_free
         if missing <= 0:
             return
-        only_index = frozenset(
-            node.page for node in self._index.nodes() if self._pool.holders(node.page) == 1
-        )
-        if missing > len(only_index):
+        may_go = self._index.removable(lambda page: self._pool.holders(page) == 1)
+        if missing > len(may_go):
             raise PagingError(
                 f"request {request!r}",
-                f"{self._pool.num_free} free pages and {len(only_index)} that can be evicted",
+                f"{self._pool.num_free} free pages and {len(may_go)} that can be evicted",
                 f"{num_pages}",
                 "release a request, or build the session with more pages",
             )
-        for _ in range(missing):
-            page = self._index.take_oldest_leaf(only_index)
-            if page is None:
-                raise InternalError("prefix index", "no leaf to evict", "one", "report it")
+        evicted = self._index.take_oldest(missing, may_go)
+        if len(evicted) < missing:
+            found = f"{len(evicted)} of {missing} pages evicted"
+            raise InternalError("prefix index", found, "all of them", "report it")
+        for page in evicted:
             self._pool.drop(page)
 
     def _copy_last(self, table: PageTable) -> PageCopy:

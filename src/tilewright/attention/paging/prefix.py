@@ -1,6 +1,8 @@
 """The prefix index: complete pages by the tokens that lead to them, shared between requests."""
 
+import heapq
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 __all__ = ("PrefixIndex", "PrefixNode")
@@ -62,18 +64,40 @@ class PrefixIndex:
             node = child
         return tuple(held)
 
-    def take_oldest_leaf(self, may_go: frozenset[int]) -> int | None:
-        """Forget the leaf that was used longest ago among pages that may go; return its page.
+    def removable(self, is_free: Callable[[int], bool]) -> frozenset[int]:
+        """Pages that nobody else holds, and after which only such pages come.
 
-        Equal ages fall to the lower page, so that eviction repeats exactly.
+        A page may be free while a page after it is not: its reader has a twin of the first one.
         """
-        leaves = [n for n in self.nodes() if not n.children and n.page in may_go]
-        if not leaves:
-            return None
-        oldest = min(leaves, key=lambda node: (node.last_use, node.page))
-        if oldest.parent is not None:
-            del oldest.parent.children[oldest.key]
-        return oldest.page
+        held: set[int] = set()  # ids of nodes that must stay
+        for node in reversed(self.nodes()):
+            stays = not is_free(node.page) or any(id(c) in held for c in node.children.values())
+            if stays:
+                held.add(id(node))
+        return frozenset(node.page for node in self.nodes() if id(node) not in held)
+
+    def take_oldest(self, count: int, may_go: frozenset[int]) -> tuple[int, ...]:
+        """Forget up to ``count`` pages among those that may go, and return them.
+
+        Leaves go first, so that every page that stays can be reached; of them the one that was
+        used longest ago, and of equal ages the lower page, so that eviction repeats exactly.
+        """
+        ready = [
+            (node.last_use, node.page, node)
+            for node in self.nodes()
+            if not node.children and node.page in may_go
+        ]
+        heapq.heapify(ready)
+        taken: list[int] = []
+        while ready and len(taken) < count:
+            _, page, node = heapq.heappop(ready)
+            taken.append(page)
+            parent = node.parent
+            if parent is not None:
+                del parent.children[node.key]
+                if not parent.children and parent.page in may_go:
+                    heapq.heappush(ready, (parent.last_use, parent.page, parent))
+        return tuple(taken)
 
     def nodes(self) -> tuple[PrefixNode, ...]:
         """All nodes, parents before their children."""
