@@ -1,6 +1,5 @@
-"""Golden texts: ``tests/golden/<file>/<test>.txt``, rewritten with TILEWRIGHT_UPDATE_GOLDEN=1."""
+"""Golden texts: ``tests/golden/<file>/<test>.txt``, rewritten with ``--update-golden``."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +15,9 @@ def check_golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
     path = GOLDEN / Path(str(request.node.path)).stem / f"{name}.txt"
 
     def check(text: str) -> None:
-        if os.environ.get("TILEWRIGHT_UPDATE_GOLDEN"):
+        if request.config.getoption("update_golden"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        assert text == path.read_text()
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8")
 
     return check

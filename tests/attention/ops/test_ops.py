@@ -27,9 +27,10 @@ def per_page(*shape: int, dtype: DType = DType.FLOAT32, tokens: tuple[int, ...] 
     return ValueType(FORMAT.RAGGED, Leading.PAGES, shape, dtype, tokens)
 
 
-def test_the_op_reference_is_current() -> None:
-    """To write it anew: PAGE.write_text(op_reference())."""
-    assert PAGE.read_text() == op_reference()
+def test_the_op_reference_is_current(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("update_golden"):
+        PAGE.write_text(op_reference(), encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == op_reference()
 
 
 def test_every_op_has_an_example_a_text_and_a_place_in_the_reference() -> None:
