@@ -171,6 +171,7 @@ from tilewright.language.library.shape import (
     unsqueeze,
     view,
 )
+from tilewright.language.library.tile import composite, ref, wait
 from tilewright.language.value import PointerType as pointer_type  # noqa: N813  # Triton's name
 
 extra = SimpleNamespace(libdevice=libdevice, cuda=SimpleNamespace(libdevice=libdevice))
@@ -210,6 +211,7 @@ __all__ = (
     "cdiv",
     "ceil",
     "clamp",
+    "composite",
     "constexpr",
     "copysign",
     "cos",
@@ -293,6 +295,7 @@ __all__ = (
     "ravel",
     "reduce",
     "reduce_or",
+    "ref",
     "reshape",
     "rint",
     "round",
@@ -328,6 +331,7 @@ __all__ = (
     "umulhi",
     "unsqueeze",
     "view",
+    "wait",
     "where",
     "xor_sum",
     "zeros",

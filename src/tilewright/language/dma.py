@@ -92,7 +92,15 @@ def _issue_load(
 
 
 def accesses_of(program: Program, pieces: list[Piece], access: Access) -> list[IssuedAccess]:
-    """What the issuer is told of pieces."""
+    """What the issuer is told of pieces.
+
+    The parts of a composite are translated all at one time, and go out in their order: none is
+    before one whose pages have to be looked up.
+    """
+    if program.is_composing:
+        slowest_ps = max(program.slowest_walk_ps, *[piece.walk_ps for piece in pieces])
+        program.slowest_walk_ps = slowest_ps
+        pieces = [piece._replace(walk_ps=slowest_ps) for piece in pieces]
     trips, coord = program.translator.trips, program.stream.pe.coord
     found = []
     for memory, address, _, num_segments, _, num_bytes, stride_bytes, walk_ps in pieces:

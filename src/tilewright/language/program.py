@@ -51,6 +51,7 @@ class Program:
         self._tiles: dict[int, tuple[BlockType, SourceLine]] = {}  # by value, for messages
         self._is_over = False
         self.is_composing = False  # commands are parts of the one that was issued last
+        self.slowest_walk_ps = 0  # of its translations so far
 
     def __str__(self) -> str:
         return f"program {self.ids} of {self.name} on {self.stream.pe.name}"

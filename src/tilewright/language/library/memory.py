@@ -5,6 +5,7 @@ from typing import Any
 
 from tilewright.language import dma
 from tilewright.language.atomic import atomic
+from tilewright.language.composite_operand import Ref, make_ref
 from tilewright.language.current import current_program
 from tilewright.language.program import Program
 from tilewright.language.tensor_pointer import TensorDescriptor, Window
@@ -42,13 +43,20 @@ def load(
     cache_modifier: str = "",
     eviction_policy: str = "",
     volatile: bool = False,
+    shape: Any = None,
+    dtype: Any = None,
 ) -> Any:
     """Read the elements at ``pointer``; where ``mask`` is false, ``other`` (else 0) instead.
 
+    With a ``shape``, ``pointer`` is the address of a whole tile, row by row; so is a ref.
     Of a block pointer, what lies outside the tensor on the axes of ``boundary_check`` is padded.
     The cache and eviction hints, and ``volatile``, say nothing here: there are no caches.
     """
     program = current_program()
+    if shape is not None or dtype is not None:
+        pointer = make_ref(program, pointer, () if shape is None else shape, dtype, None)
+    if isinstance(pointer, Ref):
+        pointer = pointer.pointers()
     if isinstance(pointer, Window):
         if mask is not None or other is not None:
             found = "a mask with a block pointer"
@@ -69,8 +77,13 @@ def store(
     cache_modifier: str = "",
     eviction_policy: str = "",
 ) -> None:
-    """Write ``value`` to the elements at ``pointer`` where ``mask`` is true."""
+    """Write ``value`` to the elements at ``pointer`` where ``mask`` is true.
+
+    A ref is written as a whole.
+    """
     program = current_program()
+    if isinstance(pointer, Ref):
+        pointer = pointer.pointers()
     if isinstance(pointer, Window):
         pointer, mask = pointer.pointers(), pointer.mask(_axes(boundary_check))
     dma.store(program, pointer, value, mask)

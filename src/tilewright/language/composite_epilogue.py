@@ -1,0 +1,146 @@
+"""What a composite does to its results on their way out: which op, on what, and when."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+from tilewright.errors import KernelTypeError
+from tilewright.language.affine import broadcast_shapes
+from tilewright.language.block_type import BlockType, block_type
+from tilewright.language.composite_operand import Ref, as_operand, part_of
+from tilewright.language.meaning.table import MEANINGS
+from tilewright.language.program import Program
+from tilewright.language.tiling import Part, parts_of_operand
+from tilewright.language.value import Block
+
+__all__ = ("Scope", "Stage", "attributes_of", "check_vector_op", "parse_epilogue")
+
+
+class Scope(Enum):
+    """When a stage runs."""
+
+    K_TILE = "k_tile"  # on the product of each k tile, before it is added up
+    OUTPUT_TILE = "output_tile"  # on each tile of the result, before its store
+    KERNEL = "kernel"  # on the whole result, once, before all stores
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One op of an epilogue; ``operand`` is broadcast to the result."""
+
+    op: str
+    attributes: tuple[Any, ...]
+    operand: Ref | Block | None
+    scope: Scope
+
+    def part(self, program: Program, place: tuple[Part, ...], k_tile: int = 0) -> tuple[Block, ...]:
+        """What of the operand meets a place of the result."""
+        if self.operand is None:
+            return ()
+        shape = self.operand.shape
+        if len(shape) <= len(place):
+            return (part_of(program, self.operand, parts_of_operand(shape, place)),)
+        place = (Part(k_tile, 1), *place)  # one for each k tile
+        part = part_of(program, self.operand, parts_of_operand(shape, place))
+        return (program.compute("reshape", (part,), (part.shape[1:],)),)
+
+
+_ATTRIBUTES: Mapping[str, tuple[Any, ...]] = MappingProxyType(
+    {"maximum": (False,), "minimum": (False,)}  # of two numbers, not NaN
+)
+_OPS = frozenset(
+    name
+    for name, meaning in MEANINGS.items()
+    if (not meaning.attributes or name in _ATTRIBUTES) and {1, 2} & set(meaning.num_operands)
+)
+_OTHER_NAMES: Mapping[str, tuple[str, float | None]] = MappingProxyType(
+    {"bias": ("add", None), "scale": ("mul", None), "relu": ("maximum", 0.0)}
+)
+
+
+def attributes_of(op: str) -> tuple[Any, ...]:
+    return _ATTRIBUTES.get(op, ())
+
+
+def check_vector_op(program: Program, name: Any, what: str, others: Iterable[str] = ()) -> None:
+    """Refuse a name that no op with one or two operands has."""
+    names = sorted({*_OPS, *others})
+    if name not in names:
+        near = get_close_matches(str(name), names, n=3)
+        fix = f"did you mean {', '.join(near)}?" if near else "name another"
+        raise program.error(f"{name!r} as {what}", "an op of one or two operands", fix)
+
+
+def parse_epilogue(
+    program: Program, entries: Any, result: BlockType, num_k_tiles: int | None
+) -> tuple[Stage, ...]:
+    """Checked as a whole before anything is issued; ``num_k_tiles`` is None where there is no k."""
+    return tuple(_parse_stage(program, entry, result, num_k_tiles) for entry in entries)
+
+
+def _parse_stage(program: Program, entry: Any, result: BlockType, num_k_tiles: int | None) -> Stage:
+    entry = (entry,) if isinstance(entry, str) else tuple(entry)
+    if not 1 <= len(entry) <= 3:
+        found = f"the epilogue {entry!r}"
+        raise program.error(found, "(name, operand, scope)", "leave out or add parts")
+    name, value, word = (*entry, None, None)[:3]
+    check_vector_op(program, name, "an epilogue", _OTHER_NAMES)
+    scope = _parse_scope(program, word, num_k_tiles)
+    op, constant = _OTHER_NAMES.get(name, (name, None))
+    if constant is not None:
+        if value is not None:
+            raise program.error(f"an operand of {name!r}", "none", "leave it out")
+        value = constant
+    operand = None if value is None else _parse_operand(program, value, result)
+    types: tuple[BlockType, ...] = (result,)
+    if operand is not None:
+        shape = _met_shape(program, name, operand, result, scope, num_k_tiles)
+        types = (result, block_type(operand.dtype, shape))
+    bound = MEANINGS[op].bind(types, attributes_of(op))
+    if bound.type is not result:
+        raise KernelTypeError(
+            f"epilogue {name!r}", f"a result {bound.type}", str(result), "convert its operand"
+        )
+    return Stage(op, attributes_of(op), operand, scope)
+
+
+def _parse_operand(program: Program, value: Any, result: BlockType) -> Ref | Block:
+    if isinstance(value, bool | int | float):
+        return program.constant(value, result.dtype)
+    return as_operand(program, value)
+
+
+def _parse_scope(program: Program, word: Any, num_k_tiles: int | None) -> Scope:
+    words = [scope.value for scope in Scope]
+    if word is None:
+        return Scope.OUTPUT_TILE
+    if word not in words:
+        raise program.error(f"the scope {word!r}", " or ".join(words), "name one of them")
+    scope = Scope(word)
+    if scope is Scope.K_TILE and num_k_tiles is None:
+        found = "the scope 'k_tile' without a sum over k"
+        raise program.error(found, "output_tile or kernel", "name one of them")
+    return scope
+
+
+def _met_shape(
+    program: Program,
+    name: str,
+    operand: Ref | Block,
+    result: BlockType,
+    scope: Scope,
+    num_k_tiles: int | None,
+) -> tuple[int, ...]:
+    """The operand's shape as the result meets it; with an axis of k tiles in front, without it."""
+    shape = operand.shape
+    if scope is Scope.K_TILE and len(shape) == result.rank + 1 and shape[0] in (1, num_k_tiles):
+        shape = shape[1:]
+    fits = len(shape) <= result.rank
+    if not fits or broadcast_shapes(shape, result.shape) != result.shape:
+        found = f"an operand of shape {operand.shape} for the epilogue {name!r}"
+        expected = f"one that broadcasts to {result.shape}"
+        raise program.error(found, expected, "reshape it")
+    return shape

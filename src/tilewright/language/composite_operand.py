@@ -1,0 +1,86 @@
+"""Operands of a composite: named in memory and loaded part by part, or there already."""
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from tilewright.language.affine import Affine
+from tilewright.language.block_type import BlockType, block_type
+from tilewright.language.dma import load
+from tilewright.language.node import Node
+from tilewright.language.program import Program
+from tilewright.language.tiling import Part
+from tilewright.language.value import Block, Pointers
+
+__all__ = ("Ref", "as_operand", "make_ref", "part_of")
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A tensor in memory that has a name and has not moved."""
+
+    program: Program
+    base: Pointers
+    type: BlockType
+    strides: tuple[int, ...]  # in elements
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.type.dtype
+
+    def pointers(self, parts: tuple[Part, ...] | None = None) -> Pointers:
+        """Addresses of a part of the tensor, or of all of it."""
+        if parts is None:
+            parts = tuple(Part(0, extent) for extent in self.shape)
+        item_bytes = self.type.dtype.bits // 8
+        strides = tuple(stride * item_bytes for stride in self.strides)
+        start = sum(part.start * stride for part, stride in zip(parts, strides, strict=True))
+        shape = tuple(part.size for part in parts)
+        affine = Affine(self.base.affine.base + start, strides, shape)
+        return Pointers(self.program, affine, self.type.dtype)
+
+
+def make_ref(program: Program, pointer: Any, shape: Any, dtype: Any, strides: Any) -> Ref:
+    """Row by row without gaps, unless strides say otherwise."""
+    if not isinstance(pointer, Pointers) or pointer.shape or pointer.offsets is not None:
+        fix = "pass a tensor argument, or one plus a number"
+        raise program.error(f"{pointer!r} as the start of a tensor", "one address", fix)
+    extents = program.extents(shape)
+    element = pointer.element if dtype is None else program.dtype(dtype)
+    if strides is None:
+        inner = accumulate(reversed(extents[1:]), int.__mul__, initial=1)
+        strides = tuple(reversed(list(inner)))
+    steps = tuple(int(stride) for stride in strides)
+    if len(steps) != len(extents):
+        found = f"the strides {steps} for the shape {extents}"
+        raise program.error(found, "a stride an axis", "correct the strides")
+    return Ref(program, pointer, block_type(element, extents), steps)
+
+
+def as_operand(program: Program, value: Any) -> Ref | Block:
+    """What a composite may be given; everything else is refused."""
+    if isinstance(value, Ref | Block):
+        return value
+    if isinstance(value, Pointers):
+        fix = "name its shape with tl.ref(ptr, shape)"
+        raise program.error(f"{value!r} as an operand", "a ref or a block", fix)
+    return program.block(value)
+
+
+def part_of(program: Program, operand: Ref | Block, parts: tuple[Part, ...]) -> Block:
+    """A part of an operand: loaded now, or a view of the block."""
+    if isinstance(operand, Ref):
+        return load(program, operand.pointers(parts), None, None)
+    shape = tuple(part.size for part in parts)
+    if shape == operand.shape:
+        return operand
+    node = None
+    if operand.node is not None:
+        place = tuple(part.slice for part in parts)
+        node = Node(lambda whole: whole[place], (operand.node,), operand.node.line)
+    parent = operand if operand.parent is None else operand.parent
+    return Block(program, block_type(operand.dtype, shape), node, operand.number, parent)

@@ -1,0 +1,127 @@
+"""Whole tiles: tensors in memory by name, and composites over them."""
+
+from typing import Any
+
+from tilewright.language.affine import broadcast_shapes
+from tilewright.language.block_type import BlockType, block_type
+from tilewright.language.composite import Pending, run_composite
+from tilewright.language.composite_epilogue import attributes_of, check_vector_op, parse_epilogue
+from tilewright.language.composite_operand import Ref, as_operand, make_ref
+from tilewright.language.composite_work import GemmWork, VectorWork
+from tilewright.language.current import current_program
+from tilewright.language.dtype import float32
+from tilewright.language.meaning.table import MEANINGS
+from tilewright.language.program import Program
+from tilewright.language.tiling import plan_tiles
+from tilewright.language.value import Block
+
+__all__ = ("composite", "ref", "wait")
+
+
+def ref(ptr: Any, shape: Any, dtype: Any = None, strides: Any = None) -> Ref:
+    """A tensor in memory by name: nothing moves until somebody needs a part of it.
+
+    Row by row without gaps, unless ``strides`` (in elements) say otherwise.
+    """
+    return make_ref(current_program(), ptr, shape, dtype, strides)
+
+
+def composite(
+    op: str,
+    a: Any,
+    b: Any = None,
+    out_ptr: Any = None,
+    epilogue: Any = (),
+    acc_dtype: Any = float32,
+    tile_shape: Any = (32, 32, 64),
+) -> Pending:
+    """Begin a pipeline over tiles and go on; ``tl.wait`` waits for its end.
+
+    ``op`` is "gemm", a (M, K) by b (K, N) added up in ``acc_dtype``, or an op of the vector unit
+    with one or two operands. An operand is a ref, whose tiles are loaded when they are needed, or a
+    block. ``tile_shape`` is M, N, K. Results go to ``out_ptr`` (an address, then row by row, or a
+    ref); without it they are a block in registers, which ``wait`` gives. An entry of the epilogue
+    is ``(name, operand, scope)`` with a scope of "k_tile", "output_tile" or "kernel".
+    """
+    program = current_program()
+    operands = tuple(as_operand(program, value) for value in (a, b) if value is not None)
+    if op == "gemm":
+        return _gemm(program, operands, out_ptr, epilogue, program.dtype(acc_dtype), tile_shape)
+    check_vector_op(program, op, "the op of a composite", ("gemm",))
+    return _vector(program, op, operands, out_ptr, epilogue, tile_shape)
+
+
+def wait(handle: Any) -> Any:
+    """Suspend the program until what was begun has ended; gives its block, if it has one."""
+    if not hasattr(handle, "wait"):
+        program = current_program()
+        fix = "pass what tl.composite or tl.recv_async gave"
+        raise program.error(f"{handle!r}", "a handle of something that was begun", fix)
+    return handle.wait()
+
+
+def _gemm(
+    program: Program,
+    operands: tuple[Ref | Block, ...],
+    out_ptr: Any,
+    epilogue: Any,
+    acc_dtype: Any,
+    tile_shape: Any,
+) -> Pending:
+    shapes = [operand.shape for operand in operands]
+    if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][0]:
+        found = f"operands of shapes {', '.join(map(str, shapes))}"
+        raise program.error(found, "(M, K) and (K, N)", "name other shapes, or transpose one")
+    left, right = operands
+    attributes = (None, None, acc_dtype)
+    result = MEANINGS["dot"].bind((left.type, right.type), attributes).type
+    tiling = plan_tiles((*result.shape, shapes[0][1]), _tile_shape(program, tile_shape))  # type: ignore[union-attr]
+    stages = parse_epilogue(program, epilogue, result, len(tiling.depths))  # type: ignore[arg-type]
+    out = _out(program, out_ptr, result)  # type: ignore[arg-type]
+    work = GemmWork(program, left, right, acc_dtype, tiling, stages)
+    return run_composite(program, work, result, tiling, stages, out, f"a gemm into {result}")  # type: ignore[arg-type]
+
+
+def _vector(
+    program: Program,
+    op: str,
+    operands: tuple[Ref | Block, ...],
+    out_ptr: Any,
+    epilogue: Any,
+    tile_shape: Any,
+) -> Pending:
+    shape: tuple[int, ...] = (1, 1)
+    for operand in operands:
+        shape = broadcast_shapes(shape, operand.shape)
+    types = tuple(operand.type for operand in operands)
+    bound = MEANINGS[op].bind(types, attributes_of(op)).type
+    if len(shape) != 2 or not isinstance(bound, BlockType) or bound.shape != shape:
+        found = f"{op} of {', '.join(map(str, types))}"
+        raise program.error(found, "an op on each element of rows and columns", "reshape operands")
+    result = block_type(bound.dtype, shape)
+    tiling = plan_tiles((*shape, 1), _tile_shape(program, tile_shape))
+    stages = parse_epilogue(program, epilogue, result, None)
+    out = _out(program, out_ptr, result)
+    work = VectorWork(program, op, operands)
+    return run_composite(program, work, result, tiling, stages, out, f"{op} into {result}")
+
+
+def _tile_shape(program: Program, tile_shape: Any) -> tuple[int, int, int]:
+    sizes = program.extents(tile_shape)
+    if len(sizes) != 3:
+        raise program.error(f"tile_shape {tile_shape!r}", "three sizes: M, N, K", "correct it")
+    return sizes
+
+
+def _out(program: Program, out_ptr: Any, result: BlockType) -> Ref | None:
+    if out_ptr is None:
+        return None
+    out = (
+        out_ptr
+        if isinstance(out_ptr, Ref)
+        else make_ref(program, out_ptr, result.shape, None, None)
+    )
+    if out.shape != result.shape:
+        found = f"an output of shape {out.shape}"
+        raise program.error(found, f"the result's {result.shape}", "name another shape")
+    return out
