@@ -124,6 +124,21 @@ def test_what_a_file_prints_does_not_spoil_the_document(run: Run, tmp_path: Path
     assert "hello" in errors
 
 
+def test_sizes_of_the_model_can_be_said(run: Run, tmp_path: Path) -> None:
+    file = written(tmp_path, GOOD)
+    sizes = ("--page-size", "8", "--head-dim", "32", "--group", "2", "--json")
+    (row,) = json.loads(run("check", file, *sizes)[1])["flows"]
+    assert row["bytes_per_page"] == (2 * 8 * 32 + 32) * 2
+    assert "query_heads=2 key_dim=32" in run("show", file, *sizes[:-1])[1]
+
+
+def test_sizes_that_a_flow_cannot_take_are_its_error(run: Run, tmp_path: Path) -> None:
+    picky = GOOD.replace("CMean(dim=1)", "__import__('vortex_torch').cache.MeanInterleave(1, 32)")
+    status, output, _ = run("check", written(tmp_path, picky))
+    assert status == 1
+    assert "axis 1 in whole groups of k=32" in output
+
+
 def test_a_shown_graph_reads_back(run: Run) -> None:
     status, output, errors = run("show", "quest")
     assert (status, errors) == (0, "")

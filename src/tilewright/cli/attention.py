@@ -11,7 +11,7 @@ from tilewright.attention.compat import find_flow, load_flows, vortex_names
 from tilewright.attention.flow import trace_flow
 from tilewright.attention.graph import graph_hash, graph_text
 from tilewright.attention.passes import optimize_graph
-from tilewright.attention.verify import DEFAULT_GEOMETRIES, check_flows
+from tilewright.attention.verify import check_flows, geometries
 from tilewright.cli.attention_run import run
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.records.attention_check import (
@@ -28,13 +28,28 @@ FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A flow file."
 FlowArgument = Annotated[
     str, typer.Argument(metavar="FILE|NAME", help="A flow file, or the name of a ready flow.")
 ]
+PageSizeOption = Annotated[int, typer.Option(min=1, help="Tokens of a page.")]
+HeadDimOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Width of a key: 128, or 576 for the latents of MLA flows."),
+]
+GroupOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Query heads that share a KV head: 4, or 16 for MLA flows."),
+]
 
 app = typer.Typer(help="Sparse attention: check flows, show what they mean, run them.")
 app.command()(run)
 
 
 @app.command()
-def check(file: FileArgument, _json: JsonOption = False) -> Outcome:
+def check(
+    file: FileArgument,
+    page_size: PageSizeOption = 16,
+    head_dim: HeadDimOption = None,
+    group: GroupOption = None,
+    _json: JsonOption = False,
+) -> Outcome:
     """Load a flow file, trace every flow in it, and say what is wrong or doubtful.
 
     The file may import tilewright.attention or vortex_torch. Exit status 0: all flows are right,
@@ -42,7 +57,8 @@ def check(file: FileArgument, _json: JsonOption = False) -> Outcome:
     """
     flows = load_flows(file)
     with vortex_names():
-        rows = check_flows(flows)
+        sizes = geometries(page_size=page_size, head_dim=head_dim, query_heads=group)
+        rows = check_flows(flows, sizes)
     passed = all(row.ok for row in rows)
     return Outcome(AttentionCheckRecord(source=file, ok=passed, flows=rows), _view(rows), passed)
 
@@ -56,6 +72,9 @@ def show(
     optimized: Annotated[
         bool, typer.Option("--optimized", help="Show the graph after all passes.")
     ] = False,
+    page_size: PageSizeOption = 16,
+    head_dim: HeadDimOption = None,
+    group: GroupOption = None,
     svg: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the graph into FILE.")
     ] = None,
@@ -69,7 +88,8 @@ def show(
     """
     with vortex_names():
         label, made = find_flow(flow, name=name)
-        graph = trace_flow(made, DEFAULT_GEOMETRIES[made.kind], name=label)
+        sizes = geometries(page_size=page_size, head_dim=head_dim, query_heads=group)
+        graph = trace_flow(made, sizes[made.kind], name=label)
     shown = optimize_graph(graph) if optimized else graph
     text = graph_text(shown)
     if svg is not None:

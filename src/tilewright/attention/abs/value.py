@@ -1,7 +1,8 @@
 """Values of a flow while it is traced, with infix and method forms of the ops."""
 
-from typing import Any, Never
+from typing import Any
 
+from tilewright.attention.abs.foreign import NotNumbers
 from tilewright.attention.abs.make import make_op
 from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.abs.trace import Trace
@@ -18,7 +19,6 @@ from tilewright.attention.ops import (
 )
 from tilewright.attention.ops import selection as select
 from tilewright.attention.utils import resolve_dtype
-from tilewright.errors import ForeignCallError
 
 __all__ = ("Operand", "Value", "lower")
 
@@ -30,7 +30,7 @@ def lower(op: Op, *operands: Operand, trace: Trace) -> "Value":
     return Value(trace, trace.apply(op, *operands))
 
 
-class Value(vTensor):
+class Value(NotNumbers, vTensor):
     """One value for one row. Axis 0 runs over pages, 1 over rows, 2 over columns.
 
     It has no numbers: a flow is traced once and then runs on all rows. What would need numbers
@@ -261,52 +261,9 @@ class Value(vTensor):
     ) -> "Value":
         return self._apply(make_op(select.Threshold, value, min_pages, max_pages, per_head), self)
 
-    # -- what a value of a flow cannot do
-
-    def __bool__(self) -> bool:
-        self._refuse("a decision of Python on it (if, while, and, or)", "Select or a mask")
-
-    def __float__(self) -> float:
-        self._refuse("a conversion to a number", "ops on the value")
-
-    def __int__(self) -> int:
-        self._refuse("a conversion to a number", "ops on the value")
-
-    def __iter__(self) -> Never:
-        self._refuse("a loop over it", "reductions and slices")
-
-    def __array__(self, *_args: object, **_kwargs: object) -> Never:
-        self._refuse("a conversion to a NumPy array", "library ops on the value")
-
-    def __array_ufunc__(self, ufunc: Any, *_args: object, **_kwargs: object) -> Never:
-        self._refuse(f"NumPy's {ufunc.__name__}", "library ops on the value")
-
-    def __array_function__(self, function: Any, *_args: object) -> Never:
-        self._refuse(f"NumPy's {function.__name__}", "library ops on the value")
-
-    @classmethod
-    def __torch_function__(
-        cls, function: Any, _types: object, args: tuple[Any, ...] = (), _kwargs: object = None
-    ) -> Never:
-        flat = [
-            part for item in args for part in (item if isinstance(item, list | tuple) else [item])
-        ]
-        value = next(item for item in flat if isinstance(item, Value))
-        name = getattr(function, "__name__", repr(function))
-        value._refuse(f"torch's {name}", "library ops on the value")
-
-    def __getattr__(self, name: str) -> Never:
-        if name.startswith("_") or name in ("trace", "node"):
-            raise AttributeError(name)
-        self._refuse(f"the attribute {name!r}", "a method or op of the library")
-
     @property
     def _is_bool(self) -> bool:
         return self.dtype is DType.BOOL
 
     def _apply(self, op: Op, *operands: Operand) -> "Value":
         return lower(op, *operands, trace=self.trace)
-
-    def _refuse(self, found: str, expected: str) -> Never:
-        fix = "see docs/ops.md for what flows can say; a flow is traced, it has no numbers"
-        raise self.trace.located(ForeignCallError("a value of the flow", found, expected, fix))

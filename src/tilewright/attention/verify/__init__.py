@@ -1,6 +1,11 @@
 """Checks a flow before it runs: shapes, lint, numbers against dense definitions."""
 
-from tilewright.attention.verify.check import DEFAULT_GEOMETRIES, check_flow, check_flows
+from tilewright.attention.verify.check import (
+    DEFAULT_GEOMETRIES,
+    check_flow,
+    check_flows,
+    geometries,
+)
 from tilewright.attention.verify.compilable import (
     DEFAULT_BLOCK_SIZES,
     DEFAULT_D_VALUES,
@@ -26,5 +31,6 @@ __all__ = (
     "check_engine_config",
     "check_flow",
     "check_flows",
+    "geometries",
     "verify_flow_compilable",
 )

@@ -1,6 +1,7 @@
 """Flow files: which flows they register, and what is wrong or doubtful about each."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from tilewright.attention.flow import FlowBase, examine_flow, make_flow
 from tilewright.attention.flow.lint import Lint
@@ -9,13 +10,36 @@ from tilewright.attention.passes import optimize_graph
 from tilewright.errors import FlowError, TilewrightError
 from tilewright.records.attention_check import FlowCheckRow, FlowProblem, FlowWarning
 
-__all__ = ("DEFAULT_GEOMETRIES", "check_flow", "check_flows")
+__all__ = ("DEFAULT_GEOMETRIES", "check_flow", "check_flows", "geometries")
 
-DEFAULT_GEOMETRIES: Mapping[FlowKind, Geometry] = {
-    FlowKind.GQA: Geometry.gqa(page_size=16, head_dim=128, query_heads=4),
-    FlowKind.MLA: Geometry.mla(page_size=16, kv_lora_rank=512, qk_rope_head_dim=64, query_heads=16),
-}
-"""What flows are checked for unless told otherwise: a common group, and DeepSeek's latents."""
+ROPE_WIDTH = 64  # of DeepSeek's latents
+
+
+def geometries(
+    *, page_size: int = 16, head_dim: int | None = None, query_heads: int | None = None
+) -> Mapping[FlowKind, Geometry]:
+    """A geometry for each kind of flow. What is not said is common: 128 wide keys of 4 query heads,
+    and under MLA latents of 512 + 64 for 16. ``head_dim`` is the whole width of a latent; a narrow
+    one has a single channel beside its positions.
+    """
+    latent = 512 + ROPE_WIDTH if head_dim is None else head_dim
+    return MappingProxyType(
+        {
+            FlowKind.GQA: Geometry.gqa(
+                page_size=page_size, head_dim=head_dim or 128, query_heads=query_heads or 4
+            ),
+            FlowKind.MLA: Geometry.mla(
+                page_size=page_size,
+                kv_lora_rank=max(latent - ROPE_WIDTH, 1),
+                qk_rope_head_dim=min(ROPE_WIDTH, latent - 1) if latent > 1 else 0,
+                query_heads=query_heads or 16,
+            ),
+        }
+    )
+
+
+DEFAULT_GEOMETRIES: Mapping[FlowKind, Geometry] = geometries()
+"""What flows are checked for unless told otherwise."""
 
 
 def check_flows(
