@@ -194,14 +194,16 @@ void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_p
     if (tracing_ && is_traced(packet.id)) [[unlikely]] {
         trace_.emplace_back(hop.server, packet.id, ready_ps, start_ps, tail_ps);
     }
-    if (hop.returns_credit) [[unlikely]] return_credit(slot, tail_ps);
     if (hop.last) {
+        if (hop.returns_credit) return_credit(slot, tail_ps);
         if (!kEager && server.is_memory) return take_in(server, slot);
         return deliver(slot, arrival_ps);
     }
     packet.tail_in_ps = arrival_ps;
     const int64_t head_ps = kEager ? start_ps + flit_ps : done_ps - (packet.flits - 1) * flit_ps;
     if (!kEager && server.bounded) server.channel(hop.channel).free_flits -= packet.flits;
+    // only now: it may plan a check, and a new event can move the packet
+    if (hop.returns_credit) [[unlikely]] return_credit(slot, tail_ps);
     push_arrival(slot, head_ps + latency_ps);
 }
 
