@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from tests.attention.flows.case import Case, request_of
 from tests.attention.flows.cases import CASES
 from tests.attention.graph.random_graphs import GEOMETRY, graphs
 from tests.attention.oracle_ops.graph import HeadStep, Request, run_graph
-from tilewright.attention.flow import make_flow, trace_flow
+from tilewright.attention import indexer
+from tilewright.attention.abs import Parameter
+from tilewright.attention.flow import make_flow, trace_flow, vFlow
 from tilewright.attention.flow.registry import get
 from tilewright.attention.graph import (
     Branch,
@@ -166,6 +169,19 @@ def test_a_mean_over_heads_is_taken_of_the_query() -> None:
     after = optimize_graph(ready("centered_block_sparse_attention"))
     products = [node for node in after.nodes(Side.INDEXER) if node.op.name == "GeMM"]
     assert [node.type.shape for node in products] == [(1, 1)]
+
+
+def test_a_product_with_weights_of_each_head_is_left_alone() -> None:
+    class ByHead(vFlow):
+        def __init__(self) -> None:
+            self.weights = Parameter(np.ones((1, 2, 3, 16)))  # layers, heads, rows, width
+
+        def forward_indexer(self, q: Any, o: Any, cache: Any, ctx: Any) -> None:
+            projected = indexer.GeMM()(q, self.weights, ctx=ctx)  # [1, 6, 2]
+            o.select((cache["k"].mean(1).max(2) * projected.sum(2).sum(1)).topk())
+
+    graph = trace_flow(ByHead(), Geometry.gqa(page_size=4, head_dim=16, query_heads=4))
+    assert ops_of(optimize_graph(graph)).count("GeMM") == 1
 
 
 def test_equal_values_are_computed_once() -> None:

@@ -58,7 +58,8 @@ def _reduced(op: reduce.Sum | reduce.Mean, product: Node, scope: Scope, source: 
     if not isinstance(product.op, linear.GeMM) or not product.type.dtype.is_float:
         return None
     x, y = product.inputs
-    if op.dim != 2 or not _per_row(x) or _per_row(y) or x.type.shape[0] == 1:
+    by_head = len(y.type.shape) == 3  # weights of each head: the rows of x are not alike
+    if op.dim != 2 or not _per_row(x) or _per_row(y) or x.type.shape[0] == 1 or by_head:
         return None
     query = make_node(replace(op, dim=1), (x,), scope, source)
     return make_node(product.op, (query, y), scope, source)
