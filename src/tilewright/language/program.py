@@ -335,7 +335,8 @@ class Program:
     def place(self, axis: Any, values: tuple[int, ...], beyond: int) -> int:
         """An entry of a grid that has up to three axes."""
         if axis not in (0, 1, 2):
-            raise self.error(f"axis {axis!r} of the grid", "0, 1 or 2", "correct the axis")
+            expected = '0, 1 or 2, "pe", "cube" or "sip"'
+            raise self.error(f"axis {axis!r} of the grid", expected, "correct the axis")
         return values[axis] if axis < len(values) else beyond
 
     def extents(self, shape: Any) -> tuple[int, ...]:

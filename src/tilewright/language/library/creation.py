@@ -5,6 +5,8 @@ from typing import Any
 from tilewright.language.affine import Affine
 from tilewright.language.current import current_program
 from tilewright.language.dtype import float32, int32
+from tilewright.language.hardware_axis import HARDWARE_AXES, place_on_axis
+from tilewright.language.program import Program
 from tilewright.language.scalar import Int32
 from tilewright.language.value import Index, Value
 
@@ -13,16 +15,29 @@ __all__ = ("arange", "cdiv", "full", "next_power_of_2", "num_programs", "program
            "zeros_like")  # fmt: skip
 
 
-def program_id(axis: int) -> Int32:
-    """The place of this program on an axis of the grid."""
+def program_id(axis: int | str) -> Int32:
+    """The place of this program on an axis of the grid: 0, 1 or 2.
+
+    On "pe", "cube" and "sip" it is the place of its PE in its cube, of the cube in its SIP, and of
+    the SIP, among those that the launch uses.
+    """
     program = current_program()
+    if axis in HARDWARE_AXES:
+        return Int32(_on_machine(program, axis)[0])
     return Int32(program.place(axis, program.ids, 0))
 
 
-def num_programs(axis: int) -> Int32:
-    """How many programs the grid has on an axis."""
+def num_programs(axis: int | str) -> Int32:
+    """How many places an axis has: of the grid, or "pe", "cube" and "sip" of the launch."""
     program = current_program()
+    if axis in HARDWARE_AXES:
+        return Int32(_on_machine(program, axis)[1])
     return Int32(program.place(axis, program.counts, 1))
+
+
+def _on_machine(program: Program, axis: Any) -> tuple[int, int]:
+    used = [stream.pe.coord for stream in program.run.streams]
+    return place_on_axis(program.stream.pe.coord, used, axis)
 
 
 def arange(start: int, end: int) -> Index:
