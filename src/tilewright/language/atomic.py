@@ -10,7 +10,7 @@ from tilewright.engine.core import NO_ROOM
 from tilewright.engine.rows import NO_EFFECT
 from tilewright.language import dma
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.dtype import DType
+from tilewright.language.dtype import DType, int4
 from tilewright.language.effect import Storage, read_pieces, write_pieces
 from tilewright.language.meaning.convert import from_compute, to_compute
 from tilewright.language.node import Node, evaluate, not_captured
@@ -86,11 +86,14 @@ def atomic(program: Program, op: str, pointer: Any, values: tuple[Any, ...], mas
     shape = getattr(values[-1], "shape", ())
     pointers, mask = dma.aligned(program, pointer, mask, shape)
     kind = block_type(pointers.element, pointers.shape)
+    if kind.dtype is int4:
+        found = f"an atomic on {kind}"
+        raise program.error(found, "elements of whole bytes", "use int8, or load and store")
     operands = [program.convert(program.block(value), kind.dtype, False) for value in values]
     addresses, places = dma.addresses_of(program, pointers, mask)
     if not addresses.size:
         return dma.filled(program, kind, 0)
-    layout, spans, pieces = dma.listed(program, addresses, kind.dtype.bits // 8)
+    layout, spans, pieces = dma.listed(program, addresses, kind.dtype)
     issuer, run = program.issuer, program.run
     after = program.order.before_write(spans, issuer.num_commands + 1)
     after += [issuer.task_of(each.number) for each in operands if each.number is not None]

@@ -11,9 +11,16 @@ from tilewright.engine.rows import NO_EFFECT
 from tilewright.language.access import Layout, layout_of, runs_of_addresses
 from tilewright.language.affine import Affine, Box, broadcast_shapes
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.effect import Capture, Commit
+from tilewright.language.dtype import DType, int4
+from tilewright.language.effect import Capture, Commit, PackedCommit
 from tilewright.language.node import Node, not_captured
 from tilewright.language.order import Span
+from tilewright.language.packed import (
+    PackedLayout,
+    aligned_spans,
+    listed_halves,
+    packed_layout,
+)
 from tilewright.language.program import Program
 from tilewright.language.source import source_line
 from tilewright.language.translate import Piece
@@ -30,6 +37,9 @@ __all__ = (
     "store",
 )
 
+Reached = tuple[Layout | PackedLayout, list[Span], list[Piece]]
+"""How an access lies in memory, where in virtual addresses, and in which memories."""
+
 
 def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
     """Read a block from memory into the TCM."""
@@ -43,10 +53,7 @@ def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
     box = Box.whole(pointers.shape) if mask is None else mask.box
     if box.is_empty:
         return filled(program, kind, fill)
-    layout = layout_of(pointers.affine, box, pointers.element.bits // 8)
-    spans = program.translator.spans(pointers.affine.base, layout)
-    pieces = program.translator.pieces(spans)
-    return _issue_load(program, kind, layout, spans, pieces, fill)
+    return _issue_load(program, kind, *_reached(program, pointers, box), fill)
 
 
 def _load_beside(program: Program, pointers: Pointers, mask: Any, other: Any) -> Block:
@@ -62,7 +69,7 @@ def _load_beside(program: Program, pointers: Pointers, mask: Any, other: Any) ->
 def _issue_load(
     program: Program,
     kind: BlockType,
-    layout: Layout,
+    layout: Layout | PackedLayout,
     spans: list[Span],
     pieces: list[Piece],
     fill: Any,
@@ -122,16 +129,28 @@ def store(program: Program, pointers: Any, value: Any, mask: Any) -> None:
     box = Box.whole(pointers.shape) if mask is None else mask.box
     if box.is_empty:
         return
-    layout = layout_of(pointers.affine, box, pointers.element.bits // 8)
-    spans = program.translator.spans(pointers.affine.base, layout)
-    _issue_store(program, block, kind, layout, spans, program.translator.pieces(spans))
+    _issue_store(program, block, kind, *_reached(program, pointers, box))
+
+
+def _reached(program: Program, pointers: Pointers, box: Box) -> Reached:
+    """Where the places inside a box lie."""
+    affine, element = pointers.affine, pointers.element
+    layout = layout_of(affine, box, element.step)
+    if element is not int4:
+        spans = program.translator.spans(affine.base, layout)
+        return layout, spans, program.translator.pieces(spans)
+    whole_bytes = aligned_spans(affine.base, layout)
+    if whole_bytes is not None:
+        return packed_layout(layout), whole_bytes, program.translator.pieces(whole_bytes)
+    inside = tuple(map(slice, box.low, box.high))
+    return _reached_halves(program, affine.array(np.dtype(np.int64))[inside], box)
 
 
 def _issue_store(
     program: Program,
     block: Block,
     kind: BlockType,
-    layout: Layout,
+    layout: Layout | PackedLayout,
     spans: list[Span],
     pieces: list[Piece],
 ) -> None:
@@ -140,7 +159,8 @@ def _issue_store(
     after = program.order.before_write(spans, command)
     served = NO_EFFECT
     if block.node is not None:
-        commit = Commit(block.node, run.storages, pieces, layout)
+        commits = Commit if kind.dtype is not int4 else PackedCommit
+        commit = commits(block.node, run.storages, pieces, layout)  # type: ignore[arg-type]
         served = run.effects.add(commit, len(pieces), program)
     accesses = accesses_of(program, pieces, Access.WRITE)
     value = NO_VALUE if block.number is None else block.number
@@ -195,8 +215,8 @@ def addresses_of(program: Program, pointers: Pointers, mask: Any) -> tuple[Any, 
     storage = np.dtype(np.int64)
     addresses = pointers.affine.array(storage)
     if pointers.offsets is not None:
-        item_bytes = pointers.element.bits // 8
-        addresses = addresses + program.elements(pointers.offsets).astype(storage) * item_bytes
+        step = pointers.element.step
+        addresses = addresses + program.elements(pointers.offsets).astype(storage) * step
     flat = addresses.reshape(-1)
     if mask is None:
         return flat, slice(None)
@@ -211,7 +231,7 @@ def _gathered_load(
     addresses, places = addresses_of(program, pointers, mask)
     if not addresses.size:
         return filled(program, kind, fill)
-    layout, spans, pieces = listed(program, addresses, kind.dtype.bits // 8)
+    layout, spans, pieces = listed(program, addresses, kind.dtype)
 
     def arrange(elements: Any) -> Any:
         return spread_out(elements, places, kind, fill)
@@ -234,7 +254,7 @@ def _scattered_store(
             return np.broadcast_to(value, kind.shape).reshape(-1)[places]
 
         part.node = Node(pick, (block.node,), source_line())
-    _issue_store(program, part, part.type, *listed(program, addresses, kind.dtype.bits // 8))
+    _issue_store(program, part, part.type, *listed(program, addresses, kind.dtype))
 
 
 def spread_out(found: Any, places: Any, kind: BlockType, fill: Any) -> Any:
@@ -243,17 +263,26 @@ def spread_out(found: Any, places: Any, kind: BlockType, fill: Any) -> Any:
     return block.reshape(kind.shape)
 
 
-def listed(
-    program: Program, addresses: Any, item_bytes: int
-) -> tuple[Layout, list[Span], list[Piece]]:
+def listed(program: Program, addresses: Any, dtype: DType) -> Reached:
     """Single elements as one long segment whose parts lie anywhere."""
+    box = Box.whole((len(addresses),))
+    if dtype is int4:
+        return _reached_halves(program, addresses, box)
+    layout = layout_of(Affine(0, (dtype.step,), box.shape), box, dtype.step)
+    return layout, *_runs(program, addresses, dtype.step)
+
+
+def _reached_halves(program: Program, addresses: Any, box: Box) -> Reached:
+    found, layout = listed_halves(addresses, box)
+    return layout, *_runs(program, found, 1)
+
+
+def _runs(program: Program, addresses: Any, item_bytes: int) -> tuple[list[Span], list[Piece]]:
     runs = runs_of_addresses(addresses, item_bytes)
-    count = len(addresses)
-    layout = layout_of(Affine(0, (item_bytes,), (count,)), Box.whole((count,)), item_bytes)
     spans = [Span(address, 1, size, size) for _, address, size in runs]
     pieces = []
     for (place, _, _), span in zip(runs, spans, strict=True):
         for piece in program.translator.pieces([span]):
             skip = place * item_bytes + piece.skip_bytes
             pieces.append(piece._replace(skip_bytes=skip))
-    return layout, spans, pieces
+    return spans, pieces

@@ -1,7 +1,7 @@
 """Dtypes of the kernel language: Triton's, and int4. What they are, not what ops make of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from types import MappingProxyType
 from typing import Any
@@ -69,6 +69,10 @@ class DType:
     compute: np.dtype[Any]  # elements while an op works on them, before it rounds once
     fp_mantissa_width: int = 0  # explicit bits; 0 for integers
     signed: bool = True
+    step: int = field(init=False)  # bytes from one to the next in memory; of int4 halves of a byte
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "step", max(1, self.bits // 8))
 
     @property
     def bits(self) -> int:

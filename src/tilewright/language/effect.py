@@ -9,10 +9,11 @@ from tilewright.errors import TilewrightError
 from tilewright.language.access import Layout
 from tilewright.language.dtype import DType
 from tilewright.language.node import Node, evaluate
+from tilewright.language.packed import PackedLayout
 from tilewright.language.source import add_place
 from tilewright.language.translate import Piece
 
-__all__ = ("Capture", "Commit", "Effect", "EffectLog", "Storage")
+__all__ = ("Capture", "Commit", "Effect", "EffectLog", "PackedCommit", "Storage")
 
 
 class Storage(Protocol):
@@ -67,7 +68,7 @@ class Capture:
         node: Node,
         storages: Sequence[Storage],
         pieces: Sequence[Piece],
-        layout: Layout,
+        layout: Layout | PackedLayout,
         dtype: DType,
         fill: Any,
     ) -> None:
@@ -112,6 +113,31 @@ class Commit:
         if not box.is_whole:
             value = value[tuple(map(slice, box.low, box.high))]
         write_pieces(self.storages, self.pieces, self.layout.scatter(value))
+
+
+class PackedCommit:
+    """As a commit, of elements of which a byte holds two: the other halves of bytes stay."""
+
+    __slots__ = ("layout", "node", "pieces", "storages")
+
+    def __init__(
+        self,
+        node: Node,
+        storages: Sequence[Storage],
+        pieces: Sequence[Piece],
+        layout: PackedLayout,
+    ) -> None:
+        self.node = node
+        self.storages = storages
+        self.pieces = pieces
+        self.layout = layout
+
+    def apply(self) -> None:
+        layout = self.layout
+        value = np.broadcast_to(evaluate(self.node), layout.box.shape)
+        inside = value[tuple(map(slice, layout.box.low, layout.box.high))]
+        data = read_pieces(self.storages, self.pieces, layout.num_segments, layout.segment_bytes)
+        write_pieces(self.storages, self.pieces, layout.merge(data, inside))
 
 
 def read_pieces(

@@ -175,10 +175,9 @@ def _pointers(op: str, left: Any, right: Any) -> Pointers | None:
         left, right = right, left
     if op not in ("add", "sub") or not isinstance(left, Pointers) or not _is_integer(right):
         return None
-    item_bytes = left.element.bits // 8
+    step = left.element.step if op == "add" else -left.element.step
     if isinstance(right, Index):
-        factor = item_bytes if op == "add" else -item_bytes
-        affine = left.affine.plus(right.affine.scaled(factor))
+        affine = left.affine.plus(right.affine.scaled(step))
     else:
-        affine = left.affine.shifted(int(right) * (item_bytes if op == "add" else -item_bytes))
+        affine = left.affine.shifted(int(right) * step)
     return Pointers(left.program, affine, left.element, left.offsets)

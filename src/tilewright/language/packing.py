@@ -6,7 +6,14 @@ import numpy as np
 
 from tilewright.language.dtype import DType, int4
 
-__all__ = ("bytes_of_elements", "elements_of_bytes", "halves_of_bytes")
+__all__ = (
+    "bytes_of_elements",
+    "elements_of_bytes",
+    "halves_of_bytes",
+    "halves_of_int4",
+    "int4_of_halves",
+    "packed_halves",
+)
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -28,12 +35,19 @@ def elements_of_bytes(data: Bytes, dtype: DType, count: int) -> np.ndarray[Any, 
 
 
 def int4_of_halves(halves: Bytes) -> np.ndarray[Any, Any]:
+    """As signed elements, in two's complement."""
     signed = (halves << 4).view(np.int8) >> 4
     return signed.astype(int4.storage)
 
 
 def halves_of_int4(elements: np.ndarray[Any, Any]) -> Bytes:
+    """The reverse."""
     return elements.astype(np.int8).view(np.uint8) & np.uint8(15)
+
+
+def packed_halves(halves: Bytes) -> Bytes:
+    """The bytes of an even number of halves."""
+    return halves[0::2] | (halves[1::2] << np.uint8(4))
 
 
 def bytes_of_elements(elements: np.ndarray[Any, Any], dtype: DType) -> Bytes:
@@ -47,4 +61,4 @@ def bytes_of_elements(elements: np.ndarray[Any, Any], dtype: DType) -> Bytes:
         return flat.view(np.uint8)
     halves = np.zeros(flat.size + flat.size % 2, np.uint8)
     halves[: flat.size] = halves_of_int4(flat)
-    return halves[0::2] | (halves[1::2] << np.uint8(4))
+    return packed_halves(halves)

@@ -10,7 +10,7 @@ from tilewright.engine.core import NO_ROOM
 from tilewright.errors import KernelError
 from tilewright.language.affine import Affine
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.dtype import DType, dtype_of, int32, int64
+from tilewright.language.dtype import DType, dtype_of, int4, int32, int64
 from tilewright.language.known import known_binary
 from tilewright.language.node import Node, constant_node, evaluate
 from tilewright.language.order import AccessOrder
@@ -155,7 +155,7 @@ class Program:
             if not isinstance(dtype, PointerType):
                 fix = "convert to tl.pointer_type(dtype)"
                 raise self.error(f"addresses converted to {dtype!r}", "a pointer type", fix)
-            return Pointers(self, value.affine, dtype.element_ty, value.offsets)
+            return self._pointers_to(value, dtype.element_ty)
         if isinstance(dtype, PointerType):
             return self.pointers(int(self.number(value)), dtype.element_ty)
         wanted = self.dtype(dtype)
@@ -310,7 +310,21 @@ class Program:
     # -- addresses -------------------------------------------------------------------------------
 
     def pointers(self, address: int, element: DType) -> Pointers:
-        return Pointers(self, Affine(address, (), ()), element)
+        return Pointers(self, Affine(2 * address if element is int4 else address, (), ()), element)
+
+    def _pointers_to(self, pointers: Pointers, element: DType) -> Pointers:
+        """The same addresses, of elements of another dtype."""
+        if pointers.element is element or int4 not in (pointers.element, element):
+            return Pointers(self, pointers.affine, element, pointers.offsets)
+        affine = pointers.affine
+        halves = (affine.base, *affine.strides) if pointers.element is int4 else ()
+        if pointers.offsets is not None or any(half % 2 for half in halves):
+            found = f"addresses of {pointers.element} converted to {element}"
+            raise self.error(found, "addresses of whole bytes", "convert before you add offsets")
+        if element is int4:
+            return Pointers(self, affine.scaled(2), element)
+        strides = tuple(stride // 2 for stride in affine.strides)
+        return Pointers(self, Affine(affine.base // 2, strides, affine.shape), element)
 
     def _offset(self, op: str, left: Any, right: Any) -> Pointers:
         """Addresses plus a block of offsets that is computed."""

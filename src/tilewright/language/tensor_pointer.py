@@ -33,8 +33,8 @@ class Window:
 
     def pointers(self) -> Pointers:
         """The addresses of all places of the block, inside the tensor or not."""
-        item_bytes = self.base.element.bits // 8
-        strides = tuple(stride * item_bytes for stride in self.strides)
+        step = self.base.element.step
+        strides = tuple(stride * step for stride in self.strides)
         start = sum(map(int.__mul__, strides, self.offsets))
         affine = Affine(self.base.affine.base + start, strides, self.block_shape)
         return Pointers(self.program, affine, self.base.element, self.base.offsets)

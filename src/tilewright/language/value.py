@@ -279,7 +279,7 @@ class PointerType:
 
 
 class Pointers(Value):
-    """Addresses: bytes of the form base + strides, plus computed offsets where there are any."""
+    """Addresses of the form base + strides, plus computed offsets where there are any."""
 
     __slots__ = ("affine", "element", "offsets", "type")
 
@@ -287,7 +287,7 @@ class Pointers(Value):
         self, program: Executor, affine: Affine, element: DType, offsets: Value | None = None
     ) -> None:
         self.program = program
-        self.affine = affine  # in bytes
+        self.affine = affine  # in bytes; of int4 in halves of a byte
         self.element = element
         self.type = PointerType(element)
         self.offsets = offsets  # a block of whole elements, broadcast to the shape
