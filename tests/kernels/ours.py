@@ -41,6 +41,8 @@ def run_here(
     grid: Any,
     arguments: dict[str, Any],
     engine: EngineKind | Auto = AUTO,
+    *,
+    carries_data: bool = True,
 ) -> tuple[dict[str, Array], LaunchResult]:
     """All arrays after the run, pages interleaved over the PEs that the programs are dealt to."""
     machine, module = small_machine(), module_of(file)
@@ -69,5 +71,7 @@ def run_here(
         if not name.startswith("_")
     }
     extents = getattr(module, grid) if isinstance(grid, str) else grid
-    result = workspace.launch(getattr(module, kernel), grid=extents, pes=pes, **call)
+    result = workspace.launch(
+        getattr(module, kernel), grid=extents, pes=pes, carries_data=carries_data, **call
+    )
     return {name: workspace.read(array) for name, array in placed.items()}, result

@@ -99,7 +99,7 @@ def atomic(program: Program, op: str, pointer: Any, values: tuple[Any, ...], mas
     after += [issuer.task_of(each.number) for each in operands if each.number is not None]
     node, served = None, NO_EFFECT
     inputs = [each.node for each in operands]
-    if None not in inputs:
+    if None not in inputs and program.carries(kind.dtype):
         node, served = _effect(program, op, kind, inputs, pieces, places, len(addresses))
     number = issuer.load(
         kind.num_bytes, dma.accesses_of(program, pieces, Access.WRITE), after, served

@@ -76,12 +76,13 @@ def _issue_load(
     arrange: Callable[[Any], Any] | None = None,
 ) -> Block:
     """``arrange`` makes the block out of the elements, if they do not lie as its places do."""
+    program.stream.hand_over_if_long()
     issuer, run = program.issuer, program.run
     command = program.next_command
     after = program.order.before_read(spans, command)
     node, served = None, NO_EFFECT
     line = source_line()
-    if run.carries_data or not kind.dtype.is_floating():
+    if program.carries(kind.dtype):
         node = Node(not_captured, (), line)
         capture = Capture(node, run.storages, pieces, layout, kind.dtype, fill)
         served = run.effects.add(capture, len(pieces), program)
@@ -154,11 +155,12 @@ def _issue_store(
     spans: list[Span],
     pieces: list[Piece],
 ) -> None:
+    program.stream.hand_over_if_long()
     issuer, run = program.issuer, program.run
     command = program.next_command
     after = program.order.before_write(spans, command)
     served = NO_EFFECT
-    if block.node is not None:
+    if block.node is not None and program.carries(kind.dtype):
         commits = Commit if kind.dtype is not int4 else PackedCommit
         commit = commits(block.node, run.storages, pieces, layout)  # type: ignore[arg-type]
         served = run.effects.add(commit, len(pieces), program)
@@ -167,7 +169,6 @@ def _issue_store(
     task = issuer.store(value, layout.num_bytes, accesses, after, served)
     if task == NO_ROOM:
         raise program.out_of_tcm(kind, layout.num_bytes)
-    program.stream.hand_over_if_long()
     program.order.note_write(spans, command, task)
     run.counters.stores += 1
     run.counters.stored_bytes += layout.num_bytes

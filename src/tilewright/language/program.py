@@ -197,6 +197,10 @@ class Program:
 
     # -- blocks ----------------------------------------------------------------------------------
 
+    def carries(self, dtype: DType) -> bool:
+        """Whether memory holds values of it: where only time is asked for, floats have none."""
+        return self._carries_data or not dtype.is_floating()
+
     def dtype(self, source: Any) -> DType:
         return source if type(source) is DType else dtype_of(source, str(self))
 

@@ -5,9 +5,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from tilewright.errors import KernelError
 from tilewright.language.current import current_program
-from tilewright.language.value import Value
+from tilewright.language.program import Program
+from tilewright.language.value import Block, Value
 
 __all__ = (
     "assume",
@@ -103,11 +106,22 @@ def static_print(
 
 
 def device_print(prefix: str, *args: Any, hex: bool = False) -> None:
-    """The program and the values; it waits for them."""
+    """The program and the values; it waits for them.
+
+    Where only time is asked for, floats show their type.
+    """
     program = current_program()
-    shown = [program.elements(value) if isinstance(value, Value) else value for value in args]
-    text = " ".join(map(str, shown))
-    sys.stdout.write(f"pid {program.ids} {prefix}{text}\n")
+    shown = [_shown(program, value, hex) for value in args]
+    sys.stdout.write(f"pid {program.ids} {prefix}{' '.join(shown)}\n")
+
+
+def _shown(program: Program, value: Any, in_hex: bool) -> str:
+    if isinstance(value, Block) and value.node is None:
+        return repr(value)
+    found = program.elements(value) if isinstance(value, Value) else np.asarray(value)
+    if in_hex and found.dtype.kind in "iu":
+        return np.array2string(found, formatter={"int": builtins.hex})
+    return str(found)
 
 
 def inline_asm_elementwise(*args: Any, **kwargs: Any) -> None:
