@@ -6,25 +6,41 @@ from tilewright.engine.hub import Hub
 
 __all__ = ("Stream",)
 
-PIECE_TASKS = 2**18
+PIECE_COMMANDS = 1024
 
 
 class Stream:
-    """Nothing that is issued happens before some program waits, or all have ended."""
+    """Nothing that is issued happens before some program waits, or all have ended.
 
-    __slots__ = ("_hub", "issuer", "pe")
+    A program runs ahead of its commands, but not without bound: when a piece is long enough it is
+    handed over, and the program waits until the piece before it has run. A piece has more commands
+    than may be under way, so none is issued later for that.
+    """
+
+    __slots__ = ("_hub", "_next_piece", "_num_handed", "_piece_commands", "issuer", "pe")
 
     def __init__(self, hub: Hub, engine: Engine, pe: Pe) -> None:
         self.pe = pe
         self.issuer = engine.add_issuer(pe.issuer)
         self._hub = hub
+        self._num_handed = 0  # tasks
+        self._piece_commands = max(PIECE_COMMANDS, 2 * pe.issuer.window)
+        self._next_piece = self._piece_commands  # commands at which it is handed over
 
     def hand_over_if_long(self) -> None:
-        """Keeps the memory of a program that never waits within bounds."""
-        if self.issuer.num_waiting >= PIECE_TASKS:
-            self.hand_over()
+        """Keep what a program that never waits has under way within bounds."""
+        if self.issuer.num_commands < self._next_piece:
+            return
+        self._next_piece = self.issuer.num_commands + self._piece_commands
+        before = self._num_handed
+        self.hand_over()
+        if before:
+            what = f"room for more commands on {self.pe.name}"
+            self._hub.wait(self.issuer.task_id(before - 1), what)
 
     def hand_over(self) -> None:
+        """Submit what has been issued."""
+        self._num_handed += self.issuer.num_waiting
         self._hub.submit_piece(self.issuer)
 
     def wait(self, task: int, what: str) -> None:
