@@ -1,9 +1,10 @@
-"""The living definition of ``docs/engine.md``: a heap of (time, phase, id) events."""
+"""The living definition of ``docs/engine.md``: events in the order of (time, phase, id)."""
 
 from array import array
 from collections import deque
 from collections.abc import Generator
-from heapq import heapify, heappop, heappush, heapreplace
+from functools import lru_cache
+from heapq import heappop, heappush
 from types import BuiltinMethodType
 from typing import Any
 
@@ -11,6 +12,7 @@ from tilewright.engine.core import NO_LIMIT, NO_WAKE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.issuer import IssuerSpec, ReferenceIssuer
 from tilewright.engine.reference_memory import Memories
+from tilewright.engine.reference_queue import BUCKET_SHIFT, EventQueue
 from tilewright.engine.reference_state import (
     Gate,
     Graph,
@@ -21,9 +23,9 @@ from tilewright.engine.reference_state import (
     Signal,
     Task,
     compile_graph,
-    tally_of,
+    size_of,
 )
-from tilewright.engine.reference_tasks import ARRIVE, COMPLETE, DECIDE, GRANT, Event
+from tilewright.engine.reference_tasks import ARRIVE, COMPLETE, DECIDE, GRANT
 from tilewright.engine.rows import HOLD, NO_EFFECT, Block, Row
 from tilewright.engine.spec import CoreService
 from tilewright.units import MAX_PS
@@ -32,6 +34,7 @@ __all__ = ("ReferenceCore",)
 
 ARBITER = -1  # in place of a packet
 LIMIT = -1  # in place of a server
+MAX_KEPT_SIZES = 4096
 MAX_UNCOUNTED = 2**16  # journeys, until servers count the packets that they noted
 
 
@@ -40,12 +43,12 @@ class ReferenceCore(Memories):
 
     def __init__(self, flit_bytes: int, packet_flits: int, arrival_salt: int) -> None:
         self.now_ps = 0
-        self.events = 0
         self.was_submitted = False
         self._flit_bytes = flit_bytes
         self._packet_bytes = flit_bytes * packet_flits
         self._salt = arrival_salt
-        self._heap: list[Event] = []
+        self._queue = EventQueue()
+        self._limits_met = 0
         self._servers: list[Server] = []
         self._routes: list[Route] = []
         self._hops = array("q")  # the servers of all routes in a row
@@ -62,6 +65,11 @@ class ReferenceCore(Memories):
         self._traced_owners = range(0)
         self._running = False
         self._uncounted = 0
+        self._size_of = lru_cache(MAX_KEPT_SIZES)(size_of)
+
+    @property
+    def events(self) -> int:
+        return self._queue.num_taken - self._limits_met
 
     # -- building --------------------------------------------------------------------------------
 
@@ -152,42 +160,42 @@ class ReferenceCore(Memories):
     def _run_until(self, until_ps: int) -> None:
         """The limit is an event of its own, before the grants of its instant."""
         limit = (until_ps, GRANT, LIMIT, 0, None)
-        heappush(self._heap, limit)
+        self._queue.push(limit)
         self._run()
-        if limit in self._heap:
-            self._heap.remove(limit)
-            heapify(self._heap)
+        self._queue.discard(limit)
 
     def _run(self) -> None:
         """Events in key order, until wake-ups are due, the limit, or nothing is left."""
-        heap, wakes, journey = self._heap, self._wakes, BuiltinMethodType
-        now_ps, events = self.now_ps, self.events
+        queue, wakes, journey = self._queue, self._wakes, BuiltinMethodType
+        buckets = queue.buckets
+        now_ps = self.now_ps
         try:
-            while heap:
-                now_ps, phase, event_id, breaker, what = heap[0]
-                if type(what) is journey:  # a plain packet, the most frequent of all
-                    events += 1
-                    following = what(now_ps)
-                    if following is None:
-                        heappop(heap)
-                    else:
-                        heapreplace(heap, following)
-                    continue
-                heappop(heap)
-                if event_id == LIMIT:
-                    break
-                events += 1
-                self._handle(now_ps, phase, event_id, breaker, what)
-                if wakes and self._reaches_grants():
-                    break
+            while queue.open():
+                for now_ps, phase, event_id, breaker, what in queue.left:
+                    if type(what) is journey:  # a plain packet, the most frequent of all
+                        following = what(now_ps)
+                        if following is not None:
+                            number = following[0] >> BUCKET_SHIFT
+                            if number in buckets:  # as in queue.push, for speed
+                                buckets[number].append(following)
+                            else:
+                                queue.push(following)
+                        continue
+                    if event_id == LIMIT:
+                        self._limits_met += 1
+                        return
+                    self._handle(now_ps, phase, event_id, breaker, what)
+                    if wakes and self._reaches_grants():
+                        return
         finally:
-            self.now_ps, self.events = now_ps, events
+            self.now_ps = now_ps
+            queue.forget_taken()
 
     def _set_out(self, packet_id: int, task: Task, num_bytes: int) -> None:
         own: list[Any] = []
         send = self._journey(packet_id, task, num_bytes, own).send
         own.append(send)
-        heappush(self._heap, send(None))  # its first hop
+        self._queue.push(send(None))  # its first hop
         self._uncounted += 1
         if self._uncounted == MAX_UNCOUNTED:
             self._uncounted = 0
@@ -203,8 +211,7 @@ class ReferenceCore(Memories):
         None at the end. ``own`` holds its ``send``, which is what the event is about. This is the
         law of ``_serve`` in local names, for speed.
         """
-        flits = -(-num_bytes // self._flit_bytes)
-        tally = tally_of(num_bytes, flits)
+        flits, tally = self._size_of(num_bytes, self._flit_bytes)
         definition = task.definition
         route = definition.route
         send = own.pop()
@@ -218,14 +225,14 @@ class ReferenceCore(Memories):
                 start_ps = now_ps
             done_ps = start_ps + flits * flit_ps
             tail_ps = tail_in_ps + flit_ps
-            stretch_ps = tail_ps - done_ps
-            if stretch_ps < 0:
-                tail_ps = done_ps
+            if tail_ps != done_ps:  # most tails keep the distance to their heads
+                if tail_ps < done_ps:
+                    tail_ps = done_ps
+                elif tail_ps + latency_ps <= MAX_PS:
+                    server.stretch_ps += tail_ps - done_ps
             tail_in_ps = tail_ps + latency_ps
             if tail_in_ps > MAX_PS:
                 raise CoreFault(FaultKind.TIME_LIMIT, server.index, packet_id, now_ps)
-            if stretch_ps > 0:
-                server.stretch_ps += stretch_ps
             server.free_ps = tail_ps
             server.tally += tally
             if self._trace is not None:
@@ -250,13 +257,13 @@ class ReferenceCore(Memories):
     def _inject(self, packet: Packet) -> None:
         server = packet.route.servers[0]
         if server.eager:
-            heappush(self._heap, (self.now_ps, GRANT, server.index, packet.id, packet))
+            self._queue.push((self.now_ps, GRANT, server.index, packet.id, packet))
         else:
             self._enqueue(packet)
 
     def _reaches_grants(self) -> bool:
         """Whether the arrivals and completions of this instant have all run."""
-        return not self._heap or self._heap[0][:2] >= (self.now_ps, GRANT)
+        return not self._queue.has_before(self.now_ps, GRANT)
 
     def _handle(self, now_ps: int, phase: int, event_id: int, breaker: int, what: Any) -> None:
         if now_ps < self.now_ps:
@@ -337,7 +344,7 @@ class ReferenceCore(Memories):
             key = (GRANT, server.index, packet.id)
         else:
             key = (ARRIVE, packet.id ^ self._salt, 2 * server.index)
-        heappush(self._heap, (packet.ready_ps, *key, packet))
+        self._queue.push((packet.ready_ps, *key, packet))
 
     def _return_credit(self, packet: Packet, tail_ps: int) -> None:
         """The packet leaves the buffer behind the server before."""
@@ -347,7 +354,7 @@ class ReferenceCore(Memories):
             self._check_time(at_ps, server.index, packet.id)
             item = (server, packet.route.channels[packet.hop - 1], packet.flits)
             key = (ARRIVE, packet.id ^ self._salt, 2 * server.index + 1)
-            heappush(self._heap, (at_ps, *key, item))
+            self._queue.push((at_ps, *key, item))
 
     def _arrive(self, packet: Packet, at_ps: int) -> None:
         """At the end of its route."""
@@ -356,7 +363,7 @@ class ReferenceCore(Memories):
             return
         packet.route.packets_out += 1
         packet.route.bytes_out += packet.num_bytes
-        heappush(self._heap, (at_ps, COMPLETE, packet.id, 0, packet))
+        self._queue.push((at_ps, COMPLETE, packet.id, 0, packet))
 
     def _deliver(self, task: Task, route: Route, num_bytes: int, at_ps: int) -> None:
         route.packets_out += 1
@@ -381,7 +388,7 @@ class ReferenceCore(Memories):
         if not server.grant_due and server.queue:
             server.grant_due = True
             at_ps = max(self.now_ps, server.free_ps)
-            heappush(self._heap, (at_ps, GRANT, server.index, ARBITER, None))
+            self._queue.push((at_ps, GRANT, server.index, ARBITER, None))
 
     def _grant(self, server: Server) -> None:
         server.grant_due = False

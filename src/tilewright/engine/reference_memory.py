@@ -1,7 +1,6 @@
 """Memories at the end of routes of the reference core: accesses wait, are decided and end."""
 
 from abc import abstractmethod
-from heapq import heappush
 
 from tilewright.engine.banked_core import MemoryCore, ReferenceBankedCore, ReferenceSimpleCore
 from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
@@ -75,7 +74,7 @@ class Memories(Tasks):
         if memory.decide_ps is None or at_ps < memory.decide_ps:
             memory.decide_ps = at_ps
             memory.num_plans += 1
-            heappush(self._heap, (at_ps, DECIDE, server.index, memory.num_plans, memory))
+            self._queue.push((at_ps, DECIDE, server.index, memory.num_plans, memory))
 
     def _decide(self, server: Server, memory: MemoryState) -> None:
         if memory.decide_ps != self.now_ps:

@@ -1,12 +1,12 @@
 """What the reference core says about its state: counters, broken rules, who waits for what."""
 
 from array import array
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.engine.core import UNBOUNDED
+from tilewright.engine.reference_queue import EventQueue
 from tilewright.engine.reference_state import Route, Server, Signal, Task
 
 __all__ = ("Reports",)
@@ -18,7 +18,7 @@ class Reports:
     """The half of the reference core that is read; ``ReferenceCore`` has the state and runs it."""
 
     now_ps: int
-    _heap: list[Any]
+    _queue: EventQueue
     _live: dict[int, Task]
     _servers: list[Server]
     _routes: list[Route]
@@ -28,7 +28,7 @@ class Reports:
     _trace: list[tuple[int, int, int, int, int]] | None
 
     def is_drained(self) -> bool:
-        return not self._heap and not self._live
+        return not self._queue and not self._live
 
     def first_violation(self) -> tuple[str, int, int, int] | None:
         return first_violation(self._servers, self._routes, self._hops)

@@ -35,7 +35,7 @@ __all__ = (
     "Task",
     "TaskDefinition",
     "compile_graph",
-    "tally_of",
+    "size_of",
     "trip_of",
 )
 
@@ -48,9 +48,10 @@ FLITS_SHIFT, PACKETS_SHIFT = 64, 128
 FIELD_MASK = 2**64 - 1
 
 
-def tally_of(num_bytes: int, flits: int) -> int:
-    """What one packet adds to a server's tally."""
-    return num_bytes + (flits << FLITS_SHIFT) + (1 << PACKETS_SHIFT)
+def size_of(num_bytes: int, flit_bytes: int) -> tuple[int, int]:
+    """The flits of a packet, and what it adds to a server's tally."""
+    flits = -(-num_bytes // flit_bytes)
+    return flits, num_bytes + (flits << FLITS_SHIFT) + (1 << PACKETS_SHIFT)
 
 
 class Queue:
@@ -191,10 +192,25 @@ class Server:
         starts = self.starts + [start_ps for _, start_ps in self.waits]
         past = bisect_right(starts, now_ps)
         changes += [(start_ps, -1) for start_ps in starts[:past]]
-        for at_ps, change in sorted(changes):
-            self.note_queue(at_ps, change)
+        changes.sort()
+        self._note_changes(changes)
         self.starts = starts[past:]
         self.waits.clear()
+
+    def _note_changes(self, changes: list[tuple[int, int]]) -> None:
+        """What ``note_queue`` does for each, in local names, for speed."""
+        queue, changed_ps, queue_ps, max_queue = (
+            self.queue, self.changed_ps, self.queue_ps, self.max_queue,
+        )  # fmt: skip
+        for at_ps, change in changes:
+            if at_ps > changed_ps:
+                queue_ps += queue * (at_ps - changed_ps)
+                if queue > max_queue:
+                    max_queue = queue
+                changed_ps = at_ps
+            queue += change
+        self.queue, self.changed_ps = queue, changed_ps
+        self.queue_ps, self.max_queue = min(queue_ps, MAX_PS), max_queue
 
 
 class Route:

@@ -4,10 +4,12 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Generator
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Any
 
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.engine.fault import CoreFault, FaultKind
+from tilewright.engine.reference_queue import Event
 from tilewright.engine.reference_report import Reports
 from tilewright.engine.reference_state import (
     Gate,
@@ -22,7 +24,7 @@ from tilewright.engine.reference_state import (
 from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
 from tilewright.units import MAX_PS
 
-__all__ = ("ARRIVE", "COMPLETE", "DECIDE", "GRANT", "START", "Event", "Tasks")
+__all__ = ("ARRIVE", "COMPLETE", "DECIDE", "GRANT", "START", "Tasks")
 
 ARRIVE, COMPLETE, GRANT, DECIDE = 0, 1, 2, 3
 
@@ -30,9 +32,6 @@ ARRIVE, COMPLETE, GRANT, DECIDE = 0, 1, 2, 3
 # for a credit to it. A grant's id is its server and its tie-breaker the packet, -1 for an arbiter.
 START = -1
 GATE = MAX_PS  # a gate's id is beyond all tasks, its tie-breaker the gate
-
-Event = tuple[int, int, int, int, Any]  # time, phase, id, tie-breaker, what it is about
-Delayed = tuple[int, int, Task]  # delay, id, task
 
 
 class Tasks(Reports):
@@ -81,21 +80,22 @@ class Tasks(Reports):
         self._next_sequence[owner] = sequence + graph.num_ids
         first_id = (owner << OWNER_SHIFT) + sequence
         tasks: list[Task] = []
-        delayed: list[Delayed] = []
+        delayed: list[Task] = []
         for definition in graph.definitions:
-            task = Task(definition, first_id + definition.offset, tasks)
+            task_id = first_id + definition.offset
+            task = Task(definition, task_id, tasks)
             tasks.append(task)
-            self._live[task.id] = task
+            self._live[task_id] = task
             if definition.afters or definition.waits or earlier or definition.kind == EARLIER:
                 self._count_conditions(task, earlier)
             if task.pending:
                 continue
             if definition.delay_ps:
-                delayed.append((definition.delay_ps, task.id, task))
+                delayed.append(task)
             else:
                 self._start(task)
         if delayed:
-            delayed.sort()
+            delayed.sort(key=attrgetter("definition.delay_ps"))  # of equal delays, by id
             self._start_later(delayed)
         return first_id
 
@@ -144,21 +144,21 @@ class Tasks(Reports):
         if sequence >= self._next_sequence.get(owner, 0):
             raise CoreFault(FaultKind.UNKNOWN_TASK, task_id)
 
-    def _start_later(self, delayed: list[Delayed]) -> None:
+    def _start_later(self, delayed: list[Task]) -> None:
         """One event stands for all tasks that start later: the next of them."""
         own: list[Any] = []
         send = self._starts(delayed, own).send
         send(None)
         own.append(send)
-        heappush(self._heap, send(None))
+        self._queue.push(send(None))
 
-    def _starts(self, delayed: list[Delayed], own: list[Any]) -> Generator[Any, Any, None]:
+    def _starts(self, delayed: list[Task], own: list[Any]) -> Generator[Any, Any, None]:
         """Goes from start to start as a journey goes from hop to hop; ``own`` holds its send."""
         base_ps = self.now_ps
         yield None
         send = own.pop()
         event = self._start_event(base_ps, delayed[0], send)
-        for place, (_, _, task) in enumerate(delayed, start=1):
+        for place, task in enumerate(delayed, start=1):
             self.now_ps = yield event
             if place < len(delayed):
                 event = self._start_event(base_ps, delayed[place], send)
@@ -166,10 +166,11 @@ class Tasks(Reports):
         del event, send  # or the generator would hold itself
         yield None
 
-    def _start_event(self, base_ps: int, delayed: Delayed, send: Any) -> Event:
-        delay_ps, task_id, _ = delayed
-        self._check_time(base_ps + delay_ps, -1, task_id)
-        return base_ps + delay_ps, ARRIVE, task_id ^ self._salt, START, send
+    def _start_event(self, base_ps: int, task: Task, send: Any) -> Event:
+        at_ps = base_ps + task.definition.delay_ps
+        if at_ps > MAX_PS:
+            raise CoreFault(FaultKind.TIME_LIMIT, -1, task.id, self.now_ps)
+        return at_ps, ARRIVE, task.id ^ self._salt, START, send
 
     def _start(self, task: Task) -> None:
         definition = task.definition
@@ -201,7 +202,7 @@ class Tasks(Reports):
         self._inject(Packet(packet_id, task, route, flits, num_bytes, self.now_ps))
 
     def _push_complete(self, at_ps: int, task: Task) -> None:
-        heappush(self._heap, (at_ps, COMPLETE, task.id, 0, task))
+        self._queue.push((at_ps, COMPLETE, task.id, 0, task))
 
     # -- exchanges -------------------------------------------------------------------------------
 
@@ -254,7 +255,7 @@ class Tasks(Reports):
         """After all that starts at this instant, so that the order of starts decides nothing."""
         if not gate.is_due:
             gate.is_due = True
-            heappush(self._heap, (self.now_ps, COMPLETE, GATE, gate.index, gate))
+            self._queue.push((self.now_ps, COMPLETE, GATE, gate.index, gate))
 
     def _let_in(self, gate: Gate) -> None:
         gate.is_due = False
@@ -287,9 +288,8 @@ class Tasks(Reports):
         task.pending -= 1
         if task.pending:
             return
-        delay_ps = task.definition.delay_ps
-        if delay_ps:
-            self._start_later([(delay_ps, task.id, task)])
+        if task.definition.delay_ps:
+            self._start_later([task])
         else:
             self._start(task)
 
