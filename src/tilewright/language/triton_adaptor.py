@@ -73,7 +73,11 @@ def _function_of(source: Any) -> tuple[FunctionType, frozenset[str] | None]:
 
 def _configuration(tuner: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """The first configuration: its constants. ``num_warps`` and the like mean nothing here."""
-    chosen = dict(tuner.configs[0].kwargs) if tuner.configs else {}
+    first = tuner.configs[0] if tuner.configs else None
+    if getattr(first, "pre_hook", None) is not None:
+        fix = "run the hook before the launch, and drop it from the configuration"
+        raise KernelError("autotune", "a pre_hook, which works on tensors", "constants alone", fix)
+    chosen = {} if first is None else dict(first.kwargs)
     return lambda known: {name: value for name, value in chosen.items() if name not in known}
 
 
@@ -113,7 +117,8 @@ class _Rebinder:
             if name in source.__globals__:
                 names[name] = self.value(source.__globals__[name])
         for old, new in zip(cells or (), new_cells or (), strict=True):
-            new.cell_contents = self.value(old.cell_contents)
+            if not _is_empty(old):
+                new.cell_contents = self.value(old.cell_contents)
         return adapted
 
     def value(self, value: Any) -> Any:
@@ -141,7 +146,8 @@ class _Rebinder:
     def _module(self, module: ModuleType) -> Any:
         top, _, rest = module.__name__.partition(".")
         if top != "triton":
-            return module
+            uses_triton = any(map(is_triton_object, vars(module).values()))
+            return _ModuleView(module, self) if uses_triton else module
         if not rest:
             return _TritonModule(self._language)
         if rest == "language":
@@ -156,6 +162,17 @@ class _Rebinder:
         return found
 
 
+class _ModuleView:
+    """A module of the author's: helpers and names of Triton in it are replaced as in a kernel."""
+
+    def __init__(self, module: ModuleType, rebinder: _Rebinder) -> None:
+        self._module = module
+        self._rebinder = rebinder
+
+    def __getattr__(self, name: str) -> Any:
+        return self._rebinder.value(getattr(self._module, name))
+
+
 class _TritonModule:
     """``triton`` inside a kernel: its language, and the few functions of its own."""
 
@@ -163,6 +180,15 @@ class _TritonModule:
         self.language = language
         self.cdiv = language.cdiv
         self.next_power_of_2 = language.next_power_of_2
+
+
+def _is_empty(cell: CellType) -> bool:
+    """Of a name that is not bound yet, or no more."""
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return True
+    return False
 
 
 def _global_names(code: CodeType) -> Iterator[str]:
