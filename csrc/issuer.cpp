@@ -13,11 +13,23 @@ constexpr int64_t kPsPerUs = 1'000'000;
 constexpr int64_t kNoRoom = -1;
 constexpr int64_t kNoValue = -1;
 constexpr int64_t kNoTask = -1;
+constexpr int64_t kFromStart = -1;
 
 int64_t integer(PyObject* value) { return PyLong_AsLongLong(value); }
 
 int64_t port_ps(int64_t num_bytes, int64_t bytes_per_us) {
     return (num_bytes * kPsPerUs + bytes_per_us - 1) / bytes_per_us;
+}
+
+Span read_signals(std::vector<SignalAmount>& signals, PyObject* pairs) {
+    Span span{static_cast<uint32_t>(signals.size()), 0};
+    for (Py_ssize_t place = 0; place < PyTuple_GET_SIZE(pairs); ++place) {
+        PyObject* pair = PyTuple_GET_ITEM(pairs, place);
+        const auto signal = static_cast<uint32_t>(integer(PyTuple_GET_ITEM(pair, 0)));
+        signals.push_back({signal, integer(PyTuple_GET_ITEM(pair, 1))});
+    }
+    span.last = static_cast<uint32_t>(signals.size());
+    return span;
 }
 
 void extend(std::vector<int64_t>& after, const nb::list& tasks) {
@@ -187,6 +199,35 @@ int64_t Issuer::park(int64_t number) {
     return task;
 }
 
+int64_t Issuer::send(int64_t number, int64_t num_bytes, const nb::list& steps) {
+    after_.assign(1, issue());
+    bool is_staged = true;
+    if (number != kNoValue) {
+        const Value& source = values_[number];
+        after_.push_back(source.task);
+        is_staged = source.far_bytes < source.num_bytes;
+    }
+    if (is_staged) {
+        if (num_bytes > far_.free_bytes()) return kNoRoom;
+        far_.take(num_bytes, after_);
+        after_.assign(1, hold(write_route_, port_ps(num_bytes, write_rate_), dispatch_ps_, after_));
+    }
+    const int64_t task = take_steps(steps);
+    complete(task);
+    if (number != kNoValue) note_use(number, task);
+    if (is_staged) far_.give(num_bytes, {task});
+    return task;
+}
+
+int64_t Issuer::receive(int64_t num_bytes, const nb::list& steps) {
+    after_.assign(1, issue());
+    if (num_bytes > far_.free_bytes()) return kNoRoom;
+    far_.take(num_bytes, after_);
+    const int64_t task = take_steps(steps);
+    complete(task);
+    return add_value(num_bytes, 0, num_bytes, task);
+}
+
 void Issuer::open_composite() {
     composite_issue_ = issue();
     in_composite_ = true;
@@ -323,6 +364,30 @@ int64_t Issuer::access(const nb::list& accesses, int64_t served) {
     return last;
 }
 
+// Steps of a message, the first of them after the tasks of after_; the task that ends with those
+// that the command ends with.
+int64_t Issuer::take_steps(const nb::list& steps) {
+    std::vector<int64_t> tasks, ends;
+    for (nb::handle entry : steps) {
+        PyObject* row = entry.ptr();
+        const int64_t before = integer(PyTuple_GET_ITEM(row, 4));
+        Definition task{};
+        task.kind = static_cast<Kind>(integer(PyTuple_GET_ITEM(row, 0)));
+        task.amount = integer(PyTuple_GET_ITEM(row, 2));
+        task.tag = integer(PyTuple_GET_ITEM(row, 3));
+        task.delay_ps = before == kFromStart ? dispatch_ps_ : 0;
+        task.effect = kNoEffect;
+        task.served_effect = integer(PyTuple_GET_ITEM(row, 7));
+        task.cut = kNone;
+        const std::vector<int64_t> after =
+            before == kFromStart ? after_ : std::vector<int64_t>{tasks[before]};
+        tasks.push_back(append_signalled(task, integer(PyTuple_GET_ITEM(row, 1)), after,
+                                         PyTuple_GET_ITEM(row, 5), PyTuple_GET_ITEM(row, 6)));
+        if (PyObject_IsTrue(PyTuple_GET_ITEM(row, 8))) ends.push_back(tasks.back());
+    }
+    return ends.size() == 1 ? ends[0] : join(ends);
+}
+
 int64_t Issuer::add_value(int64_t num_bytes, int64_t near_bytes, int64_t far_bytes, int64_t task) {
     int64_t number;
     if (free_values_.empty()) {
@@ -364,6 +429,13 @@ int64_t Issuer::join(const std::vector<int64_t>& after) {
 }
 
 int64_t Issuer::append(Definition task, int64_t target, const std::vector<int64_t>& after) {
+    PyObject* none = nothing_.ptr();
+    return append_signalled(task, target, after, none, none);
+}
+
+int64_t Issuer::append_signalled(Definition task, int64_t target,
+                                 const std::vector<int64_t>& after, PyObject* waits,
+                                 PyObject* raises) {
     for (const int64_t earlier_task : after) {
         if (earlier_task < base_) earlier(earlier_task);  // before the edges of this one
     }
@@ -373,8 +445,8 @@ int64_t Issuer::append(Definition task, int64_t target, const std::vector<int64_
         graph.afters.push_back(static_cast<uint32_t>(each < base_ ? earlier(each) : each - base_));
     }
     task.afters.last = static_cast<uint32_t>(graph.afters.size());
-    const auto edge = static_cast<uint32_t>(graph.signals.size());
-    task.waits = task.raises = {edge, edge};
+    task.waits = read_signals(graph.signals, waits);
+    task.raises = read_signals(graph.signals, raises);
     core_.append_task(graph, task, target);
     return base_ + static_cast<int64_t>(graph.definitions.size()) - 1;
 }

@@ -48,6 +48,9 @@ class Issuer {
                   const nanobind::list& after, int64_t served);
     int64_t update(int64_t plan, int64_t value, const nanobind::list& operands);
     int64_t park(int64_t value);
+    int64_t send(int64_t value, int64_t num_bytes, const nanobind::list& steps);
+    int64_t receive(int64_t num_bytes, const nanobind::list& steps);
+    int64_t last_issue() const { return last_issue_; }
     void open_composite();
     int64_t close_composite();
     void release(int64_t value);
@@ -100,10 +103,13 @@ class Issuer {
     void note_use(int64_t number, int64_t task);
     void touch(int64_t number, int64_t uses_before);
     int64_t access(const nanobind::list& accesses, int64_t served);
+    int64_t take_steps(const nanobind::list& steps);
     int64_t hold(int64_t route, int64_t hold_ps, int64_t delay_ps,
                  const std::vector<int64_t>& after);
     int64_t join(const std::vector<int64_t>& after);
     int64_t append(Definition task, int64_t target, const std::vector<int64_t>& after);
+    int64_t append_signalled(Definition task, int64_t target, const std::vector<int64_t>& after,
+                             PyObject* waits, PyObject* raises);
     int64_t earlier(int64_t task);
     int64_t add_value(int64_t num_bytes, int64_t near_bytes, int64_t far_bytes, int64_t task);
     void complete(int64_t task);
@@ -128,6 +134,7 @@ class Issuer {
     int64_t num_commands_ = 0;
     int64_t spilled_bytes_ = 0;
     std::vector<int64_t> after_, fetch_after_;  // kept for their memory
+    nanobind::tuple nothing_ = nanobind::make_tuple();
 };
 
 }  // namespace tilewright

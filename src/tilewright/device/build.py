@@ -18,6 +18,9 @@ from tilewright.machine.route_level import Traffic
 __all__ = ("Device", "build_device")
 
 
+MESSAGES = -1  # in the place of a spread: round trips whose way there is for communication
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
     """A machine on an engine."""
@@ -46,7 +49,7 @@ class Device:
 
     def pe_access(self, pe: PeCoord, target: PeCoord, access: Access, channel: int = 0) -> int:
         """The round trip from a PE's DMA to a slice of the HBM, through one of its channels."""
-        dma, slice_node = self.machine.node_of(NodeKind.PE_DMA, pe), self.slice_node(target)
+        dma, slice_node = self._dma(pe), self.slice_node(target)
         return self.round_trip(dma, slice_node, Channel(pe, access, channel), spread=pe.pe)
 
     def host_access(self, target: PeCoord, access: Access) -> int:
@@ -54,6 +57,29 @@ class Device:
         host, slice_node = self.machine.host, self.slice_node(target)
         channel = Channel(SipCoord(target.sip), access)
         return self.round_trip(host, slice_node, channel, spread=target.pe)
+
+    def message_route(self, sender: PeCoord, receiver: PeCoord) -> int:
+        """From a PE's DMA to another's, on the virtual channels of communication."""
+        return self._route(self._message_hops(sender, self._dma(receiver)))
+
+    def message_write(self, sender: PeCoord, target: int) -> int:
+        """The round trip by which a PE writes a message to a memory's node."""
+        key = (self._dma(sender), target, Channel(sender, Access.WRITE), MESSAGES)
+        if key not in self._trips:
+            back = self.machine.route(target, self._dma(sender), Traffic.RESPONSE, sender.pe)
+            self._trips[key] = self.engine.add_round_trip(
+                self._route(self._message_hops(sender, target), self._memory(target)),
+                self._route(back),
+                gate=self.gates.number(key[2]),
+                writes=True,
+            )
+        return self._trips[key]
+
+    def _message_hops(self, sender: PeCoord, target: int) -> Route:
+        return self.machine.route(self._dma(sender), target, Traffic.COMMUNICATION, sender.pe)
+
+    def _dma(self, pe: PeCoord) -> int:
+        return self.machine.node_of(NodeKind.PE_DMA, pe)
 
     def slice_node(self, pe: PeCoord) -> int:
         """The controller of the slice that a PE owns."""

@@ -28,10 +28,18 @@ NO_LIMIT = -1
 NO_WAKE = 2**63 - 1
 NO_ROOM = -1  # instead of an issued value: it does not fit the far space
 NO_VALUE = -1  # of a constant that is stored, of an update that begins
-NO_TASK = -1  # instead of the end of a composite: none is open
+NO_TASK = -1  # instead of the end of a composite: none is open; of an issue: there was none
+FROM_START = -1  # of a step: it comes after no other one, but when its command starts
 
 IssuedAccess = tuple[int, int, int, int, int, int]
 """Round trip, segments, bytes of a segment, stride, address, delay of an exchange."""
+
+
+SignalPairs = tuple[tuple[int, int], ...]
+IssuedStep = tuple[int, int, int, int, int, SignalPairs, SignalPairs, int, bool]
+"""Kind, target, amount, tag, the step it comes after, waits, raises, served effect, and whether its
+command ends with it.
+"""
 
 
 class WaitingTask(NamedTuple):
@@ -124,6 +132,22 @@ class Issuer(Protocol):
 
     def park(self, value: int) -> int:
         """A command that moves a value to the far space; its end, or ``NO_ROOM``."""
+        ...
+
+    @property
+    def last_issue(self) -> int:
+        """The task that issued the last command, or ``NO_TASK``."""
+        ...
+
+    def send(self, value: int, num_bytes: int, steps: list[IssuedStep]) -> int:
+        """A command that takes a value, or a constant, elsewhere by given steps; returns its end.
+
+        What is not all in the far space goes there first, as for a store.
+        """
+        ...
+
+    def receive(self, num_bytes: int, steps: list[IssuedStep]) -> int:
+        """A command that makes a value in the far space by given steps; ``NO_ROOM`` as a load."""
         ...
 
     def open_composite(self) -> None:

@@ -10,7 +10,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tilewright.engine.core import NO_ROOM, NO_TASK, NO_VALUE, CompiledGraph, IssuedAccess
+from tilewright.engine.core import (
+    FROM_START,
+    NO_ROOM,
+    NO_TASK,
+    NO_VALUE,
+    CompiledGraph,
+    IssuedAccess,
+    IssuedStep,
+)
 from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
 from tilewright.engine.space import Space
 from tilewright.units import PS_PER_US
@@ -99,6 +107,10 @@ class ReferenceIssuer:
     @property
     def far_free_bytes(self) -> int:
         return self._far.free_bytes
+
+    @property
+    def last_issue(self) -> int:
+        return self._last_issue
 
     # -- commands --------------------------------------------------------------------------------
 
@@ -203,6 +215,33 @@ class ReferenceIssuer:
             )
         parked.near_bytes, parked.far_bytes, parked.task = 0, parked.num_bytes, task
         return task
+
+    def send(self, value: int, num_bytes: int, steps: list[IssuedStep]) -> int:
+        tasks = [self._issue()]
+        source = self._values[value] if value != NO_VALUE else None
+        if source is not None:
+            tasks.append(source.task)
+        is_staged = source is None or source.far_bytes < source.num_bytes
+        if is_staged:
+            if num_bytes > self._far.free_bytes:
+                return NO_ROOM
+            tasks = [self._write(tasks, num_bytes)]
+        task = self._steps(steps, tasks)
+        self._complete(task)
+        if source is not None:
+            self._note_use(source, task)
+        if is_staged:
+            self._far.give(num_bytes, [task])
+        return task
+
+    def receive(self, num_bytes: int, steps: list[IssuedStep]) -> int:
+        tasks = [self._issue()]
+        if num_bytes > self._far.free_bytes:
+            return NO_ROOM
+        tasks += self._far.take(num_bytes)
+        task = self._steps(steps, tasks)
+        self._complete(task)
+        return self._add(_Value(num_bytes, 0, num_bytes, task))
 
     def open_composite(self) -> None:
         self._composite = _Composite(self._issue())
@@ -329,6 +368,21 @@ class ReferenceIssuer:
         task = tasks[0] if len(tasks) == 1 else self._join(tasks)
         self._complete(task)
         return task
+
+    def _steps(self, steps: list[IssuedStep], after: Sequence[int]) -> int:
+        """Steps of a message; the task that ends with those that the command ends with."""
+        tasks: list[int] = []
+        ends = []
+        for kind, target, amount, tag, before, waits, raises, served, is_end in steps:
+            indices = self._indices(after if before == FROM_START else (tasks[before],))
+            delay_ps = self.spec.dispatch_ps if before == FROM_START else 0
+            row: Row = (
+                kind, target, amount, delay_ps, NO_EFFECT, tag, indices, waits, raises, served, ()
+            )  # fmt: skip
+            tasks.append(self._append(row))
+            if is_end:
+                ends.append(tasks[-1])
+        return ends[0] if len(ends) == 1 else self._join(ends)
 
     # -- tasks -----------------------------------------------------------------------------------
 

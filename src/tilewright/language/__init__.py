@@ -124,6 +124,7 @@ from tilewright.language.library.memory import (
     store,
     store_tensor_descriptor,
 )
+from tilewright.language.library.message import recv, recv_async, send
 from tilewright.language.library.random import (
     pair_uniform_to_normal,
     philox,
@@ -293,6 +294,8 @@ __all__ = (
     "randn4x",
     "range",
     "ravel",
+    "recv",
+    "recv_async",
     "reduce",
     "reduce_or",
     "ref",
@@ -300,6 +303,7 @@ __all__ = (
     "rint",
     "round",
     "rsqrt",
+    "send",
     "sigmoid",
     "sin",
     "sinh",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.device.build import Device
+from tilewright.device.ipcq import Ring, build_ring
 from tilewright.device.mmu import Mmu
 from tilewright.device.pe import Pe, build_pe
 from tilewright.engine.hub import Hub
@@ -21,6 +22,7 @@ from tilewright.language.effect import EffectLog
 from tilewright.language.kernel import Kernel
 from tilewright.language.location import explained
 from tilewright.language.meaning.blas import one_blas_thread
+from tilewright.language.message import Neighbours, Post, build_post
 from tilewright.language.program import Program
 from tilewright.language.run import Counters, Memory, Run
 from tilewright.language.stream import Stream
@@ -65,6 +67,7 @@ class Launcher:
         self._pes: dict[PeCoord, Pe] = {}
         self._translators: dict[PeCoord, Translator] = {}
         self._end_reason: str | None = None
+        self._num_posts = 0
 
     def launch(
         self,
@@ -75,6 +78,7 @@ class Launcher:
         grid: Sequence[int] | Callable[[dict[str, Any]], Sequence[int]],
         pes: Sequence[PeCoord],
         carries_data: bool = True,
+        neighbours: Neighbours | None = None,
     ) -> LaunchResult:
         """Programs are dealt to PEs in turn; those of a PE run one after the other.
 
@@ -99,6 +103,8 @@ class Launcher:
                 translator = self._translator(coord)
                 body = _Body(run, stream, translator, kernel, arguments, ids, extents)
                 hub.spawn(body.run, name=f"{kernel.name} on {stream.pe.name}")
+        if neighbours is not None:
+            run.post = self._post(neighbours, run)
         try:
             with np.errstate(all="ignore"), one_blas_thread(), _rare_collections():
                 hub.run()
@@ -108,6 +114,18 @@ class Launcher:
             self._end_reason = first_line(error)
             raise
         return LaunchResult(start_ps, engine.now_ps, run.counters)
+
+    def _post(self, neighbours: Neighbours, run: Run) -> Post:
+        """The rings of a launch, none of them used before."""
+        self._num_posts += 1
+        ring, launch = neighbours.ring, self._num_posts
+
+        def build(name: str, sender: Pe, receiver: Pe, address: int) -> Ring:
+            return build_ring(
+                self.device, f"{name} of launch {launch}", ring, sender, receiver, address
+            )
+
+        return build_post(neighbours, {stream.pe.coord: stream.pe for stream in run.streams}, build)
 
     def _check_usable(self, kernel: Kernel) -> None:
         if self._end_reason is not None:

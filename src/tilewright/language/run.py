@@ -73,6 +73,7 @@ class Run:
     carries_data: bool = True
     counters: Counters = field(default_factory=Counters)
     combine_functions: dict[Callable[..., Any], Callable[..., Any]] = field(default_factory=dict)
+    post: Any = None  # the rings of the launch, if its programs have neighbours
     streams: list[Stream] = field(default_factory=list)  # of all PEs, before a program runs
     plans: dict[tuple[str, tuple[BlockType, ...], tuple[Any, ...]], Plan] = field(
         default_factory=dict

@@ -20,6 +20,7 @@ from tilewright.errors import KernelError
 from tilewright.language.argument import ArrayArgument, DescriptorArgument
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.launch import Launcher, LaunchResult
+from tilewright.language.message import Neighbours
 from tilewright.language.packing import bytes_of_elements, elements_of_bytes
 from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
@@ -156,6 +157,7 @@ class Workspace:
         grid: Sequence[int] | Callable[[dict[str, Any]], Sequence[int]],
         pes: Sequence[PeCoord],
         carries_data: bool = True,
+        neighbours: Neighbours | None = None,
         **kwargs: Any,
     ) -> LaunchResult:
         """Run a kernel; its programs are dealt to the PEs in turn."""
@@ -163,7 +165,13 @@ class Workspace:
         arguments = tuple(map(self._argument, args))
         named = {name: self._argument(value) for name, value in kwargs.items()}
         return self._launcher.launch(
-            adapted, arguments, named, grid=grid, pes=pes, carries_data=carries_data
+            adapted,
+            arguments,
+            named,
+            grid=grid,
+            pes=pes,
+            carries_data=carries_data,
+            neighbours=neighbours,
         )
 
     def _mmu(self, pe: PeCoord) -> Mmu:

@@ -1,0 +1,243 @@
+"""Messages between programs: who is whose neighbour, and what was sent and is expected."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from tilewright.device.ipcq import Backpressure, Ring, RingKind, RingSpec
+from tilewright.device.pe import Pe
+from tilewright.engine import TaskGraph
+from tilewright.engine.core import NO_ROOM, NO_TASK, NO_VALUE
+from tilewright.errors import KernelError
+from tilewright.language.block_type import BlockType
+from tilewright.language.node import Node
+from tilewright.language.program import Program
+from tilewright.language.source import line_text, source_line
+from tilewright.language.value import Block
+from tilewright.machine.coords import PeCoord
+from tilewright.machine.name import place_name
+
+__all__ = ("Mailbox", "Neighbours", "PendingMessage", "Post", "build_post", "receive", "send")
+
+Place = tuple[PeCoord, str]
+OPPOSITE: Mapping[str, str] = MappingProxyType(
+    {"N": "S", "S": "N", "E": "W", "W": "E",
+     "global_N": "global_S", "global_S": "global_N", "global_E": "global_W", "global_W": "global_E"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Directions by name: for each PE, who is there. ``addresses`` are of rings in memories."""
+
+    table: Mapping[PeCoord, Mapping[str, PeCoord]]
+    ring: RingSpec = field(default_factory=RingSpec)
+    addresses: Mapping[Place, int] = field(default_factory=dict)
+
+    def arrives_at(self, sender: PeCoord, direction: str) -> Place:
+        """The receiver and its own name for the way back, the opposite one if it has that.
+
+        With two PEs in a ring east and west both lead to the same peer: what leaves to the east
+        has to come from the west.
+        """
+        peer = self.table[sender][direction]
+        back = [name for name, other in self.table.get(peer, {}).items() if other == sender]
+        wanted = OPPOSITE.get(direction)
+        if wanted in back:
+            return peer, str(wanted)
+        if len(back) == 1:
+            return peer, back[0]
+        where = f"neighbours of {place_name(sender)}"
+        found = f"{direction!r} to {place_name(peer)}, which comes back by {back or 'no direction'}"
+        fix = "name the way back in the peer's directions"
+        raise KernelError(where, found, "one way back", fix)
+
+
+@dataclass(slots=True)
+class Mailbox:
+    """A ring, and by message what was sent and what is expected: the same, in the same order."""
+
+    ring: Ring
+    sender: Place
+    receiver: Place
+    sent: list[tuple[BlockType, Node | None, str]] = field(default_factory=list)
+    expected: list[tuple[BlockType, str]] = field(default_factory=list)
+    num_sent: int = 0  # fragments
+    num_expected: int = 0
+
+    def check(self, number: int) -> None:
+        """Both sides of a message, once both are known."""
+        if number >= min(len(self.sent), len(self.expected)):
+            return
+        (kind, _, sender_line), (wanted, receiver_line) = self.sent[number], self.expected[number]
+        if kind is not wanted:
+            found = f"message {number} of {self.ring.name}: {kind} is sent at {sender_line}"
+            expected = f"{wanted}, as it is received"
+            fix = "send and receive the same shape and dtype"
+            raise KernelError(receiver_line, found, expected, fix)
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """All rings of a launch, from both of their ends."""
+
+    outgoing: Mapping[Place, Mailbox]
+    incoming: Mapping[Place, Mailbox]
+
+    def find(self, program: Program, boxes: Mapping[Place, Mailbox], direction: Any) -> Mailbox:
+        here = program.stream.pe.coord
+        box = boxes.get((here, direction))
+        if box is None:
+            names = ", ".join(name for coord, name in boxes if coord == here)
+            found = f"the direction {direction!r} of {place_name(here)}"
+            expected = f"one of {names}" if names else "a PE that has neighbours"
+            fix = "name another, or add it to the neighbours of the launch"
+            raise program.error(found, expected, fix)
+        return box
+
+
+def build_post(
+    neighbours: Neighbours, pes: Mapping[PeCoord, Pe], build: Callable[..., Ring]
+) -> Post:
+    """``build`` adds a ring to the engine: its name, its two PEs, its address."""
+    outgoing: dict[Place, Mailbox] = {}
+    incoming: dict[Place, Mailbox] = {}
+    for sender, directions in neighbours.table.items():
+        for direction, peer in directions.items():
+            _check_peer(sender, direction, peer, pes)
+            receiver = neighbours.arrives_at(sender, direction)
+            name = f"{place_name(peer)}.ipcq.{receiver[1]}"
+            if receiver in incoming:
+                found = f"two senders to {name}"
+                fix = "give each of them a direction of its own"
+                raise KernelError("neighbours", found, "one sender a ring", fix)
+            address = _address(neighbours, receiver, name)
+            ring = build(name, pes[sender], pes[peer], address)
+            box = Mailbox(ring, (sender, direction), receiver)
+            outgoing[sender, direction] = incoming[receiver] = box
+    return Post(MappingProxyType(outgoing), MappingProxyType(incoming))
+
+
+def _check_peer(sender: PeCoord, direction: str, peer: PeCoord, pes: Mapping[PeCoord, Pe]) -> None:
+    where = f"neighbours of {place_name(sender)}"
+    if sender == peer:
+        raise KernelError(where, f"itself as {direction!r}", "another PE", "leave it out")
+    for pe in (sender, peer):
+        if pe not in pes:
+            found = f"{place_name(pe)}, which runs no program"
+            raise KernelError(where, found, "PEs of the launch", "launch on it, or leave it out")
+
+
+def _address(neighbours: Neighbours, receiver: Place, name: str) -> int:
+    if neighbours.ring.kind is RingKind.TCM:
+        return 0
+    address = neighbours.addresses.get(receiver)
+    if address is None:
+        found = f"no address of the ring {name} in {neighbours.ring.kind.value}"
+        raise KernelError("neighbours", found, "one for each ring", "allocate its bytes there")
+    return address
+
+
+# -- what a program does ---------------------------------------------------------------------------
+
+
+def _post(program: Program) -> Post:
+    post = program.run.post
+    if post is None:
+        fix = "pass neighbours= to the launch"
+        raise program.error("a message in a launch without neighbours", "neighbours", fix)
+    found: Post = post
+    return found
+
+
+def send(program: Program, direction: Any, block: Block) -> None:
+    """Issue the sending of a block; waits only while the ring is full."""
+    post = _post(program)
+    box = post.find(program, post.outgoing, direction)
+    ring = box.ring
+    sizes = ring.spec.fragments(block.type.num_bytes)
+    box.sent.append((block.type, block.node, line_text(source_line())))
+    box.check(len(box.sent) - 1)
+    _wait_for_room(program, box, box.num_sent + len(sizes))
+    steps = ring.send_steps(box.num_sent, sizes)
+    box.num_sent += len(sizes)
+    number = NO_VALUE if block.number is None else block.number
+    if program.issuer.send(number, block.type.num_bytes, steps) == NO_ROOM:
+        raise program.out_of_tcm(block.type, block.type.num_bytes)
+
+
+def _wait_for_room(program: Program, box: Mailbox, needed: int) -> None:
+    """Until the last fragment that fits the ring at once has a credit.
+
+    Of a message larger than the ring the queue takes the rest over, so that it can be received.
+    """
+    run, ring = program.run, box.ring
+    engine, hub = run.device.engine, run.hub
+    needed = min(needed, box.num_sent + ring.spec.slots)
+    if engine.signal_value(ring.credits) >= needed:
+        return  # there is room now, and credits are never taken back
+    what = _words(program, box, "room to send to", box.sender, box.receiver)
+    if program.issuer.last_issue != NO_TASK:
+        program.stream.wait(program.issuer.last_issue, what)
+    if engine.signal_value(ring.credits) >= needed:
+        return
+    graph = TaskGraph()
+    graph.timer(0, waits=((ring.credits, needed),))
+    start_ps = hub.now_ps
+    hub.perform(graph, what)
+    look_ps = program.stream.pe.issuer.issue_ps
+    if ring.spec.backpressure is Backpressure.SLEEP:
+        hub.sleep(look_ps)
+    else:
+        hub.sleep((start_ps - hub.now_ps) % look_ps)  # the next look sees it
+
+
+@dataclass(slots=True)
+class PendingMessage:
+    """A message that is expected; ``wait`` gives its block."""
+
+    program: Program
+    box: Mailbox
+    number: int
+    block: Block
+    is_there: bool = False
+
+    def wait(self) -> Block:
+        program, box = self.program, self.box
+        if not self.is_there:
+            what = _words(program, box, f"message {self.number} from", box.receiver, box.sender)
+            program.stream.wait(program.issuer.task_of(self.block.number or 0), what)
+            self.block.node = box.sent[self.number][1]
+            self.is_there = True
+        return self.block
+
+
+def receive(program: Program, direction: Any, kind: BlockType) -> PendingMessage:
+    """Issue the receiving of the next message from a direction."""
+    post = _post(program)
+    box = post.find(program, post.incoming, direction)
+    line = source_line()
+    box.expected.append((kind, line_text(line)))
+    message = len(box.expected) - 1
+    box.check(message)
+    sizes = box.ring.spec.fragments(kind.num_bytes)
+    steps = box.ring.receive_steps(box.num_expected, sizes)
+    box.num_expected += len(sizes)
+    number = program.issuer.receive(kind.num_bytes, steps)
+    if number == NO_ROOM:
+        raise program.out_of_tcm(kind, kind.num_bytes)
+    program.note_tile(number, kind, line)
+    return PendingMessage(program, box, message, Block(program, kind, None, number))
+
+
+def _words(program: Program, box: Mailbox, what: str, here: Place, there: Place) -> str:
+    """For the report of a deadlock."""
+    ring, engine = box.ring, program.run.device.engine
+    arrived, credits = engine.signal_value(ring.arrived), engine.signal_value(ring.credits)
+    free = credits - engine.signal_value(ring.sent)
+    return (
+        f"{program} waits for {what} {here[1]!r} ({place_name(there[0])}) at"
+        f" {line_text(source_line())}; ring {ring.name}: {free} of {ring.spec.slots} slots free,"
+        f" {arrived} fragments have arrived, {box.num_sent} sent, {box.num_expected} expected"
+    )
