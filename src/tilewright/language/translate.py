@@ -8,6 +8,7 @@ from tilewright.device.mmu import Mmu
 from tilewright.language.access import Layout
 from tilewright.language.order import Span
 from tilewright.memory.address import VirtualByte
+from tilewright.memory.page_table import PhysicalRun
 
 __all__ = ("Piece", "Translator")
 
@@ -63,9 +64,8 @@ class Translator:
         runs, walk_ps = self._mmu.reach(VirtualByte(address), span.end - address)
         place = done = 0  # the next segment, and bytes of it that are found
         start = address  # of the run
-        for physical, length in runs:
+        for memory, there, length in self._in_memories(runs):
             end = start + length
-            memory, there = self._home(physical)
             while place < num_segments:
                 at = address + place * stride + done
                 if at >= end:
@@ -84,6 +84,26 @@ class Translator:
                     )
                     place += count
             start = end
+
+    def _in_memories(self, runs: list[PhysicalRun]) -> Iterator[tuple[int, int, int]]:
+        """Memory, address there and bytes of runs; physical neighbours can be in two memories."""
+        for physical, length in runs:
+            memory, there = self._home(physical)
+            last = physical + length - 1
+            if last // self._page_bytes == physical // self._page_bytes or self._home(last) == (
+                memory,
+                there + length - 1,
+            ):
+                yield memory, there, length
+            else:
+                yield from self._page_by_page(physical, length)
+
+    def _page_by_page(self, physical: int, length: int) -> Iterator[tuple[int, int, int]]:
+        end = physical + length
+        while physical < end:
+            part = min(end - physical, self._page_bytes - physical % self._page_bytes)
+            yield *self._home(physical), part
+            physical += part
 
     def _home(self, physical: int) -> tuple[int, int]:
         page, inside = divmod(physical, self._page_bytes)
