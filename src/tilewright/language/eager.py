@@ -38,6 +38,13 @@ class _EagerProgram(Program):
         self.counts = around.counts
         self._constants: dict[tuple[Any, DType, type], Block] = {}
 
+    def __getattr__(self, name: str) -> Any:
+        """What a program has beyond values: memory, commands, space."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = "a combine function that uses memory"
+        raise self.error(found, "values of its operands alone", "load before the reduction")
+
     def compute(
         self, op: str, operands: tuple[Block, ...], attributes: tuple[Any, ...] = ()
     ) -> Any:
