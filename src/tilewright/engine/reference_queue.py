@@ -17,7 +17,7 @@ class EventQueue:
     """Events in the order of their keys.
 
     They lie in buckets by time, and a bucket is sorted when its turn comes: one sort of twenty
-    events compares a third as often as a heap does. What is pushed into the open bucket finds its
+    events compares half as often as a heap does. What is pushed into the open bucket finds its
     place among those that are left.
 
     >>> queue = EventQueue()
