@@ -16,6 +16,7 @@ Whether there is room is known to the sender alone; a full ring keeps nobody els
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
 from tilewright.device.build import Device
 from tilewright.device.dma import Access, Channel
@@ -27,7 +28,7 @@ from tilewright.errors import DeviceError
 from tilewright.machine.node import NodeKind
 from tilewright.units import flit_ps
 
-__all__ = ("Backpressure", "Ring", "RingKind", "RingSpec", "build_ring")
+__all__ = ("Backpressure", "Ring", "RingKind", "RingSpec", "build_ring", "check_room")
 
 
 class RingKind(Enum):
@@ -148,6 +149,27 @@ class Ring:
 
     def _slot(self, number: int) -> int:
         return self.address + number % self.spec.slots * self.spec.slot_bytes
+
+
+def check_room(device: Device, spec: RingSpec, where: str, num_rings: int, address: int) -> None:
+    """Refuse rings that do not fit: all rings of a PE in a TCM, one at its address in a memory."""
+    machine = device.machine
+    match spec.kind:
+        case RingKind.TCM:
+            room = machine.spec.pe.tcm.reserved_bytes
+            found = f"{num_rings} rings of {spec.num_bytes} bytes"
+            needed, place = num_rings * spec.num_bytes, "the reserved part of the TCM"
+        case RingKind.SRAM:
+            room, place = machine.addresses.sram_bytes, "the SRAM"
+            found, needed = f"a ring at {address:#x}", address + spec.num_bytes
+        case RingKind.HBM:
+            room, place = machine.addresses.slice_bytes, "the slice"
+            found, needed = f"a ring at {address:#x}", address + spec.num_bytes
+        case _:
+            assert_never(spec.kind)
+    if needed > room or address < 0:
+        fix = "use fewer or smaller slots, or another memory"
+        raise DeviceError(where, f"{found}, to byte {needed}", f"room in {place}: {room}", fix)
 
 
 def build_ring(

@@ -10,7 +10,7 @@ from tilewright.language.dma import load
 from tilewright.language.node import Node
 from tilewright.language.program import Program
 from tilewright.language.tiling import Part
-from tilewright.language.value import Block, Pointers
+from tilewright.language.value import Block, Pointers, PointerType
 
 __all__ = ("Ref", "as_operand", "make_ref", "part_of")
 
@@ -36,8 +36,8 @@ class Ref:
         """Addresses of a part of the tensor, or of all of it."""
         if parts is None:
             parts = tuple(Part(0, extent) for extent in self.shape)
-        item_bytes = self.type.dtype.bits // 8
-        strides = tuple(stride * item_bytes for stride in self.strides)
+        step = self.type.dtype.step
+        strides = tuple(stride * step for stride in self.strides)
         start = sum(part.start * stride for part, stride in zip(parts, strides, strict=True))
         shape = tuple(part.size for part in parts)
         affine = Affine(self.base.affine.base + start, strides, shape)
@@ -50,7 +50,8 @@ def make_ref(program: Program, pointer: Any, shape: Any, dtype: Any, strides: An
         fix = "pass a tensor argument, or one plus a number"
         raise program.error(f"{pointer!r} as the start of a tensor", "one address", fix)
     extents = program.extents(shape)
-    element = pointer.element if dtype is None else program.dtype(dtype)
+    if dtype is not None:
+        pointer = program.convert(pointer, PointerType(program.dtype(dtype)), False)
     if strides is None:
         inner = accumulate(reversed(extents[1:]), int.__mul__, initial=1)
         strides = tuple(reversed(list(inner)))
@@ -58,7 +59,7 @@ def make_ref(program: Program, pointer: Any, shape: Any, dtype: Any, strides: An
     if len(steps) != len(extents):
         found = f"the strides {steps} for the shape {extents}"
         raise program.error(found, "a stride an axis", "correct the strides")
-    return Ref(program, pointer, block_type(element, extents), steps)
+    return Ref(program, pointer, block_type(pointer.element, extents), steps)
 
 
 def as_operand(program: Program, value: Any) -> Ref | Block:

@@ -1,6 +1,7 @@
 """Programs of a kernel on PEs: who runs where, one after the other, and what a run was."""
 
 import gc
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.device.build import Device
-from tilewright.device.ipcq import Ring, build_ring
+from tilewright.device.ipcq import Ring, build_ring, check_room
 from tilewright.device.mmu import Mmu
 from tilewright.device.pe import Pe, build_pe
 from tilewright.engine.hub import Hub
@@ -120,7 +121,12 @@ class Launcher:
         self._num_posts += 1
         ring, launch = neighbours.ring, self._num_posts
 
+        rings_of = Counter(
+            receiver for directions in neighbours.table.values() for receiver in directions.values()
+        )
+
         def build(name: str, sender: Pe, receiver: Pe, address: int) -> Ring:
+            check_room(self.device, ring, name, rings_of[receiver.coord], address)
             return build_ring(
                 self.device, f"{name} of launch {launch}", ring, sender, receiver, address
             )
@@ -190,6 +196,10 @@ class _Body:
     grid: tuple[int, ...]
 
     def run(self) -> None:
+        with np.errstate(all="ignore"):  # each greenlet has NumPy's state of its own
+            self._run()
+
+    def _run(self) -> None:
         for ids in self.ids:
             program = Program(
                 self.shared, self.stream, self.translator, self.kernel.name, ids, self.grid

@@ -182,6 +182,7 @@ def _wait_for_room(program: Program, box: Mailbox, needed: int) -> None:
         program.stream.wait(program.issuer.last_issue, what)
     if engine.signal_value(ring.credits) >= needed:
         return
+    what = _words(program, box, "room to send to", box.sender, box.receiver)
     graph = TaskGraph()
     graph.timer(0, waits=((ring.credits, needed),))
     start_ps = hub.now_ps
@@ -235,7 +236,7 @@ def _words(program: Program, box: Mailbox, what: str, here: Place, there: Place)
     """For the report of a deadlock."""
     ring, engine = box.ring, program.run.device.engine
     arrived, credits = engine.signal_value(ring.arrived), engine.signal_value(ring.credits)
-    free = credits - engine.signal_value(ring.sent)
+    free = max(0, credits - box.num_sent)
     return (
         f"{program} waits for {what} {here[1]!r} ({place_name(there[0])}) at"
         f" {line_text(source_line())}; ring {ring.name}: {free} of {ring.spec.slots} slots free,"

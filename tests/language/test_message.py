@@ -1,0 +1,280 @@
+"""Messages between programs: values, order, full rings, and what is said when they do not meet."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kinds import needs_both_engines
+from tilewright import language as tl
+from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
+from tilewright.engine import AUTO, Auto, EngineKind
+from tilewright.errors import DeadlockError, DeviceError, KernelError
+from tilewright.language.launch import LaunchResult
+from tilewright.language.message import Neighbours
+from tilewright.machine import PeCoord, build_machine, parse_machine
+from tilewright.runtime.workspace import Workspace
+
+Array = np.ndarray[Any, Any]
+MACHINE = build_machine(parse_machine("ahbm"))
+SMALL = RingSpec(slots=2, slot_bytes=512)
+
+
+def ring_of(pes: Sequence[PeCoord], spec: RingSpec) -> Neighbours:
+    """Every PE has the next one in the east and the one before in the west."""
+    count = len(pes)
+    table = {
+        pe: {"E": pes[(place + 1) % count], "W": pes[(place - 1) % count]}
+        for place, pe in enumerate(pes)
+    }
+    places = [(pe, direction) for pe in pes for direction in "EW"]
+    addresses = {place: number * spec.num_bytes for number, place in enumerate(places)}
+    return Neighbours(table, spec, addresses)
+
+
+def pes_of(count: int) -> list[PeCoord]:
+    return [PeCoord(0, place // 8, place % 8) for place in range(count)]
+
+
+def run(
+    kernel: Callable[..., Any],
+    values: Array,
+    *,
+    count: int,
+    spec: RingSpec = SMALL,
+    engine: EngineKind | Auto = AUTO,
+    neighbours: Neighbours | None = None,
+) -> tuple[Array, LaunchResult]:
+    """A kernel over its input, at a high address away from rings, and an output of its shape."""
+    workspace = Workspace(MACHINE, engine)
+    pes = pes_of(count)
+    home = [PeCoord(1, 0, 0)]
+    x, y = (workspace.place(array, home) for array in (values, np.zeros_like(values)))
+    told = ring_of(pes, spec) if neighbours is None else neighbours
+    result = workspace.launch(kernel, x, y, grid=(count,), pes=pes, neighbours=told)
+    return workspace.read(y), result
+
+
+def all_gather_sum(x: Any, y: Any) -> None:
+    """Every program adds up what all have, sent round the ring."""
+    here = tl.program_id(0)
+    block = tl.load(x + here * 300, shape=(300,))
+    total = block
+    for _ in range(tl.num_programs(0) - 1):
+        tl.send("E", block)
+        block = tl.recv("W", (300,), tl.float32)
+        total = total + block
+    tl.store(tl.ref(y + here * 300, (300,)), total)
+
+
+@pytest.mark.parametrize("kind", RingKind)
+@pytest.mark.parametrize("count", [2, 5])
+def test_blocks_go_round_a_ring(kind: RingKind, count: int) -> None:
+    values = np.arange(count * 300, dtype=np.float32).reshape(count, 300)
+    found, _ = run(all_gather_sum, values, count=count, spec=RingSpec(kind, 2, 512))
+    np.testing.assert_array_equal(found, np.broadcast_to(values.sum(0), values.shape))
+
+
+def test_rings_in_faster_memories_are_faster() -> None:
+    values = np.zeros((4, 300), np.float32)
+    tcm, hbm = (
+        run(all_gather_sum, values, count=4, spec=RingSpec(kind))[1].latency_ps
+        for kind in (RingKind.TCM, RingKind.HBM)
+    )
+    assert tcm < hbm
+
+
+@needs_both_engines
+@pytest.mark.parametrize("kind", RingKind)
+def test_both_engines_take_the_same_time(kind: RingKind) -> None:
+    values = np.arange(900, dtype=np.float32).reshape(3, 300)
+    times = [
+        run(all_gather_sum, values, count=3, spec=RingSpec(kind, 2, 512), engine=engine)[1].end_ps
+        for engine in (EngineKind.REFERENCE, EngineKind.NATIVE)
+    ]
+    assert times[0] == times[1]
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 400), min_size=1, max_size=6),
+    slots=st.integers(1, 4),
+    slot_bytes=st.sampled_from([64, 100, 512]),
+    backpressure=st.sampled_from(Backpressure),
+)
+def test_messages_keep_their_values_and_order_however_often_the_ring_wraps(
+    sizes: list[int], slots: int, slot_bytes: int, backpressure: Backpressure
+) -> None:
+    """The receiver copies late, when the sender has long gone on."""
+    spec = RingSpec(slots=slots, slot_bytes=slot_bytes, backpressure=backpressure)
+    total = sum(sizes)
+
+    def kernel(x: Any, y: Any) -> None:
+        offset = 0
+        received = []
+        for size in sizes:
+            if tl.program_id(0) == 0:
+                tl.send("E", tl.load(x + offset, shape=(size,)))
+            else:
+                received.append((offset, size, tl.recv("W", (size,), tl.float32)))
+            offset += size
+        for offset, size, block in received:
+            tl.store(tl.ref(y + offset, (size,)), block)
+
+    values = np.arange(total, dtype=np.float32)
+    found, _ = run(kernel, values, count=2, spec=spec)
+    np.testing.assert_array_equal(found, values)
+
+
+def test_a_received_block_is_what_was_sent_though_its_source_changes() -> None:
+    def kernel(x: Any, y: Any) -> None:
+        if tl.program_id(0) == 0:
+            block = tl.load(x, shape=(8,))
+            tl.send("E", block)
+            tl.store(tl.ref(x, (8,)), block + 100.0)
+        else:
+            block = tl.recv("W", (8,), tl.float32)
+            tl.store(tl.ref(y, (8,)), block)
+
+    values = np.arange(8, dtype=np.float32)
+    found, _ = run(kernel, values, count=2)
+    np.testing.assert_array_equal(found, values)
+
+
+def test_what_is_received_asynchronously_is_there_after_wait() -> None:
+    def kernel(x: Any, y: Any) -> None:
+        here = tl.program_id(0)
+        handle = tl.recv_async("W", (16,), tl.float32)
+        tl.send("E", tl.load(x + here * 16, shape=(16,)))
+        tl.store(tl.ref(y + here * 16, (16,)), tl.wait(handle))
+
+    values = np.arange(48, dtype=np.float32).reshape(3, 16)
+    found, _ = run(kernel, values, count=3)
+    np.testing.assert_array_equal(found, np.roll(values, 1, axis=0))
+
+
+def test_with_two_pes_east_and_west_are_different_rings() -> None:
+    def kernel(x: Any, y: Any) -> None:
+        here = tl.program_id(0)
+        tl.send("E", tl.load(x + here * 2, shape=(1,)))
+        tl.send("W", tl.load(x + here * 2 + 1, shape=(1,)))
+        tl.store(tl.ref(y + here * 2, (1,)), tl.recv("E", (1,), tl.float32))
+        tl.store(tl.ref(y + here * 2 + 1, (1,)), tl.recv("W", (1,), tl.float32))
+
+    found, _ = run(kernel, np.array([[1, 2], [3, 4]], np.float32), count=2)
+    assert found.tolist() == [[4, 3], [2, 1]]
+
+
+def late_receiver(x: Any, y: Any) -> None:
+    if tl.program_id(0) == 0:
+        for _ in range(6):
+            tl.send("E", tl.load(x, shape=(128,)))
+        tl.store(tl.ref(y, (128,)), tl.load(x, shape=(128,)))
+    else:
+        block = tl.load(x, shape=(128,))
+        for _ in range(400):
+            block = block * 0.5
+        if int(tl.sum(block * 0.0, 0)) == 0:
+            for _ in range(6):
+                tl.recv("W", (128,), tl.float32)
+
+
+def test_a_full_ring_holds_its_sender_until_slots_are_free() -> None:
+    values = np.zeros(128, np.float32)
+    _, few = run(late_receiver, values, count=2, spec=RingSpec(slots=2, slot_bytes=512))
+    _, many = run(late_receiver, values, count=2, spec=RingSpec(slots=8, slot_bytes=512))
+    assert few.latency_ps > many.latency_ps
+
+
+def test_a_sleeping_sender_goes_on_a_command_after_its_credit_and_a_polling_one_at_its_look() -> (
+    None
+):
+    values = np.zeros(128, np.float32)
+    times = {
+        mode: run(late_receiver, values, count=2, spec=RingSpec(slots=2, backpressure=mode))[1]
+        for mode in Backpressure
+    }
+    sleep, poll = times[Backpressure.SLEEP].end_ps, times[Backpressure.POLL].end_ps
+    look_ps = MACHINE.spec.pe.cpu.command_ps
+    assert 0 < sleep - poll <= look_ps * 4
+
+
+def refused(kernel: Callable[..., Any], message: str, **options: Any) -> None:
+    error = options.pop("error", KernelError)
+    with pytest.raises(error, match=message):
+        run(kernel, np.zeros(8, np.float32), count=2, **options)
+
+
+def test_a_message_of_another_shape_or_dtype_is_named_with_both_lines() -> None:
+    def kernel(x: Any, _y: Any) -> None:
+        if tl.program_id(0) == 0:
+            tl.send("E", tl.load(x, shape=(8,)))
+        else:
+            tl.recv("W", (4, 2), tl.float32)
+
+    lines = r"test_message.py:\d+ in kernel.*fp32\[8\] is sent at .*test_message.py:\d+ in kernel"
+    refused(kernel, lines + r", expected fp32\[4, 2\]")
+
+
+def test_an_unknown_direction_is_refused_with_those_there_are() -> None:
+    def kernel(x: Any, _y: Any) -> None:
+        tl.send("up", tl.load(x, shape=(8,)))
+
+    refused(kernel, "found the direction 'up' of sip0.cube0.pe0, expected one of E, W")
+
+
+def test_a_message_without_neighbours_is_refused() -> None:
+    def kernel(x: Any, _y: Any) -> None:
+        tl.send("E", tl.load(x, shape=(8,)))
+
+    refused(kernel, "expected one of|a PE that has neighbours", neighbours=Neighbours({}))
+    workspace = Workspace(MACHINE)
+    x = workspace.place(np.zeros(8, np.float32), pes_of(1))
+    with pytest.raises(KernelError, match="a message in a launch without neighbours"):
+        workspace.launch(kernel, x, x, grid=(1,), pes=pes_of(1))
+
+
+def test_rings_that_do_not_fit_are_refused_before_anything_runs() -> None:
+    def kernel(x: Any, _y: Any) -> None:
+        tl.send("E", tl.load(x, shape=(8,)))
+
+    spec = RingSpec(slots=1024, slot_bytes=4096)
+    refused(kernel, "expected room in the reserved part", spec=spec, error=DeviceError)
+
+
+def test_a_neighbour_that_does_not_know_the_way_back_is_refused() -> None:
+    def kernel(x: Any, _y: Any) -> None:
+        tl.send("E", tl.load(x, shape=(8,)))
+
+    first, second = pes_of(2)
+    refused(kernel, "expected one way back", neighbours=Neighbours({first: {"E": second}}))
+    refused(kernel, "itself as 'E'", neighbours=Neighbours({first: {"E": first}}))
+    away = PeCoord(0, 3, 0)
+    refused(kernel, "which runs no program", neighbours=Neighbours({first: {"E": away}}))
+
+
+def test_programs_that_wait_for_each_other_are_reported_with_directions_and_lines() -> None:
+    def kernel(_x: Any, _y: Any) -> None:
+        block = tl.recv("W", (8,), tl.float32)
+        tl.send("E", block)
+
+    message = (
+        r"program \(0,\) of kernel on sip0.cube0.pe0 waits for message 0 from 'W'"
+        r" \(sip0.cube0.pe1\) at .*test_message.py:\d+ in kernel; ring sip0.cube0.pe0.ipcq.W"
+        r".*2 of 2 slots free, 0 fragments have arrived, 0 sent, 1 expected"
+    )
+    refused(kernel, message, error=DeadlockError)
+
+
+def test_a_sender_that_nobody_receives_from_is_reported_as_waiting_for_room() -> None:
+    def kernel(x: Any, _y: Any) -> None:
+        if tl.program_id(0) == 0:
+            for _ in range(3):
+                tl.send("E", tl.load(x, shape=(8,)))
+        else:
+            tl.recv("E", (8,), tl.float32)
+
+    refused(kernel, "waits for room to send to 'E'.*0 of 2 slots free", error=DeadlockError)
