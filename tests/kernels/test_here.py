@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.case import SOURCE, KernelCase, check_expected, check_same
+from tests.kernels.extra_case import EXTRAS, ExtraCase
 from tests.kernels.op_case import OPS, OpCase
 from tests.kernels.ours import run_here
 from tests.kernels.table import CASES
@@ -38,6 +39,12 @@ def test_a_function_means_here_what_it_means_in_triton(case: OpCase) -> None:
         np.testing.assert_allclose(found, expected, rtol=case.tolerance, atol=case.tolerance)
     else:
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("case", EXTRAS, ids=lambda case: case.name)
+def test_a_kernel_of_words_descriptors_or_scales_does_here_what_it_says(case: ExtraCase) -> None:
+    arrays, _ = run_here(SOURCE / "op.py", case.kernel, (1,), case.arguments())
+    np.testing.assert_allclose(arrays["out_ptr"], case.expected(), rtol=case.tolerance)
 
 
 @needs_both_engines
