@@ -10,8 +10,9 @@ from tests.issuer_programs import FAST, ISSUE, READ, SLOW, THERE, WRITE, Command
 from tests.kinds import every_engine, needs_both_engines
 from tests.strategies import Choices, Seeded, pick
 from tilewright.engine import Engine, EngineKind, TraceRecord
-from tilewright.engine.core import NO_ROOM, NO_TASK, NO_VALUE, Issuer
+from tilewright.engine.core import FROM_START, NO_ROOM, NO_TASK, NO_VALUE, IssuedStep, Issuer
 from tilewright.engine.issuer import IssuerSpec
+from tilewright.engine.rows import HOLD, NO_EFFECT, TIMER, TRANSFER
 
 OWNER = 3
 SPEC = IssuerSpec(
@@ -43,12 +44,25 @@ class Told:
     is_full: bool = False
 
 
+def random_steps(choices: Choices, signals: int) -> list[IssuedStep]:
+    """Some wait for a signal that others raise, or nobody: then their command does not end."""
+    steps: list[IssuedStep] = []
+    for number in range(choices.integer(1, 4)):
+        kind, target = pick(choices, [(HOLD, FAST), (TIMER, 0), (TRANSFER, THERE)])
+        before = choices.integer(FROM_START, number - 1)
+        waits = ((signals % 2, choices.integer(1, 3)),) if not choices.integer(0, 3) else ()
+        raises = ((choices.integer(0, 1), choices.integer(1, 2)),)
+        amount = choices.integer(1, 20)
+        steps.append((kind, target, amount, 0, before, waits, raises, NO_EFFECT, number == 0))
+    return steps
+
+
 def tell(choices: Choices, engine: Engine, issuer: Issuer, told: Told, cuts: bool) -> None:
     """One random command."""
     kind = pick(
         choices,
         ["load", "load", "begin", *["update"] * 3, "compute", "park", "store", "release", "open",
-         "close", "cut"],
+         "close", "cut", "send", "send", "receive"],
     )  # fmt: skip
     place = choices.integer(0, 99)
     value = told.values[place % len(told.values)] if told.values else None
@@ -74,6 +88,11 @@ def tell(choices: Choices, engine: Engine, issuer: Issuer, told: Told, cuts: boo
         told.values.remove(value)
         told.sums = [number for number in told.sums if number != value]
         issuer.release(value)
+    elif kind == "send":
+        number = NO_VALUE if value is None else value
+        told.is_full = issuer.send(number, 8, random_steps(choices, place)) == NO_ROOM
+    elif kind == "receive":
+        made = issuer.receive(8, random_steps(choices, place))
     elif kind == "open" and not told.is_open:
         issuer.open_composite()
         told.is_open = True
@@ -95,11 +114,15 @@ def run(random: Choices, kind: EngineKind, *, cuts: bool = True) -> Shown:
     program = CommandProgram(SPEC, gate=4, plans=PLANS, commands=())
     engine, issuer = machine_of(program, kind, salt=0)
     engine.set_trace(True)
+    for name in ("first", "second"):
+        engine.add_signal(name)
     told = Told()
     for _ in range(40):
         if not told.is_full:
             tell(random, engine, issuer, told, cuts)
     engine.submit_piece(issuer, owner=OWNER)
+    for signal in range(2):
+        engine.raise_signal(signal, 3)  # so that all can end
     engine.run()
     return told.answers, engine.take_trace(), engine.take_effects()
 
@@ -243,3 +266,45 @@ def test_a_parked_value_leaves_its_near_space_to_others(kind: EngineKind) -> Non
     (read,) = times(trace, READ)
     first, second = times(trace, SLOW)
     assert first[1] < write[0] < write[1] < read[0] < read[1] < second[0]
+
+
+@every_engine
+def test_steps_of_a_message_wait_for_signals_and_raise_them(kind: EngineKind) -> None:
+    engine, issuer = started(kind)
+    room, arrived = engine.add_signal("room"), engine.add_signal("arrived")
+    steps: list[IssuedStep] = [
+        (HOLD, FAST, 7, 0, FROM_START, ((room, 1),), (), NO_EFFECT, True),
+        (HOLD, SLOW, 11, 0, 0, (), ((arrived, 2),), NO_EFFECT, False),
+    ]
+    task = issuer.send(NO_VALUE, 8, steps)
+    value = issuer.receive(16, [(TIMER, 0, 0, 0, FROM_START, ((arrived, 2),), (), NO_EFFECT, True)])
+    engine.submit_piece(issuer, owner=OWNER)
+    assert engine.watch(issuer.task_id(task))
+    assert engine.watch(issuer.task_id(issuer.task_of(value)))
+    engine.advance(1000)
+    assert times(engine.take_trace(), FAST) == []
+    engine.raise_signal(room)
+    sent, received = engine.advance(), engine.advance()
+    assert sent == [issuer.task_id(task)]
+    assert received == [issuer.task_id(issuer.task_of(value))]
+    trace = engine.take_trace()
+    (fast,), (slow,) = times(trace, FAST), times(trace, SLOW)
+    assert fast == (1005, 1012)  # five for the dispatch
+    assert slow == (1012, 1023)
+    assert engine.signal_value(arrived) == 2
+    assert issuer.far_free_bytes == SPEC.far_bytes - 16
+
+
+@every_engine
+def test_a_message_is_staged_far_and_its_space_is_free_when_it_has_gone(kind: EngineKind) -> None:
+    engine, issuer = started(kind, far_bytes=16)
+    step: IssuedStep = (HOLD, FAST, 50, 0, FROM_START, (), (), NO_EFFECT, True)
+    issuer.send(issuer.compute(0, []), 16, [step])
+    issuer.load(16, READS, [], 1)
+    assert issuer.receive(1, [step]) == NO_ROOM
+    trace = traced(engine, issuer)
+    (write,) = times(trace, WRITE)
+    sending = times(trace, FAST)[1]
+    assert write[1] - write[0] == 16
+    assert sending[0] >= write[1]
+    assert times(trace, THERE)[0][0] >= sending[1]
