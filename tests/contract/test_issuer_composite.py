@@ -220,9 +220,9 @@ def test_updates_of_one_value_follow_each_other_and_bring_no_operand_near(
     engine, issuer = started(kind, near_bytes=8)
     loaded = issuer.load(16, READS, [], 1)
     total = issuer.update(1, NO_VALUE, [(loaded, 8)])
-    assert issuer.update(1, total, [(loaded, 8)]) == total
+    assert issuer.update(0, total, [(loaded, 8)]) == total  # another unit
     trace = traced(engine, issuer)
-    first, second = times(trace, SLOW)
+    (first,), (second,) = times(trace, SLOW), times(trace, FAST)
     assert second[0] >= first[1]
     assert [tail - start for start, tail in times(trace, READ)] == [8, 8]  # half of it each time
 
@@ -308,3 +308,30 @@ def test_a_message_is_staged_far_and_its_space_is_free_when_it_has_gone(kind: En
     assert write[1] - write[0] == 16
     assert sending[0] >= write[1]
     assert times(trace, THERE)[0][0] >= sending[1]
+
+
+@every_engine
+def test_space_that_a_composite_gives_back_itself_waits_for_all_its_parts(
+    kind: EngineKind,
+) -> None:
+    engine, issuer = started(kind, far_bytes=16)
+    issuer.open_composite()
+    loaded = issuer.load(16, READS, [], 1)
+    issuer.update(1, NO_VALUE, [(loaded, 1)])
+    for _ in range(4):
+        issuer.release(issuer.update(0, NO_VALUE, [(loaded, 1)]))
+    issuer.release(loaded)
+    issuer.load(16, READS, [], 2)
+    issuer.close_composite()
+    trace = traced(engine, issuer)
+    assert times(trace, THERE)[1][0] >= times(trace, SLOW)[0][1]
+
+
+@every_engine
+def test_an_update_comes_after_all_that_read_the_value_before(kind: EngineKind) -> None:
+    engine, issuer = started(kind)
+    total = issuer.update(0, NO_VALUE, [])
+    issuer.compute(1, [total])  # takes long to read it
+    issuer.update(0, total, [])
+    trace = traced(engine, issuer)
+    assert times(trace, FAST)[1][0] >= times(trace, SLOW)[0][1]
