@@ -168,6 +168,29 @@ def test_with_two_pes_east_and_west_are_different_rings() -> None:
     assert found.tolist() == [[4, 3], [2, 1]]
 
 
+def test_without_a_direction_each_has_its_turn() -> None:
+    def kernel(x: Any, y: Any) -> None:
+        here = tl.program_id(0)
+        for place, direction in enumerate("EWEW"):
+            tl.send(direction, tl.load(x + here * 4 + place, shape=(1,)))
+        for place in range(4):
+            tl.store(tl.ref(y + here * 4 + place, (1,)), tl.recv(None, (1,), tl.float32))
+
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    found, _ = run(kernel, values, count=3, spec=RingSpec())
+    for here in range(3):
+        from_east, from_west = values[(here + 1) % 3, 1::2], values[(here - 1) % 3, 0::2]
+        expected = np.ravel(np.stack([from_east, from_west], axis=1))
+        assert found[here].tolist() == expected.tolist()
+
+
+def test_only_what_was_begun_can_be_waited_for() -> None:
+    def kernel(x: Any, _y: Any) -> None:
+        tl.wait(x)
+
+    refused(kernel, "expected a handle of something that was begun")
+
+
 def late_receiver(x: Any, y: Any) -> None:
     if tl.program_id(0) == 0:
         for _ in range(6):

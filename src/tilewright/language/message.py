@@ -1,5 +1,6 @@
 """Messages between programs: who is whose neighbour, and what was sent and is expected."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -84,6 +85,17 @@ class Post:
 
     outgoing: Mapping[Place, Mailbox]
     incoming: Mapping[Place, Mailbox]
+    neighbours: Neighbours
+    _turns: Counter[PeCoord] = field(default_factory=Counter)
+
+    def next_direction(self, here: PeCoord) -> str | None:
+        """Of the directions that a PE receives from, each in its turn."""
+        directions = self.neighbours.table.get(here, {})
+        names = [name for name in directions if (here, name) in self.incoming]
+        if not names:
+            return None
+        self._turns[here] += 1
+        return names[(self._turns[here] - 1) % len(names)]
 
     def find(self, program: Program, boxes: Mapping[Place, Mailbox], direction: Any) -> Mailbox:
         here = program.stream.pe.coord
@@ -116,7 +128,7 @@ def build_post(
             ring = build(name, pes[sender], pes[peer], address)
             box = Mailbox(ring, (sender, direction), receiver)
             outgoing[sender, direction] = incoming[receiver] = box
-    return Post(MappingProxyType(outgoing), MappingProxyType(incoming))
+    return Post(MappingProxyType(outgoing), MappingProxyType(incoming), neighbours)
 
 
 def _check_peer(sender: PeCoord, direction: str, peer: PeCoord, pes: Mapping[PeCoord, Pe]) -> None:
@@ -209,14 +221,17 @@ class PendingMessage:
         if not self.is_there:
             what = _words(program, box, f"message {self.number} from", box.receiver, box.sender)
             program.stream.wait(program.issuer.task_of(self.block.number or 0), what)
-            self.block.node = box.sent[self.number][1]
+            kind, self.block.node, line = box.sent[self.number]
+            box.sent[self.number] = kind, None, line  # its bytes are the receiver's now
             self.is_there = True
         return self.block
 
 
 def receive(program: Program, direction: Any, kind: BlockType) -> PendingMessage:
-    """Issue the receiving of the next message from a direction."""
+    """Issue the receiving of the next message from a direction; None takes each in its turn."""
     post = _post(program)
+    if direction is None:
+        direction = post.next_direction(program.stream.pe.coord)
     box = post.find(program, post.incoming, direction)
     line = source_line()
     box.expected.append((kind, line_text(line)))

@@ -19,12 +19,15 @@ def send(dir: str, src: Any) -> None:
     message.send(program, dir, program.block(src))
 
 
-def recv(dir: str, shape: Any, dtype: Any) -> Any:
-    """The next message from a direction, as it was when it was sent; waits for it."""
+def recv(dir: str | None, shape: Any, dtype: Any) -> Any:
+    """The next message from a direction, as it was when it was sent; waits for it.
+
+    None takes the directions in turn, in the order in which the launch names them.
+    """
     return recv_async(dir, shape, dtype).wait()
 
 
-def recv_async(dir: str, shape: Any, dtype: Any) -> PendingMessage:
+def recv_async(dir: str | None, shape: Any, dtype: Any) -> PendingMessage:
     """The same, without waiting: ``tl.wait`` gives the block."""
     program = current_program()
     kind = block_type(program.dtype(dtype), program.extents(shape))
