@@ -78,6 +78,33 @@ def test_blocks_go_round_a_ring(kind: RingKind, count: int) -> None:
     np.testing.assert_array_equal(found, np.broadcast_to(values.sum(0), values.shape))
 
 
+@pytest.mark.parametrize("kind", RingKind)
+def test_messages_reach_other_cubes_and_sips(kind: RingKind) -> None:
+    workspace = Workspace(MACHINE)
+    pes = [PeCoord(0, 0, 0), PeCoord(0, 15, 3), PeCoord(1, 2, 1)]
+    values = np.arange(900, dtype=np.float32).reshape(3, 300)
+    home = [PeCoord(1, 0, 0)]
+    x, y = (workspace.place(array, home) for array in (values, np.zeros_like(values)))
+    neighbours = ring_of(pes, RingSpec(kind, 2, 512))
+    workspace.launch(all_gather_sum, x, y, grid=(3,), pes=pes, neighbours=neighbours)
+    np.testing.assert_array_equal(workspace.read(y), np.broadcast_to(values.sum(0), values.shape))
+
+
+def test_a_message_larger_than_its_ring_streams_at_nearly_the_rate_of_the_links() -> None:
+    """256 KiB at 256 GB/s from router to router, once they are in the sender's TCM."""
+    num_elements = 2**16
+
+    def kernel(_x: Any, _y: Any) -> None:
+        if tl.program_id(0) == 0:
+            tl.send("E", tl.zeros((num_elements,), tl.float32))
+        else:
+            tl.recv("W", (num_elements,), tl.float32)
+
+    _, result = run(kernel, np.zeros(8, np.float32), count=2, spec=RingSpec())
+    staged_ps, wire_ps = 512_000, 1_024_000
+    assert staged_ps + wire_ps < result.latency_ps < staged_ps + wire_ps * 6 // 5
+
+
 def test_rings_in_faster_memories_are_faster() -> None:
     values = np.zeros((4, 300), np.float32)
     tcm, hbm = (
