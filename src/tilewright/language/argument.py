@@ -35,6 +35,9 @@ class DescriptorArgument:
     block_shape: tuple[int, ...]
 
 
+OWN = frozenset((ArrayArgument, DescriptorArgument, tuple))  # each program has its own
+
+
 def checked_arguments(kernel: Kernel, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """By name, before any program runs: numbers with their dtypes, constants as they are."""
     return {
@@ -73,7 +76,10 @@ def _scalar(kernel: Kernel, name: str, value: Any) -> Scalar:
 
 def seen_by(program: Program, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments as one program has them: arrays are its own pointers."""
-    return {name: _seen(program, value) for name, value in arguments.items()}
+    return {
+        name: _seen(program, value) if type(value) in OWN else value
+        for name, value in arguments.items()
+    }
 
 
 def _seen(program: Program, value: Any) -> Any:
