@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -40,12 +40,12 @@ class Pending:
         return self.block
 
 
-class TileWork:
+class TileWork(Protocol):
     """How one tile of the result is computed; a GEMM and an op of the vector unit differ here."""
 
     def tile(self, composite: "Composite", place: tuple[Part, Part]) -> Block:
         """Issue all commands of a tile."""
-        raise NotImplementedError
+        ...
 
 
 @dataclass

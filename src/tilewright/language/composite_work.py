@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.language.block_type import BlockType
-from tilewright.language.composite import Composite, TileWork
+from tilewright.language.block_type import BlockType, block_type
+from tilewright.language.composite import Composite
 from tilewright.language.composite_epilogue import Scope, Stage, attributes_of
 from tilewright.language.composite_operand import Ref, part_of
 from tilewright.language.dtype import DType
@@ -16,11 +16,18 @@ from tilewright.language.run import Plan
 from tilewright.language.tiling import Part, Tiling, parts_of_operand
 from tilewright.language.value import Block
 
-__all__ = ("GemmWork", "VectorWork")
+__all__ = ("GemmWork", "VectorWork", "product_type")
+
+
+def product_type(left: BlockType, right: BlockType, acc_dtype: DType) -> BlockType:
+    """Of a sum of products; what cannot be multiplied is refused."""
+    bound = MEANINGS["dot"].bind((left, right), (None, None, acc_dtype))
+    kind: Any = bound.type  # a dot has one result
+    return block_type(kind.dtype, kind.shape)
 
 
 @dataclass
-class GemmWork(TileWork):
+class GemmWork:
     """Products of k tiles, added up in an accumulator that stays in registers.
 
     Loads are told in the order of their use and run ahead as far as the TCM has room.
@@ -72,11 +79,9 @@ class GemmWork(TileWork):
 
     def _known_plan(self, left: BlockType, right: BlockType, number: int, apart: bool) -> Plan:
         run, pe = self.program.run, self.program.stream.pe
-        attributes = (None, None, self.acc_dtype)
-        bound = MEANINGS["dot"].bind((left, right), attributes)
-        kind = bound.type
-        if number and not apart:
-            bound = MEANINGS["dot"].bind((left, right, kind), attributes)  # type: ignore[arg-type]
+        kind = product_type(left, right, self.acc_dtype)
+        operands = (left, right, kind) if number and not apart else (left, right)
+        bound = MEANINGS["dot"].bind(operands, (None, None, self.acc_dtype))
         (charge,) = bound.charges
         vector_ps = gemm_ps = 0
         dtype = charge.dtype.device_name
@@ -90,13 +95,13 @@ class GemmWork(TileWork):
         place = (vector_ps, gemm_ps, bool(number and not apart), self.acc_dtype)
         known = ("composite gemm", (left, right), place)
         if known not in run.plans:
-            plan = Plan((kind,), bound.run, vector_ps, gemm_ps)  # type: ignore[arg-type]
+            plan = Plan((kind,), bound.run, vector_ps, gemm_ps)
             run.plans[known] = run.add_plan(plan)
         return run.plans[known]
 
 
 @dataclass
-class VectorWork(TileWork):
+class VectorWork:
     """One op on what of its operands meets the tile."""
 
     program: Program

@@ -7,7 +7,7 @@ from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.composite import Pending, run_composite
 from tilewright.language.composite_epilogue import attributes_of, check_vector_op, parse_epilogue
 from tilewright.language.composite_operand import Ref, as_operand, make_ref
-from tilewright.language.composite_work import GemmWork, VectorWork
+from tilewright.language.composite_work import GemmWork, VectorWork, product_type
 from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
 from tilewright.language.meaning.table import MEANINGS
@@ -73,13 +73,13 @@ def _gemm(
         found = f"operands of shapes {', '.join(map(str, shapes))}"
         raise program.error(found, "(M, K) and (K, N)", "name other shapes, or transpose one")
     left, right = operands
-    attributes = (None, None, acc_dtype)
-    result = MEANINGS["dot"].bind((left.type, right.type), attributes).type
-    tiling = plan_tiles((*result.shape, shapes[0][1]), _tile_shape(program, tile_shape))  # type: ignore[union-attr]
-    stages = parse_epilogue(program, epilogue, result, len(tiling.depths))  # type: ignore[arg-type]
-    out = _out(program, out_ptr, result)  # type: ignore[arg-type]
+    result = product_type(left.type, right.type, acc_dtype)
+    extents = (left.shape[0], right.shape[1], left.shape[1])
+    tiling = plan_tiles(extents, _tile_shape(program, tile_shape))
+    stages = parse_epilogue(program, epilogue, result, len(tiling.depths))
+    out = _out(program, out_ptr, result)
     work = GemmWork(program, left, right, acc_dtype, tiling, stages)
-    return run_composite(program, work, result, tiling, stages, out, f"a gemm into {result}")  # type: ignore[arg-type]
+    return run_composite(program, work, result, tiling, stages, out, f"a gemm into {result}")
 
 
 def _vector(
