@@ -9,6 +9,7 @@ from tilewright.device.dma import Access
 from tilewright.engine.core import NO_ROOM
 from tilewright.engine.rows import NO_EFFECT
 from tilewright.language import dma
+from tilewright.language.address import addresses_of, aligned
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import DType, int4
 from tilewright.language.effect import Storage, read_pieces, write_pieces
@@ -84,13 +85,15 @@ class _Change:
 def atomic(program: Program, op: str, pointer: Any, values: tuple[Any, ...], mask: Any) -> Block:
     """Issue an atomic; its value is what was in memory before."""
     shape = getattr(values[-1], "shape", ())
-    pointers, mask = dma.aligned(program, pointer, mask, shape)
+    pointers, mask = aligned(program, pointer, mask, shape)
     kind = block_type(pointers.element, pointers.shape)
     if kind.dtype is int4:
         found = f"an atomic on {kind}"
         raise program.error(found, "elements of whole bytes", "use int8, or load and store")
     operands = [program.convert(program.block(value), kind.dtype, False) for value in values]
-    addresses, places = dma.addresses_of(program, pointers, mask)
+    if mask is False:
+        return dma.filled(program, kind, 0)
+    addresses, places = addresses_of(program, pointers, mask)
     if not addresses.size:
         return dma.filled(program, kind, 0)
     layout, spans, pieces = dma.listed(program, addresses, kind.dtype)

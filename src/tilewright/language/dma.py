@@ -9,9 +9,10 @@ from tilewright.device.dma import Access
 from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess
 from tilewright.engine.rows import NO_EFFECT
 from tilewright.language.access import Layout, layout_of, runs_of_addresses
-from tilewright.language.affine import Affine, Box, broadcast_shapes
+from tilewright.language.address import addresses_of, aligned
+from tilewright.language.affine import Affine, Box
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.dtype import DType, int4
+from tilewright.language.dtype import DType, int1, int4
 from tilewright.language.effect import Capture, Commit, PackedCommit
 from tilewright.language.node import Node, not_captured
 from tilewright.language.order import Span
@@ -24,12 +25,10 @@ from tilewright.language.packed import (
 from tilewright.language.program import Program
 from tilewright.language.source import source_line
 from tilewright.language.translate import Piece
-from tilewright.language.value import Block, Mask, Pointers
+from tilewright.language.value import Block, Pointers
 
 __all__ = (
     "accesses_of",
-    "addresses_of",
-    "aligned",
     "filled",
     "listed",
     "load",
@@ -48,6 +47,8 @@ def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
     if other is not None and not isinstance(other, bool | int | float):
         return _load_beside(program, pointers, mask, other)
     fill = 0 if other is None else other
+    if mask is False:
+        return filled(program, kind, fill)
     if pointers.offsets is not None or type(mask) is Block:
         return _gathered_load(program, pointers, mask, kind, fill)
     box = Box.whole(pointers.shape) if mask is None else mask.box
@@ -61,6 +62,8 @@ def _load_beside(program: Program, pointers: Pointers, mask: Any, other: Any) ->
     loaded = load(program, pointers, mask, None)
     if mask is None:
         return loaded
+    if mask is False:
+        mask = program.constant(False, int1)
     value = program.convert(program.block(other), pointers.element, False)
     operands = (program.block(mask), loaded, value)
     return program.compute("where", operands)  # type: ignore[no-any-return]
@@ -123,6 +126,8 @@ def store(program: Program, pointers: Any, value: Any, mask: Any) -> None:
     """Write a block to memory, from registers through the TCM."""
     pointers, mask = aligned(program, pointers, mask, getattr(value, "shape", ()))
     block = program.convert(program.block(value), pointers.element, False)
+    if mask is False:
+        return
     kind = block_type(pointers.element, pointers.shape)
     if pointers.offsets is not None or type(mask) is Block:
         _scattered_store(program, pointers, mask, block, kind)
@@ -174,34 +179,6 @@ def _issue_store(
     run.counters.stored_bytes += layout.num_bytes
 
 
-def aligned(
-    program: Program, pointers: Any, mask: Any, value_shape: tuple[int, ...] = ()
-) -> tuple[Pointers, Any]:
-    """Addresses and mask of one shape; addresses that are numbers are refused."""
-    if type(pointers) is not Pointers:
-        fix = "pass a tensor argument plus offsets"
-        raise program.error(f"{pointers!r} as the address", "pointers", fix)
-    shape = pointers.affine.shape
-    if mask is not None:
-        if type(mask) is not Mask:
-            mask = _as_mask(program, mask)
-        shape = broadcast_shapes(shape, mask.shape)
-    if value_shape and len(value_shape) >= len(shape):
-        shape = broadcast_shapes(shape, value_shape)
-    if shape != pointers.affine.shape:
-        affine = pointers.affine.broadcast(shape)
-        pointers = Pointers(program, affine, pointers.element, pointers.offsets)
-    if type(mask) is Mask and mask.box.shape != shape:
-        mask = Mask(program, mask.box.broadcast(shape))
-    return pointers, mask
-
-
-def _as_mask(program: Program, mask: Any) -> Any:
-    if isinstance(mask, bool):
-        return Mask(program, Box.whole((1,)) if mask else Box.empty((1,)))
-    return program.block(mask)
-
-
 def filled(program: Program, kind: BlockType, fill: Any) -> Block:
     """A load that reads nothing."""
     scalar = program.constant(fill, kind.dtype)
@@ -209,20 +186,6 @@ def filled(program: Program, kind: BlockType, fill: Any) -> Block:
 
 
 # -- addresses that had to be computed -------------------------------------------------------------
-
-
-def addresses_of(program: Program, pointers: Pointers, mask: Any) -> tuple[Any, Any]:
-    """Of the places that the mask lets through, in order; and which places those are."""
-    storage = np.dtype(np.int64)
-    addresses = pointers.affine.array(storage)
-    if pointers.offsets is not None:
-        step = pointers.element.step
-        addresses = addresses + program.elements(pointers.offsets).astype(storage) * step
-    flat = addresses.reshape(-1)
-    if mask is None:
-        return flat, slice(None)
-    places = np.broadcast_to(program.elements(mask), pointers.shape).reshape(-1)
-    return flat[places], places
 
 
 def _gathered_load(

@@ -65,6 +65,9 @@ class TensorDescriptor:
     def window(self, offsets: Any) -> Window:
         """The block that starts there."""
         start = tuple(int(offset) for offset in offsets)
+        if len(start) != len(self.shape):
+            found = f"{len(start)} offsets for {len(self.shape)} axes"
+            raise self.program.error(found, "one an axis", "correct the offsets")
         return Window(self.program, self.base, self.shape, self.strides, start, self.block_shape)
 
     def load(self, offsets: Any) -> Any:

@@ -125,6 +125,10 @@ class Workspace:
 
     def describe(self, array: PlacedArray, block_shape: tuple[int, ...]) -> DescriptorArgument:
         """A tensor descriptor over an array, as a host makes it."""
+        self._check_live(array)
+        if len(block_shape) != len(array.shape):
+            found = f"the block {block_shape} for an array of shape {array.shape}"
+            raise KernelError("workspace", found, "one extent an axis", "correct the block")
         strides = [1]
         for extent in reversed(array.shape[1:]):
             strides.insert(0, strides[0] * extent)

@@ -9,6 +9,7 @@ from tilewright.language.composite_operand import Ref, make_ref
 from tilewright.language.current import current_program
 from tilewright.language.program import Program
 from tilewright.language.tensor_pointer import TensorDescriptor, Window
+from tilewright.language.value import Pointers
 
 __all__ = (
     "advance",
@@ -65,7 +66,9 @@ def load(
             found = f"padding_option {padding_option!r}"
             raise program.error(found, 'one of "", "zero", "nan"', "correct it")
         other = PADDINGS[padding_option]
-        pointer, mask = pointer.pointers(), pointer.mask(_axes(boundary_check))
+        pointer, mask = pointer.pointers(), pointer.mask(_axes(program, pointer, boundary_check))
+    elif other is not None and mask is None:
+        raise program.error("other without a mask", "a mask with it", "drop it, or pass a mask")
     return dma.load(program, pointer, mask, other)
 
 
@@ -85,12 +88,20 @@ def store(
     if isinstance(pointer, Ref):
         pointer = pointer.pointers()
     if isinstance(pointer, Window):
-        pointer, mask = pointer.pointers(), pointer.mask(_axes(boundary_check))
+        if mask is not None:
+            found = "a mask with a block pointer"
+            raise program.error(found, "boundary_check alone", "drop the mask")
+        pointer, mask = pointer.pointers(), pointer.mask(_axes(program, pointer, boundary_check))
     dma.store(program, pointer, value, mask)
 
 
-def _axes(boundary_check: Any) -> tuple[int, ...]:
-    return tuple(boundary_check) if isinstance(boundary_check, list | tuple) else (boundary_check,)
+def _axes(program: Program, window: Window, boundary_check: Any) -> tuple[int, ...]:
+    axes = tuple(boundary_check) if isinstance(boundary_check, list | tuple) else (boundary_check,)
+    rank = len(window.shape)
+    if not all(isinstance(axis, int) and 0 <= axis < rank for axis in axes):
+        found = f"boundary_check {boundary_check!r}"
+        raise program.error(found, f"axes from 0 to {rank - 1}", "correct the axes")
+    return axes
 
 
 def make_block_ptr(
@@ -98,12 +109,14 @@ def make_block_ptr(
 ) -> Window:
     """A window of ``block_shape`` on a tensor; the order of axes in memory says nothing here."""
     program = current_program()
-    parts = (_integers(part) for part in (shape, strides, offsets, block_shape))
-    return Window(program, base, *parts)
+    return Window(program, base, *_parts(program, base, shape, strides, offsets, block_shape))
 
 
 def advance(base: Window, offsets: Any) -> Window:
     """A window moved by so many elements on each axis."""
+    if len(offsets) != len(base.offsets):
+        found = f"{len(offsets)} offsets for {len(base.offsets)} axes"
+        raise current_program().error(found, "one an axis", "correct the offsets")
     return base.advance(offsets)
 
 
@@ -115,8 +128,7 @@ def make_tensor_descriptor(
     if padding_option != "zero":
         found = f"padding_option {padding_option!r}"
         raise program.error(found, '"zero"', "mask after the load")
-    parts = (_integers(part) for part in (shape, strides, block_shape))
-    return TensorDescriptor(program, base, *parts)
+    return TensorDescriptor(program, base, *_parts(program, base, shape, strides, block_shape))
 
 
 def load_tensor_descriptor(desc: TensorDescriptor, offsets: Any) -> Any:
@@ -129,8 +141,15 @@ def store_tensor_descriptor(desc: TensorDescriptor, offsets: Any, value: Any) ->
     desc.store(offsets, value)
 
 
-def _integers(values: Any) -> tuple[int, ...]:
-    return tuple(int(value) for value in values)
+def _parts(program: Program, base: Any, *parts: Any) -> list[tuple[int, ...]]:
+    """Sizes of a tensor in memory, one for each axis."""
+    if type(base) is not Pointers or base.shape:
+        raise program.error(f"{base!r} as the base", "one address", "pass a tensor argument")
+    found = [tuple(int(value) for value in part) for part in parts]
+    if len({len(part) for part in found}) != 1:
+        sizes = ", ".join(map(str, found))
+        raise program.error(f"the sizes {sizes}", "one number an axis in each", "correct the sizes")
+    return found
 
 
 def _atomic(name: str, what: str) -> Callable[..., Any]:
