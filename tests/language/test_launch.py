@@ -124,6 +124,21 @@ def test_a_grid_is_a_function_of_the_arguments() -> None:
     np.testing.assert_array_equal(bed.read(out), np.full(6, 12))
 
 
+def test_a_grid_function_gets_the_hosts_own_numbers() -> None:
+    bed = Bed()
+    seen: list[int] = []
+
+    def count(n: Any, block: int) -> None:
+        del n, block
+
+    def grid(meta: dict[str, Any]) -> tuple[int, ...]:
+        seen.append(-(-meta["n"] // meta["block"]))  # rounds up in Python, not in C
+        return (1,)
+
+    bed.workspace.launch(count, 61, 4, grid=grid, pes=bed.pes)
+    assert seen == [16]
+
+
 def test_axis_0_of_the_grid_runs_fastest_over_the_pes() -> None:
     def kernel(out_ptr: Any) -> None:
         i, j = tl.program_id(0), tl.program_id(1)

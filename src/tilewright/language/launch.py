@@ -87,8 +87,10 @@ class Launcher:
         that nobody finishes, so it takes no other launch.
         """
         self._check_usable(kernel)
-        arguments = checked_arguments(kernel, kernel.bind(args, kwargs))
-        extents = _checked_grid(kernel, grid(dict(arguments)) if callable(grid) else grid)
+        bound = kernel.bind(args, kwargs)
+        arguments = checked_arguments(kernel, bound)
+        # the host's own numbers: a kernel's integers divide as in C
+        extents = _checked_grid(kernel, grid(dict(bound)) if callable(grid) else grid)
         _check_pes(kernel, pes)
         log = EffectLog()
         engine = self.device.engine
