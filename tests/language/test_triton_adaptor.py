@@ -33,6 +33,7 @@ def run(function: Any, *args: Any, grid: Any = (1,), x: Array = X, **kwargs: Any
         (kernel.by_modules, X * 3 + 3),
         (kernel.by_names, X * 6 + 4),
         (kernel.by_constants, X * 4 + 5 + 7 + 6),
+        (kernel.by_defaults, (X * 6 + 4) * 4),
         (kernel.by_recursion, X * 120),
         (kernel.by_closure, abs(X) + 11),
     ],

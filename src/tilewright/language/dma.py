@@ -46,15 +46,14 @@ def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
     kind = block_type(pointers.element, pointers.shape)
     if other is not None and not isinstance(other, bool | int | float):
         return _load_beside(program, pointers, mask, other)
-    fill = 0 if other is None else other
     if mask is False:
-        return filled(program, kind, fill)
+        return filled(program, kind, other)
     if pointers.offsets is not None or type(mask) is Block:
-        return _gathered_load(program, pointers, mask, kind, fill)
+        return _gathered_load(program, pointers, mask, kind, other)
     box = Box.whole(pointers.shape) if mask is None else mask.box
     if box.is_empty:
-        return filled(program, kind, fill)
-    return _issue_load(program, kind, *_reached(program, pointers, box), fill)
+        return filled(program, kind, other)
+    return _issue_load(program, kind, *_reached(program, pointers, box), other)
 
 
 def _load_beside(program: Program, pointers: Pointers, mask: Any, other: Any) -> Block:
@@ -75,7 +74,7 @@ def _issue_load(
     layout: Layout | PackedLayout,
     spans: list[Span],
     pieces: list[Piece],
-    fill: Any,
+    other: Any,
     arrange: Callable[[Any], Any] | None = None,
 ) -> Block:
     """``arrange`` makes the block out of the elements, if they do not lie as its places do."""
@@ -86,6 +85,7 @@ def _issue_load(
     node, served = None, NO_EFFECT
     line = source_line()
     if program.carries(kind.dtype):
+        fill = 0 if other is None else program.element(other, kind.dtype)
         node = Node(not_captured, (), line)
         capture = Capture(node, run.storages, pieces, layout, kind.dtype, fill)
         served = run.effects.add(capture, len(pieces), program)
@@ -179,9 +179,9 @@ def _issue_store(
     run.counters.stored_bytes += layout.num_bytes
 
 
-def filled(program: Program, kind: BlockType, fill: Any) -> Block:
+def filled(program: Program, kind: BlockType, other: Any) -> Block:
     """A load that reads nothing."""
-    scalar = program.constant(fill, kind.dtype)
+    scalar = program.constant(0 if other is None else other, kind.dtype)
     return program.compute("broadcast_to", (scalar,), (kind.shape,))  # type: ignore[no-any-return]
 
 
@@ -189,18 +189,20 @@ def filled(program: Program, kind: BlockType, fill: Any) -> Block:
 
 
 def _gathered_load(
-    program: Program, pointers: Pointers, mask: Any, kind: BlockType, fill: Any
+    program: Program, pointers: Pointers, mask: Any, kind: BlockType, other: Any
 ) -> Block:
     program.run.counters.gathers += 1
     addresses, places = addresses_of(program, pointers, mask)
     if not addresses.size:
-        return filled(program, kind, fill)
+        return filled(program, kind, other)
     layout, spans, pieces = listed(program, addresses, kind.dtype)
+
+    fill = 0 if other is None else program.element(other, kind.dtype)
 
     def arrange(elements: Any) -> Any:
         return spread_out(elements, places, kind, fill)
 
-    return _issue_load(program, kind, layout, spans, pieces, fill, arrange)
+    return _issue_load(program, kind, layout, spans, pieces, None, arrange)
 
 
 def _scattered_store(

@@ -8,12 +8,10 @@ from typing import Any
 
 from tilewright.language.affine import Affine
 from tilewright.language.dtype import DType, int64
-from tilewright.language.scalar import Int64
+from tilewright.language.scalar import INT32_LIMIT, Int64
 from tilewright.language.value import Index, Mask, Pointers, Value
 
 __all__ = ("known_binary",)
-
-INT32_LIMIT = 2**31
 
 
 def known_binary(op: str, left: Any, right: Any) -> Value | None:

@@ -16,7 +16,7 @@ from tilewright.language.node import Node, constant_node, evaluate
 from tilewright.language.order import AccessOrder
 from tilewright.language.promote import computation_dtype, scalar_dtype
 from tilewright.language.run import Plan, Run
-from tilewright.language.scalar import Int32, Int64, Scalar
+from tilewright.language.scalar import INT32_LIMIT, Int32, Int64, Scalar
 from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.stream import Stream
 from tilewright.language.translate import Translator
@@ -159,7 +159,7 @@ class Program:
         if isinstance(dtype, PointerType):
             return self.pointers(int(self.number(value)), dtype.element_ty)
         wanted = self.dtype(dtype)
-        if isinstance(value, Index) and wanted in (int32, int64) and not bitcast:
+        if isinstance(value, Index) and not bitcast and _holds(wanted, value.affine):
             return Index(self, value.affine, wanted)
         block = self.block(value)
         if block.dtype is wanted:
@@ -220,13 +220,17 @@ class Program:
 
     def constant(self, value: Any, dtype: DType) -> Block:
         """A number as a part of the command that uses it."""
-        key = (value, dtype, type(value))
+        key = (value or str(value), dtype, type(value))  # 0.0 and -0.0 are equal, and not the same
         block = self._constants.get(key)
         if block is None:
             array = np.asarray(value).astype(dtype.storage)
             block = Block(self, block_type(dtype, ()), constant_node(array), None)
             self._constants[key] = block
         return block
+
+    def element(self, value: Any, dtype: DType) -> np.ndarray[Any, Any]:
+        """A number as memory has it, in an array of its own."""
+        return self.constant(value, dtype).node.value  # type: ignore[no-any-return, union-attr]
 
     def _made(self, op: str, kind: BlockType, make: Callable[[], Any]) -> Block:
         """A block that a command makes out of nothing."""
@@ -370,6 +374,13 @@ class Program:
         """With the user's line, the program and the simulated time."""
         where = f"{line_text(source_line())}, {self}, at {self.run.hub.now_ps} ps"
         return KernelError(where, found, expected, fix)
+
+
+def _holds(dtype: DType, affine: Affine) -> bool:
+    """Whether values stay an index under a dtype: none of them wraps."""
+    if dtype is int32:
+        return affine.low >= -INT32_LIMIT and affine.high < INT32_LIMIT
+    return dtype is int64
 
 
 def _constant_dtype(op: str, value: Any, beside: Any) -> DType:

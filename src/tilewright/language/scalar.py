@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.errors import KernelError
 from tilewright.language.dtype import DType, dtype_of, float32, int32, int64
 
-__all__ = ("Float32", "Int32", "Int64", "Scalar", "strong_scalar")
+__all__ = ("INT32_LIMIT", "Float32", "Int32", "Int64", "Scalar", "strong_scalar")
 
 INT32_LIMIT = 2**31
 INT64_LIMIT = 2**63

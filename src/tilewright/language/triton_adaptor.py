@@ -106,10 +106,7 @@ class _Rebinder:
         names: dict[str, Any] = {"__builtins__": builtins}
         cells = source.__closure__
         new_cells = None if cells is None else tuple(CellType() for _ in cells)
-        adapted = FunctionType(
-            source.__code__, names, source.__name__, source.__defaults__, new_cells
-        )
-        adapted.__kwdefaults__ = source.__kwdefaults__
+        adapted = FunctionType(source.__code__, names, source.__name__, None, new_cells)
         adapted.__annotations__ = source.__annotations__
         self._functions[source] = adapted
         names["__name__"] = source.__globals__.get("__name__", source.__module__)
@@ -119,6 +116,11 @@ class _Rebinder:
         for old, new in zip(cells or (), new_cells or (), strict=True):
             if not _is_empty(old):
                 new.cell_contents = self.value(old.cell_contents)
+        if source.__defaults__ is not None:
+            adapted.__defaults__ = tuple(map(self.value, source.__defaults__))
+        if source.__kwdefaults__ is not None:
+            named = source.__kwdefaults__.items()
+            adapted.__kwdefaults__ = {name: self.value(value) for name, value in named}
         return adapted
 
     def value(self, value: Any) -> Any:

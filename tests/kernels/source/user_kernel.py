@@ -9,6 +9,7 @@ from tests.kernels.source.user_helper import cooled
 
 OFFSET: tl.constexpr = 5
 PLAIN = 7
+FOUR = tl.constexpr(4)
 
 
 @triton.jit
@@ -42,6 +43,15 @@ def factorial(n):
 def by_recursion(x_ptr, out_ptr, N: tl.constexpr):
     n = tl.arange(0, N)
     tl.store(out_ptr + n, tl.load(x_ptr + n) * factorial(5))
+
+
+@triton.jit
+def by_defaults(
+    x_ptr, out_ptr, N: tl.constexpr, K: tl.constexpr = FOUR,
+    KIND: tl.constexpr = tl.float32, FUNCTION: tl.constexpr = cooled,
+):  # fmt: skip
+    n = tl.arange(0, N)
+    tl.store(out_ptr + n, FUNCTION(tl.load(x_ptr + n)).to(KIND) * K)
 
 
 def make_kernel(shift, operation):
