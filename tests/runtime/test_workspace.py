@@ -46,6 +46,13 @@ def test_values_of_another_type_are_not_written(values: np.ndarray[Any, Any]) ->
         bed.workspace.write(array, values)
 
 
+@pytest.mark.parametrize(("num_pes", "turn_pages"), [(0, 1), (1, 0)])
+def test_pages_that_nobody_takes_are_refused(num_pes: int, turn_pages: int) -> None:
+    bed = Bed(num_pes=num_pes)
+    with pytest.raises(KernelError, match=f"{turn_pages} pages a turn over {num_pes} PEs"):
+        bed.workspace.reserve((4,), float32, bed.pes, turn_pages)
+
+
 def test_pages_are_dealt_to_the_slices_in_turn() -> None:
     def kernel(x_ptr: Any) -> None:
         for page in range(4):

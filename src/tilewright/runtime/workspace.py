@@ -75,6 +75,9 @@ class Workspace:
         self, shape: tuple[int, ...], dtype: DType, pes: Sequence[PeCoord], turn_pages: int = 1
     ) -> PlacedArray:
         """Memory for an array, ``turn_pages`` neighbouring pages to each PE in turn; all zero."""
+        if not pes or turn_pages < 1:
+            found = f"{turn_pages} pages a turn over {len(pes)} PEs"
+            raise KernelError("workspace", found, "at least one of each", "name the PEs")
         size = self._page_bytes
         num_pages = max(1, -(-_num_bytes(shape, dtype) // size))
         address = self._space.allocate(num_pages * size, requester="array")
