@@ -16,8 +16,15 @@ __all__ = ("build_engine", "native_built", "resolve_engine")
 _native: ModuleType | None
 try:
     _native = import_module("tilewright.engine._core")
-except ImportError:
+except ModuleNotFoundError:
     _native = None
+except ImportError as error:
+    raise EngineError(
+        "engine",
+        f"a compiled core that does not load ({error})",
+        "one that was built for this Python",
+        "reinstall tilewright",
+    ) from error
 
 
 def native_built() -> bool:
