@@ -4,7 +4,7 @@ from typing import Any
 
 from tilewright import language as tl
 
-__all__ = ("decode_kernel", "step_kernel")
+__all__ = ("decode_kernel", "gemm_kernel", "step_kernel")
 
 
 def decode_kernel(
@@ -39,6 +39,16 @@ def decode_kernel(
         peak = new_peak
     out = (acc / total[:, None]).to(tl.float16)
     tl.store(out_ptr + row * group * head_dim + heads[:, None] * head_dim + dims[None, :], out)
+
+
+def gemm_kernel(
+    a_ptr: Any, b_ptr: Any, out_ptr: Any, m: int, n: int, k: int, tile: tuple[int, int, int]
+) -> None:
+    """The share of one PE of a product, as one composite that streams both operands."""
+    share = tl.program_id(0).to(tl.int64)
+    a = tl.ref(a_ptr + share * m * k, (m, k))
+    b = tl.ref(b_ptr + share * k * n, (k, n))
+    tl.composite("gemm", a, b, out_ptr + share * m * n, tile_shape=tile)
 
 
 def step_kernel(x_ptr: Any, steps: Any, rows: int, columns: int) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.benches.language_case import CASES, LanguageCase
+from tilewright.benches.language_gemm import GemmSpec, measure_gemm
 from tilewright.benches.language_kernels import decode_kernel, step_kernel
 from tilewright.benches.peers import load_peer
 from tilewright.engine import AUTO, native_built, resolve_engine
@@ -58,6 +59,8 @@ def run_language_bench(spec: LanguageBenchSpec, *, progress: Progress) -> Langua
         rows = tuple(
             _compare(spec, machine, kernels, interpreter, case, progress) for case in CASES
         )
+    progress("a product of 4096 x 4096 x 4096 over 128 PEs")
+    gemm = measure_gemm(GemmSpec(seed=spec.seed), machine)
     progress(f"decode attention: {spec.decode_rows} rows of {spec.decode_tokens} tokens")
     decode = _decode(spec, machine)
     fraction = _hbm_fraction(spec, machine, decode)
@@ -69,6 +72,7 @@ def run_language_bench(spec: LanguageBenchSpec, *, progress: Progress) -> Langua
         seed=spec.seed,
         triton_interpreter=_ratios(rows),
         kernels=rows,
+        gemm_4096=gemm,
         decode_32k_hbm_fraction=fraction,
         decode_latency_ps=decode.latency_ps,
         steps_per_s=steps_per_s,

@@ -47,8 +47,12 @@ def _view(record: LanguageBenchRecord) -> RenderableType:
             f"{row.interpreter_seconds / row.seconds:.1f}",
             f"{row.latency_ps / 1e6:.1f}",
         )
+    gemm = record.gemm_4096
     lines = (
         f"Geometric mean: {record.triton_interpreter.geomean:.1f} times as fast.",
+        f"A product of 4096 x 4096 x 4096 on 128 PEs: {gemm.peak_fraction:.1%} of the peak.",
+        f"Simulating it takes {gemm.timing_vs_numpy:.1f} times NumPy's own time on one thread,",
+        f"{gemm.values_vs_numpy:.1f} times with values.",
         f"Decode over 32K tokens: {record.decode_32k_hbm_fraction:.1%} of the HBM's real peak.",
         f"{record.steps_per_s:,.0f} load-compute-store steps a second.",
         "Values agree." if record.values_ok else "Values DIFFER.",

@@ -7,7 +7,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from tilewright.records.document import Document, Seconds
 from tilewright.records.versions import Versions
 
-__all__ = ("LanguageBenchRecord", "LanguageRow", "TritonRatios")
+__all__ = ("GemmFigures", "LanguageBenchRecord", "LanguageRow", "TritonRatios")
 
 
 class TritonRatios(Document):
@@ -33,6 +33,17 @@ class LanguageRow(Document):
     error: NonNegativeFloat  # greatest difference of the results, relative to the row's norm
 
 
+class GemmFigures(Document):
+    """A product of 4096 x 4096 x 4096 in f16 over the 128 PEs of one SIP, as one composite a PE."""
+
+    peak_fraction: PositiveFloat  # simulated, from the first command to the last store
+    timing_vs_numpy: PositiveFloat  # wall time without values / NumPy's f32 product on one thread
+    values_vs_numpy: PositiveFloat  # the same with values
+    event_growth: PositiveFloat  # of the events, from M to twice M, over the growth of M
+    latency_ps: PositiveInt
+    numpy_seconds: Seconds
+
+
 class LanguageBenchRecord(Document):
     """The kernel language beside Triton's interpreter, and how well simulated kernels do."""
 
@@ -43,6 +54,7 @@ class LanguageBenchRecord(Document):
     seed: NonNegativeInt
     triton_interpreter: TritonRatios
     kernels: tuple[LanguageRow, ...]
+    gemm_4096: GemmFigures
     decode_32k_hbm_fraction: PositiveFloat  # of the refresh-limited peak
     decode_latency_ps: PositiveInt
     steps_per_s: PositiveFloat
