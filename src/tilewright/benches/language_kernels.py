@@ -51,9 +51,9 @@ def gemm_kernel(
     tl.composite("gemm", a, b, out_ptr + share * m * n, tile_shape=tile)
 
 
-def step_kernel(x_ptr: Any, steps: Any, rows: int, columns: int) -> None:
+def step_kernel(x_ptr: Any, steps: Any, stride: Any, rows: int, columns: int) -> None:
     """Load a tile, compute on it, store it back; again and again."""
-    base = tl.program_id(0) * rows * columns
+    base = tl.program_id(0) * stride
     places = base + tl.arange(0, rows)[:, None] * columns + tl.arange(0, columns)[None, :]
     for _ in range(steps):
         x = tl.load(x_ptr + places)
