@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.language.bed import Array
 from tilewright.language.affine import Affine, Box
 from tilewright.language.dtype import DType, float32, int4, int32, int64
-from tilewright.language.known import known_binary
+from tilewright.language.known import known_binary, known_where
 from tilewright.language.scalar import Int32, Int64
 from tilewright.language.value import Index, Mask, Pointers
 
@@ -175,3 +175,28 @@ def test_what_does_not_wrap_stays_known(op: str, left: Any, right: Any) -> None:
 )
 def test_what_is_no_index_any_more_becomes_a_block(op: str, left: Any, right: Any) -> None:
     assert known_binary(op, left, right) is None
+
+
+@given(
+    st.sampled_from([(4,), (3, 1), (3, 4)]), st.booleans(), indices(), st.one_of(indices(), numbers)
+)
+def test_a_choice_that_is_known_is_what_numpy_picks(
+    shape: tuple[int, ...], holds: bool, x: Index, y: Any
+) -> None:
+    condition = Mask(NOBODY, Box.whole(shape) if holds else Box.empty(shape))
+    wide = np.dtype(np.int64)
+    left, right = x.affine.array(wide), y.affine.array(wide) if isinstance(y, Index) else y
+    try:
+        expected = np.where(condition.box.array(), left, right)
+    except ValueError:
+        return  # shapes that do not fit are refused, not known
+    found = known_where(condition, x, y)
+    if found is not None:
+        np.testing.assert_array_equal(found.affine.array(wide), expected)
+        assert found.shape == expected.shape
+
+
+def test_a_choice_with_a_float_is_not_known() -> None:
+    index = Index(NOBODY, Affine(0, (1,), (4,)), int32)
+    assert known_where(Mask(NOBODY, Box.whole((4,))), index, 0.5) is None
+    assert known_where(Mask(NOBODY, Box.whole((4,))), index, 7) is not None

@@ -6,12 +6,12 @@ Every function gives the exact result, or None: then the operands have to become
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tilewright.language.affine import Affine
+from tilewright.language.affine import Affine, broadcast_shapes
 from tilewright.language.dtype import DType, int64
 from tilewright.language.scalar import INT32_LIMIT, Int64
 from tilewright.language.value import Index, Mask, Pointers, Value
 
-__all__ = ("known_binary",)
+__all__ = ("known_binary", "known_where")
 
 
 def known_binary(op: str, left: Any, right: Any) -> Value | None:
@@ -24,6 +24,20 @@ def known_binary(op: str, left: Any, right: Any) -> Value | None:
     if rule is None or not _is_integer(left) or not _is_integer(right):
         return None
     return rule(left, right)
+
+
+def known_where(condition: Any, x: Any, y: Any) -> Index | None:
+    """An index where a mask is true everywhere or nowhere: of the shape and dtype of all three."""
+    if not isinstance(condition, Mask) or not _is_integer(x) or not _is_integer(y):
+        return None
+    if not condition.box.is_whole and not condition.box.is_empty:
+        return None
+    picked, other = (x, y) if condition.box.is_whole else (y, x)
+    if not isinstance(picked, Index):
+        return None
+    zero = other.affine.scaled(0) if isinstance(other, Index) else Affine(0, (), ())
+    shape = broadcast_shapes(condition.shape, broadcast_shapes(zero.shape, picked.shape))
+    return _index(picked, picked.affine.plus(zero).broadcast(shape), other)
 
 
 def _is_integer(value: Any) -> bool:

@@ -24,6 +24,8 @@ from tilewright.language.value import Block, Index, Mask, Pointers, PointerType,
 
 __all__ = ("Program",)
 
+INDEX_BITS = 32
+
 
 class Program:
     """One instance of a kernel. Its calls return at once; the graph says when things happen."""
@@ -91,7 +93,9 @@ class Program:
         block, other = (left, right) if type(left) is Block else (right, left)
         if not isinstance(other, Index | Pointers) or block.shape or not block.dtype.is_int():
             return None
-        number = (Int64 if block.dtype is int64 else Int32)(self.number(block))
+        if isinstance(other, Index) and not block.dtype.signed:
+            return None  # an unsigned integer promotes an index
+        number = (Int64 if block.dtype.bits > INDEX_BITS else Int32)(self.number(block))
         return known_binary(op, *((number, other) if block is left else (other, number)))
 
     def unary(self, op: str, value: Any) -> Any:

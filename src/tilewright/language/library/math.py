@@ -6,8 +6,7 @@ from typing import Any
 
 from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
-from tilewright.language.known import known_binary
-from tilewright.language.value import Index, Mask
+from tilewright.language.known import known_binary, known_where
 
 __all__ = (
     "PropagateNan",
@@ -203,8 +202,9 @@ def fdiv(x: Any, y: Any, ieee_rounding: bool = False) -> Any:
 def where(condition: Any, x: Any, y: Any) -> Any:
     """x where the condition holds, else y."""
     program = current_program()
-    if isinstance(condition, Mask) and isinstance(x, Index) and condition.box.is_whole:
-        return x + 0 * (y if isinstance(y, Index) else 0)
+    known = known_where(condition, x, y)
+    if known is not None:
+        return known
     operands = (
         program.block(condition),
         program.block(x, y, "where"),
