@@ -114,3 +114,13 @@ def test_an_atomic_that_a_flag_keeps_out_does_nothing() -> None:
         tl.atomic_add(x_ptr + 1, 5.0, mask=True)
 
     assert run(kernel)[:2].tolist() == [0, 6]
+
+
+def test_an_atomic_on_an_address_between_elements_is_refused() -> None:
+    def kernel(words_ptr: Any) -> None:
+        halves = words_ptr.to(tl.pointer_type(tl.int16)) + 1
+        tl.atomic_add(halves.to(tl.pointer_type(tl.int32)), 1)
+
+    bed = Bed()
+    with pytest.raises(KernelError, match=r"no multiple of its elements.*aligned elements"):
+        bed.launch(kernel, bed.place(np.zeros(4, np.int32)))

@@ -96,6 +96,9 @@ def atomic(program: Program, op: str, pointer: Any, values: tuple[Any, ...], mas
     addresses, places = addresses_of(program, pointers, mask)
     if not addresses.size:
         return dma.filled(program, kind, 0)
+    if (addresses % kind.dtype.storage.itemsize).any():
+        found = f"an atomic on {kind} at an address that is no multiple of its elements"
+        raise program.error(found, "aligned elements, each in one memory", "align the address")
     layout, spans, pieces = dma.listed(program, addresses, kind.dtype)
     issuer, run = program.issuer, program.run
     after = program.order.before_write(spans, issuer.num_commands + 1)
