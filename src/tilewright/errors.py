@@ -18,6 +18,8 @@ TilewrightError           where, found, expected, fix
 ├── AttentionError        wrong use of an attention session
 │   ├── PagingError       requests or pages that are not there, or too few of them
 │   └── PlanError         a budget or a plan that cannot be kept
+├── ModelError            a model that cannot be found, loaded or run
+│   └── ModelFileError    a model file that is damaged, foreign or hostile
 ├── RegistryError         two owners for one name, or no owner at all
 ├── MissingExtraError     a library of an optional extra is not installed
 ├── FlowError             a sparse-attention flow is wrong: flow, method, line, op, operand
@@ -29,6 +31,7 @@ TilewrightError           where, found, expected, fix
 │   ├── TerminalError     no selection at the end of a flow, or more than one
 │   └── ForeignCallError  a value of a flow handed to torch, NumPy or plain Python
 ├── GraphError            a graph that breaks a rule of graphs, or a text that is no graph
+├── BenchError            a program of `run` that cannot be asked for so
 ├── UsageError            a command line that names no known command or option
 ├── InterruptError        the user stopped the command
 └── InternalError         a broken rule of our own, with the state
@@ -39,6 +42,7 @@ from typing import Self
 __all__ = (
     "AllocationError",
     "AttentionError",
+    "BenchError",
     "DeadlockError",
     "DeviceError",
     "EngineError",
@@ -54,6 +58,8 @@ __all__ = (
     "KernelTypeError",
     "MemoryAccessError",
     "MissingExtraError",
+    "ModelError",
+    "ModelFileError",
     "OperandError",
     "OutOfMemoryError",
     "PageFaultError",
@@ -218,6 +224,14 @@ class PlanError(AttentionError):
     """A budget or a plan that cannot be kept."""
 
 
+class ModelError(TilewrightError):
+    """A model that cannot be found, loaded or run."""
+
+
+class ModelFileError(ModelError):
+    """A model file that is damaged, foreign or hostile."""
+
+
 class RegistryError(TilewrightError):
     """Two owners for one name, or no owner at all."""
 
@@ -297,6 +311,10 @@ class ForeignCallError(FlowError):
 
 class GraphError(TilewrightError):
     """A graph that breaks a rule of graphs, or a text that is no graph."""
+
+
+class BenchError(TilewrightError):
+    """A program of `run` that cannot be asked for so: its parameters, its file, the machine."""
 
 
 class UsageError(TilewrightError):
