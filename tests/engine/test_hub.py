@@ -143,6 +143,23 @@ def test_a_program_may_spawn_others_and_a_hub_run_again(engine: Engine) -> None:
     assert hub.now_ps == 11
 
 
+def test_a_run_until_a_program_ends_leaves_the_others_for_the_next(engine: Engine) -> None:
+    hub = Hub(engine)
+    ended: list[tuple[str, int]] = []
+
+    def sleeper(name: str, time_ps: int) -> None:
+        hub.sleep(time_ps)
+        hub.sleep(time_ps)
+        ended.append((name, hub.now_ps))
+
+    hub.spawn(sleeper, "long", 50, name="long")
+    short = hub.spawn(sleeper, "short", 10, name="short")
+    hub.run(until=short)
+    assert (ended, hub.now_ps) == ([("short", 20)], 20)
+    greenlet.greenlet(hub.run).switch()  # whoever runs it next is where programs end
+    assert ended == [("short", 20), ("long", 100)]
+
+
 def test_a_wait_works_at_any_depth_and_inside_except_blocks(engine: Engine) -> None:
     hub = Hub(engine)
 

@@ -119,10 +119,16 @@ class Hub:
         self._due.append(program)
         return program
 
-    def run(self) -> None:
-        """Run all programs to their end; an error in one of them ends the others.
+    @property
+    def is_inside(self) -> bool:
+        """Whether the caller is a program of this hub, which may wait."""
+        return self._current is not None and self._current._body is getcurrent()
 
-        Work that no program waits for is left to the engine.
+    def run(self, until: Program | None = None) -> None:
+        """Run all programs to their end, or until this one has ended; an error ends all of them.
+
+        Work that no program waits for is left to the engine. Programs that have not ended go on
+        in the next run.
         """
         self._check_usable()
         if self._switch_home is not None:
@@ -132,10 +138,12 @@ class Hub:
             fix = "let one hub run all programs"
             raise EngineError("hub", "a run of another hub", "one running hub an engine", fix)
         home = getcurrent()
+        for program in self._live.values():
+            program._body.parent = home  # where its end and its errors go
         self._switch_home = home.switch
         self._guard.has_hub = True
         try:
-            self._run(home)
+            self._run(home, until)
             self._engine.check_if_drained()
         except BaseException as error:
             self._current = None
@@ -213,8 +221,8 @@ class Hub:
 
     # -- the loop --------------------------------------------------------------------------------
 
-    def _run(self, home: greenlet) -> None:
-        while self._live:
+    def _run(self, home: greenlet, until: Program | None) -> None:
+        while self._live and (until is None or not until.is_done):
             if self._due:
                 self._resume(self._due.popleft(), home)
             else:
@@ -225,7 +233,7 @@ class Hub:
 
     def _resume(self, program: Program, home: greenlet) -> None:
         """Until a program ends or leaves the next step to home; it need not be the same one."""
-        program._body.parent = home  # where its end and its errors go
+        program._body.parent = home
         args, program._args = program._args, ()
         self._current = program
         result = program._resume(*args)

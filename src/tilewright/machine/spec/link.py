@@ -49,6 +49,8 @@ class HostSpec(Spec):
 
     pcie: PcieSpec = PcieSpec()
     in_flight_bytes: Size = Field(262_144, description="host transfers outstanding per SIP")
+    command_bytes: Size = Field(64, description="a command or its completion on the way")
+    entry_bytes: Size = Field(16, description="what a command names: a page range, ring, argument")
 
 
 class FabricSpec(BlockSpec):
