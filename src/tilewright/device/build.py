@@ -58,6 +58,10 @@ class Device:
         channel = Channel(SipCoord(target.sip), access)
         return self.round_trip(host, slice_node, channel, spread=target.pe)
 
+    def way(self, source: int, target: int, traffic: Traffic, spread: int) -> int:
+        """The engine's route from node to node; made at first use."""
+        return self._route(self.machine.route(source, target, traffic, spread))
+
     def message_route(self, sender: PeCoord, receiver: PeCoord) -> int:
         """From a PE's DMA to another's, on the virtual channels of communication."""
         return self._route(self._message_hops(sender, self._dma(receiver)))

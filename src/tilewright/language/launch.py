@@ -4,20 +4,19 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from tilewright.device.build import Device
 from tilewright.device.ipcq import Ring, build_ring, check_room
 from tilewright.device.mmu import Mmu
-from tilewright.device.pe import Pe, build_pe
+from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
-from tilewright.engine.message import first_line
 from tilewright.errors import KernelError
-from tilewright.language.argument import checked_arguments, seen_by
+from tilewright.language.argument import seen_by
 from tilewright.language.current import enter_program
 from tilewright.language.effect import EffectLog
 from tilewright.language.kernel import Kernel
@@ -30,7 +29,17 @@ from tilewright.language.stream import Stream
 from tilewright.language.translate import Translator
 from tilewright.machine.coords import PeCoord
 
-__all__ = ("LaunchResult", "Launcher")
+__all__ = (
+    "Gatekeeper",
+    "LaunchResult",
+    "Launcher",
+    "Share",
+    "Terms",
+    "check_pes",
+    "checked_grid",
+    "dealt",
+    "quiet_values",
+)
 
 COLLECTION_THRESHOLD = 10**6
 MAX_GRID_AXES = 3
@@ -49,6 +58,37 @@ class LaunchResult:
         return self.end_ps - self.start_ps
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one PE does in a launch: programs by their ids, and the arguments that it sees."""
+
+    pe: PeCoord
+    ids: Sequence[tuple[int, ...]]
+    arguments: Mapping[str, Any]  # checked
+
+
+class Gatekeeper(Protocol):
+    """Says when the programs of a stream may begin, and hears when all are issued.
+
+    Both are called in the stream's own program of the hub, which may wait.
+    """
+
+    def begin(self, stream: Stream) -> None: ...
+    def end(self, stream: Stream) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for all programs of a launch."""
+
+    kernel: Kernel
+    grid: tuple[int, ...]
+    carries_data: bool = True
+    neighbours: Neighbours | None = None
+    resident: int = 1
+    """Programs of a PE that run at a time: each has its part of registers and TCM."""
+
+
 class Launcher:
     """Runs kernels on the PEs of one device, over the memories that it is given."""
 
@@ -59,64 +99,37 @@ class Launcher:
         locate: Callable[[int], tuple[int, int]],
         mmu_of: Callable[[PeCoord], Mmu],
         functions: Mapping[str, Callable[..., Any]],
+        pe_of: Callable[[PeCoord], Pe],
     ) -> None:
         self.device = device
         self._memories = memories
         self._locate = locate
         self._mmu_of = mmu_of
         self._functions = functions
-        self._pes: dict[PeCoord, Pe] = {}
+        self._pe_of = pe_of
         self._translators: dict[PeCoord, Translator] = {}
-        self._end_reason: str | None = None
         self._num_posts = 0
 
-    def launch(
-        self,
-        kernel: Kernel,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        *,
-        grid: Sequence[int] | Callable[[dict[str, Any]], Sequence[int]],
-        pes: Sequence[PeCoord],
-        carries_data: bool = True,
-        neighbours: Neighbours | None = None,
-    ) -> LaunchResult:
-        """Programs are dealt to PEs in turn; those of a PE run one after the other.
-
-        A grid with an extent of 0 has no programs. After an error inside a run the device has work
-        that nobody finishes, so it takes no other launch.
-        """
-        self._check_usable(kernel)
-        bound = kernel.bind(args, kwargs)
-        arguments = checked_arguments(kernel, bound)
-        # the host's own numbers: a kernel's integers divide as in C
-        extents = _checked_grid(kernel, grid(dict(bound)) if callable(grid) else grid)
-        _check_pes(kernel, pes)
-        log = EffectLog()
+    def start(
+        self, hub: Hub, effects: EffectLog, terms: Terms, shares: Sequence[Share], gate: Gatekeeper
+    ) -> Run:
+        """Spawn the programs of each PE; they run when the hub does."""
         engine = self.device.engine
-        hub = Hub(engine, log.apply)
-        run = Run(self.device, hub, self._memories, log, self._functions, carries_data)
-        start_ps = engine.now_ps
-        places = list(product(*(range(extent) for extent in reversed(extents))))
-        for turn, coord in enumerate(pes):
-            ids = [tuple(reversed(place)) for place in places[turn :: len(pes)]]
-            if ids:
-                stream = Stream(hub, engine, self._pe(coord))
+        run = Run(self.device, hub, self._memories, effects, self._functions, terms.carries_data)
+        bodies = []
+        for share in shares:
+            pe = self._pe_of(share.pe)
+            for turn in range(min(terms.resident, len(share.ids))):
+                stream = Stream(hub, engine, _part_of(pe, terms.resident))
                 run.streams.append(stream)
-                translator = self._translator(coord)
-                body = _Body(run, stream, translator, kernel, arguments, ids, extents)
-                hub.spawn(body.run, name=f"{kernel.name} on {stream.pe.name}")
-        if neighbours is not None:
-            run.post = self._post(neighbours, run)
-        try:
-            with np.errstate(all="ignore"), one_blas_thread(), _rare_collections():
-                hub.run()
-                engine.run()
-                log.apply(engine.take_effects())
-        except BaseException as error:
-            self._end_reason = first_line(error)
-            raise
-        return LaunchResult(start_ps, engine.now_ps, run.counters)
+                translator = self._translator(share.pe)
+                ids = share.ids[turn :: terms.resident]
+                bodies.append(_Body(run, stream, translator, terms, share.arguments, ids, gate))
+        for body in bodies:
+            hub.spawn(body.run, name=f"{terms.kernel.name} on {body.stream.pe.name}")
+        if terms.neighbours is not None:
+            run.post = self._post(terms.neighbours, run)
+        return run
 
     def _post(self, neighbours: Neighbours, run: Run) -> Post:
         """The rings of a launch, none of them used before."""
@@ -135,24 +148,23 @@ class Launcher:
 
         return build_post(neighbours, {stream.pe.coord: stream.pe for stream in run.streams}, build)
 
-    def _check_usable(self, kernel: Kernel) -> None:
-        if self._end_reason is not None:
-            found = f"a device whose last run ended with {self._end_reason}"
-            fix = "build the device and place its arrays anew"
-            raise KernelError(f"kernel {kernel.name!r}", found, "one that can go on", fix)
-
     def _translator(self, coord: PeCoord) -> Translator:
         if coord not in self._translators:
             self._translators[coord] = Translator(self._mmu_of(coord), self._locate)
         return self._translators[coord]
 
-    def _pe(self, coord: PeCoord) -> Pe:
-        if coord not in self._pes:
-            self._pes[coord] = build_pe(self.device, coord)
-        return self._pes[coord]
+
+def dealt(grid: tuple[int, ...], num_pes: int) -> list[list[tuple[int, ...]]]:
+    """The ids of all programs of a grid, dealt to PEs in turn; the first axis counts fastest.
+
+    >>> dealt((3, 2), 2)
+    [[(0, 0), (2, 0), (1, 1)], [(1, 0), (0, 1), (2, 1)]]
+    """
+    places = list(product(*(range(extent) for extent in reversed(grid))))
+    return [[tuple(reversed(place)) for place in places[turn::num_pes]] for turn in range(num_pes)]
 
 
-def _checked_grid(kernel: Kernel, grid: Any) -> tuple[int, ...]:
+def checked_grid(kernel: Kernel, grid: Any) -> tuple[int, ...]:
     extents = tuple(grid) if isinstance(grid, list | tuple) else (grid,)
     is_grid = 1 <= len(extents) <= MAX_GRID_AXES and all(
         isinstance(extent, int | np.integer) and not isinstance(extent, bool) and extent >= 0
@@ -165,7 +177,7 @@ def _checked_grid(kernel: Kernel, grid: Any) -> tuple[int, ...]:
     return tuple(map(int, extents))
 
 
-def _check_pes(kernel: Kernel, pes: Sequence[PeCoord]) -> None:
+def check_pes(kernel: Kernel, pes: Sequence[PeCoord]) -> None:
     where, fix = f"kernel {kernel.name!r}", "name each PE once"
     if not pes:
         raise KernelError(where, "no PEs to run on", "at least one", fix)
@@ -175,42 +187,59 @@ def _check_pes(kernel: Kernel, pes: Sequence[PeCoord]) -> None:
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Programs leave many objects that stay and few cycles: looking for these costs a fifth."""
+def quiet_values() -> Iterator[None]:
+    """While programs run: NumPy is silent and has one thread, and garbage is collected rarely.
+
+    Programs leave many objects that stay and few cycles: looking for these costs a fifth.
+    """
     thresholds = gc.get_threshold()
     gc.set_threshold(COLLECTION_THRESHOLD, *thresholds[1:])
     try:
-        yield
+        with np.errstate(all="ignore"), one_blas_thread():
+            yield
     finally:
         gc.set_threshold(*thresholds)
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """What one PE does in a launch."""
+    """What one stream of a PE does in a launch."""
 
     shared: Run
     stream: Stream
     translator: Translator
-    kernel: Kernel
-    arguments: dict[str, Any]
-    ids: list[tuple[int, ...]]
-    grid: tuple[int, ...]
+    terms: Terms
+    arguments: Mapping[str, Any]
+    ids: Sequence[tuple[int, ...]]
+    gate: Gatekeeper
 
     def run(self) -> None:
         with np.errstate(all="ignore"):  # each greenlet has NumPy's state of its own
+            self.gate.begin(self.stream)
             self._run()
+            self.gate.end(self.stream)
 
     def _run(self) -> None:
+        name, grid = self.terms.kernel.name, self.terms.grid
         for ids in self.ids:
-            program = Program(
-                self.shared, self.stream, self.translator, self.kernel.name, ids, self.grid
-            )
+            program = Program(self.shared, self.stream, self.translator, name, ids, grid)
             enter_program(program)
             with explained(program):
-                self.kernel.function(**seen_by(program, self.arguments))
+                self.terms.kernel.function(**seen_by(program, self.arguments))
                 program.end()
         self.shared.counters.commands += self.stream.issuer.num_commands
         self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
         with explained(program):
             self.stream.hand_over()
+
+
+def _part_of(pe: Pe, resident: int) -> Pe:
+    """A PE as one of its resident programs has it."""
+    if resident == 1:
+        return pe
+    issuer = replace(
+        pe.issuer,
+        near_bytes=pe.issuer.near_bytes // resident,
+        far_bytes=pe.issuer.far_bytes // resident,
+    )
+    return replace(pe, issuer=issuer)

@@ -13,15 +13,30 @@ import numpy as np
 
 from tilewright import language
 from tilewright.device.build import Device, build_device
+from tilewright.device.command_path import CommandPath
 from tilewright.device.dtype import num_bytes_of
 from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, EngineKind
+from tilewright.engine.hub import Hub
+from tilewright.engine.message import first_line
 from tilewright.errors import KernelError
-from tilewright.language.argument import ArrayArgument, DescriptorArgument
+from tilewright.language.argument import ArrayArgument, DescriptorArgument, checked_arguments
 from tilewright.language.dtype import DType, dtype_of
-from tilewright.language.launch import Launcher, LaunchResult
+from tilewright.language.effect import EffectLog
+from tilewright.language.kernel import Kernel
+from tilewright.language.launch import (
+    Launcher,
+    LaunchResult,
+    Share,
+    Terms,
+    check_pes,
+    checked_grid,
+    dealt,
+    quiet_values,
+)
 from tilewright.language.message import Neighbours
 from tilewright.language.packing import bytes_of_elements, elements_of_bytes
+from tilewright.language.stream import Stream
 from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
@@ -62,8 +77,14 @@ class Workspace:
         self._mappings: dict[int, list[PageMapping]] = {}  # of arrays, by where they start
         namespace: ModuleType = language
         self._launcher = Launcher(
-            self.device, self._memory.memories, self._memory.locate, self._mmu, vars(namespace)
+            self.device,
+            self._memory.memories,
+            self._memory.locate,
+            self._mmu,
+            vars(namespace),
+            CommandPath(self.device).pe,
         )
+        self._end_reason: str | None = None
 
     def place(self, values: np.ndarray[Any, Any], pes: Sequence[PeCoord]) -> PlacedArray:
         """Put an array into memory, its pages dealt to the slices of these PEs in turn."""
@@ -167,19 +188,50 @@ class Workspace:
         neighbours: Neighbours | None = None,
         **kwargs: Any,
     ) -> LaunchResult:
-        """Run a kernel; its programs are dealt to the PEs in turn."""
+        """Run a kernel; its programs are dealt to the PEs in turn.
+
+        Programs start at once, without a command that travels. A grid with an extent of 0 has no
+        programs. After an error inside a run the device has work that nobody finishes, so it takes
+        no other launch.
+        """
         adapted = adapt_kernel(kernel, language)
+        self._check_usable(adapted)
         arguments = tuple(map(self._argument, args))
         named = {name: self._argument(value) for name, value in kwargs.items()}
-        return self._launcher.launch(
-            adapted,
-            arguments,
-            named,
-            grid=grid,
-            pes=pes,
-            carries_data=carries_data,
-            neighbours=neighbours,
-        )
+        bound = adapted.bind(arguments, named)
+        checked = checked_arguments(adapted, bound)
+        # the host's own numbers: a kernel's integers divide as in C
+        extents = checked_grid(adapted, grid(dict(bound)) if callable(grid) else grid)
+        check_pes(adapted, pes)
+        shares = [
+            Share(pe, ids, checked)
+            for pe, ids in zip(pes, dealt(extents, len(pes)), strict=True)
+            if ids
+        ]
+        terms = Terms(adapted, extents, carries_data, neighbours)
+        try:
+            return self._run(terms, shares)
+        except BaseException as error:
+            self._end_reason = first_line(error)
+            raise
+
+    def _run(self, terms: Terms, shares: list[Share]) -> LaunchResult:
+        effects = EffectLog()
+        engine = self.device.engine
+        hub = Hub(engine, effects.apply)
+        start_ps = engine.now_ps
+        run = self._launcher.start(hub, effects, terms, shares, _NoGate())
+        with quiet_values():
+            hub.run()
+            engine.run()
+            effects.apply(engine.take_effects())
+        return LaunchResult(start_ps, engine.now_ps, run.counters)
+
+    def _check_usable(self, kernel: Kernel) -> None:
+        if self._end_reason is not None:
+            found = f"a device whose last run ended with {self._end_reason}"
+            fix = "build the device and place its arrays anew"
+            raise KernelError(f"kernel {kernel.name!r}", found, "one that can go on", fix)
 
     def _mmu(self, pe: PeCoord) -> Mmu:
         if pe not in self._mmus:
@@ -195,6 +247,13 @@ class Workspace:
             case tuple():
                 return tuple(map(self._argument, value))
         return adapt_argument(value, language)
+
+
+class _NoGate:
+    """All begin at once, and nobody hears of an end."""
+
+    def begin(self, stream: Stream) -> None: ...
+    def end(self, stream: Stream) -> None: ...
 
 
 def _num_bytes(shape: tuple[int, ...], dtype: DType) -> int:
