@@ -14,6 +14,9 @@ TilewrightError           where, found, expected, fix
 │   └── OutOfMemoryError  no hole is large enough
 ├── KernelError           a kernel says what has no meaning: op, operands
 │   └── KernelTypeError   operands whose dtypes or shapes do not fit the op
+├── PlacementError        a tensor that cannot lie in the machine as its policy says
+├── TensorError           wrong use of a tensor: freed, of another shape, without values
+├── RequestError          a request to a machine that failed or cannot be made
 ├── RecordError           a record that cannot be written, read or trusted
 ├── AttentionError        wrong use of an attention session
 │   ├── PagingError       requests or pages that are not there, or too few of them
@@ -64,12 +67,15 @@ __all__ = (
     "OutOfMemoryError",
     "PageFaultError",
     "PagingError",
+    "PlacementError",
     "PlanError",
     "RecordError",
     "RegistryError",
+    "RequestError",
     "ServerError",
     "SpecError",
     "StateError",
+    "TensorError",
     "TerminalError",
     "TilewrightError",
     "TimeLimitError",
@@ -206,6 +212,18 @@ class KernelError(TilewrightError):
 
 class KernelTypeError(KernelError):
     """Operands whose dtypes or shapes do not fit the op."""
+
+
+class PlacementError(TilewrightError):
+    """A tensor that cannot lie in the machine as its policy says."""
+
+
+class TensorError(TilewrightError):
+    """Wrong use of a tensor: freed, of another shape or dtype, without values."""
+
+
+class RequestError(TilewrightError):
+    """A request to a machine that failed, or that cannot be made."""
 
 
 class RecordError(TilewrightError):

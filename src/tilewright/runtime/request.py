@@ -1,0 +1,70 @@
+"""Requests to a machine: what was asked, whether it is done, and how it went."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tilewright.engine.hub import Program
+from tilewright.errors import RequestError, TilewrightError
+
+__all__ = ("Completion", "Request")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """How a request went; a failure has both a code and words, a success neither."""
+
+    ok: bool
+    completed_ps: int
+    error_code: str | None = None  # the name of the error
+    error_message: str | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Request:
+    """One request of a context, under way or done. A handle to wait with."""
+
+    request_id: int  # unique in its context, counted from 0
+    correlation_id: str  # of the context
+    what: str  # in words: 'launch "softmax"'
+    submitted_ps: int
+    signal: int  # raised when it is complete
+    program: Program = field(repr=False)
+    failures: list[TilewrightError] = field(default_factory=list, repr=False)
+    completed_ps: int | None = None
+    end_task: int = -1  # the engine's id of the task that ends it
+    listeners: list[Callable[[], None]] = field(default_factory=list, repr=False)
+    """Called when it is complete, before who waits for it goes on."""
+
+    @property
+    def is_completed(self) -> bool:
+        """In simulated time, whoever waited for it."""
+        return self.completed_ps is not None
+
+    @property
+    def completion(self) -> Completion:
+        """Only of one that is complete."""
+        if self.completed_ps is None:
+            found, expected = "one that is under way", "a complete request"
+            raise RequestError(self._where, found, expected, "wait for it first")
+        if not self.failures:
+            return Completion(ok=True, completed_ps=self.completed_ps)
+        first = self.failures[0]
+        return Completion(
+            ok=False,
+            completed_ps=self.completed_ps,
+            error_code=type(first).__name__,
+            error_message=str(first),
+        )
+
+    def check(self) -> Completion:
+        """The completion; a failure is raised."""
+        completion = self.completion
+        if not completion.ok:
+            first = self.failures[0]
+            found = f"{completion.error_code}: {completion.error_message}"
+            raise RequestError(self._where, found, "a request that succeeds", first.fix) from first
+        return completion
+
+    @property
+    def _where(self) -> str:
+        return f"request {self.request_id} ({self.what})"
