@@ -2,13 +2,10 @@
 
 import pytest
 
-from tilewright.records import RunRecord, Totals, Versions, WhatRan
+from tests.records.run_records import run_record
+from tilewright.records import RunRecord
 
 
 @pytest.fixture
 def record() -> RunRecord:
-    versions = Versions(tilewright="0", python="3", numpy="2", greenlet="3", engine="native")
-    totals = Totals(time_ps=7, num_bytes=0, num_events=0)
-    return RunRecord(
-        what=WhatRan(command="probe"), versions=versions, totals=totals, breakdown_ps={"wire": 7}
-    )
+    return run_record()

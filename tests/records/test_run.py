@@ -1,34 +1,48 @@
 import pytest
 from pydantic import ValidationError
 
-from tilewright.records import RunRecord, Totals, Versions, WhatRan
+from tests.records.run_records import run_record
+from tilewright.records import LaunchRow, RunParts
 
-VERSIONS = Versions(tilewright="0.1", python="3.11", numpy="2.0", greenlet="3.1", engine="native")
-
-
-def record_of(time_ps: int, breakdown_ps: dict[str, int], **fields: object) -> RunRecord:
-    totals = Totals(time_ps=time_ps, num_bytes=0, num_events=0)
-    document = {"what": WhatRan(command="probe"), "versions": VERSIONS, "totals": totals} | fields
-    return RunRecord.model_validate(document | {"breakdown_ps": breakdown_ps})
+LAUNCH = {
+    "name": "gemm",
+    "num_programs": 8,
+    "num_pes": 8,
+    "submitted_ps": 0,
+    "latency_ps": 9,
+    "dispatch_ps": 2,
+    "execution_ps": 6,
+    "completion_ps": 1,
+    "skew_ps": 1,
+    "last_pe": "sip0.cube0.pe7",
+    "is_measured": True,
+}
 
 
 def test_a_breakdown_that_adds_up_is_accepted() -> None:
-    assert record_of(7, {"wire": 4, "wait": 3}).breakdown_ps == {"wire": 4, "wait": 3}
+    record = run_record(7, breakdown_ps=RunParts(gemm=4, memory_read=3))
+    assert record.breakdown_ps.total_ps == record.latency_ps == 7
 
 
-@pytest.mark.parametrize("breakdown_ps", [{}, {"wire": 6}, {"wire": 4, "wait": 4}])
-def test_a_breakdown_that_does_not_add_up_to_the_total_is_refused(
-    breakdown_ps: dict[str, int],
-) -> None:
-    with pytest.raises(
-        ValidationError, match=r"breakdown_ps adds up to \d, but totals\.time_ps is 7"
-    ):
-        record_of(7, breakdown_ps)
+@pytest.mark.parametrize("parts", [{}, {"gemm": 6}, {"gemm": 4, "other": 4}])
+def test_a_breakdown_that_does_not_add_up_to_the_latency_is_refused(parts: dict[str, int]) -> None:
+    with pytest.raises(ValidationError, match=r"breakdown_ps adds up to \d, but latency_ps is 7"):
+        run_record(7, breakdown_ps=RunParts(**parts))
 
 
-def test_a_lower_bound_above_the_total_is_refused() -> None:
-    with pytest.raises(ValidationError, match="lower bound 'wire' is 8, above totals"):
-        record_of(7, {"wire": 7}, bounds_ps={"wire": 8})
+def test_a_lower_bound_above_the_latency_is_refused() -> None:
+    with pytest.raises(ValidationError, match="lower bound 'hbm' is 8, above latency_ps 7"):
+        run_record(7, bounds_ps={"hbm": 8})
+
+
+def test_a_bound_above_the_latency_of_an_interrupted_run_says_nothing() -> None:
+    assert run_record(7, status="interrupted", bounds_ps={"hbm": 8}).bounds_ps == {"hbm": 8}
+
+
+@pytest.mark.parametrize("fields", [{"bound_ps": 5}, {"ratio": 1.5}, {"bound_ps": 0, "ratio": 1.0}])
+def test_a_ratio_without_its_bound_is_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="ratio is there if, and only if, bound_ps is"):
+        run_record(7, **fields)
 
 
 @pytest.mark.parametrize(
@@ -43,14 +57,25 @@ def test_a_lower_bound_above_the_total_is_refused() -> None:
         {"counters": {"gathers": True}},
         {"schema_version": 2},
         {"seed": "7"},
+        {"status": "half done"},
+        {"bound_ps": 9, "ratio": 0.5},
     ],
 )
 def test_a_field_that_is_unknown_or_wrong_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        record_of(7, {"wire": 7}, **fields)
+        run_record(7, **fields)
 
 
 def test_a_record_cannot_be_changed() -> None:
-    record = record_of(7, {"wire": 7})
+    record = run_record(7)
     with pytest.raises(ValidationError, match="frozen"):
         record.seed = 3  # type: ignore[misc]
+
+
+def test_a_launch_whose_parts_add_up_is_accepted() -> None:
+    assert LaunchRow.model_validate(LAUNCH).latency_ps == 9
+
+
+def test_a_launch_whose_parts_do_not_add_up_is_refused() -> None:
+    with pytest.raises(ValidationError, match="parts of launch 'gemm' add up to 10"):
+        LaunchRow.model_validate(LAUNCH | {"completion_ps": 2})

@@ -5,19 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.records.run_records import run_record
 from tilewright.errors import RecordError
 from tilewright.records import (
+    RunParts,
     RunRecord,
-    Totals,
-    Versions,
     WhatRan,
     canonical_json,
     check_target,
     read_record,
     write_record,
 )
-
-VERSIONS = Versions(tilewright="0.1", python="3.11", numpy="2.0", greenlet="3.1", engine="native")
+from tilewright.records.document import JsonScalar
 
 names = st.text(st.characters(codec="utf-8"), max_size=8)
 times_ps = st.integers(0, 2**63)
@@ -27,21 +26,21 @@ sha256s = st.text("0123456789abcdef", min_size=64, max_size=64)
 
 @st.composite
 def run_records(draw: st.DrawFn) -> RunRecord:
-    breakdown_ps = draw(st.dictionaries(names, times_ps, max_size=4))
-    total_ps = sum(breakdown_ps.values())
-    return RunRecord(
-        what=WhatRan(
-            command=draw(names),
-            arguments=draw(st.dictionaries(names, names | st.integers() | st.booleans() | shares)),
-        ),
-        versions=VERSIONS,
-        machine_hash=draw(st.none() | sha256s),
-        input_hashes=draw(st.dictionaries(names, sha256s, max_size=2)),
+    parts = RunParts(
+        gemm=draw(times_ps), vector=draw(times_ps), memory_read=draw(times_ps), other=draw(times_ps)
+    )
+    scalars: st.SearchStrategy[dict[str, JsonScalar]] = st.dictionaries(
+        names, st.none() | names | st.integers() | st.booleans() | shares
+    )
+    return run_record(
+        parts.total_ps,
+        what=WhatRan(command=draw(names), program=draw(names), options=draw(scalars)),
+        parameters=draw(scalars),
+        machine_hash=draw(sha256s),
         seed=draw(st.none() | st.integers(0, 2**64)),
-        totals=Totals(time_ps=total_ps, num_bytes=draw(times_ps), num_events=draw(times_ps)),
-        breakdown_ps=breakdown_ps,
+        breakdown_ps=parts,
         utilisation=draw(st.dictionaries(names, shares, max_size=3)),
-        bounds_ps=draw(st.dictionaries(names, st.integers(0, total_ps), max_size=3)),
+        bounds_ps=draw(st.dictionaries(names, st.integers(0, parts.total_ps), max_size=3)),
         counters=draw(st.dictionaries(names, times_ps, max_size=3)),
     )
 
@@ -110,8 +109,8 @@ def test_a_failure_while_writing_keeps_the_older_file_whole(
 def test_a_record_whose_mapping_was_changed_is_not_written(
     tmp_path: Path, record: RunRecord
 ) -> None:
-    record.breakdown_ps["wait"] = 1
-    with pytest.raises(RecordError, match="breakdown_ps adds up to 8"):
+    record.bounds_ps["hbm"] = 8
+    with pytest.raises(RecordError, match="lower bound 'hbm' is 8, above latency_ps 7"):
         write_record(tmp_path / "run.json", record)
     assert os.listdir(tmp_path) == []
 

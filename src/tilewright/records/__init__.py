@@ -14,12 +14,20 @@ from tilewright.records.machine_check import MachineCheckRecord
 from tilewright.records.machine_show import MachineFigures, MachineShowRecord
 from tilewright.records.probe import Breakdown, ProbeRecord, ProbeRow, SkippedCase
 from tilewright.records.reader import read_record
-from tilewright.records.run import RunRecord, Totals, WhatRan
+from tilewright.records.run import (
+    LaunchRow,
+    MachineOfRun,
+    RunRecord,
+    Totals,
+    WhatRan,
+)
+from tilewright.records.run_parts import Bottleneck, RunParts
 from tilewright.records.validate import OracleRow, ValidateRecord
 from tilewright.records.versions import Versions, installed_version, installed_versions
 from tilewright.records.writer import check_target, replace_file, write_record
 
 __all__ = (
+    "Bottleneck",
     "Breakdown",
     "DemoRecord",
     "Document",
@@ -28,12 +36,15 @@ __all__ = (
     "EngineWorkloadRow",
     "FailureRecord",
     "GrowthRow",
+    "LaunchRow",
     "MachineCheckRecord",
     "MachineFigures",
+    "MachineOfRun",
     "MachineShowRecord",
     "OracleRow",
     "ProbeRecord",
     "ProbeRow",
+    "RunParts",
     "RunRecord",
     "SkippedCase",
     "Totals",
