@@ -415,3 +415,17 @@ def test_two_hubs_never_run_on_one_engine_at_a_time(engine: Engine) -> None:
     outer.spawn(program)
     with pytest.raises(EngineError, match="found a run of another hub, expected one running hub"):
         outer.run()
+
+
+def test_an_observer_looks_while_time_passes(engine: Engine) -> None:
+    hub = Hub(engine, lambda _: None)
+    seen: list[int] = []
+    hub.observe = lambda: seen.append(hub.now_ps)
+
+    def program() -> None:
+        hub.sleep(5)
+        hub.sleep(7)
+
+    hub.spawn(program)
+    hub.run()
+    assert seen == [5, 12]

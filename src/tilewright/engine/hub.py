@@ -96,6 +96,7 @@ class Hub:
         self._failure: BaseException | None = None  # for home to raise
         self._end_reason: str | None = None
         self._timer = lru_cache(MAX_KEPT_GRAPHS)(_timer_graph)
+        self.observe: Callable[[], None] | None = None  # called often, to look and change nothing
 
     def __repr__(self) -> str:
         live, total = len(self._live), self._num_programs
@@ -255,6 +256,8 @@ class Hub:
         """Put the programs that wake on the list, once effects are applied."""
         self._current = None
         try:
+            if self.observe is not None:
+                self.observe()
             if wake == NO_WAKE:
                 self._engine.settle()
                 self._refuse_deprived()
