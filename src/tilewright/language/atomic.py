@@ -101,6 +101,8 @@ def atomic(program: Program, op: str, pointer: Any, values: tuple[Any, ...], mas
         raise program.error(found, "aligned elements, each in one memory", "align the address")
     layout, spans, pieces = dma.listed(program, addresses, kind.dtype)
     issuer, run = program.issuer, program.run
+    if run.replicas:
+        dma.check_replicas(program, spans)
     after = program.order.before_write(spans, issuer.num_commands + 1)
     after += [issuer.task_of(each.number) for each in operands if each.number is not None]
     node, served = None, NO_EFFECT

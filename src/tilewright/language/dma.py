@@ -163,6 +163,8 @@ def _issue_store(
     program.stream.hand_over_if_long()
     issuer, run = program.issuer, program.run
     command = program.next_command
+    if run.replicas:
+        check_replicas(program, spans)
     after = program.order.before_write(spans, command)
     served = NO_EFFECT
     if block.node is not None and program.carries(kind.dtype):
@@ -177,6 +179,12 @@ def _issue_store(
     program.order.note_write(spans, command, task)
     run.counters.stores += 1
     run.counters.stored_bytes += layout.num_bytes
+
+
+def check_replicas(program: Program, spans: list[Span]) -> None:
+    """Refuse a store into a second copy of a tensor."""
+    for span in spans:
+        program.run.note_replica_store(program, span.address, span.end)
 
 
 def filled(program: Program, kind: BlockType, other: Any) -> Block:

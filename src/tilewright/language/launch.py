@@ -24,7 +24,7 @@ from tilewright.language.location import explained
 from tilewright.language.meaning.blas import one_blas_thread
 from tilewright.language.message import Neighbours, Post, build_post
 from tilewright.language.program import Program
-from tilewright.language.run import Counters, Memory, Run
+from tilewright.language.run import Counters, Memory, Replicated, Run
 from tilewright.language.stream import Stream
 from tilewright.language.translate import Translator
 from tilewright.machine.coords import PeCoord
@@ -87,6 +87,8 @@ class Terms:
     neighbours: Neighbours | None = None
     resident: int = 1
     """Programs of a PE that run at a time: each has its part of registers and TCM."""
+    replicas: Sequence[Replicated] = ()
+    observer: Any = None
 
 
 class Launcher:
@@ -116,6 +118,7 @@ class Launcher:
         """Spawn the programs of each PE; they run when the hub does."""
         engine = self.device.engine
         run = Run(self.device, hub, self._memories, effects, self._functions, terms.carries_data)
+        run.replicas, run.observer = terms.replicas, terms.observer
         bodies = []
         for share in shares:
             pe = self._pe_of(share.pe)

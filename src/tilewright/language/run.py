@@ -15,7 +15,7 @@ from tilewright.language.meaning.table import MEANINGS
 from tilewright.language.stream import Stream
 from tilewright.machine.coords import PeCoord
 
-__all__ = ("Counters", "Memory", "Plan", "Run")
+__all__ = ("Counters", "Memory", "Plan", "Replicated", "Run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,16 @@ class Memory:
 
     slice_of: PeCoord
     storage: Storage
+
+
+@dataclass(eq=False, slots=True)
+class Replicated:
+    """The virtual bytes of a tensor that has several copies: one PE may store there."""
+
+    low: int
+    high: int
+    tensor: str
+    stored_by: Any = None  # the program that did
 
 
 @dataclass(slots=True)
@@ -74,6 +84,8 @@ class Run:
     counters: Counters = field(default_factory=Counters)
     combine_functions: dict[Callable[..., Any], Callable[..., Any]] = field(default_factory=dict)
     post: Any = None  # the rings of the launch, if its programs have neighbours
+    replicas: Sequence[Replicated] = ()
+    observer: Any = None  # told of every command, if there is one
     streams: list[Stream] = field(default_factory=list)  # of all PEs, before a program runs
     plans: dict[tuple[str, tuple[BlockType, ...], tuple[Any, ...]], Plan] = field(
         default_factory=dict
@@ -104,6 +116,21 @@ class Run:
         numbers = {stream.issuer.add_plan(_issued(plan, stream.pe)) for stream in self.streams}
         (number,) = numbers
         return replace(plan, number=number)
+
+    def note_replica_store(self, program: Any, low: int, high: int) -> None:
+        """Refuse a store into a second copy of a tensor: the copies would differ."""
+        for replicated in self.replicas:
+            if low >= replicated.high or high <= replicated.low:
+                continue
+            first = replicated.stored_by
+            if first is None:
+                replicated.stored_by = program
+            elif first.stream.pe.coord != program.stream.pe.coord:
+                found = (
+                    f"stores into copies of tensor {replicated.tensor!r} by {first} and {program}"
+                )
+                expected = "one program that stores into a tensor with copies"
+                raise program.error(found, expected, "split the tensor, or store from one program")
 
     def round_trip(self, pe: PeCoord, memory: int, access: Access) -> int:
         return self.device.pe_access(pe, self.memories[memory].slice_of, access)

@@ -1,0 +1,110 @@
+"""Bytes between the host and HBM slices, and between a PE and a slice."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.device.dma import Access
+from tilewright.engine import TaskGraph
+from tilewright.engine.rows import NO_EFFECT
+from tilewright.language.effect import Effect, Storage
+from tilewright.machine.coords import PeCoord
+from tilewright.runtime.driver import Driver
+from tilewright.runtime.placement_pages import SlicePart
+from tilewright.runtime.request import Request
+
+__all__ = ("Bytes", "pe_dma", "read_parts", "write_parts")
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@dataclass(frozen=True, slots=True)
+class _HostCommit:
+    """What the host wrote becomes visible."""
+
+    storage: Storage
+    offset: int
+    data: Bytes
+
+    def apply(self) -> None:
+        self.storage.write_segments(self.data.reshape(1, -1), self.offset, self.data.size)
+
+
+@dataclass(frozen=True, slots=True)
+class _HostCapture:
+    """What the host reads is as it is now."""
+
+    storage: Storage
+    offset: int
+    data: Bytes
+
+    def apply(self) -> None:
+        self.storage.read_segments(self.data.reshape(1, -1), self.offset, self.data.size)
+
+
+def write_parts(
+    driver: Driver,
+    what: str,
+    parts: Sequence[tuple[SlicePart, Bytes | None]],
+    *,
+    timed: bool = True,
+) -> Request | None:
+    """Write from the host, all parts at the same time; without data only time passes.
+
+    Untimed, the bytes are there at once and no request is made.
+    """
+    effects = [
+        None if data is None else _HostCommit(_storage(driver, part), part.offset, data)
+        for part, data in parts
+    ]
+    return _move(driver, what, [part for part, _ in parts], effects, Access.WRITE, timed)
+
+
+def read_parts(
+    driver: Driver, what: str, parts: Sequence[SlicePart], *, timed: bool = True
+) -> tuple[Request | None, list[Bytes]]:
+    """Read to the host; the bytes are there when the request is complete."""
+    data = [np.empty(part.num_bytes, np.uint8) for part in parts]
+    effects = [
+        _HostCapture(_storage(driver, part), part.offset, space)
+        for part, space in zip(parts, data, strict=True)
+    ]
+    return _move(driver, what, parts, effects, Access.READ, timed), data
+
+
+def _move(
+    driver: Driver,
+    what: str,
+    parts: Sequence[SlicePart],
+    effects: Sequence[Effect | None],
+    access: Access,
+    timed: bool,
+) -> Request | None:
+    if not timed:
+        for effect in effects:
+            if effect is not None:
+                effect.apply()
+        return None
+    graph = TaskGraph()
+    ends = []
+    for part, effect in zip(parts, effects, strict=True):
+        served = NO_EFFECT if effect is None else driver.effects.add(effect, 1, what)
+        trip = driver.device.host_access(part.pe, access)
+        end = graph.exchange(trip, part.num_bytes, served_effect=served, tag=part.offset)
+        ends.append(end)
+    graph.timer(after=tuple(ends))
+    return driver.submit(what, graph)
+
+
+def pe_dma(driver: Driver, what: str, pe: PeCoord, part: SlicePart, access: Access) -> Request:
+    """A PE's DMA reads or writes bytes of a slice, for their time alone."""
+    graph = TaskGraph()
+    graph.exchange(driver.device.pe_access(pe, part.pe, access), part.num_bytes, tag=part.offset)
+    return driver.submit(what, graph)
+
+
+def _storage(driver: Driver, part: SlicePart) -> Storage:
+    memory = driver.memory
+    return memory.memories[memory.slice_of(part.pe)].storage

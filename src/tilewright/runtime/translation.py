@@ -1,0 +1,62 @@
+"""Map and unmap messages on their way to the PEs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.errors import TilewrightError
+from tilewright.machine.coords import PeCoord
+from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg
+from tilewright.runtime.driver import Driver
+from tilewright.runtime.request import Request
+
+__all__ = ("pes_of", "send_mapping")
+
+
+@dataclass(slots=True)
+class _Change:
+    """What a message does to the table of a PE when it is there; a failure is the request's."""
+
+    change: Callable[[], None]
+    failures: list[TilewrightError] = field(default_factory=list)
+
+    def apply(self) -> None:
+        try:
+            self.change()
+        except TilewrightError as error:
+            self.failures.append(error)
+
+
+def send_mapping(
+    driver: Driver, what: str, message: MapMsg | UnmapMsg, after: Sequence[Request] = ()
+) -> Request:
+    """Send one message to all PEs that it is for; it takes effect at each of them as it arrives."""
+    pes = pes_of(driver, message.target)
+    failures: list[TilewrightError] = []
+    effects = {
+        pe: driver.effects.add(_Change(_change(driver, pe, message), failures), 1, what)
+        for pe in pes
+    }
+    num_entries = len(message.mappings if isinstance(message, MapMsg) else message.ranges)
+    delivery = driver.path.deliver(pes, num_entries, effects)
+    for pe in pes:
+        driver.path.answer(delivery.graph, pe, delivery.answers[pe], (delivery.arrivals[pe],))
+    request, _ = driver.deliver(what, delivery, after)
+    request.failures = failures
+    return request
+
+
+def pes_of(driver: Driver, target: MapTarget) -> list[PeCoord]:
+    """All PEs that a message is for."""
+    return [
+        PeCoord(target.sip, cube, pe)
+        for cube in target.cubes
+        for pe in range(driver.machine.spec.cube.pes)
+        if target.pe in (None, pe)
+    ]
+
+
+def _change(driver: Driver, pe: PeCoord, message: MapMsg | UnmapMsg) -> Callable[[], None]:
+    mmu = driver.mmu(pe)
+    if isinstance(message, MapMsg):
+        return lambda: mmu.map(message.mappings)
+    return lambda: mmu.unmap(message.ranges)
