@@ -16,6 +16,7 @@ from tilewright.memory import (
     PageTable,
     PhysicalPage,
     ShardPages,
+    Sight,
     VirtualPage,
     plan_mapping,
 )
@@ -84,10 +85,82 @@ def test_each_pe_sees_its_own_copy_or_the_only_one_near_it(shards: list[ShardPag
                 assert table.get(VirtualPage(first + 1)) == expected + 1
 
 
-@given(data=st.data())
-def test_plans_come_and_go_in_any_order_and_nothing_stays_behind(data: st.DataObject) -> None:
+def nearest(coord: PeCoord, first: int, shards: list[ShardPages]) -> PhysicalPage | None:
+    """The rule of full sight: own copy, the cube's, the SIP's, any; the same number before others.
+
+    Nobody outside the tensor's PEs is promised anything.
+    """
+    copies = [one for one in shards if one.mapping.pages.first == first]
+    for is_near in (
+        lambda home: home == coord,
+        lambda home: home.cube_coord == coord.cube_coord,
+        lambda home: (home.sip, home.pe) == (coord.sip, coord.pe),
+        lambda home: home.sip == coord.sip,
+        lambda home: (home.cube, home.pe) == (coord.cube, coord.pe),
+        lambda home: home.cube == coord.cube,
+        lambda home: home.pe == coord.pe,
+        lambda _: True,
+    ):
+        near = [one for one in copies if is_near(one.home)]
+        if near:
+            return near[0].mapping.physical_page
+    return None
+
+
+@given(shards=shard_lists())
+def test_with_full_sight_each_pe_of_a_tensor_sees_the_nearest_copy_of_all(
+    shards: list[ShardPages],
+) -> None:
+    tables = new_tables()
+    install(tables, plan_mapping("t", shards, Sight.ALL))
+    for coord in {one.home for one in shards}:
+        for first in range(0, 8, 2):
+            assert tables[coord].get(VirtualPage(first)) == nearest(coord, first, shards)
+
+
+@given(shards=shard_lists())
+def test_with_its_own_sight_a_pe_sees_what_it_has(shards: list[ShardPages]) -> None:
+    tables = new_tables()
+    install(tables, plan_mapping("t", shards, Sight.OWN))
+    for coord, table in tables.items():
+        own = tuple(one.mapping for one in shards if one.home == coord)
+        assert table.mappings == own
+
+
+def test_with_its_own_sight_pages_of_several_pes_may_overlap() -> None:
+    plan = plan_mapping("t", [shard(PES[0], 0, 3), shard(PES[1], 2, 3)], Sight.OWN)
+    tables = new_tables()
+    install(tables, plan)
+    assert [tables[pe].get(VirtualPage(2)) for pe in PES[:3]] == [2, 1002, None]
+    remove(tables, plan)
+    assert not any(map(len, tables.values()))
+
+
+def test_with_full_sight_a_split_tensor_takes_one_message_a_sip() -> None:
+    shards = [shard(home, 2 * number) for number, home in enumerate(PES)]
+    messages = plan_mapping("t", shards, Sight.ALL).map_messages()
+    assert [message.target for message in messages] == [
+        MapTarget(0, (0, 1, 2)),
+        MapTarget(1, (0, 1, 2)),
+    ]
+    assert {len(message.mappings) for message in messages} == {12}
+
+
+def test_with_full_sight_copies_in_one_cube_serve_the_pes_of_their_number() -> None:
+    shards = [shard(home, 2 * home.cube) for home in PES if home.sip == 0]
+    messages = plan_mapping("t", shards, Sight.ALL).map_messages()
+    assert [message.target for message in messages] == [
+        MapTarget(0, (0, 1, 2), pe) for pe in range(2)
+    ]
+
+
+@given(data=st.data(), sight=st.sampled_from(Sight))
+def test_plans_come_and_go_in_any_order_and_nothing_stays_behind(
+    data: st.DataObject, sight: Sight
+) -> None:
     plans = [
-        plan_mapping(f"t{number}", data.draw(shard_lists(base=100 * number))) for number in range(3)
+        plan_mapping(f"t{number}", data.draw(shard_lists(base=100 * number)), sight)
+        for number in range(3)
     ]
     tables = new_tables()
     for plan in data.draw(st.permutations(plans)):
@@ -102,9 +175,11 @@ def test_plans_come_and_go_in_any_order_and_nothing_stays_behind(data: st.DataOb
     assert not any(map(len, tables.values()))
 
 
-@given(shards=shard_lists())
-def test_unmapping_mirrors_mapping_message_by_message(shards: list[ShardPages]) -> None:
-    plan = plan_mapping("t", shards)
+@given(shards=shard_lists(), sight=st.sampled_from(Sight))
+def test_unmapping_mirrors_mapping_message_by_message(
+    shards: list[ShardPages], sight: Sight
+) -> None:
+    plan = plan_mapping("t", shards, sight)
     there, back = plan.map_messages(), plan.unmap_messages()
     assert [message.target for message in back] == [message.target for message in there[::-1]]
     for forth, undo in zip(there, reversed(back), strict=True):
@@ -134,14 +209,18 @@ def test_a_tensor_replicated_over_pes_takes_one_message_a_pe() -> None:
     ]
 
 
-def test_the_order_of_shards_does_not_matter() -> None:
+@pytest.mark.parametrize("sight", Sight)
+def test_the_order_of_shards_does_not_matter(sight: Sight) -> None:
     shards = [shard(home, 2 * number) for number, home in enumerate(PES)]
-    assert plan_mapping("t", shards) == plan_mapping("t", shards[::-1])
+    assert plan_mapping("t", shards, sight) == plan_mapping("t", shards[::-1], sight)
 
 
-def test_ranges_that_overlap_without_being_copies_are_refused() -> None:
+@pytest.mark.parametrize(
+    ("sight", "other"), [(Sight.SIP, PES[1]), (Sight.ALL, PES[-1]), (Sight.OWN, PES[0])]
+)
+def test_ranges_that_overlap_without_being_copies_are_refused(sight: Sight, other: PeCoord) -> None:
     with pytest.raises(RegistryError) as caught:
-        plan_mapping("tensor a", [shard(PES[0], 0, 3), shard(PES[1], 2, 3)])
+        plan_mapping("tensor a", [shard(PES[0], 0, 3), shard(other, 2, 3)], sight)
     assert str(caught.value) == (
         "tensor a: found shards of virtual pages 0..2 and virtual pages 2..4, expected ranges that "
         "are apart, or copies of one; cut shards at the same pages"

@@ -7,6 +7,7 @@ from tilewright.memory.mapping import (
     MappingPlan,
     MapTarget,
     ShardPages,
+    Sight,
     UnmapMsg,
     plan_mapping,
 )
@@ -29,6 +30,7 @@ __all__ = (
     "PhysicalPage",
     "PhysicalRun",
     "ShardPages",
+    "Sight",
     "UnmapMsg",
     "VirtualByte",
     "VirtualPage",

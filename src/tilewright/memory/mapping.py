@@ -1,27 +1,44 @@
 """Which PEs learn where the pages of a tensor are: a frozen plan of messages, and its undoing.
 
 A shard is a range of the tensor's virtual pages that lies in one PE's slice. A range that several
-PEs of a SIP have is replicated, and every copy has the same virtual addresses:
+PEs have is replicated, and every copy has the same virtual addresses. Who learns of it is a matter
+of *sight*:
 
-- A range with one copy in the SIP goes to all PEs of every cube of the SIP that has a shard.
-- Of a range with copies in several cubes, each cube's copy goes to all PEs of that cube.
-- Of a range with several copies in one cube, each copy goes to the PE that has it and to no other:
-  a PE without a copy does not see the range, rather than one of its neighbours' copies.
+- ``OWN``: each PE learns of the ranges that it has, and of no others. Ranges of different PEs may
+  overlap: such pages have as many physical ones.
+- ``SIP``: no SIP learns of another's shards. A range with one copy in the SIP goes to all PEs of
+  every cube of the SIP that has a shard. Of a range with copies in several cubes, each cube's copy
+  goes to all PEs of that cube. Of a range with several copies in one cube, each copy goes to the PE
+  that has it and to no other: a PE without a copy does not see the range, rather than one of its
+  neighbours' copies.
+- ``ALL``: every PE that has a shard learns of every range. Of copies it sees the nearest: its own,
+  else its cube's, else its SIP's; of several as near, those in a cube of its cube's number, then
+  those of its own number, then the lowest.
 
-No SIP learns of another's shards. What goes to the same PEs goes in one message. A plan is undone
-by the reverse: the same targets in the reverse order, with the ranges of each message.
+What goes to the same PEs goes in one message. A plan is undone by the reverse: the same targets in
+the reverse order, with the ranges of each message.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import pairwise
+from typing import assert_never
 
 from tilewright.errors import RegistryError
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.page_table import PageMapping, PageRange
 
-__all__ = ("MapMsg", "MapTarget", "MappingPlan", "ShardPages", "UnmapMsg", "plan_mapping")
+__all__ = ("MapMsg", "MapTarget", "MappingPlan", "ShardPages", "Sight", "UnmapMsg", "plan_mapping")
+
+
+class Sight(Enum):
+    """How far a PE sees the pages of a tensor that it has a shard of."""
+
+    OWN = "own"
+    SIP = "sip"
+    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,7 +94,7 @@ class MappingPlan:
         )
 
 
-def plan_mapping(name: str, shards: Iterable[ShardPages]) -> MappingPlan:
+def plan_mapping(name: str, shards: Iterable[ShardPages], sight: Sight = Sight.SIP) -> MappingPlan:
     """For the tensor of this name. Ranges that overlap without being the same are refused.
 
     >>> from tilewright.memory.address import PhysicalPage, VirtualPage
@@ -92,48 +109,124 @@ def plan_mapping(name: str, shards: Iterable[ShardPages]) -> MappingPlan:
     >>> [(message.target.cubes, len(message.mappings)) for message in plan.map_messages()]
     [((0, 1), 2)]
     """
-    by_sip: dict[int, list[ShardPages]] = {}
+    groups: dict[object, list[ShardPages]] = {}
     for shard in sorted(shards):
-        by_sip.setdefault(shard.home.sip, []).append(shard)
-    steps = [step for sip in by_sip.values() for step in _steps_of_sip(name, sip)]
+        groups.setdefault(_group_of(shard.home, sight), []).append(shard)
+    steps = [step for group in groups.values() for step in _steps_of_group(name, group, sight)]
     return MappingPlan(tuple(steps))
 
 
-def _steps_of_sip(name: str, shards: list[ShardPages]) -> Iterator[MapMsg]:
-    sip = shards[0].home.sip
-    cubes = tuple(dict.fromkeys(shard.home.cube for shard in shards))
-    messages: dict[MapTarget, list[PageMapping]] = {MapTarget(sip, cubes): []}
+def _group_of(home: PeCoord, sight: Sight) -> object:
+    """Shards of different groups do not know of each other."""
+    match sight:
+        case Sight.OWN:
+            return home
+        case Sight.SIP:
+            return home.sip
+        case Sight.ALL:
+            return None
+        case _:
+            assert_never(sight)
+
+
+def _steps_of_group(name: str, shards: Sequence[ShardPages], sight: Sight) -> Iterator[MapMsg]:
+    viewers = _Viewers(tuple(dict.fromkeys(shard.home for shard in shards)))
+    told: dict[tuple[PeCoord, ...], list[tuple[MapTarget, PeCoord]]] = {}  # by homes of copies
+    messages: dict[MapTarget, list[PageMapping]] = {}
     for copies in _copies_by_range(name, shards):
-        in_cube: dict[int, list[ShardPages]] = {}
-        for copy in copies:
-            in_cube.setdefault(copy.home.cube, []).append(copy)
-        for copy in copies:
-            target = MapTarget(sip, cubes)
-            if len(in_cube[copy.home.cube]) > 1:
-                target = MapTarget(sip, (copy.home.cube,), copy.home.pe)
-            elif len(in_cube) > 1:
-                target = MapTarget(sip, (copy.home.cube,))
-            messages.setdefault(target, []).append(copy.mapping)
-    for target, mappings in messages.items():
-        if mappings:
-            yield MapMsg(target, tuple(sorted(mappings)))
+        homes = tuple(copies)
+        if homes not in told:
+            told[homes] = list(viewers.targets(homes, sight))
+        for target, home in told[homes]:
+            messages.setdefault(target, []).append(copies[home])
+    for target in sorted(messages, key=_order):
+        yield MapMsg(target, tuple(sorted(messages[target])))
 
 
-def _copies_by_range(name: str, shards: list[ShardPages]) -> Iterator[list[ShardPages]]:
-    """The shards of a SIP, together if they are copies of one range, in the order of ranges."""
-    copies: dict[PageRange, list[ShardPages]] = {}
+def _order(target: MapTarget) -> tuple[object, ...]:
+    """SIP by SIP, and what goes to more PEs first."""
+    return target.sip, target.pe is not None, -len(target.cubes), target.cubes, target.pe or 0
+
+
+class _Viewers:
+    """The PEs that have shards, and which copy of a range each of them sees."""
+
+    def __init__(self, places: Sequence[PeCoord]) -> None:
+        self._pes: dict[int, dict[int, list[PeCoord]]] = {}  # by SIP and cube
+        for place in places:
+            self._pes.setdefault(place.sip, {}).setdefault(place.cube, []).append(place)
+
+    def targets(
+        self, homes: Sequence[PeCoord], sight: Sight
+    ) -> Iterator[tuple[MapTarget, PeCoord]]:
+        """Who is told of which copy."""
+        match sight:
+            case Sight.OWN:
+                return ((_alone(home), home) for home in homes)
+            case Sight.SIP:
+                return self._only_ones(homes)
+            case Sight.ALL:
+                return self._nearest_ones(homes)
+            case _:
+                assert_never(sight)
+
+    def _only_ones(self, homes: Sequence[PeCoord]) -> Iterator[tuple[MapTarget, PeCoord]]:
+        cubes = [home.cube for home in homes]
+        for home in homes:
+            if cubes.count(home.cube) > 1:
+                yield _alone(home), home
+            elif len(homes) > 1:
+                yield MapTarget(home.sip, (home.cube,)), home
+            else:
+                yield self._whole_sip(home.sip), home
+
+    def _nearest_ones(self, homes: Sequence[PeCoord]) -> Iterator[tuple[MapTarget, PeCoord]]:
+        if len(homes) == 1:
+            yield from ((self._whole_sip(sip), homes[0]) for sip in self._pes)
+            return
+        for sip, by_cube in self._pes.items():
+            cubes_told: dict[tuple[int | None, PeCoord], list[int]] = {}
+            for cube, pes in by_cube.items():
+                seen = {pe.pe: _nearest(pe, homes) for pe in pes}
+                is_one = len(set(seen.values())) == 1
+                for pe, home in seen.items():
+                    cubes = cubes_told.setdefault((None if is_one else pe, home), [])
+                    if cube not in cubes[-1:]:
+                        cubes.append(cube)
+            for (number, home), cubes in cubes_told.items():
+                yield MapTarget(sip, tuple(cubes), number), home
+
+    def _whole_sip(self, sip: int) -> MapTarget:
+        return MapTarget(sip, tuple(self._pes[sip]))
+
+
+def _alone(home: PeCoord) -> MapTarget:
+    return MapTarget(home.sip, (home.cube,), home.pe)
+
+
+def _nearest(viewer: PeCoord, homes: Sequence[PeCoord]) -> PeCoord:
+    def distance(home: PeCoord) -> tuple[bool, bool, bool, PeCoord]:
+        same_sip, same_cube = home.sip == viewer.sip, home.cube == viewer.cube
+        return not same_sip, not same_cube, home.pe != viewer.pe, home
+
+    return viewer if viewer in homes else min(homes, key=distance)
+
+
+def _copies_by_range(
+    name: str, shards: Sequence[ShardPages]
+) -> Iterator[Mapping[PeCoord, PageMapping]]:
+    """The copies of each range by their homes, in the order of ranges."""
+    copies: dict[PageRange, dict[PeCoord, PageMapping]] = {}
     for shard in shards:
-        copies.setdefault(shard.mapping.pages, []).append(shard)
+        of_range = copies.setdefault(shard.mapping.pages, {})
+        if shard.home in of_range:
+            found = f"two copies of {shard.mapping.pages} in {place_name(shard.home)}"
+            raise RegistryError(name, found, "one", "place it once")
+        of_range[shard.home] = shard.mapping
     ranges = sorted(copies)
     for before, after in pairwise(ranges):
         if after.first < before.end:
             found = f"shards of {before} and {after}"
             fix = "cut shards at the same pages"
             raise RegistryError(name, found, "ranges that are apart, or copies of one", fix)
-    for pages in ranges:
-        homes = [shard.home for shard in copies[pages]]
-        for before_home, home in pairwise(homes):
-            if before_home == home:
-                found = f"two copies of {pages} in {place_name(home)}"
-                raise RegistryError(name, found, "one", "place it once")
-        yield copies[pages]
+    return (copies[pages] for pages in ranges)

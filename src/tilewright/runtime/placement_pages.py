@@ -1,0 +1,174 @@
+"""The pages of a tensor: which a PE needs, where they are in its slice, and who is told.
+
+A page that several PEs have shards in is a page of each of them; bytes keep their place in it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from tilewright.errors import OutOfMemoryError
+from tilewright.machine.coords import PeCoord
+from tilewright.memory.address import PhysicalPage, VirtualByte, VirtualPage
+from tilewright.memory.allocator import Allocator
+from tilewright.memory.mapping import MappingPlan, ShardPages, Sight, plan_mapping
+from tilewright.memory.page_table import PageMapping, PageRange
+from tilewright.memory.virtual import VirtualSpace
+from tilewright.runtime.placement import Placement, Shard
+
+__all__ = (
+    "HomePages",
+    "Piece",
+    "Pool",
+    "SlicePart",
+    "TensorPages",
+    "give_back_pages",
+    "plan_pages",
+    "take_pages",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What pages come from: the virtual space of a context and the slices of its PEs."""
+
+    space: VirtualSpace
+    allocator_of: Callable[[PeCoord], Allocator]  # of a PE's slice
+    physical_of: Callable[[PeCoord, int], int]  # the address of an offset in a PE's slice
+
+
+class SlicePart(NamedTuple):
+    """Neighbouring bytes in the slice of a PE."""
+
+    pe: PeCoord
+    offset: int
+    num_bytes: int
+
+
+class Piece(NamedTuple):
+    """Bytes of a tensor that are neighbours in its virtual range and in the slice of a PE."""
+
+    span: range  # of the virtual range
+    slice_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class HomePages:
+    """The virtual pages that a PE has, in order. In its slice they are neighbours."""
+
+    home: PeCoord
+    ranges: tuple[PageRange, ...]
+
+    @property
+    def num_pages(self) -> int:
+        return sum(pages.num_pages for pages in self.ranges)
+
+
+def plan_pages(placement: Placement, base: VirtualByte) -> tuple[HomePages, ...]:
+    """What each PE with a shard needs, if the tensor begins at a virtual byte (of a page)."""
+    first = base // placement.page_bytes
+    return tuple(
+        HomePages(shard.home, tuple(_page_ranges(shard, placement.page_bytes, first)))
+        for shard in placement.shards
+    )
+
+
+def _page_ranges(shard: Shard, page_bytes: int, first_page: int) -> Iterable[PageRange]:
+    """The fewest that have all bytes of a shard."""
+    found: list[range] = []
+    for run in shard.ranges:
+        pages = range(run.start // page_bytes, -(-run.stop // page_bytes))
+        if found and pages.start <= found[-1].stop:
+            found[-1] = range(found[-1].start, pages.stop)
+        else:
+            found.append(pages)
+    return (PageRange(VirtualPage(first_page + pages.start), len(pages)) for pages in found)
+
+
+@dataclass(frozen=True)
+class TensorPages:
+    """All the memory of a live tensor."""
+
+    placement: Placement
+    base: VirtualByte
+    homes: tuple[HomePages, ...]  # one a shard
+    slice_offsets: tuple[int, ...]  # where the pages of each are
+    mapping: MappingPlan
+
+    @cached_property
+    def _pieces_of(self) -> Mapping[PeCoord, tuple[Piece, ...]]:
+        shards = zip(self.placement.shards, self.homes, self.slice_offsets, strict=True)
+        return {
+            shard.home: tuple(self._pieces_of_shard(shard, home, offset))
+            for shard, home, offset in shards
+        }
+
+    def _pieces_of_shard(self, shard: Shard, home: HomePages, offset: int) -> Iterable[Piece]:
+        page_bytes = self.placement.page_bytes
+        starts: list[int] = []  # of the page ranges, counted from the base
+        shifts: list[int] = []  # from there to the slice
+        for pages in home.ranges:
+            starts.append(pages.first * page_bytes - self.base)
+            shifts.append(offset - starts[-1])
+            offset += pages.num_pages * page_bytes
+        for run in shard.ranges:
+            yield Piece(run, run.start + shifts[bisect_right(starts, run.start) - 1])
+
+    def pieces(self, pe: PeCoord) -> tuple[Piece, ...]:
+        """Where the bytes of a PE's shard are, in order."""
+        self.placement.shard_of(pe)
+        return self._pieces_of[pe]
+
+
+def take_pages(placement: Placement, pool: Pool) -> TensorPages:
+    """Memory for a tensor; all of it, or none if there is not enough.
+
+    A tensor without elements has one virtual page, so that it has an address, and no other.
+    """
+    base = pool.space.allocate(max(1, placement.num_bytes), requester=placement.where)
+    homes = plan_pages(placement, base)
+    offsets: list[int] = []
+    try:
+        for home in homes:
+            num_bytes = home.num_pages * placement.page_bytes
+            allocator = pool.allocator_of(home.home)
+            offsets.append(allocator.allocate(num_bytes, requester=placement.where))
+    except OutOfMemoryError:
+        _give_back(placement, base, homes[: len(offsets)], offsets, pool)
+        raise
+    shards = _shard_pages(placement, homes, offsets, pool)
+    sight = Sight.ALL if placement.is_global else Sight.OWN
+    mapping = plan_mapping(placement.where, shards, sight)
+    return TensorPages(placement, base, homes, tuple(offsets), mapping)
+
+
+def give_back_pages(pages: TensorPages, pool: Pool) -> None:
+    """All of it, once; nobody may be told of them any more."""
+    _give_back(pages.placement, pages.base, pages.homes, pages.slice_offsets, pool)
+
+
+def _give_back(
+    placement: Placement,
+    base: VirtualByte,
+    homes: Iterable[HomePages],
+    offsets: Iterable[int],
+    pool: Pool,
+) -> None:
+    pool.space.free(base, max(1, placement.num_bytes))
+    for home, offset in zip(homes, offsets, strict=True):
+        pool.allocator_of(home.home).free(offset, home.num_pages * placement.page_bytes)
+
+
+def _shard_pages(
+    placement: Placement, homes: Iterable[HomePages], offsets: Iterable[int], pool: Pool
+) -> list[ShardPages]:
+    found = []
+    for home, offset in zip(homes, offsets, strict=True):
+        physical = pool.physical_of(home.home, offset) // placement.page_bytes
+        for pages in home.ranges:
+            mapping = PageMapping(pages, PhysicalPage(physical))
+            found.append(ShardPages(home.home, mapping))
+            physical += pages.num_pages
+    return found

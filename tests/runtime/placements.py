@@ -1,0 +1,101 @@
+"""Random placements, arrays to put there, and a pool of pages of a small machine."""
+
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tilewright.language.dtype import DTYPES, DType
+from tilewright.language.packing import elements_of_bytes
+from tilewright.machine.coords import PeCoord
+from tilewright.machine.name import place_name
+from tilewright.memory import Allocator, MappingPlan, PageTable, VirtualSpace
+from tilewright.runtime.placement import Placement, Targets, place
+from tilewright.runtime.placement_pages import Pool
+from tilewright.runtime.policy import DPPolicy, Interleave, LayoutWord, Split
+
+__all__ = ("PES", "SmallPool", "bits_of", "draw_array", "placements", "policies")
+
+PES = [PeCoord(*place) for place in product(range(2), range(3), range(2))]
+TARGETS = Targets(sips=(0, 1), cubes=(0, 1, 2), pes=(0, 1))
+SLICE_BYTES = 2**20
+
+
+@dataclass
+class SmallPool:
+    """Pages of all PEs, and a page table for each of them."""
+
+    page_bytes: int
+    space: VirtualSpace = field(init=False)
+    allocators: dict[PeCoord, Allocator] = field(init=False)
+    tables: dict[PeCoord, PageTable] = field(init=False)
+    pool: Pool = field(init=False)
+
+    def __post_init__(self) -> None:
+        page = self.page_bytes
+        self.space = VirtualSpace(page_bytes=page)
+        self.allocators = {pe: Allocator(place_name(pe), SLICE_BYTES, alignment=page) for pe in PES}
+        self.tables = {pe: PageTable(place_name(pe), page) for pe in PES}
+        self.pool = Pool(self.space, self.allocators.__getitem__, self.physical)
+
+    def physical(self, pe: PeCoord, offset: int) -> int:
+        return PES.index(pe) * SLICE_BYTES + offset
+
+    def install(self, plan: MappingPlan) -> None:
+        for message in plan.map_messages():
+            for pe in filter(message.target.has, PES):
+                self.tables[pe].map(message.mappings)
+
+    def remove(self, plan: MappingPlan) -> None:
+        for message in plan.unmap_messages():
+            for pe in filter(message.target.has, PES):
+                self.tables[pe].unmap(message.ranges)
+
+    @property
+    def used_bytes(self) -> int:
+        slices = sum(taken.statistics.used_bytes for taken in self.allocators.values())
+        return slices + self.space.statistics.used_bytes
+
+
+@st.composite
+def policies(draw: st.DrawFn, rank: int, page_bytes: int) -> DPPolicy:
+    """Any that is legal: no split by an axis below an interleave."""
+    words = st.sampled_from(list(LayoutWord))
+    blocks = st.integers(1, 3).map(lambda pages: Interleave(pages * page_bytes))
+    options: list[st.SearchStrategy[Any]] = [words, blocks]
+    if rank:
+        options.append(st.integers(-rank, rank - 1).map(Split))
+    layouts: list[Any] = []
+    for _ in range(3):
+        if any(isinstance(layout, Interleave) for layout in layouts):
+            options = [st.just(LayoutWord.REPLICATE), blocks]
+        layouts.append(draw(st.one_of(options)))
+    counts = [draw(st.none() | st.integers(1, most)) for most in (2, 3, 2)]
+    return DPPolicy(*layouts, *counts)
+
+
+@st.composite
+def placements(draw: st.DrawFn, max_size: int = 9) -> Placement:
+    page_bytes = draw(st.sampled_from([8, 16, 64]))
+    shape = tuple(draw(st.lists(st.integers(0, max_size), max_size=4)))
+    dtype = draw(st.sampled_from(DTYPES))
+    policy = draw(policies(len(shape), page_bytes))
+    return place("t", shape, dtype, policy, TARGETS, page_bytes)
+
+
+def draw_array(data: st.DataObject, shape: tuple[int, ...], dtype: DType) -> np.ndarray[Any, Any]:
+    """Any bits, but for booleans, which have two values."""
+    generator = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    count = prod(shape)
+    if dtype.storage == np.bool_:
+        return generator.integers(0, 2, shape).astype(np.bool_)
+    raw = generator.integers(0, 256, -(-count * dtype.bits // 8), dtype=np.uint8)
+    return elements_of_bytes(raw, dtype, count).reshape(shape)
+
+
+def bits_of(array: np.ndarray[Any, Any]) -> bytes:
+    """To compare by, since a NaN is not equal to itself."""
+    return array.tobytes()
