@@ -7,7 +7,7 @@ A processor takes its command time for each command that it hands on and for eac
 it sends. A cube completes when all its PEs have, a SIP when all its cubes have.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.device.build import Device
@@ -18,6 +18,7 @@ from tilewright.engine.rows import NO_EFFECT
 from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.node import NodeKind
 from tilewright.machine.route_level import Traffic
+from tilewright.machine.spec import HostSpec
 
 __all__ = ("CommandPath", "Delivery")
 
@@ -30,6 +31,24 @@ class Delivery:
     arrivals: Mapping[PeCoord, int]  # tasks of the graph
     answers: Mapping[PeCoord, int]  # signals that the answers of a PE's cube raise
     end: int  # the task of the graph at whose end the host knows that all have answered
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """One that is being put into tasks."""
+
+    graph: TaskGraph
+    num_entries: Mapping[PeCoord, int]
+    is_shared: bool
+    spec: HostSpec
+    effects: Mapping[PeCoord, int] | None
+    raises: int | None
+
+    def num_bytes(self, pes: Sequence[PeCoord]) -> int:
+        """On the way to all these PEs."""
+        counts = [self.num_entries[pe] for pe in pes]
+        num_entries = max(counts) if self.is_shared else sum(counts)
+        return self.spec.command_bytes + num_entries * self.spec.entry_bytes
 
 
 @dataclass(slots=True)
@@ -49,53 +68,63 @@ class CommandPath:
 
     def deliver(
         self,
-        pes: Sequence[PeCoord],
-        num_entries: int,
+        num_entries: Mapping[PeCoord, int],
+        *,
+        is_shared: bool,
         effects: Mapping[PeCoord, int] | None = None,
+        raises: int | None = None,
     ) -> Delivery:
-        """A command for PEs, with so many entries; each may have an effect when it is there.
+        """A command for PEs, of so many entries each; what is shared travels once for all.
 
-        Whoever is a PE answers by `answer`, once.
+        Each PE may have an effect when the command is there, and a signal is raised by it. Whoever
+        is a PE answers by `answer`, once.
         """
-        graph = TaskGraph()
-        spec = self.device.machine.spec
-        num_bytes = spec.host.command_bytes + num_entries * spec.host.entry_bytes
+        spec, host = self.device.machine.spec, self.device.machine.host
+        command = _Command(TaskGraph(), num_entries, is_shared, spec.host, effects, raises)
+        graph = command.graph
         arrivals: dict[PeCoord, int] = {}
         answers: dict[PeCoord, int] = {}
         ends = []
         self._num_deliveries += 1
-        for sip, cubes in _by_sip(pes).items():
+        for sip, cubes in _by_sip(num_entries).items():
             io_cpu = self._io_cpu(sip)
-            there = graph.transfer(self._route(self.device.machine.host, io_cpu), num_bytes)
-            cube_ends = []
+            of_sip = [pe for targets in cubes.values() for pe in targets]
+            there = graph.transfer(self._route(host, io_cpu), command.num_bytes(of_sip))
+            known = []
             for cube, targets in cubes.items():
-                m_cpu = self._m_cpu(targets[0])
-                sent = graph.hold(
-                    self._processor(io_cpu), spec.sip.io_cpu.command_ps, after=(there,)
-                )
-                in_cube = graph.transfer(self._route(io_cpu, m_cpu), num_bytes, after=(sent,))
                 signal = self._signal(sip, cube)
-                for pe in targets:
-                    effect = NO_EFFECT if effects is None else effects[pe]
-                    arrivals[pe] = self._to_pe(graph, m_cpu, pe, num_bytes, in_cube, effect)
-                    answers[pe] = signal
-                cube_ends.append(self._from_cube(graph, io_cpu, m_cpu, signal, len(targets)))
-            known = graph.hold(
-                self._processor(io_cpu), spec.sip.io_cpu.command_ps, after=tuple(cube_ends)
-            )
-            way = self._back(io_cpu, self.device.machine.host)
-            ends.append(graph.transfer(way, spec.host.command_bytes, after=(known,)))
-        end = graph.timer(after=tuple(ends))
-        return Delivery(graph, arrivals, answers, end)
+                arrivals |= self._to_cube(command, io_cpu, targets, there)
+                answers |= dict.fromkeys(targets, signal)
+                m_cpu = self._m_cpu(targets[0])
+                known.append(self._from_cube(graph, io_cpu, m_cpu, signal, len(targets)))
+            hold_ps = spec.sip.io_cpu.command_ps
+            sent = graph.hold(self._processor(io_cpu), hold_ps, after=tuple(known))
+            way = self._back(io_cpu, host)
+            ends.append(graph.transfer(way, spec.host.command_bytes, after=(sent,)))
+        return Delivery(graph, arrivals, answers, graph.timer(after=tuple(ends)))
 
-    def _to_pe(
-        self, graph: TaskGraph, m_cpu: int, pe: PeCoord, num_bytes: int, in_cube: int, effect: int
-    ) -> int:
-        spec, cpu = self.device.machine.spec, self._cpu_node(pe)
-        sent = graph.hold(self._processor(m_cpu), spec.cube.m_cpu.command_ps, after=(in_cube,))
-        there = graph.transfer(self._route(m_cpu, cpu, pe.pe), num_bytes, after=(sent,))
-        issue = self.pe(pe).issuer
-        return graph.hold(issue.issue_route, issue.issue_ps, after=(there,), effect=effect)
+    def _to_cube(
+        self, command: "_Command", io_cpu: int, pes: Sequence[PeCoord], there: int
+    ) -> dict[PeCoord, int]:
+        """From the IO CPU to PEs of one cube; the tasks by which they have the command."""
+        spec, graph, m_cpu = self.device.machine.spec, command.graph, self._m_cpu(pes[0])
+        handed_on = graph.hold(self._processor(io_cpu), spec.sip.io_cpu.command_ps, after=(there,))
+        way = self._route(io_cpu, m_cpu)
+        in_cube = graph.transfer(way, command.num_bytes(pes), after=(handed_on,))
+        arrivals = {}
+        for pe in pes:
+            sent = graph.hold(self._processor(m_cpu), spec.cube.m_cpu.command_ps, after=(in_cube,))
+            way = self._route(m_cpu, self._cpu_node(pe), pe.pe)
+            at_pe = graph.transfer(way, command.num_bytes([pe]), after=(sent,))
+            issue = self.pe(pe).issuer
+            arrivals[pe] = graph.hold(
+                issue.issue_route,
+                issue.issue_ps,
+                after=(at_pe,),
+                raises=() if command.raises is None else ((command.raises, 1),),
+                effect=NO_EFFECT if command.effects is None else command.effects[pe],
+            )
+        return arrivals
 
     def _from_cube(
         self, graph: TaskGraph, io_cpu: int, m_cpu: int, signal: int, num_answers: int
@@ -149,7 +178,7 @@ class CommandPath:
         return self.device.way(source, target, Traffic.RESPONSE, spread)
 
 
-def _by_sip(pes: Sequence[PeCoord]) -> dict[int, dict[int, list[PeCoord]]]:
+def _by_sip(pes: Iterable[PeCoord]) -> dict[int, dict[int, list[PeCoord]]]:
     found: dict[int, dict[int, list[PeCoord]]] = {}
     for pe in sorted(pes):
         found.setdefault(pe.sip, {}).setdefault(pe.cube, []).append(pe)

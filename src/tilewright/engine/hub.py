@@ -125,6 +125,13 @@ class Hub:
         """Whether the caller is a program of this hub, which may wait."""
         return self._current is not None and self._current._body is getcurrent()
 
+    @property
+    def running(self) -> Program:
+        """The program that calls."""
+        if self._current is None:
+            raise self._outside("running")
+        return self._current
+
     def run(self, until: Program | None = None) -> None:
         """Run all programs to their end, or until this one has ended; an error ends all of them.
 

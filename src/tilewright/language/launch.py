@@ -129,7 +129,9 @@ class Launcher:
                 ids = share.ids[turn :: terms.resident]
                 bodies.append(_Body(run, stream, translator, terms, share.arguments, ids, gate))
         for body in bodies:
-            hub.spawn(body.run, name=f"{terms.kernel.name} on {body.stream.pe.name}")
+            name = f"{terms.kernel.name} on {body.stream.pe.name}"
+            program = hub.spawn(body.run, name=name)
+            run.owners[program.number] = body.stream.pe.coord
         if terms.neighbours is not None:
             run.post = self._post(terms.neighbours, run)
         return run

@@ -2,6 +2,7 @@
 
 from tilewright.device.pe import Pe
 from tilewright.engine import Engine
+from tilewright.engine.core import NO_TASK
 from tilewright.engine.hub import Hub
 
 __all__ = ("Stream",)
@@ -42,6 +43,12 @@ class Stream:
         """Submit what has been issued."""
         self._num_handed += self.issuer.num_waiting
         self._hub.submit_piece(self.issuer)
+
+    def wait_for_all(self) -> None:
+        """Suspend the running program, which has ended its work, until all of it is complete."""
+        last = self.issuer.last_issue
+        if last != NO_TASK:
+            self.wait(last, "its last command")
 
     def wait(self, task: int, what: str) -> None:
         """Suspend the running program until a task has ended; effects are applied by then."""
