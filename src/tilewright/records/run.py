@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
 
 from tilewright.records.document import Document, Fraction, JsonScalar, Sha256
 from tilewright.records.run_parts import Bottleneck, RunParts
@@ -46,14 +46,14 @@ class LaunchRow(Document):
 
     name: str
     num_programs: NonNegativeInt
-    num_pes: PositiveInt
+    num_pes: NonNegativeInt
     submitted_ps: NonNegativeInt
     latency_ps: NonNegativeInt
     dispatch_ps: NonNegativeInt
     execution_ps: NonNegativeInt
     completion_ps: NonNegativeInt
     skew_ps: NonNegativeInt  # from the first start of a program to the last
-    last_pe: str  # where the last program ended
+    last_pe: str | None  # where the last program ended; None: there was no program
     is_measured: bool  # part of the window that the run's latency is of
 
     @model_validator(mode="after")
