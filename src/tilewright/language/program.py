@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.engine.core import NO_ROOM
+from tilewright.engine.core import NO_ROOM, Issuer
 from tilewright.errors import KernelError
 from tilewright.language.affine import Affine
 from tilewright.language.block_type import BlockType, block_type
@@ -41,7 +41,9 @@ class Program:
     ) -> None:
         self.run = run
         self.stream = stream
-        self.issuer = stream.issuer
+        self.issuer: Issuer = stream.issuer
+        if run.observer is not None:
+            self.issuer = run.observer.watch(self, stream.issuer)
         self.translator = translator
         self.name = name
         self.ids = ids

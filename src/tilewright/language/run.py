@@ -85,7 +85,7 @@ class Run:
     combine_functions: dict[Callable[..., Any], Callable[..., Any]] = field(default_factory=dict)
     post: Any = None  # the rings of the launch, if its programs have neighbours
     replicas: Sequence[Replicated] = ()
-    observer: Any = None  # told of every command, if there is one
+    observer: Any = None  # watches what programs issue, if somebody does
     owners: dict[int, PeCoord] = field(default_factory=dict)  # by number of the hub's programs
     streams: list[Stream] = field(default_factory=list)  # of all PEs, before a program runs
     plans: dict[tuple[str, tuple[BlockType, ...], tuple[Any, ...]], Plan] = field(
