@@ -17,6 +17,7 @@ TilewrightError           where, found, expected, fix
 ├── PlacementError        a tensor that cannot lie in the machine as its policy says
 ├── TensorError           wrong use of a tensor: freed, of another shape, without values
 ├── RequestError          a request to a machine that failed or cannot be made
+├── SanitizerError        accesses to memory that are wrong, though the run went on
 ├── RecordError           a record that cannot be written, read or trusted
 ├── AttentionError        wrong use of an attention session
 │   ├── PagingError       requests or pages that are not there, or too few of them
@@ -72,6 +73,7 @@ __all__ = (
     "RecordError",
     "RegistryError",
     "RequestError",
+    "SanitizerError",
     "ServerError",
     "SpecError",
     "StateError",
@@ -224,6 +226,17 @@ class TensorError(TilewrightError):
 
 class RequestError(TilewrightError):
     """A request to a machine that failed, or that cannot be made."""
+
+
+class SanitizerError(TilewrightError):
+    """Accesses to memory that are wrong, though the run went on. Says also what each one is."""
+
+    def __init__(
+        self, where: str, found: str, expected: str, fix: str, findings: tuple[object, ...] = ()
+    ) -> None:
+        super().__init__(where, found, expected, fix)
+        self.args = (where, found, expected, fix, findings)
+        self.findings = findings  # of memory.sanitizer_report
 
 
 class RecordError(TilewrightError):
