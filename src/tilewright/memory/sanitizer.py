@@ -1,0 +1,237 @@
+"""Finds accesses to memory that are wrong: what they touch, when, and beside whom.
+
+It is told what programs and the host do, changes nothing, and takes no simulated time. Accesses are
+told twice: when they are issued, with where they go and what comes before them, and when the memory
+has served them, in the order of events.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tilewright.machine.coords import PeCoord
+from tilewright.memory.sanitizer_access import Access, AccessKind, Launch
+from tilewright.memory.sanitizer_bounds import (
+    Unmap,
+    find_at_fault,
+    find_at_issue,
+    find_when_served,
+)
+from tilewright.memory.sanitizer_past import Known, Past, Strand, joined
+from tilewright.memory.sanitizer_report import Finding, FindingKind, Report, side_of
+from tilewright.memory.sanitizer_tensor import Region, TensorBook, TensorPart, WatchedTensor
+from tilewright.memory.shadow import Segments, Shadow
+from tilewright.memory.shadow_history import Conflict, History
+
+__all__ = ("Sanitizer",)
+
+HOST = "the host"
+
+
+class _Shadows(dict[PeCoord, Shadow]):
+    """One a slice, made when it is first asked for."""
+
+    def __missing__(self, home: PeCoord) -> Shadow:
+        shadow = self[home] = Shadow()
+        return shadow
+
+
+class Sanitizer:
+    """Watches the memories of one machine for as long as it lives."""
+
+    def __init__(self) -> None:
+        self.report = Report()
+        self.tensors = TensorBook()
+        self._shadows = _Shadows()
+        self._history = History(self._shadows)
+        self._unmaps: list[Unmap] = []
+        self._under_way: set[int] = set()  # launches that the host has not waited for
+        self._num_launches = 0
+        self._num_strands = 0
+        self._released: dict[tuple[PeCoord, int], Known] = {}  # by what atomics share
+        self._heard: set[tuple[int, int]] = set()  # strands with a message from one to the other
+
+    # -- the host --------------------------------------------------------------------------------
+
+    def note_tensor(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: str,
+        item_bits: int,
+        *,
+        regions: Iterable[Region],
+        parts: Sequence[TensorPart],
+        is_global: bool = True,
+        at_ps: int = 0,
+    ) -> WatchedTensor:
+        """A tensor has bytes from now on; nobody has written them.
+
+        ``regions`` say where its bytes lie, replicas at the same virtual addresses; ``parts`` which
+        elements they are of. Its virtual bytes are those of no other living tensor.
+        """
+        tensor = self.tensors.add(
+            name,
+            shape,
+            dtype,
+            item_bits,
+            parts=parts,
+            regions=regions,
+            is_global=is_global,
+            at_ps=at_ps,
+        )
+        for region in tensor.regions:
+            self._shadows[region.home].forget(region.offset, region.num_bytes)
+        return tensor
+
+    def note_free(self, tensor: WatchedTensor, at_ps: int) -> None:
+        """Its bytes are nobody's from now on."""
+        self.tensors.remove(tensor, at_ps)
+
+    def note_unmap(
+        self, low: int, high: int, is_for: Callable[[PeCoord], bool], at_ps: int
+    ) -> None:
+        """These virtual bytes are no longer translated by some PEs."""
+        self._unmaps.append(Unmap(low, high, is_for, at_ps))
+
+    def begin_launch(self, name: str) -> Launch:
+        """The host begins something; all that it has waited for comes before."""
+        self._num_launches += 1
+        launch = Launch(self._num_launches, name, frozenset(self._under_way))
+        self._under_way.add(launch.number)
+        return launch
+
+    def end_launch(self, launch: Launch) -> None:
+        """The host has waited for it, or learned otherwise that all of it is complete."""
+        self._under_way.discard(launch.number)
+        if not self._under_way:
+            self._history.forget()
+            self._released.clear()
+            self._heard.clear()
+
+    def begin_host_access(
+        self,
+        launch: Launch,
+        kind: AccessKind,
+        home: PeCoord,
+        offset: int,
+        num_bytes: int,
+        line: str,
+    ) -> Access:
+        """A transfer of the host to or from a slice, as a part of what it has begun."""
+        strand = self.begin_strand()
+        pieces = [(home, Segments(offset, 1, num_bytes, num_bytes))]
+        past = strand.past(0)
+        place = strand.next_place()
+        return Access(kind, launch, strand, place, past, HOST, line, None, 8, pieces)
+
+    def note_host_access(
+        self, kind: AccessKind, regions: Iterable[Region], at_ps: int, line: str = ""
+    ) -> None:
+        """The same, begun and ended at once."""
+        launch = self.begin_launch(kind.value)
+        for region in regions:
+            offset, size = region.offset, region.num_bytes
+            self.complete(
+                self.begin_host_access(launch, kind, region.home, offset, size, line), at_ps
+            )
+        self.end_launch(launch)
+
+    # -- programs --------------------------------------------------------------------------------
+
+    def begin_strand(self) -> Strand:
+        """A row of programs that begins with nothing but its launch."""
+        self._num_strands += 1
+        return Strand(self._num_strands)
+
+    def begin_access(self, access: Access) -> None:
+        """It is issued and translated."""
+        access.num_unmaps = len(self._unmaps)
+        self._tell(find_at_issue(self.tensors, access), access)
+
+    def note_fault(self, access: Access, address: int) -> Finding:
+        """It cannot be translated; why not."""
+        finding = find_at_fault(self.tensors, access, address, self._unmaps)
+        self._tell(finding, access)
+        return finding
+
+    def note_message(self, receiver: Strand, past: Past) -> None:
+        """A program has a message that was sent after all this; all of it is complete."""
+        for sender in past.known:
+            self._heard.add((sender, receiver.number))
+        receiver.learn_from(past)
+
+    def complete(self, access: Access, at_ps: int) -> None:
+        """The memory has served all of it."""
+        access.at_ps = at_ps
+        if not access.is_wrong:
+            self._tell(find_when_served(access, self._unmaps[access.num_unmaps :]), access)
+        if not access.is_wrong:
+            if access.kind.reads:
+                self._check_written(access)
+            for conflict in self._history.note(access):
+                self.report.add(self._race(conflict))
+        if access.kind.writes:
+            for home, segments in access.pieces:
+                self._shadows[home].mark_written(segments)
+        if access.kind.is_atomic:
+            self._synchronise(access)
+        access.past = None
+
+    def _tell(self, finding: Finding | None, access: Access) -> None:
+        if finding is not None:
+            access.is_wrong = True
+            self.report.add(finding)
+
+    def _check_written(self, access: Access) -> None:
+        for home, segments in access.pieces:
+            found = self._shadows[home].first_unwritten(segments)
+            if found is not None:
+                offset, num_bytes = found
+                name, element = self._element(home, offset)
+                detail = "nobody has written them since the tensor was made"
+                sides = (side_of(access),)
+                kind = FindingKind.UNINITIALISED
+                self.report.add(Finding(kind, name, element, num_bytes, detail, sides))
+                return
+
+    def _race(self, conflict: Conflict) -> Finding:
+        earlier, later = conflict.earlier, conflict.later
+        name, element = self._element(conflict.home, conflict.offset)
+        numbers = (earlier.strand.number, later.strand.number)
+        if self._heard.isdisjoint((numbers, numbers[::-1])):
+            kind, detail = FindingKind.RACE, "nothing orders them: the times may be the other way"
+        else:
+            kind = FindingKind.QUEUE_RACE
+            detail = "a message goes between them, but the first is not complete before it is sent"
+        sides = (side_of(earlier), side_of(later))
+        return Finding(kind, name, element, conflict.num_bytes, detail, sides)
+
+    def _element(self, home: PeCoord, offset: int) -> tuple[str, str]:
+        found = self.tensors.in_memory(home, offset)
+        if found is None:
+            return "no tensor", f"byte {offset:#x} of the slice of {home}"
+        tensor, address = found
+        return str(tensor), tensor.element_at(address)
+
+    def _synchronise(self, access: Access) -> None:
+        """Who meets an atomic at the same element learns what came before the others there."""
+        before: Known = {} if access.past is None else access.past.known
+        mine = joined(before, {access.strand.number: 1 << access.place})
+        learned: Known = {}
+        for key in _elements(access):
+            there = self._released.get(key, {})
+            if access.kind is not AccessKind.ATOMIC_STORE:
+                learned = joined(learned, there)
+            if access.kind is AccessKind.ATOMIC:
+                self._released[key] = joined(there, mine)
+            elif access.kind is AccessKind.ATOMIC_STORE:
+                self._released[key] = mine
+        access.strand.acquired[access.place] = learned
+
+
+def _elements(access: Access) -> Iterable[tuple[PeCoord, int]]:
+    item_bytes = max(1, access.item_bits // 8)
+    for home, (address, num_segments, num_bytes, stride) in access.pieces:
+        for place in range(num_segments):
+            start = address + place * stride
+            for offset in range(0, num_bytes, item_bytes):
+                yield home, start + offset

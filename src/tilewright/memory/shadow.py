@@ -1,0 +1,155 @@
+"""What is known about every byte of one memory: was it written, and who accessed it last.
+
+State lies in arrays of the memory's own shape, made where an access goes; an access of many
+segments is one look at a strided view.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ("Segments", "Shadow", "Window")
+
+ARENA_SHIFT = 24  # as large as those of the bytes themselves
+ARENA_BYTES = 1 << ARENA_SHIFT
+
+Numbers = np.ndarray[Any, np.dtype[np.int32]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class Segments(NamedTuple):
+    """Segments at equal distances in one memory."""
+
+    address: int
+    num_segments: int
+    num_bytes: int  # of a segment
+    stride_bytes: int
+
+
+class Window(NamedTuple):
+    """Segments, or parts of some, in one arena: segments are rows, bytes of them columns."""
+
+    address: int
+    stride_bytes: int
+    arena: "_Arena"
+    inside: int  # address in the arena
+    shape: tuple[int, int]
+
+    @property
+    def written(self) -> Flags:
+        return self._view(self.arena.written)
+
+    @property
+    def writers(self) -> Numbers:
+        """Numbers of the last writes; 0 is nobody."""
+        return self._view(self.arena.writers)
+
+    @property
+    def readers(self) -> Numbers:
+        """Numbers of the reads since then; 0 is nobody."""
+        return self._view(self.arena.readers)
+
+    def address_of(self, place: int) -> int:
+        """Of a byte by its place, counted row by row."""
+        row, column = divmod(place, self.shape[1])
+        return self.address + row * self.stride_bytes + column
+
+    def _view(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        rows, columns = self.shape
+        item = array.itemsize
+        return np.ndarray(
+            (rows, columns),
+            array.dtype,
+            array.data,
+            self.inside * item,
+            (self.stride_bytes * item, item),
+        )
+
+
+class _Arena:
+    """Arrays whose pages the system hands out when they are first touched."""
+
+    __slots__ = ("readers", "writers", "written")
+
+    def __init__(self) -> None:
+        self.written = np.zeros(ARENA_BYTES, np.bool_)
+        self.forget_accesses()
+
+    def forget_accesses(self) -> None:
+        self.writers = np.zeros(ARENA_BYTES, np.int32)
+        self.readers = np.zeros(ARENA_BYTES, np.int32)
+
+
+class Shadow:
+    """Of one memory.
+
+    >>> shadow = Shadow()
+    >>> shadow.mark_written(Segments(100, 3, 4, 16))
+    >>> shadow.first_unwritten(Segments(116, 1, 4, 4)) is None
+    True
+    >>> shadow.first_unwritten(Segments(116, 1, 8, 8))
+    (120, 4)
+    """
+
+    def __init__(self) -> None:
+        self._arenas: dict[int, _Arena] = {}
+
+    def windows(self, segments: Segments) -> Iterator[Window]:
+        """All of them, in order."""
+        address, count, size, stride = segments
+        place = 0
+        while place < count:
+            at = address + place * stride
+            end = (at | ARENA_BYTES - 1) + 1
+            if at + size <= end:
+                rows = min(count - place, (end - at - size) // stride + 1) if stride else count
+                yield self._window(at, stride, (rows, size))
+                place += rows
+            else:
+                yield from self._split(at, size)
+                place += 1
+
+    def mark_written(self, segments: Segments) -> None:
+        for window in self.windows(segments):
+            window.written[...] = True
+
+    def first_unwritten(self, segments: Segments) -> tuple[int, int] | None:
+        """The address of the first byte that nobody has written, and how many of them there are."""
+        found: int | None = None
+        missing = 0
+        for window in self.windows(segments):
+            written = window.written
+            if written.all():
+                continue
+            if found is None:
+                found = window.address_of(int(written.argmin()))
+            missing += written.size - int(np.count_nonzero(written))
+        return None if found is None else (found, missing)
+
+    def forget(self, address: int, num_bytes: int) -> None:
+        """The bytes are somebody else's from now on: never written, never accessed."""
+        for window in self.windows(Segments(address, 1, num_bytes, num_bytes)):
+            window.written[...] = False
+            window.writers[...] = 0
+            window.readers[...] = 0
+
+    def forget_accesses(self) -> None:
+        """What was accessed until now comes before all that follows."""
+        for arena in self._arenas.values():
+            arena.forget_accesses()
+
+    def _split(self, at: int, size: int) -> Iterator[Window]:
+        """A segment across the border of two arenas."""
+        while size:
+            part = min(size, (at | ARENA_BYTES - 1) + 1 - at)
+            yield self._window(at, part, (1, part))
+            at += part
+            size -= part
+
+    def _window(self, at: int, stride: int, shape: tuple[int, int]) -> Window:
+        number = at >> ARENA_SHIFT
+        arena = self._arenas.get(number)
+        if arena is None:
+            arena = self._arenas[number] = _Arena()
+        return Window(at, stride, arena, at & ARENA_BYTES - 1, shape)
