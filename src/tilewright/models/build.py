@@ -1,0 +1,145 @@
+"""Weights of a whole model from the named tensors of a file."""
+
+from typing import assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.models.rope import split_pairs
+from tilewright.models.shape import ExpertShape, GateKind, GqaShape, MlaShape, ModelShape
+from tilewright.models.tensors import Tensors
+from tilewright.models.weights import (
+    AttentionWeights,
+    DenseFfn,
+    ExpertFfn,
+    FfnWeights,
+    GqaAttention,
+    LayerWeights,
+    MlaAttention,
+    ModelWeights,
+)
+
+__all__ = ("build_weights",)
+
+Floats = npt.NDArray[np.float32]
+
+
+def build_weights(shape: ModelShape, tensors: Tensors, *, pairs: bool) -> ModelWeights:
+    """``pairs``: the file keeps channels that turn together side by side."""
+    embedding = tensors.read("embedding", shape.vocab, shape.hidden)
+    return ModelWeights(
+        shape,
+        embedding,
+        tuple(_layer(shape, tensors, layer, pairs=pairs) for layer in range(shape.layers)),
+        tensors.read("norm", shape.hidden),
+        embedding if shape.tied else tensors.read("output", shape.vocab, shape.hidden),
+    )
+
+
+def _layer(shape: ModelShape, tensors: Tensors, layer: int, *, pairs: bool) -> LayerWeights:
+    attention: AttentionWeights
+    match shape:
+        case GqaShape():
+            attention = _gqa(shape, tensors, layer, pairs=pairs)
+        case MlaShape():
+            attention = _mla(shape, tensors, layer, pairs=pairs)
+        case _:
+            assert_never(shape)
+    return LayerWeights(
+        tensors.read("attention_norm", shape.hidden, layer=layer),
+        attention,
+        tensors.read("ffn_norm", shape.hidden, layer=layer),
+        _ffn(shape, tensors, layer),
+    )
+
+
+def _gqa(shape: GqaShape, tensors: Tensors, layer: int, *, pairs: bool) -> GqaAttention:
+    dim, hidden = shape.head_dim, shape.hidden
+    rows = {"query": shape.query_heads, "key": shape.kv_heads, "value": shape.kv_heads}
+    parts = {
+        role: tensors.read(role, heads * dim, hidden, layer=layer) for role, heads in rows.items()
+    }
+    norms: list[Floats | None] = [None, None]
+    if shape.query_key_norm:
+        norms = [tensors.read(role, dim, layer=layer) for role in ("query_norm", "key_norm")]
+    if pairs:
+        parts |= {role: split_pairs(parts[role], dim) for role in ("query", "key")}
+        norms = [None if norm is None else split_pairs(norm, dim) for norm in norms]
+    return GqaAttention(
+        np.concatenate(list(parts.values()), axis=0),
+        norms[0],
+        norms[1],
+        tensors.read("attention_output", hidden, shape.query_heads * dim, layer=layer),
+    )
+
+
+def _mla(shape: MlaShape, tensors: Tensors, layer: int, *, pairs: bool) -> MlaAttention:
+    hidden, heads, rank = shape.hidden, shape.query_heads, shape.q_lora_rank
+    query_down = query_norm = None
+    if rank is None:
+        query_up = tensors.read("query", heads * shape.qk_head_dim, hidden, layer=layer)
+    else:
+        query_down = tensors.read("query_down", rank, hidden, layer=layer)
+        query_norm = tensors.read("query_down_norm", rank, layer=layer)
+        query_up = tensors.read("query_up", heads * shape.qk_head_dim, rank, layer=layer)
+    latent_down = tensors.read("latent_down", shape.latent_dim, hidden, layer=layer)
+    if pairs:
+        query_up = _rotated_part(query_up, heads, shape.qk_rope_head_dim)
+        latent_down = _rotated_part(latent_down, 1, shape.qk_rope_head_dim)
+    up_dim = shape.qk_nope_head_dim + shape.v_head_dim
+    up = tensors.read("latent_up", heads * up_dim, shape.kv_lora_rank, layer=layer)
+    by_head = up.reshape(heads, up_dim, shape.kv_lora_rank)
+    return MlaAttention(
+        query_down,
+        query_norm,
+        query_up,
+        latent_down,
+        tensors.read("latent_norm", shape.kv_lora_rank, layer=layer),
+        np.ascontiguousarray(by_head[:, : shape.qk_nope_head_dim]),
+        np.ascontiguousarray(by_head[:, shape.qk_nope_head_dim :]),
+        tensors.read("attention_output", hidden, heads * shape.v_head_dim, layer=layer),
+    )
+
+
+def _rotated_part(rows: Floats, heads: int, width: int) -> Floats:
+    """The last ``width`` rows of each head, from pairs to halves."""
+    by_head = rows.reshape(heads, -1, rows.shape[1]).copy()
+    rotated = by_head[:, -width:].reshape(heads * width, -1)
+    by_head[:, -width:] = split_pairs(rotated, width).reshape(heads, width, -1)
+    return by_head.reshape(rows.shape)
+
+
+def _ffn(shape: ModelShape, tensors: Tensors, layer: int) -> FfnWeights:
+    experts = shape.experts
+    if experts is None or layer < experts.dense_layers:
+        return _swiglu(tensors, "", shape.hidden, shape.ffn, layer)
+    each = [
+        _swiglu(tensors, "expert_", shape.hidden, experts.width, layer, expert)
+        for expert in range(experts.experts)
+    ]
+    shared = None
+    if experts.shared:
+        shared = _swiglu(tensors, "shared_", shape.hidden, experts.shared * experts.width, layer)
+    return ExpertFfn(
+        tensors.read("router", experts.experts, shape.hidden, layer=layer),
+        _router_bias(experts, tensors, layer),
+        DenseFfn(np.stack([e.gate_up for e in each]), np.stack([e.down for e in each])),
+        shared,
+    )
+
+
+def _router_bias(experts: ExpertShape, tensors: Tensors, layer: int) -> Floats | None:
+    if experts.gate is GateKind.SOFTMAX:
+        return None
+    return tensors.read("router_bias", experts.experts, layer=layer)
+
+
+def _swiglu(
+    tensors: Tensors, prefix: str, hidden: int, width: int, layer: int, expert: int = 0
+) -> DenseFfn:
+    gate, up = (
+        tensors.read(prefix + role, width, hidden, layer=layer, expert=expert)
+        for role in ("gate", "up")
+    )
+    down = tensors.read(prefix + "down", hidden, width, layer=layer, expert=expert)
+    return DenseFfn(np.concatenate([gate, up], axis=0), down)

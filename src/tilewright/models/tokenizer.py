@@ -1,0 +1,49 @@
+"""Text to tokens and back, through the library ``tokenizers``."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.models.library import load_library
+
+__all__ = ("TextStream", "Tokenizer")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tokenizer:
+    """``library`` is a ``tokenizers.Tokenizer``; ``end_tokens`` end a generated text."""
+
+    library: Any
+    end_tokens: frozenset[int]
+    first_token: int | None = None  # put in front of every text
+
+    @property
+    def num_tokens(self) -> int:
+        return int(self.library.get_vocab_size(with_added_tokens=True))
+
+    def encode(self, text: str) -> list[int]:
+        """Control tokens in the text become themselves."""
+        ids: list[int] = self.library.encode(text, add_special_tokens=False).ids
+        return ids if self.first_token is None else [self.first_token, *ids]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of tokens; control tokens have none."""
+        text: str = self.library.decode(list(tokens), skip_special_tokens=True)
+        return text
+
+    def stream(self, before: Iterable[int] = ()) -> "TextStream":
+        """Text that grows by a token at a time, behind ``before``."""
+        return TextStream(self.library, tuple(before))
+
+
+class TextStream:
+    """Letters are given out when all of their bytes are there."""
+
+    def __init__(self, library: Any, before: tuple[int, ...]) -> None:
+        decoders = load_library("tokenizers.decoders", where="text stream")
+        self._library = library
+        self._stream = decoders.DecodeStream(ids=list(before), skip_special_tokens=True)
+
+    def add(self, token: int) -> str:
+        """The letters that are complete with this token, often none."""
+        return self._stream.step(self._library, token) or ""
