@@ -27,7 +27,9 @@ def vector(pointer: Any, count: int = 4) -> Any:
 WRONG: dict[str, Callable[[Any], Any]] = {
     "other without a mask": lambda x: tl.load(vector(x), other=1.0),
     r"a mask of int32\[4\]": lambda x: tl.load(vector(x), mask=tl.load(vector(x)).to(tl.int32)),
-    r"values of shape \(4,\) with a single address": lambda x: tl.store(x, tl.load(vector(x))),
+    r"values of shape \(4,\) with a single address": lambda x: tl.store(
+        x, tl.load(vector(x)), mask=True
+    ),
     r"a mask of shape \(4,\) with a single address": lambda x: tl.load(x, mask=tl.arange(0, 4) < 2),
     r"\(4,\) and \(3,\)": lambda x: tl.store(vector(x), tl.load(vector(x, 3))),
     "a mask with a block pointer": lambda x: tl.store(window(x), 1.0, mask=True),

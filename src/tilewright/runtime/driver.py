@@ -6,8 +6,9 @@ outermost caller drives the clock.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
+from tilewright import language
 from tilewright.device.build import Device, build_device
 from tilewright.device.command_path import CommandPath, Delivery
 from tilewright.device.mmu import Mmu
@@ -16,16 +17,29 @@ from tilewright.engine.hub import Hub
 from tilewright.engine.message import first_line
 from tilewright.errors import RequestError
 from tilewright.language.effect import EffectLog
-from tilewright.language.launch import quiet_values
+from tilewright.language.launch import Launcher, quiet_values
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.page_table import PageTable
 from tilewright.memory.virtual import VirtualSpace
+from tilewright.runtime.launch_report import LaunchReport
 from tilewright.runtime.memory import DeviceMemory
 from tilewright.runtime.request import Completion, Request
 
-__all__ = ("Driver",)
+__all__ = ("Driver", "Observer")
+
+
+class Observer(Protocol):
+    """Somebody who looks at launches and changes no time."""
+
+    def launch_submitted(self, name: str, kernel: str, owners: Mapping[int, PeCoord]) -> None:
+        """Owners are the engine's numbers of what runs on PEs."""
+
+    def launch_completed(self, report: LaunchReport) -> None: ...
+
+    def issued(self, program: Any, what: str) -> None:
+        """A program issued a command."""
 
 
 class Driver:
@@ -47,7 +61,17 @@ class Driver:
         self.path = CommandPath(self.device)
         self.effects = EffectLog()
         self.hub = Hub(self.device.engine, self.effects.apply)
+        self.launcher = Launcher(
+            self.device,
+            self.memory.memories,
+            self.memory.locate,
+            self.mmu,
+            vars(language),
+            self.path.pe,
+        )
         self.requests: list[Request] = []
+        self.reports: list[LaunchReport] = []  # of launches that are over, in that order
+        self.observer: Observer | None = None
         self._mmus: dict[PeCoord, Mmu] = {}
         self._end_reason: str | None = None
 
@@ -98,7 +122,9 @@ class Driver:
         signal = self.device.engine.add_signal(f"end of request {number} ({what})")
         holder: list[Request] = []
         program = self.hub.spawn(lambda: self._follow(holder[0]), name=f"request {number} ({what})")
-        request = Request(number, self.correlation_id, what, self.now_ps, signal, program)
+        request = Request(
+            number, self.correlation_id, what, self.now_ps, signal, program, self._worker
+        )
         holder.append(request)
         self.requests.append(request)
         return request
@@ -122,6 +148,18 @@ class Driver:
         for listener in request.listeners:
             listener()
 
+    def completed_request(self, what: str) -> Request:
+        """One that had nothing to do."""
+        graph = TaskGraph()
+        graph.timer()
+        return self.submit(what, graph)
+
+    def note_launch(self, report: LaunchReport) -> None:
+        """A launch is over."""
+        self.reports.append(report)
+        if self.observer is not None:
+            self.observer.launch_completed(report)
+
     # -- waiting ---------------------------------------------------------------------------------
 
     def wait(self, request: Request) -> Completion:
@@ -132,6 +170,19 @@ class Driver:
             else:
                 self._drive(lambda: self.hub.run(until=request.program))
         return request.check()
+
+    @property
+    def _worker(self) -> int | None:
+        return self.hub.running.number if self.hub.is_inside else None
+
+    def settle(self) -> None:
+        """Wait for all that the caller has submitted; other workers' requests are their affair."""
+        worker = self._worker
+        self.wait_all(
+            request
+            for request in self.requests
+            if request.worker == worker and not request.is_completed
+        )
 
     def wait_all(self, requests: Iterable[Request] | None = None) -> None:
         """For all that were ever submitted, in that order; the first failure is raised at the end.

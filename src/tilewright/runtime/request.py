@@ -29,6 +29,7 @@ class Request:
     submitted_ps: int
     signal: int  # raised when it is complete
     program: Program = field(repr=False)
+    worker: int | None  # the program that submitted it; None: the host outside of all programs
     failures: list[TilewrightError] = field(default_factory=list, repr=False)
     completed_ps: int | None = None
     end_task: int = -1  # the engine's id of the task that ends it

@@ -37,7 +37,7 @@ def send_mapping(
         for pe in pes
     }
     num_entries = len(message.mappings if isinstance(message, MapMsg) else message.ranges)
-    delivery = driver.path.deliver(pes, num_entries, effects)
+    delivery = driver.path.deliver(dict.fromkeys(pes, num_entries), is_shared=True, effects=effects)
     for pe in pes:
         driver.path.answer(delivery.graph, pe, delivery.answers[pe], (delivery.arrivals[pe],))
     request, _ = driver.deliver(what, delivery, after)

@@ -82,9 +82,12 @@ def store(
 ) -> None:
     """Write ``value`` to the elements at ``pointer`` where ``mask`` is true.
 
-    A ref is written as a whole.
+    A ref is written as a whole; so is a tile whose address alone is given, row by row.
     """
     program = current_program()
+    shape = getattr(value, "shape", ())
+    if isinstance(pointer, Pointers) and not pointer.shape and shape and mask is None:
+        pointer = make_ref(program, pointer, shape, None, None)
     if isinstance(pointer, Ref):
         pointer = pointer.pointers()
     if isinstance(pointer, Window):

@@ -1,0 +1,226 @@
+"""RuntimeContext: what a host program calls ``torch``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from tilewright.engine import AUTO, Auto, EngineKind
+from tilewright.errors import RequestError
+from tilewright.host.absent import Absent
+from tilewright.host.device import Accelerator, Ahbm, DeviceSelector, parse_device
+from tilewright.language.dtype import DType, dtype_of
+from tilewright.language.message import Neighbours
+from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.parse import parse_machine
+from tilewright.machine.spec import MachineSpec
+from tilewright.runtime.deployment import Deployments
+from tilewright.runtime.driver import Driver
+from tilewright.runtime.launch import LaunchOptions, launch
+from tilewright.runtime.launch_grid import Grid, On
+from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.message import Message, submit_message
+from tilewright.runtime.pending import Pending
+from tilewright.runtime.placement import Targets
+from tilewright.runtime.policy import DPPolicy, LayoutWord
+from tilewright.runtime.request import Completion, Request
+from tilewright.runtime.tensor import Tensor, host_tensor
+
+__all__ = ("RuntimeContext",)
+
+DType_ = DType | str | type | np.dtype[Any]
+
+
+class RuntimeContext:
+    """A machine, and what a host program may do with it.
+
+    >>> from tilewright.host import DPPolicy
+    >>> with RuntimeContext("ahbm-small") as torch:
+    ...     a = torch.zeros((4, 4), dtype="f32", dp=DPPolicy(pe="row_wise"))
+    ...     float(a.numpy().sum()), torch.now_ps > 0
+    (0.0, True)
+    """
+
+    def __init__(
+        self,
+        machine: str | Path | MachineSpec | Machine = "ahbm",
+        device: str = "all",
+        *,
+        seed: int = 0,
+        engine: EngineKind | Auto | str = AUTO,
+        data: bool = True,
+        correlation_id: str = "run",
+    ) -> None:
+        self.machine = _machine(machine)
+        self.device: DeviceSelector = parse_device(device, self.machine.grid.num_sips)
+        self.seed = seed
+        self.carries_data = data
+        choice = EngineKind(engine) if isinstance(engine, str) and engine != "auto" else engine
+        self.driver = Driver(
+            self.machine,
+            AUTO if isinstance(choice, str) else choice,
+            correlation_id=correlation_id,
+        )
+        self.ahbm = Ahbm(self.device)
+        self.accelerator = Accelerator(self.ahbm)
+        self.distributed = Absent("torch.distributed", "collectives")
+        self.multiprocessing = Absent("torch.multiprocessing", "collectives")
+        self._tensors = Deployments(self.driver, self._targets, carries_data=data)
+
+    def __repr__(self) -> str:
+        name = self.machine.spec.name
+        return f"<RuntimeContext on {name!r}, device {self.device}, at {self.now_ps} ps>"
+
+    @property
+    def now_ps(self) -> int:
+        """The simulated time."""
+        return self.driver.now_ps
+
+    @property
+    def reports(self) -> tuple[LaunchReport, ...]:
+        """Of the launches that are over, in the order in which they ended."""
+        return tuple(self.driver.reports)
+
+    # -- tensors ---------------------------------------------------------------------------------
+
+    def zeros(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: DType_ = "f16",
+        *,
+        dp: DPPolicy,
+        name: str | None = None,
+        timed: bool = True,
+    ) -> Tensor:
+        """A tensor of zeros; ``timed=False`` fills it outside of simulated time."""
+        return self.full(shape, 0, dtype, dp=dp, name=name, timed=timed)
+
+    def empty(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: DType_ = "f16",
+        *,
+        dp: DPPolicy,
+        name: str | None = None,
+    ) -> Tensor:
+        """A tensor whose memory nobody has written."""
+        return self._tensors.empty(_shape(shape), dtype_of(dtype), dp=_policy(dp), name=name)
+
+    def full(
+        self,
+        shape: int | tuple[int, ...],
+        value: object,
+        dtype: DType_ = "f16",
+        *,
+        dp: DPPolicy,
+        name: str | None = None,
+        timed: bool = True,
+    ) -> Tensor:
+        """A tensor of one value."""
+        kind = dtype_of(dtype)
+        return self._tensors.full(
+            _shape(shape), value, kind, dp=_policy(dp), name=name, timed=timed
+        )
+
+    def from_numpy(self, array: Any) -> Tensor:
+        """A copy of an array, on the host: `copy_` brings it to a device tensor."""
+        return host_tensor(array, self._tensors)
+
+    def cleanup(self) -> None:
+        """Wait for all that is under way and free every tensor; twice is as good as once."""
+        self._tensors.free_all()
+
+    # -- launches and requests -------------------------------------------------------------------
+
+    def launch(
+        self,
+        kernel: Any,
+        *args: Any,
+        grid: Grid | None = None,
+        on: On | None = None,
+        neighbours: Neighbours | Mapping[Any, Mapping[str, Any]] | None = None,
+        resident: int = 1,
+        synchronised_start: bool = False,
+        wait: bool = True,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Pending:
+        """Run a kernel; a string in its place is the name, and the kernel follows."""
+        if isinstance(kernel, str):
+            if not args:
+                fix = 'write launch("name", kernel, ...)'
+                raise RequestError("launch", f"the name {kernel!r} alone", "a kernel", fix)
+            name, kernel, args = name or kernel, args[0], args[1:]
+        options = LaunchOptions(
+            name, grid, on, neighbours, resident, synchronised_start, self.carries_data
+        )
+        self._tensors.reclaim()
+        pending = launch(self.driver, self._tensors, kernel, args, kwargs, options)
+        if wait:
+            pending.wait()
+        return pending
+
+    def submit(self, message: Message) -> Request:
+        """Put a message on its way; returns its handle."""
+        return submit_message(self.driver, self._tensors, message)
+
+    def wait(self, handle: Request | Pending) -> Completion:
+        """Until the request is complete; a failure is raised."""
+        return self.driver.wait(handle.request if isinstance(handle, Pending) else handle)
+
+    def wait_all(self) -> None:
+        """For everything that was submitted; the first failure is raised at the end."""
+        self.driver.wait_all()
+
+    def is_completed(self, handle: Request | Pending) -> bool:
+        """In simulated time, whoever waited for it."""
+        return handle.is_completed
+
+    def handles(self) -> list[Request]:
+        """All requests so far, those of tensors and launches included, in order."""
+        return list(self.driver.requests)
+
+    def install_ipcq(self, *args: Any, **kwargs: Any) -> Any:
+        """Rings of a collective."""
+        return Absent("install_ipcq", "collectives")(*args, **kwargs)
+
+    # -- its life --------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.cleanup()
+
+    def _targets(self, policy: DPPolicy) -> Targets:
+        """A worker that has set its SIP places there what names no SIPs."""
+        current = self.ahbm.current_device()
+        is_scoped = policy.sip == LayoutWord.REPLICATE and policy.num_sips is None
+        sips = self.device.sips if current is None or not is_scoped else (current,)
+        return Targets.of_grid(self.machine.grid, sips)
+
+
+def _machine(machine: str | Path | MachineSpec | Machine) -> Machine:
+    if isinstance(machine, Machine):
+        return machine
+    spec = machine if isinstance(machine, MachineSpec) else parse_machine(machine)
+    return build_machine(spec)
+
+
+def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+def _policy(dp: object) -> DPPolicy:
+    if not isinstance(dp, DPPolicy):
+        fix = "write dp=DPPolicy(...)"
+        raise RequestError("tensor", f"dp={dp!r}", "a DPPolicy", fix)
+    return dp

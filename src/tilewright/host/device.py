@@ -1,0 +1,73 @@
+"""Which SIP a worker works on, under the two names that users know."""
+
+from weakref import WeakKeyDictionary
+
+from greenlet import getcurrent, greenlet
+
+from tilewright.errors import RequestError
+
+__all__ = ("Accelerator", "Ahbm", "DeviceSelector", "parse_device")
+
+
+class DeviceSelector:
+    """The SIPs that a context may use: all, or one."""
+
+    def __init__(self, sips: tuple[int, ...], *, is_all: bool) -> None:
+        self.sips = sips
+        self.is_all = is_all
+
+    @property
+    def sip_index(self) -> int | None:
+        """Of a single one; None for all."""
+        return None if self.is_all else self.sips[0]
+
+    def __str__(self) -> str:
+        return "all" if self.is_all else f"sip:{self.sips[0]}"
+
+
+def parse_device(text: object, num_sips: int) -> DeviceSelector:
+    """From ``"all"`` or ``"sip:N"``.
+
+    >>> str(parse_device("sip:1", 2)), parse_device("all", 2).sips
+    ('sip:1', (0, 1))
+    """
+    if text == "all":
+        return DeviceSelector(tuple(range(num_sips)), is_all=True)
+    kind, _, number = str(text).partition(":")
+    if kind == "sip" and number.isascii() and number.isdigit() and int(number) < num_sips:
+        return DeviceSelector((int(number),), is_all=False)
+    expected = f"'all' or 'sip:N' with N from 0 to {num_sips - 1}"
+    raise RequestError("device", repr(text), expected, "correct the selector")
+
+
+class Ahbm:
+    """``torch.ahbm``: the SIP of the calling worker."""
+
+    def __init__(self, device: DeviceSelector) -> None:
+        self._device = device
+        self._bound: WeakKeyDictionary[greenlet, int] = WeakKeyDictionary()
+
+    def set_device(self, device: int) -> None:
+        """Tensors that name no SIPs go to this one from now on, for this worker."""
+        if type(device) is not int or device not in self._device.sips:
+            sips = ", ".join(map(str, self._device.sips))
+            fix = "name one of them, or make the context for all SIPs"
+            raise RequestError("set_device", repr(device), f"one of the SIPs {sips}", fix)
+        self._bound[getcurrent()] = device
+
+    def current_device(self) -> int | None:
+        """None until the worker has set one."""
+        return self._bound.get(getcurrent())
+
+
+class Accelerator:
+    """``torch.accelerator``: the same state under portable names."""
+
+    def __init__(self, ahbm: Ahbm) -> None:
+        self._ahbm = ahbm
+
+    def set_device_index(self, device: int) -> None:
+        self._ahbm.set_device(device)
+
+    def current_device_index(self) -> int | None:
+        return self._ahbm.current_device()

@@ -1,0 +1,172 @@
+"""All tensors that a context has in memory: taken, mapped, filled, read, unmapped, given back."""
+
+from collections.abc import Callable, Sequence
+from weakref import WeakSet
+
+import numpy as np
+
+from tilewright.language.dtype import DType
+from tilewright.language.packing import bytes_of_elements
+from tilewright.runtime.driver import Driver
+from tilewright.runtime.placement import Targets, place
+from tilewright.runtime.placement_pages import (
+    Pool,
+    SlicePart,
+    TensorPages,
+    give_back_pages,
+    take_pages,
+)
+from tilewright.runtime.policy import DPPolicy
+from tilewright.runtime.request import Request
+from tilewright.runtime.tensor import Tensor, device_tensor
+from tilewright.runtime.tensor_device import DeviceStorage
+from tilewright.runtime.transfer import Bytes, read_parts, write_parts
+from tilewright.runtime.translation import send_mapping
+
+__all__ = ("Deployments",)
+
+
+class Deployments:
+    """``targets_of`` says what a policy may use now; without data floats have no bytes."""
+
+    def __init__(
+        self, driver: Driver, targets_of: Callable[[DPPolicy], Targets], *, carries_data: bool
+    ) -> None:
+        self._driver = driver
+        self._targets_of = targets_of
+        self._carries_data = carries_data
+        self._pool = Pool(
+            driver.space,
+            driver.memory.allocator,
+            lambda pe, offset: driver.machine.addresses.hbm(pe, offset).value,
+        )
+        self._num_tensors = 0
+        self._tensors: WeakSet[Tensor] = WeakSet()
+        self._live: dict[int, TensorPages] = {}  # by where they start
+        self._orphans: list[TensorPages] = []  # of tensors that nobody has any more
+
+    @property
+    def live(self) -> tuple[TensorPages, ...]:
+        """The memory of all tensors that were not freed."""
+        return (*self._live.values(), *self._orphans)
+
+    # -- making tensors --------------------------------------------------------------------------
+
+    def empty(
+        self, shape: tuple[int, ...], dtype: DType, *, dp: DPPolicy, name: str | None = None
+    ) -> Tensor:
+        """Memory that nobody has written, mapped when this returns."""
+        tensor, requests = self._make(shape, dtype, dp, name)
+        self._driver.wait_all(requests)
+        return tensor
+
+    def full(
+        self,
+        shape: tuple[int, ...],
+        value: object,
+        dtype: DType,
+        *,
+        dp: DPPolicy,
+        name: str | None = None,
+        timed: bool = True,
+    ) -> Tensor:
+        """All elements the same: maps and writes are under way at the same time."""
+        tensor, requests = self._make(shape, dtype, dp, name)
+        parts = [
+            SlicePart(shard.home, piece.slice_offset, len(piece.span))
+            for shard in tensor.placement.shards
+            for piece in self._live[tensor.address].pieces(shard.home)
+        ]
+        has_bytes = self._carries_data or not dtype.is_floating()
+        data = [_repeated(value, dtype, part.num_bytes) if has_bytes else None for part in parts]
+        writes = write_parts(
+            self._driver, f"fill of tensor {tensor.name!r}",
+            list(zip(parts, data, strict=True)), timed=timed,
+        )  # fmt: skip
+        self._driver.wait_all(requests if writes is None else [*requests, writes])
+        return tensor
+
+    def _make(
+        self, shape: tuple[int, ...], dtype: DType, dp: DPPolicy, name: str | None
+    ) -> tuple[Tensor, list[Request]]:
+        self.reclaim()
+        self._num_tensors += 1
+        name = name or f"t{self._num_tensors}"
+        targets = self._targets_of(dp)
+        placement = place(name, shape, dtype, dp, targets, self._driver.page_bytes)
+        pages = take_pages(placement, self._pool)
+        self._live[pages.base] = pages
+        requests = [
+            send_mapping(self._driver, f"map of {placement.where}", message)
+            for message in pages.mapping.map_messages()
+        ]
+        has_values = self._carries_data or not dtype.is_floating()
+        tensor = device_tensor(DeviceStorage(pages, self, has_values=has_values), self)
+        self._tensors.add(tensor)
+        return tensor, requests
+
+    # -- bytes -----------------------------------------------------------------------------------
+
+    def write(
+        self, parts: Sequence[SlicePart], data: Sequence[Bytes] | None, *, timed: bool
+    ) -> None:
+        """From the host; without data only time passes."""
+        self._driver.settle()
+        given: Sequence[Bytes | None] = [None] * len(parts) if data is None else data
+        request = write_parts(
+            self._driver, "write", list(zip(parts, given, strict=True)), timed=timed
+        )
+        if request is not None:
+            self._driver.wait(request)
+
+    def read(self, parts: Sequence[SlicePart], *, timed: bool) -> list[Bytes]:
+        """To the host, once all that is under way is complete."""
+        self._driver.settle()
+        request, data = read_parts(self._driver, "read", parts, timed=timed)
+        if request is not None:
+            self._driver.wait(request)
+        return data
+
+    # -- the end of tensors ----------------------------------------------------------------------
+
+    def free(self, pages: TensorPages) -> None:
+        """Unmap everywhere, once nothing is under way, and give the memory back."""
+        self._driver.settle()
+        del self._live[pages.base]
+        self._give_back([pages])
+
+    def free_all(self) -> None:
+        """Every tensor that there still is, and the memory of those that went away."""
+        self._driver.settle()
+        for tensor in sorted(self._tensors, key=lambda tensor: tensor.name):
+            if not tensor.is_freed:
+                tensor.free()
+        self.reclaim()
+
+    def abandon(self, pages: TensorPages) -> None:
+        """For a finalizer, which may run anywhere: note what `reclaim` gives back."""
+        if self._live.get(pages.base) is pages:
+            self._orphans.append(self._live.pop(pages.base))
+
+    def reclaim(self) -> None:
+        """Give back the memory of tensors that went away."""
+        orphans, self._orphans = self._orphans, []
+        if orphans:
+            self._driver.settle()
+            self._give_back(orphans)
+
+    def _give_back(self, all_pages: Sequence[TensorPages]) -> None:
+        requests = [
+            send_mapping(self._driver, f"unmap of {pages.placement.where}", message)
+            for pages in all_pages
+            for message in pages.mapping.unmap_messages()
+        ]
+        self._driver.wait_all(requests)
+        for pages in all_pages:
+            give_back_pages(pages, self._pool)
+
+
+def _repeated(value: object, dtype: DType, num_bytes: int) -> Bytes:
+    num_elements = num_bytes * 8 // dtype.bits
+    elements = np.full(num_elements, value).astype(dtype.storage)
+    return bytes_of_elements(elements, dtype).reshape(-1)

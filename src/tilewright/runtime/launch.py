@@ -1,0 +1,368 @@
+"""From a kernel and its arguments to programs on PEs: who runs where, and what each sees."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright import language
+from tilewright.errors import KernelError
+from tilewright.language.argument import ArrayArgument, checked_arguments
+from tilewright.language.hardware_axis import HARDWARE_AXES, place_on_axis
+from tilewright.language.kernel import Kernel
+from tilewright.language.launch import Share, Terms, check_pes, checked_grid
+from tilewright.language.message import Neighbours
+from tilewright.language.run import Counters, Replicated, Run
+from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
+from tilewright.machine.coords import PeCoord
+from tilewright.runtime.driver import Driver
+from tilewright.runtime.launch_gate import LaunchGate
+from tilewright.runtime.launch_grid import Grid, On, programs_of_grid
+from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.pending import Pending
+from tilewright.runtime.request import Request
+from tilewright.runtime.tensor import Tensor, TensorOwner
+
+__all__ = ("LaunchOptions", "LocalShard", "LocalSize", "launch")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSize:
+    """An argument: the extent of an axis in the shard of the PE that the program runs on."""
+
+    tensor: Tensor
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class LocalShard:
+    """An argument: the start of the shard of the PE that the program runs on."""
+
+    tensor: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchOptions:
+    """All of a launch but the kernel and its arguments."""
+
+    name: str | None = None
+    grid: Grid | None = None
+    on: On | None = None
+    neighbours: Neighbours | Mapping[Any, Mapping[str, Any]] | None = None
+    resident: int = 1
+    synchronised_start: bool = False
+    carries_data: bool = True
+
+
+def launch(
+    driver: Driver,
+    owner: TensorOwner,
+    kernel: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    options: LaunchOptions,
+) -> Pending:
+    """Send a kernel to its PEs; refuse before anything is sent what cannot run."""
+    adapted = adapt_kernel(kernel, language)
+    tensors = list(_tensors_of([*args, *kwargs.values()]))
+    where = f"kernel {adapted.name!r}"
+    for tensor in tensors:
+        _check_tensor(where, tensor, owner)
+    binding = _Binding(adapted, tuple(args), dict(kwargs), has_grid=options.grid is not None)
+    pes = _pes(where, tensors, options.on)
+    if not pes:
+        return _nothing(driver, adapted, options)
+    check_pes(adapted, pes)
+    _check_resident(where, options)
+    if options.grid is None:
+        grid, ids_of = _one_each(pes)
+    else:
+        _check_global(where, tensors)
+        grid = checked_grid(adapted, binding.grid(options.grid, pes[0]))
+        ids_of = programs_of_grid(where, grid, pes, options.on)
+    shares = [Share(pe, ids, binding.seen_on(pe)) for pe, ids in ids_of.items() if ids]
+    if not shares:
+        return _nothing(driver, adapted, options, grid)
+    neighbours = _neighbours(where, options.neighbours, ids_of)
+    terms = Terms(
+        adapted,
+        grid,
+        options.carries_data,
+        neighbours,
+        options.resident,
+        tuple(_replicated(tensors)),
+        driver.observer,
+    )
+    return _send(driver, terms, shares, options, tuple(tensors), len(args) + len(kwargs))
+
+
+def _send(
+    driver: Driver,
+    terms: Terms,
+    shares: Sequence[Share],
+    options: LaunchOptions,
+    tensors: tuple[Tensor, ...],
+    num_arguments: int,
+) -> Pending:
+    name = options.name or terms.kernel.name
+    entries = {share.pe: num_arguments for share in shares}
+    before: list[Request] = []
+    if terms.neighbours is not None:
+        before.append(_install(driver, f"rings of {name!r}", terms.neighbours))
+    common_start = None
+    if options.synchronised_start:
+        before.append(_announce(driver, f"announcement of {name!r}", entries, before))
+        signal = driver.device.engine.add_signal(f"start of {name!r}")
+        common_start = signal, len(shares)
+        delivery = driver.path.deliver(
+            dict.fromkeys(entries, 0), is_shared=True, raises=common_start[0]
+        )
+    else:
+        delivery = driver.path.deliver(entries, is_shared=True)
+    submitted_ps = driver.now_ps
+    request, arrivals = driver.deliver(f"launch of {name!r}", delivery, before)
+    gate = LaunchGate(driver, delivery, arrivals, common_start)
+    run = driver.launcher.start(driver.hub, driver.effects, terms, shares, gate)
+    for stream in run.streams:
+        gate.expect(stream.pe.coord)
+    pending = Pending(driver, request, tensors)
+    if driver.observer is not None:
+        driver.observer.launch_submitted(name, terms.kernel.name, run.owners)
+
+    def settle() -> None:
+        report = _report(name, terms, shares, gate, run, submitted_ps, driver.now_ps)
+        pending.settle(report)
+        driver.note_launch(report)
+
+    request.listeners.append(settle)
+    return pending
+
+
+def _report(
+    name: str,
+    terms: Terms,
+    shares: Sequence[Share],
+    gate: LaunchGate,
+    run: Run,
+    submitted_ps: int,
+    now_ps: int,
+) -> LaunchReport:
+    last_end_ps = max(end_ps for end_ps, _ in gate.ends.values())
+    last_pe = min(pe for pe, (end_ps, _) in gate.ends.items() if end_ps == last_end_ps)
+    return LaunchReport(
+        name,
+        terms.kernel.name,
+        terms.grid,
+        sum(len(share.ids) for share in shares),
+        tuple(share.pe for share in shares),
+        submitted_ps,
+        min(gate.starts_ps.values()),
+        max(gate.starts_ps.values()),
+        last_end_ps,
+        now_ps,
+        last_pe,
+        gate.ends[last_pe][1],
+        run.counters,
+    )
+
+
+def _nothing(
+    driver: Driver, kernel: Kernel, options: LaunchOptions, grid: tuple[int, ...] = (0,)
+) -> Pending:
+    """A launch without programs: nothing is sent, and it is over at once."""
+    name, now_ps = options.name or kernel.name, driver.now_ps
+    request = driver.completed_request(f"launch of {name!r}")
+    pending = Pending(driver, request)
+    times = (now_ps, now_ps, now_ps, now_ps, now_ps)
+    report = LaunchReport(name, kernel.name, grid, 0, (), *times, None, None, Counters())
+    pending.settle(report)
+    driver.note_launch(report)
+    return pending
+
+
+# -- commands that go before -----------------------------------------------------------------------
+
+
+def _install(driver: Driver, what: str, neighbours: Neighbours) -> Request:
+    """Tell each PE its rings: those that it sends to and those that it receives from."""
+    entries: dict[PeCoord, int] = {}
+    for pe, directions in neighbours.table.items():
+        entries[pe] = entries.get(pe, 0) + len(directions)
+        for peer in directions.values():
+            entries[peer] = entries.get(peer, 0) + 1
+    return _told(driver, what, entries, is_shared=False)
+
+
+def _announce(
+    driver: Driver, what: str, entries: Mapping[PeCoord, int], before: Iterable[Request]
+) -> Request:
+    """All PEs say that they are ready."""
+    return _told(driver, what, entries, is_shared=True, before=before)
+
+
+def _told(
+    driver: Driver,
+    what: str,
+    entries: Mapping[PeCoord, int],
+    *,
+    is_shared: bool,
+    before: Iterable[Request] = (),
+) -> Request:
+    delivery = driver.path.deliver(entries, is_shared=is_shared)
+    for pe in entries:
+        driver.path.answer(delivery.graph, pe, delivery.answers[pe], (delivery.arrivals[pe],))
+    return driver.deliver(what, delivery, before)[0]
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def _tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
+    for value in values:
+        match value:
+            case Tensor():
+                yield value
+            case LocalSize(tensor=tensor) | LocalShard(tensor=tensor):
+                yield tensor
+            case tuple():
+                yield from _tensors_of(value)
+
+
+@dataclass(slots=True)
+class _Binding:
+    """Arguments by name, as a PE sees them; PEs that see the same share it."""
+
+    kernel: Kernel
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    has_grid: bool
+    _known: dict[Any, dict[str, Any]] = field(default_factory=dict)
+
+    def grid(self, grid: Grid, pe: PeCoord) -> Any:
+        """A function of the arguments gets the host's own numbers."""
+        return grid(self._bound(pe)) if callable(grid) else grid
+
+    def seen_on(self, pe: PeCoord) -> dict[str, Any]:
+        key = tuple(_key(self._seen(value, pe)) for value in (*self.args, *self.kwargs.values()))
+        if key not in self._known:
+            self._known[key] = checked_arguments(self.kernel, self._bound(pe))
+        return self._known[key]
+
+    def _bound(self, pe: PeCoord) -> dict[str, Any]:
+        args = tuple(self._seen(value, pe) for value in self.args)
+        kwargs = {name: self._seen(value, pe) for name, value in self.kwargs.items()}
+        return self.kernel.bind(args, kwargs)
+
+    def _seen(self, value: Any, pe: PeCoord) -> Any:
+        match value:
+            case Tensor(dtype=dtype):
+                offset = 0 if self.has_grid else value.placement.sip_offset(pe.sip)
+                return ArrayArgument(value.address + offset, dtype)
+            case LocalShard(tensor=tensor):
+                offset = tensor.placement.local_offset(pe)
+                return ArrayArgument(tensor.address + offset, tensor.dtype)
+            case LocalSize(tensor=tensor, axis=axis):
+                return tensor.placement.local_size(pe, axis)
+            case tuple():
+                return tuple(self._seen(part, pe) for part in value)
+        return adapt_argument(value, language)
+
+
+def _key(value: Any) -> Any:
+    """Arguments that differ only by place are values; others are known by what they are."""
+    return value if isinstance(value, ArrayArgument | int | tuple) else id(value)
+
+
+def _replicated(tensors: Iterable[Tensor]) -> Iterator[Replicated]:
+    for tensor in dict.fromkeys(tensors):
+        placement = tensor.placement
+        if len(placement.owners) < len(placement.shards):
+            low = tensor.address
+            yield Replicated(low, low + placement.num_bytes, tensor.name)
+
+
+# -- who runs where --------------------------------------------------------------------------------
+
+
+def _pes(where: str, tensors: Sequence[Tensor], on: On | None) -> list[PeCoord]:
+    """In the order in which programs are dealt to them."""
+    if isinstance(on, Tensor):
+        return sorted(on.placement.homes)
+    if on is not None and not callable(on):
+        return list(on)
+    if not tensors and on is None:
+        fix = "pass a tensor, or say on= which PEs it runs"
+        raise KernelError(where, "no tensor among its arguments", "a place to run", fix)
+    return sorted({pe for tensor in tensors for pe in tensor.placement.homes})
+
+
+def _one_each(
+    pes: Sequence[PeCoord],
+) -> tuple[tuple[int, ...], dict[PeCoord, list[tuple[int, ...]]]]:
+    """One program a PE: its axes are PE, cube and SIP, counted among those of the launch."""
+    places = {pe: [place_on_axis(pe, pes, axis) for axis in HARDWARE_AXES] for pe in pes}
+    ids_of = {pe: [tuple(place for place, _ in axes)] for pe, axes in places.items()}
+    grid = tuple(
+        max(axes[number][1] for axes in places.values()) for number in range(len(HARDWARE_AXES))
+    )
+    return grid, ids_of
+
+
+def _check_global(where: str, tensors: Iterable[Tensor]) -> None:
+    for tensor in tensors:
+        placement = tensor.placement
+        if not placement.is_global:
+            found = (
+                f"a grid with {placement.where}, whose shards are no page-aligned row-major ranges"
+            )
+            fix = (
+                f"place it with Interleave({placement.page_bytes}) or in whole pages by its first "
+                "axis, or launch without a grid"
+            )
+            raise KernelError(where, found, "tensors that every PE sees as a whole", fix)
+
+
+def _check_tensor(where: str, tensor: Tensor, owner: TensorOwner) -> None:
+    if tensor.owner is not owner:
+        found = f"tensor {tensor.name!r} of another context"
+        raise KernelError(where, found, "tensors of this context", "copy it to one of these")
+    if tensor.is_host:
+        found = f"tensor {tensor.name!r}, which is on the host"
+        fix = "copy_ it into a tensor that has a placement"
+        raise KernelError(where, found, "tensors in the machine", fix)
+
+
+def _check_resident(where: str, options: LaunchOptions) -> None:
+    resident = options.resident
+    if type(resident) is not int or resident < 1:
+        fix = "correct it"
+        raise KernelError(where, f"resident={resident!r}", "a whole number from 1 up", fix)
+    if resident > 1 and options.neighbours is not None:
+        found = f"resident={resident} with neighbours"
+        expected = "one program at a time on a PE that has queues: they are the PE's"
+        raise KernelError(where, found, expected, "leave one of them out")
+
+
+def _neighbours(
+    where: str, given: Any, ids_of: Mapping[PeCoord, Sequence[tuple[int, ...]]]
+) -> Neighbours | None:
+    """PEs or program ids as keys; a program stands for its PE."""
+    if given is None or isinstance(given, Neighbours):
+        return given
+    place_of = {ids: pe for pe, all_ids in ids_of.items() for ids in all_ids}
+    find: Callable[[Any], PeCoord] = lambda who: _place(where, who, place_of)  # noqa: E731
+    table: dict[PeCoord, dict[str, PeCoord]] = {}
+    for who, directions in given.items():
+        table.setdefault(find(who), {}).update(
+            {direction: find(peer) for direction, peer in directions.items()}
+        )
+    return Neighbours(table)
+
+
+def _place(where: str, who: Any, place_of: Mapping[tuple[int, ...], PeCoord]) -> PeCoord:
+    if isinstance(who, PeCoord):
+        return who
+    ids = (who,) if isinstance(who, int) else who
+    if ids not in place_of:
+        found = f"the neighbour {who!r}"
+        raise KernelError(where, found, "a PE or the ids of a program", "correct the neighbours")
+    return place_of[ids]

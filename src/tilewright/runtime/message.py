@@ -1,0 +1,136 @@
+"""What a host may ask of a machine directly. Addresses are physical; no source code travels."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewright.device.dma import Access
+from tilewright.errors import RequestError, TilewrightError
+from tilewright.machine.address import PhysicalAddress, SubUnit
+from tilewright.machine.coords import PeCoord
+from tilewright.memory.mapping import MapMsg, UnmapMsg
+from tilewright.runtime.driver import Driver
+from tilewright.runtime.launch import LaunchOptions, launch
+from tilewright.runtime.placement_pages import SlicePart
+from tilewright.runtime.request import Request
+from tilewright.runtime.tensor import TensorOwner
+from tilewright.runtime.transfer import Bytes, pe_dma, read_parts, write_parts
+from tilewright.runtime.translation import send_mapping
+
+__all__ = (
+    "KernelLaunchMsg",
+    "MapMsg",
+    "MemoryReadMsg",
+    "MemoryWriteMsg",
+    "Message",
+    "PeDmaMsg",
+    "UnmapMsg",
+    "submit_message",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWriteMsg:
+    """The host writes neighbouring bytes: ``data``, or ``pattern`` again and again."""
+
+    address: int  # physical, of HBM
+    num_bytes: int
+    data: bytes | None = None
+    pattern: bytes = b"\0"
+
+
+@dataclass(eq=False, slots=True)
+class MemoryReadMsg:
+    """The host reads neighbouring bytes; ``data`` has them once the request is complete."""
+
+    address: int
+    num_bytes: int
+    data: bytes | None = field(default=None, init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PeDmaMsg:
+    """The DMA of a PE reads or writes memory, for its time alone: no byte changes."""
+
+    pe: PeCoord
+    address: int
+    num_bytes: int
+    access: Access = Access.READ
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLaunchMsg:
+    """A launch as a message."""
+
+    kernel: Any
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    options: LaunchOptions = field(default_factory=LaunchOptions)
+
+
+Message = MemoryWriteMsg | MemoryReadMsg | PeDmaMsg | KernelLaunchMsg | MapMsg | UnmapMsg
+
+
+def submit_message(driver: Driver, owner: TensorOwner, message: Message) -> Request:
+    """Put a message on its way; refuse one that cannot be carried out."""
+    match message:
+        case MemoryWriteMsg():
+            part = _part(driver, "memory write", message.address, message.num_bytes)
+            request = write_parts(driver, "memory write", [(part, _written(message))])
+        case MemoryReadMsg():
+            part = _part(driver, "memory read", message.address, message.num_bytes)
+            request, (space,) = read_parts(driver, "memory read", [part])
+            _fill_when_complete(request, message, space)
+        case PeDmaMsg(pe=pe, access=access):
+            part = _part(driver, "PE DMA", message.address, message.num_bytes)
+            request = pe_dma(driver, "PE DMA", pe, part, access)
+        case KernelLaunchMsg():
+            kernel, args, kwargs = message.kernel, message.args, message.kwargs
+            request = launch(driver, owner, kernel, args, kwargs, message.options).request
+        case MapMsg():
+            request = send_mapping(driver, "map", message)
+        case UnmapMsg():
+            request = send_mapping(driver, "unmap", message)
+        case _:
+            expected = "a message such as MemoryWriteMsg or KernelLaunchMsg"
+            raise RequestError("submit", repr(message), expected, "build one of the message types")
+    if request is None:
+        raise RequestError("submit", "no request", "a timed message", "report this")
+    return request
+
+
+def _fill_when_complete(request: Request | None, message: MemoryReadMsg, space: Bytes) -> None:
+    def fill() -> None:
+        message.data = space.tobytes()
+
+    if request is not None:
+        request.listeners.append(fill)
+
+
+def _written(message: MemoryWriteMsg) -> Bytes:
+    if message.data is None:
+        if not message.pattern:
+            raise RequestError("memory write", "an empty pattern", "at least a byte", "give one")
+        return np.resize(np.frombuffer(message.pattern, np.uint8), message.num_bytes)
+    if len(message.data) != message.num_bytes:
+        found, expected = f"{len(message.data)} bytes of data", f"num_bytes={message.num_bytes}"
+        raise RequestError("memory write", found, expected, "make them equal")
+    return np.frombuffer(message.data, np.uint8)
+
+
+def _part(driver: Driver, where: str, address: int, num_bytes: int) -> SlicePart:
+    layout = driver.machine.addresses
+    try:
+        place = layout.decode(PhysicalAddress(address))
+    except TilewrightError as error:
+        raise RequestError(where, error.found, error.expected, error.fix) from error
+    if place.unit is not SubUnit.HBM or not isinstance(place.where, PeCoord):
+        found = f"{address:#x}, which is in {place.unit.value}"
+        raise RequestError(where, found, "an address in HBM", "correct the address")
+    if type(num_bytes) is not int or not 1 <= num_bytes <= layout.slice_bytes - place.offset:
+        found = f"{num_bytes!r} bytes from {address:#x}"
+        expected = f"1 to {layout.slice_bytes - place.offset}, up to the end of the slice"
+        raise RequestError(where, found, expected, "split it by slices")
+    return SlicePart(place.where, place.offset, num_bytes)
