@@ -3,6 +3,7 @@
 from typing import Any
 
 from tilewright.records import (
+    MachineFigures,
     MachineOfRun,
     RunParts,
     RunRecord,
@@ -12,6 +13,18 @@ from tilewright.records import (
 )
 
 VERSIONS = Versions(tilewright="0.1", python="3.11", numpy="2.0", greenlet="3.1", engine="native")
+FIGURES = MachineFigures(
+    num_sips=1,
+    num_cubes=4,
+    num_pes=32,
+    f16_flop_per_s=2**48,
+    hbm_bytes=2**36,
+    hbm_bytes_per_us=8_192_000,
+    refreshed_hbm_bytes_per_us=6_990_507,
+    cube_bisection_bytes_per_us=1_536_000,
+    sip_bisection_bytes_per_us=1_024_000,
+    fabric_bisection_bytes_per_us=None,
+)
 
 
 def run_record(latency_ps: int = 7, **fields: Any) -> RunRecord:
@@ -19,7 +32,8 @@ def run_record(latency_ps: int = 7, **fields: Any) -> RunRecord:
     document: dict[str, Any] = {
         "what": WhatRan(command="run", program="qkv_gemm"),
         "versions": VERSIONS,
-        "machine": MachineOfRun(name="ahbm", source="ahbm"),
+        "ok": True,
+        "machine": MachineOfRun(name="ahbm", source="ahbm", figures=FIGURES),
         "machine_hash": "0" * 64,
         "seed": 0,
         "latency_ps": latency_ps,

@@ -30,19 +30,19 @@ def test_a_breakdown_that_does_not_add_up_to_the_latency_is_refused(parts: dict[
         run_record(7, breakdown_ps=RunParts(**parts))
 
 
-def test_a_lower_bound_above_the_latency_is_refused() -> None:
-    with pytest.raises(ValidationError, match="lower bound 'hbm' is 8, above latency_ps 7"):
-        run_record(7, bounds_ps={"hbm": 8})
-
-
-def test_a_bound_above_the_latency_of_an_interrupted_run_says_nothing() -> None:
-    assert run_record(7, status="interrupted", bounds_ps={"hbm": 8}).bounds_ps == {"hbm": 8}
-
-
 @pytest.mark.parametrize("fields", [{"bound_ps": 5}, {"ratio": 1.5}, {"bound_ps": 0, "ratio": 1.0}])
 def test_a_ratio_without_its_bound_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match="ratio is there if, and only if, bound_ps is"):
         run_record(7, **fields)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"values_ok": False}, {"failures": ("too fast",)}, {"status": "interrupted"}]
+)
+def test_a_run_that_is_not_right_is_not_ok(fields: dict[str, object]) -> None:
+    assert not run_record(7, ok=False, **fields).ok
+    with pytest.raises(ValidationError, match="ok must be true if, and only if"):
+        run_record(7, ok=True, **fields)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_ratio_without_its_bound_is_refused(fields: dict[str, object]) -> None
         {"schema_version": 2},
         {"seed": "7"},
         {"status": "half done"},
-        {"bound_ps": 9, "ratio": 0.5},
+        {"bound_ps": 9, "ratio": -0.5},
     ],
 )
 def test_a_field_that_is_unknown_or_wrong_is_refused(fields: dict[str, object]) -> None:

@@ -1,10 +1,11 @@
 """The record of one simulated run: what ran, on what, how long it took and why."""
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
 
 from tilewright.records.document import Document, Fraction, JsonScalar, Sha256
+from tilewright.records.machine_show import MachineFigures
 from tilewright.records.run_parts import Bottleneck, RunParts
 from tilewright.records.versions import Versions
 
@@ -28,6 +29,7 @@ class MachineOfRun(Document):
     name: str
     source: str  # the file or preset, as it was named
     overrides: tuple[str, ...] = ()
+    figures: MachineFigures
     fields: Scalars = Field(default_factory=dict)  # every value, by its path in a machine file
 
 
@@ -71,6 +73,8 @@ class RunRecord(Document):
     kind: Literal["run"] = "run"
     schema_version: Literal[1] = 1
     status: Literal["complete", "interrupted"] = "complete"
+    ok: bool  # complete, values right where there are any, no failed check
+    failures: tuple[str, ...] = ()  # checks that do not hold
     what: WhatRan
     versions: Versions
     machine: MachineOfRun
@@ -81,7 +85,7 @@ class RunRecord(Document):
     bound_ps: NonNegativeInt | None = None  # None: nobody said what the least time is
     bound_resource: str | None = None
     bounds_ps: dict[str, NonNegativeInt] = Field(default_factory=dict)  # by resource
-    ratio: Annotated[float, Field(ge=1.0)] | None = None  # latency / bound
+    ratio: PositiveFloat | None = None  # latency / bound
     breakdown_ps: RunParts
     bottleneck: str  # in words
     bottleneck_figures: Bottleneck | None = None  # None: no time passed
@@ -103,11 +107,14 @@ class RunRecord(Document):
         return self
 
     @model_validator(mode="after")
-    def _check_bound(self) -> Self:
-        for name, bound_ps in self.bounds_ps.items():
-            if bound_ps > self.latency_ps and self.status == "complete":
-                message = f"lower bound {name!r} is {bound_ps}, above latency_ps {self.latency_ps}"
-                raise ValueError(message)
-        if (self.ratio is None) != (not self.bound_ps):
-            raise ValueError("ratio is there if, and only if, bound_ps is and is not 0")
+    def _check_ratio(self) -> Self:
+        if (self.ratio is None) != (not self.bound_ps or not self.latency_ps):
+            raise ValueError("ratio is there if, and only if, bound_ps is, and neither time is 0")
+        return self
+
+    @model_validator(mode="after")
+    def _check_verdict(self) -> Self:
+        is_right = self.values_ok is not False and not self.failures
+        if self.ok != (is_right and self.status == "complete"):
+            raise ValueError("ok must be true if, and only if, the run is complete and right")
         return self
