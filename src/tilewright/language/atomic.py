@@ -86,6 +86,8 @@ def atomic(program: Program, op: str, pointer: Any, values: tuple[Any, ...], mas
     """Issue an atomic; its value is what was in memory before."""
     shape = getattr(values[-1], "shape", ())
     pointers, mask = aligned(program, pointer, mask, shape)
+    if program.watch is not None:
+        pointers = program.watch.changing(pointers)
     kind = block_type(pointers.element, pointers.shape)
     if kind.dtype is int4:
         found = f"an atomic on {kind}"

@@ -46,6 +46,8 @@ def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
     kind = block_type(pointers.element, pointers.shape)
     if other is not None and not isinstance(other, bool | int | float):
         return _load_beside(program, pointers, mask, other)
+    if program.watch is not None:
+        pointers = program.watch.reading(pointers)
     if mask is False:
         return filled(program, kind, other)
     if pointers.offsets is not None or type(mask) is Block:
@@ -125,6 +127,8 @@ def accesses_of(program: Program, pieces: list[Piece], access: Access) -> list[I
 def store(program: Program, pointers: Any, value: Any, mask: Any) -> None:
     """Write a block to memory, from registers through the TCM."""
     pointers, mask = aligned(program, pointers, mask, getattr(value, "shape", ()))
+    if program.watch is not None:
+        pointers = program.watch.writing(pointers)
     block = program.convert(program.block(value), pointers.element, False)
     if mask is False:
         return

@@ -25,9 +25,11 @@ from tilewright.language.meaning.blas import one_blas_thread
 from tilewright.language.message import Neighbours, Post, build_post
 from tilewright.language.program import Program
 from tilewright.language.run import Counters, Memory, Replicated, Run
+from tilewright.language.sanitize import WatchedProgram, tagged_arguments, watch_launch
 from tilewright.language.stream import Stream
 from tilewright.language.translate import Translator
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.sanitizer import Sanitizer
 
 __all__ = (
     "Gatekeeper",
@@ -89,6 +91,7 @@ class Terms:
     """Programs of a PE that run at a time: each has its part of registers and TCM."""
     replicas: Sequence[Replicated] = ()
     observer: Any = None
+    sanitizer: Sanitizer | None = None
 
 
 class Launcher:
@@ -119,6 +122,12 @@ class Launcher:
         engine = self.device.engine
         run = Run(self.device, hub, self._memories, effects, self._functions, terms.carries_data)
         run.replicas, run.observer = terms.replicas, terms.observer
+        if terms.sanitizer is not None:
+            run.sanitizer = watch_launch(terms.sanitizer, terms.kernel.name, run)
+            shares = [
+                replace(share, arguments=tagged_arguments(run.sanitizer, share.arguments))
+                for share in shares
+            ]
         bodies = []
         for share in shares:
             pe = self._pe_of(share.pe)
@@ -226,8 +235,9 @@ class _Body:
 
     def _run(self) -> None:
         name, grid = self.terms.kernel.name, self.terms.grid
+        make = Program if self.shared.sanitizer is None else WatchedProgram
         for ids in self.ids:
-            program = Program(self.shared, self.stream, self.translator, name, ids, grid)
+            program = make(self.shared, self.stream, self.translator, name, ids, grid)
             enter_program(program)
             with explained(program):
                 self.terms.kernel.function(**seen_by(program, self.arguments))

@@ -177,6 +177,8 @@ def send(program: Program, direction: Any, block: Block) -> None:
     number = NO_VALUE if block.number is None else block.number
     if program.issuer.send(number, block.type.num_bytes, steps) == NO_ROOM:
         raise program.out_of_tcm(block.type, block.type.num_bytes)
+    if program.watch is not None:
+        program.watch.sent(box.receiver, block.number)
 
 
 def _wait_for_room(program: Program, box: Mailbox, needed: int) -> None:
@@ -224,6 +226,8 @@ class PendingMessage:
             kind, self.block.node, line = box.sent[self.number]
             box.sent[self.number] = kind, None, line  # its bytes are the receiver's now
             self.is_there = True
+            if program.watch is not None:
+                program.watch.received(box.receiver, self.number)
         return self.block
 
 

@@ -30,6 +30,8 @@ INDEX_BITS = 32
 class Program:
     """One instance of a kernel. Its calls return at once; the graph says when things happen."""
 
+    watch: Any = None  # a ProgramWatch, where a sanitizer looks on
+
     def __init__(
         self,
         run: Run,

@@ -86,6 +86,7 @@ class Run:
     post: Any = None  # the rings of the launch, if its programs have neighbours
     replicas: Sequence[Replicated] = ()
     observer: Any = None  # watches what programs issue, if somebody does
+    sanitizer: Any = None  # a LaunchWatch, if somebody looks for wrong accesses
     owners: dict[int, PeCoord] = field(default_factory=dict)  # by number of the hub's programs
     streams: list[Stream] = field(default_factory=list)  # of all PEs, before a program runs
     plans: dict[tuple[str, tuple[BlockType, ...], tuple[Any, ...]], Plan] = field(

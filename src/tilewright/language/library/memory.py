@@ -180,6 +180,7 @@ def atomic_load(
     pointer: Any, mask: Any = None, sem: str | None = None, scope: str | None = None
 ) -> Any:
     """A load: accesses are served one at a time anyway."""
+    _expect_atomic()
     return load(pointer, mask)
 
 
@@ -187,7 +188,15 @@ def atomic_store(
     pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None
 ) -> None:
     """A store, likewise."""
+    _expect_atomic()
     store(pointer, val, mask)
+
+
+def _expect_atomic() -> None:
+    """Tell a sanitizer that the next access may meet atomics."""
+    watch = current_program().watch
+    if watch is not None:
+        watch.expect_atomic()
 
 
 def atomic_cas(

@@ -1,0 +1,172 @@
+"""Programs that a sanitizer watches: the same commands at the same times, seen from beside.
+
+A watched program has its addresses tagged with the tensor that they came from, so that no
+arithmetic loses it, and stand-ins for what it issues, translates and waits with.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess, IssuedStep
+from tilewright.errors import InternalError, PageFaultError
+from tilewright.language.access import Layout
+from tilewright.language.argument import ArrayArgument, DescriptorArgument
+from tilewright.language.dtype import DType
+from tilewright.language.order import Span
+from tilewright.language.program import Program
+from tilewright.language.run import Run
+from tilewright.language.sanitize_effect import WatchedEffectLog
+from tilewright.language.sanitize_watch import LaunchWatch, ProgramWatch
+from tilewright.language.stream import Stream
+from tilewright.language.translate import Piece, Translator
+from tilewright.language.value import Pointers
+from tilewright.memory.sanitizer import Sanitizer
+
+__all__ = ("WatchedProgram", "tagged_arguments", "watch_launch")
+
+
+class WatchedProgram(Program):
+    """As any program, but for who looks on."""
+
+    def __init__(
+        self,
+        run: Run,
+        stream: Stream,
+        translator: Translator,
+        name: str,
+        ids: tuple[int, ...],
+        counts: tuple[int, ...],
+    ) -> None:
+        super().__init__(run, stream, translator, name, ids, counts)
+        watch = ProgramWatch(run.sanitizer, self, stream)
+        self.watch = watch
+        self.issuer = _WatchedIssuer(self.issuer, watch)
+        self.translator = _WatchedTranslator(translator, watch)  # type: ignore[assignment]
+        self.stream = _WatchedStream(stream, watch)  # type: ignore[assignment]
+
+    def pointers(self, address: int, element: DType) -> Pointers:
+        return super().pointers(self.watch.tagged(address), element)
+
+    def end(self) -> None:
+        super().end()
+        self.watch.ended()
+
+
+class _StandIn:
+    """For an object that is asked the same questions, most of which it passes on."""
+
+    def __init__(self, real: Any, watch: ProgramWatch) -> None:
+        self._real = real
+        self._watch = watch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+class _WatchedStream(_StandIn):
+    def wait(self, task: int, what: Any, **more: Any) -> None:
+        self._real.wait(task, what, **more)
+        self._watch.waited(task)
+
+
+class _WatchedTranslator(_StandIn):
+    def spans(self, base: int, layout: Layout) -> list[Span]:
+        found: list[Span] = self._real.spans(base, layout)
+        return found
+
+    def pieces(self, spans: list[Span]) -> list[Piece]:
+        try:
+            found: list[Piece] = self._real.pieces(spans)
+        except PageFaultError as fault:
+            self._watch.note_fault(spans, fault)
+            raise
+        self._watch.note_pieces(spans, found)
+        return found
+
+
+class _WatchedIssuer(_StandIn):
+    """Knows for every value and task which accesses come before it."""
+
+    def compute(self, plan: int, operands: list[int]) -> int:
+        masks = self._watch.masks
+        mask = masks.of_values(operands)
+        return self._made(self._real.compute(plan, operands), mask)
+
+    def update(self, plan: int, value: int, operands: list[tuple[int, int]]) -> int:
+        numbers = [number for number, _ in operands]
+        mask = self._watch.masks.of_values([value, *numbers])
+        return self._made(self._real.update(plan, value, operands), mask)
+
+    def load(
+        self, num_bytes: int, accesses: list[IssuedAccess], after: list[int], served: int
+    ) -> int:
+        masks = self._watch.masks
+        effect, mask = self._watch.issue(masks.of_tasks(after), len(accesses), served)
+        return self._made(self._real.load(num_bytes, accesses, after, effect), mask)
+
+    def store(
+        self,
+        value: int,
+        num_bytes: int,
+        accesses: list[IssuedAccess],
+        after: list[int],
+        served: int,
+    ) -> int:
+        masks = self._watch.masks
+        before = masks.of_tasks(after) | masks.of_values([value])
+        effect, mask = self._watch.issue(before, len(accesses), served)
+        task: int = self._real.store(value, num_bytes, accesses, after, effect)
+        if task != NO_ROOM:
+            masks.set_task(task, mask, self._real.num_commands)
+        return task
+
+    def receive(self, num_bytes: int, steps: list[IssuedStep]) -> int:
+        return self._made(self._real.receive(num_bytes, steps), 0)
+
+    def open_composite(self) -> None:
+        self._real.open_composite()
+        self._watch.masks.open_composite()
+
+    def close_composite(self) -> int:
+        task: int = self._real.close_composite()
+        self._watch.masks.close_composite(task)
+        return task
+
+    def release(self, value: int) -> None:
+        self._real.release(value)
+        self._watch.masks.release(value)
+
+    def task_of(self, value: int) -> int:
+        task: int = self._real.task_of(value)
+        self._watch.masks.note_task_of(value, task, self._real.num_commands)
+        return task
+
+    def _made(self, value: int, mask: int) -> int:
+        if value not in (NO_ROOM, NO_VALUE):
+            self._watch.masks.set_value(value, mask)
+        return value
+
+
+def watch_launch(sanitizer: Sanitizer, name: str, run: Run) -> LaunchWatch:
+    """Before the programs of a run begin; its log of effects is a watched one."""
+    if not isinstance(run.effects, WatchedEffectLog):
+        found = f"a sanitizer with a log of type {type(run.effects).__name__}"
+        raise InternalError("launch", found, "a WatchedEffectLog", "report it")
+    return LaunchWatch(sanitizer, sanitizer.begin_launch(name), run.effects, run.memories)
+
+
+def tagged_arguments(watch: LaunchWatch, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays as they are when the host launches: later their bytes may be another's."""
+    return {name: _tagged(watch, value) for name, value in arguments.items()}
+
+
+def _tagged(watch: LaunchWatch, value: Any) -> Any:
+    match value:
+        case ArrayArgument(address=address):
+            return replace(value, address=watch.sanitizer.tensors.tagged(address))
+        case DescriptorArgument(array=array):
+            return replace(value, array=_tagged(watch, array))
+        case tuple():
+            return tuple(_tagged(watch, part) for part in value)
+    return value

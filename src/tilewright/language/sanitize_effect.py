@@ -1,0 +1,46 @@
+"""The log of effects, with somebody who hears when an access has been served."""
+
+from collections.abc import Callable, Sequence
+
+from tilewright.engine.rows import NO_EFFECT
+from tilewright.language.effect import EffectLog
+
+__all__ = ("WatchedEffectLog",)
+
+Hear = Callable[[int], None]
+"""Is told the time."""
+
+
+class _Nothing:
+    """The effect of an access that only takes time."""
+
+    def apply(self) -> None:
+        """Memory stays as it is."""
+
+
+class WatchedEffectLog(EffectLog):
+    """Applies effects as ever, and then tells who watches them, in the order of events."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._watched: dict[int, tuple[int, Hear]] = {}  # by effect: parts that are left, and who
+
+    def watch(self, effect: int, num_parts: int, hear: Hear, owner: object) -> int:
+        """Hear when all parts of an effect were served; an access without one gets one."""
+        number = self.add(_Nothing(), num_parts, owner) if effect == NO_EFFECT else effect
+        self._watched[number] = num_parts, hear
+        return number
+
+    def apply(self, served: Sequence[tuple[int, int]]) -> None:
+        for event in served:
+            super().apply((event,))
+            at_ps, number = event
+            watched = self._watched.get(number)
+            if watched is None:
+                continue
+            num_parts, hear = watched
+            if num_parts > 1:
+                self._watched[number] = num_parts - 1, hear
+            else:
+                del self._watched[number]
+                hear(at_ps)

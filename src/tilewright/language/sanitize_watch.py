@@ -1,0 +1,240 @@
+"""What a program is seen to do: its accesses, and which of them each command comes after."""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.errors import PageFaultError
+from tilewright.language.dtype import int4
+from tilewright.language.order import Span
+from tilewright.language.run import Memory
+from tilewright.language.sanitize_effect import WatchedEffectLog
+from tilewright.language.source import SourceLine, line_text, source_line
+from tilewright.language.translate import Piece
+from tilewright.language.value import Pointers
+from tilewright.machine.coords import PeCoord
+from tilewright.memory.sanitizer import Sanitizer
+from tilewright.memory.sanitizer_access import Access, AccessKind, Launch
+from tilewright.memory.sanitizer_past import Past, Strand
+from tilewright.memory.sanitizer_tensor import WatchedTensor
+from tilewright.memory.shadow import Segments
+
+__all__ = ("LaunchWatch", "Masks", "ProgramWatch")
+
+ATOMIC = {AccessKind.LOAD: AccessKind.ATOMIC_LOAD, AccessKind.STORE: AccessKind.ATOMIC_STORE}
+
+
+@dataclass(eq=False, slots=True)
+class LaunchWatch:
+    """What the programs of a launch share."""
+
+    sanitizer: Sanitizer
+    launch: Launch
+    log: WatchedEffectLog
+    memories: Sequence[Memory]
+    _strands: dict[int, Strand] = field(default_factory=dict)  # by stream
+    _sent: dict[object, list[Past | None]] = field(default_factory=dict)  # by mailbox
+    _lines: dict[SourceLine, str] = field(default_factory=dict)
+
+    def strand(self, stream: object) -> Strand:
+        """Of a stream, whose programs come one after the other."""
+        key = id(stream)
+        if key not in self._strands:
+            self._strands[key] = self.sanitizer.begin_strand()
+        return self._strands[key]
+
+    def line(self, line: SourceLine) -> str:
+        if line not in self._lines:
+            self._lines[line] = line_text(line)
+        return self._lines[line]
+
+    def note_send(self, box: object, past: Past) -> None:
+        self._sent.setdefault(box, []).append(past)
+
+    def take_sent(self, box: object, message: int) -> Past | None:
+        """What came before a message, for the one who receives it."""
+        past, self._sent[box][message] = self._sent[box][message], None
+        return past
+
+
+class Masks:
+    """Which accesses each value and each task of a program comes after."""
+
+    def __init__(self, window: int) -> None:
+        self._window = 2 * window  # commands; tasks of older ones are asked for no more
+        self._values: dict[int, int] = {}
+        self._tasks: dict[int, int] = {}
+        self._recent: deque[tuple[int, int]] = deque()  # (command, task)
+        self._composites: dict[int, int] = {}
+        self._open = 0  # of the parts of the composite that is being told
+
+    def of_values(self, values: Sequence[int]) -> int:
+        mask = 0
+        for value in values:
+            mask |= self._values.get(value, 0)
+        return mask
+
+    def of_tasks(self, tasks: Sequence[int]) -> int:
+        mask = 0
+        for task in tasks:
+            mask |= self._tasks.get(task, 0) | self._composites.get(task, 0)
+        return mask
+
+    def set_value(self, value: int, mask: int) -> None:
+        self._values[value] = mask
+        self._open |= mask
+
+    def set_task(self, task: int, mask: int, command: int) -> None:
+        self._tasks[task] = mask
+        self._open |= mask
+        recent = self._recent
+        recent.append((command, task))
+        while recent[0][0] < command - self._window:
+            self._tasks.pop(recent.popleft()[1], None)
+
+    def note_task_of(self, value: int, task: int, command: int) -> None:
+        """Somebody has asked when a value is there."""
+        if task not in self._tasks:
+            self.set_task(task, self._values.get(value, 0), command)
+
+    def release(self, value: int) -> None:
+        self._values.pop(value, None)
+
+    def open_composite(self) -> None:
+        self._open = 0
+
+    def close_composite(self, task: int) -> None:
+        self._composites[task] = self._open
+
+
+class ProgramWatch:
+    """Between one program and the sanitizer.
+
+    An access is seen three times: its addresses begin it, its translation says where it goes, and
+    its issue what it comes after.
+    """
+
+    def __init__(self, shared: LaunchWatch, program: Any, stream: Any) -> None:
+        self.masks = Masks(stream.pe.issuer.window)
+        self._shared = shared
+        self._program = program
+        self._strand = shared.strand(stream)
+        self._pe: PeCoord = stream.pe.coord
+        self._next_is_atomic = False
+        self._kind = AccessKind.LOAD  # and what else is known of the access that has begun
+        self._item_bits = 8
+        self._tensor: WatchedTensor | None = None
+        self._spans: list[Segments] = []
+        self._pieces: list[tuple[PeCoord, Segments]] = []
+
+    # -- addresses -------------------------------------------------------------------------------
+
+    def tagged(self, address: int) -> int:
+        """An address that says which tensor it is of."""
+        return self._shared.sanitizer.tensors.tagged(address)
+
+    def reading(self, pointers: Pointers) -> Pointers:
+        """A load begins; its addresses without tags."""
+        return self._begin(AccessKind.LOAD, pointers)
+
+    def writing(self, pointers: Pointers) -> Pointers:
+        """A store begins; likewise."""
+        return self._begin(AccessKind.STORE, pointers)
+
+    def changing(self, pointers: Pointers) -> Pointers:
+        """An atomic begins; likewise."""
+        return self._begin(AccessKind.ATOMIC, pointers)
+
+    def expect_atomic(self) -> None:
+        """The next load or store may meet atomics at any time."""
+        self._next_is_atomic = True
+
+    def _begin(self, kind: AccessKind, pointers: Pointers) -> Pointers:
+        affine, element = pointers.affine, pointers.element
+        scale = 2 if element is int4 else 1
+        base, self._tensor = self._shared.sanitizer.tensors.untagged(affine.base, scale)
+        self._kind = ATOMIC.get(kind, kind) if self._next_is_atomic else kind
+        self._next_is_atomic = False
+        self._item_bits = element.bits if element is int4 else 8 * element.storage.itemsize
+        self._spans, self._pieces = [], []
+        moved = affine.shifted(base - affine.base)
+        return Pointers(pointers.program, moved, element, pointers.offsets)
+
+    # -- translation -----------------------------------------------------------------------------
+
+    def note_pieces(self, spans: Sequence[Span], pieces: Sequence[Piece]) -> None:
+        """Where a part of the access goes."""
+        memories = self._shared.memories
+        self._spans += [Segments(*span) for span in spans]
+        self._pieces += [
+            (
+                memories[piece.memory].slice_of,
+                Segments(piece.address, piece.num_segments, piece.num_bytes, piece.stride_bytes),
+            )
+            for piece in pieces
+        ]
+
+    def note_fault(self, spans: Sequence[Span], fault: PageFaultError) -> None:
+        """It goes where nothing is mapped, which ends the run."""
+        self._spans += [Segments(*span) for span in spans]
+        access = self._access(self._strand.past(0))
+        finding = self._shared.sanitizer.note_fault(access, fault.address)
+        fault.add_note(str(finding))
+
+    # -- commands --------------------------------------------------------------------------------
+
+    def issue(self, mask: int, num_parts: int, served: int) -> tuple[int, int]:
+        """The access comes after these others: its effect, and what its own end comes after."""
+        access = self._access(self._strand.past(mask))
+        if access.kind.is_atomic:
+            self._strand.atomics |= 1 << access.place
+        sanitizer = self._shared.sanitizer
+        sanitizer.begin_access(access)
+        own = (access.past.own if access.past is not None else 0) | 1 << access.place
+
+        def hear(at_ps: int) -> None:
+            sanitizer.complete(access, at_ps)
+
+        return self._shared.log.watch(served, num_parts, hear, self._program), own
+
+    def _access(self, past: Past) -> Access:
+        shared = self._shared
+        tensor = self._tensor
+        if tensor is None:
+            tensor = shared.sanitizer.tensors.at(self._spans[0].address)
+        return Access(
+            self._kind,
+            shared.launch,
+            self._strand,
+            self._strand.next_place(),
+            past,
+            str(self._program),
+            shared.line(source_line()),
+            self._pe,
+            self._item_bits,
+            self._pieces,
+            self._spans,
+            tensor,
+        )
+
+    def waited(self, task: int) -> None:
+        """The program goes on after the end of a task."""
+        self._strand.learn(self.masks.of_tasks((task,)))
+
+    def ended(self) -> None:
+        """All commands are issued; the next program of the stream begins when they are complete."""
+        self._strand.end_program()
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def sent(self, box: object, value: int | None) -> None:
+        """A message that leaves when its block is there."""
+        mask = 0 if value is None else self.masks.of_values((value,))
+        self._shared.note_send(box, self._strand.past(mask))
+
+    def received(self, box: object, message: int) -> None:
+        """The program has waited for a message."""
+        past = self._shared.take_sent(box, message)
+        if past is not None:
+            self._shared.sanitizer.note_message(self._strand, past)
