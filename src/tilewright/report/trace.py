@@ -1,0 +1,229 @@
+"""A timeline of a run: launches, units and DMA channels of PEs, links; written while it runs."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+
+from tilewright.device.build import Device
+from tilewright.engine import TraceRecord
+from tilewright.engine.core import OWNER_SHIFT
+from tilewright.machine.coords import PeCoord
+from tilewright.machine.name import place_name
+from tilewright.report.perfetto import PerfettoWriter
+from tilewright.report.trace_command import CommandBook, CommandNote
+from tilewright.report.trace_dma import DmaSpan, DmaSpans, DmaWay
+from tilewright.report.trace_link import BusyBuckets
+from tilewright.report.trace_server import ServerKind, ServerTable, TracedServer
+
+__all__ = ("CompletedLaunch", "TraceRecorder")
+
+BUCKET_PS = 250_000  # of link counters
+PERCENT = 100
+
+_UNIT_KINDS = (ServerKind.CPU, ServerKind.GEMM, ServerKind.VECTOR, ServerKind.TCM_PORT)
+
+
+class CompletedLaunch(Protocol):
+    """What a timeline shows of a launch."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def submitted_ps(self) -> int: ...
+    @property
+    def completed_ps(self) -> int: ...
+    @property
+    def num_programs(self) -> int: ...
+
+
+@dataclass(slots=True)
+class _Owner:
+    """The stream of a PE in a launch; a packet belongs to the last command issued before it."""
+
+    pe: PeCoord
+    launch: str
+    kernel: str
+    issues: list[int] = field(default_factory=list)  # packet ids
+    last_arrow: int = -1  # the last command whose operands have their arrows
+
+    def command_of(self, packet: int) -> int:
+        return bisect_right(self.issues, packet) - 1
+
+
+class TraceRecorder:
+    """Takes the engine's trace and writes it; observes launches to know whose packets they are.
+
+    ``drain`` is to be called often while the run goes on, so that little is kept.
+    """
+
+    def __init__(self, device: Device, stream: BinaryIO, *, limit: int) -> None:
+        self.commands = CommandBook(limit=limit)
+        self.writer = PerfettoWriter(stream, limit=limit)
+        self._engine = device.engine
+        self._servers = ServerTable(device)
+        self._owners: dict[int, _Owner] = {}
+        self._processes: dict[str, int] = {}
+        self._tracks: dict[tuple[str, str], int] = {}
+        self._lanes: dict[tuple[str, str], list[int]] = {}  # when the last slice of each ends
+        self._links = BusyBuckets(bucket_ps=BUCKET_PS)
+        self._dma = DmaSpans()
+        self._engine.set_trace(True)
+
+    # -- what happens ----------------------------------------------------------------------------
+
+    def launch_submitted(self, name: str, kernel: str, owners: Mapping[int, PeCoord]) -> None:
+        for owner, pe in owners.items():
+            self._owners[owner] = _Owner(pe, name, kernel)
+
+    def launch_completed(self, launch: CompletedLaunch) -> None:
+        arguments = {"programs": launch.num_programs}
+        span = launch.submitted_ps, launch.completed_ps
+        track = self._lane("host", "launches", *span)
+        self.writer.add_slice(track, launch.name, *span, arguments)
+
+    def drain(self) -> None:
+        """Write what has been traced since the last time."""
+        rows = np.array(self._engine.take_trace(), np.int64).reshape(-1, 5)
+        self._engine.take_memory_trace()
+        if len(rows):
+            self._add_links(rows)
+            for row in self._told_one_by_one(rows).tolist():
+                self._add(TraceRecord(*row))
+        self._add_values(self._engine.now_ps)
+
+    def close(self) -> None:
+        """The rest, and no more tracing. The stream stays open."""
+        self.drain()
+        self._add_values(None)
+        self._add_spans(self._dma.rest())
+        self._engine.set_trace(False)
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def _told_one_by_one(self, rows: Any) -> Any:
+        """Rows of units, and of links at the DMA of a PE."""
+        used, places = np.unique(rows[:, 0], return_inverse=True)
+        wanted = [_is_told(self._servers[number]) for number in used.tolist()]
+        return rows[np.array(wanted)[places]]
+
+    def _add(self, row: TraceRecord) -> None:
+        server, number = self._servers[row.server], row.packet_id >> OWNER_SHIFT
+        owner = self._owners.get(number)
+        if owner is None:
+            return  # the host's own
+        if server.kind is ServerKind.CPU:
+            owner.issues.append(row.packet_id)
+        if server.kind is ServerKind.LINK:
+            self._add_packet(server, number, owner, row)
+        else:
+            self._add_work(server, number, owner, row)
+
+    def _add_work(self, server: TracedServer, number: int, owner: _Owner, row: TraceRecord) -> None:
+        command = owner.command_of(row.packet_id)
+        note = self.commands.note_of(number, command)
+        flows: list[int] = []
+        is_work = server.kind in (ServerKind.GEMM, ServerKind.VECTOR)
+        if note is not None and is_work and owner.last_arrow != command:
+            owner.last_arrow = command
+            flows = [_flow(number, source) for source in note.sources]
+        track = self._track(server.name.removesuffix(f".{server.unit}"), server.unit)
+        arguments = _arguments(owner, command, note) | {"ready_ps": row.ready_ps}
+        title = _title(owner, note)
+        self.writer.add_slice(track, title, row.start_ps, row.tail_ps, arguments, flows)
+
+    def _add_packet(
+        self, server: TracedServer, number: int, owner: _Owner, row: TraceRecord
+    ) -> None:
+        command, packet = owner.command_of(row.packet_id), row.packet_id
+        is_long = row.tail_ps - row.start_ps > server.flit_ps
+        if server.leaves == owner.pe:
+            self._add_spans(
+                self._dma.set_out(number, command, packet, row.ready_ps, is_long=is_long)
+            )
+        if server.reaches is not None:
+            way = DmaWay.SEND
+            if server.reaches == owner.pe:
+                way = _way(self.commands.note_of(number, command), is_long)
+            back_ps = row.tail_ps + server.latency_ps
+            self._add_spans(self._dma.come_back(number, packet, back_ps, way))
+
+    def _add_spans(self, spans: Iterable[DmaSpan]) -> None:
+        for span in spans:
+            owner = self._owners[span.owner]
+            note = self.commands.note_of(span.owner, span.command)
+            track = self._lane(place_name(owner.pe), span.way.value, span.start_ps, span.end_ps)
+            arguments = _arguments(owner, span.command, note) | {"packets": span.num_packets}
+            flows = [_flow(span.owner, span.command)] if span.way is DmaWay.READ else []
+            title = _title(owner, note)
+            self.writer.add_slice(track, title, span.start_ps, span.end_ps, arguments, flows)
+
+    # -- links -----------------------------------------------------------------------------------
+
+    def _add_links(self, rows: Any) -> None:
+        used, places = np.unique(rows[:, 0], return_inverse=True)
+        are_links = np.array([self._servers[n].kind is ServerKind.LINK for n in used.tolist()])
+        links = rows[are_links[places]]
+        self._links.add(links[:, 0], links[:, 3], links[:, 4])
+
+    def _add_values(self, before_ps: int | None) -> None:
+        for server, at_ps, share in self._links.take(before_ps):
+            name = self._servers[server].name
+            key = ("links", name)
+            if key not in self._tracks:
+                process = self._process("links")
+                self._tracks[key] = self.writer.add_counter(name, process, "% busy")
+            self.writer.add_value(self._tracks[key], at_ps, PERCENT * share)
+
+    # -- tracks ----------------------------------------------------------------------------------
+
+    def _process(self, name: str) -> int:
+        if name not in self._processes:
+            self._processes[name] = self.writer.add_process(name)
+        return self._processes[name]
+
+    def _track(self, place: str, name: str) -> int:
+        key = place, name
+        if key not in self._tracks:
+            self._tracks[key] = self.writer.add_track(name, self._process(place))
+        return self._tracks[key]
+
+    def _lane(self, place: str, name: str, start_ps: int, end_ps: int) -> int:
+        """A track that is free by then: what overlaps lies beside each other."""
+        lanes = self._lanes.setdefault((place, name), [])
+        lane = next((n for n, free_ps in enumerate(lanes) if free_ps <= start_ps), len(lanes))
+        lanes[lane : lane + 1] = [end_ps]
+        return self._track(place, name if lane == 0 else f"{name} {lane + 1}")
+
+
+def _is_told(server: TracedServer) -> bool:
+    at_dma = server.leaves is not None or server.reaches is not None
+    return at_dma or server.kind in _UNIT_KINDS
+
+
+def _way(note: CommandNote | None, is_long: bool) -> DmaWay:
+    """Of a packet that is back with data, which are more than a flit, or with a confirmation."""
+    if note is not None and note.what in ("load", "store"):
+        return DmaWay.READ if note.what == "load" else DmaWay.WRITE
+    return DmaWay.READ if is_long else DmaWay.WRITE
+
+
+def _flow(owner: int, command: int) -> int:
+    return (owner << OWNER_SHIFT) + command + 1
+
+
+def _title(owner: _Owner, note: CommandNote | None) -> str:
+    return owner.kernel if note is None else note.title
+
+
+def _arguments(owner: _Owner, command: int, note: CommandNote | None) -> dict[str, int | str]:
+    found: dict[str, int | str] = {
+        "launch": owner.launch,
+        "kernel": owner.kernel,
+        "command": command,
+    }
+    if note is not None:
+        found |= {"program": note.program, "line": note.place}
+    return found
