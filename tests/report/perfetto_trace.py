@@ -1,6 +1,7 @@
 """A Perfetto trace read back: tracks by name, slices and values on them."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from tilewright.report.perfetto_schema import COUNTER, SLICE_BEGIN, SLICE_END, messages
@@ -79,5 +80,5 @@ def read_trace(content: bytes) -> ReadTrace:
 def _check_no_overlap(trace: ReadTrace) -> None:
     for name, slices in trace.slices.items():
         ordered = sorted(slices, key=lambda one: (one.arguments["start_ps"], one.end_ns))
-        for one, following in zip(ordered, ordered[1:], strict=False):
+        for one, following in pairwise(ordered):
             assert one.arguments["end_ps"] <= following.arguments["start_ps"], name

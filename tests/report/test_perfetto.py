@@ -27,8 +27,6 @@ def test_the_fields_have_the_numbers_of_the_public_schema() -> None:
     writer, stream = written()
     writer.add_value(writer.add_counter("link", writer.add_process("links"), "%"), 2_000, 50.0)
     packets = stream.getvalue()
-    value = bytes.fromhex("12100801400a")  # any packet of a counter ends like this one
-    assert value not in packets
     event = bytes.fromhex("48045802e1020000000000004940")  # type 9, track 11, value 44
     packet = b"\x40\x02" + b"\x50\x01" + b"\x5a" + bytes([len(event)]) + event
     assert packets.endswith(b"\x0a" + bytes([len(packet)]) + packet)

@@ -10,6 +10,11 @@ Hold = tuple[int, int, int]  # server, start, length
 BUCKET_PS = 10
 
 
+def add(buckets: BusyBuckets, holds: list[Hold]) -> None:
+    servers, starts, lengths = np.array(holds, np.int64).reshape(-1, 3).T
+    buckets.add(servers, starts, starts + lengths)
+
+
 @given(
     holds=st.lists(
         st.tuples(st.integers(0, 2), st.integers(0, 200), st.integers(1, 50)), max_size=20
@@ -21,15 +26,9 @@ def test_the_values_add_up_to_the_time_that_servers_were_held(
 ) -> None:
     """However the holds are handed over: those that start later come after a first take."""
     buckets = BusyBuckets(bucket_ps=BUCKET_PS)
-    values = []
-    for part in (
-        [hold for hold in holds if hold[1] < cut_ps],
-        [hold for hold in holds if hold[1] >= cut_ps],
-    ):
-        columns = np.array(part, np.int64).reshape(-1, 3)
-        servers, starts, lengths = columns.T
-        buckets.add(servers, starts, starts + lengths)
-        values += list(buckets.take(cut_ps if part is not None and not values else None))
+    add(buckets, [hold for hold in holds if hold[1] < cut_ps])
+    values = list(buckets.take(cut_ps))
+    add(buckets, [hold for hold in holds if hold[1] >= cut_ps])
     values += list(buckets.take())
     for server in range(3):
         told = [(value.at_ps, value.share) for value in values if value.server == server]
