@@ -1,5 +1,6 @@
-"""Random placements, arrays to put there, and a pool of pages of a small machine."""
+"""Random placements, arrays to put there, and the memories of a small machine to hold them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -12,12 +13,22 @@ from tilewright.language.dtype import DTYPES, DType
 from tilewright.language.packing import elements_of_bytes
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
-from tilewright.memory import Allocator, MappingPlan, PageTable, VirtualSpace
+from tilewright.memory import Allocator, ByteStore, MappingPlan, PageTable, VirtualSpace
 from tilewright.runtime.placement import Placement, Targets, place
-from tilewright.runtime.placement_pages import Pool
+from tilewright.runtime.placement_pages import (
+    Pool,
+    SlicePart,
+    TensorPages,
+    give_back_pages,
+    take_pages,
+)
 from tilewright.runtime.policy import DPPolicy, Interleave, LayoutWord, Split
+from tilewright.runtime.tensor import Tensor, device_tensor, host_tensor
+from tilewright.runtime.tensor_device import DeviceStorage
 
-__all__ = ("PES", "SmallPool", "bits_of", "draw_array", "placements", "policies")
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+__all__ = ("PES", "SmallPool", "StoreOwner", "bits_of", "draw_array", "placements", "policies")
 
 PES = [PeCoord(*place) for place in product(range(2), range(3), range(2))]
 TARGETS = Targets(sips=(0, 1), cubes=(0, 1, 2), pes=(0, 1))
@@ -58,6 +69,57 @@ class SmallPool:
     def used_bytes(self) -> int:
         slices = sum(taken.statistics.used_bytes for taken in self.allocators.values())
         return slices + self.space.statistics.used_bytes
+
+
+class StoreOwner:
+    """Tensors over real stores, without a machine: what is timed is only noted."""
+
+    def __init__(self, page_bytes: int = 64, *, carries_data: bool = True) -> None:
+        self.small = SmallPool(page_bytes)
+        self.stores = {pe: ByteStore(place_name(pe), SLICE_BYTES) for pe in PES}
+        self.carries_data = carries_data
+        self.timed: list[tuple[str, int]] = []  # what took time, and for how many bytes
+        self.written: list[SlicePart] = []
+        self.abandoned: list[TensorPages] = []
+
+    def write(
+        self, parts: Sequence[SlicePart], data: Sequence[Bytes] | None, *, timed: bool
+    ) -> None:
+        self._note("write", parts, timed=timed)
+        self.written.extend(parts)
+        for (pe, offset, num_bytes), piece in zip(parts, data or (), strict=data is not None):
+            assert piece.size == num_bytes
+            self.stores[pe].write(offset, piece)
+
+    def read(self, parts: Sequence[SlicePart], *, timed: bool) -> list[Bytes]:
+        self._note("read", parts, timed=timed)
+        return [self.stores[pe].read(offset, num_bytes) for pe, offset, num_bytes in parts]
+
+    def free(self, pages: TensorPages) -> None:
+        self.small.remove(pages.mapping)
+        give_back_pages(pages, self.small.pool)
+
+    def abandon(self, pages: TensorPages) -> None:
+        self.abandoned.append(pages)
+
+    def empty(
+        self, shape: tuple[int, ...], dtype: DType, *, dp: DPPolicy, name: str | None = None
+    ) -> Tensor:
+        page_bytes = self.small.page_bytes
+        return self.tensor(place(name or "t", shape, dtype, dp, TARGETS, page_bytes))
+
+    def tensor(self, placement: Placement) -> Tensor:
+        pages = take_pages(placement, self.small.pool)
+        self.small.install(pages.mapping)
+        has_values = self.carries_data or placement.dtype.is_int()
+        return device_tensor(DeviceStorage(pages, self, has_values=has_values), self)
+
+    def host(self, array: object) -> Tensor:
+        return host_tensor(array, self)
+
+    def _note(self, what: str, parts: Sequence[SlicePart], *, timed: bool) -> None:
+        if timed:
+            self.timed.append((what, sum(part.num_bytes for part in parts)))
 
 
 @st.composite

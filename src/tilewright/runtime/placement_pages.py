@@ -4,9 +4,10 @@ A page that several PEs have shards in is a page of each of them; bytes keep the
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from tilewright.errors import OutOfMemoryError
@@ -16,7 +17,7 @@ from tilewright.memory.allocator import Allocator
 from tilewright.memory.mapping import MappingPlan, ShardPages, Sight, plan_mapping
 from tilewright.memory.page_table import PageMapping, PageRange
 from tilewright.memory.virtual import VirtualSpace
-from tilewright.runtime.placement import Placement, Shard
+from tilewright.runtime.placement import Part, Placement, Shard
 
 __all__ = (
     "HomePages",
@@ -50,6 +51,7 @@ class SlicePart(NamedTuple):
 class Piece(NamedTuple):
     """Bytes of a tensor that are neighbours in its virtual range and in the slice of a PE."""
 
+    pe: PeCoord
     span: range  # of the virtual range
     slice_offset: int
 
@@ -114,12 +116,45 @@ class TensorPages:
             shifts.append(offset - starts[-1])
             offset += pages.num_pages * page_bytes
         for run in shard.ranges:
-            yield Piece(run, run.start + shifts[bisect_right(starts, run.start) - 1])
+            shift = shifts[bisect_right(starts, run.start) - 1]
+            yield Piece(shard.home, run, run.start + shift)
 
     def pieces(self, pe: PeCoord) -> tuple[Piece, ...]:
         """Where the bytes of a PE's shard are, in order."""
         self.placement.shard_of(pe)
         return self._pieces_of[pe]
+
+    @cached_property
+    def owned_pieces(self) -> tuple[Piece, ...]:
+        """One copy of every byte, in the order of the virtual range."""
+        owners = self.placement.owners
+        pieces = [piece for shard in owners for piece in self._pieces_of[shard.home]]
+        return tuple(sorted(pieces, key=_start))
+
+    def read_parts(self, span: range) -> Iterator[tuple[int, SlicePart]]:
+        """Where bytes of the virtual range can be read, and how far behind the first of them."""
+        return _overlaps(self.owned_pieces, span)
+
+    def write_parts(self, part: Part, span: range) -> Iterator[tuple[int, SlicePart]]:
+        """Where bytes of a part are to be written: all copies of them."""
+        for home in self.placement.homes_of(part):
+            yield from _overlaps(self._pieces_of[home], span)
+
+
+def _start(piece: Piece) -> int:
+    return piece.span.start
+
+
+def _overlaps(pieces: Sequence[Piece], span: range) -> Iterator[tuple[int, SlicePart]]:
+    """What pieces, in order, have of a span."""
+    first = bisect_right(pieces, span.start, key=_start) - 1
+    for pe, there, slice_offset in islice(pieces, max(0, first), None):
+        if there.start >= span.stop:
+            break
+        both = range(max(span.start, there.start), min(span.stop, there.stop))
+        if both:
+            offset = slice_offset + both.start - there.start
+            yield both.start - span.start, SlicePart(pe, offset, len(both))
 
 
 def take_pages(placement: Placement, pool: Pool) -> TensorPages:

@@ -7,7 +7,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.runtime.placement_division import Box
 
-__all__ = ("placement_text",)
+__all__ = ("homes_text", "placement_text")
 
 MAX_RANGES = 2  # blocks of a shard that are shown
 
@@ -19,7 +19,7 @@ def placement_text(title: str, lines: Sequence[Line]) -> str:
     rows = [("PEs", "indices", "offset", "bytes")]
     for homes, box, ranges in lines:
         size = str(sum(map(len, ranges)))
-        rows.append((_homes_text(homes), _box_text(box), _offset_text(ranges), size))
+        rows.append((homes_text(homes), _box_text(box), _offset_text(ranges), size))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = [
         f"{pes:<{widths[0]}}  {box:<{widths[1]}}  {offset:>{widths[2]}}  {size:>{widths[3]}}"
@@ -28,12 +28,12 @@ def placement_text(title: str, lines: Sequence[Line]) -> str:
     return "\n".join([title, *table])
 
 
-def _homes_text(homes: Sequence[PeCoord]) -> str:
+def homes_text(homes: Sequence[PeCoord]) -> str:
     """Replicas over whole levels are told by the numbers of each level."""
     sips = sorted({home.sip for home in homes})
     cubes = sorted({home.cube for home in homes})
     pes = sorted({home.pe for home in homes})
-    if set(homes) == {PeCoord(*place) for place in product(sips, cubes, pes)}:
+    if homes and set(homes) == {PeCoord(*place) for place in product(sips, cubes, pes)}:
         return f"sip{_numbers(sips)}.cube{_numbers(cubes)}.pe{_numbers(pes)}"
     return ", ".join(map(place_name, homes))
 

@@ -1,0 +1,107 @@
+"""The elements of a tensor in the machine: boxes of them, gathered from shards and scattered."""
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+
+from tilewright.language.packing import bytes_of_elements, elements_of_bytes
+from tilewright.machine.coords import PeCoord
+from tilewright.runtime.placement import Placement
+from tilewright.runtime.placement_division import Box
+from tilewright.runtime.placement_pages import SlicePart, TensorPages
+from tilewright.runtime.tensor_window import Window, windows
+
+__all__ = ("DeviceStorage", "Transport")
+
+Array = np.ndarray[Any, Any]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class Transport(Protocol):
+    """The way between the host and the memories of a machine.
+
+    What is ``timed`` goes over the modelled links, and is done when the call returns.
+    """
+
+    def write(
+        self, parts: Sequence[SlicePart], data: Sequence[Bytes] | None, *, timed: bool
+    ) -> None:
+        """Bytes for each part; without data it only takes its time."""
+
+    def read(self, parts: Sequence[SlicePart], *, timed: bool) -> Sequence[Bytes]:
+        """The bytes of each part."""
+
+    def free(self, pages: TensorPages) -> None:
+        """Unmap the pages of a tensor and give them back."""
+
+    def abandon(self, pages: TensorPages) -> None:
+        """Remember pages whose tensor has gone, to free them later. Called at any moment."""
+
+
+class DeviceStorage:
+    """Reads one copy of an element, writes all of them. Without values it only takes its time."""
+
+    def __init__(self, pages: TensorPages, transport: Transport, *, has_values: bool) -> None:
+        self.pages = pages
+        self.has_values = has_values
+        self.transport = transport
+
+    @property
+    def placement(self) -> Placement:
+        return self.pages.placement
+
+    def read(self, box: Box, *, timed: bool) -> Array:
+        """The elements of a box."""
+        shown = list(windows(self.placement, box))
+        wanted = [list(self.pages.read_parts(window.span)) for window in shown]
+        parts = [part for of_window in wanted for _, part in of_window]
+        found = iter(self.transport.read(parts, timed=timed) if parts else ())
+        out = np.empty(tuple(map(len, box)), self.placement.dtype.storage)
+        for window, of_window in zip(shown, wanted, strict=True):
+            image = np.empty(len(window.span), np.uint8)
+            for start, part in of_window:
+                image[start : start + part.num_bytes] = next(found)
+            out[window.index] = window.view(window.elements(image))
+        return out
+
+    def read_shard(self, pe: PeCoord) -> Array:
+        """The elements of the box that a PE has, from its own copy."""
+        part = self.placement.shard_of(pe).part
+        pieces = [SlicePart(pe, at, len(span)) for _, span, at in self.pages.pieces(pe)]
+        image = np.concatenate(self.transport.read(pieces, timed=False))
+        count = prod(part.shape)
+        return elements_of_bytes(image, self.placement.dtype, count).reshape(part.shape)
+
+    def write(self, box: Box, array: Array, *, timed: bool, mask: Mask | None = None) -> None:
+        """The elements of a box; with a mask, only where it is true and no other byte."""
+        parts: list[SlicePart] = []
+        data: list[Bytes] = []
+        for window in windows(self.placement, box):
+            for span, image in self._spans(window, array, mask):
+                for start, part in self.pages.write_parts(window.part, span):
+                    parts.append(part)
+                    data.append(image[start : start + part.num_bytes])
+        if parts:
+            self.transport.write(parts, data if self.has_values else None, timed=timed)
+
+    def _spans(
+        self, window: Window, array: Array, mask: Mask | None
+    ) -> Iterator[tuple[range, Bytes]]:
+        """The bytes that change."""
+        if mask is None and window.is_plain:
+            yield window.span, bytes_of_elements(array[window.index], self.placement.dtype)
+            return
+        image = np.zeros(len(window.span), np.uint8)
+        if self.placement.dtype.bits < 8:  # the other half of a byte stays what it is
+            parts = list(self.pages.read_parts(window.span))
+            found = self.transport.read([part for _, part in parts], timed=False)
+            for (start, part), piece in zip(parts, found, strict=True):
+                image[start : start + part.num_bytes] = piece
+        elements = window.elements(image)
+        window.view(elements)[...] = array[window.index]
+        changed = np.zeros(elements.size, np.bool_)
+        window.view(changed)[...] = True if mask is None else mask[window.index]
+        yield from window.changed(elements, changed)
