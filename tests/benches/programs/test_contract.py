@@ -1,7 +1,5 @@
 """The table of programs, and what an outcome says of itself."""
 
-from dataclasses import dataclass
-
 import pytest
 
 from tilewright.benches.programs import PROGRAMS
@@ -12,18 +10,31 @@ from tilewright.benches.programs.contract import (
     build_programs,
 )
 from tilewright.errors import RegistryError
+from tilewright.host import LaunchReport, PeCoord
+from tilewright.language.run import Counters
 
 
-@dataclass(frozen=True)
-class _Launch:
-    submitted_ps: int
-    completed_ps: int
-    name: str = "kernel"
+def _report(submitted_ps: int, completed_ps: int) -> LaunchReport:
+    return LaunchReport(
+        name="kernel",
+        kernel="kernel",
+        grid=(1,),
+        num_programs=1,
+        pes=(PeCoord(0, 0, 0),),
+        submitted_ps=submitted_ps,
+        first_start_ps=submitted_ps,
+        last_start_ps=submitted_ps,
+        last_end_ps=completed_ps,
+        completed_ps=completed_ps,
+        last_pe=PeCoord(0, 0, 0),
+        last_owner=0,
+        counters=Counters(),
+    )
 
 
 def _outcome(max_error: float | None = None, tolerance: float | None = None) -> BenchOutcome:
     bound = Bound(5, "HBM", {"HBM": 5})
-    launches = (_Launch(10, 50), _Launch(20, 40))
+    launches = (_report(10, 50), _report(20, 40))
     return BenchOutcome(bound=bound, launches=launches, max_error=max_error, tolerance=tolerance)
 
 

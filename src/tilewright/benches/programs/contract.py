@@ -3,25 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
 
 from tilewright.benches.programs.parameter import BenchParameter, parameters_of
 from tilewright.errors import RegistryError
+from tilewright.runtime.launch_report import LaunchReport
 
-__all__ = ("BenchOutcome", "BenchProgram", "Bound", "MeasuredLaunch", "build_programs")
-
-
-class MeasuredLaunch(Protocol):
-    """What a launch's report says that a measured window needs."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def submitted_ps(self) -> int: ...
-
-    @property
-    def completed_ps(self) -> int: ...
+__all__ = ("BenchOutcome", "BenchProgram", "Bound", "build_programs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +25,7 @@ class BenchOutcome:
     """Errors are relative to the norm of a row; None where there were no values to check."""
 
     bound: Bound
-    launches: tuple[MeasuredLaunch, ...]  # the measured window, in the order of submission
+    launches: tuple[LaunchReport, ...]  # the measured window, in the order of submission
     max_error: float | None
     tolerance: float | None
     notes: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""Kernels of the ready programs: plain functions of the language, one PE's share each."""
+
+__all__: tuple[str, ...] = ()

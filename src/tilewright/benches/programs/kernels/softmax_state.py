@@ -1,0 +1,44 @@
+"""Attention block by block: a running maximum, a running sum and a running output per row.
+
+Scores are in units of log 2, so that weights are powers of two.
+"""
+
+from typing import Any, NamedTuple
+
+from tilewright import language as tl
+
+__all__ = ("LOG2_E", "SoftmaxState", "attend", "begin_softmax", "end_softmax")
+
+LOG2_E = 1.4426950408889634
+
+
+class SoftmaxState(NamedTuple):
+    """What is known of a softmax over the keys so far; all in f32."""
+
+    peak: Any  # (rows,) greatest score
+    total: Any  # (rows,) sum of weights relative to the peak
+    output: Any  # (rows, head_dim) weighted sum of values, not yet divided
+
+
+def begin_softmax(rows: int, head_dim: int) -> SoftmaxState:
+    """No key seen yet."""
+    return SoftmaxState(
+        tl.full((rows,), -float("inf"), tl.float32),
+        tl.zeros((rows,), tl.float32),
+        tl.zeros((rows, head_dim), tl.float32),
+    )
+
+
+def attend(state: SoftmaxState, scores: Any, values: Any) -> SoftmaxState:
+    """The state after so many more keys: scores (rows, keys) and values (keys, head_dim)."""
+    peak = tl.maximum(state.peak, tl.max(scores, 1))
+    weights = tl.exp2(scores - peak[:, None])
+    fade = tl.exp2(state.peak - peak)
+    total = state.total * fade + tl.sum(weights, 1)
+    output = tl.dot(weights.to(values.dtype), values, state.output * fade[:, None])
+    return SoftmaxState(peak, total, output)
+
+
+def end_softmax(state: SoftmaxState) -> Any:
+    """The output, (rows, head_dim)."""
+    return state.output * (1.0 / state.total)[:, None]

@@ -1,0 +1,29 @@
+"""From launches that are over to the outcome of a program."""
+
+from collections.abc import Callable, Sequence
+
+from tilewright.benches.programs.bound import Work, bound_of
+from tilewright.benches.programs.contract import BenchOutcome
+from tilewright.host import RuntimeContext
+from tilewright.runtime.launch_report import LaunchReport
+
+__all__ = ("measured",)
+
+
+def measured(
+    torch: RuntimeContext,
+    launches: Sequence[LaunchReport],
+    work: Work,
+    *,
+    error: Callable[[], float],
+    tolerance: float,
+    notes: tuple[str, ...] = (),
+) -> BenchOutcome:
+    """``error`` is asked only where there are values."""
+    return BenchOutcome(
+        bound=bound_of(torch.machine, work),
+        launches=tuple(launches),
+        max_error=error() if torch.carries_data else None,
+        tolerance=tolerance,
+        notes=notes,
+    )

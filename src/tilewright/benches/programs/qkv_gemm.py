@@ -1,0 +1,32 @@
+"""A projection to queries, keys and values: A stays in the TCM, B is streamed past it."""
+
+from typing import Annotated
+
+from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
+from tilewright.benches.programs.product import Dtype, Product, run_product
+from tilewright.benches.programs.team import Cubes, Pes, team_of
+from tilewright.host import RuntimeContext
+
+__all__ = ("QKV_GEMM",)
+
+TILE = (32, 32, 64)  # M, N, K
+
+
+def _run(
+    torch: RuntimeContext,
+    m: Annotated[int, "rows of A: tokens"] = 128,
+    k: Annotated[int, "columns of A"] = 256,
+    n: Annotated[int, "columns of B, split over the PEs"] = 128,
+    dtype: Dtype = "f16",
+    cubes: Cubes = 1,
+    pes: Pes = 0,
+) -> BenchOutcome:
+    product = Product(m=m, n=n, k=k, dtype=dtype, staging="load/ref", tile=TILE)
+    return run_product(torch, product, team_of(torch, cubes=cubes, pes=pes))
+
+
+QKV_GEMM = BenchProgram(
+    "qkv_gemm",
+    "product 128 x 256 x 128, A loaded, B streamed, columns over the PEs of a cube",
+    _run,
+)

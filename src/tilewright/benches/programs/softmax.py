@@ -1,0 +1,59 @@
+"""Softmax of the rows of a matrix."""
+
+from typing import Annotated
+
+import numpy as np
+
+from tilewright.benches.programs.bound import Work
+from tilewright.benches.programs.check import row_error, tolerance_of
+from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
+from tilewright.benches.programs.draw import Draw
+from tilewright.benches.programs.kernels.row import softmax_kernel
+from tilewright.benches.programs.measure import measured
+from tilewright.benches.programs.product import Dtype
+from tilewright.benches.programs.team import Array, Cubes, Pes, deploy, reserve, team_of
+from tilewright.host import LocalShard, LocalSize, RuntimeContext
+
+__all__ = ("SOFTMAX",)
+
+
+def _run(
+    torch: RuntimeContext,
+    rows: Annotated[int, "of the matrix, split over the PEs"] = 2048,
+    columns: Annotated[int, "of the matrix"] = 1024,
+    block_rows: Annotated[int, "rows that are in the TCM at a time"] = 8,
+    dtype: Dtype = "f16",
+    cubes: Cubes = 1,
+    pes: Pes = 0,
+) -> BenchOutcome:
+    team = team_of(torch, cubes=cubes, pes=pes)
+    values = Draw(torch).normal((rows, columns), dtype)
+    x = deploy(torch, "x", values, team.split(0))
+    out = reserve(torch, "out", values.shape, dtype, team.split(0))
+    report = torch.launch(
+        softmax_kernel, LocalShard(x), LocalShard(out), LocalSize(x, 0), columns, block_rows
+    ).report
+    size = values.size
+    work = Work(
+        num_pes=team.num_pes,
+        read_bytes=values.nbytes,
+        written_bytes=values.nbytes,
+        elements={"max": size, "sub": size, "exp": size, "sum": size, "mul": size},
+    )
+    return measured(
+        torch,
+        (report,),
+        work,
+        error=lambda: row_error(out.numpy(), _softmax(values)),
+        tolerance=tolerance_of(dtype),
+    )
+
+
+def _softmax(values: Array) -> Array:
+    wide = values.astype(np.float64)
+    weights = np.exp(wide - wide.max(1, keepdims=True))
+    result: Array = weights / weights.sum(1, keepdims=True)
+    return result
+
+
+SOFTMAX = BenchProgram("softmax", "softmax of the rows of a matrix, rows over PEs", _run)

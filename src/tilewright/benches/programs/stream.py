@@ -1,0 +1,77 @@
+"""STREAM: copy, scale, add and triad, which only move memory."""
+
+from typing import Annotated, Any
+
+import numpy as np
+
+from tilewright.benches.programs.bound import Work
+from tilewright.benches.programs.check import row_error, tolerance_of
+from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
+from tilewright.benches.programs.draw import Draw
+from tilewright.benches.programs.kernels.stream import (
+    add_kernel,
+    copy_kernel,
+    scale_kernel,
+    triad_kernel,
+)
+from tilewright.benches.programs.measure import measured
+from tilewright.benches.programs.product import Dtype
+from tilewright.benches.programs.team import Array, Cubes, Pes, Sips, deploy, reserve, team_of
+from tilewright.host import LocalShard, LocalSize, RuntimeContext
+
+__all__ = ("STREAM",)
+
+FACTOR = 3.0
+
+
+def _run(
+    torch: RuntimeContext,
+    elements: Annotated[int, "of each of the three arrays, split over the PEs"] = 2**21,
+    block: Annotated[int, "elements that are in the TCM at a time"] = 8192,
+    dtype: Dtype = "f32",
+    sips: Sips = 1,
+    cubes: Cubes = 1,
+    pes: Pes = 0,
+) -> BenchOutcome:
+    """c = a, b = 3 c, c = a + b, a = b + 3 c: one launch each."""
+    team = team_of(torch, sips=sips, cubes=cubes, pes=pes)
+    values = Draw(torch).normal((elements,), dtype)
+    a = deploy(torch, "a", values, team.split(0))
+    b, c = (reserve(torch, name, values.shape, dtype, team.split(0)) for name in ("b", "c"))
+    steps: tuple[tuple[Any, ...], ...] = (
+        ("copy", copy_kernel, (a, c)),
+        ("scale", scale_kernel, (c, b), FACTOR),
+        ("add", add_kernel, (a, b, c)),
+        ("triad", triad_kernel, (b, c, a), FACTOR),
+    )
+    size = LocalSize(a, 0)
+    reports = [
+        torch.launch(name, kernel, *map(LocalShard, tensors), *factor, size, block).report
+        for name, kernel, tensors, *factor in steps
+    ]
+    work = Work(
+        num_pes=team.num_pes,
+        read_bytes=6 * values.nbytes,
+        written_bytes=4 * values.nbytes,
+        elements={"mul": 2 * elements, "add": 2 * elements},
+    )
+    return measured(
+        torch,
+        reports,
+        work,
+        error=lambda: row_error(
+            np.stack([tensor.numpy() for tensor in (a, b, c)], axis=-1), _stream(values)
+        ),
+        tolerance=tolerance_of(dtype),
+    )
+
+
+def _stream(values: Array) -> Array:
+    """The three arrays as they are in the end; a row has one element of each."""
+    wide = values.astype(np.float64)
+    b = FACTOR * wide
+    c = wide + b
+    return np.stack([b + FACTOR * c, b, c], axis=-1)
+
+
+STREAM = BenchProgram("stream", "copy, scale, add and triad: bound by the HBM", _run)
