@@ -36,6 +36,7 @@ TilewrightError           where, found, expected, fix
 │   └── ForeignCallError  a value of a flow handed to torch, NumPy or plain Python
 ├── GraphError            a graph that breaks a rule of graphs, or a text that is no graph
 ├── BenchError            a program of `run` that cannot be asked for so
+│   └── ProgramError      a program of the user's that fails by itself
 ├── UsageError            a command line that names no known command or option
 ├── InterruptError        the user stopped the command
 └── InternalError         a broken rule of our own, with the state
@@ -70,6 +71,7 @@ __all__ = (
     "PagingError",
     "PlacementError",
     "PlanError",
+    "ProgramError",
     "RecordError",
     "RegistryError",
     "RequestError",
@@ -346,6 +348,10 @@ class GraphError(TilewrightError):
 
 class BenchError(TilewrightError):
     """A program of `run` that cannot be asked for so: its parameters, its file, the machine."""
+
+
+class ProgramError(BenchError):
+    """A program of the user's that fails by itself, told by his line."""
 
 
 class UsageError(TilewrightError):

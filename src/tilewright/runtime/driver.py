@@ -38,8 +38,9 @@ class Observer(Protocol):
 
     def launch_completed(self, report: LaunchReport) -> None: ...
 
-    def issued(self, program: Any, what: str) -> None:
-        """A program issued a command."""
+    @property
+    def commands(self) -> Any:
+        """Watches what programs issue (`language.Program`); None if nobody does."""
 
 
 class Driver:

@@ -79,6 +79,7 @@ def launch(
         _check_global(where, tensors)
         grid = checked_grid(adapted, binding.grid(options.grid, pes[0]))
         ids_of = programs_of_grid(where, grid, pes, options.on)
+    _check_places(where, ids_of, driver)
     shares = [Share(pe, ids, binding.seen_on(pe)) for pe, ids in ids_of.items() if ids]
     if not shares:
         return _nothing(driver, adapted, options, grid)
@@ -90,7 +91,7 @@ def launch(
         neighbours,
         options.resident,
         tuple(_replicated(tensors)),
-        driver.observer,
+        None if driver.observer is None else driver.observer.commands,
     )
     return _send(driver, terms, shares, options, tuple(tensors), len(args) + len(kwargs))
 
@@ -329,6 +330,14 @@ def _check_tensor(where: str, tensor: Tensor, owner: TensorOwner) -> None:
         found = f"tensor {tensor.name!r}, which is on the host"
         fix = "copy_ it into a tensor that has a placement"
         raise KernelError(where, found, "tensors in the machine", fix)
+
+
+def _check_places(where: str, pes: Iterable[PeCoord], driver: Driver) -> None:
+    there = driver.machine.grid
+    for pe in pes:
+        if not isinstance(pe, PeCoord) or not there.has(pe):
+            fix = "correct on="
+            raise KernelError(where, f"{pe!r} to run on", "a PE of the machine", fix)
 
 
 def _check_resident(where: str, options: LaunchOptions) -> None:
