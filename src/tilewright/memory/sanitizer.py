@@ -6,6 +6,7 @@ has served them, in the order of events.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer_access import Access, AccessKind, Launch
@@ -38,7 +39,8 @@ class Sanitizer:
     """Watches the memories of one machine for as long as it lives."""
 
     def __init__(self) -> None:
-        self.report = Report()
+        self._report = Report()
+        self._wrong: dict[Access, Finding] = {}  # issued; their times are not known yet
         self.tensors = TensorBook()
         self._shadows = _Shadows()
         self._history = History(self._shadows)
@@ -48,6 +50,13 @@ class Sanitizer:
         self._num_strands = 0
         self._released: dict[tuple[PeCoord, int], Known] = {}  # by what atomics share
         self._heard: set[tuple[int, int]] = set()  # strands with a message from one to the other
+
+    @property
+    def report(self) -> Report:
+        """All that was found until now."""
+        for access in list(self._wrong):
+            self._tell_wrong(access)
+        return self._report
 
     # -- the host --------------------------------------------------------------------------------
 
@@ -145,12 +154,15 @@ class Sanitizer:
     def begin_access(self, access: Access) -> None:
         """It is issued and translated."""
         access.num_unmaps = len(self._unmaps)
-        self._tell(find_at_issue(self.tensors, access), access)
+        finding = find_at_issue(self.tensors, access)
+        if finding is not None:
+            access.is_wrong = True
+            self._wrong[access] = finding
 
     def note_fault(self, access: Access, address: int) -> Finding:
         """It cannot be translated; why not."""
         finding = find_at_fault(self.tensors, access, address, self._unmaps)
-        self._tell(finding, access)
+        self._report.add(finding)
         return finding
 
     def note_message(self, receiver: Strand, past: Past) -> None:
@@ -162,13 +174,15 @@ class Sanitizer:
     def complete(self, access: Access, at_ps: int) -> None:
         """The memory has served all of it."""
         access.at_ps = at_ps
-        if not access.is_wrong:
-            self._tell(find_when_served(access, self._unmaps[access.num_unmaps :]), access)
-        if not access.is_wrong:
+        if access.is_wrong:
+            self._tell_wrong(access)
+        elif (finding := find_when_served(access, self._unmaps[access.num_unmaps :])) is not None:
+            self._report.add(finding)
+        else:
             if access.kind.reads:
                 self._check_written(access)
             for conflict in self._history.note(access):
-                self.report.add(self._race(conflict))
+                self._report.add(self._race(conflict))
         if access.kind.writes:
             for home, segments in access.pieces:
                 self._shadows[home].mark_written(segments)
@@ -176,10 +190,10 @@ class Sanitizer:
             self._synchronise(access)
         access.past = None
 
-    def _tell(self, finding: Finding | None, access: Access) -> None:
+    def _tell_wrong(self, access: Access) -> None:
+        finding = self._wrong.pop(access, None)
         if finding is not None:
-            access.is_wrong = True
-            self.report.add(finding)
+            self._report.add(replace(finding, sides=(side_of(access),)))
 
     def _check_written(self, access: Access) -> None:
         for home, segments in access.pieces:
@@ -190,7 +204,7 @@ class Sanitizer:
                 detail = "nobody has written them since the tensor was made"
                 sides = (side_of(access),)
                 kind = FindingKind.UNINITIALISED
-                self.report.add(Finding(kind, name, element, num_bytes, detail, sides))
+                self._report.add(Finding(kind, name, element, num_bytes, detail, sides))
                 return
 
     def _race(self, conflict: Conflict) -> Finding:

@@ -78,7 +78,8 @@ class Access:
 
     @property
     def num_bytes(self) -> int:
-        return sum(part.num_segments * part.num_bytes for _, part in self.pieces)
+        parts = self.spans or [segments for _, segments in self.pieces]
+        return sum(part.num_segments * part.num_bytes for part in parts)
 
 
 def is_ordered(earlier: Access, later: Access) -> bool:

@@ -1,14 +1,13 @@
 """One access against the tensors there are: whose bytes does it touch, and do they still live?"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.sanitizer_access import Access
 from tilewright.memory.sanitizer_report import Finding, FindingKind, side_of
 from tilewright.memory.sanitizer_tensor import TensorBook, WatchedTensor
-from tilewright.memory.shadow import Segments
 
 __all__ = ("Unmap", "find_at_fault", "find_at_issue", "find_when_served")
 
@@ -33,11 +32,7 @@ def find_at_issue(book: TensorBook, access: Access) -> Finding | None:
         return _wild(access)
     if tensor.freed_ps is not None:
         return _freed(access, tensor, access.spans[0].address)
-    for span in access.spans:
-        address = tensor.outside(access.pe, span)
-        if address is not None:
-            return _outside(book, access, tensor, address)
-    return None
+    return _beyond(book, access, tensor)
 
 
 def find_at_fault(
@@ -52,11 +47,7 @@ def find_at_fault(
     for unmap in reversed(unmaps):
         if unmap.has(address, access.pe) and tensor.has(address):
             return _unmapped(access, tensor, address, unmap)
-    for span in access.spans:
-        outside = tensor.outside(access.pe, span)
-        if outside is not None:
-            return _outside(book, access, tensor, outside)
-    return _not_mapped(access, tensor, address)
+    return _beyond(book, access, tensor) or _not_mapped(access, tensor, address)
 
 
 def find_when_served(access: Access, unmaps: Sequence[Unmap]) -> Finding | None:
@@ -69,13 +60,9 @@ def find_when_served(access: Access, unmaps: Sequence[Unmap]) -> Finding | None:
     for unmap in unmaps:
         for span in access.spans:
             address = max(span.address, unmap.low)
-            if address < _end(span) and unmap.has(address, access.pe):
+            if address < span.end and unmap.has(address, access.pe):
                 return _unmapped(access, tensor, address, unmap)
     return None
-
-
-def _end(span: Segments) -> int:
-    return span.address + (span.num_segments - 1) * span.stride_bytes + span.num_bytes
 
 
 def _wild(access: Access) -> Finding:
@@ -100,8 +87,18 @@ def _not_mapped(access: Access, tensor: WatchedTensor, address: int) -> Finding:
     return _finding(FindingKind.STALE_PAGE, access, tensor, address, detail)
 
 
-def _outside(book: TensorBook, access: Access, tensor: WatchedTensor, address: int) -> Finding:
-    """A byte of another PE's shard, of another tensor, or of nobody."""
+def _beyond(book: TensorBook, access: Access, tensor: WatchedTensor) -> Finding | None:
+    """Bytes of another PE's shard, of another tensor, or of nobody."""
+    found = [tensor.outside(access.pe, span) for span in access.spans]
+    outside = [each for each in found if each is not None]
+    if not outside:
+        return None
+    address = outside[0][0]
+    finding = _at(book, access, tensor, address)
+    return replace(finding, num_bytes=sum(num_bytes for _, num_bytes in outside))
+
+
+def _at(book: TensorBook, access: Access, tensor: WatchedTensor, address: int) -> Finding:
     homes = tensor.homes_of(address)
     if homes:
         names = ", ".join(place_name(home) for home in homes)
@@ -111,22 +108,24 @@ def _outside(book: TensorBook, access: Access, tensor: WatchedTensor, address: i
     where = _distance(tensor, address)
     other = book.before(address)
     if other is not None and other is not tensor and other.has(address):
-        where += f", which is {other.element_at(address)} of {other}"
+        where += f": that is {other.element_at(address)} of {other}"
     else:
         where += ", where no tensor is"
-    return _finding(FindingKind.OUT_OF_BOUNDS, access, tensor, address, f"it reaches {where}")
+    return _finding(
+        FindingKind.OUT_OF_BOUNDS, access, tensor, address, f"the first of them is {where}"
+    )
 
 
 def _distance(tensor: WatchedTensor, address: int) -> str:
     if address >= tensor.high:
-        return f"byte {address - tensor.high} behind the end of {tensor.name}"
+        return f"{address - tensor.high} bytes behind the end of {tensor.name}"
     if address < tensor.low:
-        return f"byte {tensor.low - address} before the start of {tensor.name}"
-    return f"a gap inside {tensor.name} at {address:#x}"
+        return f"{tensor.low - address} bytes before the start of {tensor.name}"
+    return f"in a gap between elements of {tensor.name}"
 
 
 def _finding(
     kind: FindingKind, access: Access, tensor: WatchedTensor, address: int, detail: str
 ) -> Finding:
-    element = tensor.element_at(address) if tensor.has(address) else f"{address:#x}"
+    element = tensor.element_at(address)
     return Finding(kind, str(tensor), element, access.num_bytes, detail, (side_of(access),))

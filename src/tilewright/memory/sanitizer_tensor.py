@@ -83,19 +83,17 @@ class WatchedTensor:
             )
         return self._views[key]
 
-    def outside(self, pe: PeCoord | None, span: Segments) -> int | None:
-        """The first byte of a span that a PE may not touch."""
+    def outside(self, pe: PeCoord | None, span: Segments) -> tuple[int, int] | None:
+        """Of the bytes of a span that a PE may not touch: the first, and how many there are."""
         view = self.view(pe)
-        end = span.address + (span.num_segments - 1) * span.stride_bytes + span.num_bytes
         for low, high in view:
-            if low <= span.address and end <= high:
+            if low <= span.address and span.end <= high:
                 return None
+        found: list[tuple[int, int]] = []
         for place in range(span.num_segments):
             start = span.address + place * span.stride_bytes
-            missing = _first_missing(view, start, start + span.num_bytes)
-            if missing is not None:
-                return missing
-        return None
+            found += _missing(view, start, start + span.num_bytes)
+        return (found[0][0], sum(high - low for low, high in found)) if found else None
 
     def has(self, address: int) -> bool:
         """Whether a virtual byte is of any element, whoever has it."""
@@ -105,9 +103,12 @@ class WatchedTensor:
         return [each.home for each in self.regions if each.address <= address < each.end]
 
     def element_at(self, address: int) -> str:
-        """The element that a virtual byte is of, as a kernel's author writes it."""
-        place = bisect_right([part.address for part in self.parts], address) - 1
-        part = self.parts[max(place, 0)]
+        """What a virtual byte is of, as a kernel's author writes it."""
+        if not self.has(address):
+            distance = address - self.low
+            return f"{self.name} {'-' if distance < 0 else '+'} {abs(distance)} bytes"
+        place = bisect_right(self.parts, address, key=lambda part: part.address) - 1
+        part = self.parts[place]
         index = part.index_of((address - part.address) * 8 // self.item_bits)
         return f"{self.name}[{', '.join(map(str, index))}]"
 
@@ -125,7 +126,12 @@ class TensorBook:
         self._dead: dict[int, WatchedTensor] = {}
         self._num_tensors = 0
 
+    def __len__(self) -> int:
+        """How many there ever were."""
+        return self._num_tensors
+
     def __iter__(self) -> Iterator[WatchedTensor]:
+        """Those that live, by address."""
         return iter(self._in_order)
 
     def add(
@@ -223,8 +229,15 @@ def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _first_missing(ranges: list[tuple[int, int]], start: int, end: int) -> int | None:
+def _missing(ranges: list[tuple[int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """What ranges in order leave out.
+
+    >>> list(_missing([(0, 4), (6, 8)], 2, 10))
+    [(4, 6), (8, 10)]
+    """
     for low, high in ranges:
-        if low <= start < high:
-            start = high
-    return start if start < end else None
+        if start < low and start < end:
+            yield start, min(low, end)
+        start = max(start, high)
+    if start < end:
+        yield start, end

@@ -26,6 +26,10 @@ class Segments(NamedTuple):
     num_bytes: int  # of a segment
     stride_bytes: int
 
+    @property
+    def end(self) -> int:
+        return self.address + (self.num_segments - 1) * self.stride_bytes + self.num_bytes
+
 
 class Window(NamedTuple):
     """Segments, or parts of some, in one arena: segments are rows, bytes of them columns."""

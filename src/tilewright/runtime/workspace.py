@@ -21,7 +21,7 @@ from tilewright.engine.hub import Hub
 from tilewright.engine.message import first_line
 from tilewright.errors import KernelError
 from tilewright.language.argument import ArrayArgument, DescriptorArgument, checked_arguments
-from tilewright.language.dtype import DType, dtype_of
+from tilewright.language.dtype import DType, dtype_of, int4
 from tilewright.language.effect import EffectLog
 from tilewright.language.kernel import Kernel
 from tilewright.language.launch import (
@@ -36,6 +36,7 @@ from tilewright.language.launch import (
 )
 from tilewright.language.message import Neighbours
 from tilewright.language.packing import bytes_of_elements, elements_of_bytes
+from tilewright.language.sanitize_effect import WatchedEffectLog
 from tilewright.language.stream import Stream
 from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
@@ -43,6 +44,10 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.address import PhysicalPage, VirtualByte, VirtualPage
 from tilewright.memory.page_table import PageMapping, PageRange, PageTable
+from tilewright.memory.sanitizer import Sanitizer
+from tilewright.memory.sanitizer_access import AccessKind
+from tilewright.memory.sanitizer_space import QuarantinedSpace
+from tilewright.memory.sanitizer_tensor import Region, TensorPart, WatchedTensor
 from tilewright.memory.virtual import VirtualSpace
 from tilewright.runtime.memory import DeviceMemory
 
@@ -66,12 +71,21 @@ class PlacedArray:
 class Workspace:
     """One device with its memories; every PE sees the same virtual addresses."""
 
-    def __init__(self, machine: Machine, choice: EngineKind | Auto = AUTO) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        choice: EngineKind | Auto = AUTO,
+        *,
+        sanitizer: Sanitizer | None = None,
+    ) -> None:
         self.machine = machine
         self.device: Device = build_device(machine, choice)
         self._page_bytes = machine.spec.pe.mmu.page_bytes
         self._memory = DeviceMemory(self.device)
-        self._space = VirtualSpace(page_bytes=self._page_bytes)
+        self._sanitizer = sanitizer
+        space = VirtualSpace if sanitizer is None else QuarantinedSpace
+        self._space = space(page_bytes=self._page_bytes)
+        self._watched: dict[int, WatchedTensor] = {}  # by where they start
         self._table = PageTable("workspace", self._page_bytes)
         self._mmus: dict[PeCoord, Mmu] = {}
         self._mappings: dict[int, list[PageMapping]] = {}  # of arrays, by where they start
@@ -112,7 +126,10 @@ class Workspace:
             mappings.append(PageMapping(pages, PhysicalPage(physical // size)))
         self._table.map(mappings)
         self._mappings[address] = mappings
-        return PlacedArray(address, dtype, shape)
+        array = PlacedArray(address, dtype, shape)
+        if self._sanitizer is not None:
+            self._watched[address] = self._watch(self._sanitizer, array)
+        return array
 
     def write(self, array: PlacedArray, values: np.ndarray[Any, Any]) -> None:
         """Fill an array, outside of simulated time."""
@@ -122,11 +139,14 @@ class Workspace:
             raise KernelError("workspace", found, "values of the array's type", "convert them")
         for part, memory, offset in self._parts(array, bytes_of_elements(values, array.dtype)):
             self._memory.memories[memory].storage.write_segments(part, offset, part.size)
+        self._note_host(AccessKind.HOST_WRITE, array)
 
     def free(self, array: PlacedArray) -> None:
         """Give its pages back; who names the array again is refused."""
         self._check_live(array)
         mappings = self._mappings.pop(array.address)
+        if self._sanitizer is not None:
+            self._sanitizer.note_free(self._watched.pop(array.address), self.device.engine.now_ps)
         self._table.unmap([mapping.pages for mapping in mappings])
         for mapping in mappings:
             self._forget(mapping)
@@ -164,6 +184,7 @@ class Workspace:
         data = np.empty(_num_bytes(array.shape, array.dtype), np.uint8)
         for part, memory, offset in self._parts(array, data):
             self._memory.memories[memory].storage.read_segments(part, offset, part.size)
+        self._note_host(AccessKind.HOST_READ, array)
         return elements_of_bytes(data, array.dtype, prod(array.shape)).reshape(array.shape)
 
     def _parts(
@@ -208,7 +229,7 @@ class Workspace:
             for pe, ids in zip(pes, dealt(extents, len(pes)), strict=True)
             if ids
         ]
-        terms = Terms(adapted, extents, carries_data, neighbours)
+        terms = Terms(adapted, extents, carries_data, neighbours, sanitizer=self._sanitizer)
         try:
             return self._run(terms, shares)
         except BaseException as error:
@@ -216,7 +237,7 @@ class Workspace:
             raise
 
     def _run(self, terms: Terms, shares: list[Share]) -> LaunchResult:
-        effects = EffectLog()
+        effects = EffectLog() if self._sanitizer is None else WatchedEffectLog()
         engine = self.device.engine
         hub = Hub(engine, effects.apply)
         start_ps = engine.now_ps
@@ -225,7 +246,35 @@ class Workspace:
             hub.run()
             engine.run()
             effects.apply(engine.take_effects())
+        if self._sanitizer is not None:
+            self._sanitizer.end_launch(run.sanitizer.launch)
         return LaunchResult(start_ps, engine.now_ps, run.counters)
+
+    def _watch(self, sanitizer: Sanitizer, array: PlacedArray) -> WatchedTensor:
+        """Tell a sanitizer of an array, whose bytes count as never written."""
+        regions = []
+        start, end = array.address, array.address + _num_bytes(array.shape, array.dtype)
+        for mapping in self._mappings[start]:
+            memory, offset = self._memory.locate(mapping.physical_page * self._page_bytes)
+            low = mapping.pages.first * self._page_bytes
+            size = min(end, mapping.pages.end * self._page_bytes) - low
+            if size > 0:
+                home = self._memory.memories[memory].slice_of
+                regions.append(Region(home, offset, low, size))
+        return sanitizer.note_tensor(
+            f"array{len(sanitizer.tensors)}",
+            array.shape,
+            str(array.dtype),
+            array.dtype.bits if array.dtype is int4 else 8 * array.dtype.storage.itemsize,
+            regions=regions,
+            parts=[TensorPart(start, (0,) * len(array.shape), array.shape)],
+            at_ps=self.device.engine.now_ps,
+        )
+
+    def _note_host(self, kind: AccessKind, array: PlacedArray) -> None:
+        if self._sanitizer is not None:
+            regions = self._watched[array.address].regions
+            self._sanitizer.note_host_access(kind, regions, self.device.engine.now_ps)
 
     def _check_usable(self, kernel: Kernel) -> None:
         if self._end_reason is not None:
