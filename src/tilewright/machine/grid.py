@@ -41,6 +41,14 @@ class Grid:
     def num_pes(self) -> int:
         return self.num_cubes * self.num_pes_per_cube
 
+    def has(self, coord: PeCoord) -> bool:
+        """Whether there is such a PE."""
+        return (
+            0 <= coord.sip < self.num_sips
+            and 0 <= coord.cube < self.num_cubes_per_sip
+            and 0 <= coord.pe < self.num_pes_per_cube
+        )
+
     def flat(self, coord: PeCoord) -> int:
         """The PE's number in the machine."""
         _check("PE", coord.pe, self.num_pes_per_cube)
