@@ -100,26 +100,48 @@ def test_a_copy_between_tensors_of_the_machine_goes_through_the_host() -> None:
     source = filled(owner)
     tensor = new_tensor(owner, dp=DPPolicy(pe="column_wise", num_sips=1, num_cubes=2))
     tensor.copy_(source)
-    np.testing.assert_array_equal(tensor.numpy(), source.numpy())
     assert owner.timed == [("read", 48), ("write", 96)]  # two cubes have a copy each
+    np.testing.assert_array_equal(tensor.numpy(), source.numpy())
 
 
 def test_replicas_are_written_alike() -> None:
     owner = StoreOwner()
     tensor = filled(owner, dp=DPPolicy())
     tensor[1, 2] = 50
+    assert tensor.numpy()[1, 2] == 50
     for pe in PES:
         np.testing.assert_array_equal(tensor.local(pe), tensor.numpy())
 
 
 def test_what_one_pe_has_may_differ_from_what_the_lowest_has() -> None:
     owner = StoreOwner()
-    tensor = filled(owner, (2,), dp=DPPolicy(num_sips=2, num_cubes=1, num_pes=1))
+    tensor = filled(owner, (3, 2), dp=DPPolicy(num_sips=2, num_cubes=1, num_pes=1))
     other = PeCoord(1, 0, 0)
     (piece,) = tensor._device.pages.pieces(other)
-    owner.stores[other].write(piece.slice_offset, np.array([7, 8], np.float32).view(np.uint8))
-    assert tensor.tolist() == [0, 1]
-    assert tensor.local(other).tolist() == [7, 8]
+    changed = np.array([7, 8], np.float32).view(np.uint8)
+    owner.stores[other].write(piece.slice_offset + 16, changed)
+    for read in (Tensor.numpy, lambda t: t[2], lambda t: t.to("cpu")):
+        with pytest.raises(TensorError) as caught:
+            read(tensor)
+        assert str(caught.value) == (
+            "tensor 'a': found other values in sip1.cube0.pe0 than in sip0.cube0.pe0, "
+            "expected copies that are the same; look at one copy: t.local(pe)"
+        )
+    assert repr(tensor).startswith("tensor(copies that differ, shape=(3, 2)")
+    assert tensor[:2].tolist() == [[0, 1], [2, 3]]
+    assert tensor.local(PES[0])[2].tolist() == [4, 5]
+    assert tensor.local(other)[2].tolist() == [7, 8]
+
+
+def test_copies_may_differ_beside_what_is_read() -> None:
+    owner = StoreOwner()
+    tensor = filled(owner, (3, 2), dp=DPPolicy(num_sips=2, num_cubes=1, num_pes=1))
+    other = PeCoord(1, 0, 0)
+    (piece,) = tensor._device.pages.pieces(other)
+    owner.stores[other].write(piece.slice_offset + 4, np.ones(4, np.uint8))
+    assert tensor[:, 0].tolist() == [0, 2, 4]
+    with pytest.raises(TensorError, match="copies that are the same"):
+        tensor[:, 1]
 
 
 def test_from_numpy_copies_and_so_does_numpy() -> None:
@@ -175,7 +197,7 @@ def test_a_host_tensor_takes_no_time_and_has_no_shards() -> None:
         tensor.local(PES[0])
 
 
-def test_what_changes_a_tensor_takes_time_and_looking_at_it_takes_none() -> None:
+def test_what_goes_to_the_machine_or_back_takes_time_and_a_printed_tensor_none() -> None:
     owner = StoreOwner()
     tensor = new_tensor(owner)
     tensor.copy_(np.zeros((3, 4)))
@@ -183,11 +205,16 @@ def test_what_changes_a_tensor_takes_time_and_looking_at_it_takes_none() -> None
     tensor[0, 1:3] = 5
     host = tensor.to("cpu")
     assert owner.timed == [("write", 48), ("write", 48), ("write", 8), ("read", 48)]
+    owner.timed.clear()
+    assert tensor[0, 0] == tensor.numpy()[0, 0] == tensor.tolist()[0][0] == tensor.data[0, 0]
+    assert owner.timed == [("read", 4), ("read", 48), ("read", 48), ("read", 48)]
+    owner.timed.clear()
     tensor.copy_(host, timed=False).fill_(1, timed=False)
     tensor.to("cpu", timed=False)
+    assert tensor.numpy(timed=False)[0, 0] == tensor.tolist(timed=False)[0][0] == 1
+    assert tensor.local(PES[0], timed=False)[0, 0] == 1
     assert repr(tensor)
-    assert tensor[0, 0] == tensor.tolist()[0][0] == 1
-    assert len(owner.timed) == 4
+    assert owner.timed == []
 
 
 def test_a_tensor_moves_to_another_placement_and_to_the_host() -> None:
@@ -345,7 +372,7 @@ def test_without_data_floats_have_no_values_and_integers_keep_theirs() -> None:
     owner = StoreOwner(carries_data=False)
     floats, indices = new_tensor(owner), new_tensor(owner, (4,), int32)
     indices.copy_(np.arange(4))
-    assert indices.tolist() == [0, 1, 2, 3]
+    assert indices.tolist(timed=False) == [0, 1, 2, 3]
     floats.copy_(np.ones((3, 4)))
     floats[0] = 1
     floats.fill_(1).copy_(floats)

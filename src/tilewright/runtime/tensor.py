@@ -1,8 +1,8 @@
 """Tensors of a host program: on the host, or in the memories of a machine. One interface.
 
-What changes a tensor in the machine, and what copies it to the host, takes simulated time unless
-it says ``timed=False``. Looking at values (``numpy``, an index, ``item``, a printed tensor) takes
-none. Reads see one copy of a replicated tensor, that of the lowest PE; ``local`` sees a PE's own.
+What goes between the host and the machine takes simulated time, unless it says ``timed=False``;
+only a printed tensor takes none. A replicated tensor is read from the lowest PE that has it, and
+refused if its copies differ; ``local`` reads the copy of one PE.
 """
 
 import weakref
@@ -123,9 +123,9 @@ class Tensor:
 
     # Reading
 
-    def numpy(self) -> Array:
+    def numpy(self, *, timed: bool = True) -> Array:
         """A copy of its elements."""
-        return self._read_values(whole_box(self.shape))
+        return self._read_values(whole_box(self.shape), timed=timed)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -136,25 +136,25 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> Any:
         selection = self._select(key)
-        return self._read_values(selection.box)[selection.key]
+        return self._read_values(selection.box, timed=True)[selection.key]
 
-    def local(self, pe: PeCoord) -> Array:
+    def local(self, pe: PeCoord, *, timed: bool = True) -> Array:
         """A copy of what one PE has: its own replica of a box."""
         storage = self._device
         self._check_values()
         storage.placement.local_shape(pe)
-        return storage.read_shard(pe)
+        return storage.read_shard(pe, timed=timed)
 
-    def item(self) -> Any:
+    def item(self, *, timed: bool = True) -> Any:
         """Its only element as a number of Python."""
         if self.numel() != 1:
             found = f"{self.numel()} elements"
             raise TensorError(self._where, found, "one", "index one of them")
-        return self.numpy().item()
+        return self.numpy(timed=timed).item()
 
-    def tolist(self) -> Any:
+    def tolist(self, *, timed: bool = True) -> Any:
         """Nested lists of numbers of Python."""
-        return self.numpy().tolist()
+        return self.numpy(timed=timed).tolist()
 
     def __len__(self) -> int:
         if not self.shape:
@@ -217,9 +217,7 @@ class Tensor:
             raise TensorError(self._where, found, "a DPPolicy or 'cpu'", "name one of them")
         if self.is_host:
             return self
-        self._check_values()
-        array = self._live.read(whole_box(self.shape), timed=timed)
-        return host_tensor(array, self._owner, name=self.name)
+        return host_tensor(self.numpy(timed=timed), self._owner, name=self.name)
 
     def free(self) -> None:
         """Give its memory back; every other use is refused from then on. Again does nothing."""
@@ -235,12 +233,7 @@ class Tensor:
             return f"tensor(freed, {', '.join(facts)})"
         if isinstance(storage, DeviceStorage):
             facts.append(f"on={homes_text(self.placement.homes) or 'no PE'}")
-        values = "..."
-        if not storage.has_values:
-            values = "no values"
-        elif self.numel() <= MAX_SHOWN:
-            values = np.array2string(self.numpy(), separator=", ", prefix="tensor(")
-        return f"tensor({values}, {', '.join(facts)})"
+        return f"tensor({self._values_text(storage)}, {', '.join(facts)})"
 
     # What the others are made of
 
@@ -271,9 +264,20 @@ class Tensor:
     def _select(self, key: Any) -> Selection:
         return resolve_index(self._where, key, self.shape)
 
-    def _read_values(self, box: tuple[range, ...]) -> Array:
+    def _read_values(self, box: tuple[range, ...], *, timed: bool) -> Array:
         self._check_values()
-        return self._live.read(box, timed=False)
+        return self._live.read(box, timed=timed)
+
+    def _values_text(self, storage: HostStorage | DeviceStorage) -> str:
+        if not storage.has_values:
+            return "no values"
+        if self.numel() > MAX_SHOWN:
+            return "..."
+        try:
+            values = self.numpy(timed=False)
+        except TensorError:  # printing is for finding out, so it does not fail
+            return "copies that differ"
+        return np.array2string(values, separator=", ", prefix="tensor(")
 
     def _source_values(self, source: Any, *, timed: bool) -> Array:
         """Elements of this tensor's dtype; a tensor without values only takes its time."""

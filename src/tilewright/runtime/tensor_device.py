@@ -1,13 +1,20 @@
-"""The elements of a tensor in the machine: boxes of them, gathered from shards and scattered."""
+"""The elements of a tensor in the machine: boxes of them, gathered from shards and scattered.
+
+A read moves, of each part, all bytes from the first to the last element of the box. A write moves
+the bytes that change, and no others.
+"""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 
+from tilewright.errors import TensorError
 from tilewright.language.packing import bytes_of_elements, elements_of_bytes
 from tilewright.machine.coords import PeCoord
+from tilewright.machine.name import place_name
 from tilewright.runtime.placement import Placement
 from tilewright.runtime.placement_division import Box
 from tilewright.runtime.placement_pages import SlicePart, TensorPages
@@ -54,7 +61,7 @@ class DeviceStorage:
         return self.pages.placement
 
     def read(self, box: Box, *, timed: bool) -> Array:
-        """The elements of a box."""
+        """The elements of a box. Copies of one that differ are refused."""
         shown = list(windows(self.placement, box))
         wanted = [list(self.pages.read_parts(window.span)) for window in shown]
         parts = [part for of_window in wanted for _, part in of_window]
@@ -64,14 +71,41 @@ class DeviceStorage:
             image = np.empty(len(window.span), np.uint8)
             for start, part in of_window:
                 image[start : start + part.num_bytes] = next(found)
+            self._check_copies(window, image)
             out[window.index] = window.view(window.elements(image))
         return out
 
-    def read_shard(self, pe: PeCoord) -> Array:
+    def _check_copies(self, window: Window, image: Bytes) -> None:
+        """Programs may have stored into one copy and not into another."""
+        if not self.has_values:
+            return
+        for start, part in self.pages.write_parts(window.part, window.span):
+            if part.pe in self._owners:
+                continue
+            (data,) = self.transport.read([part], timed=False)
+            if np.array_equal(data, image[start : start + part.num_bytes]):
+                continue
+            other = image.copy()
+            other[start : start + part.num_bytes] = data
+            shown = [window.view(window.elements(bytes_)) for bytes_ in (image, other)]
+            if shown[0].tobytes() != shown[1].tobytes():  # not only elements beside the box
+                raise self._copies_differ(window.span.start + start, part.pe)
+
+    @cached_property
+    def _owners(self) -> frozenset[PeCoord]:
+        return frozenset(shard.home for shard in self.placement.owners)
+
+    def _copies_differ(self, offset: int, pe: PeCoord) -> TensorError:
+        owner = place_name(self.placement.owner_of(offset))
+        found = f"other values in {place_name(pe)} than in {owner}"
+        expected = "copies that are the same"
+        return TensorError(self.placement.where, found, expected, "look at one copy: t.local(pe)")
+
+    def read_shard(self, pe: PeCoord, *, timed: bool) -> Array:
         """The elements of the box that a PE has, from its own copy."""
         part = self.placement.shard_of(pe).part
         pieces = [SlicePart(pe, at, len(span)) for _, span, at in self.pages.pieces(pe)]
-        image = np.concatenate(self.transport.read(pieces, timed=False))
+        image = np.concatenate(self.transport.read(pieces, timed=timed))
         count = prod(part.shape)
         return elements_of_bytes(image, self.placement.dtype, count).reshape(part.shape)
 
