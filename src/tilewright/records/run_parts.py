@@ -6,7 +6,7 @@ from pydantic import NonNegativeInt
 
 from tilewright.records.document import Document, Fraction
 
-__all__ = ("Bottleneck", "RunParts")
+__all__ = ("BlockKind", "Bottleneck", "RunParts")
 
 
 class RunParts(Document):
@@ -37,9 +37,12 @@ class RunParts(Document):
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 
+BlockKind = Literal["unit", "link", "memory"]
+
+
 class Bottleneck(Document):
     """What had the greatest share of the time: a part of the path, or a unit, link or memory."""
 
-    kind: Literal["part", "unit", "link", "memory"]
+    kind: Literal["part"] | BlockKind
     name: str  # of the part, or of the block
     share: Fraction

@@ -1,0 +1,134 @@
+"""``tilewright run``: a program, its values and its time, and why it took that time."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+from tilewright.device.build import Device
+from tilewright.errors import BenchError
+from tilewright.records import RunRecord, check_target
+from tilewright.records.document import JsonScalar
+from tilewright.report.run_usage import most_used
+from tilewright.report.trace import TraceRecorder
+from tilewright.studies.run_breakdown import break_down_run
+from tilewright.studies.run_execute import Execution, RunRequest, execute
+from tilewright.studies.run_listener import Listener, ProgressListener, TraceListener
+from tilewright.studies.run_path import MAX_ROWS, PathListener
+from tilewright.studies.run_record import Explained, build_record
+
+__all__ = ("RunWatch", "run_program")
+
+TRACE_LIMIT = 1_000_000  # events of a timeline
+NUM_BLOCKS = 12  # of the most used units, links and memories
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunWatch:
+    """Who looks on; none of it changes a simulated time."""
+
+    trace: Path | None = None
+    trace_limit: int = TRACE_LIMIT
+    progress: Tell | None = None
+    is_once: bool = False  # no second execution: the breakdown has only the parts of launches
+
+
+def run_program(
+    request: RunRequest, watch: RunWatch, options: Mapping[str, JsonScalar]
+) -> RunRecord:
+    """Run a program, then once more to see where its time went.
+
+    Ctrl-C leaves a record of what is known by then. A file that was asked for is there whole or
+    not at all.
+    """
+    if watch.trace is not None:
+        check_target(watch.trace, "trace")
+    execution = _first(request, watch)
+    if not execution.num_requests and not execution.is_interrupted:
+        found = "a program that asked nothing of the machine"
+        fix = "make tensors and launch kernels on the context that run(torch) gets"
+        raise BenchError(request.source.name, found, "at least one request", fix)
+    explained = _explain(request, execution, watch)
+    return build_record(request, execution, explained, options)
+
+
+def _first(request: RunRequest, watch: RunWatch) -> Execution:
+    if watch.trace is None:
+        return execute(
+            request, lambda device: (_progress(device, watch, "run"), None), is_silent=False
+        )
+    recorders: list[TraceRecorder] = []
+
+    def listeners_of(device: Device) -> tuple[Sequence[Listener], Any]:
+        recorder = TraceRecorder(device, stream, limit=watch.trace_limit)
+        recorders.append(recorder)
+        listeners = [TraceListener(recorder), *_progress(device, watch, "run with a trace")]
+        return listeners, recorder.commands
+
+    with _written_whole(watch.trace) as stream:
+        execution = execute(request, listeners_of, is_silent=False)
+        for recorder in recorders:
+            recorder.close()
+            execution.notes.extend(_trace_notes(recorder, watch.trace))
+    return execution
+
+
+def _trace_notes(recorder: TraceRecorder, file: Path) -> Iterator[str]:
+    writer = recorder.writer
+    yield f"trace: {writer.num_events} events in {file}"
+    if writer.num_left_out:
+        yield f"trace: {writer.num_left_out} more were left out; raise --trace-limit to have them"
+
+
+@contextmanager
+def _written_whole(file: Path) -> Iterator[BinaryIO]:
+    """A file that appears under its name when it is complete; after an error nothing is left."""
+    unfinished = file.with_name(f".{file.name}.{uuid4().hex}.tmp")
+    try:
+        with unfinished.open("xb") as stream:
+            yield stream
+        unfinished.replace(file)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise
+
+
+def _progress(device: Device, watch: RunWatch, what: str) -> list[Listener]:
+    return [] if watch.progress is None else [ProgressListener(device, watch.progress, what)]
+
+
+def _explain(request: RunRequest, execution: Execution, watch: RunWatch) -> Explained:
+    """By a second execution that traces what ended last, if there is anything to explain."""
+    measured = execution.measured
+    owners = {each.last_owner for each in measured if each.last_owner is not None}
+    coarse = Explained(break_down_run(execution.window, measured, {}))
+    if watch.is_once or execution.is_interrupted or not owners:
+        return coarse
+    last = max(measured, key=lambda each: each.completed_ps)
+    found: list[PathListener] = []
+
+    def listeners_of(device: Device) -> tuple[Sequence[Listener], Any]:
+        found.append(PathListener(device, owners, last.last_owner))
+        return [found[0], *_progress(device, watch, "once more, for the breakdown")], None
+
+    again = execute(request, listeners_of, is_silent=True)
+    if again.is_interrupted:
+        execution.is_interrupted = True
+        return coarse
+    if again.times != execution.times:
+        note = "no breakdown: the program did not do the same when it was run once more"
+        return Explained(coarse.parts, notes=(f"{note}; draw random numbers by torch.seed",))
+    return _explained(execution, found[0])
+
+
+def _explained(execution: Execution, paths: PathListener) -> Explained:
+    parts = break_down_run(execution.window, execution.measured, paths.paths, paths.cut)
+    before, after = paths.usage
+    blocks = most_used(before, after, paths.servers, NUM_BLOCKS)
+    notes = [f"breakdown: of a path only the last {MAX_ROWS} steps are told apart"]
+    return Explained(parts, blocks, tuple(notes if paths.cut else ()))

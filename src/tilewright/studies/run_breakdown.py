@@ -1,0 +1,62 @@
+"""The breakdown of a run: launch after launch, back from the end of the measured window."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from tilewright.records import RunParts
+from tilewright.report.trace_path import ProgramPath
+from tilewright.runtime.launch_report import LaunchReport
+
+__all__ = ("break_down_run",)
+
+
+def break_down_run(
+    window: tuple[int, int],
+    launches: Sequence[LaunchReport],
+    paths: Mapping[int, ProgramPath],
+    cut: Collection[int] = (),
+) -> RunParts:
+    """Parts that add up to the window; without a path, an execution is one part, ``other``.
+
+    From the end the chain goes to the launch that completed last, to its submission, to the launch
+    that completed last before that. In between the host waited for its own transfers.
+    """
+    parts: dict[str, int] = {}
+    start_ps, at_ps = window
+    while at_ps > start_ps:
+        before = [
+            each for each in launches if each.completed_ps <= at_ps and each.submitted_ps < at_ps
+        ]
+        last = max(before, key=lambda each: (each.completed_ps, -each.submitted_ps), default=None)
+        if last is None:
+            _add(parts, "host_transfer", at_ps - start_ps)
+            break
+        _add(parts, "host_transfer", at_ps - last.completed_ps)
+        for part, time_ps in _parts_of(last, paths, cut).items():
+            _add(parts, part, time_ps)
+        at_ps = last.submitted_ps
+    return RunParts(**parts)
+
+
+def _parts_of(
+    launch: LaunchReport, paths: Mapping[int, ProgramPath], cut: Collection[int]
+) -> dict[str, int]:
+    owner = launch.last_owner
+    path = None if owner is None else paths.get(owner)
+    if owner is None or path is None:
+        return {
+            "dispatch": launch.dispatch_ps,
+            "other": launch.execution_ps,
+            "completion": launch.completion_ps,
+        }
+    parts = dict(path.parts_ps)
+    start_ps = path.start_ps
+    if owner in cut:
+        start_ps = launch.first_start_ps
+        _add(parts, "other", path.start_ps - start_ps)
+    _add(parts, "dispatch", start_ps - launch.submitted_ps)
+    _add(parts, "completion", launch.completed_ps - path.end_ps)
+    return parts
+
+
+def _add(parts: dict[str, int], part: str, time_ps: int) -> None:
+    parts[part] = parts.get(part, 0) + time_ps

@@ -1,0 +1,135 @@
+"""The critical paths of launches, from a run whose last owners are known by an earlier one.
+
+A run is the same each time, so the second one traces only what ended last in the first: a trace
+of everything would cost more than the run. ADR 0013 has the figures.
+"""
+
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.device.build import Device
+from tilewright.device.dma import Access, Channel, window_packets
+from tilewright.engine.core import OWNER_SHIFT
+from tilewright.machine.build import Machine
+from tilewright.machine.coords import PeCoord
+from tilewright.report.run_usage import Usage
+from tilewright.report.trace_path import (
+    OwnerTrace,
+    PathDelays,
+    ProgramPath,
+    break_down_program,
+)
+from tilewright.report.trace_server import ServerTable
+from tilewright.runtime.launch_report import LaunchReport
+from tilewright.studies.run_listener import SubmittedLaunch
+
+__all__ = ("MAX_ROWS", "PathListener", "delays_of")
+
+MAX_ROWS = 2_000_000  # of one owner: what came before is not looked at
+LOOKS_PER_DRAIN = 64
+
+Column = npt.NDArray[np.int64]
+
+
+def delays_of(machine: Machine) -> PathDelays:
+    """What lies between the commands of a PE, by its spec."""
+    pe = machine.spec.pe
+    channel = Channel(PeCoord(0, 0, 0), Access.READ)
+    return PathDelays(
+        pe.scheduler.command_ps, pe.mmu.hit_ps, pe.mmu.walk_ps, window_packets(machine, channel)
+    )
+
+
+@dataclass(slots=True)
+class _Kept:
+    """The newest rows of one owner."""
+
+    chunks: deque[Column] = field(default_factory=deque)
+    memory_chunks: deque[Column] = field(default_factory=deque)
+    num_rows: int = 0
+    is_cut: bool = False
+
+    def add(self, rows: Column, memory_rows: Column) -> None:
+        self.chunks.append(rows)
+        self.memory_chunks.append(memory_rows)
+        self.num_rows += len(rows)
+        while self.num_rows > MAX_ROWS and len(self.chunks) > 1:
+            self.num_rows -= len(self.chunks.popleft())
+            self.memory_chunks.popleft()
+            self.is_cut = True
+
+    def trace(self) -> OwnerTrace:
+        empty = np.empty((0, 5), np.int64)
+        return OwnerTrace(
+            np.concatenate([empty, *self.chunks]),
+            np.concatenate([empty, *self.memory_chunks]),
+            self.is_cut,
+        )
+
+
+class PathListener:
+    """Breaks the launches of some owners down; and how much was used from the first to the last."""
+
+    def __init__(self, device: Device, owners: Collection[int], last_owner: int | None) -> None:
+        self.paths: dict[int, ProgramPath] = {}  # by owner; without those that did nothing
+        self.cut: set[int] = set()  # owners whose first rows are not there
+        self.usage: list[Usage] = []  # before the first launch, after the last one
+        self.servers = ServerTable(device)
+        self._device = device
+        self._engine = device.engine
+        self._delays = delays_of(device.machine)
+        self._wanted = frozenset(owners)
+        self._last_owner = last_owner
+        self._kept: dict[int, _Kept] = {}  # of launches that are under way
+        self._num_looks = 0
+
+    def launch_submitted(self, launch: SubmittedLaunch) -> None:
+        found = self._wanted & launch.owners.keys()
+        if not found:
+            return
+        if not self.usage:
+            self.usage.append(Usage.now(self._device))
+        self._drain()
+        self._kept |= {owner: _Kept() for owner in sorted(found)}
+        self._trace_kept()
+
+    def launch_completed(self, report: LaunchReport) -> None:
+        owner = report.last_owner
+        if owner not in self._kept:
+            return
+        self._drain()
+        kept = self._kept.pop(owner)
+        path = break_down_program(kept.trace(), self.servers, self._delays, report.last_end_ps)
+        if path is not None:
+            self.paths[owner] = path
+        if kept.is_cut:
+            self.cut.add(owner)
+        if owner == self._last_owner:
+            self.usage.append(Usage.now(self._device))
+        self._trace_kept()
+
+    def look(self) -> None:
+        self._num_looks += 1
+        if self._kept and self._num_looks % LOOKS_PER_DRAIN == 0:
+            self._drain()
+
+    def _trace_kept(self) -> None:
+        if self._kept:
+            self._engine.set_trace(True, range(min(self._kept), max(self._kept) + 1))
+        else:
+            self._engine.set_trace(False)
+
+    def _drain(self) -> None:
+        rows, memory_rows = (
+            np.array(taken, np.int64).reshape(-1, 5)
+            for taken in (self._engine.take_trace(), self._engine.take_memory_trace())
+        )
+        if not len(rows) and not len(memory_rows):
+            return
+        owners, memory_owners = rows[:, 1] >> OWNER_SHIFT, memory_rows[:, 1] >> OWNER_SHIFT
+        for owner, kept in self._kept.items():
+            kept.add(rows[owners == owner], memory_rows[memory_owners == owner])

@@ -1,0 +1,174 @@
+"""From what executions of a program left to the record of its run."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from typing import Any
+
+from pydantic import BaseModel
+
+from tilewright.machine.build import machine_hash
+from tilewright.machine.name import place_name
+from tilewright.machine.totals import totals_of
+from tilewright.records import (
+    LaunchRow,
+    MachineFigures,
+    MachineOfRun,
+    RunParts,
+    RunRecord,
+    Totals,
+    WhatRan,
+    installed_versions,
+)
+from tilewright.records.document import JsonScalar
+from tilewright.report.run_usage import UsedBlock
+from tilewright.report.run_words import bottleneck_of, bottleneck_words
+from tilewright.runtime.launch_report import LaunchReport
+from tilewright.studies.run_execute import Execution, RunRequest
+from tilewright.units import format_ps
+
+__all__ = ("Explained", "build_record")
+
+COMMAND = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Why a run took its time."""
+
+    parts: RunParts
+    blocks: Sequence[UsedBlock] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Verdict:
+    """What the program says about its values and its least time."""
+
+    fields: dict[str, Any] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+
+def build_record(
+    request: RunRequest,
+    execution: Execution,
+    explained: Explained,
+    options: Mapping[str, JsonScalar],
+) -> RunRecord:
+    """All figures are of the measured window but for the totals."""
+    start_ps, end_ps = execution.window
+    verdict = _verdict(execution, end_ps - start_ps)
+    found = bottleneck_of(explained.parts, explained.blocks)
+    is_right = verdict.fields.get("values_ok") is not False and not verdict.failures
+    outcome_notes = () if execution.outcome is None else execution.outcome.notes
+    return RunRecord(
+        status="interrupted" if execution.is_interrupted else "complete",
+        ok=is_right and not execution.is_interrupted,
+        failures=tuple(verdict.failures),
+        what=WhatRan(
+            command=COMMAND,
+            program=request.source.name,
+            options=dict(options),
+            file_hash=request.source.file_hash,
+        ),
+        versions=installed_versions(engine=request.engine.value),
+        machine=_machine(request),
+        machine_hash=machine_hash(request.machine.spec),
+        parameters=dict(request.parameters),
+        seed=request.seed,
+        latency_ps=end_ps - start_ps,
+        breakdown_ps=explained.parts,
+        bottleneck=bottleneck_words(found),
+        bottleneck_figures=found,
+        totals=_totals(execution),
+        utilisation={block.name: block.share for block in explained.blocks},
+        counters=_counters(execution.measured),
+        launches=tuple(_row(each, execution.measured) for each in execution.reports),
+        notes=(*outcome_notes, *execution.notes, *explained.notes),
+        **verdict.fields,
+    )
+
+
+def _verdict(execution: Execution, latency_ps: int) -> _Verdict:
+    verdict, outcome = _Verdict(), execution.outcome
+    if outcome is None:
+        return verdict
+    error, bound = outcome.max_error, outcome.bound
+    verdict.fields = {
+        "values_ok": outcome.values_ok,
+        "max_error": error if error is not None and isfinite(error) else None,
+        "tolerance": outcome.tolerance,
+        "bound_ps": bound.total_ps,
+        "bound_resource": bound.resource,
+        "bounds_ps": dict(bound.parts),
+        "ratio": latency_ps / bound.total_ps if bound.total_ps and latency_ps else None,
+    }
+    if error is not None and not isfinite(error):
+        verdict.failures.append("some values are no finite numbers")
+    if bound.total_ps > latency_ps:
+        text = f"the latency, {format_ps(latency_ps)}, is below its lower bound"
+        verdict.failures.append(f"{text}, {format_ps(bound.total_ps)}")
+    return verdict
+
+
+def _machine(request: RunRequest) -> MachineOfRun:
+    spec = request.machine.spec
+    return MachineOfRun(
+        name=spec.name,
+        source=request.machine_source,
+        overrides=request.overrides,
+        figures=MachineFigures(**asdict(totals_of(request.machine))),
+        fields=_flat(spec),
+    )
+
+
+def _flat(spec: BaseModel) -> dict[str, JsonScalar]:
+    """Every value by its path, as --set names it."""
+    found: dict[str, JsonScalar] = {}
+
+    def walk(path: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for key, inner in value.items():
+                walk(f"{path}.{key}" if path else str(key), inner)
+        elif isinstance(value, list):
+            found[path] = ", ".join(map(str, value))
+        else:
+            found[path] = value
+
+    walk("", spec.model_dump(mode="json"))
+    return found
+
+
+def _totals(execution: Execution) -> Totals:
+    counters = _counters(execution.reports)
+    return Totals(
+        time_ps=execution.now_ps,
+        num_events=execution.num_events,
+        num_launches=len(execution.reports),
+        loaded_bytes=counters.get("loaded_bytes", 0),
+        stored_bytes=counters.get("stored_bytes", 0),
+    )
+
+
+def _counters(launches: Sequence[LaunchReport]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for launch in launches:
+        total.update(asdict(launch.counters))
+    return dict(total)
+
+
+def _row(launch: LaunchReport, measured: Sequence[LaunchReport]) -> LaunchRow:
+    return LaunchRow(
+        name=launch.name,
+        num_programs=launch.num_programs,
+        num_pes=len(launch.pes),
+        submitted_ps=launch.submitted_ps,
+        latency_ps=launch.latency_ps,
+        dispatch_ps=launch.dispatch_ps,
+        execution_ps=launch.execution_ps,
+        completion_ps=launch.completion_ps,
+        skew_ps=launch.skew_ps,
+        last_pe=None if launch.last_pe is None else place_name(launch.last_pe),
+        is_measured=launch in measured,
+    )
