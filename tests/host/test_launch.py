@@ -308,8 +308,8 @@ def test_neighbours_are_installed_by_messages_before_the_start() -> None:
         args = LocalShard(x), LocalShard(out)
         requests = len(torch.handles())
         report = torch.launch(pass_on, *args, neighbours=table).report
-        assert out.numpy()[:, 0].tolist() == [3, 0, 1, 2]
         what = [handle.what for handle in torch.handles()[requests:]]
+        assert out.numpy()[:, 0].tolist() == [3, 0, 1, 2]
         assert what == ["rings of 'pass_on'", "launch of 'pass_on'"]
         installed = torch.handles()[requests]
         assert installed.completed_ps is not None

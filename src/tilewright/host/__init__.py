@@ -2,7 +2,7 @@
 
 from tilewright.host.context import RuntimeContext
 from tilewright.machine.coords import PeCoord
-from tilewright.runtime.launch import LocalShard, LocalSize
+from tilewright.runtime.launch_arguments import LocalShard, LocalSize
 from tilewright.runtime.launch_report import LaunchReport
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.policy import DPPolicy, Interleave, Split

@@ -87,6 +87,8 @@ class Terms:
     grid: tuple[int, ...]
     carries_data: bool = True
     neighbours: Neighbours | None = None
+    post: Post | None = None
+    """Rings that were installed before, in the place of neighbours."""
     resident: int = 1
     """Programs of a PE that run at a time: each has its part of registers and TCM."""
     replicas: Sequence[Replicated] = ()
@@ -141,14 +143,19 @@ class Launcher:
             name = f"{terms.kernel.name} on {body.stream.pe.name}"
             program = hub.spawn(body.run, name=name)
             run.owners[program.number] = body.stream.pe.coord
+        run.post = terms.post
         if terms.neighbours is not None:
-            run.post = self._post(terms.neighbours, run)
+            pes = {stream.pe.coord: stream.pe for stream in run.streams}
+            run.post = self._post(terms.neighbours, pes)
         return run
 
-    def _post(self, neighbours: Neighbours, run: Run) -> Post:
-        """The rings of a launch, none of them used before."""
+    def install(self, neighbours: Neighbours) -> Post:
+        """Rings that launches on these PEs share, none of them used before."""
+        return self._post(neighbours, {pe: self._pe_of(pe) for pe in neighbours.table})
+
+    def _post(self, neighbours: Neighbours, pes: Mapping[PeCoord, Pe]) -> Post:
         self._num_posts += 1
-        ring, launch = neighbours.ring, self._num_posts
+        ring, number = neighbours.ring, self._num_posts
 
         rings_of = Counter(
             receiver for directions in neighbours.table.values() for receiver in directions.values()
@@ -157,10 +164,10 @@ class Launcher:
         def build(name: str, sender: Pe, receiver: Pe, address: int) -> Ring:
             check_room(self.device, ring, name, rings_of[receiver.coord], address)
             return build_ring(
-                self.device, f"{name} of launch {launch}", ring, sender, receiver, address
+                self.device, f"{name} of launch {number}", ring, sender, receiver, address
             )
 
-        return build_post(neighbours, {stream.pe.coord: stream.pe for stream in run.streams}, build)
+        return build_post(neighbours, pes, build)
 
     def _translator(self, coord: PeCoord) -> Translator:
         if coord not in self._translators:

@@ -1,20 +1,20 @@
 """From a kernel and its arguments to programs on PEs: who runs where, and what each sees."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright import language
 from tilewright.errors import KernelError
-from tilewright.language.argument import ArrayArgument, checked_arguments
 from tilewright.language.hardware_axis import HARDWARE_AXES, place_on_axis
 from tilewright.language.kernel import Kernel
 from tilewright.language.launch import Share, Terms, check_pes, checked_grid
-from tilewright.language.message import Neighbours
-from tilewright.language.run import Counters, Replicated, Run
-from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
+from tilewright.language.message import Neighbours, Post
+from tilewright.language.run import Counters, Run
+from tilewright.language.triton_adaptor import adapt_kernel
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
+from tilewright.runtime.launch_arguments import Binding, replicated, tensors_of
 from tilewright.runtime.launch_gate import LaunchGate
 from tilewright.runtime.launch_grid import Grid, On, programs_of_grid
 from tilewright.runtime.launch_report import LaunchReport
@@ -22,22 +22,7 @@ from tilewright.runtime.pending import Pending
 from tilewright.runtime.request import Request
 from tilewright.runtime.tensor import Tensor, TensorOwner
 
-__all__ = ("LaunchOptions", "LocalShard", "LocalSize", "launch")
-
-
-@dataclass(frozen=True, slots=True)
-class LocalSize:
-    """An argument: the extent of an axis in the shard of the PE that the program runs on."""
-
-    tensor: Tensor
-    axis: int
-
-
-@dataclass(frozen=True, slots=True)
-class LocalShard:
-    """An argument: the start of the shard of the PE that the program runs on."""
-
-    tensor: Tensor
+__all__ = ("LaunchOptions", "launch", "tell_rings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +32,12 @@ class LaunchOptions:
     name: str | None = None
     grid: Grid | None = None
     on: On | None = None
-    neighbours: Neighbours | Mapping[Any, Mapping[str, Any]] | None = None
+    neighbours: Neighbours | Post | Mapping[Any, Mapping[str, Any]] | None = None
+    """Rings for this launch, by PE or program and direction; a Post is rings that are there."""
     resident: int = 1
     synchronised_start: bool = False
     carries_data: bool = True
+    keeps_copies_equal: bool = False  # the kernel's promise: it may store into all copies
 
 
 def launch(
@@ -63,11 +50,11 @@ def launch(
 ) -> Pending:
     """Send a kernel to its PEs; refuse before anything is sent what cannot run."""
     adapted = adapt_kernel(kernel, language)
-    tensors = list(_tensors_of([*args, *kwargs.values()]))
+    tensors = list(tensors_of([*args, *kwargs.values()]))
     where = f"kernel {adapted.name!r}"
     for tensor in tensors:
         _check_tensor(where, tensor, owner)
-    binding = _Binding(adapted, tuple(args), dict(kwargs), has_grid=options.grid is not None)
+    binding = Binding(adapted, tuple(args), dict(kwargs), has_grid=options.grid is not None)
     pes = _pes(where, tensors, options.on)
     if not pes:
         return _nothing(driver, adapted, options)
@@ -83,15 +70,17 @@ def launch(
     shares = [Share(pe, ids, binding.seen_on(pe)) for pe, ids in ids_of.items() if ids]
     if not shares:
         return _nothing(driver, adapted, options, grid)
-    neighbours = _neighbours(where, options.neighbours, ids_of)
+    given = options.neighbours
+    post = given if isinstance(given, Post) else None
     terms = Terms(
         adapted,
         grid,
-        options.carries_data,
-        neighbours,
-        options.resident,
-        tuple(_replicated(tensors)),
-        None if driver.observer is None else driver.observer.commands,
+        carries_data=options.carries_data,
+        neighbours=None if isinstance(given, Post) else _neighbours(where, given, ids_of),
+        post=post,
+        resident=options.resident,
+        replicas=() if options.keeps_copies_equal else tuple(replicated(tensors)),
+        observer=None if driver.observer is None else driver.observer.commands,
     )
     return _send(driver, terms, shares, options, tuple(tensors), len(args) + len(kwargs))
 
@@ -108,7 +97,7 @@ def _send(
     entries = {share.pe: num_arguments for share in shares}
     before: list[Request] = []
     if terms.neighbours is not None:
-        before.append(_install(driver, f"rings of {name!r}", terms.neighbours))
+        before.append(tell_rings(driver, f"rings of {name!r}", terms.neighbours))
     common_start = None
     if options.synchronised_start:
         before.append(_announce(driver, f"announcement of {name!r}", entries, before))
@@ -183,7 +172,7 @@ def _nothing(
 # -- commands that go before -----------------------------------------------------------------------
 
 
-def _install(driver: Driver, what: str, neighbours: Neighbours) -> Request:
+def tell_rings(driver: Driver, what: str, neighbours: Neighbours) -> Request:
     """Tell each PE its rings: those that it sends to and those that it receives from."""
     entries: dict[PeCoord, int] = {}
     for pe, directions in neighbours.table.items():
@@ -212,73 +201,6 @@ def _told(
     for pe in entries:
         driver.path.answer(delivery.graph, pe, delivery.answers[pe], (delivery.arrivals[pe],))
     return driver.deliver(what, delivery, before)[0]
-
-
-# -- arguments -------------------------------------------------------------------------------------
-
-
-def _tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
-    for value in values:
-        match value:
-            case Tensor():
-                yield value
-            case LocalSize(tensor=tensor) | LocalShard(tensor=tensor):
-                yield tensor
-            case tuple():
-                yield from _tensors_of(value)
-
-
-@dataclass(slots=True)
-class _Binding:
-    """Arguments by name, as a PE sees them; PEs that see the same share it."""
-
-    kernel: Kernel
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    has_grid: bool
-    _known: dict[Any, dict[str, Any]] = field(default_factory=dict)
-
-    def grid(self, grid: Grid, pe: PeCoord) -> Any:
-        """A function of the arguments gets the host's own numbers."""
-        return grid(self._bound(pe)) if callable(grid) else grid
-
-    def seen_on(self, pe: PeCoord) -> dict[str, Any]:
-        key = tuple(_key(self._seen(value, pe)) for value in (*self.args, *self.kwargs.values()))
-        if key not in self._known:
-            self._known[key] = checked_arguments(self.kernel, self._bound(pe))
-        return self._known[key]
-
-    def _bound(self, pe: PeCoord) -> dict[str, Any]:
-        args = tuple(self._seen(value, pe) for value in self.args)
-        kwargs = {name: self._seen(value, pe) for name, value in self.kwargs.items()}
-        return self.kernel.bind(args, kwargs)
-
-    def _seen(self, value: Any, pe: PeCoord) -> Any:
-        match value:
-            case Tensor(dtype=dtype):
-                offset = 0 if self.has_grid else value.placement.sip_offset(pe.sip)
-                return ArrayArgument(value.address + offset, dtype)
-            case LocalShard(tensor=tensor):
-                offset = tensor.placement.local_offset(pe)
-                return ArrayArgument(tensor.address + offset, tensor.dtype)
-            case LocalSize(tensor=tensor, axis=axis):
-                return tensor.placement.local_size(pe, axis)
-            case tuple():
-                return tuple(self._seen(part, pe) for part in value)
-        return adapt_argument(value, language)
-
-
-def _key(value: Any) -> Any:
-    """Arguments that differ only by place are values; others are known by what they are."""
-    return value if isinstance(value, ArrayArgument | int | tuple) else id(value)
-
-
-def _replicated(tensors: Iterable[Tensor]) -> Iterator[Replicated]:
-    for tensor in dict.fromkeys(tensors):
-        placement = tensor.placement
-        if len(placement.owners) < len(placement.shards):
-            low = tensor.address
-            yield Replicated(low, low + placement.num_bytes, tensor.name)
 
 
 # -- who runs where --------------------------------------------------------------------------------
