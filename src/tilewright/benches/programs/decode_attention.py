@@ -17,11 +17,11 @@ from tilewright.benches.programs.team import Array, Cubes, Pes, deploy, reserve,
 from tilewright.errors import BenchError
 from tilewright.host import LocalShard, LocalSize, RuntimeContext, Split
 
-__all__ = ("DECODE_ATTENTION",)
+__all__ = ("DECODE_ATTENTION", "Batch", "deal_requests")
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
+class Batch:
     """Requests by cube; the tokens of a cube's requests lie one after the other."""
 
     lengths: tuple[tuple[int, ...], ...]  # of each cube's requests
@@ -47,12 +47,12 @@ class _Batch:
         return np.pad(ends, ((0, 0), (1, 0))).astype(np.int32)
 
 
-def _deal(lengths: Array, num_cubes: int) -> _Batch:
+def deal_requests(lengths: Array, num_cubes: int) -> Batch:
     """Longest first, each to the cube that has fewest tokens; the lowest of equals."""
     cubes: list[list[int]] = [[] for _ in range(num_cubes)]
     for length in sorted(lengths.tolist(), reverse=True):
         min(cubes, key=sum).append(length)
-    return _Batch(tuple(map(tuple, cubes)))
+    return Batch(tuple(map(tuple, cubes)))
 
 
 def _run(
@@ -72,7 +72,7 @@ def _run(
     draw = Draw(torch)
     _check(requests, min_length, max_length)
     lengths = draw.integers.integers(min_length, max_length, requests, endpoint=True)
-    batch = _deal(lengths, team.num_cubes)
+    batch = deal_requests(lengths, team.num_cubes)
     rows = (team.num_cubes, heads.kv)
     queries = draw.normal((*rows, batch.num_slots, heads.group, heads.dim), "f16")
     keys, values = (draw.normal((*rows, batch.capacity, heads.dim), "f16") for _ in range(2))
@@ -112,7 +112,7 @@ def _check(requests: int, min_length: int, max_length: int) -> None:
         raise BenchError("decode_attention", found, expected, "correct the sizes")
 
 
-def _expected(batch: _Batch, queries: Array, keys: Array, values: Array) -> Array:
+def _expected(batch: Batch, queries: Array, keys: Array, values: Array) -> Array:
     """Zero in slots that no request fills."""
     result = np.zeros(queries.shape, np.float64)
     starts = batch.starts()

@@ -16,11 +16,11 @@ from tilewright.benches.programs.measure import measured
 from tilewright.benches.programs.team import Array, Cubes, Pes, Team, deploy, reserve, team_of
 from tilewright.host import LocalShard, LocalSize, RuntimeContext, Split
 
-__all__ = ("FLASH_ATTENTION",)
+__all__ = ("FLASH_ATTENTION", "QueryBlocks")
 
 
 @dataclass(frozen=True, slots=True)
-class _Blocks:
+class QueryBlocks:
     """Queries in blocks, dealt to cubes in serpentines; blocks behind the last query are empty."""
 
     length: int
@@ -78,7 +78,7 @@ def _run(
 ) -> BenchOutcome:
     heads = heads_of("flash_attention", q_heads, kv_heads, head_dim)
     team, draw = team_of(torch, cubes=cubes, pes=pes).at_most(pes=heads.kv), Draw(torch)
-    blocks = _Blocks(length, block, team.num_cubes)
+    blocks = QueryBlocks(length, block, team.num_cubes)
     queries = draw.normal((heads.kv, heads.group, length, heads.dim), "f16")
     keys, values = (draw.normal((heads.kv, length, heads.dim), "f16") for _ in range(2))
     dealt = blocks.deal(queries)
@@ -105,7 +105,7 @@ def _run(
     )
 
 
-def _work(heads: Heads, blocks: _Blocks, team: Team, *, causal: bool) -> Work:
+def _work(heads: Heads, blocks: QueryBlocks, team: Team, *, causal: bool) -> Work:
     """Every cube reads the keys that its queries see."""
     length = blocks.length
     num_pairs = length * (length + 1) // 2 if causal else length**2

@@ -17,7 +17,7 @@ from tilewright.benches.programs.team import Array, Pes, Team, deploy, reserve, 
 from tilewright.errors import BenchError
 from tilewright.host import LocalShard, LocalSize, RuntimeContext, Split, Tensor
 
-__all__ = ("QUEST_DECODE", "best_pages", "page_scores")
+__all__ = ("QUEST_DECODE", "best_pages", "is_choice", "page_scores")
 
 ULPS = 4  # a score in f32 may be so far from the one in float64
 Selection = Literal["scores", "uniform", "recent"]
@@ -109,6 +109,7 @@ def _draw_cache(draw: Draw, heads: Heads, sizes: _Pages, *, ties: bool) -> _Cach
     keys, values = (draw.normal(tokens, "f16") for _ in range(2))
     if ties:
         queries, keys = (np.clip(np.rint(array), -1, 1) for array in (queries, keys))
+        keys = keys * draw.integers.integers(1, 4, (heads.kv, sizes.count, 1, 1), np.int8)
     table = [draw.integers.permutation(sizes.count) for _ in range(heads.kv)]
     return _Cache(queries, keys, values, np.array(table, np.int32))
 
@@ -184,7 +185,7 @@ def _error(cache: _Cache, fixed: Array | None, chosen: Array, found: Array) -> f
     """Infinite for a wrong choice; else that of attention over the chosen pages."""
     if fixed is None:
         scores = page_scores(cache.queries, cache.low, cache.high)
-        if not all(map(_is_choice, scores, chosen)):
+        if not all(map(is_choice, scores, chosen)):
             return float("inf")
     rows = range(chosen.shape[0])
     keys, values = (
@@ -195,7 +196,7 @@ def _error(cache: _Cache, fixed: Array | None, chosen: Array, found: Array) -> f
     return row_error(found, np.stack(expected))
 
 
-def _is_choice(scores: Array, chosen: Array) -> bool:
+def is_choice(scores: Array, chosen: Array) -> bool:
     """Whether these are the best pages, up to what f32 cannot tell apart."""
     best = best_pages(scores, chosen.size)
     if np.array_equal(chosen, best):

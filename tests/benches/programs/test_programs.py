@@ -1,0 +1,88 @@
+"""What holds for every ready program."""
+
+from pkgutil import resolve_name
+from typing import Any
+
+import pytest
+
+from tests.benches.programs.mutant import mutant
+from tests.benches.programs.small import MACHINE, SMALL, run_small
+from tilewright.benches import programs
+from tilewright.benches.programs import PROGRAMS
+from tilewright.benches.programs.parameter import parse_parameters
+from tilewright.host import RuntimeContext
+
+WITHOUT_VALUES: dict[str, dict[str, Any]] = {"quest_decode": {"selection": "recent"}}
+"""Parameters with which a program that needs values can do without."""
+
+KEEPS_VALUES = {"pointer_chase", "va_offset_verify"}
+"""Programs on integers, which have their values also where only time is asked for."""
+
+MISTAKES = {
+    "qkv_gemm": ("product.product_kernel", "a, b, out_ptr", "a, b, out_ptr + 1"),
+    "gemm_single_pe": ("kernels.product._staged", "tl.ref(pointer,", "tl.ref(pointer + 1,"),
+    "gpt3_qkv": ("kernels.product._staged", "tl.load(pointer,", "tl.load(pointer + 1,"),
+    "matmul": ("product.product_kernel", "tile_shape=tile", "epilogue=['relu'], tile_shape=tile"),
+    "softmax": ("softmax.softmax_kernel", "tl.sum(weights, 1)", "tl.max(weights, 1)"),
+    "layer_norm": ("layer_norm.layer_norm_kernel", "x - (tl.sum", "x + (tl.sum"),
+    "flash_attention": ("kernels.attention._prefill_tile", "rows >= first", "rows > first"),
+    "decode_attention": ("decode_attention.decode_kernel", "range(starts", "range(1 + starts"),
+    "quest_decode": ("kernels.quest.choose_kernel", "descending=True", "descending=False"),
+    "stream": ("stream.triad_kernel", "a + factor * b", "b + factor * a"),
+    "pointer_chase": ("pointer_chase.chase_kernel", "range(hops)", "range(hops - 1)"),
+    "va_offset_verify": ("va_offset_verify.offset_kernel", "(program + shift)", "(shift)"),
+}
+"""Of each program: a function, a part of its text, and what somebody could write instead."""
+
+
+def test_every_program_is_tried_small_and_with_a_mistake() -> None:
+    assert list(SMALL) == list(PROGRAMS) == list(MISTAKES)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_has_right_values_and_does_not_beat_its_bound(name: str) -> None:
+    outcome = run_small(name)
+    assert outcome.values_ok is True
+    assert 0 < outcome.bound.total_ps <= outcome.latency_ps
+    assert outcome.bound.total_ps == max(outcome.bound.parts.values())
+    assert outcome.bound.total_ps == outcome.bound.parts[outcome.bound.resource]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_takes_the_same_time_without_values(name: str) -> None:
+    parameters = WITHOUT_VALUES.get(name, {})
+    timed, valued = (run_small(name, data=data, **parameters) for data in (False, True))
+    assert timed.values_ok is (True if name in KEEPS_VALUES else None)
+    assert timed.latency_ps == valued.latency_ps
+    assert timed.bound == valued.bound
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_mistake_in_a_kernel_makes_the_values_wrong(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function, text, mistake = MISTAKES[name]
+    place = f"{programs.__name__}.{function}"
+    monkeypatch.setattr(place, mutant(resolve_name(place), text, mistake))
+    assert run_small(name).values_ok is False
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_defaults_are_what_texts_of_them_say(name: str) -> None:
+    parameters = PROGRAMS[name].parameters
+    texts = {parameter.name: str(parameter.default) for parameter in parameters}
+    parsed = parse_parameters(parameters, texts, where=name)
+    assert parsed == {parameter.name: parameter.default for parameter in parameters}
+
+
+def test_a_program_leaves_nothing_behind_that_changes_the_next_run() -> None:
+    first, second = (run_small("matmul") for _ in range(2))
+    assert first.launches == second.launches
+
+
+def test_a_program_runs_on_the_second_sip_of_a_larger_machine() -> None:
+    with RuntimeContext("ahbm", device="sip:1") as torch:
+        outcome = PROGRAMS["qkv_gemm"].run(torch)
+    assert outcome.values_ok is True
+    assert {pe.sip for pe in outcome.launches[0].pes} == {1}
+    assert MACHINE.grid.num_sips == 1
