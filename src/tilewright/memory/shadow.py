@@ -11,7 +11,7 @@ import numpy as np
 
 __all__ = ("Segments", "Shadow", "Window")
 
-ARENA_SHIFT = 24  # as large as those of the bytes themselves
+ARENA_SHIFT = 21  # 2 MiB: the rows of a tile lie in a few of them
 ARENA_BYTES = 1 << ARENA_SHIFT
 
 Numbers = np.ndarray[Any, np.dtype[np.int32]]
