@@ -48,7 +48,7 @@ def paths_of(bed: Bed, launch: Callable[[], Any]) -> dict[int, ProgramPath]:
             memory_rows[memory_rows[:, 1] >> OWNER_SHIFT == owner],
         )
         delays = delays_of(bed.workspace.machine)
-        path = break_down_program(trace, servers, delays, engine.now_ps + 1)
+        path = break_down_program(trace, servers, delays, engine.now_ps)
         assert path is not None
         assert path.start_ps + sum(path.parts_ps.values()) == path.end_ps
         found[owner] = path

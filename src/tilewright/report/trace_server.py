@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from tilewright.device.build import Device
+from tilewright.device.hbm import slice_spec
+from tilewright.engine.banked_spec import BankedSpec, RefreshScope
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
 from tilewright.units import flit_ps
 
-__all__ = ("ServerKind", "ServerTable", "TracedServer")
+__all__ = ("RefreshTimes", "ServerKind", "ServerTable", "TracedServer")
 
 
 class ServerKind(IntEnum):
@@ -34,6 +36,18 @@ _UNITS = {
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshTimes:
+    """When a memory is asked to refresh all its banks."""
+
+    first_ps: int
+    interval_ps: int
+
+    def last_due_ps(self, at_ps: int) -> int:
+        """The last such time that is not after this one."""
+        return self.first_ps + (at_ps - self.first_ps) // self.interval_ps * self.interval_ps
+
+
+@dataclass(frozen=True, slots=True)
 class TracedServer:
     """A server by its number; ``pe`` is the PE whose unit it is or whose DMA a link joins."""
 
@@ -45,6 +59,7 @@ class TracedServer:
     unit: str = ""  # "cpu", "tcm.read", ...
     leaves: PeCoord | None = None  # a link from the DMA of this PE
     reaches: PeCoord | None = None  # a link to it
+    refresh: RefreshTimes | None = None  # of a memory that refreshes all its banks at a time
 
 
 class ServerTable:
@@ -53,7 +68,7 @@ class ServerTable:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._links = {server: link for link, server in device.links.items()}
-        self._memories = set(device.memories.values())
+        self._memories = {server: node for node, server in device.memories.items()}
         self._servers: list[TracedServer] = []
 
     def __getitem__(self, number: int) -> TracedServer:
@@ -77,10 +92,21 @@ class ServerTable:
         if number in self._links:
             return self._describe_link(number, name)
         if number in self._memories:
-            return TracedServer(number, name, ServerKind.MEMORY)
+            return TracedServer(number, name, ServerKind.MEMORY, refresh=self._refresh(number))
         unit = next((unit for unit in _UNITS if name.endswith(f".{unit}")), "")
         kind = _UNITS.get(unit, ServerKind.CONTROL)
         return TracedServer(number, name, kind, unit=unit)
+
+    def _refresh(self, number: int) -> RefreshTimes | None:
+        machine = self._device.machine
+        where, cube = machine.nodes[self._memories[number]].where, machine.spec.cube
+        if not isinstance(where, PeCoord) or cube.hbm.impl is not None:
+            return None
+        memory = slice_spec(cube.hbm, machine.slice_map, where.pe, cube.pes)
+        refresh = memory.refresh if isinstance(memory, BankedSpec) else None
+        if refresh is None or refresh.scope is not RefreshScope.ALL_BANKS:
+            return None
+        return RefreshTimes(refresh.first_ps, refresh.interval_ps)
 
     def _describe_link(self, number: int, name: str) -> TracedServer:
         machine = self._device.machine
