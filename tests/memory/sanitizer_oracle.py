@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import Access, AccessKind
-from tilewright.memory.sanitizer_past import Past, Strand
+from tilewright.memory.sanitizer_past import Strand
 from tilewright.memory.sanitizer_report import FindingKind
 from tilewright.memory.shadow import Segments
 
@@ -221,7 +221,7 @@ class Watched:
         self._strands: dict[int, Strand] = defaultdict(self._sanitizer.begin_strand)
         self._accesses: dict[tuple[int, int], Access] = {}
         self._closed: dict[tuple[int, int], int] = {}  # masks of accesses with all before them
-        self._mail: dict[tuple[int, int], list[Past]] = defaultdict(list)
+        self._mail: dict[tuple[int, int], list[int]] = defaultdict(list)  # when they were sent
         for time, event in enumerate(script):
             self._play(event, time)
 
@@ -246,10 +246,11 @@ class Watched:
         elif event.what == "wait":
             me.learn(self._closed[event.strand, event.number])
         elif event.what == "send":
-            self._mail[event.strand, event.number].append(me.past(self._mask(event)))
+            self._mail[event.strand, event.number].append(time)
+            self._sanitizer.note_send(time, me.past(self._mask(event)))
         else:
-            past = self._mail[event.number, event.strand].pop(0)
-            self._sanitizer.note_message(me, past)
+            sent = self._mail[event.number, event.strand].pop(0)
+            self._sanitizer.note_receive(sent, me)
 
     def _mask(self, event: Do) -> int:
         mask = 0

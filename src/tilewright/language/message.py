@@ -178,7 +178,7 @@ def send(program: Program, direction: Any, block: Block) -> None:
     if program.issuer.send(number, block.type.num_bytes, steps) == NO_ROOM:
         raise program.out_of_tcm(block.type, block.type.num_bytes)
     if program.watch is not None:
-        program.watch.sent(box.receiver, block.number)
+        program.watch.sent((ring.name, len(box.sent) - 1), block.number)
 
 
 def _wait_for_room(program: Program, box: Mailbox, needed: int) -> None:
@@ -227,7 +227,7 @@ class PendingMessage:
             box.sent[self.number] = kind, None, line  # its bytes are the receiver's now
             self.is_there = True
             if program.watch is not None:
-                program.watch.received(box.receiver, self.number)
+                program.watch.received((box.ring.name, self.number))
         return self.block
 
 

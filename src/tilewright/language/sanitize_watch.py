@@ -1,7 +1,7 @@
 """What a program is seen to do: its accesses, and which of them each command comes after."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,6 @@ class LaunchWatch:
     log: WatchedEffectLog
     memories: Sequence[Memory]
     _strands: dict[int, Strand] = field(default_factory=dict)  # by stream
-    _sent: dict[object, list[Past | None]] = field(default_factory=dict)  # by mailbox
     _lines: dict[SourceLine, str] = field(default_factory=dict)
 
     def strand(self, stream: object) -> Strand:
@@ -48,14 +47,6 @@ class LaunchWatch:
         if line not in self._lines:
             self._lines[line] = line_text(line)
         return self._lines[line]
-
-    def note_send(self, box: object, past: Past) -> None:
-        self._sent.setdefault(box, []).append(past)
-
-    def take_sent(self, box: object, message: int) -> Past | None:
-        """What came before a message, for the one who receives it."""
-        past, self._sent[box][message] = self._sent[box][message], None
-        return past
 
 
 class Masks:
@@ -228,13 +219,11 @@ class ProgramWatch:
 
     # -- messages --------------------------------------------------------------------------------
 
-    def sent(self, box: object, value: int | None) -> None:
+    def sent(self, message: Hashable, value: int | None) -> None:
         """A message that leaves when its block is there."""
         mask = 0 if value is None else self.masks.of_values((value,))
-        self._shared.note_send(box, self._strand.past(mask))
+        self._shared.sanitizer.note_send(message, self._strand.past(mask))
 
-    def received(self, box: object, message: int) -> None:
+    def received(self, message: Hashable) -> None:
         """The program has waited for a message."""
-        past = self._shared.take_sent(box, message)
-        if past is not None:
-            self._shared.sanitizer.note_message(self._strand, past)
+        self._shared.sanitizer.note_receive(message, self._strand)

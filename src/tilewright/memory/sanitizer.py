@@ -5,7 +5,7 @@ told twice: when they are issued, with where they go and what comes before them,
 has served them, in the order of events.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from tilewright.machine.coords import PeCoord
@@ -49,6 +49,7 @@ class Sanitizer:
         self._num_launches = 0
         self._num_strands = 0
         self._released: dict[tuple[PeCoord, int], Known] = {}  # by what atomics share
+        self._messages: dict[Hashable, Past] = {}  # under way
         self._heard: set[tuple[int, int]] = set()  # strands with a message from one to the other
 
     @property
@@ -98,7 +99,12 @@ class Sanitizer:
     def note_unmap(
         self, low: int, high: int, is_for: Callable[[PeCoord], bool], at_ps: int
     ) -> None:
-        """These virtual bytes are no longer translated by some PEs."""
+        """These virtual bytes are no longer translated by some PEs; of a tensor that is no more
+        nothing else is to be expected.
+        """
+        tensor = self.tensors.at(low)
+        if tensor is None or tensor.freed_ps is not None:
+            return
         self._unmaps.append(Unmap(low, high, is_for, at_ps))
 
     def begin_launch(self, name: str) -> Launch:
@@ -165,10 +171,15 @@ class Sanitizer:
         self._report.add(finding)
         return finding
 
-    def note_message(self, receiver: Strand, past: Past) -> None:
-        """A program has a message that was sent after all this; all of it is complete."""
-        for sender in past.known:
-            self._heard.add((sender, receiver.number))
+    def note_send(self, message: Hashable, past: Past) -> None:
+        """A message goes out after all this; ``message`` names it, also for who receives it."""
+        self._messages[message] = past
+
+    def note_receive(self, message: Hashable, receiver: Strand) -> None:
+        """A program has waited for it, so all that it comes after is complete."""
+        past = self._messages.pop(message)
+        self._heard.update((sender, receiver.number) for sender in past.known)
+        self._heard.add((past.strand.number, receiver.number))
         receiver.learn_from(past)
 
     def complete(self, access: Access, at_ps: int) -> None:

@@ -36,11 +36,11 @@ class Past:
     ``known`` may be asked for only then.
     """
 
-    __slots__ = ("_folded", "_known", "_others", "_strand", "own")
+    __slots__ = ("_folded", "_known", "_others", "own", "strand")
 
     def __init__(self, strand: "Strand", own: int) -> None:
         self.own = own
-        self._strand = strand
+        self.strand = strand
         self._others = strand.others
         self._folded = strand.folded
         self._known: Known | None = None
@@ -50,9 +50,9 @@ class Past:
         """All of it, the strand's own accesses too."""
         if self._known is None:
             others = self._others
-            for place in places_of(self.own & self._strand.atomics & ~self._folded):
-                others = joined(others, self._strand.acquired[place])
-            self._known = joined(others, {self._strand.number: self.own} if self.own else {})
+            for place in places_of(self.own & self.strand.atomics & ~self._folded):
+                others = joined(others, self.strand.acquired[place])
+            self._known = joined(others, {self.strand.number: self.own} if self.own else {})
         return self._known
 
     def knows(self, strand: "Strand", place: int) -> bool:
