@@ -175,7 +175,7 @@ class TraceRecorder:
             if key not in self._tracks:
                 process = self._process("links")
                 self._tracks[key] = self.writer.add_counter(name, process, "% busy")
-            self.writer.add_value(self._tracks[key], at_ps, PERCENT * share)
+            self.writer.add_value(self._tracks[key], at_ps, round(PERCENT * share, 2))
 
     # -- tracks ----------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 A program that is watched issues through a stand-in for its issuer, which notes and passes on.
 """
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from tilewright.language.source import SourceLine, is_ours, line_text
 
 __all__ = ("CommandBook", "CommandNote")
 
-HERE = __file__
+PASSED_OVER = (__file__, contextlib.__file__)  # between the author's line and the language
 
 
 class CommandNote(NamedTuple):
@@ -78,7 +79,6 @@ class _WatchedIssuer:
         self._program = program
         self._issuer = issuer
         self._ops: dict[int, str] = {}  # by plan
-        self._ids = ", ".join(map(str, program.ids))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._issuer, name)
@@ -86,6 +86,11 @@ class _WatchedIssuer:
     def compute(self, plan: int, operands: list[int]) -> int:
         number = self._issuer.compute(plan, operands)
         self._note(self._op(plan), operands)
+        return number
+
+    def update(self, plan: int, value: int, operands: list[tuple[int, int]]) -> int:
+        number = self._issuer.update(plan, value, operands)
+        self._note(self._op(plan), [operand for operand, _ in operands])
         return number
 
     def load(
@@ -144,20 +149,30 @@ class _WatchedIssuer:
             self._pages.brought[number] = self._issuer.num_commands - 1
 
     def _note(self, what: str, operands: Sequence[int]) -> bool:
-        """Whether it is a command of its own: parts of a composite are not."""
+        """Whether it is a command of its own: parts of a composite only add to what that uses."""
         notes, number = self._pages.notes, self._issuer.num_commands - 1
-        if number < len(notes) or not self._book.take_room():
+        brought = self._pages.brought
+        sources = tuple(
+            brought[value] for value in operands if value != NO_VALUE and value in brought
+        )
+        if number < len(notes):
+            whole = notes[number]
+            if whole is not None and not set(sources) <= set(whole.sources):
+                notes[number] = whole._replace(sources=(*whole.sources, *sources))
+            return False
+        if not self._book.take_room():
             return False
         notes.extend([None] * (number - len(notes)))
-        brought = self._pages.brought
-        sources = [brought[value] for value in operands if value != NO_VALUE and value in brought]
-        notes.append(CommandNote(what, _author_line(), self._ids, tuple(sources)))
+        ids = ", ".join(map(str, self._program.ids))
+        notes.append(CommandNote(what, _author_line(), ids, sources))
         return True
 
 
 def _author_line() -> SourceLine:
     """The innermost line that is neither the language's nor this file's."""
     frame: FrameType = sys._getframe(1)
-    while frame.f_back is not None and (frame.f_code.co_filename == HERE or is_ours(frame.f_code)):
+    while frame.f_back is not None and (
+        frame.f_code.co_filename in PASSED_OVER or is_ours(frame.f_code)
+    ):
         frame = frame.f_back
     return frame.f_code, frame.f_lasti
