@@ -18,6 +18,7 @@ TilewrightError           where, found, expected, fix
 ├── TensorError           wrong use of a tensor: freed, of another shape, without values
 ├── RequestError          a request to a machine that failed or cannot be made
 ├── SanitizerError        accesses to memory that are wrong, though the run went on
+├── CollectiveError       a collective that cannot be: group, plan, rings, tensors
 ├── RecordError           a record that cannot be written, read or trusted
 ├── AttentionError        wrong use of an attention session
 │   ├── PagingError       requests or pages that are not there, or too few of them
@@ -48,6 +49,7 @@ __all__ = (
     "AllocationError",
     "AttentionError",
     "BenchError",
+    "CollectiveError",
     "DeadlockError",
     "DeviceError",
     "EngineError",
@@ -239,6 +241,10 @@ class SanitizerError(TilewrightError):
         super().__init__(where, found, expected, fix)
         self.args = (where, found, expected, fix, findings)
         self.findings = findings  # of memory.sanitizer_report
+
+
+class CollectiveError(TilewrightError):
+    """A collective that cannot be: its group, plan, rings or tensors."""
 
 
 class RecordError(TilewrightError):

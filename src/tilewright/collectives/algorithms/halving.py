@@ -1,0 +1,68 @@
+"""Recursive halving and doubling: log2(p) exchanges, each with half of what is left."""
+
+from collections.abc import Sequence
+
+from tilewright.collectives.operation import Call, Operation
+from tilewright.collectives.plan import Plan
+from tilewright.collectives.script import Script
+
+__all__ = ("plan_halving_doubling",)
+
+
+def plan_halving_doubling(call: Call, lane: int) -> Plan:
+    """Ranks beyond a power of two hand their values to a partner first, and get results last.
+
+    Lanes begin with different distances.
+    """
+    ranks = call.num_ranks
+    script = Script(ranks, ranks)
+    core = 1 << (ranks.bit_length() - 1)
+    parts = [list(range(rank, ranks, core)) for rank in range(core)]
+    distances = [1 << bit for bit in range(core.bit_length() - 1)]
+    start = lane % max(1, len(distances))
+    distances = distances[start:] + distances[:start]
+    gathers = call.operation is Operation.ALL_GATHER
+    for rank in range(core, ranks):
+        blocks = [rank] if gathers else range(ranks)
+        script.move(0, rank, rank - core, blocks, combines=not gathers)
+    turn = 1 if gathers else _halve(script, 1, parts, distances)
+    scatters = call.operation is Operation.REDUCE_SCATTER
+    if not scatters:
+        turn = _double(script, turn, parts, distances)
+    for rank in range(core, ranks):
+        blocks = [rank] if scatters else range(ranks)
+        script.move(turn, rank - core, rank, blocks, combines=False)
+    return script.plan()
+
+
+def _halve(script: Script, turn: int, parts: Sequence[list[int]], distances: Sequence[int]) -> int:
+    """Each exchange fixes one bit of the numbers of the parts that a rank still sums."""
+    fixed = 0
+    for distance in distances:
+        fixed |= distance
+        for rank in range(len(parts)):
+            peer = rank ^ distance
+            script.move(turn, rank, peer, _matching(parts, peer, fixed), combines=True)
+        turn += 1
+    return turn
+
+
+def _double(script: Script, turn: int, parts: Sequence[list[int]], distances: Sequence[int]) -> int:
+    fixed = sum(distances)
+    for distance in reversed(distances):
+        for rank in range(len(parts)):
+            blocks = _matching(parts, rank, fixed)
+            script.move(turn, rank, rank ^ distance, blocks, combines=False)
+        fixed ^= distance
+        turn += 1
+    return turn
+
+
+def _matching(parts: Sequence[list[int]], rank: int, mask: int) -> list[int]:
+    """Blocks of the parts whose numbers agree with a rank's in these bits."""
+    return [
+        block
+        for number, blocks in enumerate(parts)
+        if number & mask == rank & mask
+        for block in blocks
+    ]

@@ -1,0 +1,139 @@
+"""What each rank does in a collective: steps over blocks, and the proof that they are right.
+
+A rank's buffer is cut into equal *blocks*. A step of a rank sends a block to a peer, or receives
+one from a peer and combines it with its own or takes it in the place of its own. Both sides of a
+message have the same *turn*; ranks run their steps in the order of turns. Turns are common to all,
+so whatever is run turn after turn cannot come to a stop; a block may also be cut into chunks, and
+chunk c of turn t run at t + c.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from tilewright.errors import CollectiveError
+
+__all__ = ("Goal", "Move", "Plan", "Step", "check_plan")
+
+
+class Move(Enum):
+    """What a step does with its block."""
+
+    SEND = "send"
+    TAKE = "take"  # receive, in the place of what is there
+    COMBINE = "combine"  # receive, and reduce with what is there
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One message, from the side of a rank."""
+
+    move: Move
+    peer: int
+    block: int
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The steps of every rank on a buffer of ``num_blocks`` blocks."""
+
+    num_blocks: int
+    steps: tuple[tuple[Step, ...], ...]  # by rank
+
+    @property
+    def num_ranks(self) -> int:
+        return len(self.steps)
+
+    def peers(self, rank: int) -> tuple[int, ...]:
+        """Whom a rank sends to or receives from, in the order of first use."""
+        return tuple(dict.fromkeys(step.peer for step in self.steps[rank]))
+
+
+Contribution = frozenset[int]
+"""The ranks whose values are in a block, each once."""
+
+Goal = Mapping[tuple[int, int], Contribution]
+"""By rank and block: what it has to hold at the end. What is not named may be anything."""
+
+
+def check_plan(
+    plan: Plan, start: Mapping[tuple[int, int], Contribution], goal: Goal, where: str
+) -> None:
+    """Run the plan on sets of contributions; refuse one that is stuck, or ends with other sums.
+
+    ``start`` says what ranks hold; a block that is not named there is empty space.
+    """
+    held = dict(start)
+    queues: dict[tuple[int, int], deque[tuple[int, Contribution]]] = {}
+    places = [0] * plan.num_ranks
+    is_moving = True
+    while is_moving:
+        is_moving = False
+        for rank, steps in enumerate(plan.steps):
+            while places[rank] < len(steps):
+                if not _do(rank, steps[places[rank]], held, queues, where):
+                    break
+                places[rank] += 1
+                is_moving = True
+    _check_ended(plan, places, where)
+    _check_empty(queues, where)
+    for (rank, block), wanted in goal.items():
+        found = held.get((rank, block))
+        if found != wanted:
+            text = f"block {block} of rank {rank} with the values of {_ranks(found)}"
+            raise CollectiveError(where, text, f"those of {_ranks(wanted)}", "correct the plan")
+
+
+def _do(
+    rank: int,
+    step: Step,
+    held: dict[tuple[int, int], Contribution],
+    queues: dict[tuple[int, int], deque[tuple[int, Contribution]]],
+    where: str,
+) -> bool:
+    """Whether the step could be done."""
+    place = rank, step.block
+    if step.move is Move.SEND:
+        if place not in held:
+            found = f"rank {rank} sends block {step.block}, which it does not have"
+            raise CollectiveError(where, found, "a block with values", "correct the plan")
+        queues.setdefault((rank, step.peer), deque()).append((step.block, held[place]))
+        return True
+    queue = queues.get((step.peer, rank))
+    if not queue:
+        return False
+    block, values = queue.popleft()
+    if block != step.block:
+        found = f"rank {rank} gets block {block} from rank {step.peer}"
+        raise CollectiveError(where, found, f"block {step.block}, as its step says", "correct it")
+    if step.move is Move.COMBINE:
+        mine = held.get(place, frozenset())
+        if mine & values:
+            found = f"rank {rank} adds the values of {_ranks(mine & values)} to block {block} twice"
+            raise CollectiveError(where, found, "each once", "correct the plan")
+        values |= mine
+    held[place] = values
+    return True
+
+
+def _check_ended(plan: Plan, places: Sequence[int], where: str) -> None:
+    for rank, place in enumerate(places):
+        if place < len(plan.steps[rank]):
+            step = plan.steps[rank][place]
+            found = f"rank {rank} waits for block {step.block} from rank {step.peer} for ever"
+            raise CollectiveError(where, found, "a send for each receive", "correct the plan")
+
+
+def _check_empty(
+    queues: Mapping[tuple[int, int], deque[tuple[int, Contribution]]], where: str
+) -> None:
+    for (sender, receiver), queue in queues.items():
+        if queue:
+            found = f"{len(queue)} blocks from rank {sender} that rank {receiver} never receives"
+            raise CollectiveError(where, found, "a receive for each send", "correct the plan")
+
+
+def _ranks(ranks: Iterable[int] | None) -> str:
+    return "nobody" if not ranks else "ranks " + ", ".join(map(str, sorted(ranks)))
