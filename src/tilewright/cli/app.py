@@ -7,6 +7,7 @@ import typer
 
 from tilewright.cli import attention, bench, machine
 from tilewright.cli.demo import demo
+from tilewright.cli.generate import generate
 from tilewright.cli.probe import HELP as PROBE_HELP
 from tilewright.cli.probe import probe
 from tilewright.cli.shell import run_app
@@ -26,6 +27,7 @@ app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True, rich_ma
 app.command()(demo)
 app.command(help=PROBE_HELP)(probe)
 app.command()(validate)
+app.command()(generate)
 app.add_typer(machine.app, name="machine")
 app.add_typer(attention.app, name="attention")
 app.add_typer(bench.app, name="bench")

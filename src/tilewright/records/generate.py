@@ -45,6 +45,7 @@ class GenerateRecord(Document):
     plan: DecodePlanFigures
     temperature: NonNegativeFloat
     seed: NonNegativeInt
+    threads: PositiveInt  # of matrix products
     prompt: str
     text: str
     prompt_tokens: PositiveInt

@@ -1,0 +1,147 @@
+"""``tilewright generate``: text from a real model under a flow."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+from rich.table import Table
+
+from tilewright.cli.outcome import JsonOption, Outcome
+from tilewright.cli.output import note
+from tilewright.errors import UsageError
+from tilewright.models import load_model
+from tilewright.records.generate import GenerateRecord
+from tilewright.studies.generate import DEFAULT_BUDGET, DENSE, GenerateSpec
+from tilewright.studies.generate import generate as run_generate
+
+__all__ = ("generate",)
+
+
+def generate(
+    prompt: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the text continues.")
+    ] = None,
+    prompt_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file with the prompt, in UTF-8.")
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE|FOLDER",
+            help="smollm2, a .gguf file, or a folder with config.json and safetensors.",
+        ),
+    ] = "smollm2",
+    flow: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="A ready flow, a flow file, or dense.")
+    ] = "quest",
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which flow of a file with several.")
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(min=1, help="Pages that a row may read, reserved ones included: 16."),
+    ] = None,
+    page_size: Annotated[int, typer.Option(min=1, help="Tokens of a page.")] = 16,
+    dense_layers: Annotated[
+        int, typer.Option(min=0, help="The first so many layers read every page.")
+    ] = 0,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens to write at most.")] = 64,
+    temperature: Annotated[
+        float, typer.Option(min=0.0, help="0: the likeliest token; above: tokens are drawn.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 0,
+    threads: Annotated[
+        int,
+        typer.Option(min=1, help="Threads of matrix products; another number may round otherwise."),
+    ] = 1,
+    json: JsonOption = False,
+) -> Outcome:
+    """Write a text with a language model whose attention reads the pages that a flow selects.
+
+    The prompt is read by dense attention; every token behind it attends under the flow, in each
+    layer. Afterwards: tokens a second of this process, and pages read against dense attention.
+
+    tilewright generate --prompt "The capital of France is" --flow quest --budget 16
+
+    tilewright generate --prompt-file story.txt --flow dense --max-tokens 100
+    """
+    spec = GenerateSpec(
+        prompt=_prompt(prompt, prompt_file),
+        flow=flow,
+        flow_name=name,
+        budget=_budget(flow, budget),
+        page_size=page_size,
+        dense_layers=dense_layers,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        seed=seed,
+        threads=threads,
+    )
+    note(f"loading {model}")
+    loaded = load_model(model)
+    record = run_generate(loaded, spec, write=_drop if json else _show)
+    if not json:
+        print(flush=True)
+    return Outcome(record, _view(record))
+
+
+def _prompt(prompt: str | None, file: Path | None) -> str:
+    if (prompt is None) == (file is None):
+        found = "neither --prompt nor --prompt-file" if file is None else "both of them"
+        fix = "run: tilewright generate --help"
+        raise UsageError("command line", found, "--prompt or --prompt-file", fix)
+    if prompt is not None:
+        return prompt
+    try:
+        return Path(str(file)).read_text(encoding="utf-8")
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise UsageError(f"--prompt-file {file}", found, "a text file", "correct it") from error
+    except UnicodeDecodeError as error:
+        found = f"no UTF-8 at byte {error.start}"
+        raise UsageError(f"--prompt-file {file}", found, "a text file", "convert it") from error
+
+
+def _budget(flow: str, budget: int | None) -> int:
+    if flow == DENSE and budget is not None:
+        found, expected = f"--budget {budget} with --flow dense", "one of them"
+        raise UsageError("command line", found, expected, "dense reads every page: drop --budget")
+    return DEFAULT_BUDGET if budget is None else budget
+
+
+def _show(letters: str) -> None:
+    """Print letters as they come; what a terminal would obey is shown instead."""
+    safe = (c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in letters)
+    print("".join(safe), end="", flush=True)
+
+
+def _drop(letters: str) -> None:
+    """With --json the text is in the document."""
+    del letters
+
+
+def _view(record: GenerateRecord) -> RenderableType:
+    pages, rows, counts = record.pages, record.rows, record.num_bytes
+    reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(rows.dense.items()))
+    read = counts.kv_read + counts.summary_read + counts.state_read
+    ending = "ended by the model" if record.ended else "cut at --max-tokens"
+    table = Table(title=f"{record.model.name} under {record.flow}", show_header=False)
+    for label, text in (
+        ("tokens", f"{record.prompt_tokens} of the prompt, {len(record.tokens)} written, {ending}"),
+        ("prompt", f"{record.prompt_seconds:.2f} s"),
+        ("decoding", f"{record.tokens_per_second:.2f} tokens/s, {record.steps} steps"),
+        ("pages read", f"{pages.read} of {pages.in_rows}{_share(pages.read, pages.in_rows)}"),
+        ("rows", f"{rows.sparse} sparse" + (f"; dense: {reasons}" if reasons else "")),
+        ("bytes read, of what dense reads", _ratio(read, counts.dense_kv_read)),
+    ):
+        table.add_row(label, text)
+    return table
+
+
+def _share(part: int, whole: int) -> str:
+    return f" ({part / whole:.1%} of dense)" if whole else ""
+
+
+def _ratio(part: int, whole: int) -> str:
+    return f"{part / whole:.3f}" if whole else "none were read"

@@ -1,0 +1,246 @@
+"""Text from a language model whose decode steps attend under a flow."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from tilewright.attention.compat import find_flow, vortex_names
+from tilewright.attention.flow import FlowBase, trace_flow
+from tilewright.attention.graph import FlowKind, Graph, graph_hash
+from tilewright.attention.passes import optimize_graph
+from tilewright.attention.planner import PlanSpec, Reserved, parse_policy
+from tilewright.errors import ModelError
+from tilewright.models import LanguageModel, MlaShape, ModelShape, choose_token, run_prompt
+from tilewright.records import installed_versions
+from tilewright.records.attention_run import BytesByKind, PageFigures, RowCounts
+from tilewright.records.generate import DecodePlanFigures, GenerateRecord, ModelFigures
+from tilewright.studies.generate_decoder import (
+    FlowDecoder,
+    geometry_of,
+    kept_queries_of,
+    kv_heads_of,
+)
+
+__all__ = ("DEFAULT_BUDGET", "DENSE", "GenerateSpec", "generate")
+
+DENSE = "dense"
+DEFAULT_BUDGET = 16
+STAND_INS = {FlowKind.GQA: "streaming_llm", FlowKind.MLA: "streaming_llm_mla"}
+"""Flows that keep nothing in pages: a session needs one, though dense layers do not ask it."""
+
+TextSink = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateSpec:
+    """What to write, and how many pages a row may read meanwhile."""
+
+    prompt: str
+    flow: str = DENSE  # a ready flow, a flow file, or ``dense``
+    flow_name: str | None = None  # which flow of a file with several
+    budget: int = DEFAULT_BUDGET  # pages of a row, reserved ones included
+    page_size: int = 16
+    dense_layers: int = 0  # the first so many layers read every page
+    max_tokens: int = 64
+    temperature: float = 0.0
+    seed: int = 0
+    threads: int = 1  # of matrix products; another number may round otherwise
+    reserved: Reserved = field(default_factory=Reserved)
+
+
+@dataclass(slots=True)
+class Written:
+    """A text as it grows."""
+
+    tokens: list[int] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+    ended: bool = False
+    steps: int = 0
+    prompt_seconds: float = 0.0
+    decode_seconds: float = 0.0
+
+
+def generate(model: LanguageModel, spec: GenerateSpec, *, write: TextSink) -> GenerateRecord:
+    """Write a text behind a prompt; ``write`` gets its letters as they come.
+
+    The prompt is dense whatever the flow; each later token attends to the pages that the flow
+    selects. A budget of every page gives dense attention, bit for bit.
+    """
+    with threadpool_limits(limits=spec.threads, user_api="blas"):
+        return _generate(model, spec, write)
+
+
+def _generate(model: LanguageModel, spec: GenerateSpec, write: TextSink) -> GenerateRecord:
+    shape = model.shape
+    prompt = _tokens_of(model, spec)
+    label, graph = _graph(shape, spec)
+    plan = _plan(shape, spec)
+    written = Written()
+    start = time.perf_counter()
+    taken = run_prompt(model.weights, prompt, kept_queries=kept_queries_of(graph))
+    capacity = len(prompt) + spec.max_tokens
+    decoder = FlowDecoder(model.weights, graph, plan, taken, capacity=capacity)
+    written.prompt_seconds = time.perf_counter() - start
+    stream = model.tokenizer.stream(prompt)
+    for token in _next_tokens(decoder, taken.logits, model.tokenizer.end_tokens, spec, written):
+        letters = stream.add(token)
+        written.text.append(letters)
+        write(letters)
+    return _record(shape, spec, label, graph, len(prompt), decoder, written)
+
+
+def _next_tokens(
+    decoder: FlowDecoder,
+    logits: object,
+    end_tokens: frozenset[int],
+    spec: GenerateSpec,
+    written: Written,
+) -> Iterator[int]:
+    rng = np.random.default_rng(spec.seed)
+    while True:
+        token = choose_token(np.asarray(logits), temperature=spec.temperature, rng=rng)
+        if token in end_tokens:
+            written.ended = True
+            return
+        written.tokens.append(token)
+        yield token
+        if len(written.tokens) == spec.max_tokens:
+            return
+        start = time.perf_counter()
+        logits = decoder.step(token)
+        written.decode_seconds += time.perf_counter() - start
+        written.steps += 1
+
+
+def _tokens_of(model: LanguageModel, spec: GenerateSpec) -> list[int]:
+    tokens = model.tokenizer.encode(spec.prompt)
+    if not tokens:
+        raise ModelError("prompt", "no tokens", "one or more", "write something")
+    if len(tokens) + spec.max_tokens > model.shape.context:
+        found = f"{len(tokens)} tokens and {spec.max_tokens} to write"
+        expected = f"{model.shape.context} at most, what the model was made for"
+        raise ModelError("prompt", found, expected, "shorten it, or ask for fewer tokens")
+    return tokens
+
+
+def _graph(shape: ModelShape, spec: GenerateSpec) -> tuple[str, Graph]:
+    kind = FlowKind.MLA if isinstance(shape, MlaShape) else FlowKind.GQA
+    with vortex_names():
+        if spec.flow == DENSE:
+            label, flow = find_flow(STAND_INS[kind])
+        else:
+            label, flow = find_flow(spec.flow, name=spec.flow_name)
+        _check_fits(label, flow, kind)
+        graph = trace_flow(flow, geometry_of(shape, spec.page_size), name=label)
+    return DENSE if spec.flow == DENSE else label, optimize_graph(graph)
+
+
+def _check_fits(label: str, flow: FlowBase, kind: FlowKind) -> None:
+    """A model gives queries, keys and values; what else a flow asks for it has not."""
+    where = f"flow {label!r}"
+    if flow.kind is not kind:
+        expected = f"a flow of kind {kind.value}, as the model's attention is"
+        raise ModelError(where, f"kind {flow.kind.value}", expected, "choose another flow")
+    more = sorted(flow.create_inputs())
+    if more:
+        found = f"inputs {', '.join(more)} beside the query"
+        raise ModelError(where, found, "the query alone", "choose another flow")
+
+
+def _plan(shape: ModelShape, spec: GenerateSpec) -> PlanSpec:
+    if spec.flow == DENSE:
+        return PlanSpec(reserved=spec.reserved, dense_layers=frozenset(range(shape.layers)))
+    return PlanSpec(
+        budget=parse_policy(str(spec.budget)),
+        reserved=spec.reserved,
+        dense_layers=frozenset(range(min(spec.dense_layers, shape.layers))),
+    )
+
+
+def _record(
+    shape: ModelShape,
+    spec: GenerateSpec,
+    label: str,
+    graph: Graph,
+    prompt_tokens: int,
+    decoder: FlowDecoder,
+    written: Written,
+) -> GenerateRecord:
+    is_dense = spec.flow == DENSE
+    seconds = written.decode_seconds
+    return GenerateRecord(
+        versions=installed_versions(engine="none"),
+        model=_model_figures(shape),
+        flow=label,
+        graph_hash=None if is_dense else graph_hash(graph),
+        plan=DecodePlanFigures(
+            page_size=spec.page_size,
+            budget=None if is_dense else spec.budget,
+            reserved_first=spec.reserved.first,
+            reserved_last=spec.reserved.last,
+            dense_layers=shape.layers if is_dense else min(spec.dense_layers, shape.layers),
+        ),
+        temperature=spec.temperature,
+        seed=spec.seed,
+        threads=spec.threads,
+        prompt=spec.prompt,
+        text="".join(written.text),
+        prompt_tokens=prompt_tokens,
+        tokens=tuple(written.tokens),
+        ended=written.ended,
+        steps=written.steps,
+        pages=_pages(decoder),
+        rows=_rows(decoder),
+        num_bytes=_bytes(decoder),
+        prompt_seconds=written.prompt_seconds,
+        decode_seconds=seconds,
+        tokens_per_second=written.steps / seconds if written.steps else 0.0,
+    )
+
+
+def _model_figures(shape: ModelShape) -> ModelFigures:
+    return ModelFigures(
+        name=shape.name,
+        attention="mla" if isinstance(shape, MlaShape) else "gqa",
+        layers=shape.layers,
+        hidden=shape.hidden,
+        query_heads=shape.query_heads,
+        kv_heads=kv_heads_of(shape),
+        parameters=shape.num_parameters,
+    )
+
+
+def _pages(decoder: FlowDecoder) -> PageFigures:
+    counters = decoder.counters
+    return PageFigures(
+        in_rows=decoder.pages_in_rows,
+        scored=counters.pages_scored,
+        selected=counters.pages_selected,
+        read=counters.pages_read,
+    )
+
+
+def _rows(decoder: FlowDecoder) -> RowCounts:
+    counters = decoder.counters
+    return RowCounts(
+        sparse=counters.sparse_rows,
+        dense=dict(counters.dense_rows),
+        nan_scores=counters.nan_scores,
+    )
+
+
+def _bytes(decoder: FlowDecoder) -> BytesByKind:
+    """Of decode steps, and of writing the prompt's pages."""
+    counts = decoder.counters.num_bytes
+    return BytesByKind(
+        kv_read=counts.kv_read,
+        summary_read=counts.summary_read,
+        state_read=counts.state_read,
+        state_written=counts.state_written,
+        kv_written=counts.kv_written,
+        summary_written=counts.summary_written,
+        dense_kv_read=decoder.pages_in_rows * decoder.page_bytes,
+    )
