@@ -16,6 +16,7 @@ from tilewright.language.message import Neighbours
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import MachineSpec
+from tilewright.memory.sanitizer_report import Report
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch import LaunchOptions, launch
@@ -51,6 +52,7 @@ class RuntimeContext:
         seed: int = 0,
         engine: EngineKind | Auto | str = AUTO,
         data: bool = True,
+        sanitize: bool = False,
         correlation_id: str = "run",
     ) -> None:
         self.machine = _machine(machine)
@@ -62,6 +64,7 @@ class RuntimeContext:
             self.machine,
             AUTO if isinstance(choice, str) else choice,
             correlation_id=correlation_id,
+            sanitize=sanitize,
         )
         self.ahbm = Ahbm(self.device)
         self.accelerator = Accelerator(self.ahbm)
@@ -82,6 +85,15 @@ class RuntimeContext:
     def reports(self) -> tuple[LaunchReport, ...]:
         """Of the launches that are over, in the order in which they ended."""
         return tuple(self.driver.reports)
+
+    @property
+    def findings(self) -> Report:
+        """What the sanitizer has found until now; leaving the context raises it."""
+        watch = self.driver.watch
+        if watch is None:
+            found, fix = "a context without a sanitizer", "make it with sanitize=True"
+            raise RequestError("findings", found, "one that looks for wrong accesses", fix)
+        return watch.sanitizer.report
 
     # -- tensors ---------------------------------------------------------------------------------
 
@@ -199,6 +211,8 @@ class RuntimeContext:
     ) -> None:
         if error is None:
             self.cleanup()
+            if self.driver.watch is not None:
+                self.driver.watch.sanitizer.report.check()
 
     def _targets(self, policy: DPPolicy) -> Targets:
         """A worker that has set its SIP places there what names no SIPs."""

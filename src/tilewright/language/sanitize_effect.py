@@ -23,6 +23,7 @@ class WatchedEffectLog(EffectLog):
 
     def __init__(self) -> None:
         super().__init__()
+        self.at_ps = 0  # of the event that is being applied
         self._watched: dict[int, tuple[int, Hear]] = {}  # by effect: parts that are left, and who
 
     def watch(self, effect: int, num_parts: int, hear: Hear, owner: object) -> int:
@@ -32,9 +33,9 @@ class WatchedEffectLog(EffectLog):
         return number
 
     def apply(self, served: Sequence[tuple[int, int]]) -> None:
-        for event in served:
-            super().apply((event,))
-            at_ps, number = event
+        for at_ps, number in served:
+            self.at_ps = at_ps
+            super().apply(((at_ps, number),))
             watched = self._watched.get(number)
             if watched is None:
                 continue

@@ -96,6 +96,8 @@ class Deployments:
         placement = place(name, shape, dtype, dp, targets, self._driver.page_bytes)
         pages = take_pages(placement, self._pool)
         self._live[pages.base] = pages
+        if self._driver.watch is not None:
+            self._driver.watch.note_tensor(pages)
         requests = [
             send_mapping(self._driver, f"map of {placement.where}", message)
             for message in pages.mapping.map_messages()
@@ -156,6 +158,9 @@ class Deployments:
             self._give_back(orphans)
 
     def _give_back(self, all_pages: Sequence[TensorPages]) -> None:
+        if self._driver.watch is not None:
+            for pages in all_pages:
+                self._driver.watch.note_free(pages)
         requests = [
             send_mapping(self._driver, f"unmap of {pages.placement.where}", message)
             for pages in all_pages

@@ -22,7 +22,9 @@ from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.page_table import PageTable
+from tilewright.memory.sanitizer_space import QuarantinedSpace
 from tilewright.memory.virtual import VirtualSpace
+from tilewright.runtime.host_watch import HostWatch
 from tilewright.runtime.launch_report import LaunchReport
 from tilewright.runtime.memory import DeviceMemory
 from tilewright.runtime.request import Completion, Request
@@ -52,15 +54,17 @@ class Driver:
         choice: EngineKind | Auto = AUTO,
         *,
         correlation_id: str = "context",
+        sanitize: bool = False,
     ) -> None:
         self.machine = machine
         self.correlation_id = correlation_id
         self.device: Device = build_device(machine, choice)
         self.page_bytes = machine.spec.pe.mmu.page_bytes
         self.memory = DeviceMemory(self.device)
-        self.space = VirtualSpace(page_bytes=self.page_bytes)
+        self.watch = HostWatch(lambda: self.now_ps) if sanitize else None
+        self.space = (QuarantinedSpace if sanitize else VirtualSpace)(page_bytes=self.page_bytes)
         self.path = CommandPath(self.device)
-        self.effects = EffectLog()
+        self.effects = EffectLog() if self.watch is None else self.watch.effects
         self.hub = Hub(self.device.engine, self.effects.apply)
         self.launcher = Launcher(
             self.device,
@@ -170,6 +174,8 @@ class Driver:
                 self.hub.wait_signal(request.signal, 1)
             else:
                 self._drive(lambda: self.hub.run(until=request.program))
+        if self.watch is not None:
+            self.watch.note_wait(request)
         return request.check()
 
     @property
@@ -184,6 +190,8 @@ class Driver:
             for request in self.requests
             if request.worker == worker and not request.is_completed
         )
+        if self.watch is not None:
+            self.watch.note_settled(worker)
 
     def wait_all(self, requests: Iterable[Request] | None = None) -> None:
         """For all that were ever submitted, in that order; the first failure is raised at the end.

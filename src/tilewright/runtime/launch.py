@@ -81,6 +81,7 @@ def launch(
         resident=options.resident,
         replicas=() if options.keeps_copies_equal else tuple(replicated(tensors)),
         observer=None if driver.observer is None else driver.observer.commands,
+        sanitizer=None if driver.watch is None else driver.watch.sanitizer,
     )
     return _send(driver, terms, shares, options, tuple(tensors), len(args) + len(kwargs))
 
@@ -115,6 +116,8 @@ def _send(
     for stream in run.streams:
         gate.expect(stream.pe.coord)
     pending = Pending(driver, request, tensors)
+    if driver.watch is not None:
+        driver.watch.note_request(request, run.sanitizer.launch)
     if driver.observer is not None:
         driver.observer.launch_submitted(name, terms.kernel.name, run.owners)
 

@@ -86,16 +86,24 @@ def _move(
         for effect in effects:
             if effect is not None:
                 effect.apply()
+        if driver.watch is not None and access is Access.WRITE:
+            driver.watch.note_untimed_write(parts)
         return None
     graph = TaskGraph()
     ends = []
+    watched = None if driver.watch is None else driver.watch.begin_transfer(what, access)
     for part, effect in zip(parts, effects, strict=True):
         served = NO_EFFECT if effect is None else driver.effects.add(effect, 1, what)
+        if watched is not None:
+            served = watched.hear(part, served)
         trip = driver.device.host_access(part.pe, access)
         end = graph.exchange(trip, part.num_bytes, served_effect=served, tag=part.offset)
         ends.append(end)
     graph.timer(after=tuple(ends))
-    return driver.submit(what, graph)
+    request = driver.submit(what, graph)
+    if watched is not None:
+        watched.note_request(request)
+    return request
 
 
 def pe_dma(driver: Driver, what: str, pe: PeCoord, part: SlicePart, access: Access) -> Request:

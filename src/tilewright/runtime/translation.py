@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from tilewright.errors import TilewrightError
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg
+from tilewright.memory.page_table import PageRange
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.request import Request
 
@@ -59,4 +60,11 @@ def _change(driver: Driver, pe: PeCoord, message: MapMsg | UnmapMsg) -> Callable
     mmu = driver.mmu(pe)
     if isinstance(message, MapMsg):
         return lambda: mmu.map(message.mappings)
-    return lambda: mmu.unmap(message.ranges)
+    return lambda: _unmap(driver, pe, message.ranges)
+
+
+def _unmap(driver: Driver, pe: PeCoord, ranges: Sequence[PageRange]) -> None:
+    driver.mmu(pe).unmap(ranges)
+    if driver.watch is not None:
+        for pages in ranges:
+            driver.watch.note_unmap(pe, pages, driver.page_bytes)

@@ -1,0 +1,132 @@
+"""What a sanitizer hears of the host: tensors, transfers, launches, and what was waited for."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import tilewright
+from tilewright.device.dma import Access
+from tilewright.language.dtype import int4
+from tilewright.language.sanitize_effect import WatchedEffectLog
+from tilewright.machine.coords import PeCoord
+from tilewright.memory.page_table import PageRange
+from tilewright.memory.sanitizer import Sanitizer
+from tilewright.memory.sanitizer_access import AccessKind, Launch
+from tilewright.memory.sanitizer_tensor import Region, TensorPart, WatchedTensor
+from tilewright.runtime.placement_pages import SlicePart, TensorPages
+from tilewright.runtime.request import Request
+
+__all__ = ("HostWatch", "WatchedTransfer")
+
+PACKAGE = Path(tilewright.__file__).parent
+ROOMS = tuple(str(PACKAGE / room) for room in ("runtime", "host", "collectives", "parallel"))
+"""Where no line of a user's host program is."""
+
+
+class HostWatch:
+    """Between the driver of one context and its sanitizer; all of it takes no simulated time."""
+
+    def __init__(self, now_ps: Callable[[], int]) -> None:
+        self.sanitizer = Sanitizer()
+        self.effects = WatchedEffectLog()
+        self._now_ps = now_ps
+        self._tensors: dict[int, WatchedTensor] = {}  # by where they start
+        self._launches: dict[Request, Launch] = {}  # that the host has not waited for
+
+    # -- tensors ---------------------------------------------------------------------------------
+
+    def note_tensor(self, pages: TensorPages) -> None:
+        """A tensor has memory, which nobody has written."""
+        placement, base = pages.placement, pages.base
+        dtype = placement.dtype
+        regions = [
+            Region(piece.pe, piece.slice_offset, base + piece.span.start, len(piece.span))
+            for home in placement.homes
+            for piece in pages.pieces(home)
+        ]
+        parts = [
+            TensorPart(base + part.offset, tuple(extent.start for extent in part.box), part.shape)
+            for part in placement.parts
+        ]
+        self._tensors[base] = self.sanitizer.note_tensor(
+            placement.name,
+            placement.shape,
+            str(dtype),
+            dtype.bits if dtype is int4 else 8 * dtype.storage.itemsize,
+            regions=regions,
+            parts=parts,
+            is_global=placement.is_global,
+            at_ps=self._now_ps(),
+        )
+
+    def note_free(self, pages: TensorPages) -> None:
+        """Its memory is to be given back."""
+        self.sanitizer.note_free(self._tensors.pop(pages.base), self._now_ps())
+
+    def note_unmap(self, pe: PeCoord, pages: PageRange, page_bytes: int) -> None:
+        """A PE has lost the translation of some pages."""
+        low, high = pages.first * page_bytes, pages.end * page_bytes
+        self.sanitizer.note_unmap(low, high, pe.__eq__, self.effects.at_ps)
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def begin_transfer(self, what: str, access: Access) -> "WatchedTransfer":
+        """The host reads or writes memory, part by part."""
+        kind = AccessKind.HOST_READ if access is Access.READ else AccessKind.HOST_WRITE
+        return WatchedTransfer(self, kind, self.sanitizer.begin_launch(what), host_line())
+
+    def note_untimed_write(self, parts: Sequence[SlicePart]) -> None:
+        """Outside of simulated time; to read so is to look, and no access."""
+        regions = [Region(part.pe, part.offset, 0, part.num_bytes) for part in parts]
+        kind = AccessKind.HOST_WRITE
+        self.sanitizer.note_host_access(kind, regions, self._now_ps(), host_line())
+
+    def note_request(self, request: Request, launch: Launch) -> None:
+        """Who waits for the request knows that all of this is complete."""
+        self._launches[request] = launch
+
+    def note_wait(self, request: Request) -> None:
+        launch = self._launches.pop(request, None)
+        if launch is not None:
+            self.sanitizer.end_launch(launch)
+
+    def note_settled(self, worker: int | None) -> None:
+        """All that a worker has submitted is complete, and it knows."""
+        for request in [each for each in self._launches if each.worker == worker]:
+            self.note_wait(request)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTransfer:
+    """One transfer of the host."""
+
+    watch: HostWatch
+    kind: AccessKind
+    launch: Launch
+    line: str
+
+    def hear(self, part: SlicePart, served: int) -> int:
+        """The effect by which a part of it is heard of, once it has been served."""
+        sanitizer = self.watch.sanitizer
+        home, offset, num_bytes = part
+        access = sanitizer.begin_host_access(
+            self.launch, self.kind, home, offset, num_bytes, self.line
+        )
+        return self.watch.effects.watch(
+            served, 1, lambda at_ps: sanitizer.complete(access, at_ps), self.launch.name
+        )
+
+    def note_request(self, request: Request) -> None:
+        self.watch.note_request(request, self.launch)
+
+
+def host_line() -> str:
+    """The innermost line of the host program; empty if there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(ROOMS):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
