@@ -24,3 +24,4 @@ class Outcome:
     record: Document
     view: RenderableType
     passed: bool = True
+    is_interrupted: bool = False  # by the user: the document says what was known by then

@@ -86,17 +86,23 @@ def _invoke(app: typer.Typer, arguments: Sequence[str]) -> object:
 
 def _present(result: object, *, as_json: bool) -> ExitStatus:
     match result:
-        case Outcome(record=record, view=view, passed=passed):
+        case Outcome(record=record, view=view):
             if as_json:
                 _print_document(record)
             else:
                 # lines of text stay whole: a terminal breaks them, a file or a pipe need not
                 Console().print(view, soft_wrap=isinstance(view, Text))
-            return ExitStatus.OK if passed else ExitStatus.CHECK_FAILED
+            return _status(result)
         case ExitStatus.OK | ExitStatus.WRONG_INPUT as status:  # only help or a version, printed
             return ExitStatus.OK if status == ExitStatus.OK else ExitStatus.WRONG_INPUT
         case _:
             raise InternalError(PROGRAM, repr(result), "an Outcome", "return one from the command")
+
+
+def _status(outcome: Outcome) -> ExitStatus:
+    if outcome.is_interrupted:
+        return ExitStatus.INTERRUPTED
+    return ExitStatus.OK if outcome.passed else ExitStatus.CHECK_FAILED
 
 
 def _fail(error: TilewrightError, *, as_json: bool) -> ExitStatus:

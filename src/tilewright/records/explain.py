@@ -76,6 +76,7 @@ class CompareRecord(Document):
     speedup: float | None  # latency before / after
     settings: tuple[FieldChange, ...]  # program, parameters, options, seed, versions
     machine: tuple[FieldChange, ...]
+    verdicts: tuple[FieldChange, ...]  # status, values, bottleneck
     figures: tuple[FigureChange, ...]  # latency, bound, totals, counters
     parts: tuple[FigureChange, ...]
     utilisation: tuple[FieldChange, ...]

@@ -12,12 +12,13 @@ from types import ModuleType
 from typing import Any
 
 from tilewright.benches.programs import PROGRAMS
+from tilewright.benches.programs.contract import BenchProgram
 from tilewright.benches.programs.parameter import BenchParameter, parameters_of
 from tilewright.errors import BenchError, ProgramError, TilewrightError
 from tilewright.language.source import add_place
 from tilewright.machine.parse import DEFAULT_PRESET
 
-__all__ = ("RunSource", "find_source")
+__all__ = ("RunSource", "find_program", "find_source")
 
 ENTRY = "run"
 MODULE = "tilewright_program"
@@ -47,14 +48,20 @@ def find_source(text: str) -> RunSource:
     """By name, or by a path: that is, whatever ends in .py or has a separator."""
     if text.endswith(".py") or "/" in text:
         return _file_source(Path(text))
-    program = PROGRAMS.get(text)
-    if program is None:
-        near = get_close_matches(text, PROGRAMS, n=1)
-        fix = f"did you mean {near[0]!r}?" if near else "run: tilewright list"
-        expected = "a ready program or a Python file (name.py)"
-        raise BenchError("run", f"no program {text!r}", expected, fix)
+    program = find_program(text)
     entry = program.run
     return RunSource(program.name, program.machine, program.parameters, lambda: entry)
+
+
+def find_program(name: str) -> BenchProgram:
+    """A ready program by its name."""
+    program = PROGRAMS.get(name)
+    if program is None:
+        near = get_close_matches(name, PROGRAMS, n=1)
+        fix = f"did you mean {near[0]!r}?" if near else "run: tilewright list"
+        expected = "a ready program or a Python file (name.py)"
+        raise BenchError("run", f"no program {name!r}", expected, fix)
+    return program
 
 
 def _file_source(file: Path) -> RunSource:

@@ -1,0 +1,156 @@
+"""``tilewright run``: a program's values and time, and why it takes that time."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from tilewright.benches.programs.parameter import parse_parameters
+from tilewright.cli.machine import SetOption
+from tilewright.cli.outcome import JsonOption, Outcome
+from tilewright.cli.output import note
+from tilewright.cli.startup import engine_line
+from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
+from tilewright.errors import UsageError
+from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.parse import load_machine_document, spec_of
+from tilewright.machine.unused import unused_keys
+from tilewright.records import check_target, write_record
+from tilewright.records.document import JsonScalar
+from tilewright.report.run_table import run_view
+from tilewright.studies.run import TRACE_LIMIT, RunWatch, run_program
+from tilewright.studies.run_execute import RunRequest
+from tilewright.studies.run_source import find_source
+
+__all__ = ("HELP", "run")
+
+HELP = """Run a program on a simulated machine: its values, its time, and why.
+
+A program is a ready one by its name (tilewright list), or a Python file with
+run(torch): it makes tensors and launches kernels on the context that it gets.
+
+The table tells the latency of what is measured, the least time that the
+machine's figures allow, whether the values are right, and where the time
+went: along the critical path of the program that ends last. For that the
+program is run twice, the second time with a trace; --once leaves it out.
+
+Examples:
+
+\b
+  tilewright run qkv_gemm
+  tilewright run matmul --param m=1024 --param staging=load/ref
+  tilewright run softmax --set pe.vector.lanes=1024 --record wide.json
+  tilewright run mine.py --machine ahbm-small --trace mine.pftrace
+
+--trace writes a timeline for ui.perfetto.dev: what each unit and DMA channel
+does, by line of the kernel, and how busy the links are.
+
+Exit status: 0 it ran and its values are right or not checked, 1 values are
+wrong or a check failed, 2 wrong input, 130 interrupted; then the record says
+what was known by then."""
+
+ProgramArgument = Annotated[
+    str, typer.Argument(metavar="BENCH|FILE", help="A ready program, or a Python file.")
+]
+MachineOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE|PRESET", help="A machine file or preset. Default: the program's."),
+]
+ParamOption = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="NAME=VALUE", help="Set a parameter; may be repeated."),
+]
+DeviceOption = Annotated[
+    str, typer.Option(metavar="all|sip:N", help="Which SIPs the program may use.")
+]
+EngineOption = Annotated[
+    EngineKind | None,
+    typer.Option(help="Which engine; both give the same figures. Default: native if it is there."),
+]
+NoDataOption = Annotated[
+    bool, typer.Option("--no-data", help="Only time: float tensors carry no values.")
+]
+OnceOption = Annotated[
+    bool, typer.Option("--once", help="Run once: the breakdown has only the parts of launches.")
+]
+RecordOption = Annotated[
+    Path | None, typer.Option(metavar="FILE.json", help="Write the record of the run here too.")
+]
+TraceOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write a Perfetto timeline into this file.")
+]
+TraceLimitOption = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Write at most so many events.")
+]
+
+
+def run(
+    program: ProgramArgument,
+    machine: MachineOption = None,
+    set_: SetOption = None,
+    param: ParamOption = None,
+    device: DeviceOption = "all",
+    seed: Annotated[int, typer.Option(min=0, help="Of all random numbers.")] = 0,
+    engine: EngineOption = None,
+    no_data: NoDataOption = False,
+    once: OnceOption = False,
+    record: RecordOption = None,
+    trace: TraceOption = None,
+    trace_limit: TraceLimitOption = TRACE_LIMIT,
+    json_: JsonOption = False,
+) -> Outcome:
+    for file, what in ((record, "record"), (trace, "trace")):
+        if file is not None:
+            check_target(file, what)
+    source = find_source(program)
+    values = parse_parameters(source.parameters, _texts(param or ()), where=source.name)
+    built = native_built()
+    kind = resolve_engine(AUTO if engine is None else engine, native_built=built)
+    named = source.machine if machine is None else machine
+    request = RunRequest(
+        source, values, _machine(named, set_ or ()), named, tuple(set_ or ()),
+        device, seed, kind, not no_data,
+    )  # fmt: skip
+    note(engine_line(kind.value, built))
+    options: dict[str, JsonScalar] = {"device": device, "data": not no_data, "once": once}
+    with _progress(is_wanted=not json_) as progress:
+        watch = RunWatch(trace, trace_limit, progress, once)
+        found = run_program(request, watch, options)
+    if record is not None:
+        write_record(record, found)
+    is_interrupted = found.status == "interrupted"
+    return Outcome(found, run_view(found), passed=found.ok, is_interrupted=is_interrupted)
+
+
+def _texts(params: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in params:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError("--param", repr(text), "NAME=VALUE", "write it like --param m=128")
+        if name in found:
+            raise UsageError("--param", f"{name} twice", "it once", "leave one out")
+        found[name] = value
+    return found
+
+
+def _machine(source: str, overrides: Sequence[str]) -> Machine:
+    document = load_machine_document(source, overrides)
+    spec = spec_of(document)
+    for warning in unused_keys(document, spec):
+        note(f"warning: {warning}")
+    return build_machine(spec)
+
+
+@contextmanager
+def _progress(*, is_wanted: bool) -> Iterator[Callable[[str], None] | None]:
+    """One line that changes, where standard error is a terminal and somebody reads it."""
+    if not is_wanted or sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    with Console(stderr=True).status("run") as status:
+        yield status.update

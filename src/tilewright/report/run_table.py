@@ -1,0 +1,114 @@
+"""The record of a run for people: what it took, what it must take, and where the time went."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from tilewright.records import LaunchRow, RunRecord
+from tilewright.report.run_words import PART_WORDS, share_text
+from tilewright.units import format_bytes, format_ps
+
+__all__ = ("run_view",)
+
+BAR_LETTERS = 24
+LEAST_SHARE = 0.005  # of a part that gets a line of its own
+NUM_BLOCKS = 4
+
+
+def run_view(record: RunRecord) -> Text:
+    """At most 80 columns wide, but for names of links and notes."""
+    view = Text()
+    view.append(f"{record.what.program}", style="bold")
+    view.append(f" on {record.machine.name}{_parameters(record)}\n\n")
+    for name, text, style in _headlines(record):
+        view.append(f"  {name:<12}", style="dim")
+        view.append(f"{text}\n", style=style)
+    view.append("\n")
+    _add_parts(view, record)
+    if len(record.launches) > 1:
+        _add_launches(view, record.launches)
+    _add_used(view, record)
+    view.append("\n".join(_endings(record)))
+    return view
+
+
+def _parameters(record: RunRecord) -> str:
+    texts = [f"{name}={value}" for name, value in record.parameters.items()]
+    return f" ({', '.join(texts)})" if texts else ""
+
+
+def _headlines(record: RunRecord) -> Iterator[tuple[str, str, str]]:
+    if record.status == "interrupted":
+        yield "INTERRUPTED", "the figures are those of what had completed by then", "bold red"
+    yield "latency", format_ps(record.latency_ps), "bold"
+    if record.bound_ps is not None:
+        of = f", of {record.bound_resource}" if record.bound_resource else ""
+        yield "lower bound", f"{format_ps(record.bound_ps)}{of}", ""
+    if record.ratio is not None:
+        yield "ratio", f"{record.ratio:.2f}", ""
+    yield "values", *_values(record)
+    yield "bottleneck", record.bottleneck, ""
+    for failure in record.failures:
+        yield "CHECK FAILED", failure, "bold red"
+
+
+def _values(record: RunRecord) -> tuple[str, str]:
+    if record.values_ok is None:
+        return "not checked", ""
+    error = "no finite number" if record.max_error is None else f"{record.max_error:.1e}"
+    text = f"error {error} of a row's norm, tolerance {record.tolerance:.0e}"
+    return (f"ok: {text}", "green") if record.values_ok else (f"WRONG: {text}", "bold red")
+
+
+def _add_parts(view: Text, record: RunRecord) -> None:
+    if not record.latency_ps:
+        return
+    view.append("where the time went, along the critical path\n", style="bold")
+    parts = sorted(record.breakdown_ps.by_name().items(), key=lambda part: -part[1])
+    shown = [(name, ps) for name, ps in parts if ps >= LEAST_SHARE * record.latency_ps]
+    rest_ps = record.latency_ps - sum(ps for _, ps in shown)
+    lines = [(PART_WORDS[name], ps) for name, ps in shown]
+    for words, part_ps in [*lines, *([("all the rest", rest_ps)] if rest_ps else [])]:
+        share = part_ps / record.latency_ps
+        bar = "#" * round(BAR_LETTERS * share)
+        view.append(f"  {words:<36}{format_ps(part_ps):>11} {share_text(share):>9}  ")
+        view.append(f"{bar}\n", style="cyan")
+    view.append("\n")
+
+
+def _add_launches(view: Text, launches: Sequence[LaunchRow]) -> None:
+    view.append("launches\n", style="bold")
+    header = f"  {'name':<22}{'PEs':>5}{'latency':>12}{'dispatch':>11}{'execution':>12}{'skew':>11}"
+    view.append(f"{header}\n", style="dim")
+    for row in launches:
+        mark = " " if row.is_measured else "-"
+        view.append(
+            f"{mark} {row.name[:21]:<22}{row.num_pes:>5}{format_ps(row.latency_ps):>12}"
+            f"{format_ps(row.dispatch_ps):>11}{format_ps(row.execution_ps):>12}"
+            f"{format_ps(row.skew_ps):>11}\n"
+        )
+    if not all(row.is_measured for row in launches):
+        view.append("  -: outside of what is measured\n", style="dim")
+    view.append("\n")
+
+
+def _add_used(view: Text, record: RunRecord) -> None:
+    if not record.utilisation:
+        return
+    view.append("most used\n", style="bold")
+    ordered = sorted(record.utilisation.items(), key=lambda item: (-item[1], item[0]))
+    for name, share in ordered[:NUM_BLOCKS]:
+        view.append(f"  {share_text(share):>9}  {name}\n")
+    view.append("\n")
+
+
+def _endings(record: RunRecord) -> Iterator[str]:
+    yield from record.notes
+    counters = record.counters
+    moved = f"{format_bytes(counters.get('loaded_bytes', 0))} loaded"
+    moved += f", {format_bytes(counters.get('stored_bytes', 0))} stored"
+    programs = sum(row.num_programs for row in record.launches if row.is_measured)
+    yield (
+        f"{programs} programs, {counters.get('commands', 0)} commands, {moved}; "
+        f"engine {record.versions.engine}, seed {record.seed}, machine {record.machine_hash[:12]}"
+    )
