@@ -6,10 +6,15 @@ from typing import Annotated
 import typer
 
 from tilewright.cli import attention, bench, machine
+from tilewright.cli.compare import compare
 from tilewright.cli.demo import demo
+from tilewright.cli.explain import explain
 from tilewright.cli.generate import generate
+from tilewright.cli.list_ import list_
 from tilewright.cli.probe import HELP as PROBE_HELP
 from tilewright.cli.probe import probe
+from tilewright.cli.run import HELP as RUN_HELP
+from tilewright.cli.run import run as run_command
 from tilewright.cli.shell import run_app
 from tilewright.cli.validate import validate
 from tilewright.records import installed_version
@@ -27,6 +32,10 @@ app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True, rich_ma
 app.command()(demo)
 app.command(help=PROBE_HELP)(probe)
 app.command()(validate)
+app.command("run", help=RUN_HELP)(run_command)
+app.command("list")(list_)
+app.command()(explain)
+app.command()(compare)
 app.command()(generate)
 app.add_typer(machine.app, name="machine")
 app.add_typer(attention.app, name="attention")
