@@ -242,15 +242,20 @@ class Core {
     [[gnu::noinline]] void wait(Server& server, int64_t ready_ps);
     [[gnu::noinline]] void return_credit(uint32_t packet, int64_t tail_ps);
     [[gnu::noinline]] void deliver(uint32_t packet, int64_t at_ps);
-    [[gnu::noinline]] void enqueue(uint32_t packet);
-    void check_at(Server& server, uint32_t index, int64_t at_ps);
-    void check_next(Server& server, uint32_t index, bool has_granted);
-    void grant(uint32_t server);
     void settle_clock(uint64_t limit_ps);
+    std::pair<int64_t, int64_t> service_times(Server& server, const Event& packet);
+
+    // arbiter.cpp
+    void enqueue(uint32_t packet);
+    void check_at(Server& server, uint32_t index, int64_t at_ps, uint32_t packet = kNone);
+    [[gnu::noinline]] void push_check(uint32_t index, int64_t at_ps);
+    void meet(Server& server, uint32_t index);
+    [[gnu::noinline]] void grant(Server& server, uint32_t index);
+    void take(Server& server, uint32_t index, uint32_t queue);
+    void check_next(Server& server, uint32_t index, bool has_granted);
     uint32_t choose(Server& server);
     static bool goes_before(const Server& server, const Queue& left, const Queue& right);
-    bool may_start(Server& server, const Queue& queue);
-    std::pair<int64_t, int64_t> service_times(Server& server, const Event& packet);
+    bool may_start(Server& server, const Waiting& first);
 
     // memory_server.cpp
     int64_t add_memory(std::unique_ptr<MemoryServer> memory);

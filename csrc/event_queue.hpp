@@ -38,6 +38,8 @@ struct alignas(64) Event {
     }
 };
 
+static_assert(sizeof(Event) == 64);
+
 class EventQueue {
   public:
     EventQueue() { heads_.fill(kNone); }

@@ -41,7 +41,7 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
         hops_.push_back({
             .server = servers[hop],
             .queue = 0,
-            .channel = channels[hop],
+            .channel = server.channel_place(channels[hop]),
             .first = hop == 0,
             .last = hop + 1 == servers.size(),
             .eager = server.eager,
@@ -138,8 +138,9 @@ void Core::handle(uint32_t slot) {
     const Event& event = queue_[slot];
     const uint32_t phase = event.rank >> kPhaseShift;
     if (phase == kGrantPhase) {
+        const uint32_t index = event.rank & kLowMask;
         queue_.remove(slot);
-        return grant(event.rank & kLowMask);
+        return meet(servers_[index], index);
     }
     if (phase == kDecidePhase) {
         queue_.remove(slot);
@@ -160,6 +161,10 @@ void Core::handle(uint32_t slot) {
 void Core::pass(uint32_t slot) {
     const Event& packet = queue_[slot];
     Server& server = servers_[packet.rank & kLowMask];
+    if (!server.eager) {
+        server.booked_ps = kNever;
+        return meet(server, packet.rank & kLowMask);
+    }
     const int64_t ready_ps = packet.time_ps;
     const int64_t start_ps = std::max(ready_ps, server.free_ps);
     if (start_ps > ready_ps) wait(server, ready_ps);
@@ -201,11 +206,14 @@ void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_p
     }
     packet.tail_in_ps = arrival_ps;
     const int64_t head_ps = kEager ? start_ps + flit_ps : done_ps - (packet.flits - 1) * flit_ps;
-    if (!kEager && server.bounded) server.channel(hop.channel).free_flits -= packet.flits;
+    if (!kEager && server.bounded) server.channels[hop.channel].free_flits -= packet.flits;
     // only now: it may plan a check, and a new event can move the packet
     if (hop.returns_credit) [[unlikely]] return_credit(slot, tail_ps);
     push_arrival(slot, head_ps + latency_ps);
 }
+
+template void Core::serve<Core::Choice::kPossible>(Server&, uint32_t, int64_t, int64_t, int64_t,
+                                                   int64_t);
 
 void Core::push_arrival(uint32_t slot, int64_t head_ps) {
     Event& packet = queue_[slot];
@@ -222,9 +230,9 @@ void Core::return_credit(uint32_t slot, int64_t tail_ps) {
     const Hop& before = hops_[packet.hop - 1];
     Server& server = servers_[before.server];
     const int64_t at_ps = later(tail_ps, server.credit_ps, before.server, packet.id);
-    server.channel(before.channel).returning.push_sorted({at_ps, packet.flits});
+    server.channels[before.channel].returning.push_sorted({at_ps, packet.flits});
     silent_ps_ = std::max(silent_ps_, at_ps);
-    if (server.num_queued > 0) check_at(server, before.server, std::max(at_ps, server.free_ps));
+    if (server.is_stalled) check_at(server, before.server, std::max(at_ps, server.free_ps));
 }
 
 void Core::deliver(uint32_t slot, int64_t at_ps) {
@@ -261,103 +269,8 @@ int32_t Core::source_of(uint32_t hop) const {
 }
 
 uint32_t Core::channel_of(uint32_t hop) const {
-    return hops_[hops_[hop].first ? hop : hop - 1].channel;
-}
-
-// The packet will be ready in front of the server at its time, which may lie ahead.
-void Core::enqueue(uint32_t slot) {
-    const Event& packet = queue_[slot];
-    const Hop& hop = hops_[packet.hop];
-    const uint32_t index = hop.server, number = hop.queue;
-    Server& server = servers_[index];
-    server.queues[number].waiting.push_sorted(
-        {packet.time_ps, packet.id, slot, packet.flits, hop.channel, hop.last});
-    server.note_occupied(number);
-    server.arrivals.push_sorted(packet.time_ps);
-    ++server.num_queued;
-    silent_ps_ = std::max(silent_ps_, packet.time_ps);
-    if (server.is_memory && server.queues[number].waiting.front().packet != slot) return;
-    check_at(server, index, std::max(packet.time_ps, server.free_ps));
-}
-
-// Let the server look for a packet at this time, unless it looks earlier anyhow.
-void Core::check_at(Server& server, uint32_t index, int64_t at_ps) {
-    if (server.check_ps != kNever && at_ps >= server.check_ps) return;
-    server.check_ps = at_ps;
-    Event event{};
-    event.time_ps = at_ps;
-    event.rank = grant_rank(index);
-    event.id = -1;
-    push(event);
-}
-
-void Core::grant(uint32_t index) {
-    Server& server = servers_[index];
-    if (server.check_ps != now_ps_) return;  // it has looked earlier, and planned anew
-    server.check_ps = kNever;
-    const uint32_t number = choose(server);
-    if (number != kNone) {
-        Queue& queue = server.queues[number];
-        const Waiting first = queue.waiting.front();
-        queue.waiting.pop_front();
-        server.note_occupied(number);
-        --server.num_queued;
-        if (first < queue.last) raise_fault(Fault::kOrder, index, first.id, now_ps_);
-        queue.last = first;
-        server.last_key = queue.key;
-        add_wait(server, now_ps_ - first.ready_ps);
-        server.note_arrivals(now_ps_);
-        server.note_queue(now_ps_, -1);
-        const auto [hold_ps, latency_ps] = service_times(server, queue_[first.packet]);
-        serve<Choice::kPossible>(server, first.packet, now_ps_, hold_ps, latency_ps, first.ready_ps);
-    }
-    if (server.num_queued > 0) check_next(server, index, number != kNone);
-}
-
-// The first time at which a packet may start that cannot now. One that lacks credits with none on
-// their way waits for return_credit.
-void Core::check_next(Server& server, uint32_t index, bool has_granted) {
-    int64_t next_ps = kNever;
-    server.each_occupied([&](uint32_t number) {
-        const Waiting& first = server.queues[number].waiting.front();
-        int64_t at_ps = std::max(first.ready_ps, server.free_ps);
-        if (at_ps <= now_ps_ && server.is_memory) {
-            if (!has_room(server, queue_[first.packet])) return await_room(server);
-        } else if (at_ps <= now_ps_ && !has_granted) {
-            const auto& returning = server.channel(first.channel).returning;
-            if (returning.empty()) return;
-            at_ps = returning.front().at_ps;
-        }
-        if (next_ps == kNever || at_ps < next_ps) next_ps = at_ps;
-    });
-    if (next_ps != kNever) check_at(server, index, std::max(next_ps, now_ps_));
-}
-
-// The queue whose first packet starts now.
-uint32_t Core::choose(Server& server) {
-    uint32_t best = kNone;
-    server.each_occupied([&](uint32_t number) {
-        if (!may_start(server, server.queues[number])) return;
-        if (best == kNone || goes_before(server, server.queues[number], server.queues[best])) {
-            best = number;
-        }
-    });
-    return best;
-}
-
-bool Core::goes_before(const Server& server, const Queue& left, const Queue& right) {
-    if (!server.round_robin) return left.waiting.front() < right.waiting.front();
-    const bool left_is_next = left.key > server.last_key;
-    if (left_is_next != (right.key > server.last_key)) return left_is_next;
-    return left.key < right.key;
-}
-
-bool Core::may_start(Server& server, const Queue& queue) {
-    if (queue.waiting.front().ready_ps > now_ps_) return false;
-    const Waiting& first = queue.waiting.front();
-    if (server.is_memory) return has_room(server, queue_[first.packet]);
-    if (!server.bounded || first.last) return true;
-    return server.channel(first.channel).free_at(now_ps_) >= first.flits;
+    const Hop& behind = hops_[hops_[hop].first ? hop : hop - 1];
+    return servers_[behind.server].channel_numbers[behind.channel];
 }
 
 std::pair<int64_t, int64_t> Core::service_times(Server& server, const Event& packet) {

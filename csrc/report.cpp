@@ -19,9 +19,12 @@ std::array<int64_t, 8> Core::server_counters(uint32_t index) {
 }
 
 std::array<int64_t, 8> Core::counters_at(Server& server, int64_t now_ps) const {
-    server.note_arrivals(now_ps);
-    server.note_starts(now_ps);
-    server.note_queue(now_ps, 0);
+    if (server.eager) {
+        server.note_starts(now_ps);
+        server.note_queue(now_ps, 0);
+    } else {
+        server.count_arrivals(now_ps);
+    }
     const int64_t held_ps = server.busy_ps + server.stretch_ps;
     return {server.packets, server.num_bytes, server.busy_ps,   held_ps,
             server.wait_ps, server.queue_ps,  server.max_queue, server.free_ps};
@@ -143,8 +146,9 @@ std::vector<WaitingPacket> Core::waiting_packets() const {
                 const Event& packet = queue_[queue->waiting[place].packet];
                 const Hop& hop = hops_[packet.hop];
                 rows.emplace_back(packet.id, tasks_[packet.subject].id, index,
-                                  source_of(packet.hop), channel_of(packet.hop), hop.channel,
-                                  packet.flits, hop.last);
+                                  source_of(packet.hop), channel_of(packet.hop),
+                                  servers_[index].channel_numbers[hop.channel], packet.flits,
+                                  hop.last);
             }
         }
     }

@@ -7,6 +7,8 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "slab.hpp"
@@ -50,15 +52,15 @@ class Ring {
   private:
     static constexpr uint32_t kInside = 2;
 
-    Item* items() { return mask_ < kInside ? inside_.data() : outside_.data(); }
-    const Item* items() const { return mask_ < kInside ? inside_.data() : outside_.data(); }
+    Item* items() { return mask_ < kInside ? inside_.data() : outside_.get(); }
+    const Item* items() const { return mask_ < kInside ? inside_.data() : outside_.get(); }
     uint32_t index(size_t place) const { return (head_ + static_cast<uint32_t>(place)) & mask_; }
 
     void reserve_one() {
         if (size_ <= mask_) return;
-        std::vector<Item> larger(2 * size_);
+        auto larger = std::make_unique<Item[]>(2 * size_);
         for (uint32_t place = 0; place < size_; ++place) larger[place] = items()[index(place)];
-        outside_.swap(larger);
+        outside_ = std::move(larger);
         mask_ = 2 * size_ - 1;
         head_ = 0;
     }
@@ -67,7 +69,7 @@ class Ring {
     uint32_t size_ = 0;
     uint32_t mask_ = kInside - 1;
     std::array<Item, kInside> inside_{};
-    std::vector<Item> outside_;
+    std::unique_ptr<Item[]> outside_;
 };
 
 struct Waiting {
@@ -103,13 +105,16 @@ struct alignas(64) Channel {
         return free_flits;
     }
 };
+static_assert(sizeof(Channel) == 64);
 
 // The packets of one input and virtual channel, those on their way included; FIFO servers merge
 // their inputs. The key orders queues by (source, channel).
 struct alignas(64) Queue {
     int64_t key;
+    int64_t last_ready_ps = -1;  // of the last packet that left
+    int64_t last_id = -1;
+    uint32_t num_counted = 0;  // of those that wait, from the first: their arrival is in counters
     Ring<Waiting> waiting{};
-    Waiting last{-1, -1, kNone};  // the last packet that left
 };
 
 constexpr int64_t queue_key(int32_t source, uint32_t channel) {
@@ -117,7 +122,7 @@ constexpr int64_t queue_key(int32_t source, uint32_t channel) {
 }
 
 struct alignas(64) Server {
-    // what every hop touches: one cache line
+    // what every hop touches: two cache lines
     int64_t free_ps = 0;
     int64_t flit_ps = 0;
     int64_t latency_ps = 0;
@@ -131,43 +136,61 @@ struct alignas(64) Server {
     bool round_robin = false;
     bool has_service = false;
     bool is_memory = false;
-    // arbitration and credits: one more
-    int64_t check_ps = kNever;  // when it next looks for a packet to take
-    uint64_t occupied = 0;      // which of the first 64 queues are not empty
-    int64_t num_queued = 0;     // packets in all queues
+    bool is_stalled = false;  // a packet that could start otherwise lacks credits
+    int64_t check_ps = kNever;   // when it next looks for a packet to take
+    int64_t booked_ps = kNever;  // when the event of a packet in front of it is due
+    uint64_t occupied = 0;       // which of the first 64 queues are not empty
     int64_t last_key = queue_key(kSource, 0) - 1;  // of the queue granted last
     std::vector<Queue> queues;
+    uint32_t num_queued = 0;  // packets in all queues
+    // credits and waiting
+    std::vector<Channel> channels;  // if the buffer is bounded
     int64_t credit_ps = 0;
-    // waiting
     int64_t wait_ps = 0;
     int64_t queue = 0;
     int64_t queue_ps = 0;
     int64_t max_queue = 0;
     int64_t changed_ps = 0;
-    Ring<int64_t> starts;    // an eager server's starts that lie ahead
-    Ring<int64_t> arrivals;  // an arbitrated server's packets on their way
-    std::vector<Channel> channels;
+    std::vector<uint32_t> channel_numbers;  // in routes
+    Ring<int64_t> starts;                   // an eager server's starts that lie ahead
     int64_t buffer_flits = kUnbounded;
     uint32_t memory = kNone;  // that packets end in
     nanobind::object service;
 
     void note_queue(int64_t at_ps, int64_t change) {
         if (at_ps > changed_ps) {
-            int64_t lasted;
-            if (__builtin_mul_overflow(queue, at_ps - changed_ps, &lasted) ||
-                __builtin_add_overflow(queue_ps, lasted, &queue_ps)) {
-                queue_ps = INT64_MAX;  // packets that never start may wait longer than can be told
-            }
+            add_queue_time(queue, at_ps - changed_ps);
             max_queue = std::max(max_queue, queue);
             changed_ps = at_ps;
         }
         queue += change;
     }
 
-    void note_arrivals(int64_t now_ps) {
-        for (; !arrivals.empty() && arrivals.front() <= now_ps; arrivals.pop_front()) {
-            note_queue(arrivals.front(), +1);
+    // Packets that never start may wait longer than can be told.
+    void add_queue_time(int64_t length, int64_t time_ps) {
+        int64_t lasted;
+        if (__builtin_mul_overflow(length, time_ps, &lasted) ||
+            __builtin_add_overflow(queue_ps, lasted, &queue_ps)) {
+            queue_ps = INT64_MAX;
         }
+    }
+
+    // Of an arbitrated server: who has come up to now, and waits. Since the last time the queue has
+    // only grown, so that its greatest length is the last one that lasted.
+    void count_arrivals(int64_t now_ps) {
+        int64_t lasting = now_ps > changed_ps ? queue : 0;  // longer than an instant
+        note_queue(now_ps, 0);
+        each_occupied([&](uint32_t number) {
+            Queue& found = queues[number];
+            for (; found.num_counted < found.waiting.size(); ++found.num_counted) {
+                const int64_t waited_ps = now_ps - found.waiting[found.num_counted].ready_ps;
+                if (waited_ps < 0) break;
+                add_queue_time(1, waited_ps);
+                lasting += waited_ps > 0;
+                ++queue;
+            }
+        });
+        max_queue = std::max(max_queue, lasting);
     }
 
     void note_starts(int64_t now_ps) {
@@ -183,9 +206,14 @@ struct alignas(64) Server {
         starts.push_back(free_ps);
     }
 
-    Channel& channel(uint32_t number) {
-        if (number >= channels.size()) channels.resize(number + 1, Channel{buffer_flits});
-        return channels[number];
+    // Which of its channels has this number in routes, made at first use; places stay.
+    uint32_t channel_place(uint32_t number) {
+        const auto found = std::find(channel_numbers.begin(), channel_numbers.end(), number);
+        const auto place = static_cast<uint32_t>(found - channel_numbers.begin());
+        if (found != channel_numbers.end()) return place;
+        channel_numbers.push_back(number);
+        if (bounded) channels.push_back({buffer_flits});
+        return place;
     }
 
     // The number of the queue with this key, made at first use; numbers stay.
