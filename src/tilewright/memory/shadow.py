@@ -5,6 +5,7 @@ segments is one look at a strided view.
 """
 
 from collections.abc import Iterator
+from mmap import mmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +55,10 @@ class Window(NamedTuple):
         """Numbers of the reads since then; 0 is nobody."""
         return self._view(self.arena.readers)
 
+    def forget_accesses(self) -> None:
+        for array in self.arena.used_arrays:
+            self._view(array)[...] = 0
+
     def address_of(self, place: int) -> int:
         """Of a byte by its place, counted row by row."""
         row, column = divmod(place, self.shape[1])
@@ -72,17 +77,38 @@ class Window(NamedTuple):
 
 
 class _Arena:
-    """Arrays whose pages the system hands out when they are first touched."""
+    """One array for each question, made when it is first asked."""
 
-    __slots__ = ("readers", "writers", "written")
+    __slots__ = ("_readers", "_writers", "written")
 
     def __init__(self) -> None:
-        self.written = np.zeros(ARENA_BYTES, np.bool_)
-        self.forget_accesses()
+        self.written = _zeros(np.bool_)
+        self._writers: Numbers | None = None
+        self._readers: Numbers | None = None
+
+    @property
+    def writers(self) -> Numbers:
+        if self._writers is None:
+            self._writers = _zeros(np.int32)
+        return self._writers
+
+    @property
+    def readers(self) -> Numbers:
+        if self._readers is None:
+            self._readers = _zeros(np.int32)
+        return self._readers
+
+    @property
+    def used_arrays(self) -> list[Numbers]:
+        return [array for array in (self._writers, self._readers) if array is not None]
 
     def forget_accesses(self) -> None:
-        self.writers = np.zeros(ARENA_BYTES, np.int32)
-        self.readers = np.zeros(ARENA_BYTES, np.int32)
+        self._writers = self._readers = None
+
+
+def _zeros(dtype: type[Any]) -> np.ndarray[Any, Any]:
+    """From the system, which hands out pages when they are touched; NumPy may write them all."""
+    return np.frombuffer(mmap(-1, ARENA_BYTES * np.dtype(dtype).itemsize), dtype)
 
 
 class Shadow:
@@ -135,8 +161,7 @@ class Shadow:
         """The bytes are somebody else's from now on: never written, never accessed."""
         for window in self.windows(Segments(address, 1, num_bytes, num_bytes)):
             window.written[...] = False
-            window.writers[...] = 0
-            window.readers[...] = 0
+            window.forget_accesses()
 
     def forget_accesses(self) -> None:
         """What was accessed until now comes before all that follows."""
