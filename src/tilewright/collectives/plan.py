@@ -60,11 +60,14 @@ Goal = Mapping[tuple[int, int], Contribution]
 
 def check_plan(
     plan: Plan, start: Mapping[tuple[int, int], Contribution], goal: Goal, where: str
-) -> None:
+) -> frozenset[tuple[int, int]]:
     """Run the plan on sets of contributions; refuse one that is stuck, or ends with other sums.
 
-    ``start`` says what ranks hold; a block that is not named there is empty space.
+    ``start`` says what ranks hold; a block that is not named there is empty space. Returns the
+    places, a rank and one of its steps, at which a block gets the last of all ranks' values.
     """
+    everybody = frozenset(range(plan.num_ranks))
+    completing = set()
     held = dict(start)
     queues: dict[tuple[int, int], deque[tuple[int, Contribution]]] = {}
     places = [0] * plan.num_ranks
@@ -73,8 +76,11 @@ def check_plan(
         is_moving = False
         for rank, steps in enumerate(plan.steps):
             while places[rank] < len(steps):
-                if not _do(rank, steps[places[rank]], held, queues, where):
+                step = steps[places[rank]]
+                if not _do(rank, step, held, queues, where):
                     break
+                if step.move is Move.COMBINE and held[rank, step.block] == everybody:
+                    completing.add((rank, places[rank]))
                 places[rank] += 1
                 is_moving = True
     _check_ended(plan, places, where)
@@ -84,6 +90,7 @@ def check_plan(
         if found != wanted:
             text = f"block {block} of rank {rank} with the values of {_ranks(found)}"
             raise CollectiveError(where, text, f"those of {_ranks(wanted)}", "correct the plan")
+    return frozenset(completing)
 
 
 def _do(

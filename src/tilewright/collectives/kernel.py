@@ -1,0 +1,97 @@
+"""The kernel that runs any plan: one program for each PE of a rank."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from operator import add, mul
+from types import MappingProxyType
+from typing import Any
+
+from tilewright import language as tl
+from tilewright.collectives.plan import Move
+from tilewright.collectives.schedule import Chunk, Message, Schedule
+
+__all__ = ("REDUCTIONS", "collective", "direction_to")
+
+LOOKAHEAD = 4  # receives that are issued before they are needed
+
+REDUCTIONS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+    {"sum": add, "avg": add, "prod": mul, "min": tl.minimum, "max": tl.maximum}
+)
+
+
+def direction_to(rank: int) -> str:
+    """How the rings of a rank's peers are called."""
+    return f"rank{rank}"
+
+
+def collective(
+    sources: Any, targets: Any, schedule: tl.constexpr, reduction: tl.constexpr, ranks: tl.constexpr
+) -> None:
+    """Send, receive and combine chunks as the schedule says.
+
+    ``sources`` and ``targets`` are by part where its values come from and where they go; None for a
+    part that a rank does not have, or need not have.
+    """
+    _Runner(sources, targets, schedule, reduction, ranks).run()  # type: ignore[arg-type]  # constants
+
+
+class _Runner:
+    """The values that a program holds while the collective goes on."""
+
+    def __init__(
+        self, sources: Any, targets: Any, schedule: Schedule, reduction: str, ranks: int
+    ) -> None:
+        self._sources = sources
+        self._targets = targets
+        self._schedule = schedule
+        self._reduction = reduction
+        self._ranks = ranks
+        self._held: dict[Chunk, Any] = {}
+        pointer = next(each for each in (*sources, *targets) if each is not None)
+        self._dtype = pointer.dtype.element_ty
+
+    def run(self) -> None:
+        arriving = self._arriving()
+        for message in self._schedule.messages:
+            chunk = message.chunk
+            if message.move is Move.SEND:
+                tl.send(direction_to(message.peer), self._value(chunk))
+            else:
+                received = tl.wait(next(arriving))
+                self._held[chunk] = self._combined(message, received)
+            if message.is_last_use:
+                self._store(chunk, self._held.pop(chunk))
+        for chunk in self._schedule.untouched:
+            if self._sources[chunk.part] is not None:
+                self._store(chunk, self._value(chunk))
+                self._held.pop(chunk)
+
+    def _arriving(self) -> Iterator[Any]:
+        """The receives of the schedule, some of them issued ahead."""
+        ahead: deque[Any] = deque()
+        for message in self._schedule.messages:
+            if message.move is not Move.SEND:
+                shape = (message.chunk.size,)
+                ahead.append(tl.recv_async(direction_to(message.peer), shape, self._dtype))
+                if len(ahead) > LOOKAHEAD:
+                    yield ahead.popleft()
+        yield from ahead
+
+    def _value(self, chunk: Chunk) -> Any:
+        if chunk not in self._held:
+            start = self._sources[chunk.part] + chunk.start
+            self._held[chunk] = tl.load(start, shape=(chunk.size,))
+        return self._held[chunk]
+
+    def _combined(self, message: Message, received: Any) -> Any:
+        if message.move is Move.TAKE:
+            return received
+        combined = REDUCTIONS[self._reduction](self._value(message.chunk), received)
+        if self._reduction == "avg" and message.completes:
+            combined = (combined / self._ranks).to(self._dtype)
+        return combined
+
+    def _store(self, chunk: Chunk, value: Any) -> None:
+        target = self._targets[chunk.part]
+        if target is not None:
+            tl.store(target + chunk.start, value)

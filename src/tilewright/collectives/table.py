@@ -1,0 +1,91 @@
+"""Which algorithm can carry out which operation: data, and what users add to it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from tilewright.collectives.algorithms.direct import plan_direct
+from tilewright.collectives.algorithms.grid import plan_mesh_2d, plan_torus_2d
+from tilewright.collectives.algorithms.halving import plan_halving_doubling
+from tilewright.collectives.algorithms.ring import plan_bidirectional_ring, plan_ring
+from tilewright.collectives.algorithms.tree import plan_double_tree
+from tilewright.collectives.operation import Call, Operation, goal_of, start_of
+from tilewright.collectives.plan import Plan, check_plan
+from tilewright.errors import CollectiveError
+
+__all__ = ("ALGORITHMS", "Algorithm", "CheckedPlan", "checked_plan", "find_algorithm")
+
+PlanFunction = Callable[[Call, int], Plan]
+"""From a call and a lane to a plan."""
+
+RING_LIKE = frozenset(
+    (
+        Operation.ALL_REDUCE,
+        Operation.REDUCE_SCATTER,
+        Operation.ALL_GATHER,
+        Operation.BROADCAST,
+        Operation.REDUCE,
+    )
+)
+SCATTERING = frozenset((Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER))
+TREE_LIKE = frozenset((Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUCE))
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """A way to carry out some operations."""
+
+    name: str
+    operations: frozenset[Operation]
+    plan: PlanFunction
+
+
+ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
+    {
+        algorithm.name: algorithm
+        for algorithm in (
+            Algorithm("ring", RING_LIKE, plan_ring),
+            Algorithm("bidirectional_ring", RING_LIKE, plan_bidirectional_ring),
+            Algorithm("double_tree", TREE_LIKE, plan_double_tree),
+            Algorithm("halving_doubling", SCATTERING, plan_halving_doubling),
+            Algorithm("torus_2d", SCATTERING, plan_torus_2d),
+            Algorithm("mesh_2d", SCATTERING, plan_mesh_2d),
+            Algorithm("direct", frozenset(Operation), plan_direct),
+        )
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPlan:
+    """A plan that was proved, and the steps at which blocks become complete."""
+
+    plan: Plan
+    completing: frozenset[tuple[int, int]]
+
+
+@cache
+def checked_plan(algorithm: Algorithm, call: Call, lane: int) -> CheckedPlan:
+    """The plan of an algorithm for a lane; one that is wrong is refused."""
+    where = f"{algorithm.name} {call.operation.value} of {call.num_ranks} ranks, lane {lane}"
+    if call.num_ranks == 1:
+        return CheckedPlan(Plan(1, ((),)), frozenset())
+    plan = algorithm.plan(call, lane)
+    completing = check_plan(
+        plan, start_of(call, plan.num_blocks), goal_of(call, plan.num_blocks), where
+    )
+    return CheckedPlan(plan, completing)
+
+
+def find_algorithm(
+    name: str, operation: Operation, algorithms: Mapping[str, Algorithm] = ALGORITHMS
+) -> Algorithm:
+    """By name; one that cannot carry out the operation is refused."""
+    algorithm = algorithms.get(name)
+    able = [each.name for each in algorithms.values() if operation in each.operations]
+    if algorithm is None or operation not in algorithm.operations:
+        found = f"the algorithm {name!r}"
+        expected = f"one that can: {', '.join(able)}"
+        raise CollectiveError(operation.value, found, expected, "name one of these, or 'auto'")
+    return algorithm
