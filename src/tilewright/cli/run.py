@@ -50,8 +50,8 @@ Examples:
 does, by line of the kernel, and how busy the links are.
 
 Exit status: 0 it ran and its values are right or not checked, 1 values are
-wrong or a check failed, 2 wrong input, 130 interrupted; then the record says
-what was known by then."""
+wrong, a check failed or --sanitize found a mistake, 2 wrong input, 130
+interrupted; then the record says what was known by then."""
 
 ProgramArgument = Annotated[
     str, typer.Argument(metavar="BENCH|FILE", help="A ready program, or a Python file.")
@@ -73,6 +73,9 @@ EngineOption = Annotated[
 ]
 NoDataOption = Annotated[
     bool, typer.Option("--no-data", help="Only time: float tensors carry no values.")
+]
+SanitizeOption = Annotated[
+    bool, typer.Option("--sanitize", help="Look for races and accesses that are wrong.")
 ]
 OnceOption = Annotated[
     bool, typer.Option("--once", help="Run once: the breakdown has only the parts of launches.")
@@ -97,6 +100,7 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="Of all random numbers.")] = 0,
     engine: EngineOption = None,
     no_data: NoDataOption = False,
+    sanitize: SanitizeOption = False,
     once: OnceOption = False,
     record: RecordOption = None,
     trace: TraceOption = None,
@@ -113,10 +117,12 @@ def run(
     named = source.machine if machine is None else machine
     request = RunRequest(
         source, values, _machine(named, set_ or ()), named, tuple(set_ or ()),
-        device, seed, kind, not no_data,
+        device, seed, kind, not no_data, sanitize,
     )  # fmt: skip
     note(engine_line(kind.value, built))
-    options: dict[str, JsonScalar] = {"device": device, "data": not no_data, "once": once}
+    options: dict[str, JsonScalar] = {
+        "device": device, "data": not no_data, "sanitize": sanitize, "once": once,
+    }  # fmt: skip
     with _progress(is_wanted=not json_) as progress:
         watch = RunWatch(trace, trace_limit, progress, once)
         found = run_program(request, watch, options)

@@ -6,6 +6,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, mod
 
 from tilewright.records.document import Document, Fraction, JsonScalar, Sha256
 from tilewright.records.machine_show import MachineFigures
+from tilewright.records.run_finding import SanitizerFinding
 from tilewright.records.run_parts import Bottleneck, RunParts
 from tilewright.records.versions import Versions
 
@@ -96,6 +97,7 @@ class RunRecord(Document):
     utilisation: dict[str, Fraction] = Field(default_factory=dict)  # the most used, while measured
     counters: dict[str, NonNegativeInt] = Field(default_factory=dict)  # of the measured launches
     launches: tuple[LaunchRow, ...] = ()
+    findings: tuple[SanitizerFinding, ...] | None = None  # None: nobody looked for any
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")
@@ -114,7 +116,7 @@ class RunRecord(Document):
 
     @model_validator(mode="after")
     def _check_verdict(self) -> Self:
-        is_right = self.values_ok is not False and not self.failures
+        is_right = self.values_ok is not False and not self.failures and not self.findings
         if self.ok != (is_right and self.status == "complete"):
             raise ValueError("ok must be true if, and only if, the run is complete and right")
         return self

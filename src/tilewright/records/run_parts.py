@@ -24,6 +24,7 @@ class RunParts(Document):
     vector: NonNegativeInt = 0
     message: NonNegativeInt = 0  # a message of its own on the way
     message_wait: NonNegativeInt = 0  # for a message of another PE, or for room to send
+    execution: NonNegativeInt = 0  # of programs whose path was not traced
     completion: NonNegativeInt = 0  # from the last end to the host's knowing
     host_transfer: NonNegativeInt = 0  # between launches: copies, mappings
     other: NonNegativeInt = 0

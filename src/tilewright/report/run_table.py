@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from tilewright.records import LaunchRow, RunRecord
+from tilewright.records.run_finding import SanitizerFinding
+from tilewright.report.machine_svg_figure import count_text
 from tilewright.report.run_words import PART_WORDS, share_text
 from tilewright.units import format_bytes, format_ps
 
@@ -28,6 +30,8 @@ def run_view(record: RunRecord) -> Text:
     if len(record.launches) > 1:
         _add_launches(view, record.launches)
     _add_used(view, record)
+    if record.findings:
+        _add_findings(view, record.findings)
     view.append("\n".join(_endings(record)))
     return view
 
@@ -48,6 +52,8 @@ def _headlines(record: RunRecord) -> Iterator[tuple[str, str, str]]:
         yield "ratio", f"{record.ratio:.2f}", ""
     yield "values", *_values(record)
     yield "bottleneck", record.bottleneck, ""
+    if record.findings is not None:
+        yield "sanitizer", *_findings(record.findings)
     for failure in record.failures:
         yield "CHECK FAILED", failure, "bold red"
 
@@ -58,6 +64,26 @@ def _values(record: RunRecord) -> tuple[str, str]:
     error = "no finite number" if record.max_error is None else f"{record.max_error:.1e}"
     text = f"error {error} of a row's norm, tolerance {record.tolerance:.0e}"
     return (f"ok: {text}", "green") if record.values_ok else (f"WRONG: {text}", "bold red")
+
+
+def _findings(findings: Sequence[SanitizerFinding]) -> tuple[str, str]:
+    if not findings:
+        return "no wrong access", "green"
+    return f"{count_text(len(findings), 'mistake')}, told below", "bold red"
+
+
+def _add_findings(view: Text, findings: Sequence[SanitizerFinding]) -> None:
+    view.append("wrong accesses\n", style="bold")
+    for number, found in enumerate(findings, 1):
+        times = f", {found.count} times" if found.count > 1 else ""
+        place = f"{found.num_bytes} bytes from {found.element} of {found.tensor}{times}"
+        view.append(f"  {number}. {found.kind}: {place}\n")
+        for side in found.sides:
+            time = "before it is served" if side.at_ps is None else f"at {format_ps(side.at_ps)}"
+            line = f", {side.line}" if side.line else ""
+            view.append(f"     {side.what} by {side.actor}{line}, {time}\n")
+        view.append(f"     {found.detail}\n")
+    view.append("\n")
 
 
 def _add_parts(view: Text, record: RunRecord) -> None:

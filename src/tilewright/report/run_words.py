@@ -20,6 +20,7 @@ PART_WORDS = {
     "vector": "the vector unit",
     "message": "messages on their way",
     "message_wait": "waiting for messages",
+    "execution": "execution, not told apart",
     "completion": "completion back to the host",
     "host_transfer": "transfers of the host",
     "other": "something else",

@@ -15,7 +15,7 @@ def break_down_run(
     paths: Mapping[int, ProgramPath],
     cut: Collection[int] = (),
 ) -> RunParts:
-    """Parts that add up to the window; without a path, an execution is one part, ``other``.
+    """Parts that add up to the window; without a path, an execution is one part.
 
     From the end the chain goes to the launch that completed last, to its submission, to the launch
     that completed last before that. In between the host waited for its own transfers.
@@ -45,14 +45,14 @@ def _parts_of(
     if owner is None or path is None:
         return {
             "dispatch": launch.dispatch_ps,
-            "other": launch.execution_ps,
+            "execution": launch.execution_ps,
             "completion": launch.completion_ps,
         }
     parts = dict(path.parts_ps)
     start_ps = path.start_ps
     if owner in cut:
         start_ps = launch.first_start_ps
-        _add(parts, "other", path.start_ps - start_ps)
+        _add(parts, "execution", path.start_ps - start_ps)
     _add(parts, "dispatch", start_ps - launch.submitted_ps)
     _add(parts, "completion", launch.completed_ps - path.end_ps)
     return parts

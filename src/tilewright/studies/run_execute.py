@@ -9,9 +9,10 @@ from typing import Any
 from tilewright.benches.programs.contract import BenchOutcome
 from tilewright.device.build import Device
 from tilewright.engine import EngineKind
-from tilewright.errors import BenchError
+from tilewright.errors import BenchError, TilewrightError
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine
+from tilewright.memory.sanitizer_report import Report
 from tilewright.runtime.launch_report import LaunchReport
 from tilewright.studies.run_listener import Listener, Listeners
 from tilewright.studies.run_source import RunSource
@@ -32,6 +33,7 @@ class RunRequest:
     seed: int = 0
     engine: EngineKind = EngineKind.REFERENCE
     data: bool = True
+    sanitize: bool = False
 
 
 @dataclass(slots=True)
@@ -45,6 +47,7 @@ class Execution:
     num_requests: int = 0
     num_events: int = 0
     is_interrupted: bool = False
+    findings: Report | None = None  # of the sanitizer, if it looked on
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -80,13 +83,17 @@ ListenersOf = Callable[[Device], tuple[Sequence[Listener], Any]]
 
 
 def execute(request: RunRequest, listeners_of: ListenersOf, *, is_silent: bool) -> Execution:
-    """Run the program; Ctrl-C ends it and leaves what is known by then."""
+    """Run the program; Ctrl-C ends it and leaves what is known by then.
+
+    The sanitizer looks on only where the program is heard.
+    """
     torch = RuntimeContext(
         request.machine,
         request.device,
         seed=request.seed,
         engine=request.engine,
         data=request.data,
+        sanitize=request.sanitize and not is_silent,
     )
     listeners, commands = listeners_of(torch.driver.device)
     Listeners(listeners, commands).attach(torch.driver)
@@ -101,8 +108,18 @@ def execute(request: RunRequest, listeners_of: ListenersOf, *, is_silent: bool) 
         torch.wait_all()
     except KeyboardInterrupt:
         execution.is_interrupted = True
+    except TilewrightError as error:
+        if torch.driver.watch is not None and len(torch.findings):
+            _add_findings(error, torch.findings)
+        raise
     _note_end(execution, torch)
     return execution
+
+
+def _add_findings(error: TilewrightError, findings: Report) -> None:
+    """A wrong access is often why the run failed."""
+    error.found = f"{error.found}\nbefore that the sanitizer found\n{findings.text}"
+    error.args = (error.where, error.found, *error.args[2:])
 
 
 def _note_end(execution: Execution, torch: RuntimeContext) -> None:
@@ -111,6 +128,7 @@ def _note_end(execution: Execution, torch: RuntimeContext) -> None:
     execution.num_requests = len(requests)
     execution.start_ps = min((each.submitted_ps for each in requests), default=0)
     execution.now_ps = torch.now_ps
+    execution.findings = None if torch.driver.watch is None else torch.findings
     execution.num_events = torch.driver.device.engine.core.events
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from tilewright.machine.build import machine_hash
 from tilewright.machine.name import place_name
 from tilewright.machine.totals import totals_of
+from tilewright.memory.sanitizer_report import Finding
 from tilewright.records import (
     LaunchRow,
     MachineFigures,
@@ -22,6 +23,7 @@ from tilewright.records import (
     installed_versions,
 )
 from tilewright.records.document import JsonScalar
+from tilewright.records.run_finding import AccessSide, SanitizerFinding
 from tilewright.report.run_usage import UsedBlock
 from tilewright.report.run_words import bottleneck_of, bottleneck_words
 from tilewright.runtime.launch_report import LaunchReport
@@ -60,7 +62,10 @@ def build_record(
     start_ps, end_ps = execution.window
     verdict = _verdict(execution, end_ps - start_ps)
     found = bottleneck_of(explained.parts, explained.blocks)
-    is_right = verdict.fields.get("values_ok") is not False and not verdict.failures
+    findings = None if execution.findings is None else tuple(map(_finding, execution.findings))
+    is_right = (
+        verdict.fields.get("values_ok") is not False and not verdict.failures and not findings
+    )
     outcome_notes = () if execution.outcome is None else execution.outcome.notes
     return RunRecord(
         status="interrupted" if execution.is_interrupted else "complete",
@@ -85,6 +90,7 @@ def build_record(
         utilisation={block.name: block.share for block in explained.blocks},
         counters=_counters(execution.measured),
         launches=tuple(_row(each, execution.measured) for each in execution.reports),
+        findings=findings,
         notes=(*outcome_notes, *execution.notes, *explained.notes),
         **verdict.fields,
     )
@@ -110,6 +116,18 @@ def _verdict(execution: Execution, latency_ps: int) -> _Verdict:
         text = f"the latency, {format_ps(latency_ps)}, is below its lower bound"
         verdict.failures.append(f"{text}, {format_ps(bound.total_ps)}")
     return verdict
+
+
+def _finding(found: Finding) -> SanitizerFinding:
+    return SanitizerFinding(
+        kind=found.kind.value,
+        tensor=found.tensor,
+        element=found.element,
+        num_bytes=found.num_bytes,
+        detail=found.detail,
+        sides=tuple(AccessSide(**asdict(side)) for side in found.sides),
+        count=found.count,
+    )
 
 
 def _machine(request: RunRequest) -> MachineOfRun:
