@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from tilewright.language.dtype import DTYPES, DType
+from tilewright.language.dtype import DTYPES, DType, int4
 from tilewright.language.packing import elements_of_bytes
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
@@ -143,7 +143,7 @@ def policies(draw: st.DrawFn, rank: int, page_bytes: int) -> DPPolicy:
 def placements(draw: st.DrawFn, max_size: int = 9) -> Placement:
     page_bytes = draw(st.sampled_from([8, 16, 64]))
     shape = tuple(draw(st.lists(st.integers(0, max_size), max_size=4)))
-    dtype = draw(st.sampled_from(DTYPES))
+    dtype = draw(st.sampled_from((*DTYPES, int4, int4, int4)))  # the only one that shares bytes
     policy = draw(policies(len(shape), page_bytes))
     return place("t", shape, dtype, policy, TARGETS, page_bytes)
 

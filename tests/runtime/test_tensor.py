@@ -397,5 +397,6 @@ def test_integers_are_not_copied_from_floats_without_values() -> None:
 
 def test_a_moved_tensor_without_values_takes_its_time() -> None:
     owner = StoreOwner(carries_data=False)
-    new_tensor(owner).to(ROWS)
+    new_tensor(owner).copy_(np.ones(4), timed=False).to(ROWS)
     assert owner.timed == [("read", 48), ("write", 48)]
+    assert not any(store.arena_bytes for store in owner.stores.values())
