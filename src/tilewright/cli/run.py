@@ -21,10 +21,16 @@ from tilewright.machine.parse import load_machine_document, spec_of
 from tilewright.machine.unused import unused_keys
 from tilewright.records import check_target, write_record
 from tilewright.records.document import JsonScalar
+from tilewright.records.run_sweep import RunSweepRecord
+from tilewright.report.probe_plot import check_plot_path
+from tilewright.report.run_sweep_plot import draw_sweep
+from tilewright.report.run_sweep_table import sweep_view
 from tilewright.report.run_table import run_view
+from tilewright.report.svg import write_svg
 from tilewright.studies.run import TRACE_LIMIT, RunWatch, run_program
 from tilewright.studies.run_execute import RunRequest
 from tilewright.studies.run_source import find_source
+from tilewright.studies.run_sweep import run_sweep, sweep_of
 
 __all__ = ("HELP", "run")
 
@@ -44,6 +50,7 @@ Examples:
   tilewright run qkv_gemm
   tilewright run matmul --param m=1024 --param staging=load/ref
   tilewright run softmax --set pe.vector.lanes=1024 --record wide.json
+  tilewright run matmul --sweep n=128,256,512 --sweep pes=1,8 --plot n.svg
   tilewright run mine.py --machine ahbm-small --trace mine.pftrace
 
 --trace writes a timeline for ui.perfetto.dev: what each unit and DMA channel
@@ -89,6 +96,17 @@ TraceOption = Annotated[
 TraceLimitOption = Annotated[
     int, typer.Option(metavar="N", min=1, help="Write at most so many events.")
 ]
+SweepOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sweep",
+        metavar="NAME=V,V|ready",
+        help="Run every combination of these values; ready: the program's own points (matmul).",
+    ),
+]
+PlotOption = Annotated[
+    Path | None, typer.Option(metavar="FILE.svg", help="Draw the sweep into this file.")
+]
 
 
 def run(
@@ -105,11 +123,11 @@ def run(
     record: RecordOption = None,
     trace: TraceOption = None,
     trace_limit: TraceLimitOption = TRACE_LIMIT,
+    sweep: SweepOption = None,
+    plot: PlotOption = None,
     json_: JsonOption = False,
 ) -> Outcome:
-    for file, what in ((record, "record"), (trace, "trace")):
-        if file is not None:
-            check_target(file, what)
+    _check_files(record, trace, plot, sweep)
     source = find_source(program)
     values = parse_parameters(source.parameters, _texts(param or ()), where=source.name)
     built = native_built()
@@ -124,12 +142,39 @@ def run(
         "device": device, "data": not no_data, "sanitize": sanitize, "once": once,
     }  # fmt: skip
     with _progress(is_wanted=not json_) as progress:
+        if sweep:
+            swept = run_sweep(request, sweep_of(source, sweep), progress)
+            return _swept(swept, record, plot)
         watch = RunWatch(trace, trace_limit, progress, once)
         found = run_program(request, watch, options)
     if record is not None:
         write_record(record, found)
     is_interrupted = found.status == "interrupted"
     return Outcome(found, run_view(found), passed=found.ok, is_interrupted=is_interrupted)
+
+
+def _check_files(
+    record: Path | None, trace: Path | None, plot: Path | None, sweep: list[str] | None
+) -> None:
+    """Refuse, before any work is done, files that cannot be written or that nobody can fill."""
+    for file, what in ((record, "record"), (trace, "trace")):
+        if file is not None:
+            check_target(file, what)
+    if plot is not None:
+        check_plot_path(plot)
+    if plot is not None and not sweep:
+        raise UsageError("--plot", "no --sweep", "a sweep to draw", "add --sweep NAME=VALUE,VALUE")
+    if trace is not None and sweep:
+        raise UsageError("--trace", "a sweep", "one run to trace", "leave --sweep or --trace out")
+
+
+def _swept(found: RunSweepRecord, record: Path | None, plot: Path | None) -> Outcome:
+    if record is not None:
+        write_record(record, found)
+    if plot is not None:
+        write_svg(plot, draw_sweep(found))
+    is_interrupted = found.status == "interrupted"
+    return Outcome(found, sweep_view(found), passed=found.ok, is_interrupted=is_interrupted)
 
 
 def _texts(params: Sequence[str]) -> dict[str, str]:
