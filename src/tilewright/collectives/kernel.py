@@ -1,8 +1,9 @@
 """The kernel that runs any plan: one program for each PE of a rank."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from operator import add, mul
+from collections.abc import Callable, Mapping
+from itertools import groupby, pairwise
+from operator import add, attrgetter, mul
 from types import MappingProxyType
 from typing import Any
 
@@ -12,11 +13,12 @@ from tilewright.collectives.schedule import Chunk, Message, Schedule
 
 __all__ = ("REDUCTIONS", "collective", "direction_to")
 
-LOOKAHEAD = 4  # receives that are issued before they are needed
-
 REDUCTIONS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     {"sum": add, "avg": add, "prod": mul, "min": tl.minimum, "max": tl.maximum}
 )
+
+
+_wave_of = attrgetter("wave")
 
 
 def direction_to(rank: int) -> str:
@@ -51,31 +53,30 @@ class _Runner:
         self._dtype = pointer.dtype.element_ty
 
     def run(self) -> None:
-        arriving = self._arriving()
-        for message in self._schedule.messages:
-            chunk = message.chunk
-            if message.move is Move.SEND:
-                tl.send(direction_to(message.peer), self._value(chunk))
-            else:
-                received = tl.wait(next(arriving))
-                self._held[chunk] = self._combined(message, received)
-            if message.is_last_use:
-                self._store(chunk, self._held.pop(chunk))
+        """Wave by wave: receives of the next one are issued before this one is waited for."""
+        waves = [list(wave) for _, wave in groupby(self._schedule.messages, _wave_of)]
+        arriving: deque[Any] = deque()
+        for wave, following in pairwise([[], *waves, []]):
+            arriving += [self._receive(each) for each in following if each.move is not Move.SEND]
+            for message in wave:
+                self._do(message, arriving)
         for chunk in self._schedule.untouched:
             if self._sources[chunk.part] is not None:
                 self._store(chunk, self._value(chunk))
                 self._held.pop(chunk)
 
-    def _arriving(self) -> Iterator[Any]:
-        """The receives of the schedule, some of them issued ahead."""
-        ahead: deque[Any] = deque()
-        for message in self._schedule.messages:
-            if message.move is not Move.SEND:
-                shape = (message.chunk.size,)
-                ahead.append(tl.recv_async(direction_to(message.peer), shape, self._dtype))
-                if len(ahead) > LOOKAHEAD:
-                    yield ahead.popleft()
-        yield from ahead
+    def _receive(self, message: Message) -> Any:
+        shape = (message.chunk.size,)
+        return tl.recv_async(direction_to(message.peer), shape, self._dtype)
+
+    def _do(self, message: Message, arriving: deque[Any]) -> None:
+        chunk = message.chunk
+        if message.move is Move.SEND:
+            tl.send(direction_to(message.peer), self._value(chunk))
+        else:
+            self._held[chunk] = self._combined(message, tl.wait(arriving.popleft()))
+        if message.is_last_use:
+            self._store(chunk, self._held.pop(chunk))
 
     def _value(self, chunk: Chunk) -> Any:
         if chunk not in self._held:

@@ -46,6 +46,10 @@ class Plan:
     def num_ranks(self) -> int:
         return len(self.steps)
 
+    @property
+    def num_turns(self) -> int:
+        return max((step.turn + 1 for steps in self.steps for step in steps), default=0)
+
     def peers(self, rank: int) -> tuple[int, ...]:
         """Whom a rank sends to or receives from, in the order of first use."""
         return tuple(dict.fromkeys(step.peer for step in self.steps[rank]))

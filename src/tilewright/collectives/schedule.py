@@ -19,11 +19,16 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a rank; ``completes``: after it the chunk has the values of all ranks."""
+    """One message of a rank; ``completes``: after it the chunk has the values of all ranks.
+
+    Both sides of a message have the same *wave*. A rank that issues all receives of a wave before
+    it sends can always be sent to by those who are not ahead of it, however small the rings are.
+    """
 
     move: Move
     peer: int
     chunk: Chunk
+    wave: int
     is_last_use: bool = False
     completes: bool = False
 
@@ -51,11 +56,13 @@ def build_schedule(
     """
     messages: list[Message] = []
     untouched: list[Chunk] = []
+    wave = 0
     for low, high in _rounds(part_sizes, round_elements):
         blocks = _blocks(plan.num_blocks, part_sizes, low, high)
         num_chunks = max((-(-block.size // chunk_elements) for block in blocks), default=0)
         chunks = [_cut(block, max(1, num_chunks)) for block in blocks]
-        messages += _in_order(plan, rank, chunks, completing)
+        messages += _in_order(plan, rank, chunks, completing, wave)
+        wave += plan.num_turns + num_chunks
         touched = {step.block for step in plan.steps[rank]}
         untouched += [
             block for number, block in enumerate(blocks) if number not in touched and block.size
@@ -94,8 +101,9 @@ def _in_order(
     rank: int,
     chunks: Sequence[Sequence[Chunk]],
     completing: frozenset[tuple[int, int]],
+    first_wave: int,
 ) -> list[Message]:
-    """Chunk c of turn t is due at t + c: the same order on both sides of every message."""
+    """Chunk c of turn t is in wave t + c: the same order on both sides of every message."""
     due = sorted(
         (step.turn + number, step.turn, place, number)
         for place, step in enumerate(plan.steps[rank])
@@ -111,8 +119,9 @@ def _in_order(
             steps[place].move,
             steps[place].peer,
             chunk := chunks[steps[place].block][number],
+            first_wave + wave,
             is_last_use=last_use[chunk] == at,
             completes=(rank, place) in completing,
         )
-        for at, (_, _, place, number) in enumerate(due)
+        for at, (wave, _, place, number) in enumerate(due)
     ]
