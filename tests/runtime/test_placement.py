@@ -267,7 +267,8 @@ def test_a_table_shows_replicas_in_one_line_and_blocks_by_their_first() -> None:
         "sip0-1.cube0-1.pe0  [0:2, 0:4]       0     32",
         "sip0-1.cube0-1.pe1  [2:3, 0:4]      32     16",
     ]
-    assert "0, 64, 1 more" in over_pes((150,), Interleave(16)).describe()
+    blocks = over_pes((150,), Interleave(16)).describe()
+    assert "blocks of [0:150]   0, 64, 1 more     48" in blocks
     assert "a scalar" in over_pes((), "replicate").describe()
 
 

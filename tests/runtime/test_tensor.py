@@ -1,4 +1,5 @@
 import gc
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.runtime.placements import PES, StoreOwner, bits_of, draw_array, placements
-from tilewright.errors import KernelTypeError, TensorError
+from tilewright.errors import KernelTypeError, RequestError, TensorError
 from tilewright.language.dtype import (
     DTYPES,
     DType,
@@ -23,6 +24,8 @@ from tilewright.language.dtype import (
 )
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.placement import Placement
+from tilewright.runtime.placement_bytes import Bytes
+from tilewright.runtime.placement_pages import SlicePart
 from tilewright.runtime.policy import DPPolicy, Interleave, Split
 from tilewright.runtime.tensor import Tensor, TensorOwner
 
@@ -320,6 +323,16 @@ def test_a_printed_tensor_shows_small_values_and_where_it_is() -> None:
     )
     assert repr(filled(owner, (101,))).startswith("tensor(..., shape=(101,), dtype=fp32")
     assert repr(owner.host(np.int32(7))) == "tensor(7, shape=(), dtype=int32, name='host')"
+
+
+def test_a_tensor_of_a_machine_that_has_stopped_is_printed() -> None:
+    class Stopped(StoreOwner):
+        def read(self, parts: Sequence[SlicePart], *, timed: bool) -> list[Bytes]:
+            found = f"a read of {len(parts)} parts, timed: {timed}, of a device that ended"
+            raise RequestError("wait", found, "one that can go on", "make a new context")
+
+    tensor = filled(Stopped(), (2,))
+    assert repr(tensor).startswith("tensor(values that cannot be read, shape=(2,)")
 
 
 def test_a_freed_tensor_refuses_every_use_and_being_freed_again_does_nothing() -> None:

@@ -216,7 +216,9 @@ class Placement:
         homes: dict[int, list[PeCoord]] = {}
         for shard in self.shards:
             homes.setdefault(shard.offset, []).append(shard.home)
-        lines = [(homes[shard.offset], shard.box, shard.ranges) for shard in self.owners]
+        lines = [
+            (homes[shard.offset], shard.box, shard.is_whole, shard.ranges) for shard in self.owners
+        ]
         kind = "global" if self.is_global else "not global"
         shape = "x".join(map(str, self.shape)) or "a scalar"
         title = f"{self.where}: {self.dtype} {shape}, {self.num_bytes} bytes, {kind}"

@@ -11,15 +11,17 @@ __all__ = ("homes_text", "placement_text")
 
 MAX_RANGES = 2  # blocks of a shard that are shown
 
-Line = tuple[Sequence[PeCoord], Box, Sequence[range]]  # replicas, their box, their bytes
+Line = tuple[Sequence[PeCoord], Box, bool, Sequence[range]]
+"""Replicas, their box, whether they have all of it, their bytes."""
 
 
 def placement_text(title: str, lines: Sequence[Line]) -> str:
     """One line for each shard, with all PEs that have a copy of it."""
     rows = [("PEs", "indices", "offset", "bytes")]
-    for homes, box, ranges in lines:
+    for homes, box, is_whole, ranges in lines:
         size = str(sum(map(len, ranges)))
-        rows.append((homes_text(homes), _box_text(box), _offset_text(ranges), size))
+        indices = _box_text(box) if is_whole else f"blocks of {_box_text(box)}"
+        rows.append((homes_text(homes), indices, _offset_text(ranges), size))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = [
         f"{pes:<{widths[0]}}  {box:<{widths[1]}}  {offset:>{widths[2]}}  {size:>{widths[3]}}"

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from tilewright.errors import TensorError
+from tilewright.errors import TensorError, TilewrightError
 from tilewright.language.dtype import DType
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.indexing import Selection, resolve_index, whole_box
@@ -275,8 +275,10 @@ class Tensor:
             return "..."
         try:
             values = self.numpy(timed=False)
-        except TensorError:  # printing is for finding out, so it does not fail
+        except TensorError:
             return "copies that differ"
+        except TilewrightError:  # its machine has stopped; who prints wants to find out why
+            return "values that cannot be read"
         return np.array2string(values, separator=", ", prefix="tensor(")
 
     def _source_values(self, source: Any, *, timed: bool) -> Array:
