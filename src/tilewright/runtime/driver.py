@@ -5,7 +5,7 @@ pass until it is complete. A program of the hub that waits is suspended instead:
 outermost caller drives the clock.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from tilewright import language
@@ -13,7 +13,7 @@ from tilewright.device.build import Device, build_device
 from tilewright.device.command_path import CommandPath, Delivery
 from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph
-from tilewright.engine.hub import Hub
+from tilewright.engine.hub import Hub, Program
 from tilewright.engine.message import first_line
 from tilewright.errors import RequestError
 from tilewright.language.effect import EffectLog
@@ -75,6 +75,7 @@ class Driver:
             self.path.pe,
         )
         self.requests: list[Request] = []
+        self._open: dict[int | None, dict[int, Request]] = {}  # by worker, those under way
         self.reports: list[LaunchReport] = []  # of launches that are over, in that order
         self.observer: Observer | None = None
         self._mmus: dict[PeCoord, Mmu] = {}
@@ -132,6 +133,7 @@ class Driver:
         )
         holder.append(request)
         self.requests.append(request)
+        self._open.setdefault(request.worker, {})[number] = request
         return request
 
     def _hand_over(
@@ -149,6 +151,7 @@ class Driver:
         """The request's own program: it notes when the request is complete."""
         self.hub.wait(request.end_task, request.what)
         request.completed_ps = self.now_ps
+        del self._open[request.worker][request.request_id]
         self.device.engine.raise_signal(request.signal)
         for listener in request.listeners:
             listener()
@@ -173,7 +176,7 @@ class Driver:
             if self.hub.is_inside:
                 self.hub.wait_signal(request.signal, 1)
             else:
-                self._drive(lambda: self.hub.run(until=request.program))
+                self.drive(until=request.program)
         if self.watch is not None:
             self.watch.note_wait(request)
         return request.check()
@@ -185,11 +188,7 @@ class Driver:
     def settle(self) -> None:
         """Wait for all that the caller has submitted; other workers' requests are their affair."""
         worker = self._worker
-        self.wait_all(
-            request
-            for request in self.requests
-            if request.worker == worker and not request.is_completed
-        )
+        self.wait_all(self._open.get(worker, {}).values())
         if self.watch is not None:
             self.watch.note_settled(worker)
 
@@ -208,11 +207,12 @@ class Driver:
         if failed:
             raise failed[0]
 
-    def _drive(self, run: Callable[[], Any]) -> None:
+    def drive(self, until: Program) -> None:
+        """Let time pass until a program of the hub has ended; for callers outside of the hub."""
         self.check_usable("wait")
         try:
             with quiet_values():
-                run()
+                self.hub.run(until)
         except BaseException as error:
             self._end_reason = first_line(error)
             raise
