@@ -50,13 +50,15 @@ class Sanitizer:
         self._num_strands = 0
         self._released: dict[tuple[PeCoord, int], Known] = {}  # by what atomics share
         self._messages: dict[Hashable, Past] = {}  # under way
-        self._heard: set[tuple[int, int]] = set()  # strands with a message from one to the other
+        self._senders: dict[int, set[int]] = {}  # by strand: from whom it has messages
+        self._races: dict[tuple[object, ...], tuple[Finding, Conflict]] = {}  # not told yet
 
     @property
     def report(self) -> Report:
         """All that was found until now."""
         for access in list(self._wrong):
             self._tell_wrong(access)
+        self._tell_races()
         return self._report
 
     # -- the host --------------------------------------------------------------------------------
@@ -118,9 +120,10 @@ class Sanitizer:
         """The host has waited for it, or learned otherwise that all of it is complete."""
         self._under_way.discard(launch.number)
         if not self._under_way:
+            self._tell_races()
             self._history.forget()
             self._released.clear()
-            self._heard.clear()
+            self._senders.clear()
 
     def begin_host_access(
         self,
@@ -178,8 +181,7 @@ class Sanitizer:
     def note_receive(self, message: Hashable, receiver: Strand) -> None:
         """A program has waited for it, so all that it comes after is complete."""
         past = self._messages.pop(message)
-        self._heard.update((sender, receiver.number) for sender in past.known)
-        self._heard.add((past.strand.number, receiver.number))
+        self._senders.setdefault(receiver.number, set()).add(past.strand.number)
         receiver.learn_from(past)
 
     def complete(self, access: Access, at_ps: int) -> None:
@@ -193,7 +195,7 @@ class Sanitizer:
             if access.kind.reads:
                 self._check_written(access)
             for conflict in self._history.note(access):
-                self._report.add(self._race(conflict))
+                self._note_race(conflict)
         if access.kind.writes:
             for home, segments in access.pieces:
                 self._shadows[home].mark_written(segments)
@@ -218,17 +220,38 @@ class Sanitizer:
                 self._report.add(Finding(kind, name, element, num_bytes, detail, sides))
                 return
 
-    def _race(self, conflict: Conflict) -> Finding:
-        earlier, later = conflict.earlier, conflict.later
+    def _note_race(self, conflict: Conflict) -> None:
+        """Whether messages go between the two may be known only later."""
         name, element = self._element(conflict.home, conflict.offset)
-        numbers = (earlier.strand.number, later.strand.number)
-        if self._heard.isdisjoint((numbers, numbers[::-1])):
-            kind, detail = FindingKind.RACE, "nothing orders them: the times may be the other way"
-        else:
-            kind = FindingKind.QUEUE_RACE
-            detail = "a message goes between them, but the first is not complete before it is sent"
-        sides = (side_of(earlier), side_of(later))
-        return Finding(kind, name, element, conflict.num_bytes, detail, sides)
+        sides = (side_of(conflict.earlier), side_of(conflict.later))
+        detail = "nothing orders them: the times may be the other way"
+        size = conflict.num_bytes
+        finding = Finding(FindingKind.RACE, name, element, size, detail, sides)
+        known = self._races.get(finding.key)
+        if known is not None:
+            finding = replace(known[0], count=known[0].count + 1)
+        self._races[finding.key] = finding, conflict
+
+    def _tell_races(self) -> None:
+        for finding, conflict in self._races.values():
+            if self._have_messages(conflict):
+                detail = "messages go between the programs, but none says that one is complete"
+                finding = replace(finding, kind=FindingKind.QUEUE_RACE, detail=detail)
+            self._report.add(finding)
+        self._races.clear()
+
+    def _have_messages(self, conflict: Conflict) -> bool:
+        """From one strand to the other, through others or not."""
+        one, other = conflict.earlier.strand.number, conflict.later.strand.number
+        return one in self._all_senders(other) or other in self._all_senders(one)
+
+    def _all_senders(self, strand: int) -> set[int]:
+        found: set[int] = set()
+        new = {strand}
+        while new:
+            found |= new
+            new = {sender for each in new for sender in self._senders.get(each, ())} - found
+        return found
 
     def _element(self, home: PeCoord, offset: int) -> tuple[str, str]:
         found = self.tensors.in_memory(home, offset)

@@ -107,7 +107,7 @@ class Report:
     def add(self, finding: Finding) -> None:
         known = self._findings.get(finding.key)
         if known is not None:
-            self._findings[finding.key] = replace(known, count=known.count + 1)
+            self._findings[finding.key] = replace(known, count=known.count + finding.count)
         elif len(self._findings) < self.limit:
             self._findings[finding.key] = finding
         else:

@@ -96,6 +96,8 @@ class Deployments:
         placement = place(name, shape, dtype, dp, targets, self._driver.page_bytes)
         pages = take_pages(placement, self._pool)
         self._live[pages.base] = pages
+        for home in placement.homes:
+            self._driver.memory.slice_of(home)  # there before a launch that nobody wrote for
         if self._driver.watch is not None:
             self._driver.watch.note_tensor(pages)
         requests = [
