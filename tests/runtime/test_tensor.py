@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.runtime.packing import Bytes, shard_bytes
 from tests.runtime.placements import PES, StoreOwner, bits_of, draw_array, placements
 from tilewright.errors import KernelTypeError, RequestError, TensorError
 from tilewright.language.dtype import (
@@ -24,7 +25,6 @@ from tilewright.language.dtype import (
 )
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.placement import Placement
-from tilewright.runtime.placement_bytes import Bytes
 from tilewright.runtime.placement_pages import SlicePart
 from tilewright.runtime.policy import DPPolicy, Interleave, Split
 from tilewright.runtime.tensor import Tensor, TensorOwner
@@ -66,6 +66,21 @@ def test_what_is_copied_to_the_machine_is_read_back(
     tensor.free()
     assert owner.small.used_bytes == 0
     assert not any(map(len, owner.small.tables.values()))
+
+
+@given(data=st.data(), placement=placements())
+def test_the_slice_of_a_pe_holds_the_bytes_of_its_shard(
+    data: st.DataObject, placement: Placement
+) -> None:
+    owner = StoreOwner(placement.page_bytes)
+    array = draw_array(data, placement.shape, placement.dtype)
+    tensor = owner.tensor(placement).copy_(array)
+    for shard in tensor.shards:
+        pieces = tensor._device.pages.pieces(shard.home)
+        store = owner.stores[shard.home]
+        found = [store.read(piece.slice_offset, len(piece.span)) for piece in pieces]
+        expected = shard_bytes(placement, array, shard)
+        np.testing.assert_array_equal(np.concatenate(found), expected)
 
 
 @pytest.mark.parametrize("source", DTYPES, ids=str)

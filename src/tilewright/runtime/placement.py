@@ -196,7 +196,7 @@ class Placement:
     def local_size(self, pe: PeCoord, axis: int) -> int:
         """How many indices of an axis the PE has."""
         shape = self.local_shape(pe)
-        check_axis(self.where, axis, len(shape))
+        _check_axis(self.where, axis, len(shape))
         return shape[axis]
 
     def local_offset(self, pe: PeCoord) -> int:
@@ -315,14 +315,14 @@ def _check_layout(where: str, level: Level, rank: int, page_bytes: int) -> None:
     where = f"{where}, {level.where}"
     match level.layout:
         case Split(axis=axis):
-            check_axis(where, axis, rank)
+            _check_axis(where, axis, rank)
         case Interleave(num_bytes=num_bytes) if num_bytes % page_bytes:
             found, expected = f"blocks of {num_bytes} bytes", f"a multiple of {page_bytes}, a page"
             fix = f"write Interleave({-(-num_bytes // page_bytes) * page_bytes})"
             raise PlacementError(where, found, expected, fix)
 
 
-def check_axis(where: str, axis: int, rank: int) -> None:
+def _check_axis(where: str, axis: int, rank: int) -> None:
     """Whether a tensor of this rank has the axis."""
     if not -rank <= axis < rank:
         expected = f"one from {-rank} to {rank - 1}" if rank else "none, since a scalar has no axes"

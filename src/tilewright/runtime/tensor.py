@@ -6,7 +6,7 @@ refused if its copies differ; ``local`` reads the copy of one PE.
 """
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import prod
 from typing import Any, Literal, Protocol, Self
 
@@ -55,11 +55,9 @@ class Tensor:
         self.dtype = dtype
         self._storage: HostStorage | DeviceStorage | None = storage
         self._owner = owner
-        self._leave: Callable[[], object] | None = None
         if isinstance(storage, DeviceStorage):
-            finalizer = weakref.finalize(self, owner.abandon, storage.pages)
-            finalizer.atexit = False  # the machine ends with the process
-            self._leave = finalizer.detach
+            self._finalizer = weakref.finalize(self, owner.abandon, storage.pages)
+            self._finalizer.atexit = False  # the machine ends with the process
 
     # What it is
 
@@ -222,8 +220,8 @@ class Tensor:
     def free(self) -> None:
         """Give its memory back; every other use is refused from then on. Again does nothing."""
         storage, self._storage = self._storage, None
-        if self._leave is not None and isinstance(storage, DeviceStorage):
-            self._leave()
+        if isinstance(storage, DeviceStorage):
+            self._finalizer.detach()
             self._owner.free(storage.pages)
 
     def __repr__(self) -> str:
