@@ -24,10 +24,6 @@ void raise_fault(Fault kind, int64_t first, int64_t second, int64_t third) {
 
 namespace {
 
-struct CompiledGraph {
-    GraphPtr graph;
-};
-
 using OwnedColumn = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
 
 // A NumPy array that owns the values of one part of the effect log.
@@ -62,11 +58,6 @@ PyType_Slot core_slots[] = {
     {0, nullptr},
 };
 
-std::optional<CompiledGraph> take_piece(Issuer& issuer) {
-    GraphPtr piece = issuer.take_piece();
-    return piece ? std::optional(CompiledGraph{std::move(piece)}) : std::nullopt;
-}
-
 std::vector<int64_t> offsets(const CompiledGraph& compiled) {
     std::vector<int64_t> found;
     for (const Definition& task : compiled.graph->definitions) found.push_back(task.offset);
@@ -83,28 +74,7 @@ NB_MODULE(_core, module) {
 
     nb::class_<CompiledGraph>(module, "CompiledGraph").def_prop_ro("offsets", &offsets);
 
-    nb::class_<Issuer>(module, "Issuer")
-        .def("add_plan", &Issuer::add_plan)
-        .def("compute", &Issuer::compute)
-        .def("load", &Issuer::load)
-        .def("store", &Issuer::store)
-        .def("update", &Issuer::update)
-        .def("park", &Issuer::park)
-        .def("send", &Issuer::send)
-        .def("receive", &Issuer::receive)
-        .def_prop_ro("last_issue", &Issuer::last_issue)
-        .def("open_composite", &Issuer::open_composite)
-        .def("close_composite", &Issuer::close_composite)
-        .def("release", &Issuer::release)
-        .def("task_of", &Issuer::task_of)
-        .def("finish", &Issuer::finish)
-        .def_prop_ro("num_commands", &Issuer::num_commands)
-        .def_prop_ro("num_waiting", &Issuer::num_waiting)
-        .def_prop_ro("spilled_bytes", &Issuer::spilled_bytes)
-        .def_prop_ro("far_free_bytes", &Issuer::far_free_bytes)
-        .def("take_piece", &take_piece)
-        .def("note_first_id", &Issuer::note_first_id)
-        .def("task_id", &Issuer::task_id);
+    bind_issuer(module);
 
     nb::class_<Core>(module, "Core", nb::type_slots(core_slots))
         .def(nb::init<int64_t, int64_t, int64_t>())

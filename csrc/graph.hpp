@@ -108,4 +108,8 @@ struct Graph {
 
 using GraphPtr = std::shared_ptr<Graph>;  // not changed once it is compiled
 
+struct CompiledGraph {  // what Python holds
+    GraphPtr graph;
+};
+
 }  // namespace tilewright

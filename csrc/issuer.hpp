@@ -3,36 +3,46 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "core.hpp"
+#include "issue_space.hpp"
+
+namespace nanobind {
+class module_;
+}
 
 namespace tilewright {
 
-// Bytes that are taken and given back while commands are under way.
-class IssueSpace {
-  public:
-    IssueSpace(int64_t capacity, int64_t window)
-        : capacity_(capacity), window_(window), fresh_(capacity), free_(capacity) {}
+// Segments of bytes in one memory that a load or a store exchanges.
+struct IssuedAccess {
+    int64_t trip;
+    int64_t num_segments;
+    int64_t segment_bytes;
+    int64_t stride_bytes;
+    int64_t address;
+    int64_t walk_ps;  // later than other tasks of the command: for its translation
+};
 
-    int64_t free_bytes() const { return free_; }
+// An operand of an update, and how many of its bytes go by.
+struct Streamed {
+    int64_t value;
+    int64_t num_bytes;
+};
 
-    // Appends the tasks that must end before the bytes may be written. There has to be room.
-    void take(int64_t num_bytes, std::vector<int64_t>& after);
-    // The parts of a composite are one command, and all of them may still be going on.
-    void give(int64_t num_bytes, const std::vector<int64_t>& uses, bool in_composite = false);
-    void reset();
-
-  private:
-    struct Released {
-        int64_t num_bytes;
-        std::vector<int64_t> uses;
-    };
-
-    int64_t capacity_, window_;
-    int64_t fresh_;  // never used
-    int64_t free_;
-    std::deque<Released> released_;
+// A task of a message; see engine.message.Step.
+struct MessageStep {
+    Kind kind;
+    int64_t target;
+    int64_t amount;
+    int64_t tag;
+    int64_t before;  // the step that it comes after, or kFromStart
+    std::vector<SignalAmount> waits;
+    std::vector<SignalAmount> raises;
+    int64_t served_effect;
+    bool ends;  // the command does not end before it
 };
 
 class Issuer {
@@ -41,15 +51,15 @@ class Issuer {
     Issuer(const Core& core, const std::vector<int64_t>& numbers);
 
     int64_t add_plan(const std::vector<int64_t>& plan);
-    int64_t compute(int64_t plan, const nanobind::list& operands);
-    int64_t load(int64_t num_bytes, const nanobind::list& accesses, const nanobind::list& after,
-                 int64_t served);
-    int64_t store(int64_t value, int64_t num_bytes, const nanobind::list& accesses,
-                  const nanobind::list& after, int64_t served);
-    int64_t update(int64_t plan, int64_t value, const nanobind::list& operands);
+    int64_t compute(int64_t plan, std::span<const int64_t> operands);
+    int64_t load(int64_t num_bytes, std::span<const IssuedAccess> accesses,
+                 std::span<const int64_t> after, int64_t served);
+    int64_t store(int64_t value, int64_t num_bytes, std::span<const IssuedAccess> accesses,
+                  std::span<const int64_t> after, int64_t served);
+    int64_t update(int64_t plan, int64_t value, std::span<const Streamed> operands);
     int64_t park(int64_t value);
-    int64_t send(int64_t value, int64_t num_bytes, const nanobind::list& steps);
-    int64_t receive(int64_t num_bytes, const nanobind::list& steps);
+    int64_t send(int64_t value, int64_t num_bytes, std::span<const MessageStep> steps);
+    int64_t receive(int64_t num_bytes, std::span<const MessageStep> steps);
     int64_t last_issue() const { return last_issue_; }
     void open_composite();
     int64_t close_composite();
@@ -67,7 +77,13 @@ class Issuer {
     int64_t task_id(int64_t task) const;
 
   private:
+    static constexpr int64_t kNoRoom = -1;
+    static constexpr int64_t kNoValue = -1;
+    static constexpr int64_t kNoTask = -1;
+    static constexpr int64_t kFromStart = -1;
     static constexpr int64_t kUntouched = -1;
+
+    enum class Staging { kFar, kStaged, kNoRoom };
 
     struct Step {
         int64_t route;
@@ -100,19 +116,22 @@ class Issuer {
     int64_t work(const Plan& plan);
     int64_t fetch(Value& value, int64_t issue);
     int64_t stream(const Value& value, int64_t needed_bytes, int64_t issue);
+    Staging stage(int64_t number, int64_t num_bytes);
+    int64_t access(std::span<const IssuedAccess> accesses, int64_t served);
     void note_use(int64_t number, int64_t task);
     void touch(int64_t number, int64_t uses_before);
-    int64_t access(const nanobind::list& accesses, int64_t served);
-    int64_t take_steps(const nanobind::list& steps);
+    int64_t add_value(int64_t num_bytes, int64_t near_bytes, int64_t far_bytes, int64_t task);
+    void complete(int64_t task);
+
+    // issuer_task.cpp
+    int64_t take_steps(std::span<const MessageStep> steps);
     int64_t hold(int64_t route, int64_t hold_ps, int64_t delay_ps,
                  const std::vector<int64_t>& after);
     int64_t join(const std::vector<int64_t>& after);
-    int64_t append(Definition task, int64_t target, const std::vector<int64_t>& after);
-    int64_t append_signalled(Definition task, int64_t target, const std::vector<int64_t>& after,
-                             PyObject* waits, PyObject* raises);
+    int64_t append(Definition task, int64_t target, const std::vector<int64_t>& after,
+                   std::span<const SignalAmount> waits = {},
+                   std::span<const SignalAmount> raises = {});
     int64_t earlier(int64_t task);
-    int64_t add_value(int64_t num_bytes, int64_t near_bytes, int64_t far_bytes, int64_t task);
-    void complete(int64_t task);
 
     const Core& core_;
     int64_t issue_route_, issue_ps_, dispatch_ps_, window_;
@@ -134,7 +153,8 @@ class Issuer {
     int64_t num_commands_ = 0;
     int64_t spilled_bytes_ = 0;
     std::vector<int64_t> after_, fetch_after_;  // kept for their memory
-    nanobind::tuple nothing_ = nanobind::make_tuple();
 };
+
+void bind_issuer(nanobind::module_& module);
 
 }  // namespace tilewright

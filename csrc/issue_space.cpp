@@ -1,0 +1,40 @@
+// Which bytes are taken first, and who has to have ended before.
+#include "issue_space.hpp"
+
+#include <algorithm>
+
+namespace tilewright {
+
+void IssueSpace::take(int64_t num_bytes, std::vector<int64_t>& after) {
+    free_ -= num_bytes;
+    int64_t missing = num_bytes - fresh_;
+    if (missing <= 0) {
+        fresh_ -= num_bytes;
+        return;
+    }
+    fresh_ = 0;
+    while (missing > 0) {
+        Released& oldest = released_.front();
+        after.insert(after.end(), oldest.uses.begin(), oldest.uses.end());
+        if (oldest.num_bytes > missing) {
+            oldest.num_bytes -= missing;
+            return;
+        }
+        missing -= oldest.num_bytes;
+        released_.pop_front();
+    }
+}
+
+void IssueSpace::give(int64_t num_bytes, const std::vector<int64_t>& uses, bool in_composite) {
+    free_ += num_bytes;
+    const auto size = static_cast<int64_t>(uses.size());
+    const auto count = in_composite ? size : std::min(window_, size);
+    released_.push_back({num_bytes, {uses.end() - count, uses.end()}});
+}
+
+void IssueSpace::reset() {
+    fresh_ = free_ = capacity_;
+    released_.clear();
+}
+
+}  // namespace tilewright

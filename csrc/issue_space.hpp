@@ -1,0 +1,36 @@
+// Space that commands take and give back while others are under way.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace tilewright {
+
+// Bytes that are taken and given back while commands are under way.
+class IssueSpace {
+  public:
+    IssueSpace(int64_t capacity, int64_t window)
+        : capacity_(capacity), window_(window), fresh_(capacity), free_(capacity) {}
+
+    int64_t free_bytes() const { return free_; }
+
+    // Appends the tasks that must end before the bytes may be written. There has to be room.
+    void take(int64_t num_bytes, std::vector<int64_t>& after);
+    // The parts of a composite are one command, and all of them may still be going on.
+    void give(int64_t num_bytes, const std::vector<int64_t>& uses, bool in_composite = false);
+    void reset();
+
+  private:
+    struct Released {
+        int64_t num_bytes;
+        std::vector<int64_t> uses;
+    };
+
+    int64_t capacity_, window_;
+    int64_t fresh_;  // never used
+    int64_t free_;
+    std::deque<Released> released_;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,121 @@
+// Tasks that an issuer makes of commands, and the pieces in which they are handed over.
+#include "issuer.hpp"
+
+#include <algorithm>
+
+namespace tilewright {
+
+namespace {
+
+Span append_signals(std::vector<SignalAmount>& signals, std::span<const SignalAmount> more) {
+    const auto first = static_cast<uint32_t>(signals.size());
+    signals.insert(signals.end(), more.begin(), more.end());
+    return {first, static_cast<uint32_t>(signals.size())};
+}
+
+}  // namespace
+
+// Steps of a message, the first of them after the tasks of after_; the task that ends with those
+// that the command ends with.
+int64_t Issuer::take_steps(std::span<const MessageStep> steps) {
+    std::vector<int64_t> tasks, ends;
+    for (const MessageStep& step : steps) {
+        const bool is_first = step.before == kFromStart;
+        Definition task{};
+        task.kind = step.kind;
+        task.amount = step.amount;
+        task.tag = step.tag;
+        task.delay_ps = is_first ? dispatch_ps_ : 0;
+        task.effect = kNoEffect;
+        task.served_effect = step.served_effect;
+        task.cut = kNone;
+        const std::vector<int64_t> after =
+            is_first ? after_ : std::vector<int64_t>{tasks[step.before]};
+        tasks.push_back(append(task, step.target, after, step.waits, step.raises));
+        if (step.ends) ends.push_back(tasks.back());
+    }
+    return ends.size() == 1 ? ends[0] : join(ends);
+}
+
+int64_t Issuer::hold(int64_t route, int64_t hold_ps, int64_t delay_ps,
+                     const std::vector<int64_t>& after) {
+    Definition task{};
+    task.kind = Kind::kHold;
+    task.amount = hold_ps;
+    task.delay_ps = delay_ps;
+    task.effect = task.served_effect = kNoEffect;
+    task.cut = kNone;
+    return append(task, route, after);
+}
+
+int64_t Issuer::join(const std::vector<int64_t>& after) {
+    Definition task{};
+    task.kind = Kind::kTimer;
+    task.effect = task.served_effect = kNoEffect;
+    task.cut = kNone;
+    return append(task, 0, after);
+}
+
+int64_t Issuer::append(Definition task, int64_t target, const std::vector<int64_t>& after,
+                       std::span<const SignalAmount> waits,
+                       std::span<const SignalAmount> raises) {
+    for (const int64_t earlier_task : after) {
+        if (earlier_task < base_) earlier(earlier_task);  // before the edges of this one
+    }
+    Graph& graph = *graph_;
+    task.afters.first = static_cast<uint32_t>(graph.afters.size());
+    for (const int64_t each : after) {
+        graph.afters.push_back(static_cast<uint32_t>(each < base_ ? earlier(each) : each - base_));
+    }
+    task.afters.last = static_cast<uint32_t>(graph.afters.size());
+    task.waits = append_signals(graph.signals, waits);
+    task.raises = append_signals(graph.signals, raises);
+    core_.append_task(graph, task, target);
+    return base_ + static_cast<int64_t>(graph.definitions.size()) - 1;
+}
+
+// Of a task of an earlier piece: the index of one of this piece that ends with it.
+int64_t Issuer::earlier(int64_t task) {
+    const auto known = std::find_if(earlier_.begin(), earlier_.end(),
+                                    [task](const auto& pair) { return pair.first == task; });
+    if (known != earlier_.end()) return known->second;
+    Definition stand_in{};
+    stand_in.kind = Kind::kEarlier;
+    stand_in.amount = task_id(task);
+    stand_in.effect = stand_in.served_effect = kNoEffect;
+    stand_in.cut = kNone;
+    const auto edge = static_cast<uint32_t>(graph_->afters.size());
+    stand_in.afters = {edge, edge};
+    core_.append_task(*graph_, stand_in, 0);
+    const auto index = static_cast<int64_t>(graph_->definitions.size()) - 1;
+    earlier_.emplace_back(task, index);
+    return index;
+}
+
+// --- pieces
+
+GraphPtr Issuer::take_piece() {
+    if (graph_->definitions.empty()) return nullptr;
+    GraphPtr piece = std::move(graph_);
+    piece->link_dependents();
+    graph_ = std::make_shared<Graph>();
+    Piece handed{base_, 0, {}};
+    handed.offsets.reserve(piece->definitions.size());
+    for (const Definition& task : piece->definitions) handed.offsets.push_back(task.offset);
+    base_ += static_cast<int64_t>(piece->definitions.size());
+    pieces_.push_back(std::move(handed));
+    earlier_.clear();
+    return piece;
+}
+
+void Issuer::note_first_id(int64_t first_id) { pieces_.back().first_id = first_id; }
+
+int64_t Issuer::task_id(int64_t task) const {
+    const auto above = std::upper_bound(
+        pieces_.begin(), pieces_.end(), task,
+        [](int64_t wanted, const Piece& piece) { return wanted < piece.first_task; });
+    const Piece& piece = *(above - 1);
+    return piece.first_id + piece.offsets[task - piece.first_task];
+}
+
+}  // namespace tilewright
