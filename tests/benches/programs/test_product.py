@@ -68,7 +68,7 @@ def test_any_sizes_and_tiles_give_the_product(
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n": 3}, "n=3 columns for 4 PEs"),
+        ({"n": 3}, "n=3 for 4 PEs, expected at least one for each PE"),
         ({"m": 0}, "m=0, expected at least 1"),
     ],
 )

@@ -83,5 +83,5 @@ def test_a_choice_is_right_up_to_what_f32_cannot_tell_apart(
 
 
 def test_a_budget_beyond_the_pages_is_refused() -> None:
-    with pytest.raises(BenchError, match="33 of 32 pages"):
+    with pytest.raises(BenchError, match="budget=33 of 32 pages"):
         run_small("quest_decode", budget=33)

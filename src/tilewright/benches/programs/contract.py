@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from tilewright.benches.programs.parameter import BenchParameter, parameters_of
 from tilewright.errors import RegistryError
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.host import LaunchReport
 
 __all__ = ("BenchOutcome", "BenchProgram", "Bound", "build_programs")
 

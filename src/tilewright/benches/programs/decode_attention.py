@@ -10,12 +10,13 @@ from tilewright.benches.programs.bound import Work
 from tilewright.benches.programs.check import row_error, tolerance_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
 from tilewright.benches.programs.draw import Draw
-from tilewright.benches.programs.heads import HeadDim, KvHeads, QHeads, heads_of
+from tilewright.benches.programs.heads import HeadDim, Heads, KvHeads, QHeads, heads_of
 from tilewright.benches.programs.kernels.attention import decode_kernel
 from tilewright.benches.programs.measure import measured
-from tilewright.benches.programs.team import Array, Cubes, Pes, deploy, reserve, team_of
+from tilewright.benches.programs.size import check_sizes
+from tilewright.benches.programs.team import Array, Cubes, Pes, Team, deploy, reserve, team_of
 from tilewright.errors import BenchError
-from tilewright.host import LocalShard, LocalSize, RuntimeContext, Split
+from tilewright.host import LaunchReport, LocalShard, LocalSize, RuntimeContext, Split, Tensor
 
 __all__ = ("DECODE_ATTENTION", "Batch", "deal_requests")
 
@@ -47,6 +48,15 @@ class Batch:
         return np.pad(ends, ((0, 0), (1, 0))).astype(np.int32)
 
 
+@dataclass(frozen=True, slots=True)
+class _Cache:
+    """By cube and KV head: a query for each slot, keys and values of all tokens."""
+
+    queries: Array  # (cubes, kv, slots, group, dim)
+    keys: Array  # (cubes, kv, capacity, dim)
+    values: Array
+
+
 def deal_requests(lengths: Array, num_cubes: int) -> Batch:
     """Longest first, each to the cube that has fewest tokens; the lowest of equals."""
     cubes: list[list[int]] = [[] for _ in range(num_cubes)]
@@ -67,27 +77,14 @@ def _run(
     cubes: Cubes = 4,
     pes: Pes = 0,
 ) -> BenchOutcome:
+    _check(requests, min_length, max_length, key_block)
     heads = heads_of("decode_attention", q_heads, kv_heads, head_dim)
     team = team_of(torch, cubes=cubes, pes=pes).at_most(pes=heads.kv)
     draw = Draw(torch)
-    _check(requests, min_length, max_length)
     lengths = draw.integers.integers(min_length, max_length, requests, endpoint=True)
     batch = deal_requests(lengths, team.num_cubes)
-    rows = (team.num_cubes, heads.kv)
-    queries = draw.normal((*rows, batch.num_slots, heads.group, heads.dim), "f16")
-    keys, values = (draw.normal((*rows, batch.capacity, heads.dim), "f16") for _ in range(2))
-    by_cube = team.policy(cube=Split(0), pe=Split(1))
-    q, k, v = (
-        deploy(torch, name, array, by_cube)
-        for name, array in (("q", queries), ("k", keys), ("v", values))
-    )
-    starts = deploy(torch, "starts", batch.starts(), team.policy(cube=Split(0)))
-    out = reserve(torch, "out", queries.shape, "f16", by_cube)
-    report = torch.launch(
-        decode_kernel, *map(LocalShard, (q, k, v, starts, out)),
-        LocalSize(k, 1), batch.num_slots, heads.group,
-        batch.capacity, heads.dim, key_block, heads.scale,
-    ).report  # fmt: skip
+    cache = _draw_cache(draw, heads, batch)
+    out, report = _launch(torch, team, heads, batch, cache, key_block)
     work = Work(
         num_pes=team.num_pes,
         read_bytes=requests * heads.query_bytes + batch.num_tokens * heads.token_bytes,
@@ -99,30 +96,53 @@ def _run(
         torch,
         (report,),
         work,
-        error=lambda: row_error(out.numpy(), _expected(batch, queries, keys, values)),
+        error=lambda: row_error(out.numpy(), _expected(batch, cache)),
         tolerance=tolerance_of("f16"),
-        notes=(f"{batch.num_tokens} tokens; {max(map(sum, batch.lengths))} on the fullest cube",),
+        notes=(f"{batch.num_tokens} tokens, {batch.capacity} of them on the fullest cube",),
     )
 
 
-def _check(requests: int, min_length: int, max_length: int) -> None:
-    if requests < 1 or not 1 <= min_length <= max_length:
-        found = f"{requests} requests of {min_length} to {max_length} tokens"
-        expected = "at least one request, and lengths from 1 up"
-        raise BenchError("decode_attention", found, expected, "correct the sizes")
+def _check(requests: int, min_length: int, max_length: int, key_block: int) -> None:
+    check_sizes("decode_attention", requests=requests, min_length=min_length, key_block=key_block)
+    if max_length < min_length:
+        found, expected = f"max_length={max_length}", f"at least min_length={min_length}"
+        raise BenchError("decode_attention", found, expected, "set it higher")
 
 
-def _expected(batch: Batch, queries: Array, keys: Array, values: Array) -> Array:
+def _draw_cache(draw: Draw, heads: Heads, batch: Batch) -> _Cache:
+    rows = (len(batch.lengths), heads.kv)
+    queries = draw.normal((*rows, batch.num_slots, heads.group, heads.dim), "f16")
+    keys, values = (draw.normal((*rows, batch.capacity, heads.dim), "f16") for _ in range(2))
+    return _Cache(queries, keys, values)
+
+
+def _launch(
+    torch: RuntimeContext, team: Team, heads: Heads, batch: Batch, cache: _Cache, key_block: int
+) -> tuple[Tensor, LaunchReport]:
+    by_cube = team.policy(cube=Split(0), pe=Split(1))
+    arrays = {"q": cache.queries, "k": cache.keys, "v": cache.values}
+    q, k, v = (deploy(torch, name, array, by_cube) for name, array in arrays.items())
+    starts = deploy(torch, "starts", batch.starts(), team.policy(cube=Split(0)))
+    out = reserve(torch, "out", cache.queries.shape, "f16", by_cube)
+    report = torch.launch(
+        decode_kernel, *map(LocalShard, (q, k, v, starts, out)),
+        LocalSize(k, 1), batch.num_slots, heads.group,
+        batch.capacity, heads.dim, key_block, heads.scale,
+    ).report  # fmt: skip
+    return out, report
+
+
+def _expected(batch: Batch, cache: _Cache) -> Array:
     """Zero in slots that no request fills."""
-    result = np.zeros(queries.shape, np.float64)
+    result = np.zeros(cache.queries.shape, np.float64)
     starts = batch.starts()
     for cube, lengths in enumerate(batch.lengths):
         for slot in range(len(lengths)):
             tokens = slice(starts[cube, slot], starts[cube, slot + 1])
-            for head in range(keys.shape[1]):
+            for head in range(cache.keys.shape[1]):
                 row = (cube, head, slot)
-                pair = (keys[cube, head, tokens], values[cube, head, tokens])
-                result[row] = attention(queries[row], *pair)
+                pair = (cache.keys[cube, head, tokens], cache.values[cube, head, tokens])
+                result[row] = attention(cache.queries[row], *pair)
     return result
 
 

@@ -1,15 +1,18 @@
 """Inputs of programs: the same for the same seed."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import ml_dtypes
 import numpy as np
 
 from tilewright.host import RuntimeContext
 
-__all__ = ("STORAGE", "Draw")
+__all__ = ("STORAGE", "Draw", "Dtype", "DtypeName")
 
 Array = np.ndarray[Any, Any]
+
+DtypeName = Literal["f16", "bf16", "f32"]
+Dtype = Annotated[DtypeName, "of inputs and results; products and sums are f32"]
 
 STORAGE: dict[str, Any] = {
     "f16": np.float16,

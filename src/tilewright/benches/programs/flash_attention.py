@@ -13,6 +13,7 @@ from tilewright.benches.programs.draw import Draw
 from tilewright.benches.programs.heads import HeadDim, Heads, KvHeads, QHeads, heads_of
 from tilewright.benches.programs.kernels.attention import prefill_kernel, query_block
 from tilewright.benches.programs.measure import measured
+from tilewright.benches.programs.size import check_sizes
 from tilewright.benches.programs.team import Array, Cubes, Pes, Team, deploy, reserve, team_of
 from tilewright.host import LocalShard, LocalSize, RuntimeContext, Split
 
@@ -76,6 +77,7 @@ def _run(
     cubes: Cubes = 4,
     pes: Pes = 0,
 ) -> BenchOutcome:
+    check_sizes("flash_attention", length=length, block=block, key_block=key_block)
     heads = heads_of("flash_attention", q_heads, kv_heads, head_dim)
     team, draw = team_of(torch, cubes=cubes, pes=pes).at_most(pes=heads.kv), Draw(torch)
     blocks = QueryBlocks(length, block, team.num_cubes)

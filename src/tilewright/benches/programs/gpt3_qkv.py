@@ -3,7 +3,9 @@
 from typing import Annotated
 
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
-from tilewright.benches.programs.product import Dtype, Product, run_product
+from tilewright.benches.programs.draw import Dtype
+from tilewright.benches.programs.product import Product, run_product
+from tilewright.benches.programs.size import check_sizes
 from tilewright.benches.programs.team import Cubes, Pes, Sips, team_of
 from tilewright.errors import BenchError
 from tilewright.host import RuntimeContext
@@ -23,7 +25,8 @@ def _run(
     cubes: Cubes = 1,
     pes: Pes = 0,
 ) -> BenchOutcome:
-    if ways < 1 or MODEL_DIM % ways:
+    check_sizes("gpt3_qkv", tokens=tokens, ways=ways)
+    if MODEL_DIM % ways:
         expected = f"a divisor of {MODEL_DIM}"
         raise BenchError("gpt3_qkv", f"ways={ways}", expected, "take a power of two")
     product = Product(

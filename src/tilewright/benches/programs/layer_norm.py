@@ -7,10 +7,10 @@ import numpy as np
 from tilewright.benches.programs.bound import Work
 from tilewright.benches.programs.check import row_error, tolerance_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
-from tilewright.benches.programs.draw import Draw
+from tilewright.benches.programs.draw import Draw, Dtype
 from tilewright.benches.programs.kernels.row import layer_norm_kernel
 from tilewright.benches.programs.measure import measured
-from tilewright.benches.programs.product import Dtype
+from tilewright.benches.programs.size import check_shares, check_sizes
 from tilewright.benches.programs.team import Array, Cubes, Pes, deploy, reserve, team_of
 from tilewright.host import LocalShard, LocalSize, RuntimeContext
 
@@ -29,6 +29,8 @@ def _run(
     pes: Pes = 0,
 ) -> BenchOutcome:
     team, draw = team_of(torch, cubes=cubes, pes=pes), Draw(torch)
+    check_sizes("layer_norm", columns=columns, block_rows=block_rows)
+    check_shares("layer_norm", team, rows=rows)
     values = draw.normal((rows, columns), dtype)
     weights, biases = (draw.normal((columns,), dtype) for _ in range(2))
     x = deploy(torch, "x", values, team.split(0))

@@ -5,8 +5,9 @@ from itertools import product as combinations
 from typing import Annotated, get_args
 
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
+from tilewright.benches.programs.draw import Dtype
 from tilewright.benches.programs.parameter import ParameterValue
-from tilewright.benches.programs.product import Dtype, Epilogue, Product, Staging, run_product
+from tilewright.benches.programs.product import Epilogue, Product, Staging, run_product
 from tilewright.benches.programs.team import Cubes, Pes, Sips, team_of
 from tilewright.host import RuntimeContext
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 
 from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.contract import BenchOutcome
-from tilewright.host import RuntimeContext
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.host import LaunchReport, RuntimeContext
 
 __all__ = ("measured",)
 

@@ -8,20 +8,19 @@ import numpy as np
 from tilewright.benches.programs.bound import Work
 from tilewright.benches.programs.check import row_error, tolerance_of
 from tilewright.benches.programs.contract import BenchOutcome
-from tilewright.benches.programs.draw import Draw
+from tilewright.benches.programs.draw import Draw, DtypeName
 from tilewright.benches.programs.kernels.product import (
     biased_product_kernel,
     biased_product_kernel_in_two,
     product_kernel,
 )
 from tilewright.benches.programs.measure import measured
+from tilewright.benches.programs.size import check_shares, check_sizes
 from tilewright.benches.programs.team import Array, Team, deploy, reserve
-from tilewright.errors import BenchError
 from tilewright.host import LocalShard, LocalSize, RuntimeContext, Tensor
 
-__all__ = ("Dtype", "Epilogue", "Product", "Staging", "run_product")
+__all__ = ("Epilogue", "Product", "Staging", "run_product")
 
-Dtype = Annotated[Literal["f16", "bf16", "f32"], "of A, B and the result"]
 Staging = Annotated[
     Literal["ref/ref", "load/ref", "ref/load", "load/load"],
     "of A/B: loaded as a whole before the product begins, or streamed tile by tile",
@@ -42,7 +41,7 @@ class Product:
     m: int
     n: int
     k: int
-    dtype: Literal["f16", "bf16", "f32"] = "f16"
+    dtype: DtypeName = "f16"
     staging: Literal["ref/ref", "load/ref", "ref/load", "load/load"] = "ref/ref"
     tile: tuple[int, int, int]
     epilogue: Literal["none", "fused", "apart"] = "none"
@@ -69,7 +68,9 @@ class _Operands:
 
 def run_product(torch: RuntimeContext, product: Product, team: Team) -> BenchOutcome:
     """One launch; every PE of the team has at least one column."""
-    _check(product, team)
+    check_sizes("product", m=product.m, k=product.k)
+    check_sizes("product", **dict(zip(("tile_m", "tile_n", "tile_k"), product.tile, strict=True)))
+    check_shares("product", team, n=product.n)
     draw = Draw(torch)
     operands = _Operands(
         draw.normal((product.m, product.k), product.dtype),
@@ -97,18 +98,6 @@ def _launch_of(product: Product, tensors: list[Tensor]) -> tuple[Any, ...]:
     stagings = [word == "load" for word in product.staging.split("/")]
     sizes = (product.m, LocalSize(tensors[1], 1), product.k)
     return (kernel, *map(LocalShard, tensors), *sizes, *stagings, product.tile)
-
-
-def _check(product: Product, team: Team) -> None:
-    for name in ("m", "n", "k"):
-        if getattr(product, name) < 1:
-            found = f"{name}={getattr(product, name)}"
-            raise BenchError("product", found, "at least 1", "give a larger size")
-    if product.n < team.num_pes:
-        found = f"n={product.n} columns for {team.num_pes} PEs"
-        raise BenchError(
-            "product", found, "a column for each PE", "take fewer PEs, or more columns"
-        )
 
 
 def _work(product: Product, team: Team) -> Work:

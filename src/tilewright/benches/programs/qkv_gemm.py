@@ -3,7 +3,8 @@
 from typing import Annotated
 
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
-from tilewright.benches.programs.product import Dtype, Product, run_product
+from tilewright.benches.programs.draw import Dtype
+from tilewright.benches.programs.product import Product, run_product
 from tilewright.benches.programs.team import Cubes, Pes, team_of
 from tilewright.host import RuntimeContext
 

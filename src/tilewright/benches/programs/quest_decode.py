@@ -1,7 +1,7 @@
 """Sparse decode attention on one cube: page summaries, scores, the best pages, their tokens."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from tilewright.benches.programs.draw import Draw
 from tilewright.benches.programs.heads import F16_BYTES, HeadDim, Heads, KvHeads, QHeads, heads_of
 from tilewright.benches.programs.kernels.quest import quest_kernel
 from tilewright.benches.programs.measure import measured
+from tilewright.benches.programs.size import check_sizes
 from tilewright.benches.programs.team import Array, Pes, Team, deploy, reserve, team_of
 from tilewright.errors import BenchError
-from tilewright.host import LocalShard, LocalSize, RuntimeContext, Split, Tensor
+from tilewright.host import LaunchReport, LocalShard, LocalSize, RuntimeContext, Split, Tensor
 
 __all__ = ("QUEST_DECODE", "best_pages", "is_choice", "page_scores")
 
@@ -74,6 +75,7 @@ def _run(
     turn: Annotated[int, "pages that are loaded at a time"] = 4,
     pes: Pes = 0,
 ) -> BenchOutcome:
+    check_sizes("quest_decode", pages=pages, budget=budget, page_size=page_size, turn=turn)
     heads = heads_of("quest_decode", q_heads, kv_heads, head_dim)
     sizes = _Pages(pages, page_size, budget)
     _check(torch, sizes, selection)
@@ -92,10 +94,9 @@ def _run(
 
 
 def _check(torch: RuntimeContext, sizes: _Pages, selection: str) -> None:
-    if not 1 <= sizes.budget <= sizes.count or sizes.size < 1:
-        found = f"{sizes.budget} of {sizes.count} pages of {sizes.size} tokens"
-        expected = "at least one page of at least one token"
-        raise BenchError("quest_decode", found, expected, "correct the sizes")
+    if sizes.budget > sizes.count:
+        found = f"budget={sizes.budget} of {sizes.count} pages"
+        raise BenchError("quest_decode", found, "no more than there are", "set it lower")
     if selection == "scores" and not torch.carries_data:
         found = "selection=scores in a run without values"
         expected = "values to compute scores from, or a selection that needs none"
@@ -129,7 +130,7 @@ def _fixed_pages(draw: Draw, heads: Heads, sizes: _Pages, selection: str) -> Arr
 def _launch(
     torch: RuntimeContext, team: Team, heads: Heads, sizes: _Pages, cache: _Cache,
     fixed: Array | None, turn: int,
-) -> tuple[Tensor, Tensor, Any]:  # fmt: skip
+) -> tuple[Tensor, Tensor, LaunchReport]:  # fmt: skip
     by_head = team.policy(pe=Split(0))
     start = np.zeros((heads.kv, sizes.budget), np.int32) if fixed is None else fixed
     arrays = {

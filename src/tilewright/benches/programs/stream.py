@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.benches.programs.bound import Work
 from tilewright.benches.programs.check import row_error, tolerance_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
-from tilewright.benches.programs.draw import Draw
+from tilewright.benches.programs.draw import Draw, Dtype
 from tilewright.benches.programs.kernels.stream import (
     add_kernel,
     copy_kernel,
@@ -15,7 +15,7 @@ from tilewright.benches.programs.kernels.stream import (
     triad_kernel,
 )
 from tilewright.benches.programs.measure import measured
-from tilewright.benches.programs.product import Dtype
+from tilewright.benches.programs.size import check_shares, check_sizes
 from tilewright.benches.programs.team import Array, Cubes, Pes, Sips, deploy, reserve, team_of
 from tilewright.host import LocalShard, LocalSize, RuntimeContext
 
@@ -35,6 +35,8 @@ def _run(
 ) -> BenchOutcome:
     """c = a, b = 3 c, c = a + b, a = b + 3 c: one launch each."""
     team = team_of(torch, sips=sips, cubes=cubes, pes=pes)
+    check_sizes("stream", block=block)
+    check_shares("stream", team, elements=elements)
     values = Draw(torch).normal((elements,), dtype)
     a = deploy(torch, "a", values, team.split(0))
     b, c = (reserve(torch, name, values.shape, dtype, team.split(0)) for name in ("b", "c"))

@@ -42,7 +42,15 @@ def _run(
     x = deploy(torch, "x", numbers, team.split(0))
     out = reserve(torch, "out", numbers.shape, "i32", team.split(0))
     report = torch.launch(
-        offset_kernel, x, out, part, shift, offsets, LENGTH, grid=(team.num_pes,), on=x
+        offset_kernel,
+        x,
+        out,
+        part,
+        shift % team.num_pes,
+        offsets,
+        LENGTH,
+        grid=(team.num_pes,),
+        on=x,
     ).report
     return BenchOutcome(
         bound=bound_of(torch.machine, _work(team, len(offsets))),
