@@ -52,7 +52,9 @@ def run_program(
         found = "a program that asked nothing of the machine"
         fix = "make tensors and launch kernels on the context that run(torch) gets"
         raise BenchError(request.source.name, found, "at least one request", fix)
-    explained = _explain(request, execution, watch)
+    explained = Explained(break_down_run(execution.window, execution.measured, {}))
+    with _interruptible(execution):
+        explained = _explain(request, execution, watch, explained)
     return build_record(request, execution, explained, options)
 
 
@@ -72,9 +74,19 @@ def _first(request: RunRequest, watch: RunWatch) -> Execution:
     with _written_whole(watch.trace) as stream:
         execution = execute(request, listeners_of, is_silent=False)
         for recorder in recorders:
-            recorder.close()
+            with _interruptible(execution):
+                recorder.close()
             execution.notes.extend(_trace_notes(recorder, watch.trace))
     return execution
+
+
+@contextmanager
+def _interruptible(execution: Execution) -> Iterator[None]:
+    """Ctrl-C ends only what is inside; the record says that it was pressed."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        execution.is_interrupted = True
 
 
 def _trace_notes(recorder: TraceRecorder, file: Path) -> Iterator[str]:
@@ -102,11 +114,12 @@ def _progress(device: Device, watch: RunWatch, what: str) -> list[Listener]:
     return [] if watch.progress is None else [ProgressListener(device, watch.progress, what)]
 
 
-def _explain(request: RunRequest, execution: Execution, watch: RunWatch) -> Explained:
+def _explain(
+    request: RunRequest, execution: Execution, watch: RunWatch, coarse: Explained
+) -> Explained:
     """By a second execution that traces what ended last, if there is anything to explain."""
     measured = execution.measured
     owners = {each.last_owner for each in measured if each.last_owner is not None}
-    coarse = Explained(break_down_run(execution.window, measured, {}))
     if watch.is_once or execution.is_interrupted or not owners:
         return coarse
     last = max(measured, key=lambda each: each.completed_ps)

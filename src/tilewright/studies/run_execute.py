@@ -1,7 +1,7 @@
 """One execution of a program on a context of its own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
@@ -52,10 +52,10 @@ class Execution:
 
     @property
     def window(self) -> tuple[int, int]:
-        """Of the measured launches, else of all, else of all requests."""
+        """Of the measured launches, else of all, else of all requests; they have completed."""
         measured = self.reports if self.outcome is None else self.outcome.launches
         if not measured:
-            return self.start_ps, self.now_ps
+            return self.now_ps if self.is_interrupted else self.start_ps, self.now_ps
         first_ps = min(launch.submitted_ps for launch in measured)
         return first_ps, max(launch.completed_ps for launch in measured)
 
@@ -87,33 +87,36 @@ def execute(request: RunRequest, listeners_of: ListenersOf, *, is_silent: bool) 
 
     The sanitizer looks on only where the program is heard.
     """
-    torch = RuntimeContext(
-        request.machine,
-        request.device,
-        seed=request.seed,
-        engine=request.engine,
-        data=request.data,
-        sanitize=request.sanitize and not is_silent,
-    )
-    listeners, commands = listeners_of(torch.driver.device)
-    Listeners(listeners, commands).attach(torch.driver)
     execution = Execution()
+    torch: RuntimeContext | None = None
     try:
-        if is_silent:
-            with redirect_stdout(StringIO()):
-                found = request.source.call(torch, dict(request.parameters))
-        else:
+        torch = _context(request, sanitize=request.sanitize and not is_silent)
+        listeners, commands = listeners_of(torch.driver.device)
+        Listeners(listeners, commands).attach(torch.driver)
+        with redirect_stdout(StringIO()) if is_silent else nullcontext():
             found = request.source.call(torch, dict(request.parameters))
         execution.outcome = _checked_outcome(request.source, found)
         torch.wait_all()
     except KeyboardInterrupt:
         execution.is_interrupted = True
     except TilewrightError as error:
-        if torch.driver.watch is not None and len(torch.findings):
+        if torch is not None and torch.driver.watch is not None and len(torch.findings):
             _add_findings(error, torch.findings)
         raise
-    _note_end(execution, torch)
+    if torch is not None:
+        _note_end(execution, torch)
     return execution
+
+
+def _context(request: RunRequest, *, sanitize: bool) -> RuntimeContext:
+    return RuntimeContext(
+        request.machine,
+        request.device,
+        seed=request.seed,
+        engine=request.engine,
+        data=request.data,
+        sanitize=sanitize,
+    )
 
 
 def _add_findings(error: TilewrightError, findings: Report) -> None:
