@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tilewright.collectives.operation import Call
 from tilewright.errors import CollectiveError
@@ -59,6 +60,7 @@ class Group:
     ranks: tuple[RankPlaces, ...]
     world_ranks: tuple[int, ...]  # by rank of the group
     _signatures: dict[int, Signature] = field(default_factory=dict)
+    _layouts: dict[int, Any] = field(default_factory=dict)
     _num_calls: dict[int, int] = field(default_factory=dict)  # by rank
 
     def __post_init__(self) -> None:
@@ -91,5 +93,6 @@ class Group:
         first.check(signature, number)
         return number
 
-    def first_signature(self, number: int) -> Signature:
-        return self._signatures[number]
+    def agree(self, number: int, layout: Any) -> Any:
+        """How the tensors of a call lie: as the first rank that called says."""
+        return self._layouts.setdefault(number, layout)

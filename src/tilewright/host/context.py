@@ -7,10 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from tilewright.collectives.worker import Workers
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.errors import RequestError
 from tilewright.host.absent import Absent
 from tilewright.host.device import Accelerator, Ahbm, DeviceSelector, parse_device
+from tilewright.host.distributed import Distributed
+from tilewright.host.multiprocessing import Multiprocessing
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.message import Neighbours
 from tilewright.machine.build import Machine, build_machine
@@ -68,9 +71,10 @@ class RuntimeContext:
         )
         self.ahbm = Ahbm(self.device)
         self.accelerator = Accelerator(self.ahbm)
-        self.distributed = Absent("torch.distributed", "collectives")
-        self.multiprocessing = Absent("torch.multiprocessing", "collectives")
         self._tensors = Deployments(self.driver, self._targets, carries_data=data)
+        workers = Workers(self.driver)
+        self.multiprocessing = Multiprocessing(workers)
+        self.distributed = Distributed(self.driver, self._tensors, workers, carries_data=data)
 
     def __repr__(self) -> str:
         name = self.machine.spec.name

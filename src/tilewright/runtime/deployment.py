@@ -53,10 +53,16 @@ class Deployments:
     # -- making tensors --------------------------------------------------------------------------
 
     def empty(
-        self, shape: tuple[int, ...], dtype: DType, *, dp: DPPolicy, name: str | None = None
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        *,
+        dp: DPPolicy,
+        name: str | None = None,
+        targets: Targets | None = None,
     ) -> Tensor:
-        """Memory that nobody has written, mapped when this returns."""
-        tensor, requests = self._make(shape, dtype, dp, name)
+        """Memory that nobody has written, mapped when this returns; ``targets`` overrule."""
+        tensor, requests = self._make(shape, dtype, dp, name, targets)
         self._driver.wait_all(requests)
         return tensor
 
@@ -87,12 +93,17 @@ class Deployments:
         return tensor
 
     def _make(
-        self, shape: tuple[int, ...], dtype: DType, dp: DPPolicy, name: str | None
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        dp: DPPolicy,
+        name: str | None,
+        targets: Targets | None = None,
     ) -> tuple[Tensor, list[Request]]:
         self.reclaim()
         self._num_tensors += 1
         name = name or f"t{self._num_tensors}"
-        targets = self._targets_of(dp)
+        targets = self._targets_of(dp) if targets is None else targets
         placement = place(name, shape, dtype, dp, targets, self._driver.page_bytes)
         pages = take_pages(placement, self._pool)
         self._live[pages.base] = pages
