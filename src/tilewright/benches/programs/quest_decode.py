@@ -87,7 +87,7 @@ def _run(
         torch,
         (report,),
         _work(team, heads, sizes, scored=fixed is None),
-        error=lambda: _error(cache, fixed, chosen.numpy(), out.numpy()),
+        error=lambda: _error(cache, fixed, chosen.numpy(timed=False), out.numpy(timed=False)),
         tolerance=tolerance_of("f16"),
         notes=(f"selection: {selection}, {budget} of {pages} pages",),
     )

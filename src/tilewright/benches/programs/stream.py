@@ -62,7 +62,7 @@ def _run(
         reports,
         work,
         error=lambda: row_error(
-            np.stack([tensor.numpy() for tensor in (a, b, c)], axis=-1), _stream(values)
+            np.stack([tensor.numpy(timed=False) for tensor in (a, b, c)], axis=-1), _stream(values)
         ),
         tolerance=tolerance_of(dtype),
     )

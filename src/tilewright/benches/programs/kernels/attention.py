@@ -65,7 +65,7 @@ def _prefill_tile(
             states[g] = attend(states[g], scores, v)
     for g in range(group):
         out = end_softmax(states[g]).to(out_ptr.dtype.element_ty)
-        tl.store(tl.ref(out_ptr + g * size, shape), out)
+        tl.store(out_ptr + g * size, out)
 
 
 def decode_kernel(
@@ -92,7 +92,7 @@ def decode_kernel(
                 state = attend(state, tl.dot(q, tl.trans(k)), v)
             if starts[slot] < starts[slot + 1]:
                 out = end_softmax(state).to(out_ptr.dtype.element_ty)
-                tl.store(tl.ref(out_ptr + row, shape), out)
+                tl.store(out_ptr + row, out)
 
 
 def _scaled(q: Any, scale: float) -> Any:

@@ -40,7 +40,7 @@ def quest_kernel(
             table_ptr + head * pages, chosen, budget, page_size, group, head_dim, turn,
         )  # fmt: skip
         out = end_softmax(state).to(out_ptr.dtype.element_ty)
-        tl.store(tl.ref(out_ptr + head * group * head_dim, (group, head_dim)), out)
+        tl.store(out_ptr + head * group * head_dim, out)
 
 
 def choose_kernel(

@@ -14,7 +14,7 @@ def softmax_kernel(x_ptr: Any, out_ptr: Any, rows: int, columns: int, block_rows
         x = tl.load(x_ptr + first * columns, shape=shape).to(tl.float32)
         weights = tl.exp(x - tl.max(x, 1)[:, None])
         scaled = weights * (1.0 / tl.sum(weights, 1))[:, None]
-        tl.store(tl.ref(out_ptr + first * columns, shape), scaled.to(out_ptr.dtype.element_ty))
+        tl.store(out_ptr + first * columns, scaled.to(out_ptr.dtype.element_ty))
 
 
 def layer_norm_kernel(
@@ -30,4 +30,4 @@ def layer_norm_kernel(
         centred = x - (tl.sum(x, 1) / columns)[:, None]
         scale = tl.rsqrt(tl.sum(centred * centred, 1) / columns + eps)
         normed = centred * scale[:, None] * weight[None, :] + bias[None, :]
-        tl.store(tl.ref(out_ptr + first * columns, shape), normed.to(out_ptr.dtype.element_ty))
+        tl.store(out_ptr + first * columns, normed.to(out_ptr.dtype.element_ty))

@@ -11,7 +11,7 @@ def copy_kernel(a_ptr: Any, out_ptr: Any, size: int, block: int) -> None:
     """out = a"""
     for first in range(0, size, block):
         shape = (min(block, size - first),)
-        tl.store(tl.ref(out_ptr + first, shape), tl.load(a_ptr + first, shape=shape))
+        tl.store(out_ptr + first, tl.load(a_ptr + first, shape=shape))
 
 
 def scale_kernel(a_ptr: Any, out_ptr: Any, factor: float, size: int, block: int) -> None:
@@ -19,7 +19,7 @@ def scale_kernel(a_ptr: Any, out_ptr: Any, factor: float, size: int, block: int)
     for first in range(0, size, block):
         shape = (min(block, size - first),)
         a = tl.load(a_ptr + first, shape=shape)
-        tl.store(tl.ref(out_ptr + first, shape), factor * a)
+        tl.store(out_ptr + first, factor * a)
 
 
 def add_kernel(a_ptr: Any, b_ptr: Any, out_ptr: Any, size: int, block: int) -> None:
@@ -27,7 +27,7 @@ def add_kernel(a_ptr: Any, b_ptr: Any, out_ptr: Any, size: int, block: int) -> N
     for first in range(0, size, block):
         shape = (min(block, size - first),)
         a, b = (tl.load(pointer + first, shape=shape) for pointer in (a_ptr, b_ptr))
-        tl.store(tl.ref(out_ptr + first, shape), a + b)
+        tl.store(out_ptr + first, a + b)
 
 
 def triad_kernel(
@@ -37,4 +37,4 @@ def triad_kernel(
     for first in range(0, size, block):
         shape = (min(block, size - first),)
         a, b = (tl.load(pointer + first, shape=shape) for pointer in (a_ptr, b_ptr))
-        tl.store(tl.ref(out_ptr + first, shape), a + factor * b)
+        tl.store(out_ptr + first, a + factor * b)
