@@ -7,7 +7,7 @@ are shards at the same place. No simulator and no memory is touched here.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -161,17 +161,6 @@ class Placement:
     @cached_property
     def _shard_of(self) -> Mapping[PeCoord, Shard]:
         return {shard.home: shard for shard in self.shards}
-
-    @cached_property
-    def _homes_of(self) -> Mapping[int, list[PeCoord]]:
-        homes: dict[int, list[PeCoord]] = {}
-        for shard in self.shards:
-            homes.setdefault(shard.part.offset, []).append(shard.home)
-        return homes
-
-    def homes_of(self, part: Part) -> Sequence[PeCoord]:
-        """The PEs that have a part or bytes of it."""
-        return self._homes_of[part.offset]
 
     def has_shard(self, pe: PeCoord) -> bool:
         return pe in self._shard_of

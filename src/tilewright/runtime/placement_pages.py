@@ -3,7 +3,7 @@
 A page that several PEs have shards in is a page of each of them; bytes keep their place in it.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ from tilewright.memory.allocator import Allocator
 from tilewright.memory.mapping import MappingPlan, ShardPages, Sight, plan_mapping
 from tilewright.memory.page_table import PageMapping, PageRange
 from tilewright.memory.virtual import VirtualSpace
-from tilewright.runtime.placement import Part, Placement, Shard
+from tilewright.runtime.placement import Placement, Shard
 
 __all__ = (
     "HomePages",
@@ -125,20 +125,26 @@ class TensorPages:
         return self._pieces_of[pe]
 
     @cached_property
-    def owned_pieces(self) -> tuple[Piece, ...]:
+    def _owned_pieces(self) -> tuple[Piece, ...]:
         """One copy of every byte, in the order of the virtual range."""
-        owners = self.placement.owners
-        pieces = [piece for shard in owners for piece in self._pieces_of[shard.home]]
+        return self._in_order(shard.home for shard in self.placement.owners)
+
+    @cached_property
+    def _all_pieces(self) -> tuple[Piece, ...]:
+        """All copies of every byte. Two pieces with one byte in common are copies."""
+        return self._in_order(self.placement.homes)
+
+    def _in_order(self, homes: Iterable[PeCoord]) -> tuple[Piece, ...]:
+        pieces = [piece for home in homes for piece in self._pieces_of[home]]
         return tuple(sorted(pieces, key=_start))
 
     def read_parts(self, span: range) -> Iterator[tuple[int, SlicePart]]:
         """Where bytes of the virtual range can be read, and how far behind the first of them."""
-        return _overlaps(self.owned_pieces, span)
+        return _overlaps(self._owned_pieces, span)
 
-    def write_parts(self, part: Part, span: range) -> Iterator[tuple[int, SlicePart]]:
-        """Where bytes of a part are to be written: all copies of them."""
-        for home in self.placement.homes_of(part):
-            yield from _overlaps(self._pieces_of[home], span)
+    def write_parts(self, span: range) -> Iterator[tuple[int, SlicePart]]:
+        """Where they are to be written: all copies of them."""
+        return _overlaps(self._all_pieces, span)
 
 
 def _start(piece: Piece) -> int:
@@ -146,15 +152,15 @@ def _start(piece: Piece) -> int:
 
 
 def _overlaps(pieces: Sequence[Piece], span: range) -> Iterator[tuple[int, SlicePart]]:
-    """What pieces, in order, have of a span."""
-    first = bisect_right(pieces, span.start, key=_start) - 1
-    for pe, there, slice_offset in islice(pieces, max(0, first), None):
+    """What pieces, in order and without a gap, have of a span."""
+    at = bisect_right(pieces, span.start, key=_start) - 1
+    first = bisect_left(pieces, pieces[at].span.start, key=_start)  # of its copies
+    for pe, there, slice_offset in islice(pieces, first, None):
         if there.start >= span.stop:
             break
         both = range(max(span.start, there.start), min(span.stop, there.stop))
-        if both:
-            offset = slice_offset + both.start - there.start
-            yield both.start - span.start, SlicePart(pe, offset, len(both))
+        offset = slice_offset + both.start - there.start
+        yield both.start - span.start, SlicePart(pe, offset, len(both))
 
 
 def take_pages(placement: Placement, pool: Pool) -> TensorPages:

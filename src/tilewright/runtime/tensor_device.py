@@ -79,7 +79,7 @@ class DeviceStorage:
         """Programs may have stored into one copy and not into another."""
         if not self.has_values:
             return
-        for start, part in self.pages.write_parts(window.part, window.span):
+        for start, part in self.pages.write_parts(window.span):
             if part.pe in self._owners:
                 continue
             (data,) = self.transport.read([part], timed=False)
@@ -115,7 +115,7 @@ class DeviceStorage:
         data: list[Bytes] = []
         for window in windows(self.placement, box):
             for span, image in self._spans(window, array, mask):
-                for start, part in self.pages.write_parts(window.part, span):
+                for start, part in self.pages.write_parts(span):
                     parts.append(part)
                     data.append(image[start : start + part.num_bytes])
         if parts:
