@@ -1,0 +1,71 @@
+"""Points of sweeps, and what they leave."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.studies.run_programs import SCALE, request_of, written
+from tilewright.benches.programs.matmul import sweep_points
+from tilewright.errors import BenchError
+from tilewright.report.run_sweep_plot import PART_COLOURS, draw_sweep
+from tilewright.report.run_sweep_table import sweep_view
+from tilewright.report.run_words import PART_WORDS
+from tilewright.studies.run_source import find_source
+from tilewright.studies.run_sweep import run_sweep, sweep_of
+
+
+def test_values_are_combined_in_the_order_of_the_options() -> None:
+    points = sweep_of(find_source("matmul"), ["m=64,128", "staging=ref/ref,load/ref"])
+    assert points == [
+        {"m": 64, "staging": "ref/ref"},
+        {"m": 64, "staging": "load/ref"},
+        {"m": 128, "staging": "ref/ref"},
+        {"m": 128, "staging": "load/ref"},
+    ]
+
+
+def test_a_program_may_have_points_of_its_own() -> None:
+    assert sweep_of(find_source("matmul"), ["ready"]) == sweep_points()
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["m"], "NAME=VALUE,VALUE or ready"),
+        (["m="], "NAME=VALUE,VALUE or ready"),
+        (["m=1,x"], "m=x"),
+        (["mm=1"], "a parameter 'mm'"),
+        (["m=1", "m=2"], "a parameter twice"),
+        (["ready", "m=2"], "it alone"),
+    ],
+)
+def test_a_sweep_that_makes_no_sense_is_refused(texts: list[str], words: str) -> None:
+    with pytest.raises(BenchError, match=words):
+        sweep_of(find_source("matmul"), texts)
+
+
+def test_the_points_of_a_sweep_are_runs(tmp_path: Path) -> None:
+    request = request_of(written(tmp_path, SCALE), n=64)
+    texts: list[str] = []
+    record = run_sweep(request, [{"times": 1}, {"times": 2}], texts.append)
+    assert texts == ["1 of 2: times=1", "2 of 2: times=2"]
+    assert record.parameters == {"n": 64}
+    once, twice = record.points
+    assert twice.latency_ps > 1.5 * once.latency_ps
+    assert once.breakdown_ps.total_ps == once.latency_ps
+    assert "times=2" in sweep_view(record).plain
+    picture = draw_sweep(record)
+    assert picture == draw_sweep(record)
+    assert picture.count(f'fill="{PART_COLOURS["dispatch"]}"') == len(record.points) + 1
+
+
+def test_every_part_has_words_and_a_colour_of_its_own() -> None:
+    assert set(PART_WORDS) == set(PART_COLOURS)
+    assert len(set(PART_COLOURS.values())) == len(PART_COLOURS)
+
+
+def test_an_interrupted_sweep_keeps_the_points_that_are_complete(tmp_path: Path) -> None:
+    text = SCALE + "    if times == 2:\n        raise KeyboardInterrupt\n"
+    record = run_sweep(request_of(written(tmp_path, text), n=64), [{"times": 1}, {"times": 2}])
+    assert (record.status, record.ok, len(record.points)) == ("interrupted", False, 1)
+    assert "INTERRUPTED" in sweep_view(record).plain
