@@ -70,7 +70,7 @@ def parse_parameters(
         if name not in known:
             found = f"a parameter {name!r}"
             expected = "one of " + ", ".join(known) if known else "none: it takes no parameters"
-            raise BenchError(where, found, expected, f"run: tilewright list {where}")
+            raise BenchError(where, found, expected, "correct its name, or leave it out")
     return {
         name: parameter.parse(texts[name], where=where) if name in texts else parameter.default
         for name, parameter in known.items()
