@@ -1,0 +1,222 @@
+"""``tilewright run``, ``list``, ``explain`` and ``compare``: tables, documents, statuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.records.run_records import run_record
+from tests.studies.run_programs import SCALE, written
+from tilewright.benches.programs import PROGRAMS
+from tilewright.cli.main import main
+from tilewright.records import RunRecord, read_record, write_record
+from tilewright.records.explain import CompareRecord, ExplainRecord, ListRecord
+from tilewright.records.run_sweep import RunSweepRecord
+
+Cli = Callable[..., tuple[int, str, str]]
+SMALL = ("--machine", "ahbm-small")
+ONE = ("run", "gemm_single_pe", *SMALL)
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    def run_and_capture(*arguments: str) -> tuple[int, str, str]:
+        status = main(list(arguments))
+        output, errors = capsys.readouterr()
+        return status, output, errors
+
+    return run_and_capture
+
+
+def test_the_document_of_a_run_has_its_figures(cli: Cli) -> None:
+    status, output, _ = cli(*ONE, "--json")
+    record = RunRecord.model_validate_json(output)
+    document = json.loads(output)
+    assert (status, document["ok"], document["values_ok"]) == (0, True, True)
+    assert sum(document["breakdown_ps"].values()) == document["latency_ps"]
+    assert document["ratio"] == document["latency_ps"] / document["bound_ps"] > 1
+    assert document["machine_hash"] == record.machine_hash
+    assert document["what"]["program"] == "gemm_single_pe"
+    assert document["parameters"]["m"] == 32
+    assert 0 < max(document["utilisation"].values()) <= 1
+
+
+def test_the_table_has_the_figures_of_the_record(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    status, table, errors = cli(*ONE, "--record", str(file))
+    record = read_record(file, RunRecord)
+    assert status == 0
+    assert errors.startswith("engine: ")
+    lines = table.splitlines()
+    assert lines[0].startswith("gemm_single_pe on ahbm-small (m=32")
+    assert f"  ratio       {record.ratio:.2f}" in lines
+    assert any(line.startswith("  values      ok: error") for line in lines)
+    assert f"  bottleneck  {record.bottleneck}" in lines
+
+
+def test_parameters_overrides_and_seed_are_in_the_record(cli: Cli) -> None:
+    options = ("--param", "k=256", "--set", "pe.vector.lanes=256", "--seed", "5", "--once")
+    _, output, _ = cli(*ONE, *options, "--json")
+    record = RunRecord.model_validate_json(output)
+    assert (record.parameters["k"], record.seed) == (256, 5)
+    assert record.machine.overrides == ("pe.vector.lanes=256",)
+    assert record.machine.fields["pe.vector.lanes"] == 256
+    assert record.what.options["once"] is True
+
+
+def test_without_data_there_are_no_values_to_check(cli: Cli) -> None:
+    status, output, _ = cli(*ONE, "--no-data", "--once", "--json")
+    assert (status, json.loads(output)["values_ok"]) == (0, None)
+
+
+def test_wrong_values_end_with_status_1(cli: Cli, tmp_path: Path) -> None:
+    text = SCALE.replace("        torch.launch", "        report = torch.launch").replace(
+        "(x), n)", "(x), n).report"
+    )
+    text += """
+    from tilewright.benches.programs.contract import BenchOutcome, Bound
+    return BenchOutcome(
+        bound=Bound(1, "HBM", {"HBM": 1}), launches=(report,), max_error=0.5, tolerance=0.1
+    )
+"""
+    status, output, _ = cli("run", str(written(tmp_path, text)), *SMALL, "--param", "n=64")
+    assert status == 1
+    assert "WRONG: error 5.0e-01" in output
+
+
+def test_a_latency_below_its_bound_is_a_failed_check(cli: Cli, tmp_path: Path) -> None:
+    text = SCALE.replace("        torch.launch", "        report = torch.launch").replace(
+        "(x), n)", "(x), n).report"
+    )
+    text += """
+    from tilewright.benches.programs.contract import BenchOutcome, Bound
+    return BenchOutcome(
+        bound=Bound(10**12, "HBM", {"HBM": 10**12}), launches=(report,), max_error=None,
+        tolerance=None,
+    )
+"""
+    status, output, _ = cli("run", str(written(tmp_path, text)), *SMALL, "--param", "n=64")
+    assert status == 1
+    assert "is below its lower bound, 1 s" in output
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_interrupted_run_ends_with_130_and_leaves_its_record(
+    cli: Cli, tmp_path: Path, as_json: bool
+) -> None:
+    program = written(tmp_path, SCALE + "        raise KeyboardInterrupt\n")
+    file = tmp_path / "run.json"
+    options = ("--json",) if as_json else ()
+    status, output, _ = cli("run", str(program), *SMALL, "--record", str(file), *options)
+    assert status == 130
+    record = read_record(file, RunRecord)
+    assert (record.status, len(record.launches)) == ("interrupted", 1)
+    if as_json:
+        assert RunRecord.model_validate_json(output) == record
+    else:
+        assert "INTERRUPTED" in output
+
+
+def test_several_launches_have_a_row_each(cli: Cli, tmp_path: Path) -> None:
+    _, output, _ = cli("run", str(written(tmp_path, SCALE)), *SMALL, "--once")
+    assert [line.split()[:2] for line in output.splitlines() if line.startswith("  scale")] == [
+        ["scale", "16"],
+        ["scale", "16"],
+    ]
+
+
+def test_a_wrong_access_is_told_and_ends_with_status_1(cli: Cli, tmp_path: Path) -> None:
+    text = SCALE.replace("torch.zeros", "torch.empty").replace(", timed=False", "")
+    program = str(written(tmp_path, text))
+    status, output, _ = cli("run", program, *SMALL, "--sanitize", "--once")
+    assert status == 1
+    assert "uninitialised read" in output
+    assert f"{program}:11 in scale" in output
+    status, output, _ = cli("run", program, *SMALL, "--sanitize", "--once", "--json")
+    assert (status, json.loads(output)["findings"][0]["kind"]) == (1, "uninitialised read")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nothing",), "no program 'nothing'"),
+        (("nothing.py",), "a file that cannot be read"),
+        (("gemm_single_pe", "--param", "m"), "NAME=VALUE"),
+        (("gemm_single_pe", "--param", "m=1", "--param", "m=2"), "m twice"),
+        (("gemm_single_pe", "--param", "mm=1"), "a parameter 'mm'"),
+        (("gemm_single_pe", "--device", "sip:9"), "sip:9"),
+        (("gemm_single_pe", "--plot", "x.svg"), "no --sweep"),
+        (("gemm_single_pe", "--sweep", "m=32", "--trace", "x"), "one run to trace"),
+        (("gemm_single_pe", "--record", "/no/where/x.json"), "no directory"),
+    ],
+)
+def test_wrong_input_is_refused_without_a_traceback(
+    cli: Cli, arguments: tuple[str, ...], words: str
+) -> None:
+    status, output, errors = cli("run", *arguments)
+    assert (status, output) == (2, "")
+    assert words in errors
+    assert "Traceback" not in errors
+
+
+def test_a_sweep_is_a_table_a_document_and_a_picture(cli: Cli, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("sweep.svg", "sweep.json")]
+    options = ("--sweep", "k=64,128", "--plot", str(files[0]), "--record", str(files[1]))
+    status, output, _ = cli(*ONE, *options)
+    assert status == 0
+    record = read_record(files[1], RunSweepRecord)
+    assert [point.parameters for point in record.points] == [{"k": 64}, {"k": 128}]
+    assert files[0].read_text().startswith("<svg")
+    assert "k=128" in output
+
+
+def test_the_list_has_every_ready_program(cli: Cli) -> None:
+    status, output, _ = cli("list")
+    assert status == 0
+    assert [line.split()[0] for line in output.splitlines()[: len(PROGRAMS)]] == list(PROGRAMS)
+    _, output, _ = cli("list", "--json")
+    record = ListRecord.model_validate_json(output)
+    assert {row.name for row in record.programs} == set(PROGRAMS)
+
+
+def test_the_list_tells_the_parameters_of_one_program(cli: Cli) -> None:
+    _, output, _ = cli("list", "matmul")
+    assert "  staging   str, ref/ref unless set (ref/ref, load/ref" in output
+    status, _, errors = cli("list", "mathmul")
+    assert status == 2
+    assert "did you mean 'matmul'?" in errors
+
+
+def test_explain_and_compare_read_what_run_wrote(cli: Cli, tmp_path: Path) -> None:
+    files = [str(tmp_path / name) for name in ("a.json", "b.json")]
+    cli(*ONE, "--record", files[0])
+    cli(*ONE, "--param", "k=256", "--record", files[1])
+    status, output, _ = cli("explain", files[0])
+    assert status == 0
+    assert "- It uses 1 of 16 PEs." in output
+    _, output, _ = cli("explain", files[0], "--json")
+    assert ExplainRecord.model_validate_json(output).program == "gemm_single_pe"
+    status, output, _ = cli("compare", *files)
+    assert status == 0
+    assert "  parameters.k: 128 -> 256\n" in output
+    assert "times as slow" in output
+    _, output, _ = cli("compare", *files, "--json")
+    assert not CompareRecord.model_validate_json(output).is_same_run
+    _, output, _ = cli("compare", files[0], files[0])
+    assert "the same run" in output
+
+
+@pytest.mark.parametrize("content", [None, "", '{"kind": "run"', "[]", '{"kind": "probe"}'])
+@pytest.mark.parametrize("command", ["explain", "compare"])
+def test_a_missing_cut_or_foreign_record_is_refused(
+    cli: Cli, tmp_path: Path, command: str, content: str | None
+) -> None:
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    write_record(good, run_record())
+    if content is not None:
+        bad.write_text(content)
+    files = (str(bad),) if command == "explain" else (str(good), str(bad))
+    status, output, errors = cli(command, *files)
+    assert (status, output) == (2, "")
+    assert "bad.json" in errors

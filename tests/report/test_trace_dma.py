@@ -1,0 +1,49 @@
+"""Spans of DMA channels out of single packets."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.report.trace_dma import DmaSpan, DmaSpans, DmaWay
+
+
+@given(
+    sizes=st.lists(st.integers(1, 4), min_size=1, max_size=6),
+    data=st.data(),
+)
+def test_every_command_has_one_span_from_its_first_packet_to_its_last(
+    sizes: list[int], data: st.DataObject
+) -> None:
+    """Packets set out in the order of commands and come back in any order."""
+    packets = [command for command, size in enumerate(sizes) for _ in range(size)]
+    delays = data.draw(st.lists(st.integers(1, 50), min_size=len(packets), max_size=len(packets)))
+    events = [(10 * n, 0, n) for n in range(len(packets))]
+    events += [(10 * n + delay, 1, n) for n, delay in enumerate(delays)]
+    spans, found = DmaSpans(), list[DmaSpan]()
+    for at_ps, is_back, packet in sorted(events):
+        if is_back:
+            found += spans.come_back(3, packet, at_ps, DmaWay.READ)
+        else:
+            found += spans.set_out(3, packets[packet], packet, at_ps, is_long=False)
+    found += spans.rest()
+    expected = []
+    for command, size in enumerate(sizes):
+        own = [n for n, each in enumerate(packets) if each == command]
+        end_ps = max(10 * n + delays[n] for n in own)
+        expected.append(DmaSpan(3, command, DmaWay.READ, 10 * own[0], end_ps, size))
+    assert sorted(found) == sorted(expected)
+
+
+def test_reads_and_writes_of_an_owner_do_not_end_each_other() -> None:
+    spans = DmaSpans()
+    assert not list(spans.set_out(0, 1, 10, 0, is_long=False))
+    assert not list(spans.set_out(0, 2, 20, 5, is_long=True))
+    assert not list(spans.come_back(0, 10, 7, DmaWay.READ))
+    assert not list(spans.set_out(0, 1, 11, 8, is_long=False))
+    assert not list(spans.come_back(0, 11, 9, DmaWay.READ))
+    assert list(spans.rest()) == [DmaSpan(0, 1, DmaWay.READ, 0, 9, 2)]
+
+
+def test_a_packet_that_set_out_before_the_trace_is_no_span() -> None:
+    spans = DmaSpans()
+    assert not list(spans.come_back(0, 10, 7, DmaWay.READ))
+    assert not list(spans.rest())
