@@ -1,23 +1,5 @@
-from collections.abc import Iterator
-
 import pytest
-import torch
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from tilewright.errors import ModelError
-from tilewright.models.model import LanguageModel
-from tilewright.models.smollm2 import load_smollm2, smollm2_path
+from tests.models.smollm2_loading import smollm2_on_one_thread
 
-
-@pytest.fixture(scope="session")
-def smollm2() -> Iterator[LanguageModel]:
-    """A real model, loaded once: 540 MB. One thread, since tests share the cores."""
-    try:
-        smollm2_path()
-    except ModelError as error:
-        pytest.skip(str(error))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with threadpool_limits(1):
-        yield load_smollm2()
-    torch.set_num_threads(threads)
+smollm2 = pytest.fixture(scope="session", name="smollm2")(smollm2_on_one_thread)

@@ -5,7 +5,7 @@ each of many sequences.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,9 @@ from tilewright.models.rope import rotate
 from tilewright.models.shape import GqaShape, MlaShape
 from tilewright.models.weights import GqaAttention, MlaAttention, ModelWeights
 
-__all__ = ("AttentionStep", "logits_of", "rms_norm", "run_layers")
+__all__ = ("AttentionStep", "Integers", "logits_of", "rms_norm", "run_layers")
+
+Integers: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
 
 
 class AttentionStep(Protocol):
@@ -35,8 +37,8 @@ class AttentionStep(Protocol):
 
 def run_layers(
     weights: ModelWeights,
-    tokens: Sequence[int],
-    positions: Sequence[int],
+    tokens: Integers,
+    positions: Integers,
     attend: AttentionStep,
 ) -> Array:
     """The last layer's output for each token: [tokens, hidden]."""
@@ -121,7 +123,7 @@ def _attend_mla(
 
 
 def _checked(
-    vocab: int, tokens: Sequence[int], positions: Sequence[int]
+    vocab: int, tokens: Integers, positions: Integers
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     ids, places = (np.asarray(part, dtype=np.int64) for part in (tokens, positions))
     if not ids.size or ids.shape != places.shape:

@@ -12,7 +12,7 @@ from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.graph import FlowKind, Graph, graph_hash
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import PlanSpec, Reserved, parse_policy
-from tilewright.errors import ModelError
+from tilewright.errors import ModelError, PlanError
 from tilewright.models import LanguageModel, MlaShape, ModelShape, choose_token, run_prompt
 from tilewright.records import installed_versions
 from tilewright.records.attention_run import BytesByKind, PageFigures, RowCounts
@@ -153,6 +153,9 @@ def _check_fits(label: str, flow: FlowBase, kind: FlowKind) -> None:
 def _plan(shape: ModelShape, spec: GenerateSpec) -> PlanSpec:
     if spec.flow == DENSE:
         return PlanSpec(reserved=spec.reserved, dense_layers=frozenset(range(shape.layers)))
+    if spec.budget < spec.reserved.total:  # else the first step would find out, amid the text
+        expected = f"at least the {spec.reserved.total} reserved ones"
+        raise PlanError("budget", f"{spec.budget} pages", expected, "raise the budget")
     return PlanSpec(
         budget=parse_policy(str(spec.budget)),
         reserved=spec.reserved,

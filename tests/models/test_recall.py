@@ -1,0 +1,86 @@
+import hashlib
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.errors import ModelError
+from tilewright.models.dense import DenseAttention
+from tilewright.models.forward import logits_of, run_layers
+from tilewright.models.recall import (
+    NUM_KEYS,
+    RECALL_SHAPE,
+    RecallModel,
+    RecallTask,
+    SmearedAttention,
+    draw_recall,
+    load_recall,
+)
+
+SHA256 = ""
+
+
+@pytest.fixture(scope="module")
+def model() -> RecallModel:
+    return load_recall()
+
+
+def share_right(model: RecallModel, task: RecallTask) -> float:
+    attend = SmearedAttention(DenseAttention(RECALL_SHAPE), model.smear)
+    stream = run_layers(model.weights, task.tokens, range(len(task.tokens)), attend)
+    found = np.asarray(logits_of(model.weights, stream[task.asked])).argmax(axis=-1)
+    return float((found == task.answers).mean())
+
+
+def test_the_weights_are_those_that_the_script_made() -> None:
+    data = files("tilewright.models").joinpath("data/recall.safetensors").read_bytes()
+    assert len(data) < 2**20
+    assert hashlib.sha256(data).hexdigest() == SHA256
+
+
+@pytest.mark.parametrize("num_pairs", [16, 64, 128, 256])
+def test_dense_attention_recalls_nearly_every_value(model: RecallModel, num_pairs: int) -> None:
+    """Sequences of 256 pairs are twice as long as any in training."""
+    rng = np.random.default_rng([9, num_pairs])
+    tasks = [draw_recall(rng, num_pairs=num_pairs, num_asked=16) for _ in range(8)]
+    assert np.mean([share_right(model, task) for task in tasks]) >= 0.97
+
+
+def test_without_the_pair_an_answer_is_a_guess(model: RecallModel) -> None:
+    rng = np.random.default_rng(2)
+    task = draw_recall(rng, num_pairs=64, num_asked=16)
+    rest = np.concatenate([[0, NUM_KEYS], task.tokens[task.num_context :]])
+    lost = RecallTask(rest, 2, task.asked - task.num_context + 2, task.answers)
+    assert share_right(model, lost) <= 0.3
+
+
+def test_a_smeared_sequence_may_be_cut_anywhere(model: RecallModel) -> None:
+    task = draw_recall(np.random.default_rng(4), num_pairs=20, num_asked=4)
+    whole = SmearedAttention(DenseAttention(RECALL_SHAPE), model.smear)
+    expected = run_layers(model.weights, task.tokens, range(len(task.tokens)), whole)
+    dense = DenseAttention(RECALL_SHAPE)
+    first = SmearedAttention(dense, model.smear)
+    run_layers(model.weights, task.tokens[:11], range(11), first)
+    second = SmearedAttention(dense, model.smear, first.previous)
+    found = run_layers(model.weights, task.tokens[11:], range(11, len(task.tokens)), second)
+    assert np.asarray(found) == pytest.approx(np.asarray(expected[11:]), abs=1e-4)
+
+
+@given(st.integers(1, NUM_KEYS), st.data(), st.integers(0, 2**32 - 1))
+def test_every_asked_key_stands_once_in_the_context_with_its_answer_behind(
+    num_pairs: int, data: st.DataObject, seed: int
+) -> None:
+    num_asked = data.draw(st.integers(1, num_pairs))
+    task = draw_recall(np.random.default_rng(seed), num_pairs=num_pairs, num_asked=num_asked)
+    context = task.tokens[: task.num_context]
+    for position, answer in zip(task.asked, task.answers, strict=True):
+        (place,) = np.nonzero(context == task.tokens[position])[0]
+        assert context[place + 1] == answer == task.tokens[position + 1]
+
+
+@pytest.mark.parametrize(("num_pairs", "num_asked"), [(4, 5), (4, 0), (NUM_KEYS + 1, 1)])
+def test_a_task_that_cannot_be_drawn_is_refused(num_pairs: int, num_asked: int) -> None:
+    with pytest.raises(ModelError, match=f"{num_asked} of {num_pairs} pairs"):
+        draw_recall(np.random.default_rng(0), num_pairs=num_pairs, num_asked=num_asked)
