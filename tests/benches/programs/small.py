@@ -4,6 +4,7 @@ from typing import Any
 
 from tilewright.benches.programs import PROGRAMS
 from tilewright.benches.programs.contract import BenchOutcome
+from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.host import RuntimeContext
 from tilewright.machine import Machine, build_machine, parse_machine
 
@@ -26,6 +27,13 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 
 
-def run_small(name: str, *, data: bool = True, seed: int = 0, **parameters: Any) -> BenchOutcome:
-    with RuntimeContext(MACHINE, data=data, seed=seed) as torch:
+def run_small(
+    name: str,
+    *,
+    data: bool = True,
+    seed: int = 0,
+    engine: EngineKind | Auto = AUTO,
+    **parameters: Any,
+) -> BenchOutcome:
+    with RuntimeContext(MACHINE, data=data, seed=seed, engine=engine) as torch:
         return PROGRAMS[name].run(torch, **(SMALL[name] | parameters))

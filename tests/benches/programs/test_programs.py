@@ -7,9 +7,11 @@ import pytest
 
 from tests.benches.programs.mutant import mutant
 from tests.benches.programs.small import MACHINE, SMALL, run_small
+from tests.kinds import needs_both_engines
 from tilewright.benches import programs
 from tilewright.benches.programs import PROGRAMS
 from tilewright.benches.programs.parameter import parse_parameters
+from tilewright.engine import EngineKind
 from tilewright.host import RuntimeContext
 
 WITHOUT_VALUES: dict[str, dict[str, Any]] = {"quest_decode": {"selection": "recent"}}
@@ -73,6 +75,15 @@ def test_defaults_are_what_texts_of_them_say(name: str) -> None:
     texts = {parameter.name: str(parameter.default) for parameter in parameters}
     parsed = parse_parameters(parameters, texts, where=name)
     assert parsed == {parameter.name: parameter.default for parameter in parameters}
+
+
+@needs_both_engines
+@pytest.mark.parametrize("name", ["flash_attention", "pointer_chase", "qkv_gemm", "quest_decode"])
+def test_both_engines_give_the_same_reports(name: str) -> None:
+    native, reference = (
+        run_small(name, engine=kind) for kind in (EngineKind.NATIVE, EngineKind.REFERENCE)
+    )
+    assert native == reference
 
 
 def test_a_program_leaves_nothing_behind_that_changes_the_next_run() -> None:

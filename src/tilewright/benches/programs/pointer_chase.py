@@ -33,9 +33,10 @@ def _run(
 ) -> BenchOutcome:
     flow = _flow(torch, where)
     page_bytes = torch.machine.spec.pe.mmu.page_bytes
-    everywhere, alone = team_of(torch, sips=0, cubes=0), team_of(torch, pes=1)
-    size = (everywhere.num_pes * page_bytes // NUMBER_BYTES,)
-    one_page_each = everywhere.policy(*[Interleave(page_bytes)] * 3)
+    num_sips = torch.device.sips.index(flow.target.sip) + 1
+    so_far, alone = team_of(torch, sips=num_sips, cubes=flow.target.cube + 1), team_of(torch, pes=1)
+    size = (so_far.num_pes * page_bytes // NUMBER_BYTES,)
+    one_page_each = so_far.policy(*[Interleave(page_bytes)] * 3)
     chain = reserve(torch, "chain", size, "i32", one_page_each)
     out = reserve(torch, "out", (1,), "i32", alone.policy())
     order = Draw(torch).integers.permutation(_nodes(chain, flow.target))[: hops + 1]

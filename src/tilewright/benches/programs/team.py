@@ -67,7 +67,7 @@ def team_of(torch: RuntimeContext, *, sips: int = 1, cubes: int = 1, pes: int = 
     asked = {"sips": sips, "cubes": cubes, "pes": pes}
     for name, count in asked.items():
         if not 0 <= count <= there[name]:
-            expected = f"1 to {there[name]} of them, or 0 for all"
+            expected = f"at most the {there[name]} that the machine has, or 0 for all"
             raise BenchError("team", f"{name}={count}", expected, "take fewer, or a larger machine")
     return Team(*(asked[name] or there[name] for name in asked))
 
