@@ -47,7 +47,7 @@ class Side:
     num_bytes: int
 
     def __str__(self) -> str:
-        time = "before it is served" if self.at_ps is None else f"at {self.at_ps} ps"
+        time = "never served" if self.at_ps is None else f"at {self.at_ps} ps"
         place = f", {self.line}" if self.line else ""
         return f"{self.what} of {self.num_bytes} bytes by {self.actor}{place}, {time}"
 
