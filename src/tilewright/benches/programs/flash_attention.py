@@ -35,10 +35,10 @@ class QueryBlocks:
 
     def of_cubes(self) -> Array:
         """(cubes, tiles): which block each one is."""
-        places = (range(self.num_cubes), range(self.num_tiles))
-        blocks = [[query_block(tile, cube, self.num_cubes) for tile in places[1]]
-                  for cube in places[0]]  # fmt: skip
-        return np.array(blocks)
+        num_cubes, tiles = self.num_cubes, range(self.num_tiles)
+        return np.array(
+            [[query_block(tile, cube, num_cubes) for tile in tiles] for cube in range(num_cubes)]
+        )
 
     def deal(self, queries: Array) -> Array:
         """(kv, group, length, dim) as (cubes, kv, tiles, group, size, dim)."""
@@ -60,9 +60,10 @@ class QueryBlocks:
         """How many keys the queries of each cube see together."""
         if not causal:
             return [self.length] * self.num_cubes
-        last = [max(blocks[blocks * self.size < self.length], default=-1)
-                for blocks in self.of_cubes()]  # fmt: skip
-        return [min(self.length, int(block + 1) * self.size) for block in last]
+        starts = self.of_cubes() * self.size
+        ends = np.where(starts < self.length, np.minimum(starts + self.size, self.length), 0)
+        seen: list[int] = ends.max(axis=1).tolist()
+        return seen
 
 
 def _run(

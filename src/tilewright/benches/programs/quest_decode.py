@@ -167,13 +167,13 @@ def _work(team: Team, heads: Heads, sizes: _Pages, *, scored: bool) -> Work:
 
 
 def page_scores(queries: Array, low: Array, high: Array) -> Array:
-    """Quest's, in float64: of each page the greatest bound of a head of the group, (kv, pages)."""
-    wide_q, wide_low, wide_high = (array.astype(np.float64) for array in (queries, low, high))
-    above, below = np.maximum(wide_q, 0.0), np.minimum(wide_q, 0.0)
-    bounds = np.einsum("hgd,hpd->hgp", above, wide_high) + np.einsum(
-        "hgd,hpd->hgp", below, wide_low
-    )
-    result: Array = bounds.max(1)
+    """Quest's, in float64: score(P) = max_g sum_d max(q_gd high_Pd, q_gd low_Pd), (kv, pages)."""
+    wide_low, wide_high = low.astype(np.float64), high.astype(np.float64)
+    bounds = [
+        np.maximum(q[:, None] * wide_high, q[:, None] * wide_low).sum(-1)
+        for q in np.moveaxis(queries.astype(np.float64), 1, 0)  # one query head of each group
+    ]
+    result: Array = np.max(bounds, axis=0)
     return result
 
 
