@@ -41,18 +41,6 @@ def test_more_pes_take_less_time() -> None:
     assert four.total_ps < one.total_ps / 3
 
 
-def test_work_adds_up() -> None:
-    one = Work(num_pes=2, read_bytes=8, flop={"f16": 3}, elements={"exp": 5})
-    other = Work(num_pes=2, written_bytes=4, flop={"f16": 1, "f32": 2}, elements={"add": 7})
-    assert one + other == Work(
-        num_pes=2,
-        read_bytes=8,
-        written_bytes=4,
-        flop={"f16": 4, "f32": 2},
-        elements={"exp": 5, "add": 7},
-    )
-
-
 def test_work_without_a_known_rate_is_refused() -> None:
     with pytest.raises(BenchError, match="no resource with a known rate"):
         bound_of(MACHINE, Work(num_pes=1))

@@ -34,16 +34,6 @@ class Work:
     flop: Mapping[str, int] = field(default_factory=dict)
     elements: Mapping[str, int] = field(default_factory=dict)
 
-    def __add__(self, other: "Work") -> "Work":
-        """One after the other, by the same PEs."""
-        return Work(
-            num_pes=self.num_pes,
-            read_bytes=self.read_bytes + other.read_bytes,
-            written_bytes=self.written_bytes + other.written_bytes,
-            flop=_sums(self.flop, other.flop),
-            elements=_sums(self.elements, other.elements),
-        )
-
 
 def bound_of(machine: Machine, work: Work) -> Bound:
     """The greatest of the times that HBM, DMA links, GEMM units and vector units need alone."""
@@ -116,7 +106,3 @@ def _vector_ps(vector: VectorSpec, work: Work) -> int | None:
 def _cycles(vector: VectorSpec, op: str) -> int:
     cost = cost_class_of("bound", op)
     return vector.complex_cycles if cost is CostClass.COMPLEX else vector.simple_cycles
-
-
-def _sums(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {key: one.get(key, 0) + other.get(key, 0) for key in (*one, *other)}

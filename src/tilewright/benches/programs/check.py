@@ -6,18 +6,18 @@ import numpy as np
 
 from tilewright.errors import BenchError
 
-__all__ = ("TOLERANCES", "row_error", "tolerance_of")
+__all__ = ("row_error", "tolerance_of")
 
 Array = np.ndarray[Any, Any]
 
-TOLERANCES = {"f16": 2e-3, "bf16": 2e-2, "f32": 1e-5}  # relative to the norm of a row
+_TOLERANCES = {"f16": 2e-3, "bf16": 2e-2, "f32": 1e-5}  # relative to the norm of a row
 
 
 def tolerance_of(dtype: str) -> float:
     """For results that were computed in f32 and rounded to ``dtype`` once."""
-    if dtype not in TOLERANCES:
-        raise BenchError("values", dtype, f"one of {', '.join(TOLERANCES)}", "take another dtype")
-    return TOLERANCES[dtype]
+    if dtype not in _TOLERANCES:
+        raise BenchError("values", dtype, f"one of {', '.join(_TOLERANCES)}", "take another dtype")
+    return _TOLERANCES[dtype]
 
 
 def row_error(found: Array, expected: Array) -> float:

@@ -7,14 +7,14 @@ import numpy as np
 
 from tilewright.host import RuntimeContext
 
-__all__ = ("STORAGE", "Draw", "Dtype", "DtypeName")
+__all__ = ("Draw", "Dtype", "DtypeName")
 
 Array = np.ndarray[Any, Any]
 
 DtypeName = Literal["f16", "bf16", "f32"]
 Dtype = Annotated[DtypeName, "of inputs and results; products and sums are f32"]
 
-STORAGE: dict[str, Any] = {
+_STORAGE: dict[str, Any] = {
     "f16": np.float16,
     "bf16": ml_dtypes.bfloat16,
     "f32": np.float32,
@@ -34,5 +34,5 @@ class Draw:
     def normal(self, shape: tuple[int, ...], dtype: str) -> Array:
         """Of the standard normal distribution, rounded to the dtype."""
         if not self._carries_data:
-            return np.broadcast_to(np.zeros((), STORAGE[dtype]), shape)
-        return self._floats.standard_normal(shape, np.float32).astype(STORAGE[dtype])
+            return np.broadcast_to(np.zeros((), _STORAGE[dtype]), shape)
+        return self._floats.standard_normal(shape, np.float32).astype(_STORAGE[dtype])
