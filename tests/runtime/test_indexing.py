@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -15,7 +15,11 @@ from tilewright.runtime.placement import Placement
 @st.composite
 def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
     """Basic indices, and arrays of integers and masks for some axes."""
-    kind = draw(st.sampled_from(["basic", "arrays", "mask"]))
+    kind = draw(st.sampled_from(["ranges", "slices", "basic", "arrays", "mask"]))
+    if kind == "ranges":
+        return tuple(slice(*sorted(draw(st.tuples(*[st.integers(0, n)] * 2)))) for n in shape)
+    if kind == "slices":
+        return tuple(draw(st.slices(size)) for size in shape)
     if kind == "mask" and shape:
         return draw(hnp.arrays(np.bool_, shape))
     if kind == "basic" or 0 in shape or not shape:
@@ -39,6 +43,7 @@ def test_an_index_of_a_tensor_reads_what_it_reads_of_an_array(
     assert bits_of(np.asarray(found)) == bits_of(np.asarray(expected))
 
 
+@settings(max_examples=200)
 @given(data=st.data(), placement=placements(max_size=5))
 def test_an_assignment_to_a_tensor_does_what_it_does_to_an_array(
     data: st.DataObject, placement: Placement

@@ -259,8 +259,10 @@ def test_an_element_of_half_a_byte_changes_alone() -> None:
     owner = StoreOwner()
     tensor = new_tensor(owner, (3, 5), int4).copy_(np.arange(15).reshape(3, 5) % 8)
     tensor[1, 2:4] = -1
+    tensor[2, ::2] = -2
     expected = np.arange(15).reshape(3, 5) % 8
     expected[1, 2:4] = -1
+    expected[2, ::2] = -2
     assert tensor.numpy().astype(np.int8).tolist() == expected.tolist()
     assert tensor.nbytes == 8
     with pytest.raises(TensorError, match="an element of 4 bits, expected at least a byte"):

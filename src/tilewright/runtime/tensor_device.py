@@ -135,7 +135,8 @@ class DeviceStorage:
             for (start, part), piece in zip(parts, found, strict=True):
                 image[start : start + part.num_bytes] = piece
         elements = window.elements(image)
-        window.view(elements)[...] = array[window.index]
+        where = True if mask is None else mask[window.index]
+        np.copyto(window.view(elements), array[window.index], where=where)
         changed = np.zeros(elements.size, np.bool_)
-        window.view(changed)[...] = True if mask is None else mask[window.index]
+        window.view(changed)[...] = where
         yield from window.changed(elements, changed)
