@@ -29,7 +29,7 @@ MISTAKES = {
     "layer_norm": ("layer_norm.layer_norm_kernel", "x - (tl.sum", "x + (tl.sum"),
     "flash_attention": ("kernels.attention._prefill_tile", "rows >= first", "rows > first"),
     "decode_attention": ("decode_attention.decode_kernel", "range(starts", "range(1 + starts"),
-    "quest_decode": ("kernels.quest.choose_kernel", "descending=True", "descending=False"),
+    "quest_decode": ("kernels.quest._choose_pages", "descending=True", "descending=False"),
     "stream": ("stream.triad_kernel", "a + factor * b", "b + factor * a"),
     "pointer_chase": ("pointer_chase.chase_kernel", "range(hops)", "range(hops - 1)"),
     "va_offset_verify": ("va_offset_verify.offset_kernel", "(program + shift)", "(shift)"),

@@ -10,7 +10,7 @@ from tilewright.benches.programs.kernels.softmax_state import (
     end_softmax,
 )
 
-__all__ = ("choose_kernel", "quest_kernel")
+__all__ = ("quest_kernel",)
 
 SCORE_TILE = (16, 128, 128)  # M, N, K of the products with the summaries
 
@@ -33,7 +33,7 @@ def quest_kernel(
         q = tl.load(q_ptr + head * group * head_dim, shape=(group, head_dim))
         if scored:
             low, high = low_ptr + summaries, high_ptr + summaries
-            choose_kernel(q, low, high, chosen, pages, budget, head_dim)
+            _choose_pages(q, low, high, chosen, pages, budget, head_dim)
         keys = head * pages * page_size * head_dim
         state = _attend_pages(
             (q * (scale * LOG2_E)).to(q.dtype), k_ptr + keys, v_ptr + keys,
@@ -43,7 +43,7 @@ def quest_kernel(
         tl.store(out_ptr + head * group * head_dim, out)
 
 
-def choose_kernel(
+def _choose_pages(
     q: Any, low_ptr: Any, high_ptr: Any, chosen_ptr: Any, pages: int, budget: int, head_dim: int
 ) -> None:
     """Write the pages with the greatest scores, lower pages first among equal ones.
