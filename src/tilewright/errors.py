@@ -181,7 +181,10 @@ class PageFaultError(DeviceError):
         at = self.address if address is None else address
         where = f"{line}, kernel {kernel!r} on {self.pe}, address {at:#x}"
         parts = (self.found, self.expected, self.fix)
-        return type(self)(where, *parts, at, self.pe, kernel, line)
+        located = type(self)(where, *parts, at, self.pe, kernel, line)
+        for note in getattr(self, "__notes__", ()):
+            located.add_note(note)
+        return located
 
 
 class MemoryAccessError(TilewrightError):

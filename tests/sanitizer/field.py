@@ -11,7 +11,7 @@ from tilewright.host import DPPolicy, Interleave, RuntimeContext, Tensor
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.memory.sanitizer_report import Finding
 
-__all__ = ("BLOCK", "DEALT", "NUM_PES", "PAGE", "RING", "Mistake", "play", "tensor")
+__all__ = ("BLOCK", "DEALT", "NUM_PES", "PAGE", "RING", "Mistake", "machine", "play", "tensor")
 
 PAGE = 4096
 BLOCK = 1024  # f32 of a page
@@ -24,7 +24,7 @@ Mistake = Callable[[RuntimeContext, bool], None]
 
 
 @cache
-def _machine() -> Machine:
+def machine() -> Machine:
     return build_machine(parse_machine("ahbm-small", [f"pe.mmu.page_bytes={PAGE}"]))
 
 
@@ -44,7 +44,7 @@ def play(
     mistake: Mistake, wrong: bool, *, sanitize: bool = True, data: bool = True
 ) -> tuple[list[Finding], int]:
     """What is found and when the run ends, which a page fault may do; asked twice, run once."""
-    torch = RuntimeContext(_machine(), sanitize=sanitize, data=data)
+    torch = RuntimeContext(machine(), sanitize=sanitize, data=data)
     try:
         mistake(torch, wrong)
     except PageFaultError:

@@ -80,7 +80,8 @@ def impatient_host(torch: RuntimeContext, wrong: bool) -> None:
 
     x, out = tensor(torch, "x", BLOCK, 1.0), tensor(torch, "out", BLOCK)
     pending = torch.launch(read, x, out, grid=(1,), wait=not wrong)
-    (piece,) = torch._tensors._live[x.address].owned_pieces
+    (home,) = x.placement.homes
+    (piece,) = torch._tensors._live[x.address].pieces(home)
     address = torch.machine.addresses.hbm(piece.pe, piece.slice_offset).value
     torch.submit(MemoryWriteMsg(address, PAGE_BYTES))
     pending.wait()
