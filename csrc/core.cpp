@@ -1,6 +1,7 @@
 // The native event core as the private module tilewright.engine._core: names and conversions only.
 #include "banked.hpp"
 #include "core.hpp"
+#include "front_module.hpp"
 #include "issuer.hpp"
 
 #include <nanobind/ndarray.h>
@@ -71,6 +72,7 @@ NB_MODULE(_core, module) {
     using namespace tilewright;
     module.doc() = "Native event core of tilewright.engine.";
     bind_banked(module);
+    bind_front(module);
 
     nb::class_<CompiledGraph>(module, "CompiledGraph").def_prop_ro("offsets", &offsets);
 

@@ -1,0 +1,284 @@
+// Commands of vector and GEMM unit, and what their values occupy.
+#include "front_desk.hpp"
+
+#include <algorithm>
+
+#include "front_collect.hpp"
+
+namespace nb = nanobind;
+
+namespace tilewright {
+
+namespace {
+
+constexpr int64_t kNoRoom = -1;
+
+Ref attribute(PyObject* object, const char* name) {
+    return checked(PyObject_GetAttrString(object, name));
+}
+
+bool flag(PyObject* object, const char* name) {
+    return attribute(object, name).ptr() == Py_True;
+}
+
+Ref pair_of(PyObject* first, PyObject* second) {
+    return checked(second == nullptr ? PyTuple_Pack(1, first) : PyTuple_Pack(2, first, second));
+}
+
+Ref no_attributes() {
+    static PyObject* empty = PyTuple_New(0);
+    return borrow(empty);
+}
+
+}  // namespace
+
+// --- plans
+
+const PlanView& PlanShelf::find(PyObject* program, PyObject* op, const Ref& types,
+                                const Ref& attributes) {
+    const Ref key = checked(PyTuple_Pack(3, op, types.ptr(), attributes.ptr()));
+    PyObject* plan = PyDict_GetItemWithError(plans_.ptr(), key.ptr());
+    if (plan != nullptr) return view_of(plan);
+    if (PyErr_Occurred()) nb::raise_python_error();
+    const Ref found = checked(PyObject_CallMethod(program, "plan", "OOO", op, types.ptr(),
+                                                  attributes.ptr()));
+    return view_of(found.ptr());
+}
+
+const PlanView& PlanShelf::view_of(PyObject* plan) {
+    PlanView& view = views_[plan];
+    if (!view.plan.is_valid()) {
+        const Ref types = attribute(plan, "types");
+        view.run = attribute(plan, "run");
+        view.type = borrow(PyTuple_GetItem(types.ptr(), 0));
+        view.number = nb::cast<int64_t>(attribute(plan, "number"));
+        view.is_view = flag(plan, "is_view");
+        view.has_floats = flag(plan, "has_floats");
+        view.is_single = PyTuple_Size(types.ptr()) == 1;
+        view.plan = borrow(plan);
+    }
+    return view;
+}
+
+int PlanShelf::traverse(visitproc visit, void* arg) {
+    Py_VISIT(plans_.ptr());
+    for (const auto& [plan, view] : views_) {
+        Py_VISIT(view.plan.ptr());
+        Py_VISIT(view.run.ptr());
+    }
+    return 0;
+}
+
+void PlanShelf::clear() {
+    by_types.clear();
+    views_.clear();
+    plans_ = nb::dict();
+}
+
+// --- commands
+
+Desk::Desk(nb::handle program, nb::object shelf, nb::object issuer, nb::object effects,
+           nb::object paths, nb::object order)
+    : program_(program.ptr()),
+      shelf_object_(std::move(shelf)),
+      issuer_object_(std::move(issuer)),
+      effects_object_(std::move(effects)),
+      paths_object_(std::move(paths)),
+      order_object_(std::move(order)),
+      shelf_(nb::cast<PlanShelf&>(shelf_object_)),
+      issuer_(nb::cast<Issuer&>(issuer_object_)),
+      effects_(nb::cast<EffectLog&>(effects_object_)),
+      paths_(nb::cast<PathFinder&>(paths_object_)),
+      order_(nb::cast<AccessOrder&>(order_object_)) {}
+
+PyObject* Desk::self() const { return nb::find(*this).ptr(); }
+
+PyObject* Desk::combine(Op op, PyObject* left, PyObject* right) {
+    PyObject* name = op_name(op);
+    PyObject *left_type = as_block(left)->type, *right_type = as_block(right)->type;
+    const PlanView*& plan = shelf_.by_types[{name, left_type, right_type, 0}];
+    if (plan == nullptr) {
+        plan = &shelf_.find(program_, name, pair_of(left_type, right_type), no_attributes());
+    }
+    PyObject* operands[] = {left, right};
+    return result(*plan, operands, 2);
+}
+
+PyObject* Desk::combine_with_number(Op op, PyObject* left, PyObject* right) {
+    PyObject* number = is_block(left) ? right : left;
+    if (!PyLong_Check(number) && !PyFloat_Check(number)) return nullptr;
+    if (is_block(left)) return combine(op, left, constant(op, number, left).ptr());
+    return combine(op, constant(op, number, right).ptr(), right);
+}
+
+const Ref& Desk::constant(Op op, PyObject* number, PyObject* block) {
+    PyObject* type = as_block(block)->type;
+    for (const Constant& known : constants_) {
+        if (known.number.ptr() == number && known.type == type && known.op == op) {
+            return known.block;
+        }
+    }
+    Constant& made = constants_[next_constant_++ % kConstants];
+    made.block = checked(PyObject_CallMethod(program_, "block", "OOO", number, block, op_name(op)));
+    made.number = borrow(number);
+    made.op = op;
+    made.type = type;
+    return made.block;
+}
+
+PyObject* Desk::expand(PyObject* block, int axis) {
+    static PyObject* name = PyUnicode_InternFromString("expand_dims");
+    PyObject* type = as_block(block)->type;
+    const PlanView*& plan = shelf_.by_types[{name, type, nullptr, axis}];
+    if (plan == nullptr) {
+        const Ref attributes = checked(Py_BuildValue("((i))", axis));
+        plan = &shelf_.find(program_, name, pair_of(type, nullptr), attributes);
+    }
+    return result(*plan, &block, 1);
+}
+
+PyObject* Desk::compute(PyObject* op, const Ref& operands, const Ref& attributes) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(operands.ptr());
+    PyObject** blocks = PySequence_Fast_ITEMS(operands.ptr());
+    const Ref types = checked(PyTuple_New(count));
+    for (Py_ssize_t place = 0; place < count; ++place) {
+        PyTuple_SET_ITEM(types.ptr(), place, counted(as_block(blocks[place])->type));
+    }
+    const PlanView& plan = shelf_.find(program_, op, types, attributes);
+    return result(plan, blocks, static_cast<size_t>(count));
+}
+
+PyObject* Desk::result(const PlanView& plan, PyObject* const* operands, size_t count) {
+    if (plan.is_view) return view(plan, operands[0]);
+    if (plan.is_single) return command(plan, operands, count, plan.run.ptr());
+    const Ref all = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    for (size_t place = 0; place < count; ++place) {
+        PyTuple_SET_ITEM(all.ptr(), static_cast<Py_ssize_t>(place), counted(operands[place]));
+    }
+    return checked(PyObject_CallMethod(program_, "parts", "OO", plan.plan.ptr(), all.ptr()))
+        .release()
+        .ptr();
+}
+
+PyObject* Desk::view(const PlanView& plan, PyObject* operand) {
+    const BlockObject& block = *as_block(operand);
+    Ref node = nb::none();
+    if (block.node != Py_None) {
+        node = steal(make_node(plan.run.ptr(), pair_of(block.node, nullptr).release().ptr(), {}));
+    }
+    PyObject* parent = block.parent == Py_None ? operand : block.parent;
+    if (block.number == kNoNumber) parent = Py_None;
+    return make_block(program_, self(), plan.type.ptr(), node.ptr(), block.number, parent);
+}
+
+PyObject* Desk::command(const PlanView& plan, PyObject* const* operands, size_t count,
+                        PyObject* make) {
+    numbers_.clear();
+    bool has_values = true;
+    for (size_t place = 0; place < count; ++place) {
+        const BlockObject& block = *as_block(operands[place]);
+        if (block.number != kNoNumber) numbers_.push_back(block.number);
+        has_values &= block.node != Py_None;
+    }
+    const int64_t number = issuer_.compute(plan.number, numbers_);
+    if (number == kNoRoom) raise_out_of_room(plan.type.ptr(), attribute(plan.plan.ptr(), "num_bytes"));
+    Ref node = nb::none();
+    if (shelf_.carries_data || (has_values && !plan.has_floats)) {
+        Ref inputs = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
+        for (size_t place = 0; place < count; ++place) {
+            PyTuple_SET_ITEM(inputs.ptr(), static_cast<Py_ssize_t>(place),
+                             counted(as_block(operands[place])->node));
+        }
+        node = steal(make_node(make, inputs.release().ptr(), source_line()));
+    }
+    return make_block(program_, self(), plan.type.ptr(), node.ptr(), number, Py_None);
+}
+
+PyObject* Desk::command_of(PyObject* plan, const Ref& operands, PyObject* make) {
+    const auto count = static_cast<size_t>(PyTuple_GET_SIZE(operands.ptr()));
+    return command(shelf_.view_of(plan), PySequence_Fast_ITEMS(operands.ptr()), count, make);
+}
+
+// --- space
+
+void Desk::release(int64_t number) {
+    if (is_over_) return;
+    issuer_.release(number);
+    const auto held = std::find_if(tiles_.begin(), tiles_.end(),
+                                   [number](const Tile& tile) { return tile.number == number; });
+    if (held != tiles_.end()) tiles_.erase(held);
+}
+
+void Desk::note_tile(int64_t number, PyObject* type, const SourceLine& line) {
+    tiles_.push_back({number, borrow(type), borrow(line.code), line.instruction});
+}
+
+nb::list Desk::tiles() const {
+    nb::list found;
+    for (const Tile& tile : tiles_) {
+        found.append(nb::make_tuple(tile.type, line_tuple(tile.line_code.ptr(), tile.instruction)));
+    }
+    return found;
+}
+
+void Desk::raise_out_of_room(PyObject* type, const Ref& num_bytes) {
+    const Ref error = checked(PyObject_CallMethod(program_, "out_of_tcm", "OO", type,
+                                                  num_bytes.ptr()));
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+    nb::raise_python_error();
+}
+
+// --- for Python
+
+int Desk::traverse(visitproc visit, void* arg) {
+    Py_VISIT(shelf_object_.ptr());
+    Py_VISIT(issuer_object_.ptr());
+    Py_VISIT(effects_object_.ptr());
+    Py_VISIT(paths_object_.ptr());
+    Py_VISIT(order_object_.ptr());
+    for (const Constant& constant : constants_) Py_VISIT(constant.block.ptr());
+    return 0;
+}
+
+void Desk::clear() {
+    for (Constant& constant : constants_) constant = Constant{};
+}
+
+void bind_desk(nb::module_& module) {
+    nb::class_<PlanShelf>(module, "PlanShelf", nb::type_slots(collected_slots<PlanShelf>))
+        .def(nb::init<nb::dict, bool>());
+    nb::class_<Desk>(module, "Desk", nb::type_slots(collected_slots<Desk>))
+        .def(nb::init<nb::handle, nb::object, nb::object, nb::object, nb::object, nb::object>())
+        .def("compute",
+             [](Desk& desk, nb::handle op, const nb::tuple& operands, const nb::tuple& attributes) {
+                 return checked(desk.compute(op.ptr(), operands, attributes));
+             })
+        .def("command",
+             [](Desk& desk, nb::handle plan, const nb::tuple& operands, nb::handle make) {
+                 return checked(desk.command_of(plan.ptr(), operands, make.ptr()));
+             })
+        .def("load",
+             [](Desk& desk, nb::handle pointers, nb::handle mask, nb::handle other) {
+                 return checked(desk.load(pointers.ptr(), mask.ptr(), other.ptr()));
+             },
+             nb::arg(), nb::arg().none(), nb::arg().none())
+        .def("store",
+             [](Desk& desk, nb::handle pointers, nb::handle value, nb::handle mask) {
+                 return checked(desk.store(pointers.ptr(), value.ptr(), mask.ptr()));
+             },
+             nb::arg(), nb::arg(), nb::arg().none())
+        .def_rw("piece_end", &Desk::piece_end)
+        .def_ro("num_loads", &Desk::num_loads)
+        .def_ro("num_stores", &Desk::num_stores)
+        .def_ro("loaded_bytes", &Desk::loaded_bytes)
+        .def_ro("stored_bytes", &Desk::stored_bytes)
+        .def("note_tile",
+             [](Desk& desk, int64_t number, nb::handle type, nb::handle code, int instruction) {
+                 desk.note_tile(number, type.ptr(), {code.ptr(), instruction});
+             })
+        .def("tiles", &Desk::tiles)
+        .def("release", &Desk::release)
+        .def("end", &Desk::end);
+}
+
+}  // namespace tilewright

@@ -1,0 +1,156 @@
+// Where the commands of one program are issued: what language/program.py does, without its frames.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "front_effect.hpp"
+#include "front_node.hpp"
+#include "front_order.hpp"
+#include "front_path.hpp"
+#include "front_value.hpp"
+#include "issuer.hpp"
+
+namespace tilewright {
+
+// What a plan of language/run.py says, read once.
+struct PlanView {
+    Ref plan;
+    Ref run;
+    Ref type;  // of its first result
+    int64_t number = 0;
+    bool is_view = false;
+    bool has_floats = false;
+    bool is_single = false;  // one result
+};
+
+// An op on the types of its operands; types and names are objects that live as long as Python.
+struct PlanKey {
+    PyObject* op;
+    PyObject* left;
+    PyObject* right;  // nullptr for an op of one operand
+    int64_t axis;     // of a new axis
+
+    bool operator==(const PlanKey& other) const = default;
+};
+
+struct PlanKeyHash {
+    size_t operator()(const PlanKey& key) const {
+        size_t hash = reinterpret_cast<size_t>(key.op) >> 4;
+        hash = hash * 31 + (reinterpret_cast<size_t>(key.left) >> 4);
+        hash = hash * 31 + (reinterpret_cast<size_t>(key.right) >> 4);
+        return hash * 31 + static_cast<size_t>(key.axis);
+    }
+};
+
+// The plans of one run, whichever program asks.
+class PlanShelf {
+  public:
+    PlanShelf(const PlanShelf&) = delete;
+    PlanShelf(nanobind::dict plans, bool carries_data)
+        : carries_data(carries_data), plans_(std::move(plans)) {}
+
+    const PlanView& find(PyObject* program, PyObject* op, const Ref& types, const Ref& attributes);
+    const PlanView& view_of(PyObject* plan);
+
+    int traverse(visitproc visit, void* arg);
+    void clear();
+
+    const bool carries_data;
+    std::unordered_map<PlanKey, const PlanView*, PlanKeyHash> by_types;
+
+  private:
+    nanobind::dict plans_;
+    std::unordered_map<PyObject*, PlanView> views_;  // by plan, which they keep
+};
+
+class Desk {
+  public:
+    Desk(const Desk&) = delete;
+    // The program outlives its desk and is not counted, since it holds it.
+    Desk(nanobind::handle program, nanobind::object shelf, nanobind::object issuer,
+         nanobind::object effects, nanobind::object paths, nanobind::object order);
+
+    // Results of commands, as new references; errors throw.
+    PyObject* combine(Op op, PyObject* left, PyObject* right);
+    PyObject* combine_with_number(Op op, PyObject* left, PyObject* right);  // nullptr: not here
+    PyObject* expand(PyObject* block, int axis);
+    PyObject* compute(PyObject* op, const Ref& operands, const Ref& attributes);
+    PyObject* command(const PlanView& plan, PyObject* const* operands, size_t count,
+                      PyObject* make);
+    PyObject* command_of(PyObject* plan, const Ref& operands, PyObject* make);
+
+    // An access to addresses that are known, of whole bytes. None: it is another one, and Python's;
+    // False: the program has to hand its commands over first. A store that is done gives True.
+    PyObject* load(PyObject* pointers, PyObject* mask, PyObject* other);
+    PyObject* store(PyObject* pointers, PyObject* value, PyObject* mask);
+
+    int64_t piece_end = 0;  // commands at which they are handed over
+    int64_t num_loads = 0, num_stores = 0, loaded_bytes = 0, stored_bytes = 0;
+
+    void release(int64_t number);
+    void end() { is_over_ = true; }
+
+    void note_tile(int64_t number, PyObject* type, const SourceLine& line);
+    nanobind::list tiles() const;
+
+    int traverse(visitproc visit, void* arg);
+    void clear();
+
+  private:
+    struct Constant {  // a number of the kernel's text beside a block, as an operand
+        Ref number;
+        Op op = Op::kCount;
+        PyObject* type = nullptr;
+        Ref block;
+    };
+
+    struct Tile {
+        int64_t number;
+        Ref type;
+        Ref line_code;
+        int instruction;
+    };
+
+    struct Target {  // of an access: addresses and places of one shape
+        Form form;
+        Region box;
+    };
+
+    PyObject* self() const;  // as Python has it
+    bool aim(PyObject* pointers, PyObject* mask, Target& target) const;
+    bool reach(const Layout& layout, bool is_write);
+    const Fill& fill(PyObject* other, PyObject* dtype);
+    PyObject* result(const PlanView& plan, PyObject* const* operands, size_t count);
+    PyObject* view(const PlanView& plan, PyObject* operand);
+    const Ref& constant(Op op, PyObject* number, PyObject* block);
+    [[noreturn]] void raise_out_of_room(PyObject* type, const Ref& num_bytes);
+
+    static constexpr size_t kConstants = 16;
+
+    PyObject* program_;
+    nanobind::object shelf_object_, issuer_object_, effects_object_, paths_object_, order_object_;
+    PlanShelf& shelf_;
+    Issuer& issuer_;
+    EffectLog& effects_;
+    PathFinder& paths_;
+    AccessOrder& order_;
+    bool is_over_ = false;
+    Constant constants_[kConstants];
+    size_t next_constant_ = 0;
+    std::vector<Tile> tiles_;  // those held, in the order of their loads
+    Ref fill_number_, fill_dtype_;
+    Fill fill_{};  // of these two
+    // of the command at hand, kept for their memory
+    std::vector<int64_t> numbers_, after_;
+    std::vector<Strided> spans_;
+    std::vector<Piece> pieces_;
+    std::vector<IssuedAccess> accesses_;
+};
+
+void bind_desk(nanobind::module_& module);
+
+}  // namespace tilewright

@@ -1,0 +1,165 @@
+// Arithmetic on indices, masks, addresses and numbers; language/known.py is the same in Python.
+#include "front_value.hpp"
+
+namespace tilewright {
+
+namespace {
+
+constexpr int64_t kInt32Limit = int64_t{1} << 31;
+
+// An operand that no command has computed; of an index its form, of a number itself.
+struct Integer {
+    bool is_index = false;
+    bool is_wide = false;  // of 64 bits by its own dtype
+    int64_t number = 0;
+    const IndexObject* index = nullptr;
+};
+
+bool read_integer(PyObject* value, Integer& out) {
+    if (is_index(value)) {
+        out.is_index = true;
+        out.index = as_index(value);
+        out.is_wide = out.index->is_wide;
+        return true;
+    }
+    if (!PyLong_Check(value) || PyBool_Check(value)) return false;
+    int overflow;
+    out.number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    out.is_wide = Py_TYPE(value) == language.int64_scalar;
+    return overflow == 0;
+}
+
+PyObject* program_of(const Integer& left, const Integer& right) {
+    return left.is_index ? left.index->program : right.index->program;
+}
+
+// An index in the dtype of both, unless it would wrap.
+PyObject* index_of(const Integer& left, const Integer& right, const Form& form) {
+    int64_t low, high;
+    if (!form.range(low, high)) return nullptr;
+    const bool is_wide = left.is_wide || right.is_wide;
+    if (!is_wide && (low < -kInt32Limit || high >= kInt32Limit)) return nullptr;
+    return make_index(program_of(left, right), form, is_wide);
+}
+
+bool product(const Integer& left, const Integer& right, Form& out) {
+    if (!left.is_index) return right.index->form.scaled(left.number, out);
+    if (!right.is_index) return left.index->form.scaled(right.number, out);
+    const Form *one = &left.index->form, *other = &right.index->form;
+    if (one->has_strides()) std::swap(one, other);
+    Form scaled;
+    return !one->has_strides() && other->scaled(one->base, scaled) &&
+           scaled.plus(one->constant(0), out);
+}
+
+bool difference(const Integer& left, const Integer& right, Form& out) {
+    Form negative;
+    if (!right.is_index) {
+        return right.number != INT64_MIN && left.index->form.shifted(-right.number, out);
+    }
+    if (!right.index->form.scaled(-1, negative)) return false;
+    if (!left.is_index) return negative.shifted(left.number, out);
+    return left.index->form.plus(negative, out);
+}
+
+bool sum(const Integer& left, const Integer& right, Form& out) {
+    if (!left.is_index) return right.index->form.shifted(left.number, out);
+    if (!right.is_index) return left.index->form.shifted(right.number, out);
+    return left.index->form.plus(right.index->form, out);
+}
+
+using Rule = bool (Form::*)(int64_t, Form&) const;
+
+bool with_number(Rule rule, const Integer& left, const Integer& right, Form& out) {
+    return left.is_index && !right.is_index && (left.index->form.*rule)(right.number, out);
+}
+
+bool symmetric(Rule rule, const Integer& left, const Integer& right, Form& out) {
+    return right.is_index ? with_number(rule, right, left, out)
+                          : with_number(rule, left, right, out);
+}
+
+// Where left - right < offset.
+bool less(const Integer& left, const Integer& right, int64_t offset, Region& out) {
+    Form ahead;
+    return difference(left, right, ahead) && ahead.below(offset, out);
+}
+
+bool compared(Op op, const Integer& left, const Integer& right, Region& out) {
+    Region above, equal;
+    switch (op) {
+        case Op::kLt: return less(left, right, 0, out);
+        case Op::kLe: return less(left, right, 1, out);
+        case Op::kGt: return less(right, left, 0, out);
+        case Op::kGe: return less(right, left, 1, out);
+        case Op::kEq:
+            return less(left, right, 1, out) && less(right, left, 1, above) &&
+                   Region(out).both(above, out);
+        case Op::kNe: return compared(Op::kEq, left, right, equal) && equal.inverted(out);
+        default: return false;
+    }
+}
+
+bool computed(Op op, const Integer& left, const Integer& right, Form& out) {
+    switch (op) {
+        case Op::kAdd: return sum(left, right, out);
+        case Op::kSub: return difference(left, right, out);
+        case Op::kMul: return product(left, right, out);
+        case Op::kFloorDiv: return with_number(&Form::divided, left, right, out);
+        case Op::kMod: return with_number(&Form::remainder, left, right, out);
+        case Op::kMinimum: return symmetric(&Form::at_most, left, right, out);
+        case Op::kMaximum: return symmetric(&Form::at_least, left, right, out);
+        default: return false;
+    }
+}
+
+PyObject* known_index(Op op, PyObject* left_value, PyObject* right_value) {
+    Integer left, right;
+    if (!read_integer(left_value, left) || !read_integer(right_value, right)) return nullptr;
+    if (op >= Op::kLt && op <= Op::kGe) {
+        Region region;
+        if (!compared(op, left, right, region)) return nullptr;
+        return make_mask(program_of(left, right), region);
+    }
+    Form form;
+    return computed(op, left, right, form) ? index_of(left, right, form) : nullptr;
+}
+
+PyObject* known_mask(Op op, PyObject* left, PyObject* right) {
+    if (!is_mask(left) || !is_mask(right)) return nullptr;
+    Region region;
+    const Region &one = as_mask(left)->region, &other = as_mask(right)->region;
+    const bool is_known = op == Op::kAnd || op == Op::kMul ? one.both(other, region)
+                          : op == Op::kOr                  ? one.either(other, region)
+                                                           : false;
+    return is_known ? make_mask(as_mask(left)->program, region) : nullptr;
+}
+
+PyObject* known_pointers(Op op, PyObject* left, PyObject* right) {
+    if (op == Op::kAdd && is_pointers(right)) std::swap(left, right);
+    if (op != Op::kAdd && op != Op::kSub) return nullptr;
+    Integer offset;
+    if (!is_pointers(left) || !read_integer(right, offset)) return nullptr;
+    const PointersObject& pointers = *as_pointers(left);
+    const int64_t step = op == Op::kAdd ? pointers.step : -pointers.step;
+    Form moved;
+    if (offset.is_index) {
+        Form scaled;
+        const bool is_known =
+            offset.index->form.scaled(step, scaled) && pointers.form.plus(scaled, moved);
+        return is_known ? make_pointers(pointers, moved) : nullptr;
+    }
+    int64_t amount;
+    if (__builtin_mul_overflow(offset.number, step, &amount)) return nullptr;
+    return pointers.form.shifted(amount, moved) ? make_pointers(pointers, moved) : nullptr;
+}
+
+}  // namespace
+
+PyObject* known_result(Op op, PyObject* left, PyObject* right) {
+    if (is_pointers(left) || is_pointers(right)) return known_pointers(op, left, right);
+    if (is_mask(left) || is_mask(right)) return known_mask(op, left, right);
+    return known_index(op, left, right);
+}
+
+}  // namespace tilewright

@@ -1,0 +1,53 @@
+// Program order of memory accesses; language/order.py is the same in Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace tilewright {
+
+// Segments at equal distances: where an access touches memory. A Span in Python.
+struct Strided {
+    int64_t address, num_segments, segment_bytes, stride_bytes;
+
+    int64_t end() const { return address + (num_segments - 1) * stride_bytes + segment_bytes; }
+    // Exact for equal strides and for single segments; else true where the hulls meet.
+    bool overlaps(const Strided& other) const;
+};
+
+using Spans = std::span<const Strided>;
+
+// Remembers the accesses of a program as long as they can be under way, page by page.
+class AccessOrder {
+  public:
+    explicit AccessOrder(int64_t window) : window_(window) {}
+
+    // Append the tasks that an access of this command comes after, each once.
+    void before_read(Spans spans, int64_t command, std::vector<int64_t>& after) const;
+    void before_write(Spans spans, int64_t command, std::vector<int64_t>& after) const;
+    void note_read(Spans spans, int64_t command, int64_t task);
+    void note_write(Spans spans, int64_t command, int64_t task);
+
+  private:
+    struct Entry {
+        int64_t command, task;
+        Strided span;
+    };
+    using Table = std::unordered_map<int64_t, std::deque<Entry>>;  // by page
+
+    void note(Table& table, Spans spans, int64_t command, int64_t task);
+    void overlapping(const Table& table, Spans spans, int64_t command,
+                     std::vector<int64_t>& after) const;
+
+    int64_t window_;
+    Table reads_, writes_;
+};
+
+void bind_order(nanobind::module_& module);
+
+}  // namespace tilewright

@@ -1,0 +1,201 @@
+// Translation, its cost, and the pieces of an access.
+#include "front_path.hpp"
+
+#include <algorithm>
+
+namespace nb = nanobind;
+
+namespace tilewright {
+
+namespace {
+
+constexpr int64_t kUnknown = -1;
+
+int64_t number(const nb::object& object, const char* name) {
+    return nb::cast<int64_t>(object.attr(name));
+}
+
+void raise_count(const nb::object& state, const char* name, int64_t amount) {
+    if (amount > 0) state.attr(name) = number(state, name) + amount;
+}
+
+}  // namespace
+
+PathFinder::PathFinder(const nb::object& mmu, nb::object locate)
+    : locate_(std::move(locate)), spans_(nb::none()) {
+    const nb::object spec = mmu.attr("spec");
+    table_ = mmu.attr("table");
+    state_ = mmu.attr("state");
+    tlb_ = state_.attr("tlb");
+    page_bytes_ = number(spec, "page_bytes");
+    tlb_entries_ = number(spec, "tlb_entries");
+    hit_ps_ = number(spec, "hit_ps");
+    walk_ps_ = number(spec, "walk_ps");
+}
+
+bool PathFinder::find_pieces(Spans spans, std::vector<Piece>& pieces) {
+    refresh_mappings();
+    int64_t first = 0;
+    for (const Strided& span : spans) {
+        if (span.num_segments > 1 && span.stride_bytes > page_bytes_) {
+            for (int64_t place = 0; place < span.num_segments; ++place) {
+                const int64_t address = span.address + place * span.stride_bytes;
+                const Strided one{address, 1, span.segment_bytes, span.segment_bytes};
+                if (!find_pieces(one, first + place, pieces)) return false;
+            }
+        } else if (!find_pieces(span, first, pieces)) {
+            return false;
+        }
+        first += span.num_segments;
+    }
+    return true;
+}
+
+// Every page between the first and the last byte has some of them.
+bool PathFinder::find_pieces(const Strided& span, int64_t first, std::vector<Piece>& pieces) {
+    const auto [address, num_segments, size, stride] = span;
+    if (!find_runs(address, span.end())) return false;
+    const int64_t walk_ps = look_up(address / page_bytes_, (span.end() - 1) / page_bytes_);
+    split_runs();
+    int64_t place = 0, done = 0;  // the next segment, and bytes of it that are found
+    int64_t start = address;      // of the stretch
+    for (const auto& [home, num_bytes] : stretches_) {
+        const int64_t end = start + num_bytes;
+        while (place < num_segments) {
+            const int64_t at = address + place * stride + done;
+            if (at >= end) break;
+            const int64_t there = home.address + at - start;
+            if (done > 0 || at + size > end) {  // a part of a segment
+                const int64_t part = std::min(size - done, end - at);
+                pieces.push_back({home.memory, there, first + place, 1, done, part, part, walk_ps});
+                done = (done + part) % size;
+                place += done == 0;
+            } else {
+                const int64_t count =
+                    std::min(num_segments - place, (end - at - size) / stride + 1);
+                pieces.push_back(
+                    {home.memory, there, first + place, count, 0, size, stride, walk_ps});
+                place += count;
+            }
+        }
+        start = end;
+    }
+    return true;
+}
+
+// The fewest runs of neighbouring physical bytes; false if a page is not mapped.
+bool PathFinder::find_runs(int64_t address, int64_t end) {
+    runs_.clear();
+    while (address < end) {
+        const Mapping* mapping = mapping_at(address);
+        if (mapping == nullptr) return false;
+        const int64_t num_bytes = std::min(end, mapping->high) - address;
+        const int64_t physical = address + mapping->delta;
+        if (!runs_.empty() && runs_.back().physical + runs_.back().num_bytes == physical) {
+            runs_.back().num_bytes += num_bytes;
+        } else {
+            runs_.push_back({physical, num_bytes});
+        }
+        address += num_bytes;
+    }
+    return true;
+}
+
+const PathFinder::Mapping* PathFinder::mapping_at(int64_t address) {
+    const auto holds = [address](const Mapping& each) {
+        return each.low <= address && address < each.high;
+    };
+    if (last_mapping_ < mappings_.size() && holds(mappings_[last_mapping_])) {
+        return &mappings_[last_mapping_];
+    }
+    const auto above = std::upper_bound(
+        mappings_.begin(), mappings_.end(), address,
+        [](int64_t wanted, const Mapping& each) { return wanted < each.low; });
+    if (above == mappings_.begin() || !holds(*(above - 1))) return nullptr;
+    last_mapping_ = static_cast<size_t>(above - 1 - mappings_.begin());
+    return &mappings_[last_mapping_];
+}
+
+// A page table that changes has another list from then on.
+void PathFinder::refresh_mappings() {
+    static PyObject* name = PyUnicode_InternFromString("spans");
+    nb::object spans = checked(PyObject_GetAttr(table_.ptr(), name));
+    if (spans.ptr() == spans_.ptr()) return;
+    mappings_.clear();
+    for (nb::handle each : spans) {
+        mappings_.push_back(
+            {nb::cast<int64_t>(each[0]), nb::cast<int64_t>(each[1]), nb::cast<int64_t>(each[2])});
+    }
+    spans_ = std::move(spans);
+}
+
+// What it costs to know neighbouring pages, which are looked up beside each other.
+int64_t PathFinder::look_up(int64_t first_page, int64_t last_page) {
+    int64_t hits = 0, walks = 0;
+    for (int64_t page = first_page; page <= last_page; ++page) ++(look_up(page) ? hits : walks);
+    raise_count(state_, "hits", hits);
+    raise_count(state_, "walks", walks);
+    return walks == 0 ? hit_ps_ : walk_ps_;
+}
+
+// Whether the TLB keeps a page; from now on it does.
+bool PathFinder::look_up(int64_t page) {
+    static PyObject* to_end = PyUnicode_InternFromString("move_to_end");
+    const Ref key = checked(PyLong_FromLongLong(page));
+    const int is_hit = PyDict_Contains(tlb_.ptr(), key.ptr());
+    if (is_hit < 0) nb::raise_python_error();
+    if (is_hit == 1) {
+        checked(PyObject_CallMethodOneArg(tlb_.ptr(), to_end, key.ptr()));
+        return true;
+    }
+    if (PyObject_SetItem(tlb_.ptr(), key.ptr(), Py_None) < 0) nb::raise_python_error();
+    if (static_cast<int64_t>(nb::len(tlb_)) > tlb_entries_) {
+        tlb_.attr("popitem")(nb::arg("last") = false);
+    }
+    return false;
+}
+
+// Physical neighbours can be in two memories.
+void PathFinder::split_runs() {
+    stretches_.clear();
+    for (const auto& [physical, num_bytes] : runs_) {
+        const Home first = home(physical);
+        const int64_t last = physical + num_bytes - 1;
+        const Home expected{first.memory, first.address + num_bytes - 1};
+        if (last / page_bytes_ == physical / page_bytes_ || home(last) == expected) {
+            stretches_.push_back({first, num_bytes});
+            continue;
+        }
+        for (int64_t at = physical; at <= last;) {
+            const int64_t part = std::min(last + 1 - at, page_bytes_ - at % page_bytes_);
+            stretches_.push_back({home(at), part});
+            at += part;
+        }
+    }
+}
+
+PathFinder::Home PathFinder::home(int64_t physical) {
+    const int64_t page = physical / page_bytes_, inside = physical % page_bytes_;
+    const auto known = homes_.find(page);
+    if (known != homes_.end()) return {known->second.memory, known->second.address + inside};
+    const nb::object found = locate_(physical - inside);
+    const Home made{nb::cast<int64_t>(found[0]), nb::cast<int64_t>(found[1])};
+    homes_.emplace(page, made);
+    return {made.memory, made.address + inside};
+}
+
+int64_t PathFinder::trip(PyObject* program, int64_t memory, bool is_write) {
+    std::vector<int64_t>& trips = trips_[is_write];
+    if (memory >= static_cast<int64_t>(trips.size())) trips.resize(memory + 1, kUnknown);
+    if (trips[memory] == kUnknown) {
+        PyObject* access = is_write ? language.write : language.read;
+        trips[memory] = nb::cast<int64_t>(nb::handle(program).attr("trip")(memory, nb::handle(access)));
+    }
+    return trips[memory];
+}
+
+void bind_path(nb::module_& module) {
+    nb::class_<PathFinder>(module, "PathFinder").def(nb::init<const nb::object&, nb::object>());
+}
+
+}  // namespace tilewright

@@ -1,0 +1,69 @@
+// From virtual addresses to memories, for one PE; language/translate.py is the same in Python. Page
+// table and TLB are the MMU's, whoever looks.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "front_order.hpp"
+#include "front_value.hpp"
+
+namespace tilewright {
+
+// Segments of an access, or a part of each, in one memory. A Piece in Python.
+struct Piece {
+    int64_t memory, address, first_segment, num_segments, skip_bytes, num_bytes, stride_bytes;
+    int64_t walk_ps;
+};
+
+class PathFinder {
+  public:
+    PathFinder(const nanobind::object& mmu, nanobind::object locate);
+
+    // Appends all of an access, in order; false if some page is not mapped.
+    bool find_pieces(Spans spans, std::vector<Piece>& pieces);
+    // The round trip of accesses to a memory, which the program builds at the first.
+    int64_t trip(PyObject* program, int64_t memory, bool is_write);
+
+  private:
+    struct Mapping {  // virtual bytes from, to, and what to add for the physical ones
+        int64_t low, high, delta;
+    };
+    struct Run {
+        int64_t physical, num_bytes;
+    };
+    struct Home {
+        int64_t memory, address;
+
+        bool operator==(const Home& other) const = default;
+    };
+
+    bool find_pieces(const Strided& span, int64_t first, std::vector<Piece>& pieces);
+    bool find_runs(int64_t address, int64_t end);
+    const Mapping* mapping_at(int64_t address);
+    void refresh_mappings();
+    int64_t look_up(int64_t first_page, int64_t last_page);
+    bool look_up(int64_t page);
+    void split_runs();
+    Home home(int64_t physical);
+
+    nanobind::object locate_, table_, state_, tlb_, spans_;
+    int64_t page_bytes_, tlb_entries_, hit_ps_, walk_ps_;
+    std::vector<Mapping> mappings_;
+    size_t last_mapping_ = 0;
+    std::unordered_map<int64_t, Home> homes_;  // by physical page
+    std::vector<int64_t> trips_[2];            // of reads and writes, by memory
+    std::vector<Run> runs_;                    // of the span at hand
+    struct Stretch {
+        Home home;
+        int64_t num_bytes;
+    };
+    std::vector<Stretch> stretches_;  // the same, each in one memory
+};
+
+void bind_path(nanobind::module_& module);
+
+}  // namespace tilewright

@@ -1,0 +1,60 @@
+// The bytes of memories; memory/store.py owns them, and makes them as they are written.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "front_path.hpp"
+
+namespace tilewright {
+
+class Storage {
+  public:
+    explicit Storage(nanobind::object store);  // a ByteStore
+    Storage(Storage&&) = default;
+    ~Storage();
+
+    void read(int64_t address, int64_t num_bytes, char* out);
+    void write(int64_t address, int64_t num_bytes, const char* data);
+
+  private:
+    struct Arena {
+        char* bytes;
+        Py_buffer view;
+    };
+
+    void read_plain(int64_t address, int64_t num_bytes, char* out);
+    void write_plain(int64_t address, int64_t num_bytes, const char* data);
+    char* arena(int64_t number, bool makes);  // nullptr for one that was never written
+    void check(int64_t address, int64_t num_bytes) const;
+
+    nanobind::object store_;
+    bool is_plain_;  // nobody keeps track of what is written
+    int64_t capacity_bytes_;
+    int arena_shift_;
+    int64_t last_number_ = -1;
+    char* last_bytes_ = nullptr;
+    std::unordered_map<int64_t, Arena> arenas_;
+};
+
+// The memories of a device, which may become more.
+class Storages {
+  public:
+    explicit Storages(nanobind::list memories) : memories_(std::move(memories)) {}
+
+    // Segments of an access, from and to the memories that hold them.
+    void read(std::span<const Piece> pieces, int64_t segment_bytes, char* out);
+    void write(std::span<const Piece> pieces, int64_t segment_bytes, const char* data);
+
+  private:
+    Storage& at(int64_t memory);
+
+    nanobind::list memories_;
+    std::vector<Storage> storages_;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,127 @@
+// What a kernel holds, as objects of Python: fields and operators of language/value.py's classes.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "front_form.hpp"
+
+namespace tilewright {
+
+// Counted references and attributes, for code that calls Python's C interface directly: values are
+// made and dropped several times a microsecond.
+using Ref = nanobind::object;
+
+inline Ref steal(PyObject* made) { return nanobind::steal(made); }
+inline Ref borrow(PyObject* known) { return nanobind::borrow(known); }
+inline PyObject* counted(PyObject* known) {
+    Py_INCREF(known);
+    return known;
+}
+// Throws if what was made is an error.
+inline Ref checked(PyObject* made) {
+    if (made == nullptr) nanobind::raise_python_error();
+    return steal(made);
+}
+
+// The language's own classes and functions that this code makes or calls; see adopt_language.
+struct Language {
+    PyTypeObject *index, *mask, *pointers, *block;  // subclasses of the types below
+    PyTypeObject *int32_scalar, *int64_scalar;
+    PyObject *int1, *int4, *int32, *int64;
+    PyObject *affine, *box;  // classes
+    PyObject *block_type, *pointer_type;
+    PyObject *explained;      // (error, node): the error to raise
+    PyObject *not_captured;   // what runs for a value that is not there
+    PyObject *add_place;      // (error, place)
+    PyObject *error;          // TilewrightError
+    PyObject *read, *write;   // Access
+    PyObject *empty, *array;  // NumPy's empty, and its class of arrays
+    PyObject *spread;         // (value, shape, dtype): an array of that shape
+    PyObject *room;           // the directory of the language's own code
+};
+extern Language language;
+
+// Plain structures, since Python finds their members by offsets.
+#define VALUE_HEAD PyObject_HEAD PyObject* program;
+
+struct ValueObject {
+    VALUE_HEAD
+};
+
+struct IndexObject {
+    VALUE_HEAD
+    bool is_wide;    // int64
+    PyObject* type;  // a BlockType once somebody asked
+    Form form;
+};
+
+struct MaskObject {
+    VALUE_HEAD
+    PyObject* type;
+    Region region;
+};
+
+struct PointersObject {
+    VALUE_HEAD
+    PyObject* element;
+    PyObject* offsets;  // or None
+    int64_t step;
+    Form form;
+};
+
+struct BlockObject {
+    VALUE_HEAD
+    PyObject* type;
+    PyObject* node;    // or None
+    PyObject* parent;  // or None
+    PyObject* desk;    // of the program, or None
+    int64_t number;    // kNoNumber for a constant
+};
+
+#undef VALUE_HEAD
+
+constexpr int64_t kNoNumber = -1;
+
+inline ValueObject* as_value(PyObject* value) { return reinterpret_cast<ValueObject*>(value); }
+inline IndexObject* as_index(PyObject* value) { return reinterpret_cast<IndexObject*>(value); }
+inline MaskObject* as_mask(PyObject* value) { return reinterpret_cast<MaskObject*>(value); }
+inline PointersObject* as_pointers(PyObject* value) {
+    return reinterpret_cast<PointersObject*>(value);
+}
+inline BlockObject* as_block(PyObject* value) { return reinterpret_cast<BlockObject*>(value); }
+
+inline bool is_index(PyObject* value) { return Py_TYPE(value) == language.index; }
+inline bool is_mask(PyObject* value) { return Py_TYPE(value) == language.mask; }
+inline bool is_pointers(PyObject* value) { return Py_TYPE(value) == language.pointers; }
+inline bool is_block(PyObject* value) { return Py_TYPE(value) == language.block; }
+
+// New references; nullptr with an error set if there is no memory.
+PyObject* make_index(PyObject* program, const Form& form, bool is_wide);
+PyObject* make_mask(PyObject* program, const Region& region);
+PyObject* make_pointers(const PointersObject& like, const Form& form);
+PyObject* make_block(PyObject* program, PyObject* desk, PyObject* type, PyObject* node,
+                     int64_t number, PyObject* parent);
+
+Ref tuple_of(const int64_t* numbers, int count);
+// False with an error set if it is no tuple of at most kMaxAxes integers of 64 bits.
+bool read_numbers(PyObject* tuple, int64_t* numbers, int& count);
+
+enum class Op {
+    kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kAnd, kOr, kXor, kShl, kShr,
+    kLt, kLe, kEq, kNe, kGt, kGe, kMinimum, kMaximum, kCount
+};  // the comparisons in the order of Python's Py_LT
+
+PyObject* op_name(Op op);  // as Program.binary knows it; borrowed
+
+// As known.py's known_binary, of operands that are no blocks: a new reference, or nullptr without
+// an error if Python has to decide.
+PyObject* known_result(Op op, PyObject* left, PyObject* right);
+
+// The slots that all four types share.
+PyNumberMethods make_operators();
+PyObject* compare_values(PyObject* left, PyObject* right, int op);
+PyObject* subscript_value(PyObject* value, PyObject* key);
+
+void bind_values(nanobind::module_& module);
+
+}  // namespace tilewright
