@@ -195,6 +195,6 @@ def test_progress_tells_simulated_time_and_rate(
     texts: list[str] = []
     run_file(scale, RunWatch(progress=texts.append))
     assert any(
-        text.startswith("run: ") and "simulated" in text and "M events/s, scale on 16 PEs" in text
+        text.startswith("run: ") and "simulated" in text and "events/s, scale on 16 PEs" in text
         for text in texts
     )

@@ -105,4 +105,4 @@ class ProgressListener:
         rate = (events - self._told_events) / (now - self._told_at)
         self._told_at, self._told_events = now, events
         time = format_ps(self._engine.now_ps)
-        self._tell(f"{self._what}: {time} simulated, {rate / 1e6:.1f} M events/s{self._launch}")
+        self._tell(f"{self._what}: {time} simulated, {rate:,.0f} events/s{self._launch}")

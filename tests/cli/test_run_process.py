@@ -1,0 +1,52 @@
+"""``tilewright run`` in processes of their own: Ctrl-C, and equal bytes each time."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.studies.run_programs import SCALE, written
+from tilewright.records import RunRecord, read_record
+
+SMALL = ("--machine", "ahbm-small")
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "tilewright.cli", "run", *arguments, *SMALL]
+
+
+def test_ctrl_c_in_the_middle_of_a_run_leaves_a_record_and_ends_with_130(tmp_path: Path) -> None:
+    text = SCALE + "        print('launched', flush=True)\n"
+    program, file = written(tmp_path, text), tmp_path / "run.json"
+    endless = ("--param", "times=1000000", "--param", "n=64", "--json", "--record", str(file))
+    with subprocess.Popen(
+        command(str(program), *endless), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        while "launched" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=50)
+    assert process.returncode == 130
+    record = RunRecord.model_validate_json(output)
+    assert record == read_record(file, RunRecord)
+    assert record.status == "interrupted"
+    assert len(record.launches) >= 1
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["mine.py", "run.json"]
+
+
+def test_a_run_writes_the_same_record_and_trace_whatever_the_hash_seed(tmp_path: Path) -> None:
+    program = str(written(tmp_path, SCALE))
+    found = []
+    for seed in ("1", "2"):
+        files = tmp_path / "run.json", tmp_path / "run.pftrace"
+        options = ("--record", str(files[0]), "--trace", str(files[1]), "--param", "n=256")
+        subprocess.run(
+            command(program, *options),
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+        )
+        found.append([file.read_bytes() for file in files])
+    assert found[0] == found[1]
