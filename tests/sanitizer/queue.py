@@ -134,6 +134,25 @@ def one_buffer(torch: RuntimeContext, wrong: bool) -> None:
     _launch(torch, kernel)
 
 
+def long_ago(torch: RuntimeContext, wrong: bool) -> None:
+    """More commands lie between a store and its message than can be under way at a time."""
+
+    def kernel(data: Any, out: Any) -> None:
+        places = tl.arange(0, 64)
+        if tl.program_id(0) == 0:
+            tl.store(data + places, tl.zeros((64,), tl.float32))
+            total = tl.zeros((64,), tl.float32)
+            for _ in range(300):
+                total += 1.0
+            token = total if wrong else total + tl.load(data + places)
+            tl.send("E", token)
+        elif tl.program_id(0) == 1:
+            tl.recv("W", (64,), tl.float32)
+            tl.store(out + places, tl.load(data + places))
+
+    _launch(torch, kernel)
+
+
 MISTAKES: tuple[Mistake, ...] = (
     signal_without_waiting,
     signal_too_early,
@@ -141,4 +160,5 @@ MISTAKES: tuple[Mistake, ...] = (
     unfinished_receive,
     short_cut,
     one_buffer,
+    long_ago,
 )

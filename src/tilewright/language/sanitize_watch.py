@@ -10,6 +10,7 @@ from tilewright.language.dtype import int4
 from tilewright.language.order import Span
 from tilewright.language.run import Memory
 from tilewright.language.sanitize_effect import WatchedEffectLog
+from tilewright.language.sanitize_order import SpanOrder
 from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.translate import Piece
 from tilewright.language.value import Pointers
@@ -112,7 +113,9 @@ class ProgramWatch:
         self._program = program
         self._strand = shared.strand(stream)
         self._pe: PeCoord = stream.pe.coord
+        self._order = SpanOrder()
         self._next_is_atomic = False
+        self._releases = self._acquires = False
         self._kind = AccessKind.LOAD  # and what else is known of the access that has begun
         self._item_bits = 8
         self._tensor: WatchedTensor | None = None
@@ -133,9 +136,15 @@ class ProgramWatch:
         """A store begins; likewise."""
         return self._begin(AccessKind.STORE, pointers)
 
-    def changing(self, pointers: Pointers) -> Pointers:
-        """An atomic begins; likewise."""
-        return self._begin(AccessKind.ATOMIC, pointers)
+    def changing(
+        self, pointers: Pointers, *, releases: bool = False, acquires: bool = False
+    ) -> Pointers:
+        """An atomic begins; likewise. It may come after all that its program has issued, and all
+        that follows after it.
+        """
+        found = self._begin(AccessKind.ATOMIC, pointers)
+        self._releases, self._acquires = releases, acquires
+        return found
 
     def expect_atomic(self) -> None:
         """The next load or store may meet atomics at any time."""
@@ -146,7 +155,7 @@ class ProgramWatch:
         scale = 2 if element is int4 else 1
         base, self._tensor = self._shared.sanitizer.tensors.untagged(affine.base, scale)
         self._kind = ATOMIC.get(kind, kind) if self._next_is_atomic else kind
-        self._next_is_atomic = False
+        self._next_is_atomic = self._releases = self._acquires = False
         self._item_bits = element.bits if element is int4 else 8 * element.storage.itemsize
         self._spans, self._pieces = [], []
         moved = affine.shifted(base - affine.base)
@@ -177,12 +186,21 @@ class ProgramWatch:
 
     def issue(self, mask: int, num_parts: int, served: int) -> tuple[int, int]:
         """The access comes after these others: its effect, and what its own end comes after."""
-        access = self._access(self._strand.past(mask))
+        strand, writes = self._strand, self._kind.writes
+        spans = [Span(*span) for span in self._spans]
+        mask |= self._order.before(spans, writes=writes)
+        if self._releases:
+            mask |= (1 << strand.num_accesses) - 1
+        past = strand.past(mask)
+        access = self._access(past)
+        own = past.own | 1 << access.place
+        self._order.note(spans, own, writes=writes)
         if access.kind.is_atomic:
-            self._strand.atomics |= 1 << access.place
+            strand.atomics |= 1 << access.place
+        if self._acquires:
+            strand.own |= own
         sanitizer = self._shared.sanitizer
         sanitizer.begin_access(access)
-        own = (access.past.own if access.past is not None else 0) | 1 << access.place
 
         def hear(at_ps: int) -> None:
             sanitizer.complete(access, at_ps)
