@@ -129,8 +129,9 @@ def _mla(config: Config, kind: str, common: dict[str, Any]) -> MlaShape:
 def _qwen_experts(config: Config) -> ExpertShape:
     config.check("decoder_sparse_step", 1)
     config.check("mlp_only_layers", [])
+    name = "num_experts" if config.has("num_experts") else "num_local_experts"  # older, newer
     return ExpertShape(
-        experts=config.count("num_experts"),
+        experts=config.count(name),
         active=config.count("num_experts_per_tok"),
         width=config.count("moe_intermediate_size"),
         normalized=config.flag("norm_topk_prob", False),

@@ -9,7 +9,7 @@ from tilewright.models.gguf_file import GgufFile
 from tilewright.models.library import load_library
 from tilewright.models.tokenizer import Tokenizer
 
-__all__ = ("tokenizer_of_gguf",)
+__all__ = ("letters_of_bytes", "tokenizer_of_gguf")
 
 PREFIX = "tokenizer.ggml."
 CONTROL, USER_DEFINED = 3, 4  # token types
@@ -54,7 +54,16 @@ def tokenizer_of_gguf(file: GgufFile) -> Tokenizer:
     library = load_library("tokenizers", where=f"the tokenizer of {file.path}")
     made = source.built(library)
     first = source.token_id("bos_token_id") if source.flag("add_bos_token") else None
-    return Tokenizer(made, source.end_tokens(), first)
+    lost = [byte for byte, letter in letters_of_bytes().items() if letter not in source.tokens]
+    return Tokenizer(made, source.end_tokens(), first, frozenset(lost))
+
+
+def letters_of_bytes() -> dict[int, str]:
+    """How byte-level vocabularies spell bytes: printable ones as they are, others from 256 on."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in plain]
+    spelled = {byte: chr(byte) for byte in plain}
+    return spelled | {byte: chr(256 + index) for index, byte in enumerate(others)}
 
 
 class TokenizerSource:

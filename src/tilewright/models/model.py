@@ -10,7 +10,7 @@ from tilewright.models.weights import ModelWeights
 __all__ = ("LanguageModel",)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LanguageModel:
     """Tokens of the tokenizer are rows of the embedding."""
 
@@ -23,6 +23,9 @@ class LanguageModel:
             found = f"{tokens} tokens, {rows} embeddings"
             expected, fix = "an embedding for every token", "choose another model"
             raise ModelError(f"model {self.shape.name!r}", found, expected, fix)
+
+    def __repr__(self) -> str:
+        return f"<LanguageModel {self.shape.name!r}>"
 
     @property
     def shape(self) -> ModelShape:

@@ -4,25 +4,34 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.errors import ModelError
 from tilewright.models.library import load_library
 
 __all__ = ("TextStream", "Tokenizer")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tokenizer:
     """``library`` is a ``tokenizers.Tokenizer``; ``end_tokens`` end a generated text."""
 
     library: Any
     end_tokens: frozenset[int]
     first_token: int | None = None  # put in front of every text
+    lost_bytes: frozenset[int] = frozenset()  # of UTF-8, for which the vocabulary has no token
+
+    def __repr__(self) -> str:
+        return f"<Tokenizer of {self.num_tokens} tokens>"
 
     @property
     def num_tokens(self) -> int:
         return int(self.library.get_vocab_size(with_added_tokens=True))
 
     def encode(self, text: str) -> list[int]:
-        """Control tokens in the text become themselves."""
+        """Control tokens in the text become themselves. What has no token is refused."""
+        for letter in text if self.lost_bytes else "":
+            if not self.lost_bytes.isdisjoint(letter.encode()):  # the library would leave it out
+                fix = "remove it, or choose another model"
+                raise ModelError("prompt", f"the letter {letter!a}", "letters with tokens", fix)
         ids: list[int] = self.library.encode(text, add_special_tokens=False).ids
         return ids if self.first_token is None else [self.first_token, *ids]
 

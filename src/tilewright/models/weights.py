@@ -75,7 +75,7 @@ class LayerWeights:
     ffn: FfnWeights
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ModelWeights:
     """A whole model. With tied weights ``output`` is the embedding itself."""
 
