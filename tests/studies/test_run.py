@@ -131,7 +131,25 @@ def test_a_program_that_does_not_repeat_itself_gets_no_breakdown_and_is_told(
     record = run_file(written(tmp_path, text))
     assert len(record.launches) == 1
     assert record.breakdown_ps.execution > 0
-    assert any("did not do the same when it was run once more" in note for note in record.notes)
+    (note,) = record.notes
+    assert "does not do the same when it runs once more: its launches had other times" in note
+
+
+def test_a_program_that_fails_when_it_runs_again_keeps_its_first_run(tmp_path: Path) -> None:
+    written(tmp_path, "TURNS = iter((1,))\n", "once.py")
+    text = "from once import TURNS\n" + SCALE.replace("range(times)", "range(next(TURNS))")
+    record = run_file(written(tmp_path, text))
+    (note,) = record.notes
+    assert record.ok
+    assert "does not do the same when it runs once more: it failed (StopIteration" in note
+
+
+def test_a_launch_without_programs_at_the_end_is_no_trouble(tmp_path: Path) -> None:
+    text = SCALE + "    first, *_ = torch.machine.grid.pes()\n"
+    text += "    torch.launch(lambda: None, grid=(0,), on=[first])\n"
+    record = run_file(written(tmp_path, text))
+    assert (record.launches[-1].num_pes, record.launches[-1].latency_ps) == (0, 0)
+    assert record.breakdown_ps.execution == 0
 
 
 def test_transfers_between_launches_are_the_host_s(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.planner import PlanSpec
 from tilewright.models import MlaShape, ModelShape, ModelWeights, Prompt, logits_of, run_layers
 from tilewright.models.namespace import Array
+from tilewright.models.prompt import StepWrapper
 
 __all__ = ("FlowDecoder", "geometry_of", "kept_queries_of", "kv_heads_of")
 
@@ -51,10 +52,20 @@ class PagedStep:
 
 
 class FlowDecoder:
-    """One sequence behind a prompt. ``capacity`` tokens at most, the prompt's included."""
+    """One sequence behind a prompt. ``capacity`` tokens at most, the prompt's included.
+
+    ``around`` must be what the prompt was run with, in the state that it left.
+    """
 
     def __init__(
-        self, weights: ModelWeights, graph: Graph, plan: PlanSpec, prompt: Prompt, *, capacity: int
+        self,
+        weights: ModelWeights,
+        graph: Graph,
+        plan: PlanSpec,
+        prompt: Prompt,
+        *,
+        capacity: int,
+        around: StepWrapper | None = None,
     ) -> None:
         shape = weights.shape
         spec = SessionSpec(
@@ -66,6 +77,7 @@ class FlowDecoder:
             rewind_window=0,
         )
         self._weights = weights
+        self._around = around
         self._session = Session(graph, spec)
         self._geometry = graph.geometry
         self._num_tokens = len(prompt.tokens)
@@ -85,7 +97,9 @@ class FlowDecoder:
     def step(self, token: int) -> Array:
         """Take in a token; logits [vocab] of the one behind it."""
         step = self._session.begin({REQUEST: [token]})
-        stream = run_layers(self._weights, [token], [self._num_tokens], PagedStep(step))
+        paged = PagedStep(step)
+        attend = paged if self._around is None else self._around(paged)
+        stream = run_layers(self._weights, [token], [self._num_tokens], attend)
         step.finish()
         self._num_tokens += 1
         rows = self._weights.shape.layers * kv_heads_of(self._weights.shape)

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from uuid import uuid4
 
 from tilewright.device.build import Device
-from tilewright.errors import BenchError
+from tilewright.errors import BenchError, TilewrightError
 from tilewright.records import RunRecord, check_target
 from tilewright.records.document import JsonScalar
 from tilewright.report.run_usage import most_used
@@ -22,6 +22,7 @@ from tilewright.studies.run_record import Explained, build_record
 __all__ = ("RunWatch", "run_program")
 
 TRACE_LIMIT = 1_000_000  # events of a timeline
+NOT_REPEATED = "no breakdown, since the program does not do the same when it runs once more"
 NUM_BLOCKS = 12  # of the most used units, links and memories
 
 Tell = Callable[[str], None]
@@ -118,24 +119,30 @@ def _explain(
     request: RunRequest, execution: Execution, watch: RunWatch, coarse: Explained
 ) -> Explained:
     """By a second execution that traces what ended last, if there is anything to explain."""
-    measured = execution.measured
-    owners = {each.last_owner for each in measured if each.last_owner is not None}
-    if watch.is_once or execution.is_interrupted or not owners:
+    ends_ps = {
+        each.last_owner: each.completed_ps
+        for each in execution.measured
+        if each.last_owner is not None
+    }
+    if watch.is_once or execution.is_interrupted or not ends_ps:
         return coarse
-    last = max(measured, key=lambda each: each.completed_ps)
     found: list[PathListener] = []
 
     def listeners_of(device: Device) -> tuple[Sequence[Listener], Any]:
-        found.append(PathListener(device, owners, last.last_owner))
+        last_owner = max(ends_ps, key=lambda owner: ends_ps[owner])
+        found.append(PathListener(device, ends_ps, last_owner))
         return [found[0], *_progress(device, watch, "once more, for the breakdown")], None
 
-    again = execute(request, listeners_of, is_silent=True)
+    try:
+        again = execute(request, listeners_of, is_silent=True)
+    except TilewrightError as error:
+        return Explained(coarse.parts, notes=(f"{NOT_REPEATED}: it failed ({error.found})",))
     if again.is_interrupted:
         execution.is_interrupted = True
         return coarse
     if again.times != execution.times:
-        note = "no breakdown: the program did not do the same when it was run once more"
-        return Explained(coarse.parts, notes=(f"{note}; draw random numbers by torch.seed",))
+        advice = "its launches had other times; draw random numbers by torch.seed"
+        return Explained(coarse.parts, notes=(f"{NOT_REPEATED}: {advice}",))
     return _explained(execution, found[0])
 
 

@@ -12,7 +12,7 @@ from tilewright.engine import EngineKind
 from tilewright.errors import BenchError, TilewrightError
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine
-from tilewright.memory.sanitizer_report import Report
+from tilewright.memory.sanitizer_finding import Findings
 from tilewright.runtime.launch_report import LaunchReport
 from tilewright.studies.run_listener import Listener, Listeners
 from tilewright.studies.run_source import RunSource
@@ -47,7 +47,7 @@ class Execution:
     num_requests: int = 0
     num_events: int = 0
     is_interrupted: bool = False
-    findings: Report | None = None  # of the sanitizer, if it looked on
+    findings: Findings | None = None  # of the sanitizer, if it looked on
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -119,7 +119,7 @@ def _context(request: RunRequest, *, sanitize: bool) -> RuntimeContext:
     )
 
 
-def _add_findings(error: TilewrightError, findings: Report) -> None:
+def _add_findings(error: TilewrightError, findings: Findings) -> None:
     """A wrong access is often why the run failed."""
     error.found = f"{error.found}\nbefore that the sanitizer found\n{findings.text}"
     error.args = (error.where, error.found, *error.args[2:])

@@ -74,7 +74,7 @@ class _Kept:
 class PathListener:
     """Breaks the launches of some owners down; and how much was used from the first to the last."""
 
-    def __init__(self, device: Device, owners: Collection[int], last_owner: int | None) -> None:
+    def __init__(self, device: Device, owners: Collection[int], last_owner: int) -> None:
         self.paths: dict[int, ProgramPath] = {}  # by owner; without those that did nothing
         self.cut: set[int] = set()  # owners whose first rows are not there
         self.usage: list[Usage] = []  # before the first launch, after the last one

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from tilewright.machine.build import machine_hash
 from tilewright.machine.name import place_name
 from tilewright.machine.totals import totals_of
-from tilewright.memory.sanitizer_report import Finding
+from tilewright.memory.sanitizer_finding import Finding
 from tilewright.records import (
     LaunchRow,
     MachineFigures,
