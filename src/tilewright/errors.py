@@ -243,7 +243,7 @@ class SanitizerError(TilewrightError):
     ) -> None:
         super().__init__(where, found, expected, fix)
         self.args = (where, found, expected, fix, findings)
-        self.findings = findings  # of memory.sanitizer_report
+        self.findings = findings  # of memory.sanitizer_finding
 
 
 class CollectiveError(TilewrightError):

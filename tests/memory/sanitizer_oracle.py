@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import Access, AccessKind
+from tilewright.memory.sanitizer_finding import FindingKind
 from tilewright.memory.sanitizer_past import Strand
-from tilewright.memory.sanitizer_report import FindingKind
 from tilewright.memory.shadow import Segments
 
 __all__ = ("Do", "Oracle", "Watched", "clipped", "scripts")
@@ -228,7 +228,7 @@ class Watched:
     @property
     def races(self) -> set[Pair]:
         """Between different strands."""
-        findings = self._sanitizer.report
+        findings = self._sanitizer.findings
         assert not findings.num_left_out
         pairs = {
             tuple(tuple(map(int, line.split())) for line in finding.lines)

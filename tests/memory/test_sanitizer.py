@@ -8,7 +8,7 @@ from tilewright.errors import OutOfMemoryError, SanitizerError
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import Access, AccessKind, Launch
-from tilewright.memory.sanitizer_report import Finding, FindingKind, Report, Side
+from tilewright.memory.sanitizer_finding import Finding, FindingKind, Findings, Side
 from tilewright.memory.sanitizer_space import QuarantinedSpace
 from tilewright.memory.sanitizer_tensor import Region, TensorPart, WatchedTensor
 from tilewright.memory.shadow import Segments
@@ -51,7 +51,7 @@ def access(
 
 
 def kinds(sanitizer: Sanitizer) -> list[FindingKind]:
-    return [finding.kind for finding in sanitizer.report]
+    return [finding.kind for finding in sanitizer.findings]
 
 
 def written(sanitizer: Sanitizer, name: str = "x") -> WatchedTensor:
@@ -89,7 +89,7 @@ def test_a_launch_knows_only_those_that_were_waited_for_when_it_began() -> None:
     sanitizer.complete(access(sanitizer, third, AccessKind.LOAD, x), 2)
     assert not kinds(sanitizer)
     sanitizer.complete(access(sanitizer, second, AccessKind.STORE, x), 3)
-    pairs = [[side.actor for side in race.sides] for race in sanitizer.report]
+    pairs = [[side.actor for side in race.sides] for race in sanitizer.findings]
     assert pairs == [["first", "second"], ["third", "second"]]
 
 
@@ -100,7 +100,7 @@ def test_the_host_races_with_what_it_did_not_wait_for(kind: AccessKind) -> None:
     launch = sanitizer.begin_launch("launch")
     sanitizer.complete(access(sanitizer, launch, AccessKind.STORE, x), 1)
     sanitizer.note_host_access(kind, x.regions, at_ps=2, line="host.py:7")
-    (race,) = sanitizer.report
+    (race,) = sanitizer.findings
     assert race.lines == ("store", "host.py:7")
     assert race.num_bytes == SIZE
 
@@ -120,7 +120,7 @@ def test_the_missing_bytes_of_a_read_are_counted_and_the_first_is_named() -> Non
     sanitizer.note_host_access(AccessKind.HOST_WRITE, [Region(HERE, 0, 0, 20)], at_ps=0)
     launch = sanitizer.begin_launch("launch")
     sanitizer.complete(access(sanitizer, launch, AccessKind.LOAD, x), 9)
-    (finding,) = sanitizer.report
+    (finding,) = sanitizer.findings
     assert finding.kind is FindingKind.UNINITIALISED
     assert (finding.element, finding.num_bytes) == ("x[5]", 44)
     assert finding.sides[0].at_ps == 9
@@ -142,7 +142,7 @@ def test_an_access_that_is_served_after_the_free_is_told_with_both_times() -> No
     late = access(sanitizer, launch, AccessKind.LOAD, x)
     sanitizer.note_free(x, at_ps=5)
     sanitizer.complete(late, 8)
-    (finding,) = sanitizer.report
+    (finding,) = sanitizer.findings
     assert finding.kind is FindingKind.USE_AFTER_FREE
     assert "freed at 5 ps" in finding.detail
     assert finding.sides[0].at_ps == 8
@@ -175,11 +175,11 @@ def test_what_is_wrong_at_its_issue_is_told_though_it_is_never_served() -> None:
     sanitizer = Sanitizer()
     x = written(sanitizer)
     access(sanitizer, sanitizer.begin_launch("launch"), AccessKind.LOAD, x, 8)
-    (finding,) = sanitizer.report
+    (finding,) = sanitizer.findings
     assert finding.kind is FindingKind.OUT_OF_BOUNDS
     assert (finding.num_bytes, finding.sides[0].at_ps) == (8, None)
     assert "0 bytes behind the end of x, where no tensor is" in finding.detail
-    assert len(sanitizer.report) == 1
+    assert len(sanitizer.findings) == 1
 
 
 def test_the_tensor_that_is_hit_instead_is_named() -> None:
@@ -187,7 +187,7 @@ def test_the_tensor_that_is_hit_instead_is_named() -> None:
     x = written(sanitizer)
     tensor(sanitizer, "y", BASE + SIZE, SIZE)
     access(sanitizer, sanitizer.begin_launch("launch"), AccessKind.STORE, x, 12)
-    (finding,) = sanitizer.report
+    (finding,) = sanitizer.findings
     assert "that is y[0] of y (f32[16])" in finding.detail
 
 
@@ -200,7 +200,7 @@ def test_history_ends_when_the_host_has_waited_for_all() -> None:
     assert sanitizer._history._writers == [None]
 
 
-# -- the report ------------------------------------------------------------------------------------
+# -- findings ----------------------------------------------------------------------------------------
 
 
 def finding(line: str, kind: FindingKind = FindingKind.RACE) -> Finding:
@@ -209,35 +209,35 @@ def finding(line: str, kind: FindingKind = FindingKind.RACE) -> Finding:
 
 
 def test_a_pair_of_lines_is_told_once_and_counted() -> None:
-    report = Report()
+    findings = Findings()
     for line in ("a.py:1", "a.py:2", "a.py:1", "a.py:1"):
-        report.add(finding(line))
-    assert [(each.sides[0].line, each.count) for each in report] == [("a.py:1", 3), ("a.py:2", 1)]
-    assert "x[0] of x (f32[4]), 3 times" in report.text
+        findings.add(finding(line))
+    assert [(each.sides[0].line, each.count) for each in findings] == [("a.py:1", 3), ("a.py:2", 1)]
+    assert "x[0] of x (f32[4]), 3 times" in findings.text
 
 
-def test_a_report_is_bounded_and_says_how_much_it_leaves_out() -> None:
-    report = Report(limit=3)
+def test_findings_are_bounded_and_say_how_much_is_left_out() -> None:
+    findings = Findings(limit=3)
     for number in range(7):
-        report.add(finding(f"a.py:{number}"))
-    report.add(finding("a.py:0"))
-    assert len(report) == 3
-    assert report.num_left_out == 4
-    assert report.text.endswith("4 more findings at other lines were left out")
+        findings.add(finding(f"a.py:{number}"))
+    findings.add(finding("a.py:0"))
+    assert len(findings) == 3
+    assert findings.num_left_out == 4
+    assert findings.text.endswith("4 more findings at other lines were left out")
 
 
-def test_an_empty_report_raises_nothing() -> None:
-    Report().check()
+def test_nothing_found_raises_nothing() -> None:
+    Findings().check()
 
 
 def test_what_was_found_is_raised_whole() -> None:
-    report = Report()
-    report.add(finding("a.py:1"))
-    report.add(finding("a.py:2", FindingKind.OUT_OF_BOUNDS))
+    findings = Findings()
+    findings.add(finding("a.py:1"))
+    findings.add(finding("a.py:2", FindingKind.OUT_OF_BOUNDS))
     with pytest.raises(SanitizerError, match=r"2 mistakes \(1 race, 1 out of bounds\)") as caught:
-        report.check()
-    assert caught.value.findings == tuple(report)
-    assert pickle.loads(pickle.dumps(caught.value)).findings == tuple(report)
+        findings.check()
+    assert caught.value.findings == tuple(findings)
+    assert pickle.loads(pickle.dumps(caught.value)).findings == tuple(findings)
 
 
 # -- addresses -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from tilewright.benches.programs import PROGRAMS
 from tilewright.errors import PageFaultError, RequestError, SanitizerError
 from tilewright.host import RuntimeContext
 from tilewright.language.message import Neighbours
-from tilewright.memory.sanitizer_report import FindingKind
+from tilewright.memory.sanitizer_finding import FindingKind
 from tilewright.runtime.launch import LaunchOptions
 from tilewright.runtime.message import KernelLaunchMsg
 

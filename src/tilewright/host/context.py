@@ -19,7 +19,7 @@ from tilewright.language.message import Neighbours
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import MachineSpec
-from tilewright.memory.sanitizer_report import Report
+from tilewright.memory.sanitizer_finding import Findings
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch import LaunchOptions, launch
@@ -91,13 +91,13 @@ class RuntimeContext:
         return tuple(self.driver.reports)
 
     @property
-    def findings(self) -> Report:
+    def findings(self) -> Findings:
         """What the sanitizer has found until now; leaving the context raises it."""
         watch = self.driver.watch
         if watch is None:
             found, fix = "a context without a sanitizer", "make it with sanitize=True"
             raise RequestError("findings", found, "one that looks for wrong accesses", fix)
-        return watch.sanitizer.report
+        return watch.sanitizer.findings
 
     # -- tensors ---------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ class RuntimeContext:
         if error is None:
             self.cleanup()
             if self.driver.watch is not None:
-                self.driver.watch.sanitizer.report.check()
+                self.driver.watch.sanitizer.findings.check()
 
     def _targets(self, policy: DPPolicy) -> Targets:
         """A worker that has set its SIP places there what names no SIPs."""

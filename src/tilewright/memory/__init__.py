@@ -12,6 +12,8 @@ from tilewright.memory.mapping import (
     plan_mapping,
 )
 from tilewright.memory.page_table import PageMapping, PageRange, PageTable, PhysicalRun
+from tilewright.memory.sanitizer import Sanitizer
+from tilewright.memory.sanitizer_finding import Finding, FindingKind, Findings
 from tilewright.memory.store import ByteStore
 from tilewright.memory.virtual import VirtualSpace
 
@@ -20,6 +22,9 @@ __all__ = (
     "Allocator",
     "AllocatorStatistics",
     "ByteStore",
+    "Finding",
+    "FindingKind",
+    "Findings",
     "MapMsg",
     "MapTarget",
     "MappingPlan",
@@ -29,6 +34,7 @@ __all__ = (
     "PhysicalByte",
     "PhysicalPage",
     "PhysicalRun",
+    "Sanitizer",
     "ShardPages",
     "Sight",
     "UnmapMsg",

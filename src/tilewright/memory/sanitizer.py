@@ -16,8 +16,8 @@ from tilewright.memory.sanitizer_bounds import (
     find_at_issue,
     find_when_served,
 )
+from tilewright.memory.sanitizer_finding import Finding, FindingKind, Findings, side_of
 from tilewright.memory.sanitizer_past import Known, Past, Strand, joined
-from tilewright.memory.sanitizer_report import Finding, FindingKind, Report, side_of
 from tilewright.memory.sanitizer_tensor import Region, TensorBook, TensorPart, WatchedTensor
 from tilewright.memory.shadow import Segments, Shadow
 from tilewright.memory.shadow_history import Conflict, History
@@ -39,7 +39,7 @@ class Sanitizer:
     """Watches the memories of one machine for as long as it lives."""
 
     def __init__(self) -> None:
-        self._report = Report()
+        self._findings = Findings()
         self._wrong: dict[Access, Finding] = {}  # issued; their times are not known yet
         self.tensors = TensorBook()
         self._shadows = _Shadows()
@@ -54,12 +54,12 @@ class Sanitizer:
         self._races: dict[tuple[object, ...], tuple[Finding, Conflict]] = {}  # not told yet
 
     @property
-    def report(self) -> Report:
+    def findings(self) -> Findings:
         """All that was found until now."""
         for access in list(self._wrong):
             self._tell_wrong(access)
         self._tell_races()
-        return self._report
+        return self._findings
 
     # -- the host --------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ class Sanitizer:
     def note_fault(self, access: Access, address: int) -> Finding:
         """It cannot be translated; why not."""
         finding = find_at_fault(self.tensors, access, address, self._unmaps)
-        self._report.add(finding)
+        self._findings.add(finding)
         return finding
 
     def note_send(self, message: Hashable, past: Past) -> None:
@@ -190,7 +190,7 @@ class Sanitizer:
         if access.is_wrong:
             self._tell_wrong(access)
         elif (finding := find_when_served(access, self._unmaps[access.num_unmaps :])) is not None:
-            self._report.add(finding)
+            self._findings.add(finding)
         else:
             if access.kind.reads:
                 self._check_written(access)
@@ -206,7 +206,7 @@ class Sanitizer:
     def _tell_wrong(self, access: Access) -> None:
         finding = self._wrong.pop(access, None)
         if finding is not None:
-            self._report.add(replace(finding, sides=(side_of(access),)))
+            self._findings.add(replace(finding, sides=(side_of(access),)))
 
     def _check_written(self, access: Access) -> None:
         for home, segments in access.pieces:
@@ -217,7 +217,7 @@ class Sanitizer:
                 detail = "nobody has written them since the tensor was made"
                 sides = (side_of(access),)
                 kind = FindingKind.UNINITIALISED
-                self._report.add(Finding(kind, name, element, num_bytes, detail, sides))
+                self._findings.add(Finding(kind, name, element, num_bytes, detail, sides))
                 return
 
     def _note_race(self, conflict: Conflict) -> None:
@@ -237,7 +237,7 @@ class Sanitizer:
             if self._have_messages(conflict):
                 detail = "messages go between the programs, but none says that one is complete"
                 finding = replace(finding, kind=FindingKind.QUEUE_RACE, detail=detail)
-            self._report.add(finding)
+            self._findings.add(finding)
         self._races.clear()
 
     def _have_messages(self, conflict: Conflict) -> bool:

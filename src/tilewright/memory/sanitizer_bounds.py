@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.sanitizer_access import Access
-from tilewright.memory.sanitizer_report import Finding, FindingKind, side_of
+from tilewright.memory.sanitizer_finding import Finding, FindingKind, side_of
 from tilewright.memory.sanitizer_tensor import TensorBook, WatchedTensor
 
 __all__ = ("Unmap", "find_at_fault", "find_at_issue", "find_when_served")

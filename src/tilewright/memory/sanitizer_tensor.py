@@ -62,15 +62,13 @@ class WatchedTensor:
     is_global: bool
     allocated_ps: int
     freed_ps: int | None = None
+    low: int = field(init=False)  # its first virtual byte
+    high: int = field(init=False)  # behind its last one
     _views: dict[PeCoord | None, list[tuple[int, int]]] = field(default_factory=dict)
 
-    @property
-    def low(self) -> int:
-        return min((region.address for region in self.regions), default=0)
-
-    @property
-    def high(self) -> int:
-        return max((region.end for region in self.regions), default=0)
+    def __post_init__(self) -> None:
+        self.low = min((region.address for region in self.regions), default=0)
+        self.high = max((region.end for region in self.regions), default=0)
 
     def view(self, pe: PeCoord | None) -> list[tuple[int, int]]:
         """The virtual ranges that a PE may touch, in order."""

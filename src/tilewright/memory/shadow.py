@@ -159,9 +159,14 @@ class Shadow:
 
     def forget(self, address: int, num_bytes: int) -> None:
         """The bytes are somebody else's from now on: never written, never accessed."""
-        for window in self.windows(Segments(address, 1, num_bytes, num_bytes)):
-            window.written[...] = False
-            window.forget_accesses()
+        end = address + num_bytes
+        while address < end:
+            part = min(end, (address | ARENA_BYTES - 1) + 1) - address
+            if address >> ARENA_SHIFT in self._arenas:
+                window = self._window(address, part, (1, part))
+                window.written[...] = False
+                window.forget_accesses()
+            address += part
 
     def forget_accesses(self) -> None:
         """What was accessed until now comes before all that follows."""

@@ -7,7 +7,7 @@ from enum import Enum
 from tilewright.errors import SanitizerError
 from tilewright.memory.sanitizer_access import Access
 
-__all__ = ("Finding", "FindingKind", "Report", "Side", "side_of")
+__all__ = ("Finding", "FindingKind", "Findings", "Side", "side_of")
 
 MAX_FINDINGS = 100
 
@@ -88,7 +88,7 @@ def side_of(access: Access) -> Side:
 
 
 @dataclass(eq=False)
-class Report:
+class Findings:
     """Findings in the order in which they were made, each pair of lines once.
 
     The first ``limit`` of them are kept; how many there were in all is known.
