@@ -228,3 +228,25 @@ def test_a_tensor_of_another_context_is_refused() -> None:
         here.launch(kernel, tensor)
     with pytest.raises(KernelError, match="which is on the host"):
         here.launch(kernel, here.from_numpy(np.zeros(4)))
+
+
+def test_a_value_that_its_dtype_cannot_hold_is_refused() -> None:
+    torch = context()
+    with pytest.raises(TensorError, match="300"):
+        torch.full(4, 300, "u8", dp=ROWS)
+    assert (torch.handles(), total_used(torch)) == ([], 0)
+
+
+def test_looking_at_a_tensor_leaves_the_clock_alone() -> None:
+    torch = context()
+    tensor = torch.zeros(4, "i32", dp=DPPolicy(num_pes=1, num_cubes=1))
+
+    def kernel(x: Any, tl: Any) -> None:
+        tl.store(x, 5)
+
+    pending = torch.launch(kernel, tensor, wait=False)
+    before_ps = torch.now_ps
+    assert "[0, 0, 0, 0]" in repr(tensor)
+    assert torch.now_ps == before_ps
+    pending.wait()
+    assert tensor[0] == 5

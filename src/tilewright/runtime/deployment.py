@@ -1,6 +1,7 @@
 """All tensors that a context has in memory: taken, mapped, filled, read, unmapped, given back."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -20,6 +21,7 @@ from tilewright.runtime.policy import DPPolicy
 from tilewright.runtime.request import Request
 from tilewright.runtime.tensor import Tensor, device_tensor
 from tilewright.runtime.tensor_device import DeviceStorage
+from tilewright.runtime.tensor_value import resolve_elements
 from tilewright.runtime.transfer import Bytes, read_parts, write_parts
 from tilewright.runtime.translation import send_mapping
 
@@ -77,6 +79,7 @@ class Deployments:
         timed: bool = True,
     ) -> Tensor:
         """All elements the same: maps and writes are under way at the same time."""
+        element = resolve_elements("full" if name is None else f"tensor {name!r}", value, dtype)
         tensor, requests = self._make(shape, dtype, dp, name)
         parts = [
             SlicePart(shard.home, piece.slice_offset, len(piece.span))
@@ -84,7 +87,7 @@ class Deployments:
             for piece in self._live[tensor.address].pieces(shard.home)
         ]
         has_bytes = self._carries_data or not dtype.is_floating()
-        data = [_repeated(value, dtype, part.num_bytes) if has_bytes else None for part in parts]
+        data = [_repeated(element, dtype, part.num_bytes) if has_bytes else None for part in parts]
         writes = write_parts(
             self._driver, f"fill of tensor {tensor.name!r}",
             list(zip(parts, data, strict=True)), timed=timed,
@@ -135,8 +138,9 @@ class Deployments:
             self._driver.wait(request)
 
     def read(self, parts: Sequence[SlicePart], *, timed: bool) -> list[Bytes]:
-        """To the host, once all that is under way is complete."""
-        self._driver.settle()
+        """To the host, once all that is under way is complete; untimed, as it is now."""
+        if timed:
+            self._driver.settle()
         request, data = read_parts(self._driver, "read", parts, timed=timed)
         if request is not None:
             self._driver.wait(request)
@@ -184,7 +188,6 @@ class Deployments:
             give_back_pages(pages, self._pool)
 
 
-def _repeated(value: object, dtype: DType, num_bytes: int) -> Bytes:
-    num_elements = num_bytes * 8 // dtype.bits
-    elements = np.full(num_elements, value).astype(dtype.storage)
+def _repeated(element: np.ndarray[Any, Any], dtype: DType, num_bytes: int) -> Bytes:
+    elements = np.full(num_bytes * 8 // dtype.bits, element, dtype.storage)
     return bytes_of_elements(elements, dtype).reshape(-1)
