@@ -1,7 +1,7 @@
 """Train the recall model that ships with the package: ``python tools/train_recall.py``.
 
-One to two minutes on one core. The model is the package's own forward pass on torch arrays; only the
-attention step is another one, over many sequences at once, so that gradients can flow.
+One to two minutes on one core. The model is the package's own forward pass on torch arrays; only
+the attention step is another one, over many sequences at once, so that gradients can flow.
 """
 
 import argparse

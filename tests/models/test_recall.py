@@ -1,4 +1,5 @@
 import hashlib
+from copy import deepcopy
 from importlib.resources import files
 
 import numpy as np
@@ -14,7 +15,6 @@ from tilewright.models.recall import (
     RECALL_SHAPE,
     RecallModel,
     RecallTask,
-    SmearedAttention,
     draw_recall,
     load_recall,
 )
@@ -28,7 +28,7 @@ def model() -> RecallModel:
 
 
 def share_right(model: RecallModel, task: RecallTask) -> float:
-    attend = SmearedAttention(DenseAttention(RECALL_SHAPE), model.smear)
+    attend = model.new_smear().around(DenseAttention(RECALL_SHAPE))
     stream = run_layers(model.weights, task.tokens, range(len(task.tokens)), attend)
     found = np.asarray(logits_of(model.weights, stream[task.asked])).argmax(axis=-1)
     return float((found == task.answers).mean())
@@ -63,16 +63,16 @@ def test_without_the_pair_an_answer_is_a_guess(model: RecallModel) -> None:
     assert share_right(model, lost) <= 0.3
 
 
-def test_a_smeared_sequence_may_be_cut_anywhere(model: RecallModel) -> None:
+def test_a_smeared_sequence_may_be_cut_anywhere_and_go_on_twice(model: RecallModel) -> None:
     task = draw_recall(np.random.default_rng(4), num_pairs=20, num_asked=4)
-    whole = SmearedAttention(DenseAttention(RECALL_SHAPE), model.smear)
-    expected = run_layers(model.weights, task.tokens, range(len(task.tokens)), whole)
+    whole = model.new_smear().around(DenseAttention(RECALL_SHAPE))
+    expected = run_layers(model.weights, task.tokens, range(len(task.tokens)), whole)[11:]
+    smear = model.new_smear()
     dense = DenseAttention(RECALL_SHAPE)
-    first = SmearedAttention(dense, model.smear)
-    run_layers(model.weights, task.tokens[:11], range(11), first)
-    second = SmearedAttention(dense, model.smear, first.previous)
-    found = run_layers(model.weights, task.tokens[11:], range(11, len(task.tokens)), second)
-    assert np.asarray(found) == pytest.approx(np.asarray(expected[11:]), abs=1e-4)
+    run_layers(model.weights, task.tokens[:11], range(11), smear.around(dense))
+    for attend in (smear.copy().around(deepcopy(dense)), smear.around(dense)):
+        found = run_layers(model.weights, task.tokens[11:], range(11, len(task.tokens)), attend)
+        assert np.asarray(found) == pytest.approx(np.asarray(expected), abs=1e-4)
 
 
 @given(st.integers(1, NUM_KEYS), st.data(), st.integers(0, 2**32 - 1))

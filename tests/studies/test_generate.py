@@ -18,6 +18,7 @@ from tilewright.models import (
     run_layers,
     run_prompt,
 )
+from tilewright.models.recall import RECALL_SHAPE, draw_recall, load_recall
 from tilewright.studies.generate import GenerateSpec, generate
 from tilewright.studies.generate_decoder import FlowDecoder, geometry_of, kept_queries_of
 
@@ -83,6 +84,30 @@ def test_more_tokens_than_there_is_room_for_are_refused() -> None:
     decoder = FlowDecoder(weights, traced("quest", shape), PlanSpec(), prompt, capacity=40)
     with pytest.raises(TilewrightError, match="0 free pages"):
         decoder.step(1)
+
+
+def recalled(flow: str, budget: int) -> float:
+    """Share of values that the recall model names, every answer decoded under the flow."""
+    model = load_recall()
+    graph = traced(flow, RECALL_SHAPE, page_size=8)
+    plan = PlanSpec(budget=parse_policy(str(budget)))
+    right = []
+    for seed in range(4):
+        task = draw_recall(np.random.default_rng(seed), num_pairs=100, num_asked=8)
+        smear, tokens = model.new_smear(), task.tokens.tolist()
+        prompt = run_prompt(model.weights, tokens[: task.num_context], around=smear.around)
+        decoder = FlowDecoder(
+            model.weights, graph, plan, prompt, capacity=len(tokens), around=smear.around
+        )
+        logits = np.stack([decoder.step(token) for token in tokens[task.num_context :]])
+        right += list(logits[task.asked - task.num_context].argmax(axis=-1) == task.answers)
+    return float(np.mean(right))
+
+
+def test_recall_is_nearly_whole_with_every_page_and_tells_flows_apart_with_a_few() -> None:
+    assert recalled("quest", budget=99) >= 0.95
+    assert recalled("oracle", budget=6) >= 0.8
+    assert recalled("streaming_llm", budget=6) <= 0.5
 
 
 smollm2 = pytest.fixture(scope="module", name="smollm2")(smollm2_on_one_thread)

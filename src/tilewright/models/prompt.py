@@ -1,14 +1,18 @@
 """A prompt that dense attention took in: what every way of decoding starts from."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tilewright.models.dense import DenseAttention
-from tilewright.models.forward import logits_of, run_layers
+from tilewright.models.forward import AttentionStep, Integers, logits_of, run_layers
 from tilewright.models.namespace import Array
 from tilewright.models.weights import ModelWeights
 
-__all__ = ("Prompt", "run_prompt")
+__all__ = ("Prompt", "StepWrapper", "run_prompt")
+
+StepWrapper: TypeAlias = Callable[[AttentionStep], AttentionStep]
+"""What a model does to queries, keys or values on their way to attention, such as `KeySmear`."""
 
 PIECE_TOKENS = 512  # bounds the memory of a long prompt
 
@@ -22,11 +26,18 @@ class Prompt:
     logits: Array  # [vocab], of the token behind the last
 
 
-def run_prompt(weights: ModelWeights, tokens: Sequence[int], *, kept_queries: int = 0) -> Prompt:
+def run_prompt(
+    weights: ModelWeights,
+    tokens: Integers,
+    *,
+    kept_queries: int = 0,
+    around: StepWrapper | None = None,
+) -> Prompt:
     """``kept_queries`` of the last tokens stay readable in the prompt's attention."""
     attention = DenseAttention(weights.shape, kept_queries=kept_queries)
+    step: AttentionStep = attention if around is None else around(attention)
     last: Array = None
     for start in range(0, max(len(tokens), 1), PIECE_TOKENS):  # no tokens are refused below
         piece = tokens[start : start + PIECE_TOKENS]
-        last = run_layers(weights, piece, range(start, start + len(piece)), attention)[-1:]
-    return Prompt(tuple(tokens), attention, logits_of(weights, last)[0])
+        last = run_layers(weights, piece, range(start, start + len(piece)), step)[-1:]
+    return Prompt(tuple(int(token) for token in tokens), attention, logits_of(weights, last)[0])

@@ -26,9 +26,9 @@ __all__ = (
     "NUM_KEYS",
     "NUM_VALUES",
     "RECALL_SHAPE",
+    "KeySmear",
     "RecallModel",
     "RecallTask",
-    "SmearedAttention",
     "draw_recall",
     "load_recall",
 )
@@ -58,7 +58,11 @@ class RecallModel:
     """Weights, and how much of the key before it each key takes over: [layers, KV heads]."""
 
     weights: ModelWeights
-    smear: Array
+    share: Array
+
+    def new_smear(self) -> "KeySmear":
+        """For one sequence."""
+        return KeySmear(self.share)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,26 +75,35 @@ class RecallTask:
     answers: Int64s
 
 
-class SmearedAttention:
-    """An attention step whose keys take over a share of the key before: a pair becomes one place.
+class KeySmear:
+    """Keys take over a share of the key before them: a pair of tokens becomes one place.
 
-    ``previous`` holds the last key of each layer, so that a sequence can go on elsewhere.
+    It goes ``around`` any attention step and remembers the last key of each layer, so that a
+    sequence may be cut, and go on with another step.
     """
 
-    def __init__(
-        self, step: AttentionStep, smear: Array, previous: dict[int, Array] | None = None
-    ) -> None:
-        self._step = step
-        self._smear = smear
-        self.previous = {} if previous is None else dict(previous)
+    def __init__(self, share: Array) -> None:
+        self._share = share  # [layers, KV heads]
+        self._last: dict[int, Array] = {}
 
-    def __call__(self, layer: int, queries: Array, keys: Array, values: Array | None) -> Array:
+    def copy(self) -> "KeySmear":
+        """For a second sequence with the same past."""
+        found = KeySmear(self._share)
+        found._last.update(self._last)
+        return found
+
+    def around(self, step: AttentionStep) -> AttentionStep:
+        def smeared(layer: int, queries: Array, keys: Array, values: Array | None) -> Array:
+            return step(layer, queries, self._smeared(layer, keys), values)
+
+        return smeared
+
+    def _smeared(self, layer: int, keys: Array) -> Array:
         xp = namespace_of(keys)
-        before = self.previous.get(layer, xp.zeros_like(keys[:1]))
-        self.previous[layer] = keys[-1:]
+        before = self._last.get(layer, xp.zeros_like(keys[:1]))
+        self._last[layer] = keys[-1:]
         earlier = xp.concat([before, keys[:-1]], axis=0)
-        share = self._smear[layer][:, None]
-        return self._step(layer, queries, keys + share * (earlier - keys), values)
+        return keys + self._share[layer][:, None] * (earlier - keys)
 
 
 def draw_recall(rng: np.random.Generator, *, num_pairs: int, num_asked: int) -> RecallTask:
@@ -114,6 +127,6 @@ def load_recall() -> RecallModel:
         file = open_safetensors(path)
         tensors = Tensors(file, {**GQA_NAMES, SMEAR: SMEAR})
         weights = build_weights(RECALL_SHAPE, tensors, pairs=False)
-        smear = tensors.read(SMEAR, RECALL_SHAPE.layers, RECALL_SHAPE.kv_heads)
+        share = tensors.read(SMEAR, RECALL_SHAPE.layers, RECALL_SHAPE.kv_heads)
         tensors.check_all_read()
-    return RecallModel(weights, smear)
+    return RecallModel(weights, share)
