@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tilewright.records import RunRecord
 from tilewright.records.explain import Finding
+from tilewright.report.machine_svg_figure import count_text
 from tilewright.report.run_words import share_text
 from tilewright.units import PS_PER_US, format_bytes, format_rate
 
@@ -65,7 +66,7 @@ def _achieved(record: RunRecord) -> str:
     rate = format_rate(num_bytes, elapsed_ps=record.latency_ps)
     return (
         f"The programs moved {format_bytes(num_bytes)} at {rate}, {share_text(share)} of the "
-        f"refresh-limited peak of {num_pes} PEs' slices."
+        f"refresh-limited peak of the slices of {count_text(num_pes, 'PE')}."
     )
 
 

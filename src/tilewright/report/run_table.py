@@ -135,6 +135,7 @@ def _endings(record: RunRecord) -> Iterator[str]:
     moved += f", {format_bytes(counters.get('stored_bytes', 0))} stored"
     programs = sum(row.num_programs for row in record.launches if row.is_measured)
     yield (
-        f"{programs} programs, {counters.get('commands', 0)} commands, {moved}; "
+        f"{count_text(programs, 'program')}, "
+        f"{count_text(counters.get('commands', 0), 'command')}, {moved}; "
         f"engine {record.versions.engine}, seed {record.seed}, machine {record.machine_hash[:12]}"
     )
