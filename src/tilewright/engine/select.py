@@ -11,7 +11,7 @@ from tilewright.engine.reference import ReferenceCore
 from tilewright.engine.spec import EngineSpec
 from tilewright.errors import EngineError
 
-__all__ = ("build_engine", "native_built", "resolve_engine")
+__all__ = ("build_engine", "native_built", "native_core", "resolve_engine")
 
 _native: ModuleType | None
 try:
@@ -30,6 +30,11 @@ except ImportError as error:
 def native_built() -> bool:
     """If this installation has the compiled core."""
     return _native is not None
+
+
+def native_core() -> ModuleType | None:
+    """The compiled core, for who has more in it than the engine; None if there is none."""
+    return _native
 
 
 def resolve_engine(choice: EngineKind | Auto, *, native_built: bool) -> EngineKind:

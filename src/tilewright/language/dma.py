@@ -42,6 +42,9 @@ Reached = tuple[Layout | PackedLayout, list[Span], list[Piece]]
 
 def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
     """Read a block from memory into the TCM."""
+    known = program.known_load(pointers, mask, other)
+    if known is not None:
+        return known
     pointers, mask = aligned(program, pointers, mask)
     kind = block_type(pointers.element, pointers.shape)
     if other is not None and not isinstance(other, bool | int | float):
@@ -114,18 +117,16 @@ def accesses_of(program: Program, pieces: list[Piece], access: Access) -> list[I
         slowest_ps = max(program.slowest_walk_ps, *[piece.walk_ps for piece in pieces])
         program.slowest_walk_ps = slowest_ps
         pieces = [piece._replace(walk_ps=slowest_ps) for piece in pieces]
-    trips, coord = program.translator.trips, program.stream.pe.coord
-    found = []
-    for memory, address, _, num_segments, _, num_bytes, stride_bytes, walk_ps in pieces:
-        trip = trips.get((memory, access))
-        if trip is None:
-            trip = trips[memory, access] = program.run.round_trip(coord, memory, access)
-        found.append((trip, num_segments, num_bytes, stride_bytes, address, walk_ps))
-    return found
+    return [
+        (program.trip(memory, access), num_segments, num_bytes, stride_bytes, address, walk_ps)
+        for memory, address, _, num_segments, _, num_bytes, stride_bytes, walk_ps in pieces
+    ]
 
 
 def store(program: Program, pointers: Any, value: Any, mask: Any) -> None:
     """Write a block to memory, from registers through the TCM."""
+    if program.known_store(pointers, value, mask):
+        return
     pointers, mask = aligned(program, pointers, mask, getattr(value, "shape", ()))
     if program.watch is not None:
         pointers = program.watch.writing(pointers)

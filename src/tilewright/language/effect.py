@@ -5,15 +5,27 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tilewright.engine.kind import EngineKind
 from tilewright.errors import TilewrightError
 from tilewright.language.access import Layout
 from tilewright.language.dtype import DType
+from tilewright.language.front import compiled_front
 from tilewright.language.node import Node, evaluate
 from tilewright.language.packed import PackedLayout
 from tilewright.language.source import add_place
 from tilewright.language.translate import Piece
 
-__all__ = ("Capture", "Commit", "Effect", "EffectLog", "PackedCommit", "Storage")
+__all__ = (
+    "Capture",
+    "Commit",
+    "Effect",
+    "EffectLog",
+    "PackedCommit",
+    "Storage",
+    "build_effect_log",
+    "read_pieces",
+    "write_pieces",
+)
 
 
 class Storage(Protocol):
@@ -56,6 +68,15 @@ class EffectLog:
                 except TilewrightError as error:
                     add_place(error, f"{entry[2]}, at {at_ps} ps")  # type: ignore[index]
                     raise
+
+
+def build_effect_log(kind: EngineKind, memories: Sequence[Any]) -> EffectLog:
+    """For programs on an engine; compiled code applies its captures and commits itself.
+
+    Each of the memories has a ``storage``; they may become more.
+    """
+    front = compiled_front(kind)
+    return EffectLog() if front is None else front.EffectLog(memories)
 
 
 class Capture:

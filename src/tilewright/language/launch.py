@@ -23,7 +23,7 @@ from tilewright.language.kernel import Kernel
 from tilewright.language.location import explained
 from tilewright.language.meaning.blas import one_blas_thread
 from tilewright.language.message import Neighbours, Post, build_post
-from tilewright.language.program import Program
+from tilewright.language.program_native import program_class
 from tilewright.language.run import Counters, Memory, Replicated, Run
 from tilewright.language.sanitize import WatchedProgram, tagged_arguments, watch_launch
 from tilewright.language.stream import Stream
@@ -242,7 +242,7 @@ class _Body:
 
     def _run(self) -> None:
         name, grid = self.terms.kernel.name, self.terms.grid
-        make = Program if self.shared.sanitizer is None else WatchedProgram
+        make = program_class(self.shared) if self.shared.sanitizer is None else WatchedProgram
         for ids in self.ids:
             program = make(self.shared, self.stream, self.translator, name, ids, grid)
             enter_program(program)

@@ -1,76 +1,16 @@
-"""Values that are computed when somebody needs them, from operands that never change."""
+"""Values that are computed when somebody needs them, and those that are there."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tilewright.errors import InternalError, KernelError, TilewrightError
-from tilewright.language.source import SourceLine, line_text
+from tilewright.language.front import Node, evaluate
+from tilewright.language.node_plain import not_captured
 
-__all__ = ("Node", "constant_node", "evaluate")
-
-
-class Node:
-    """A value, or the function and the nodes that give it.
-
-    ``run`` is None once the value is there; then the operands are let go.
-    """
-
-    __slots__ = ("inputs", "line", "run", "value")
-
-    def __init__(
-        self, run: Callable[..., Any] | None, inputs: Sequence["Node"], line: SourceLine | None
-    ) -> None:
-        self.run = run
-        self.inputs = inputs
-        self.line = line
-        self.value: Any = None
-
-    def settle(self, value: Any) -> None:
-        """The value is there: loaded, received or known."""
-        self.value = value
-        self.run = None
-        self.inputs = ()
+__all__ = ("Node", "constant_node", "evaluate", "not_captured")
 
 
 def constant_node(value: np.ndarray[Any, Any]) -> Node:
     node = Node(None, (), None)
     node.value = value
     return node
-
-
-def not_captured() -> None:
-    """What stands for the value of a load whose bytes have not been read yet."""
-    raise InternalError("node", "a value asked for before its load", "a captured one", "report it")
-
-
-def evaluate(node: Node) -> Any:
-    """The value, after all that it is made of; a stack of our own, since chains are long."""
-    stack = [node]
-    while stack:
-        top = stack[-1]
-        if top.run is None:
-            stack.pop()
-            continue
-        missing = [operand for operand in top.inputs if operand.run is not None]
-        if missing:
-            stack += missing
-            continue
-        stack.pop()
-        try:
-            top.value = top.run(*[operand.value for operand in top.inputs])
-        except Exception as error:
-            raise _explained(error, top) from error
-        top.run = None
-        top.inputs = ()
-    return node.value
-
-
-def _explained(error: Exception, node: Node) -> Exception:
-    """With the line that asked for the value; what explains itself stays as it is."""
-    if isinstance(error, TilewrightError):
-        return error
-    found = f"{type(error).__name__}: {error}"
-    fix = "correct the operands of this line"
-    return KernelError(line_text(node.line), found, "a value", fix)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.device.dma import Access
 from tilewright.engine.core import NO_ROOM, Issuer
 from tilewright.errors import KernelError
 from tilewright.language.affine import Affine
@@ -31,6 +32,7 @@ class Program:
     """One instance of a kernel. Its calls return at once; the graph says when things happen."""
 
     watch: Any = None  # a ProgramWatch, where a sanitizer looks on
+    desk: Any = None  # where compiled code issues its commands
 
     def __init__(
         self,
@@ -71,6 +73,25 @@ class Program:
     def next_command(self) -> int:
         """The number of the command that the next access belongs to."""
         return self.issuer.num_commands + (not self.is_composing)
+
+    def trip(self, memory: int, access: Access) -> int:
+        """The way of accesses to a memory, built at the first of them."""
+        trips = self.translator.trips
+        trip = trips.get((memory, access))
+        if trip is None:
+            coord = self.stream.pe.coord
+            trip = trips[memory, access] = self.run.round_trip(coord, memory, access)
+        return trip
+
+    def known_load(self, pointers: Any, mask: Any, other: Any) -> Block | None:
+        """A load at known addresses by compiled code; None: it is another one, or there is none."""
+        del pointers, mask, other
+        return None
+
+    def known_store(self, pointers: Any, value: Any, mask: Any) -> bool:
+        """A store at known addresses, likewise: whether that was it."""
+        del pointers, value, mask
+        return False
 
     # -- what a value asks for -------------------------------------------------------------------
 
@@ -254,15 +275,20 @@ class Program:
         self, op: str, operands: tuple[Block, ...], attributes: tuple[Any, ...] = ()
     ) -> Any:
         """Issue a command of the vector or GEMM unit; a tuple of blocks if the op gives several."""
-        key = (op, tuple([operand.type for operand in operands]), attributes)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans[key] = self.run.plan(self.stream.pe, *key)
+        plan = self.plan(op, tuple([operand.type for operand in operands]), attributes)
         if plan.is_view:
             return self._view(plan, operands[0])
         if len(plan.types) > 1:
-            return self._parts(plan, operands)
+            return self.parts(plan, operands)
         return self._command(plan, operands, plan.run)
+
+    def plan(self, op: str, types: tuple[BlockType, ...], attributes: tuple[Any, ...]) -> Plan:
+        """How an op on operands of these types is carried out; made once a run."""
+        key = (op, types, attributes)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self.run.plan(self.stream.pe, *key)
+        return plan
 
     def _command(self, plan: Plan, operands: tuple[Block, ...], make: Callable[..., Any]) -> Block:
         """One command and its result. Every op ends here: this decides the language's speed."""
@@ -287,7 +313,7 @@ class Program:
             return Block(self, plan.types[0], node, None)
         return Block(self, plan.types[0], node, operand.number, parent)
 
-    def _parts(self, plan: Plan, operands: tuple[Block, ...]) -> tuple[Block, ...]:
+    def parts(self, plan: Plan, operands: tuple[Block, ...]) -> tuple[Block, ...]:
         """The results of one command: views of its whole value."""
         whole = self._command(plan, operands, plan.run)
         blocks = []
@@ -304,8 +330,11 @@ class Program:
         """A loaded tile, for the message of one that does not fit."""
         self._tiles[number] = (kind, line)
 
+    def _held_tiles(self) -> list[tuple[BlockType, SourceLine]]:
+        return list(self._tiles.values())
+
     def out_of_tcm(self, kind: BlockType, num_bytes: int) -> KernelError:
-        tiles = sorted(self._tiles.values(), key=lambda tile: -tile[0].num_bytes)
+        tiles = sorted(self._held_tiles(), key=lambda tile: -tile[0].num_bytes)
         held = [f"{tile} ({tile.num_bytes} bytes, {line_text(line)})" for tile, line in tiles]
         more = f" and {len(held) - 8} more" if len(held) > 8 else ""
         capacity_bytes = self.stream.pe.issuer.far_bytes

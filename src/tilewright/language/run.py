@@ -10,6 +10,7 @@ from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
 from tilewright.language.block_type import BlockType
 from tilewright.language.effect import EffectLog, Storage
+from tilewright.language.front import compiled_front
 from tilewright.language.meaning.bound import GemmCharge
 from tilewright.language.meaning.table import MEANINGS
 from tilewright.language.stream import Stream
@@ -95,6 +96,8 @@ class Run:
 
     def __post_init__(self) -> None:
         self.storages = [memory.storage for memory in self.memories]
+        self.front = compiled_front(self.device.engine.kind)
+        self.shelf = self.front and self.front.PlanShelf(self.plans, self.carries_data)
 
     def plan(
         self, pe: Pe, op: str, types: tuple[BlockType, ...], attributes: tuple[Any, ...]

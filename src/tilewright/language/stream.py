@@ -18,7 +18,7 @@ class Stream:
     than may be under way, so none is issued later for that.
     """
 
-    __slots__ = ("_hub", "_next_piece", "_num_handed", "_piece_commands", "issuer", "pe")
+    __slots__ = ("_hub", "_num_handed", "_piece_commands", "issuer", "pe", "piece_end")
 
     def __init__(self, hub: Hub, engine: Engine, pe: Pe) -> None:
         self.pe = pe
@@ -26,13 +26,13 @@ class Stream:
         self._hub = hub
         self._num_handed = 0  # tasks
         self._piece_commands = max(PIECE_COMMANDS, 2 * pe.issuer.window)
-        self._next_piece = self._piece_commands  # commands at which it is handed over
+        self.piece_end = self._piece_commands  # commands at which it is handed over
 
     def hand_over_if_long(self) -> None:
         """Keep what a program that never waits has under way within bounds."""
-        if self.issuer.num_commands < self._next_piece:
+        if self.issuer.num_commands < self.piece_end:
             return
-        self._next_piece = self.issuer.num_commands + self._piece_commands
+        self.piece_end = self.issuer.num_commands + self._piece_commands
         before = self._num_handed
         self.hand_over()
         if before:

@@ -1,7 +1,7 @@
 """From the addresses of an access to the memories that hold them, with what it costs to know."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tilewright.device.dma import Access
 from tilewright.device.mmu import Mmu
@@ -31,8 +31,9 @@ class Translator:
 
     def __init__(self, mmu: Mmu, locate: Callable[[int], tuple[int, int]]) -> None:
         self.trips: dict[tuple[int, Access], int] = {}  # by memory: the way of its accesses
-        self._mmu = mmu
-        self._locate = locate
+        self.mmu = mmu
+        self.locate = locate
+        self.paths: Any = None  # what compiled code knows of it
         self._page_bytes = mmu.spec.page_bytes
         self._homes: dict[int, tuple[int, int]] = {}  # by physical page: memory, address there
 
@@ -61,7 +62,7 @@ class Translator:
     def _pieces(self, span: Span, first: int) -> Iterator[Piece]:
         """Every page between the first and the last byte has some of them."""
         address, num_segments, size, stride = span
-        runs, walk_ps = self._mmu.reach(VirtualByte(address), span.end - address)
+        runs, walk_ps = self.mmu.reach(VirtualByte(address), span.end - address)
         place = done = 0  # the next segment, and bytes of it that are found
         start = address  # of the run
         for memory, there, length in self._in_memories(runs):
@@ -109,5 +110,5 @@ class Translator:
         page, inside = divmod(physical, self._page_bytes)
         home = self._homes.get(page)
         if home is None:
-            home = self._homes[page] = self._locate(physical - inside)
+            home = self._homes[page] = self.locate(physical - inside)
         return home[0], home[1] + inside

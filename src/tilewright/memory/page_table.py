@@ -50,27 +50,27 @@ class PageTable:
     [(32512, 512)]
     """
 
-    __slots__ = ("_last", "_shift", "_spans", "_starts", "name", "page_bytes")
+    __slots__ = ("_last", "_shift", "_starts", "name", "page_bytes", "spans")
 
     def __init__(self, name: str, page_bytes: int) -> None:
         self.name = name
         self.page_bytes = page_bytes
         self._shift = page_bytes.bit_length() - 1
-        self._spans: list[_Span] = []  # in order
+        self.spans: list[_Span] = []  # in order; another list whenever it changes
         self._starts: list[int] = []  # of the spans
         self._last = _NOWHERE  # the span that was found last: most accesses are near each other
 
     def __repr__(self) -> str:
-        return f"<PageTable {self.name!r}, {len(self)} pages in {len(self._spans)} ranges>"
+        return f"<PageTable {self.name!r}, {len(self)} pages in {len(self.spans)} ranges>"
 
     def __len__(self) -> int:
         """Pages that are mapped."""
-        return sum(high - low for low, high, _ in self._spans) >> self._shift
+        return sum(high - low for low, high, _ in self.spans) >> self._shift
 
     @property
     def mappings(self) -> tuple[PageMapping, ...]:
         """All there are, in the order of virtual pages."""
-        return tuple(self._mapping(span) for span in self._spans)
+        return tuple(self._mapping(span) for span in self.spans)
 
     def get(self, page: VirtualPage) -> PhysicalPage | None:
         """Where a page is; None if it is not mapped."""
@@ -121,10 +121,10 @@ class PageTable:
                 raise self._mapped_twice(after, before)
         for span in new:
             after_it = bisect_right(self._starts, span[0])
-            for other in self._spans[max(0, after_it - 1) : after_it + 1]:
+            for other in self.spans[max(0, after_it - 1) : after_it + 1]:
                 if span[0] < other[1] and other[0] < span[1]:
                     raise self._mapped_twice(span, other)
-        self._replace(sorted([*self._spans, *new]))
+        self._replace(sorted([*self.spans, *new]))
 
     def unmap(self, ranges: Sequence[PageRange]) -> None:
         """Take out ranges as they were mapped; all of them, or none if one is not there."""
@@ -137,19 +137,19 @@ class PageTable:
                 expected = "a range as it was mapped"
                 raise RegistryError(self.name, found, expected, "unmap what was mapped, once")
             gone.add(span)
-        self._replace([span for span in self._spans if span not in gone])
+        self._replace([span for span in self.spans if span not in gone])
 
     def _replace(self, spans: list[_Span]) -> None:
-        self._spans = spans
+        self.spans = spans
         self._starts = [low for low, _, _ in spans]
         self._last = _NOWHERE
 
     def _span_at(self, address: int) -> _Span:
         """The span of a virtual byte, or nowhere."""
         place = bisect_right(self._starts, address) - 1
-        if place < 0 or address >= self._spans[place][1]:
+        if place < 0 or address >= self.spans[place][1]:
             return _NOWHERE
-        self._last = self._spans[place]
+        self._last = self.spans[place]
         return self._last
 
     def _span(self, mapping: PageMapping) -> _Span:

@@ -36,6 +36,8 @@ class ByteStore:
 
     __slots__ = ("_arenas", "_written", "capacity_bytes", "name")
 
+    arena_shift = ARENA_SHIFT
+
     def __init__(self, name: str, capacity_bytes: int, *, tracks_writes: bool = False) -> None:
         self.name = name
         self.capacity_bytes = capacity_bytes
@@ -45,6 +47,18 @@ class ByteStore:
 
     def __repr__(self) -> str:
         return f"<ByteStore {self.name!r}, {self.arena_bytes} of {self.capacity_bytes} bytes>"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its bytes may be reached through arenas, without a word to the store."""
+        return self._written is None
+
+    def arena(self, number: int, makes: bool) -> memoryview | None:
+        """All bytes from number << arena_shift on; None if none was written and it makes none."""
+        arena = self._arenas.get(number)
+        if arena is None and makes:
+            arena = self._arenas[number] = _new_arena()
+        return arena
 
     @property
     def arena_bytes(self) -> int:

@@ -16,7 +16,6 @@ from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph
 from tilewright.engine.hub import Hub, Program
 from tilewright.engine.message import first_line
 from tilewright.errors import RequestError
-from tilewright.language.effect import EffectLog
 from tilewright.language.launch import Launcher, quiet_values
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
@@ -64,7 +63,7 @@ class Driver:
         self.watch = HostWatch(lambda: self.now_ps) if sanitize else None
         self.space = (QuarantinedSpace if sanitize else VirtualSpace)(page_bytes=self.page_bytes)
         self.path = CommandPath(self.device)
-        self.effects = EffectLog() if self.watch is None else self.watch.effects
+        self.effects = self.memory.build_effect_log() if self.watch is None else self.watch.effects
         self.hub = Hub(self.device.engine, self.effects.apply)
         self.launcher = Launcher(
             self.device,

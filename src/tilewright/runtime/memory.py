@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from tilewright.device.build import Device
 from tilewright.errors import DeviceError
+from tilewright.language.effect import EffectLog, build_effect_log
 from tilewright.language.run import Memory
 from tilewright.machine.address import PhysicalAddress, SubUnit
 from tilewright.machine.coords import PeCoord
@@ -43,6 +44,10 @@ class DeviceMemory:
                 alignment=machine.spec.pe.mmu.page_bytes,
             )
         return self._allocators[pe]
+
+    def build_effect_log(self) -> EffectLog:
+        """What accesses do to these memories, at their times."""
+        return build_effect_log(self.device.engine.kind, self.memories)
 
     def locate(self, physical: int) -> tuple[int, int]:
         """The memory that a physical byte is in, and its address there."""

@@ -22,7 +22,6 @@ from tilewright.engine.message import first_line
 from tilewright.errors import KernelError
 from tilewright.language.argument import ArrayArgument, DescriptorArgument, checked_arguments
 from tilewright.language.dtype import DType, dtype_of, int4
-from tilewright.language.effect import EffectLog
 from tilewright.language.kernel import Kernel
 from tilewright.language.launch import (
     Launcher,
@@ -237,8 +236,8 @@ class Workspace:
             raise
 
     def _run(self, terms: Terms, shares: list[Share]) -> LaunchResult:
-        effects = EffectLog() if self._sanitizer is None else WatchedEffectLog()
         engine = self.device.engine
+        effects = WatchedEffectLog() if self._sanitizer else self._memory.build_effect_log()
         hub = Hub(engine, effects.apply)
         start_ps = engine.now_ps
         run = self._launcher.start(hub, effects, terms, shares, _NoGate())

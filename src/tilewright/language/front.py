@@ -1,0 +1,73 @@
+"""Chooses who holds values and issues commands: compiled code, or its definition in Python.
+
+This is the only place that knows. Both give the same results and the same times; without a compiler
+there is the definition alone.
+"""
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.device.dma import Access
+from tilewright.engine.kind import EngineKind
+from tilewright.engine.select import native_core
+from tilewright.errors import TilewrightError
+from tilewright.language.affine import Affine, Box
+from tilewright.language.block_type import block_type
+from tilewright.language.dtype import int1, int4, int32, int64
+from tilewright.language.node_plain import explained, not_captured
+from tilewright.language.pointer_type import PointerType
+from tilewright.language.scalar import Int32, Int64
+from tilewright.language.source import ROOM, add_place
+
+__all__ = (
+    "BlockFields",
+    "IndexFields",
+    "MaskFields",
+    "Node",
+    "PointersFields",
+    "adopt_values",
+    "compiled_front",
+    "evaluate",
+)
+
+_core = native_core()
+
+if TYPE_CHECKING or _core is None:
+    from tilewright.language.node_plain import Node, evaluate
+    from tilewright.language.value_plain import (
+        BlockFields,
+        IndexFields,
+        MaskFields,
+        PointersFields,
+    )
+else:
+    Node, evaluate = _core.Node, _core.evaluate
+    BlockFields, IndexFields = _core.BlockFields, _core.IndexFields
+    MaskFields, PointersFields = _core.MaskFields, _core.PointersFields
+
+
+def spread(value: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+    """A value that is stored as an array of the shape of its addresses."""
+    return np.broadcast_to(np.asarray(value, dtype), shape)
+
+
+_FUNCTIONS: tuple[Any, ...] = (explained, not_captured, np.empty, np.ndarray, spread)
+
+
+def adopt_values(index: type, mask: type, pointers: type, block: type) -> None:
+    """Tell compiled code of the classes it makes values of, and of the words that it needs."""
+    if _core is None:
+        return
+    named = (Affine, Box, Int32, Int64, PointerType, TilewrightError, add_place, block_type)
+    language: dict[str, Any] = {each.__name__: each for each in (*named, *_FUNCTIONS)}
+    language |= {dtype.language_name: dtype for dtype in (int1, int4, int32, int64)}
+    language |= {"Index": index, "Mask": mask, "Pointers": pointers, "Block": block, "ROOM": ROOM}
+    language |= {access.name: access for access in Access}
+    _core.adopt_language(language)
+
+
+def compiled_front(kind: EngineKind) -> ModuleType | None:
+    """The compiled front for programs on an engine: only with the compiled core can it issue."""
+    return _core if kind is EngineKind.NATIVE else None

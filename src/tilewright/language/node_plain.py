@@ -1,0 +1,71 @@
+"""Values that are computed when somebody needs them, from operands that never change.
+
+``csrc/front_node.hpp`` has the same in compiled code.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright.errors import InternalError, KernelError, TilewrightError
+from tilewright.language.source import SourceLine, line_text
+
+__all__ = ("Node", "evaluate", "explained", "not_captured")
+
+
+class Node:
+    """A value, or the function and the nodes that give it.
+
+    ``run`` is None once the value is there; then the operands are let go.
+    """
+
+    __slots__ = ("inputs", "line", "run", "value")
+
+    def __init__(
+        self, run: Callable[..., Any] | None, inputs: Sequence["Node"], line: SourceLine | None
+    ) -> None:
+        self.run = run
+        self.inputs = inputs
+        self.line = line
+        self.value: Any = None
+
+    def settle(self, value: Any) -> None:
+        """The value is there: loaded, received or known."""
+        self.value = value
+        self.run = None
+        self.inputs = ()
+
+
+def not_captured() -> None:
+    """What stands for the value of a load whose bytes have not been read yet."""
+    raise InternalError("node", "a value asked for before its load", "a captured one", "report it")
+
+
+def evaluate(node: Node) -> Any:
+    """The value, after all that it is made of; a stack of our own, since chains are long."""
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        if top.run is None:
+            stack.pop()
+            continue
+        missing = [operand for operand in top.inputs if operand.run is not None]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        try:
+            top.value = top.run(*[operand.value for operand in top.inputs])
+        except Exception as error:
+            raise explained(error, top) from error
+        top.run = None
+        top.inputs = ()
+    return node.value
+
+
+def explained(error: Exception, node: Node) -> Exception:
+    """With the line that asked for the value; what explains itself stays as it is."""
+    if isinstance(error, TilewrightError):
+        return error
+    found = f"{type(error).__name__}: {error}"
+    fix = "correct the operands of this line"
+    return KernelError(line_text(node.line), found, "a value", fix)

@@ -1,0 +1,91 @@
+"""A program whose commands compiled code issues; what it cannot, the program says in Python."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.language.block_type import BlockType
+from tilewright.language.program import Program
+from tilewright.language.run import Plan, Run
+from tilewright.language.source import SourceLine
+from tilewright.language.stream import Stream
+from tilewright.language.translate import Translator
+from tilewright.language.value import Block
+
+__all__ = ("NativeProgram", "program_class")
+
+
+def program_class(run: Run) -> type[Program]:
+    """On compiled code if the run has it, and nobody wants to see each command."""
+    return Program if run.front is None or run.observer is not None else NativeProgram
+
+
+class NativeProgram(Program):
+    """Operators of blocks go to the desk by themselves; these calls are for all others."""
+
+    def __init__(
+        self,
+        run: Run,
+        stream: Stream,
+        translator: Translator,
+        name: str,
+        ids: tuple[int, ...],
+        counts: tuple[int, ...],
+    ) -> None:
+        super().__init__(run, stream, translator, name, ids, counts)
+        front: Any = run.front
+        if translator.paths is None:
+            translator.paths = front.PathFinder(translator.mmu, translator.locate)
+        self.order = front.AccessOrder(stream.pe.issuer.window)
+        self.desk = front.Desk(
+            self, run.shelf, stream.issuer, run.effects, translator.paths, self.order
+        )
+        self.desk.piece_end = stream.piece_end
+
+    def end(self) -> None:
+        desk, counters = self.desk, self.run.counters
+        desk.end()
+        counters.loads += desk.num_loads
+        counters.stores += desk.num_stores
+        counters.loaded_bytes += desk.loaded_bytes
+        counters.stored_bytes += desk.stored_bytes
+        super().end()
+
+    def known_load(self, pointers: Any, mask: Any, other: Any) -> Block | None:
+        if self.is_composing:
+            return None
+        block = self.desk.load(pointers, mask, other)
+        if block is False:
+            self._hand_over()
+            block = self.desk.load(pointers, mask, other)
+        known: Block | None = block
+        return known
+
+    def known_store(self, pointers: Any, value: Any, mask: Any) -> bool:
+        if self.is_composing or self.run.replicas:
+            return False
+        is_stored = self.desk.store(pointers, value, mask)
+        if is_stored is False:
+            self._hand_over()
+            is_stored = self.desk.store(pointers, value, mask)
+        return is_stored is True
+
+    def _hand_over(self) -> None:
+        """In Python, since programs are switched: no frame of compiled code may be waiting."""
+        self.stream.hand_over_if_long()
+        self.desk.piece_end = self.stream.piece_end
+
+    def compute(
+        self, op: str, operands: tuple[Block, ...], attributes: tuple[Any, ...] = ()
+    ) -> Any:
+        return self.desk.compute(op, operands, attributes)
+
+    def _command(self, plan: Plan, operands: tuple[Block, ...], make: Callable[..., Any]) -> Block:
+        block: Block = self.desk.command(plan, operands, make)
+        return block
+
+    def note_tile(self, number: int, kind: BlockType, line: SourceLine) -> None:
+        self.desk.note_tile(number, kind, *line)
+
+    def _held_tiles(self) -> list[tuple[BlockType, SourceLine]]:
+        tiles: list[tuple[BlockType, SourceLine]] = self.desk.tiles()
+        return tiles
