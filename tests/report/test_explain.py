@@ -23,8 +23,8 @@ def launch(num_pes: int, skew_ps: int = 0) -> LaunchRow:
 
 def texts_of(record: RunRecord) -> dict[str, str]:
     """By topic."""
-    found = explain_run(record, "run.json").findings
-    return {finding.topic: finding.text for finding in found}
+    found = explain_run(record, "run.json").remarks
+    return {remark.topic: remark.text for remark in found}
 
 
 def explained(parts: RunParts, **fields: Any) -> dict[str, str]:
@@ -66,9 +66,7 @@ def test_a_bound_tells_what_can_be_gained_and_who_is_next() -> None:
     }  # fmt: skip
     record = run_record(1000, **fields)
     one, other = (
-        finding.text
-        for finding in explain_run(record, "run.json").findings
-        if finding.topic == "bound"
+        remark.text for remark in explain_run(record, "run.json").remarks if remark.topic == "bound"
     )
     assert "2.00 times the lower bound, 500 ps of HBM: 50 % of it" in one
     assert "would lower the bound to 400 ps, then of GEMM unit" in other

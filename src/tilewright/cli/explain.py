@@ -39,7 +39,7 @@ def _view(record: ExplainRecord) -> Text:
             view.append(f"  {share_text(part.share):>5}  {format_ps(part.time_ps):>11}  ")
             view.append(f"{PART_WORDS[part.part]}\n")
     view.append("\n")
-    for finding in record.findings:
-        view.append(f"- {finding.text}\n")
+    for remark in record.remarks:
+        view.append(f"- {remark.text}\n")
     view.rstrip()
     return view

@@ -11,11 +11,11 @@ __all__ = (
     "ExplainRecord",
     "FieldChange",
     "FigureChange",
-    "Finding",
     "ListRecord",
     "PartShare",
     "ProgramParameter",
     "ProgramRow",
+    "Remark",
 )
 
 
@@ -27,7 +27,7 @@ class PartShare(Document):
     share: Fraction
 
 
-class Finding(Document):
+class Remark(Document):
     """Something that follows from the figures of a record; ``topic`` is for programs."""
 
     topic: str
@@ -45,7 +45,7 @@ class ExplainRecord(Document):
     latency_ps: NonNegativeInt
     bound_ps: NonNegativeInt | None
     parts: tuple[PartShare, ...]  # the greatest first, without those that are 0
-    findings: tuple[Finding, ...]
+    remarks: tuple[Remark, ...]
 
 
 class FieldChange(Document):

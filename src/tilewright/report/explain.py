@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from tilewright.records import RunRecord
-from tilewright.records.explain import ExplainRecord, Finding, PartShare
+from tilewright.records.explain import ExplainRecord, PartShare, Remark
 from tilewright.report.explain_memory import explain_memory
 from tilewright.report.explain_part import explain_parts
 from tilewright.report.run_words import share_text
@@ -36,27 +36,27 @@ def explain_run(record: RunRecord, source: str) -> ExplainRecord:
             for name, part_ps in parts
             if part_ps
         ),
-        findings=tuple(finding for rule in RULES for finding in rule(record)),
+        remarks=tuple(remark for rule in RULES for remark in rule(record)),
     )
 
 
-def _trust(record: RunRecord) -> Iterator[Finding]:
+def _trust(record: RunRecord) -> Iterator[Remark]:
     if record.status == "interrupted":
         text = "The run was interrupted: this is what had completed by then."
-        yield Finding(topic="interrupted", text=text)
+        yield Remark(topic="interrupted", text=text)
     if record.values_ok is False:
         text = "The values are wrong, so the time is that of another computation than was meant."
-        yield Finding(topic="values", text=text)
+        yield Remark(topic="values", text=text)
     for failure in record.failures:
-        yield Finding(topic="check", text=f"A check failed: {failure}.")
+        yield Remark(topic="check", text=f"A check failed: {failure}.")
 
 
-def _bottleneck(record: RunRecord) -> Iterator[Finding]:
+def _bottleneck(record: RunRecord) -> Iterator[Remark]:
     if record.latency_ps:
-        yield Finding(topic="bottleneck", text=f"Bottleneck: {record.bottleneck}.")
+        yield Remark(topic="bottleneck", text=f"Bottleneck: {record.bottleneck}.")
 
 
-def _bound(record: RunRecord) -> Iterator[Finding]:
+def _bound(record: RunRecord) -> Iterator[Remark]:
     if record.bound_ps is None or record.ratio is None:
         return
     gain = 1 - 1 / record.ratio if record.ratio > 1 else 0.0
@@ -66,17 +66,17 @@ def _bound(record: RunRecord) -> Iterator[Finding]:
         text += f"on this machine at most {share_text(gain)} can be gained."
     else:
         text += f"{share_text(gain)} of it is not needed for that resource's work."
-    yield Finding(topic="bound", text=text)
+    yield Remark(topic="bound", text=text)
     others = {name: ps for name, ps in record.bounds_ps.items() if name != record.bound_resource}
     if others:
         second = max(others, key=lambda name: others[name])
         bound_ps = max(others[second], record.bound_ps // 2)
         then = second if others[second] >= record.bound_ps // 2 else record.bound_resource
         text = f"Twice the rate of {record.bound_resource} would lower the bound to"
-        yield Finding(topic="bound", text=f"{text} {format_ps(bound_ps)}, then of {then}.")
+        yield Remark(topic="bound", text=f"{text} {format_ps(bound_ps)}, then of {then}.")
 
 
-def _overhead(record: RunRecord) -> Iterator[Finding]:
+def _overhead(record: RunRecord) -> Iterator[Remark]:
     parts = record.breakdown_ps
     fixed_ps = parts.dispatch + parts.completion
     share = fixed_ps / record.latency_ps if record.latency_ps else 0.0
@@ -88,17 +88,17 @@ def _overhead(record: RunRecord) -> Iterator[Finding]:
         f"kernel does: with {GROWTH} times the work in a launch it would be "
         f"{share_text(fixed_ps / grown_ps)}."
     )
-    yield Finding(topic="overhead", text=text)
+    yield Remark(topic="overhead", text=text)
 
 
-def _scaling(record: RunRecord) -> Iterator[Finding]:
+def _scaling(record: RunRecord) -> Iterator[Remark]:
     num_pes = max((row.num_pes for row in record.launches if row.is_measured), default=0)
     all_pes = record.machine.figures.num_pes
     if not num_pes or not record.latency_ps:
         return
     if 2 * num_pes > all_pes:
         text = f"It uses {num_pes} of {all_pes} PEs: there are not twice as many."
-        yield Finding(topic="scaling", text=text)
+        yield Remark(topic="scaling", text=text)
         return
     parts = record.breakdown_ps.by_name()
     fixed_ps = sum(parts[name] for name in FIXED_PARTS)
@@ -108,28 +108,28 @@ def _scaling(record: RunRecord) -> Iterator[Finding]:
         f"nothing is shared, would take about {format_ps(halved_ps)}, "
         f"{record.latency_ps / halved_ps:.2f} times as fast: {format_ps(fixed_ps)} do not get less."
     )
-    yield Finding(topic="scaling", text=text)
+    yield Remark(topic="scaling", text=text)
 
 
-def _skew(record: RunRecord) -> Iterator[Finding]:
+def _skew(record: RunRecord) -> Iterator[Remark]:
     skew_ps = sum(row.skew_ps for row in record.launches if row.is_measured)
     share = skew_ps / record.latency_ps if record.latency_ps else 0.0
     if share >= WORTH_TELLING:
         text = f"PEs start {format_ps(skew_ps)} apart, {share_text(share)} of the time."
-        yield Finding(topic="skew", text=text)
+        yield Remark(topic="skew", text=text)
 
 
-def _counters(record: RunRecord) -> Iterator[Finding]:
+def _counters(record: RunRecord) -> Iterator[Remark]:
     gathers, spilled = record.counters.get("gathers", 0), record.counters.get("spilled_bytes", 0)
     if gathers:
         text = f"{gathers} accesses had to wait for addresses that were loaded or computed."
-        yield Finding(topic="gathers", text=text)
+        yield Remark(topic="gathers", text=text)
     if spilled:
         text = f"{format_bytes(spilled)} did not fit the registers: smaller blocks would not spill."
-        yield Finding(topic="spilling", text=text)
+        yield Remark(topic="spilling", text=text)
 
 
-RULES: tuple[Callable[[RunRecord], Iterator[Finding]], ...] = (
+RULES: tuple[Callable[[RunRecord], Iterator[Remark]], ...] = (
     _trust,
     _bottleneck,
     _bound,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tilewright.records import RunRecord
-from tilewright.records.explain import Finding
+from tilewright.records.explain import Remark
 from tilewright.report.machine_svg_figure import count_text
 from tilewright.report.run_words import share_text
 from tilewright.units import PS_PER_US, format_bytes, format_rate
@@ -15,7 +15,7 @@ FULL_USE = 0.85
 WORTH_TELLING = 0.05
 
 
-def explain_memory(record: RunRecord) -> Iterator[Finding]:
+def explain_memory(record: RunRecord) -> Iterator[Remark]:
     """Bandwidth if a slice is used to the full, else latency."""
     parts, total_ps = record.breakdown_ps, record.latency_ps
     if not total_ps:
@@ -30,9 +30,9 @@ def explain_memory(record: RunRecord) -> Iterator[Finding]:
         busiest = max(memories, key=lambda name: memories[name])
         use = memories[busiest]
         rule = _bandwidth if use >= FULL_USE else _latency
-        yield Finding(topic="memory", text=rule(record, waiting_ps / total_ps, busiest, use))
+        yield Remark(topic="memory", text=rule(record, waiting_ps / total_ps, busiest, use))
     if parts.refresh >= WORTH_TELLING * total_ps:
-        yield Finding(topic="refresh", text=_refresh(record))
+        yield Remark(topic="refresh", text=_refresh(record))
 
 
 def _bandwidth(record: RunRecord, waiting: float, busiest: str, use: float) -> str:

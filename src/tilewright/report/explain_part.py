@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tilewright.records import RunRecord
-from tilewright.records.explain import Finding
+from tilewright.records.explain import Remark
 from tilewright.report.run_words import PART_WORDS, share_text
 from tilewright.units import format_ps
 
@@ -28,7 +28,7 @@ _LEVERS = {
 }
 
 
-def explain_parts(record: RunRecord) -> Iterator[Finding]:
+def explain_parts(record: RunRecord) -> Iterator[Remark]:
     """The parts that are worth it, the greatest first; memory has its own rules."""
     if not record.latency_ps:
         return
@@ -43,7 +43,7 @@ def explain_parts(record: RunRecord) -> Iterator[Finding]:
             f"time there the run would take at best {share_text(share * saved)} less; "
             f"{_with_values(_LEVERS[name], record)}."
         )
-        yield Finding(topic=name, text=text)
+        yield Remark(topic=name, text=text)
 
 
 def _capital(text: str) -> str:
