@@ -16,6 +16,7 @@ from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import Access, AccessKind
 from tilewright.memory.sanitizer_finding import FindingKind
 from tilewright.memory.sanitizer_past import Strand
+from tilewright.memory.sanitizer_places import NOWHERE, Places
 from tilewright.memory.shadow import Segments
 
 __all__ = ("Do", "Oracle", "Watched", "clipped", "scripts")
@@ -220,7 +221,7 @@ class Watched:
         self._launch = self._sanitizer.begin_launch("script")
         self._strands: dict[int, Strand] = defaultdict(self._sanitizer.begin_strand)
         self._accesses: dict[tuple[int, int], Access] = {}
-        self._closed: dict[tuple[int, int], int] = {}  # masks of accesses with all before them
+        self._closed: dict[tuple[int, int], Places] = {}  # of accesses, with all before them
         self._mail: dict[tuple[int, int], list[int]] = defaultdict(list)  # when they were sent
         for time, event in enumerate(script):
             self._play(event, time)
@@ -247,23 +248,23 @@ class Watched:
             me.learn(self._closed[event.strand, event.number])
         elif event.what == "send":
             self._mail[event.strand, event.number].append(time)
-            self._sanitizer.note_send(time, me.past(self._mask(event)))
+            self._sanitizer.note_send(time, me.past(self._after(event)))
         else:
             sent = self._mail[event.number, event.strand].pop(0)
             self._sanitizer.note_receive(sent, me)
 
-    def _mask(self, event: Do) -> int:
-        mask = 0
+    def _after(self, event: Do) -> Places:
+        found = NOWHERE
         for place in event.after:
-            mask |= self._closed[event.strand, place]
-        return mask
+            found |= self._closed[event.strand, place]
+        return found
 
     def _begin(self, event: Do, me: Strand) -> None:
-        past = me.past(self._mask(event))
+        past = me.past(self._after(event))
         place = me.next_place()
         if event.kind.is_atomic:
             me.atomics |= 1 << place
-        self._closed[event.strand, place] = past.own | 1 << place
+        self._closed[event.strand, place] = self._after(event) | Places.one(place)
         line = f"{event.strand} {place}"
         pieces = [(HOME, event.segments)]
         self._accesses[event.strand, place] = Access(

@@ -9,6 +9,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import Access, AccessKind, Launch
 from tilewright.memory.sanitizer_finding import Finding, FindingKind, Findings, Side
+from tilewright.memory.sanitizer_places import NOWHERE
 from tilewright.memory.sanitizer_space import QuarantinedSpace
 from tilewright.memory.sanitizer_tensor import Region, TensorPart, WatchedTensor
 from tilewright.memory.shadow import Segments
@@ -38,7 +39,7 @@ def access(
 ) -> Access:
     """One of a strand of its own, issued."""
     strand = sanitizer.begin_strand()
-    past = strand.past(0)
+    past = strand.past(NOWHERE)
     region = tensor.regions[0]
     pieces = [(HERE, Segments(region.offset + start, 1, num_bytes, num_bytes))]
     spans = [Segments(region.address + start, 1, num_bytes, num_bytes)]
@@ -200,7 +201,7 @@ def test_history_ends_when_the_host_has_waited_for_all() -> None:
     assert sanitizer._history._writers == [None]
 
 
-# -- findings ----------------------------------------------------------------------------------------
+# -- findings --------------------------------------------------------------------------------------
 
 
 def finding(line: str, kind: FindingKind = FindingKind.RACE) -> Finding:

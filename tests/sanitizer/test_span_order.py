@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from tilewright.language.order import PAGE_SHIFT, Span
 from tilewright.language.sanitize_order import SpanOrder
+from tilewright.memory.sanitizer_places import NOWHERE, Places
 
 BORDER = 1 << PAGE_SHIFT
 
@@ -27,13 +28,13 @@ def test_an_access_comes_after_all_that_it_overlaps_and_all_before_them(
     program: list[tuple[list[Span], bool]],
 ) -> None:
     order = SpanOrder()
-    closed: list[int] = []
+    closed: list[Places] = []
     for place, (mine, writes) in enumerate(program):
-        expected = 0
+        expected = NOWHERE
         for other, (theirs, wrote) in enumerate(program[:place]):
             meets = any(one.overlaps(two) for one in mine for two in theirs)
             if meets and (writes or wrote):
                 expected |= closed[other]
-        assert order.before(mine, writes=writes) == expected
-        closed.append(expected | 1 << place)
+        assert order.before(mine, writes=writes).mask == expected.mask
+        closed.append(expected | Places.one(place))
         order.note(mine, closed[-1], writes=writes)

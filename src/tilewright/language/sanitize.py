@@ -22,6 +22,7 @@ from tilewright.language.stream import Stream
 from tilewright.language.translate import Piece, Translator
 from tilewright.language.value import Pointers
 from tilewright.memory.sanitizer import Sanitizer
+from tilewright.memory.sanitizer_places import NOWHERE, Places
 
 __all__ = ("WatchedProgram", "tagged_arguments", "watch_launch")
 
@@ -89,21 +90,20 @@ class _WatchedIssuer(_StandIn):
     """Knows for every value and task which accesses come before it."""
 
     def compute(self, plan: int, operands: list[int]) -> int:
-        masks = self._watch.masks
-        mask = masks.of_values(operands)
-        return self._made(self._real.compute(plan, operands), mask)
+        after = self._watch.ancestry.of_values(operands)
+        return self._made(self._real.compute(plan, operands), after)
 
     def update(self, plan: int, value: int, operands: list[tuple[int, int]]) -> int:
         numbers = [number for number, _ in operands]
-        mask = self._watch.masks.of_values([value, *numbers])
-        return self._made(self._real.update(plan, value, operands), mask)
+        after = self._watch.ancestry.of_values([value, *numbers])
+        return self._made(self._real.update(plan, value, operands), after)
 
     def load(
         self, num_bytes: int, accesses: list[IssuedAccess], after: list[int], served: int
     ) -> int:
-        masks = self._watch.masks
-        effect, mask = self._watch.issue(masks.of_tasks(after), len(accesses), served)
-        return self._made(self._real.load(num_bytes, accesses, after, effect), mask)
+        before = self._watch.ancestry.of_tasks(after)
+        effect, places = self._watch.issue(before, len(accesses), served)
+        return self._made(self._real.load(num_bytes, accesses, after, effect), places)
 
     def store(
         self,
@@ -113,38 +113,38 @@ class _WatchedIssuer(_StandIn):
         after: list[int],
         served: int,
     ) -> int:
-        masks = self._watch.masks
-        before = masks.of_tasks(after) | masks.of_values([value])
-        effect, mask = self._watch.issue(before, len(accesses), served)
+        ancestry = self._watch.ancestry
+        before = ancestry.of_tasks(after) | ancestry.of_values([value])
+        effect, places = self._watch.issue(before, len(accesses), served)
         task: int = self._real.store(value, num_bytes, accesses, after, effect)
         if task != NO_ROOM:
-            masks.set_task(task, mask, self._real.num_commands)
+            ancestry.set_task(task, places, self._real.num_commands)
         return task
 
     def receive(self, num_bytes: int, steps: list[IssuedStep]) -> int:
-        return self._made(self._real.receive(num_bytes, steps), 0)
+        return self._made(self._real.receive(num_bytes, steps), NOWHERE)
 
     def open_composite(self) -> None:
         self._real.open_composite()
-        self._watch.masks.open_composite()
+        self._watch.ancestry.open_composite()
 
     def close_composite(self) -> int:
         task: int = self._real.close_composite()
-        self._watch.masks.close_composite(task)
+        self._watch.ancestry.close_composite(task)
         return task
 
     def release(self, value: int) -> None:
         self._real.release(value)
-        self._watch.masks.release(value)
+        self._watch.ancestry.release(value)
 
     def task_of(self, value: int) -> int:
         task: int = self._real.task_of(value)
-        self._watch.masks.note_task_of(value, task, self._real.num_commands)
+        self._watch.ancestry.note_task_of(value, task, self._real.num_commands)
         return task
 
-    def _made(self, value: int, mask: int) -> int:
+    def _made(self, value: int, places: Places) -> int:
         if value not in (NO_ROOM, NO_VALUE):
-            self._watch.masks.set_value(value, mask)
+            self._watch.ancestry.set_value(value, places)
         return value
 
 

@@ -7,10 +7,11 @@ access comes after.
 from collections.abc import Sequence
 
 from tilewright.language.order import PAGE_SHIFT, Span
+from tilewright.memory.sanitizer_places import NOWHERE, Places
 
 __all__ = ("SpanOrder",)
 
-Masks = dict[int, dict[Span, int]]
+Table = dict[int, dict[Span, Places]]
 """By page and span: the accesses that are complete when those to this span are."""
 
 
@@ -20,31 +21,31 @@ class SpanOrder:
     __slots__ = ("_reads", "_writes")
 
     def __init__(self) -> None:
-        self._reads: Masks = {}
-        self._writes: Masks = {}
+        self._reads: Table = {}
+        self._writes: Table = {}
 
-    def before(self, spans: Sequence[Span], *, writes: bool) -> int:
+    def before(self, spans: Sequence[Span], *, writes: bool) -> Places:
         """What an access to these spans comes after: writes, and if it writes itself reads too."""
-        mask = _overlapping(self._writes, spans) if self._writes else 0
-        return mask | _overlapping(self._reads, spans) if writes else mask
+        found = _overlapping(self._writes, spans) if self._writes else NOWHERE
+        return found | _overlapping(self._reads, spans) if writes else found
 
-    def note(self, spans: Sequence[Span], mask: int, *, writes: bool) -> None:
-        """An access to these spans; its mask has its own bit and all before it."""
+    def note(self, spans: Sequence[Span], places: Places, *, writes: bool) -> None:
+        """An access to these spans: its own place and all before it."""
         table = self._writes if writes else self._reads
         for span in spans:
             for page in _pages(span):
                 known = table.setdefault(page, {})
-                known[span] = mask if writes else known.get(span, 0) | mask
+                known[span] = places if writes else known.get(span, NOWHERE) | places
 
 
-def _overlapping(table: Masks, spans: Sequence[Span]) -> int:
-    mask = 0
+def _overlapping(table: Table, spans: Sequence[Span]) -> Places:
+    found = NOWHERE
     for span in spans:
         for page in _pages(span):
             for other, before in table.get(page, {}).items():
                 if other.overlaps(span):
-                    mask |= before
-    return mask
+                    found |= before
+    return found
 
 
 def _pages(span: Span) -> range:

@@ -18,10 +18,11 @@ from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import Access, AccessKind, Launch
 from tilewright.memory.sanitizer_past import Past, Strand
+from tilewright.memory.sanitizer_places import NOWHERE, Places
 from tilewright.memory.sanitizer_tensor import WatchedTensor
 from tilewright.memory.shadow import Segments
 
-__all__ = ("LaunchWatch", "Masks", "ProgramWatch")
+__all__ = ("Ancestry", "LaunchWatch", "ProgramWatch")
 
 ATOMIC = {AccessKind.LOAD: AccessKind.ATOMIC_LOAD, AccessKind.STORE: AccessKind.ATOMIC_STORE}
 
@@ -50,36 +51,36 @@ class LaunchWatch:
         return self._lines[line]
 
 
-class Masks:
-    """Which accesses each value and each task of a program comes after."""
+class Ancestry:
+    """Which accesses of a program each of its values and tasks comes after."""
 
     def __init__(self, window: int) -> None:
         self._window = 2 * window  # commands; tasks of older ones are asked for no more
-        self._values: dict[int, int] = {}
-        self._tasks: dict[int, int] = {}
+        self._values: dict[int, Places] = {}
+        self._tasks: dict[int, Places] = {}
         self._recent: deque[tuple[int, int]] = deque()  # (command, task)
-        self._composites: dict[int, int] = {}
-        self._open = 0  # of the parts of the composite that is being told
+        self._composites: dict[int, Places] = {}
+        self._parts = NOWHERE  # of the composite that is being told
 
-    def of_values(self, values: Sequence[int]) -> int:
-        mask = 0
+    def of_values(self, values: Sequence[int]) -> Places:
+        found = NOWHERE
         for value in values:
-            mask |= self._values.get(value, 0)
-        return mask
+            found |= self._values.get(value, NOWHERE)
+        return found
 
-    def of_tasks(self, tasks: Sequence[int]) -> int:
-        mask = 0
+    def of_tasks(self, tasks: Sequence[int]) -> Places:
+        found = NOWHERE
         for task in tasks:
-            mask |= self._tasks.get(task, 0) | self._composites.get(task, 0)
-        return mask
+            found |= self._tasks.get(task, NOWHERE) | self._composites.get(task, NOWHERE)
+        return found
 
-    def set_value(self, value: int, mask: int) -> None:
-        self._values[value] = mask
-        self._open |= mask
+    def set_value(self, value: int, places: Places) -> None:
+        self._values[value] = places
+        self._parts |= places
 
-    def set_task(self, task: int, mask: int, command: int) -> None:
-        self._tasks[task] = mask
-        self._open |= mask
+    def set_task(self, task: int, places: Places, command: int) -> None:
+        self._tasks[task] = places
+        self._parts |= places
         recent = self._recent
         recent.append((command, task))
         while recent[0][0] < command - self._window:
@@ -88,16 +89,16 @@ class Masks:
     def note_task_of(self, value: int, task: int, command: int) -> None:
         """Somebody has asked when a value is there."""
         if task not in self._tasks:
-            self.set_task(task, self._values.get(value, 0), command)
+            self.set_task(task, self._values.get(value, NOWHERE), command)
 
     def release(self, value: int) -> None:
         self._values.pop(value, None)
 
     def open_composite(self) -> None:
-        self._open = 0
+        self._parts = NOWHERE
 
     def close_composite(self, task: int) -> None:
-        self._composites[task] = self._open
+        self._composites[task] = self._parts
 
 
 class ProgramWatch:
@@ -108,9 +109,10 @@ class ProgramWatch:
     """
 
     def __init__(self, shared: LaunchWatch, program: Any, stream: Any) -> None:
-        self.masks = Masks(stream.pe.issuer.window)
+        self.ancestry = Ancestry(stream.pe.issuer.window)
         self._shared = shared
         self._program = program
+        self._actor = str(program)
         self._strand = shared.strand(stream)
         self._pe: PeCoord = stream.pe.coord
         self._order = SpanOrder()
@@ -178,27 +180,26 @@ class ProgramWatch:
     def note_fault(self, spans: Sequence[Span], fault: PageFaultError) -> None:
         """It goes where nothing is mapped, which ends the run."""
         self._spans += [Segments(*span) for span in spans]
-        access = self._access(self._strand.past(0))
+        access = self._access(self._strand.past(NOWHERE))
         finding = self._shared.sanitizer.note_fault(access, fault.address)
         fault.add_note(str(finding))
 
     # -- commands --------------------------------------------------------------------------------
 
-    def issue(self, mask: int, num_parts: int, served: int) -> tuple[int, int]:
+    def issue(self, after: Places, num_parts: int, served: int) -> tuple[int, Places]:
         """The access comes after these others: its effect, and what its own end comes after."""
         strand, writes = self._strand, self._kind.writes
         spans = [Span(*span) for span in self._spans]
-        mask |= self._order.before(spans, writes=writes)
+        after |= self._order.before(spans, writes=writes)
         if self._releases:
-            mask |= (1 << strand.num_accesses) - 1
-        past = strand.past(mask)
-        access = self._access(past)
-        own = past.own | 1 << access.place
+            after |= Places.up_to(strand.num_accesses)
+        access = self._access(strand.past(after))
+        own = after | Places.one(access.place)
         self._order.note(spans, own, writes=writes)
         if access.kind.is_atomic:
             strand.atomics |= 1 << access.place
         if self._acquires:
-            strand.own |= own
+            strand.expect(own)
         sanitizer = self._shared.sanitizer
         sanitizer.begin_access(access)
 
@@ -218,7 +219,7 @@ class ProgramWatch:
             self._strand,
             self._strand.next_place(),
             past,
-            str(self._program),
+            self._actor,
             shared.line(source_line()),
             self._pe,
             self._item_bits,
@@ -229,7 +230,7 @@ class ProgramWatch:
 
     def waited(self, task: int) -> None:
         """The program goes on after the end of a task."""
-        self._strand.learn(self.masks.of_tasks((task,)))
+        self._strand.learn(self.ancestry.of_tasks((task,)))
 
     def ended(self) -> None:
         """All commands are issued; the next program of the stream begins when they are complete."""
@@ -239,8 +240,8 @@ class ProgramWatch:
 
     def sent(self, message: Hashable, value: int | None) -> None:
         """A message that leaves when its block is there."""
-        mask = 0 if value is None else self.masks.of_values((value,))
-        self._shared.sanitizer.note_send(message, self._strand.past(mask))
+        after = NOWHERE if value is None else self.ancestry.of_values((value,))
+        self._shared.sanitizer.note_send(message, self._strand.past(after))
 
     def received(self, message: Hashable) -> None:
         """The program has waited for a message."""

@@ -18,6 +18,7 @@ from tilewright.memory.sanitizer_bounds import (
 )
 from tilewright.memory.sanitizer_finding import Finding, FindingKind, Findings, side_of
 from tilewright.memory.sanitizer_past import Known, Past, Strand, joined
+from tilewright.memory.sanitizer_places import NOWHERE
 from tilewright.memory.sanitizer_tensor import Region, TensorBook, TensorPart, WatchedTensor
 from tilewright.memory.shadow import Segments, Shadow
 from tilewright.memory.shadow_history import Conflict, History
@@ -137,7 +138,7 @@ class Sanitizer:
         """A transfer of the host to or from a slice, as a part of what it has begun."""
         strand = self.begin_strand()
         pieces = [(home, Segments(offset, 1, num_bytes, num_bytes))]
-        past = strand.past(0)
+        past = strand.past(NOWHERE)
         place = strand.next_place()
         return Access(kind, launch, strand, place, past, HOST, line, None, 8, pieces)
 

@@ -5,7 +5,9 @@ a PE. Inside a strand accesses go on beside each other, so what is complete is a
 bit for each access. What a strand knows of the others came by messages and atomics.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+
+from tilewright.memory.sanitizer_places import Places
 
 __all__ = ("Known", "Past", "Strand", "joined")
 
@@ -36,11 +38,12 @@ class Past:
     ``known`` may be asked for only then.
     """
 
-    __slots__ = ("_folded", "_known", "_others", "own", "strand")
+    __slots__ = ("_folded", "_known", "_others", "_own", "_places", "strand")
 
-    def __init__(self, strand: "Strand", own: int) -> None:
-        self.own = own
+    def __init__(self, strand: "Strand", places: Places) -> None:
         self.strand = strand
+        self._own = strand.own
+        self._places = places
         self._others = strand.others
         self._folded = strand.folded
         self._known: Known | None = None
@@ -49,10 +52,11 @@ class Past:
     def known(self) -> Known:
         """All of it, the strand's own accesses too."""
         if self._known is None:
-            others = self._others
-            for place in places_of(self.own & self.strand.atomics & ~self._folded):
-                others = joined(others, self.strand.acquired[place])
-            self._known = joined(others, {self.strand.number: self.own} if self.own else {})
+            strand, others = self.strand, self._others
+            own = self._own | self._places.mask
+            for place in Places(0, own & strand.atomics & ~self._folded).places():
+                others = joined(others, strand.acquired[place])
+            self._known = joined(others, {strand.number: own} if own else {})
         return self._known
 
     def knows(self, strand: "Strand", place: int) -> bool:
@@ -62,13 +66,14 @@ class Past:
 class Strand:
     """Counts accesses, and keeps what its running program knows.
 
+    >>> from tilewright.memory.sanitizer_places import NOWHERE
     >>> sender, receiver = Strand(0), Strand(1)
     >>> store = sender.next_place()
-    >>> receiver.learn_from(sender.past(0))  # a message that does not wait for the store
-    >>> receiver.past(0).knows(sender, store)
+    >>> receiver.learn_from(sender.past(NOWHERE))  # a message that does not wait for the store
+    >>> receiver.past(NOWHERE).knows(sender, store)
     False
-    >>> receiver.learn_from(sender.past(1 << store))
-    >>> receiver.past(0).knows(sender, store)
+    >>> receiver.learn_from(sender.past(Places.one(store)))
+    >>> receiver.past(NOWHERE).knows(sender, store)
     True
     """
 
@@ -77,7 +82,7 @@ class Strand:
     def __init__(self, number: int) -> None:
         self.number = number
         self.num_accesses = 0
-        self.own = 0  # accesses that the running program has waited for
+        self.own = 0  # a bit for each access that the running program knows to be complete
         self.others: Known = {}
         self.atomics = 0  # accesses that learn from others
         self.acquired: dict[int, Known] = {}  # by atomic that is complete: what it has learned
@@ -87,16 +92,21 @@ class Strand:
         self.num_accesses += 1
         return self.num_accesses - 1
 
-    def past(self, mask: int) -> Past:
+    def past(self, places: Places) -> Past:
         """Of something that begins now and comes after these accesses."""
-        return Past(self, self.own | mask)
+        return Past(self, places)
 
-    def learn(self, mask: int) -> None:
+    def learn(self, places: Places) -> None:
         """The program has waited until these accesses are complete."""
+        mask = places.mask
         self.own |= mask
-        for place in places_of(mask & self.atomics & ~self.folded):
+        for place in Places(0, mask & self.atomics & ~self.folded).places():
             self.others = joined(self.others, self.acquired[place])
             self.folded |= 1 << place
+
+    def expect(self, places: Places) -> None:
+        """Whatever the program does from now on comes after these accesses."""
+        self.own |= places.mask
 
     def learn_from(self, past: Past) -> None:
         """The program has a message that was sent after all that."""
@@ -104,12 +114,4 @@ class Strand:
 
     def end_program(self) -> None:
         """The next program begins when all of this one is complete."""
-        self.own = (1 << self.num_accesses) - 1
-
-
-def places_of(mask: int) -> Iterator[int]:
-    """The bits that are set, lowest first."""
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
+        self.expect(Places.up_to(self.num_accesses))
