@@ -21,7 +21,7 @@ def test_every_command_has_one_span_from_its_first_packet_to_its_last(
     spans, found = DmaSpans(), list[DmaSpan]()
     for at_ps, is_back, packet in sorted(events):
         if is_back:
-            found += spans.come_back(3, packet, at_ps, DmaWay.READ)
+            found += spans.come_back(packet, at_ps, DmaWay.READ)
         else:
             found += spans.set_out(3, packets[packet], packet, at_ps, is_long=False)
     found += spans.rest()
@@ -37,13 +37,23 @@ def test_reads_and_writes_of_an_owner_do_not_end_each_other() -> None:
     spans = DmaSpans()
     assert not list(spans.set_out(0, 1, 10, 0, is_long=False))
     assert not list(spans.set_out(0, 2, 20, 5, is_long=True))
-    assert not list(spans.come_back(0, 10, 7, DmaWay.READ))
+    assert not list(spans.come_back(10, 7, DmaWay.READ))
     assert not list(spans.set_out(0, 1, 11, 8, is_long=False))
-    assert not list(spans.come_back(0, 11, 9, DmaWay.READ))
+    assert not list(spans.come_back(11, 9, DmaWay.READ))
     assert list(spans.rest()) == [DmaSpan(0, 1, DmaWay.READ, 0, 9, 2)]
 
 
 def test_a_packet_that_set_out_before_the_trace_is_no_span() -> None:
     spans = DmaSpans()
-    assert not list(spans.come_back(0, 10, 7, DmaWay.READ))
+    assert not list(spans.come_back(10, 7, DmaWay.READ))
     assert not list(spans.rest())
+
+
+def test_what_a_command_reads_and_sends_are_two_spans() -> None:
+    spans = DmaSpans()
+    for packet, at_ps in ((10, 0), (11, 4)):
+        assert not list(spans.set_out(0, 1, packet, at_ps, is_long=False))
+    assert not list(spans.come_back(10, 7, DmaWay.READ))
+    assert not list(spans.come_back(11, 9, DmaWay.SEND))
+    found = list(spans.set_out(0, 2, 12, 20, is_long=False))
+    assert found == [DmaSpan(0, 1, DmaWay.READ, 0, 7, 1), DmaSpan(0, 1, DmaWay.SEND, 4, 9, 1)]

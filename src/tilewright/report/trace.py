@@ -22,6 +22,7 @@ __all__ = ("CompletedLaunch", "TraceRecorder")
 
 BUCKET_PS = 250_000  # of link counters
 PERCENT = 100
+MESSAGES, SIGNAL_SHIFT = 1 << 63, 32  # numbers of arrows beyond all loads
 
 _UNIT_KINDS = (ServerKind.CPU, ServerKind.GEMM, ServerKind.VECTOR, ServerKind.TCM_PORT)
 
@@ -48,6 +49,7 @@ class _Owner:
     kernel: str
     issues: list[int] = field(default_factory=list)  # packet ids
     last_arrow: int = -1  # the last command whose operands have their arrows
+    messages: set[int] = field(default_factory=set)  # commands whose message has its arrow
 
     def command_of(self, packet: int) -> int:
         return bisect_right(self.issues, packet) - 1
@@ -125,10 +127,9 @@ class TraceRecorder:
         command = owner.command_of(row.packet_id)
         note = self.commands.note_of(number, command)
         flows: list[int] = []
-        is_work = server.kind in (ServerKind.GEMM, ServerKind.VECTOR)
-        if note is not None and is_work and owner.last_arrow != command:
+        if note is not None and owner.last_arrow != command and _meets(note, server):
             owner.last_arrow = command
-            flows = [_flow(number, source) for source in note.sources]
+            flows = _arrows(note, number, command)
         track = self._track(server.name.removesuffix(f".{server.unit}"), server.unit)
         arguments = _arguments(owner, command, note) | {"ready_ps": row.ready_ps}
         title = _title(owner, note)
@@ -148,7 +149,7 @@ class TraceRecorder:
             if server.reaches == owner.pe:
                 way = _way(self.commands.note_of(number, command), is_long)
             back_ps = row.tail_ps + server.latency_ps
-            self._add_spans(self._dma.come_back(number, packet, back_ps, way))
+            self._add_spans(self._dma.come_back(packet, back_ps, way))
 
     def _add_spans(self, spans: Iterable[DmaSpan]) -> None:
         for span in spans:
@@ -156,7 +157,14 @@ class TraceRecorder:
             note = self.commands.note_of(span.owner, span.command)
             track = self._lane(place_name(owner.pe), span.way.value, span.start_ps, span.end_ps)
             arguments = _arguments(owner, span.command, note) | {"packets": span.num_packets}
-            flows = [_flow(span.owner, span.command)] if span.way is DmaWay.READ else []
+            flows: list[int] = []
+            if note is not None and note.message is not None:
+                way = DmaWay.SEND if note.what == "send" else DmaWay.READ
+                if span.way is way and span.command not in owner.messages:
+                    owner.messages.add(span.command)
+                    flows = _arrows(note, span.owner, span.command)
+            elif span.way is DmaWay.READ:
+                flows = [_flow(span.owner, span.command)]
             title = _title(owner, note)
             self.writer.add_slice(track, title, span.start_ps, span.end_ps, arguments, flows)
 
@@ -208,6 +216,24 @@ def _way(note: CommandNote | None, is_long: bool) -> DmaWay:
     if note is not None and note.what in ("load", "store"):
         return DmaWay.READ if note.what == "load" else DmaWay.WRITE
     return DmaWay.READ if is_long else DmaWay.WRITE
+
+
+def _meets(note: CommandNote, server: TracedServer) -> bool:
+    """Whether the arrows of a command end here: at its work, of a received message at its read."""
+    if note.what == "recv":
+        return server.unit == "tcm.read"
+    return server.kind in (ServerKind.GEMM, ServerKind.VECTOR)
+
+
+def _arrows(note: CommandNote, owner: int, command: int) -> list[int]:
+    """From what was loaded or received to its use, and from a send to its receive."""
+    found = [_flow(owner, source) for source in note.sources if note.what != "send"]
+    if note.message is not None:
+        signal, place = note.message
+        found.append(MESSAGES + (signal << SIGNAL_SHIFT) + place)
+    if note.what == "recv":
+        found.append(_flow(owner, command))
+    return found
 
 
 def _flow(owner: int, command: int) -> int:

@@ -17,6 +17,9 @@ from tilewright.language.source import SourceLine, is_ours, line_text
 
 __all__ = ("CommandBook", "CommandNote")
 
+Message = tuple[int, int]
+"""The signal of arrivals of its ring, and the value at which its first fragment has arrived."""
+
 PASSED_OVER = (__file__, contextlib.__file__)  # between the author's line and the language
 
 
@@ -27,6 +30,7 @@ class CommandNote(NamedTuple):
     line: SourceLine
     program: str  # its ids
     sources: tuple[int, ...] = ()
+    message: Message | None = None  # that it sends or receives
 
     @property
     def title(self) -> str:
@@ -114,12 +118,13 @@ class _WatchedIssuer:
 
     def send(self, value: int, num_bytes: int, steps: list[IssuedStep]) -> int:
         task = self._issuer.send(value, num_bytes, steps)
-        self._note("send", (value,))
+        self._note("send", (value,), _message_sent(steps))
         return task
 
     def receive(self, num_bytes: int, steps: list[IssuedStep]) -> int:
         number = self._issuer.receive(num_bytes, steps)
-        self._note_brought(number, "recv")
+        ((_, _, _, _, _, (message,), *_), *_) = steps  # it waits for its first fragment
+        self._note_brought(number, "recv", message)
         return number
 
     def park(self, value: int) -> int:
@@ -144,17 +149,16 @@ class _WatchedIssuer:
             self._ops = {found.number: key[0] for key, found in self._program.run.plans.items()}
         return self._ops.get(plan, "compute")
 
-    def _note_brought(self, number: int, what: str) -> None:
-        if self._note(what, ()):
+    def _note_brought(self, number: int, what: str, message: Message | None = None) -> None:
+        if self._note(what, (), message):
             self._pages.brought[number] = self._issuer.num_commands - 1
 
-    def _note(self, what: str, operands: Sequence[int]) -> bool:
+    def _note(self, what: str, operands: Sequence[int], message: Message | None = None) -> bool:
         """Whether it is a command of its own: parts of a composite only add to what that uses."""
         notes, number = self._pages.notes, self._issuer.num_commands - 1
         brought = self._pages.brought
-        sources = tuple(
-            brought[value] for value in operands if value != NO_VALUE and value in brought
-        )
+        used = (brought[value] for value in operands if value != NO_VALUE and value in brought)
+        sources = tuple(dict.fromkeys(used))
         if number < len(notes):
             whole = notes[number]
             if whole is not None and not set(sources) <= set(whole.sources):
@@ -164,8 +168,16 @@ class _WatchedIssuer:
             return False
         notes.extend([None] * (number - len(notes)))
         ids = ", ".join(map(str, self._program.ids))
-        notes.append(CommandNote(what, _author_line(), ids, sources))
+        notes.append(CommandNote(what, _author_line(), ids, sources, message))
         return True
+
+
+def _message_sent(steps: Sequence[IssuedStep]) -> Message:
+    """Of the first fragment: it waits for room at its place, goes, and raises its arrival."""
+    control, _, arriving, *_ = steps
+    _, _, _, _, _, ((_, place), *_), *_ = control
+    _, _, _, _, _, _, ((arrived, _),), *_ = arriving
+    return arrived, place
 
 
 def _author_line() -> SourceLine:

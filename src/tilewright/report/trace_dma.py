@@ -28,61 +28,63 @@ class DmaSpan(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Open:
-    """Packets of a command; ``is_sent`` when those of another have set out behind them."""
+class _Flight:
+    """Packets of a command that set out alike: how many are away, and the spans of those back."""
 
-    command: int
-    start_ps: int
-    end_ps: int = 0
-    num_packets: int = 0
     num_away: int = 0
-    is_sent: bool = False
-    way: DmaWay = DmaWay.READ
+    spans: dict[DmaWay, DmaSpan] = field(default_factory=dict)
+
+
+Kind = tuple[int, bool]
+"""An owner, and whether its packets are long: a request of a read is one flit, data are more."""
 
 
 @dataclass(slots=True)
 class DmaSpans:
-    """Follows packets; a channel sends those of one access after those of another, in order.
-
-    A packet is told by its long or short first hop: a request of a read is one flit.
+    """Follows packets. A channel sends those of one access after those of another, in order; so a
+    command's span is over when its packets are back and another's have set out behind them.
     """
 
-    _away: dict[int, _Open] = field(default_factory=dict)  # by packet
-    _last: dict[tuple[int, bool], _Open] = field(default_factory=dict)  # by owner and length
+    _away: dict[int, tuple[Kind, int, int]] = field(default_factory=dict)  # by packet
+    _last: dict[Kind, int] = field(default_factory=dict)  # the command that set out last
+    _flights: dict[tuple[Kind, int], _Flight] = field(default_factory=dict)  # by command
 
     def set_out(
         self, owner: int, command: int, packet: int, at_ps: int, *, is_long: bool
     ) -> Iterator[DmaSpan]:
-        """A packet leaves its DMA; gives the span that this one ends, if any."""
-        last = self._last.get((owner, is_long))
-        if last is None or last.command != command or (last.is_sent and not last.num_away):
-            if last is not None:
-                last.is_sent = True
-                if not last.num_away:
-                    yield _span(owner, last)
-            last = self._last[owner, is_long] = _Open(command, at_ps)
-        last.num_packets += 1
-        last.num_away += 1
-        self._away[packet] = last
+        """A packet leaves its DMA; gives the spans that this one ends."""
+        kind = owner, is_long
+        before = self._last.get(kind)
+        self._last[kind] = command
+        if before is not None and before != command:
+            yield from self._ended(kind, before)
+        self._flights.setdefault((kind, command), _Flight()).num_away += 1
+        self._away[packet] = kind, command, at_ps
 
-    def come_back(self, owner: int, packet: int, at_ps: int, way: DmaWay) -> Iterator[DmaSpan]:
+    def come_back(self, packet: int, at_ps: int, way: DmaWay) -> Iterator[DmaSpan]:
         """The packet's answer is back, or a message has arrived."""
-        found = self._away.pop(packet, None)
-        if found is None:
+        if packet not in self._away:
             return  # it set out before the trace began
-        found.way = way
-        found.end_ps = max(found.end_ps, at_ps)
-        found.num_away -= 1
-        if found.is_sent and not found.num_away:
-            yield _span(owner, found)
+        kind, command, start_ps = self._away.pop(packet)
+        flight = self._flights[kind, command]
+        flight.num_away -= 1
+        known = flight.spans.get(way, DmaSpan(kind[0], command, way, start_ps, at_ps, 0))
+        flight.spans[way] = known._replace(
+            start_ps=min(known.start_ps, start_ps),
+            end_ps=max(known.end_ps, at_ps),
+            num_packets=known.num_packets + 1,
+        )
+        if self._last[kind] != command:
+            yield from self._ended(kind, command)
+
+    def _ended(self, kind: Kind, command: int) -> Iterator[DmaSpan]:
+        flight = self._flights.get((kind, command))
+        if flight is not None and not flight.num_away:
+            del self._flights[kind, command]
+            yield from flight.spans.values()
 
     def rest(self) -> Iterator[DmaSpan]:
         """What is left at the end; packets that never came back are not told."""
-        for (owner, _), last in sorted(self._last.items()):
-            if last.num_packets > last.num_away and not (last.is_sent and not last.num_away):
-                yield _span(owner, last)
-        self._last.clear()
-
-
-def _span(owner: int, found: _Open) -> DmaSpan:
-    return DmaSpan(owner, found.command, found.way, found.start_ps, found.end_ps, found.num_packets)
+        for flight in self._flights.values():
+            yield from flight.spans.values()
+        self._flights.clear()
