@@ -15,22 +15,15 @@ from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.engine import EngineKind
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.language.message import Neighbours
-from tilewright.machine.build import Machine
 from tilewright.report.trace_path import (
     OwnerTrace,
-    PathDelays,
     ProgramPath,
     break_down_program,
 )
 from tilewright.report.trace_server import ServerTable
+from tilewright.studies.run_path import delays_of
 
 NO_WALKS = "pe.mmu.walk_ps=0 ns"
-
-
-def delays_of(machine: Machine) -> PathDelays:
-    pe = machine.spec.pe
-    window = pe.dma.in_flight_bytes // machine.spec.packet_bytes
-    return PathDelays(pe.scheduler.command_ps, pe.mmu.hit_ps, pe.mmu.walk_ps, window)
 
 
 def paths_of(bed: Bed, launch: Callable[[], Any]) -> dict[int, ProgramPath]:

@@ -25,12 +25,11 @@ from tilewright.report.trace_path import (
 )
 from tilewright.report.trace_server import ServerTable
 from tilewright.runtime.launch_report import LaunchReport
-from tilewright.studies.run_listener import SubmittedLaunch
+from tilewright.studies.run_listener import LOOKS_PER_DRAIN, SubmittedLaunch
 
 __all__ = ("MAX_ROWS", "PathListener", "delays_of")
 
 MAX_ROWS = 2_000_000  # of one owner: what came before is not looked at
-LOOKS_PER_DRAIN = 64
 
 Column = npt.NDArray[np.int64]
 
