@@ -1,3 +1,5 @@
+from typing import cast
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,3 +46,15 @@ def test_a_temperature_that_is_none_is_refused(temperature: float) -> None:
 def test_drawing_without_a_generator_is_refused() -> None:
     with pytest.raises(ModelError, match="a generator to draw from"):
         choose_token([1.0], temperature=1.0)
+
+
+class Lowest:
+    """A generator that draws the lowest number there is."""
+
+    def random(self) -> float:
+        return 0.0
+
+
+def test_a_token_of_no_probability_is_never_drawn() -> None:
+    rng = cast(np.random.Generator, Lowest())
+    assert choose_token([-1e30, 0.0, 0.0], temperature=1.0, rng=rng) == 1
