@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.report.perfetto_trace import read_trace
 from tests.studies.run_programs import SCALE, written
 from tilewright.records import RunRecord, read_record
 
@@ -18,8 +19,9 @@ def command(*arguments: str) -> list[str]:
 
 def test_ctrl_c_in_the_middle_of_a_run_leaves_a_record_and_ends_with_130(tmp_path: Path) -> None:
     text = SCALE + "        print('launched', flush=True)\n"
-    program, file = written(tmp_path, text), tmp_path / "run.json"
-    endless = ("--param", "times=1000000", "--param", "n=64", "--json", "--record", str(file))
+    program, file, trace = written(tmp_path, text), tmp_path / "run.json", tmp_path / "trace"
+    files = ("--record", str(file), "--trace", str(trace))
+    endless = ("--param", "times=1000000", "--param", "n=64", "--json", *files)
     with subprocess.Popen(
         command(str(program), *endless), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -33,7 +35,8 @@ def test_ctrl_c_in_the_middle_of_a_run_leaves_a_record_and_ends_with_130(tmp_pat
     assert record == read_record(file, RunRecord)
     assert record.status == "interrupted"
     assert len(record.launches) >= 1
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["mine.py", "run.json"]
+    assert len(read_trace(trace.read_bytes()).slices["host", "launches"]) == len(record.launches)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["mine.py", "run.json", "trace"]
 
 
 def test_a_run_writes_the_same_record_and_trace_whatever_the_hash_seed(tmp_path: Path) -> None:

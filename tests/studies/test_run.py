@@ -192,6 +192,15 @@ def test_an_interrupted_run_leaves_a_record_of_what_had_completed(
     assert len(read_trace(file.read_bytes()).slices["host", "launches"]) == len(record.launches)
 
 
+def test_an_engine_that_was_interrupted_still_gives_its_trace(tmp_path: Path) -> None:
+    """After an interruption inside the core only what has happened can be read."""
+    text = SCALE + "    torch.driver.device.engine.guard.stop(KeyboardInterrupt())\n"
+    program, file = written(tmp_path, text + "    raise KeyboardInterrupt\n"), tmp_path / "trace"
+    record = run_file(program, RunWatch(trace=file))
+    assert (record.status, len(record.launches)) == ("interrupted", 2)
+    assert len(read_trace(file.read_bytes()).slices["host", "launches"]) == 2
+
+
 def test_a_run_interrupted_before_its_first_launch_took_no_time(tmp_path: Path) -> None:
     text = SCALE.replace("    for _", "    raise KeyboardInterrupt\n    for _")
     record = run_file(written(tmp_path, text))

@@ -97,11 +97,10 @@ class TraceRecorder:
         self._add_values(self._engine.now_ps)
 
     def close(self) -> None:
-        """The rest, and no more tracing. The stream stays open."""
+        """The rest; also of an engine that was stopped. The stream stays open."""
         self.drain()
         self._add_values(None)
         self._add_spans(self._dma.rest())
-        self._engine.set_trace(False)
 
     # -- rows ------------------------------------------------------------------------------------
 
