@@ -14,7 +14,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.report.perfetto import PerfettoWriter
 from tilewright.report.trace_command import CommandBook, CommandNote
-from tilewright.report.trace_dma import DmaSpan, DmaSpans, DmaWay
+from tilewright.report.trace_dma import DmaJob, DmaJobs, DmaWay
 from tilewright.report.trace_link import BusyBuckets
 from tilewright.report.trace_server import ServerKind, ServerTable, TracedServer
 
@@ -69,9 +69,9 @@ class TraceRecorder:
         self._owners: dict[int, _Owner] = {}
         self._processes: dict[str, int] = {}
         self._tracks: dict[tuple[str, str], int] = {}
-        self._lanes: dict[tuple[str, str], list[int]] = {}  # when the last slice of each ends
+        self._ends_ps: dict[tuple[str, str], list[int]] = {}  # when the last slice of each ends
         self._links = BusyBuckets(bucket_ps=BUCKET_PS)
-        self._dma = DmaSpans()
+        self._dma = DmaJobs()
         self._engine.set_trace(True)
 
     # -- what happens ----------------------------------------------------------------------------
@@ -82,9 +82,9 @@ class TraceRecorder:
 
     def launch_completed(self, launch: CompletedLaunch) -> None:
         arguments = {"programs": launch.num_programs}
-        span = launch.submitted_ps, launch.completed_ps
-        track = self._lane("host", "launches", *span)
-        self.writer.add_slice(track, launch.name, *span, arguments)
+        times_ps = launch.submitted_ps, launch.completed_ps
+        track = self._free_track("host", "launches", *times_ps)
+        self.writer.add_slice(track, launch.name, *times_ps, arguments)
 
     def drain(self) -> None:
         """Write what has been traced since the last time."""
@@ -100,7 +100,7 @@ class TraceRecorder:
         """The rest; also of an engine that was stopped. The stream stays open."""
         self.drain()
         self._add_values(None)
-        self._add_spans(self._dma.rest())
+        self._add_jobs(self._dma.rest())
 
     # -- rows ------------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class TraceRecorder:
         command, packet = owner.command_of(row.packet_id), row.packet_id
         is_long = row.tail_ps - row.start_ps > server.flit_ps
         if server.leaves == owner.pe:
-            self._add_spans(
+            self._add_jobs(
                 self._dma.set_out(number, command, packet, row.ready_ps, is_long=is_long)
             )
         if server.reaches is not None:
@@ -148,24 +148,24 @@ class TraceRecorder:
             if server.reaches == owner.pe:
                 way = _way(self.commands.note_of(number, command), is_long)
             back_ps = row.tail_ps + server.latency_ps
-            self._add_spans(self._dma.come_back(packet, back_ps, way))
+            self._add_jobs(self._dma.come_back(packet, back_ps, way))
 
-    def _add_spans(self, spans: Iterable[DmaSpan]) -> None:
-        for span in spans:
-            owner = self._owners[span.owner]
-            note = self.commands.note_of(span.owner, span.command)
-            track = self._lane(place_name(owner.pe), span.way.value, span.start_ps, span.end_ps)
-            arguments = _arguments(owner, span.command, note) | {"packets": span.num_packets}
+    def _add_jobs(self, jobs: Iterable[DmaJob]) -> None:
+        for job in jobs:
+            owner = self._owners[job.owner]
+            note = self.commands.note_of(job.owner, job.command)
+            track = self._free_track(place_name(owner.pe), job.way.value, job.start_ps, job.end_ps)
+            arguments = _arguments(owner, job.command, note) | {"packets": job.num_packets}
             flows: list[int] = []
             if note is not None and note.message is not None:
                 way = DmaWay.SEND if note.what == "send" else DmaWay.READ
-                if span.way is way and span.command not in owner.messages:
-                    owner.messages.add(span.command)
-                    flows = _arrows(note, span.owner, span.command)
-            elif span.way is DmaWay.READ:
-                flows = [_flow(span.owner, span.command)]
+                if job.way is way and job.command not in owner.messages:
+                    owner.messages.add(job.command)
+                    flows = _arrows(note, job.owner, job.command)
+            elif job.way is DmaWay.READ:
+                flows = [_flow(job.owner, job.command)]
             title = _title(owner, note)
-            self.writer.add_slice(track, title, span.start_ps, span.end_ps, arguments, flows)
+            self.writer.add_slice(track, title, job.start_ps, job.end_ps, arguments, flows)
 
     # -- links -----------------------------------------------------------------------------------
 
@@ -197,12 +197,12 @@ class TraceRecorder:
             self._tracks[key] = self.writer.add_track(name, self._process(place))
         return self._tracks[key]
 
-    def _lane(self, place: str, name: str, start_ps: int, end_ps: int) -> int:
+    def _free_track(self, place: str, name: str, start_ps: int, end_ps: int) -> int:
         """A track that is free by then: what overlaps lies beside each other."""
-        lanes = self._lanes.setdefault((place, name), [])
-        lane = next((n for n, free_ps in enumerate(lanes) if free_ps <= start_ps), len(lanes))
-        lanes[lane : lane + 1] = [end_ps]
-        return self._track(place, name if lane == 0 else f"{name} {lane + 1}")
+        ends_ps = self._ends_ps.setdefault((place, name), [])
+        number = next((n for n, free_ps in enumerate(ends_ps) if free_ps <= start_ps), len(ends_ps))
+        ends_ps[number : number + 1] = [end_ps]
+        return self._track(place, name if number == 0 else f"{name} {number + 1}")
 
 
 def _is_told(server: TracedServer) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ("DmaSpan", "DmaSpans", "DmaWay")
+__all__ = ("DmaJob", "DmaJobs", "DmaWay")
 
 
 class DmaWay(Enum):
@@ -16,7 +16,7 @@ class DmaWay(Enum):
     SEND = "dma send"
 
 
-class DmaSpan(NamedTuple):
+class DmaJob(NamedTuple):
     """What a command did in one channel."""
 
     owner: int
@@ -29,10 +29,10 @@ class DmaSpan(NamedTuple):
 
 @dataclass(slots=True)
 class _Flight:
-    """Packets of a command that set out alike: how many are away, and the spans of those back."""
+    """Packets of a command that set out alike: how many are away, and the jobs of those back."""
 
     num_away: int = 0
-    spans: dict[DmaWay, DmaSpan] = field(default_factory=dict)
+    jobs: dict[DmaWay, DmaJob] = field(default_factory=dict)
 
 
 Kind = tuple[int, bool]
@@ -40,9 +40,9 @@ Kind = tuple[int, bool]
 
 
 @dataclass(slots=True)
-class DmaSpans:
+class DmaJobs:
     """Follows packets. A channel sends those of one access after those of another, in order; so a
-    command's span is over when its packets are back and another's have set out behind them.
+    command's job is over when its packets are back and another's have set out behind them.
     """
 
     _away: dict[int, tuple[Kind, int, int]] = field(default_factory=dict)  # by packet
@@ -51,8 +51,8 @@ class DmaSpans:
 
     def set_out(
         self, owner: int, command: int, packet: int, at_ps: int, *, is_long: bool
-    ) -> Iterator[DmaSpan]:
-        """A packet leaves its DMA; gives the spans that this one ends."""
+    ) -> Iterator[DmaJob]:
+        """A packet leaves its DMA; gives the jobs that this one ends."""
         kind = owner, is_long
         before = self._last.get(kind)
         self._last[kind] = command
@@ -61,15 +61,15 @@ class DmaSpans:
         self._flights.setdefault((kind, command), _Flight()).num_away += 1
         self._away[packet] = kind, command, at_ps
 
-    def come_back(self, packet: int, at_ps: int, way: DmaWay) -> Iterator[DmaSpan]:
+    def come_back(self, packet: int, at_ps: int, way: DmaWay) -> Iterator[DmaJob]:
         """The packet's answer is back, or a message has arrived."""
         if packet not in self._away:
             return  # it set out before the trace began
         kind, command, start_ps = self._away.pop(packet)
         flight = self._flights[kind, command]
         flight.num_away -= 1
-        known = flight.spans.get(way, DmaSpan(kind[0], command, way, start_ps, at_ps, 0))
-        flight.spans[way] = known._replace(
+        known = flight.jobs.get(way, DmaJob(kind[0], command, way, start_ps, at_ps, 0))
+        flight.jobs[way] = known._replace(
             start_ps=min(known.start_ps, start_ps),
             end_ps=max(known.end_ps, at_ps),
             num_packets=known.num_packets + 1,
@@ -77,14 +77,14 @@ class DmaSpans:
         if self._last[kind] != command:
             yield from self._ended(kind, command)
 
-    def _ended(self, kind: Kind, command: int) -> Iterator[DmaSpan]:
+    def _ended(self, kind: Kind, command: int) -> Iterator[DmaJob]:
         flight = self._flights.get((kind, command))
         if flight is not None and not flight.num_away:
             del self._flights[kind, command]
-            yield from flight.spans.values()
+            yield from flight.jobs.values()
 
-    def rest(self) -> Iterator[DmaSpan]:
+    def rest(self) -> Iterator[DmaJob]:
         """What is left at the end; packets that never came back are not told."""
         for flight in self._flights.values():
-            yield from flight.spans.values()
+            yield from flight.jobs.values()
         self._flights.clear()
