@@ -1,4 +1,4 @@
-"""Which of several things that ended in time is taken as the reason: traces made by hand."""
+"""Which of several activities that ended in time is taken as the reason: traces made by hand."""
 
 from functools import cache
 

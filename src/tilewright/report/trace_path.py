@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import InternalError
+from tilewright.report.trace_activity import Activities
 from tilewright.report.trace_server import ServerKind, ServerTable
-from tilewright.report.trace_thing import Things
 
 __all__ = ("OwnerTrace", "PathDelays", "ProgramPath", "break_down_program")
 
@@ -48,9 +48,9 @@ class ProgramPath(NamedTuple):
 
 
 class _Prior(NamedTuple):
-    """What a thing came after, and what the time between the two was, but for the scheduler's."""
+    """What an activity came after, and what the time in between was, but for the scheduler's."""
 
-    thing: int
+    activity: int
     part: str = "issue"
     dispatch_ps: int = 0
 
@@ -64,21 +64,21 @@ def break_down_program(
     """
     if not len(trace.rows):
         return None
-    things = Things(trace.rows, trace.memory_rows, servers)
-    thing = things.last_end_in(0, end_ps, len(things.ids))
-    if thing is None:
+    activities = Activities(trace.rows, trace.memory_rows, servers)
+    activity = activities.last_end_in(0, end_ps, len(activities.ids))
+    if activity is None:
         return None
     parts: dict[str, int] = {}
-    end_ps = int(things.ends[thing])
+    end_ps = int(activities.ends[activity])
     while True:
-        for part, time_ps in things.parts_of(thing):
+        for part, time_ps in activities.parts_of(activity):
             parts[part] = parts.get(part, 0) + time_ps
-        start_ps = int(things.starts[thing])
-        prior = _prior(things, delays, thing)
+        start_ps = int(activities.starts[activity])
+        prior = _prior(activities, delays, activity)
         if prior is None:
             break
-        thing = prior.thing
-        between_ps = start_ps - int(things.ends[thing]) - prior.dispatch_ps
+        activity = prior.activity
+        between_ps = start_ps - int(activities.ends[activity]) - prior.dispatch_ps
         parts[prior.part] = parts.get(prior.part, 0) + between_ps
         parts["issue"] = parts.get("issue", 0) + prior.dispatch_ps
     if sum(parts.values()) != end_ps - start_ps or min(parts.values()) < 0:
@@ -87,72 +87,79 @@ def break_down_program(
     return ProgramPath(start_ps, end_ps, parts)
 
 
-def _prior(things: Things, delays: PathDelays, thing: int) -> _Prior | None:
-    """What the thing came after; None for the first of all."""
-    kind = ServerKind(int(things.kinds[thing]))
+def _prior(activities: Activities, delays: PathDelays, activity: int) -> _Prior | None:
+    """What the activity came after; None for the first of all."""
+    kind = ServerKind(int(activities.kinds[activity]))
     if kind is ServerKind.CPU:
-        return _prior_of_issue(things, thing)
-    if things.is_exchange[thing]:
-        found = _prior_of_exchange(things, delays, thing)
+        return _prior_of_issue(activities, activity)
+    if activities.is_exchange[activity]:
+        found = _prior_of_exchange(activities, delays, activity)
     else:
-        found = _prior_of_work(things, delays, thing)
-    return _since_issue(things, thing) if found is None else found
+        found = _prior_of_work(activities, delays, activity)
+    return _since_issue(activities, activity) if found is None else found
 
 
-def _prior_of_issue(things: Things, thing: int) -> _Prior | None:
+def _prior_of_issue(activities: Activities, activity: int) -> _Prior | None:
     """The issue before it, if that kept it; else what its window or its program waited for."""
-    start_ps, command = int(things.starts[thing]), int(things.commands[thing])
+    start_ps, command = int(activities.starts[activity]), int(activities.commands[activity])
     if command > 0:
-        before = int(things.issues[command - 1])
-        if things.ends[before] == start_ps:
+        before = int(activities.issues[command - 1])
+        if activities.ends[before] == start_ps:
             return _Prior(before)
-    found = things.ended_at(start_ps, thing)
+    found = activities.ended_at(start_ps, activity)
     if found is not None:
         return _Prior(found)
-    found = things.last_end_in(0, start_ps, thing)
-    part = "message_wait" if command in things.message_commands else "other"
+    found = activities.last_end_in(0, start_ps, activity)
+    part = "message_wait" if command in activities.message_commands else "other"
     return None if found is None else _Prior(found, part)
 
 
-def _prior_of_work(things: Things, delays: PathDelays, thing: int) -> _Prior | None:
+def _prior_of_work(activities: Activities, delays: PathDelays, activity: int) -> _Prior | None:
     """Steps of messages come at once after each other, all else by way of the scheduler."""
-    start_ps = int(things.starts[thing])
+    start_ps = int(activities.starts[activity])
     waits_ps = [delays.dispatch_ps, 0]
-    if things.is_transfer[thing] or int(things.commands[thing]) in things.message_commands:
+    if (
+        activities.is_transfer[activity]
+        or int(activities.commands[activity]) in activities.message_commands
+    ):
         waits_ps.reverse()
     for wait_ps in waits_ps:
-        found = things.ended_at(start_ps - wait_ps, thing)
+        found = activities.ended_at(start_ps - wait_ps, activity)
         if found is not None:
             return _Prior(found)
     return None
 
 
-def _prior_of_exchange(things: Things, delays: PathDelays, thing: int) -> _Prior | None:
+def _prior_of_exchange(activities: Activities, delays: PathDelays, activity: int) -> _Prior | None:
     """A packet that made room in the channel; else what the access came after, and a walk."""
-    start_ps = int(things.starts[thing])
-    if things.under_way(thing) >= delays.window_packets:
-        back = things.came_back_at(thing)
+    start_ps = int(activities.starts[activity])
+    if activities.under_way(activity) >= delays.window_packets:
+        back = activities.came_back_at(activity)
         if back is not None:
             return _Prior(back)
-    is_message = int(things.commands[thing]) in things.message_commands
-    if is_message and (found := things.ended_at(start_ps, thing)) is not None:
+    is_message = int(activities.commands[activity]) in activities.message_commands
+    if is_message and (found := activities.ended_at(start_ps, activity)) is not None:
         return _Prior(found)
     dispatched_ps = start_ps - delays.dispatch_ps
     for wait_ps in (0, delays.hit_ps, delays.walk_ps):
-        found = things.ended_at(dispatched_ps - wait_ps, thing)
+        found = activities.ended_at(dispatched_ps - wait_ps, activity)
         if found is not None:
             return _Prior(found, "translation", delays.dispatch_ps)
-    back = things.came_back_at(thing)  # of a channel that other programs of the PE use too
+    back = activities.came_back_at(activity)  # of a channel that other programs of the PE use too
     if back is not None:
         return _Prior(back)
     if is_message:
         return None
-    found = things.last_end_in(dispatched_ps - delays.walk_ps, dispatched_ps, thing)
+    found = activities.last_end_in(dispatched_ps - delays.walk_ps, dispatched_ps, activity)
     return None if found is None else _Prior(found, "translation", delays.dispatch_ps)
 
 
-def _since_issue(things: Things, thing: int) -> _Prior | None:
+def _since_issue(activities: Activities, activity: int) -> _Prior | None:
     """Nothing of its own ended then: since its issue it waited for another program."""
-    issue = things.issue_of(thing)
-    part = "message_wait" if int(things.commands[thing]) in things.message_commands else "other"
+    issue = activities.issue_of(activity)
+    part = (
+        "message_wait"
+        if int(activities.commands[activity]) in activities.message_commands
+        else "other"
+    )
     return None if issue is None else _Prior(issue, part)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tilewright.report.trace_server import ServerKind, ServerTable
 
-__all__ = ("Things",)
+__all__ = ("Activities",)
 
 Column = npt.NDArray[np.int64]
 Spans = list[tuple[int, int]]
@@ -23,7 +23,7 @@ _WORK = {
 }
 
 
-class Things:
+class Activities:
     """Holds, exchanges and messages: the rows of one packet each, in the order of packet ids.
 
     A command's tasks have the ids between its issue and the next one.
@@ -77,32 +77,32 @@ class Things:
         found: npt.NDArray[np.bool_] = writes | (self.is_exchange & ~reads & stored & ~loaded)
         return found
 
-    def issue_of(self, thing: int) -> int | None:
+    def issue_of(self, activity: int) -> int | None:
         """The issue of its command."""
-        command = int(self.commands[thing])
+        command = int(self.commands[activity])
         return None if command < 0 else int(self.issues[command])
 
     def ended_at(self, at_ps: int, before: int) -> int | None:
         """What ended exactly then, of earlier ids; the nearest one."""
         low, high = np.searchsorted(self._ends_in_order, (at_ps, at_ps + 1))
-        found = [int(thing) for thing in self._by_end[low:high] if thing < before]
+        found = [int(activity) for activity in self._by_end[low:high] if activity < before]
         return max(found, default=None)
 
     def last_end_in(self, low_ps: int, high_ps: int, before: int) -> int | None:
         """The latest end between two times, both included, of earlier ids."""
         low, high = np.searchsorted(self._ends_in_order, (low_ps, high_ps + 1))
-        for thing in self._by_end[low:high][::-1]:
-            if thing < before:
-                return int(thing)
+        for activity in self._by_end[low:high][::-1]:
+            if activity < before:
+                return int(activity)
         return None
 
-    def came_back_at(self, thing: int) -> int | None:
+    def came_back_at(self, activity: int) -> int | None:
         """The packet of the same channel whose return let this one out, if any."""
-        return self._channels[bool(self.is_write[thing])].back_at(int(self.starts[thing]))
+        return self._channels[bool(self.is_write[activity])].back_at(int(self.starts[activity]))
 
-    def under_way(self, thing: int) -> int:
+    def under_way(self, activity: int) -> int:
         """Packets of its channel that had set out and were not back just before it set out."""
-        return self._channels[bool(self.is_write[thing])].under_way(int(self.starts[thing]))
+        return self._channels[bool(self.is_write[activity])].under_way(int(self.starts[activity]))
 
     def _refresh_ps(self, server: int, packet: int, ready_ps: int, start_ps: int) -> int:
         """What refresh held an access up, in the memory and already in front of it."""
@@ -129,17 +129,17 @@ class Things:
             spans[since_ps] = max(spans.get(since_ps, 0), until_ps)
         return {server: sorted(spans.items()) for server, spans in found.items()}
 
-    def parts_of(self, thing: int) -> Iterator[tuple[str, int]]:
+    def parts_of(self, activity: int) -> Iterator[tuple[str, int]]:
         """What the time from its start to its end was."""
-        kind = ServerKind(int(self.kinds[thing]))
+        kind = ServerKind(int(self.kinds[activity]))
         if kind in _WORK:
-            yield _WORK[kind], int(self.ends[thing] - self.starts[thing])
+            yield _WORK[kind], int(self.ends[activity] - self.starts[activity])
             return
         work = "message"
-        if self.is_exchange[thing]:
-            work = "memory_write" if self.is_write[thing] else "memory_read"
-        hops = self.rows[self.first[thing] : self.stop[thing]].tolist()
-        untils = [*(hop[2] for hop in hops[1:]), int(self.ends[thing])]
+        if self.is_exchange[activity]:
+            work = "memory_write" if self.is_write[activity] else "memory_read"
+        hops = self.rows[self.first[activity] : self.stop[activity]].tolist()
+        untils = [*(hop[2] for hop in hops[1:]), int(self.ends[activity])]
         for (server, packet, ready_ps, start_ps, _), until_ps in zip(hops, untils, strict=True):
             total_ps = until_ps - ready_ps
             if self._servers[server].kind is ServerKind.MEMORY:
@@ -157,14 +157,14 @@ class _Channel:
 
     starts: Column
     ends: Column
-    by_end: Column  # things
+    by_end: Column  # activities
 
     @classmethod
-    def of(cls, things: Things, mask: npt.NDArray[np.bool_]) -> "_Channel":
+    def of(cls, activities: Activities, mask: npt.NDArray[np.bool_]) -> "_Channel":
         chosen = np.flatnonzero(mask)
-        order = np.argsort(things.ends[chosen], kind="stable")
+        order = np.argsort(activities.ends[chosen], kind="stable")
         by_end = chosen[order]
-        return cls(np.sort(things.starts[chosen]), things.ends[by_end], by_end)
+        return cls(np.sort(activities.starts[chosen]), activities.ends[by_end], by_end)
 
     def back_at(self, at_ps: int) -> int | None:
         place = int(np.searchsorted(self.ends, at_ps))
