@@ -200,6 +200,24 @@ def test_copies_of_a_tensor_are_stored_into_by_one_pe() -> None:
         torch.launch(note_place, tensor, grid=(2,))
 
 
+def test_without_a_grid_each_pe_stores_into_its_own_copy() -> None:
+    with context("ahbm") as torch:  # of two SIPs, each has a copy
+        tensor = torch.zeros((8, 16), "f32", dp=DPPolicy(pe="row_wise", num_cubes=1))
+
+        def fill(x: Any, value: Any, tl: Any) -> None:
+            tl.store(x + tl.arange(0, 16), tl.zeros((16,), tl.float32) + value)
+
+        torch.launch(fill, LocalShard(tensor), 3.0)
+        assert (tensor.numpy() == 3).all()
+
+        def differ(x: Any, tl: Any) -> None:
+            tl.store(x, tl.program_id("sip").to(tl.float32))
+
+        torch.launch(differ, LocalShard(tensor))
+        with pytest.raises(TensorError, match=r"sip1.*sip0"):
+            tensor.numpy()
+
+
 def test_launches_may_be_under_way_together() -> None:
     def alone(torch: RuntimeContext, pe: int) -> Tensor:
         return torch.zeros(

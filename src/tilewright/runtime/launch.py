@@ -37,7 +37,6 @@ class LaunchOptions:
     resident: int = 1
     synchronised_start: bool = False
     carries_data: bool = True
-    keeps_copies_equal: bool = False  # the kernel's promise: it may store into all copies
 
 
 def launch(
@@ -79,7 +78,7 @@ def launch(
         neighbours=None if isinstance(given, Post) else _neighbours(where, given, ids_of),
         post=post,
         resident=options.resident,
-        replicas=() if options.keeps_copies_equal else tuple(replicated(tensors)),
+        replicas=() if options.grid is None else tuple(replicated(tensors)),
         observer=None if driver.observer is None else driver.observer.commands,
         sanitizer=None if driver.watch is None else driver.watch.sanitizer,
     )
