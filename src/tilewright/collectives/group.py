@@ -1,10 +1,11 @@
 """Ranks as sets of PEs, and the calls that they make together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.collectives.operation import Call
+from tilewright.collectives.work import Work
 from tilewright.errors import CollectiveError
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
@@ -31,25 +32,43 @@ def sip_ranks(grid: Grid, num_ranks: int) -> tuple[RankPlaces, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What all ranks of a call must agree on; the first of them says it."""
+    """What all ranks of a call must agree on, as one of them says it."""
 
     call: Call
     dtype: str
-    sizes: tuple[int, ...]  # elements of the tensors
     reduction: str
-    first_rank: int
+    part_sizes: Mapping[int, int]  # elements of the parts that the rank has
+    world_rank: int
 
-    def check(self, other: "Signature", number: int) -> None:
+    def check(self, other: "Signature", where: str) -> None:
         """Refuse a rank that calls something else."""
-        mine = (self.call, self.dtype, self.sizes, self.reduction)
-        if mine != (other.call, other.dtype, other.sizes, other.reduction):
-            where = f"collective {number} of rank {other.first_rank}"
-            expected = f"{self}, as rank {self.first_rank} calls it"
-            raise CollectiveError(where, str(other), expected, "let all ranks call the same")
+        is_same = (self.call, self.dtype, self.reduction) == (
+            other.call,
+            other.dtype,
+            other.reduction,
+        ) and all(
+            other.part_sizes.get(part, size) == size for part, size in self.part_sizes.items()
+        )
+        if not is_same:
+            found = f"{other} by rank {other.world_rank}"
+            expected = f"{self}, as rank {self.world_rank} calls it"
+            raise CollectiveError(where, found, expected, "let all ranks call the same")
 
     def __str__(self) -> str:
-        what = f"{self.call.operation.value} of {self.sizes} {self.dtype}"
-        return f"{what}, {self.reduction}, root {self.call.root}"
+        sizes = sorted(set(self.part_sizes.values()))
+        size = "any size" if not sizes else " or ".join(map(str, sizes)) + " elements"
+        text = f"{self.call.operation.value} of {size} of {self.dtype}"
+        if self.call.operation.combines:
+            text += f", {self.reduction}"
+        return f"{text}, root {self.call.root}" if self.call.operation.has_root else text
+
+
+@dataclass(slots=True)
+class _Meeting:
+    """One call of a group: who has come, and how the first one's tensors lie."""
+
+    layout: Any
+    come: list[Signature] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -59,9 +78,9 @@ class Group:
     name: str
     ranks: tuple[RankPlaces, ...]
     world_ranks: tuple[int, ...]  # by rank of the group
-    _signatures: dict[int, Signature] = field(default_factory=dict)
-    _layouts: dict[int, Any] = field(default_factory=dict)
+    _meetings: dict[int, _Meeting] = field(default_factory=dict)  # by number of the call
     _num_calls: dict[int, int] = field(default_factory=dict)  # by rank
+    _last: dict[int, Work] = field(default_factory=dict)  # by rank
 
     def __post_init__(self) -> None:
         seen: dict[PeCoord, int] = {}
@@ -80,19 +99,38 @@ class Group:
     def size(self) -> int:
         return len(self.ranks)
 
+    def rank_of(self, world_rank: int) -> int:
+        """Its number in this group; who is not in it is refused."""
+        if world_rank not in self.world_ranks:
+            found = f"rank {world_rank}"
+            expected = f"one of the ranks {', '.join(map(str, self.world_ranks))}"
+            fix = "name a rank of the group, or make a group that has it"
+            raise CollectiveError(self.name, found, expected, fix)
+        return self.world_ranks.index(world_rank)
+
     def lane_mates(self, lane: int, ranks: Sequence[int] | None = None) -> tuple[PeCoord, ...]:
         """The PEs of a lane, by rank."""
         chosen = range(self.size) if ranks is None else ranks
         return tuple(self.ranks[rank][lane] for rank in chosen)
 
-    def begin_call(self, rank: int, signature: Signature) -> int:
-        """The number of a rank's next call; it must be the one that the other ranks make."""
-        number = self._num_calls.get(rank, 0)
-        self._num_calls[rank] = number + 1
-        first = self._signatures.setdefault(number, signature)
-        first.check(signature, number)
-        return number
+    def begin_call(self, rank: int, signature: Signature, layout: Any) -> tuple[int, Any]:
+        """The number of a rank's next call, and how tensors lie in it: as the first to come says.
 
-    def agree(self, number: int, layout: Any) -> Any:
-        """How the tensors of a call lie: as the first rank that called says."""
-        return self._layouts.setdefault(number, layout)
+        All ranks must make the same calls in the same order.
+        """
+        number = self._num_calls.get(rank, 0)
+        meeting = self._meetings.setdefault(number, _Meeting(layout))
+        for other in meeting.come:
+            other.check(signature, f"call {number} of {self.name}")
+        self._num_calls[rank] = number + 1
+        meeting.come.append(signature)
+        if len(meeting.come) == self.size:
+            del self._meetings[number]
+        return number, meeting.layout
+
+    def last_work(self, rank: int) -> Work | None:
+        """The call of a rank that its next one comes after."""
+        return self._last.get(rank)
+
+    def note_work(self, rank: int, work: Work) -> None:
+        self._last[rank] = work

@@ -3,18 +3,27 @@
 from collections import deque
 from collections.abc import Callable, Mapping
 from itertools import groupby, pairwise
-from operator import add, attrgetter, mul
+from operator import add, and_, attrgetter, mul, or_, xor
 from types import MappingProxyType
 from typing import Any
 
 from tilewright import language as tl
 from tilewright.collectives.plan import Move
-from tilewright.collectives.schedule import Chunk, Message, Schedule
+from tilewright.collectives.schedule import Chunk, Job, Message
 
 __all__ = ("REDUCTIONS", "collective", "direction_to")
 
 REDUCTIONS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
-    {"sum": add, "avg": add, "prod": mul, "min": tl.minimum, "max": tl.maximum}
+    {
+        "sum": add,
+        "avg": add,
+        "prod": mul,
+        "min": tl.minimum,
+        "max": tl.maximum,
+        "band": and_,
+        "bor": or_,
+        "bxor": xor,
+    }
 )
 
 
@@ -27,25 +36,24 @@ def direction_to(rank: int) -> str:
 
 
 def collective(
-    sources: Any, targets: Any, schedule: tl.constexpr, reduction: tl.constexpr, ranks: tl.constexpr
+    sources: Any, targets: Any, job: tl.constexpr, reduction: tl.constexpr, ranks: tl.constexpr
 ) -> None:
-    """Send, receive and combine chunks as the schedule says.
+    """Send, receive and combine chunks as the schedule of the job says.
 
     ``sources`` and ``targets`` are by part where its values come from and where they go; None for a
     part that a rank does not have, or need not have.
     """
-    _Runner(sources, targets, schedule, reduction, ranks).run()  # type: ignore[arg-type]  # constants
+    _Runner(sources, targets, job, reduction, ranks).run()  # type: ignore[arg-type]  # constants
 
 
 class _Runner:
     """The values that a program holds while the collective goes on."""
 
-    def __init__(
-        self, sources: Any, targets: Any, schedule: Schedule, reduction: str, ranks: int
-    ) -> None:
+    def __init__(self, sources: Any, targets: Any, job: Job, reduction: str, ranks: int) -> None:
         self._sources = sources
         self._targets = targets
-        self._schedule = schedule
+        self._job = job
+        self._schedule = job.schedule
         self._reduction = reduction
         self._ranks = ranks
         self._held: dict[Chunk, Any] = {}
@@ -80,7 +88,7 @@ class _Runner:
 
     def _value(self, chunk: Chunk) -> Any:
         if chunk not in self._held:
-            start = self._sources[chunk.part] + chunk.start
+            start = self._sources[chunk.part] + (self._job.source_starts[chunk.part] + chunk.start)
             self._held[chunk] = tl.load(start, shape=(chunk.size,))
         return self._held[chunk]
 
@@ -88,6 +96,7 @@ class _Runner:
         if message.move is Move.TAKE:
             return received
         combined = REDUCTIONS[self._reduction](self._value(message.chunk), received)
+        combined = combined.to(self._dtype)  # some ops give a wider one
         if self._reduction == "avg" and message.completes:
             combined = (combined / self._ranks).to(self._dtype)
         return combined
@@ -95,4 +104,4 @@ class _Runner:
     def _store(self, chunk: Chunk, value: Any) -> None:
         target = self._targets[chunk.part]
         if target is not None:
-            tl.store(target + chunk.start, value)
+            tl.store(target + (self._job.target_starts[chunk.part] + chunk.start), value)

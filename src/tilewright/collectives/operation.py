@@ -32,9 +32,10 @@ class Operation(Enum):
         return self in (Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.REDUCE)
 
     @property
-    def num_parts(self) -> str:
-        """Of the buffer."""
-        return "pairs" if self is Operation.ALL_TO_ALL else "ranks"
+    def has_root(self) -> bool:
+        """Whether one rank has a part of its own in it."""
+        rooted = (Operation.BROADCAST, Operation.REDUCE, Operation.GATHER, Operation.SCATTER)
+        return self in rooted
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,11 @@ class Call:
     operation: Operation
     num_ranks: int
     root: int = 0
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether parts may have different sizes, each known to its two ranks alone."""
+        return self.operation is Operation.ALL_TO_ALL
 
 
 Held = dict[tuple[int, int], Contribution]

@@ -1,24 +1,33 @@
 """One rank's part of a collective: from tensors that are placed alike to a launch on its PEs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 
+from tilewright.collectives.buffers import Buffers, Piece, Pieces
 from tilewright.collectives.group import Group
 from tilewright.collectives.kernel import collective
 from tilewright.collectives.operation import Call
 from tilewright.collectives.plan import Move
 from tilewright.collectives.rings import RingBook
-from tilewright.collectives.schedule import Schedule, build_schedule
+from tilewright.collectives.schedule import Job, Schedule, build_schedule
+from tilewright.collectives.staging import LaneShare, shares_of
 from tilewright.collectives.table import Algorithm, CheckedPlan, checked_plan
 from tilewright.device.ipcq import RingSpec
+from tilewright.errors import InternalError
+from tilewright.language.argument import ArrayArgument
+from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch import LaunchOptions, launch
-from tilewright.runtime.launch_arguments import LocalShard, PerPe
+from tilewright.runtime.launch_arguments import PerPe
 from tilewright.runtime.pending import Pending
-from tilewright.runtime.tensor import Tensor, TensorOwner
+from tilewright.runtime.tensor import TensorOwner
 
-__all__ = ("Buffers", "Tuning", "lane_parts", "start_collective")
+__all__ = ("Tuning", "start_collective")
+
+NUM_VARIANTS = 4
+
+Shares = dict[int, LaneShare]
+"""Of a piece, by lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,33 +37,6 @@ class Tuning:
     ring: RingSpec = field(default_factory=RingSpec)
     chunk_bytes: int = 16_384  # of a message
     round_bytes: int = 2**21  # that a program holds at a time
-
-
-@dataclass(frozen=True, slots=True)
-class Buffers:
-    """The parts of an operation's buffer at one rank; None for a part that it does not have."""
-
-    sources: tuple[Tensor | None, ...]
-    targets: tuple[Tensor | None, ...]
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return tuple(tensor for tensor in (*self.sources, *self.targets) if tensor is not None)
-
-    @property
-    def num_parts(self) -> int:
-        return len(self.sources)
-
-
-def lane_parts(group: Group, rank: int, tensor: Tensor) -> tuple[tuple[int, int, int], ...]:
-    """By lane: where its shard begins in the tensor, and its elements. Equal for ranks alike."""
-    places = group.ranks[rank]
-    placement = tensor.placement
-    return tuple(
-        (lane, placement.local_offset(pe), prod(placement.local_shape(pe)))
-        for lane, pe in enumerate(places)
-        if placement.has_shard(pe)
-    )
 
 
 def start_collective(
@@ -72,42 +54,52 @@ def start_collective(
     carries_data: bool,
 ) -> Pending:
     """Launch a rank's programs; they meet those of the other ranks at the rings."""
-    parts = lane_parts(group, rank, buffers.tensors[0])
-    variants = _variants(parts)
+    shares = {piece: _by_lane(group, rank, piece) for piece in buffers.pieces}
+    variants = _variants(call, shares.values())
     plans = {variant: checked_plan(algorithm, call, variant) for variant in set(variants.values())}
     edges = frozenset(_edges(plans.values()))
-    lanes = tuple(sorted(variants))
-    pes = [group.ranks[rank][lane] for lane in lanes]
-    schedules = {
-        group.ranks[rank][lane]: _schedule(
-            plans[variants[lane]], rank, [size] * buffers.num_parts, buffers, tuning
+    lane_of = {group.ranks[rank][lane]: lane for lane in variants}
+    jobs = {
+        pe: Job(
+            _schedule(call, plans[variants[lane]], rank, buffers, shares, lane, tuning),
+            _starts(buffers.sources, shares, lane),
+            _starts(buffers.targets, shares, lane),
         )
-        for lane, _, size in parts
+        for pe, lane in lane_of.items()
     }
+    # what an all-to-all exchanges is known to pairs alone, so all know the rings of all lanes
+    lanes = range(len(group.ranks[rank])) if call.is_uneven else variants
     options = LaunchOptions(
         name=f"{call.operation.value} of rank {group.world_ranks[rank]}",
-        on=pes,
-        neighbours=book.rings(group, edges, lanes, tuning.ring) if edges else None,
+        on=tuple(jobs),
+        neighbours=book.rings(group, edges, tuple(lanes), tuning.ring) if edges else None,
         carries_data=carries_data,
-        keeps_copies_equal=True,
     )
     arguments = (
-        tuple(map(_argument, buffers.sources)),
-        tuple(map(_argument, buffers.targets)),
-        PerPe(schedules),
+        tuple(_argument(piece, lane_of) for piece in buffers.sources),
+        tuple(_argument(piece, lane_of) for piece in buffers.targets),
+        PerPe(jobs),
         reduction,
         call.num_ranks,
     )
     return launch(driver, owner, collective, arguments, {}, options)
 
 
-def _variants(parts: Sequence[tuple[int, int, int]]) -> dict[int, int]:
-    """Lanes take turns in the variants of a plan; copies have one, so that they stay equal."""
-    places = {offset: place for place, offset in enumerate(dict.fromkeys(p[1] for p in parts))}
-    return {lane: places[offset] % NUM_VARIANTS for lane, offset, _ in parts}
+def _by_lane(group: Group, rank: int, piece: Piece) -> Shares:
+    shares = shares_of(group, rank, piece)
+    if shares is None:
+        found = f"{piece} of rank {rank}, which is not in shards"
+        raise InternalError("collective", found, "a staged piece", "stage it")
+    return {share.lane: share for share in shares if share.size}
 
 
-NUM_VARIANTS = 4
+def _variants(call: Call, shares: Iterable[Shares]) -> dict[int, int]:
+    """By lane: lanes take turns in the variants of a plan; copies have one, to stay equal."""
+    boxes = {lane: share.box for by_lane in shares for lane, share in by_lane.items()}
+    if call.is_uneven:
+        return {lane: lane % NUM_VARIANTS for lane in sorted(boxes)}
+    places = {box: place for place, box in enumerate(dict.fromkeys(boxes.values()))}
+    return {lane: places[box] % NUM_VARIANTS for lane, box in sorted(boxes.items())}
 
 
 def _edges(plans: Iterable[CheckedPlan]) -> Iterator[tuple[int, int]]:
@@ -119,18 +111,57 @@ def _edges(plans: Iterable[CheckedPlan]) -> Iterator[tuple[int, int]]:
 
 
 def _schedule(
-    checked: CheckedPlan, rank: int, sizes: list[int], buffers: Buffers, tuning: Tuning
+    call: Call,
+    checked: CheckedPlan,
+    rank: int,
+    buffers: Buffers,
+    shares: Mapping[Piece, Shares],
+    lane: int,
+    tuning: Tuning,
 ) -> Schedule:
-    bits = buffers.tensors[0].dtype.bits
+    bits = buffers.dtype.bits
+    sizes = _sizes(call, buffers, shares, lane)
+    rounds = sum(sizes) * len(sizes) if call.is_uneven else tuning.round_bytes * 8 // bits
     return build_schedule(
         checked.plan,
         rank,
         sizes,
         chunk_elements=max(1, tuning.chunk_bytes * 8 // bits),
-        round_elements=max(1, tuning.round_bytes * 8 // bits),
+        round_elements=max(1, rounds),
         completing=checked.completing,
     )
 
 
-def _argument(tensor: Tensor | None) -> LocalShard | None:
-    return None if tensor is None else LocalShard(tensor)
+def _sizes(
+    call: Call, buffers: Buffers, shares: Mapping[Piece, Shares], lane: int
+) -> Sequence[int]:
+    """Elements of each part in a lane; a part that the rank does not have is as long as others."""
+    sizes: dict[int, int] = {}
+    for pieces in (buffers.sources, buffers.targets):
+        for part, piece in enumerate(pieces):
+            if piece is not None:
+                sizes[part] = shares[piece][lane].size if lane in shares[piece] else 0
+    other = 0 if call.is_uneven else max(sizes.values())
+    return [sizes.get(part, other) for part in range(buffers.num_parts)]
+
+
+def _starts(pieces: Pieces, shares: Mapping[Piece, Shares], lane: int) -> tuple[int, ...]:
+    return tuple(
+        shares[piece][lane].start if piece is not None and lane in shares[piece] else 0
+        for piece in pieces
+    )
+
+
+def _argument(piece: Piece | None, pes: Iterable[PeCoord]) -> PerPe | None:
+    """The PE's shard of a piece; None on a PE that has none."""
+    if piece is None:
+        return None
+    tensor = piece.tensor
+    return PerPe(
+        {
+            pe: ArrayArgument(tensor.address + tensor.placement.local_offset(pe), tensor.dtype)
+            if tensor.placement.has_shard(pe)
+            else None
+            for pe in pes
+        }
+    )

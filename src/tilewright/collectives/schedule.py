@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tilewright.collectives.plan import Move, Plan
 
-__all__ = ("Chunk", "Message", "Schedule", "build_schedule")
+__all__ = ("Chunk", "Job", "Message", "Schedule", "build_schedule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,15 @@ class Schedule:
     untouched: tuple[Chunk, ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The schedule of one PE, and by part the first of its elements in what the kernel is given."""
+
+    schedule: Schedule
+    source_starts: tuple[int, ...]
+    target_starts: tuple[int, ...]
+
+
 def build_schedule(
     plan: Plan,
     rank: int,
@@ -52,6 +61,9 @@ def build_schedule(
 ) -> Schedule:
     """Blocks are cut into equal chunks, and parts into rounds that run one after the other.
 
+    How a block is cut is known to whoever has it: ranks need not know what others exchange, as long
+    as that is all in one round.
+
     ``completing`` are the places among the rank's steps after which a block is complete.
     """
     messages: list[Message] = []
@@ -59,13 +71,17 @@ def build_schedule(
     wave = 0
     for low, high in _rounds(part_sizes, round_elements):
         blocks = _blocks(plan.num_blocks, part_sizes, low, high)
-        num_chunks = max((-(-block.size // chunk_elements) for block in blocks), default=0)
-        chunks = [_cut(block, max(1, num_chunks)) for block in blocks]
+        chunks = [_cut(block, max(1, -(-block.size // chunk_elements))) for block in blocks]
+        num_chunks = max(map(len, chunks), default=0)
         messages += _in_order(plan, rank, chunks, completing, wave)
         wave += plan.num_turns + num_chunks
         touched = {step.block for step in plan.steps[rank]}
         untouched += [
-            block for number, block in enumerate(blocks) if number not in touched and block.size
+            chunk
+            for number, block in enumerate(chunks)
+            if number not in touched
+            for chunk in block
+            if chunk.size
         ]
     return Schedule(tuple(messages), tuple(untouched))
 

@@ -1,45 +1,107 @@
 """Tensors that ranks hold alike: their own, or copies that are placed as the first rank's are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
+import numpy as np
+
+from tilewright.collectives.buffers import Buffers, Piece, Pieces
 from tilewright.collectives.group import Group
-from tilewright.collectives.run import Buffers, lane_parts
-from tilewright.errors import PlacementError
+from tilewright.collectives.operation import Call
+from tilewright.errors import CollectiveError
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.placement import Targets
+from tilewright.runtime.placement_division import Box
 from tilewright.runtime.policy import DPPolicy, Split
 from tilewright.runtime.tensor import Tensor
 
-__all__ = ("Layout", "Stage", "layout_of", "stage")
+__all__ = ("LaneShare", "Layout", "Stage", "layout_of", "shares_of", "stage", "targets_of")
 
 SPREAD = DPPolicy(cube=Split(0), pe=Split(0))
 
 
 @dataclass(frozen=True, slots=True)
+class LaneShare:
+    """What a lane has of a piece: a box of it, from an element of the PE's shard on."""
+
+    lane: int
+    box: Box  # of the piece
+    start: int
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return prod(map(len, self.box))
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
-    """How each tensor of a call lies on the PEs of its rank."""
+    """How the pieces of a call lie on the PEs of a rank; boxes by lane.
+
+    The pieces of an all-to-all have different numbers of rows: their first axis is left out.
+    """
 
     shape: tuple[int, ...]
-    policy: DPPolicy
-    parts: tuple[tuple[int, int, int], ...] | None  # as `lane_parts`; None: of the policy, anywhere
+    boxes: tuple[tuple[int, Box], ...]
+    policy: DPPolicy = field(compare=False)  # by which copies lie so, too
+    has_any_rows: bool = False
+
+    def shape_of_copy(self, piece: Piece) -> tuple[int, ...]:
+        if not self.has_any_rows:
+            return self.shape
+        return piece.size // max(1, prod(self.shape)), *self.shape
 
 
-def layout_of(group: Group, rank: int, tensors: tuple[Tensor, ...]) -> Layout:
-    """That of all tensors, if they lie alike in shards of the rank; else a flat one for copies."""
-    first = tensors[0]
-    flat = Layout((first.numel(),), SPREAD, None)
-    layouts = set()
-    for tensor in tensors:
-        if tensor.is_host or not any(map(tensor.placement.has_shard, group.ranks[rank])):
-            return flat
-        try:
-            parts = lane_parts(group, rank, tensor)
-        except PlacementError:  # blocks of bytes have no shape
-            return flat
-        layouts.add(Layout(tensor.shape, tensor.placement.policy, parts))
-    return layouts.pop() if len(layouts) == 1 else flat
+def shares_of(group: Group, rank: int, piece: Piece) -> tuple[LaneShare, ...] | None:
+    """By lane, if the rank's shards are boxes of the piece; else None."""
+    tensor, rows = piece.tensor, piece.rows
+    if tensor.is_host:
+        return None
+    shares = []
+    for lane, pe in enumerate(group.ranks[rank]):
+        if not tensor.placement.has_shard(pe):
+            continue
+        shard = tensor.placement.shard_of(pe)
+        if not shard.is_whole:
+            return None
+        if rows is None:
+            shares.append(LaneShare(lane, shard.box, 0))
+        elif len(shard.box[0]) != tensor.shape[0]:
+            return None
+        else:
+            tail = shard.box[1:]
+            box = tail if piece.is_stacked else (range(len(rows)), *tail)
+            shares.append(LaneShare(lane, box, rows.start * prod(map(len, tail))))
+    return tuple(shares)
+
+
+def layout_of(group: Group, rank: int, call: Call, buffers: Buffers) -> Layout | None:
+    """That of all pieces, if they lie alike in shards of the rank; else None."""
+    # whole tensors first: by the policy of a pile its parts would not lie as they do
+    pieces = sorted(buffers.pieces, key=lambda piece: piece.rows is not None)
+    layouts = dict.fromkeys(
+        _layout(group, rank, piece, has_any_rows=call.is_uneven) for piece in pieces if piece.size
+    )
+    return next(iter(layouts)) if len(layouts) == 1 else None
+
+
+def _layout(group: Group, rank: int, piece: Piece, *, has_any_rows: bool) -> Layout | None:
+    shares = shares_of(group, rank, piece)
+    if shares is None or not _covers(shares, piece):
+        return None
+    shape, policy = piece.shape, piece.tensor.placement.policy
+    if not has_any_rows:
+        return Layout(shape, tuple((share.lane, share.box) for share in shares), policy)
+    if not shape or any(len(share.box[0]) != shape[0] for share in shares):
+        return None
+    tails = tuple((share.lane, share.box[1:]) for share in shares)
+    return Layout(shape[1:], tails, policy, has_any_rows=True)
+
+
+def _covers(shares: tuple[LaneShare, ...], piece: Piece) -> bool:
+    """Whether the rank has all of it; copies count once."""
+    return sum(prod(map(len, box)) for box in {share.box for share in shares}) == piece.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,51 +109,93 @@ class Stage:
     """Buffers to run on, and what has to be copied back at the end."""
 
     buffers: Buffers
-    copies: tuple[tuple[Tensor, Tensor], ...] = ()  # to the first from the second
+    copies: tuple[tuple[Piece, Tensor], ...] = ()
+    written: tuple[Piece, ...] = ()
 
     @property
     def is_in_place(self) -> bool:
         return not self.copies
 
     def finish(self) -> None:
-        for target, copy in self.copies:
-            target.copy_(copy.numpy().reshape(target.shape))
+        """Bring results to where they belong, and free the copies."""
+        copy_of = dict(self.copies)
+        for tensor in dict.fromkeys(piece.tensor for piece in self.written):
+            pieces = [piece for piece in self.written if piece.tensor is tensor]
+            _write_back(tensor, [(piece, copy_of[piece]) for piece in pieces])
+        for copy in copy_of.values():
             copy.free()
 
 
 def stage(
-    tensors: Deployments, group: Group, rank: int, buffers: Buffers, mine: Layout, agreed: Layout
+    tensors: Deployments,
+    group: Group,
+    rank: int,
+    buffers: Buffers,
+    mine: Layout | None,
+    agreed: Layout | None,
 ) -> Stage:
     """The rank's own tensors where they lie as agreed; else copies that do, through the host."""
-    if agreed.parts is not None and mine.parts == agreed.parts:
+    if agreed is not None and mine == agreed:
         return Stage(buffers)
-    targets = _targets(group.ranks[rank])
-    made: dict[Tensor, Tensor] = {}
+    copies: dict[Piece, Tensor] = {}
+    for piece in buffers.pieces:
+        if piece not in copies:
+            copies[piece] = _copy(tensors, group, rank, piece, agreed)
+    _fill({piece: copies[piece] for piece in buffers.sources if piece is not None})
 
-    def copy_of(tensor: Tensor | None, *, is_read: bool) -> Tensor | None:
-        if tensor is None:
-            return None
-        if tensor not in made:
-            name = f"{tensor.name} of rank {group.world_ranks[rank]}"
-            made[tensor] = tensors.empty(
-                _shape(agreed, tensor), tensor.dtype, dp=agreed.policy, name=name, targets=targets
-            )
-        if is_read:
-            made[tensor].copy_(tensor.numpy().reshape(made[tensor].shape))
-        return made[tensor]
+    def copied(pieces: Pieces) -> Pieces:
+        return tuple(None if piece is None else Piece(copies[piece]) for piece in pieces)
 
-    sources = tuple(copy_of(tensor, is_read=True) for tensor in buffers.sources)
-    results = tuple(copy_of(tensor, is_read=False) for tensor in buffers.targets)
-    written = {tensor for tensor in buffers.targets if tensor is not None}
-    copies = tuple((tensor, made[tensor]) for tensor in made if tensor in written)
-    return Stage(Buffers(sources, results), copies)
+    written = tuple(dict.fromkeys(piece for piece in buffers.targets if piece is not None))
+    staged = Buffers(copied(buffers.sources), copied(buffers.targets))
+    return Stage(staged, tuple(copies.items()), written)
 
 
-def _shape(agreed: Layout, tensor: Tensor) -> tuple[int, ...]:
-    return agreed.shape if prod(agreed.shape) == tensor.numel() else (tensor.numel(),)
+def _copy(
+    tensors: Deployments, group: Group, rank: int, piece: Piece, agreed: Layout | None
+) -> Tensor:
+    """Memory for a piece that lies as agreed, or spread over the PEs of the rank."""
+    name = f"{piece.tensor.name} of rank {group.world_ranks[rank]}"
+    shape = (piece.size,) if agreed is None else agreed.shape_of_copy(piece)
+    policy = SPREAD if agreed is None else agreed.policy
+    targets = targets_of(group.ranks[rank])
+    copy = tensors.empty(shape, piece.tensor.dtype, dp=policy, name=name, targets=targets)
+    if agreed is not None and piece.size:
+        made = _layout(group, rank, Piece(copy), has_any_rows=agreed.has_any_rows)
+        if made != agreed:
+            found = f"a tensor that rank {group.world_ranks[rank]} cannot place as the others do"
+            fix = "place the tensors of all ranks by one policy"
+            raise CollectiveError(group.name, found, "tensors that are placed alike", fix)
+    return copy
 
 
-def _targets(pes: tuple[PeCoord, ...]) -> Targets:
+def _fill(copies: dict[Piece, Tensor]) -> None:
+    """Each tensor is read once, whatever pieces of it are needed."""
+    for tensor in dict.fromkeys(piece.tensor for piece in copies):
+        values = tensor.numpy().reshape(-1) if tensor.has_values else None
+        for piece, copy in copies.items():
+            if piece.tensor is tensor:
+                part = _nothing(copy) if values is None else values[piece.elements]
+                copy.copy_(part.reshape(copy.shape))
+
+
+def _write_back(tensor: Tensor, parts: list[tuple[Piece, Tensor]]) -> None:
+    has_values = tensor.has_values and all(copy.has_values for _, copy in parts)
+    covers = sum(piece.size for piece, _ in parts) == tensor.numel()
+    values = _nothing(tensor) if covers or not has_values else tensor.numpy()
+    flat = values.reshape(-1)
+    if has_values:
+        for piece, copy in parts:
+            flat[piece.elements] = copy.numpy().reshape(-1)
+    tensor.copy_(flat.reshape(tensor.shape))
+
+
+def _nothing(tensor: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+    """In a run for time alone values only have a size."""
+    return np.zeros(tensor.shape, tensor.dtype.storage)
+
+
+def targets_of(pes: tuple[PeCoord, ...]) -> Targets:
     """The PEs of a rank: a SIP's, or one."""
     return Targets(
         tuple(sorted({pe.sip for pe in pes})),

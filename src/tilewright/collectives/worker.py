@@ -1,7 +1,7 @@
 """Workers: the ranks of a program as programs of the hub, each with its own place.
 
 Their code takes no simulated time. A worker that waits is suspended; nobody but the caller of
-`run_workers` drives the clock. The first error of a worker ends all of them.
+`run` drives the clock. The first error of a worker ends all of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,9 @@ from weakref import WeakKeyDictionary
 
 from greenlet import getcurrent, greenlet
 
-from tilewright.errors import CollectiveError
+from tilewright.collectives.work import Work
+from tilewright.engine.hub import Program
+from tilewright.errors import CollectiveError, DeadlockError
 from tilewright.runtime.driver import Driver
 
 __all__ = ("Workers",)
@@ -22,7 +24,9 @@ class Workers:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._ranks: WeakKeyDictionary[greenlet, int] = WeakKeyDictionary()
-        self._num_workers = 0
+        self._programs: list[Program] = []  # of the run that is under way
+        self._calls: dict[int, list[Work]] = {}  # by rank, those that may be under way
+        self.num_runs = 0
 
     @property
     def rank(self) -> int | None:
@@ -32,32 +36,70 @@ class Workers:
     @property
     def num_workers(self) -> int:
         """Of the run that is under way; 0: none."""
-        return self._num_workers
+        return len(self._programs)
+
+    def note_call(self, work: Work) -> None:
+        """A rank has called; the report of ranks that wait for ever names it."""
+        if self.rank is not None:
+            open_calls = [
+                each for each in self._calls.get(self.rank, ()) if not each.is_completed()
+            ]
+            self._calls[self.rank] = [*open_calls, work]
 
     def run(
         self, function: Callable[..., Any], args: Sequence[Any], num_workers: int
     ) -> tuple[Any, ...]:
         """Call ``function(rank, *args)`` in a worker for each rank; what they returned."""
+        self._check(num_workers)
+        hub, engine = self._driver.hub, self._driver.device.engine
+        ended = engine.add_signal("workers that have ended")
+
+        def work(rank: int) -> Any:
+            self._ranks[getcurrent()] = rank
+            try:
+                result = function(rank, *args)
+            except Exception as error:
+                error.add_note(f"in rank {rank} of {num_workers}")
+                raise
+            engine.raise_signal(ended)
+            return result
+
+        workers = [hub.spawn(work, rank, name=f"rank {rank}") for rank in range(num_workers)]
+        all_ended = hub.spawn(hub.wait_signal, ended, num_workers, name="the end of all ranks")
+        self._programs = workers
+        self.num_runs += 1
+        try:
+            self._driver.drive(until=all_ended)
+        except DeadlockError as error:
+            self._explain(error)
+            raise
+        finally:
+            self._programs, self._calls = [], {}
+        return tuple(worker.result for worker in workers)
+
+    def _check(self, num_workers: int) -> None:
         if self._driver.hub.is_inside:
             found = f"a start of {num_workers} workers by rank {self.rank}"
             fix = "start all of them from the main program"
             raise CollectiveError("spawn", found, "one set of workers", fix)
         if type(num_workers) is not int or num_workers < 1:
             raise CollectiveError("spawn", f"nprocs={num_workers!r}", "at least 1", "correct it")
-        hub, engine = self._driver.hub, self._driver.device.engine
-        ended = engine.add_signal("workers that have ended")
 
-        def work(rank: int) -> Any:
-            self._ranks[getcurrent()] = rank
-            result = function(rank, *args)
-            engine.raise_signal(ended)
-            return result
-
-        workers = [hub.spawn(work, rank, name=f"rank {rank}") for rank in range(num_workers)]
-        all_ended = hub.spawn(hub.wait_signal, ended, num_workers, name="the end of all ranks")
-        self._num_workers = num_workers
-        try:
-            self._driver.drive(until=all_ended)
-        finally:
-            self._num_workers = 0
-        return tuple(worker.result for worker in workers)
+    def _explain(self, error: DeadlockError) -> None:
+        """Ranks that wait for what others will never call."""
+        ended = [rank for rank, program in enumerate(self._programs) if program.is_done]
+        waiting = {
+            rank: [work.what for work in self._calls.get(rank, ()) if not work.is_completed()]
+            for rank in range(len(self._programs))
+            if rank not in ended
+        }
+        calls = {text.rpartition(" by ")[0] for texts in waiting.values() for text in texts}
+        if not ended and len(calls) < 2:
+            return
+        told = [
+            f"rank {rank} waits in {', '.join(texts) or 'no call'}"
+            for rank, texts in waiting.items()
+        ]
+        told += [f"rank {rank} has ended" for rank in ended]
+        fix = "let all ranks of a group make the same calls in the same order"
+        raise CollectiveError("spawn", "; ".join(told), "ranks that meet", fix) from error

@@ -3,48 +3,34 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tilewright.collectives.buffers import Buffers
 from tilewright.collectives.group import Group, RankPlaces, Signature, sip_ranks
 from tilewright.collectives.operation import Call
+from tilewright.collectives.reduction import Reduction, check_reduction
 from tilewright.collectives.rings import RingBook
-from tilewright.collectives.run import Buffers, Tuning, start_collective
-from tilewright.collectives.staging import Stage, layout_of, stage
+from tilewright.collectives.run import Tuning, start_collective
+from tilewright.collectives.staging import layout_of, stage, targets_of
 from tilewright.collectives.table import ALGORITHMS, Algorithm, find_algorithm
+from tilewright.collectives.work import Work
 from tilewright.collectives.worker import Workers
 from tilewright.errors import CollectiveError
+from tilewright.language.dtype import int32
 from tilewright.machine.coords import PeCoord
+from tilewright.machine.grid import Grid
+from tilewright.machine.name import place_name
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.pending import Pending
+from tilewright.runtime.policy import DPPolicy
+from tilewright.runtime.tensor import Tensor
 
-__all__ = ("Work", "World", "places_of_ranks")
+__all__ = ("DEFAULT_ALGORITHM", "World", "places_of_ranks")
 
-
-@dataclass(slots=True)
-class Work:
-    """A collective that may be under way; ``wait`` before its tensors are used."""
-
-    pending: list[Pending]
-    stages: list[Stage]
-    is_finished: bool = False
-
-    def wait(self) -> bool:
-        """Until it is complete, and results are where they belong. As torch, returns True."""
-        for each in self.pending:
-            each.wait()
-        if not self.is_finished:
-            self.is_finished = True
-            for staged in self.stages:
-                staged.finish()
-        return True
-
-    def is_completed(self) -> bool:
-        """In simulated time; what is copied back then is copied by ``wait``."""
-        return all(each.is_completed for each in self.pending)
+DEFAULT_ALGORITHM = "ring"
 
 
 @dataclass(eq=False)
 class World:
-    """Groups are numbered by ranks of the world; ``rank_of`` says who calls."""
+    """Groups are numbered by ranks of the world."""
 
     driver: Driver
     tensors: Deployments
@@ -52,55 +38,72 @@ class World:
     ranks: tuple[RankPlaces, ...]
     carries_data: bool
     tuning: Tuning = field(default_factory=Tuning)
-    algorithm: str = "ring"
+    algorithm: str = DEFAULT_ALGORITHM
     algorithms: Mapping[str, Algorithm] = field(default_factory=lambda: ALGORITHMS)
 
     def __post_init__(self) -> None:
         self.book = RingBook(self.driver)
-        self.group = Group("world", self.ranks, tuple(range(len(self.ranks))))
-        self._num_groups = 1
+        self.group = Group("the world", self.ranks, tuple(range(len(self.ranks))))
         self._groups: list[Group] = []
-        self._made: dict[int | None, int] = {}  # by worker: groups that it has asked for
+        self._num_asked: dict[int | None, int] = {}  # by worker: groups that it has asked for
+        self._channels: dict[tuple[Group, int, int, int], Group] = {}
+        self._flags: dict[tuple[Group, int], Tensor] = {}
 
     @property
     def size(self) -> int:
         return len(self.ranks)
 
-    def new_group(self, world_ranks: Sequence[int]) -> Group:
-        """Some ranks of the world, in the order in which they are named."""
-        for rank in world_ranks:
-            if not 0 <= rank < self.size:
-                found, expected = f"rank {rank}", f"one from 0 to {self.size - 1}"
-                raise CollectiveError("new_group", found, expected, "correct the ranks")
-        if len(set(world_ranks)) != len(world_ranks) or not world_ranks:
-            fix = "name each rank once"
-            raise CollectiveError("new_group", f"the ranks {list(world_ranks)}", "ranks", fix)
-        name = f"group {self._num_groups}"
-        self._num_groups += 1
-        return Group(name, tuple(self.ranks[rank] for rank in world_ranks), tuple(world_ranks))
+    # -- groups ----------------------------------------------------------------------------------
 
-    def shared_group(self, world_ranks: tuple[int, ...], caller: int | None) -> Group:
-        """The same group for all workers whose n-th new group it is."""
-        number = self._made.get(caller, 0)
-        self._made[caller] = number + 1
+    def new_group(self, world_ranks: tuple[int, ...]) -> Group:
+        """Some ranks of the world; the same group for all workers whose n-th new group it is."""
+        number = self._num_asked.get(self.workers.rank, 0)
+        self._num_asked[self.workers.rank] = number + 1
         if number == len(self._groups):
-            self._groups.append(self.new_group(world_ranks))
+            self._check_ranks(world_ranks)
+            places = tuple(self.ranks[rank] for rank in world_ranks)
+            self._groups.append(Group(f"group {number + 1}", places, world_ranks))
         group = self._groups[number]
         if group.world_ranks != world_ranks:
             found, expected = f"the ranks {world_ranks}", f"{group.world_ranks}, as others say"
             raise CollectiveError("new_group", found, expected, "let all ranks call it alike")
         return group
 
+    def _check_ranks(self, world_ranks: Sequence[int]) -> None:
+        for rank in world_ranks:
+            if not 0 <= rank < self.size:
+                found, expected = f"rank {rank}", f"one from 0 to {self.size - 1}"
+                raise CollectiveError("new_group", found, expected, "correct the ranks")
+        if len(set(world_ranks)) != len(world_ranks) or not world_ranks:
+            found = f"the ranks {list(world_ranks)}"
+            raise CollectiveError("new_group", found, "each once", "name some ranks, each once")
+
+    def channel(self, group: Group, sender: int, receiver: int, tag: int) -> Group:
+        """The way of messages from one rank of a group to another: a group of the two."""
+        key = group, sender, receiver, tag
+        if key not in self._channels:
+            pair = group.world_ranks[sender], group.world_ranks[receiver]
+            name = f"the channel from rank {pair[0]} to rank {pair[1]}, tag {tag}"
+            places = group.ranks[sender], group.ranks[receiver]
+            self._channels[key] = Group(name, places, pair)
+        return self._channels[key]
+
+    def flag(self, group: Group, rank: int) -> Tensor:
+        """What a rank brings to barriers: one element on its first PE."""
+        key = group, rank
+        if key not in self._flags:
+            name = f"flag of rank {group.world_ranks[rank]} in {group.name}"
+            targets = targets_of(group.ranks[rank][:1])
+            flag = self.tensors.empty((1,), int32, dp=DPPolicy(), name=name, targets=targets)
+            self._flags[key] = flag.fill_(0)
+        return self._flags[key]
+
     def callers(self, group: Group) -> list[int]:
         """The ranks of a group that this call is for: the worker's, or outside of workers all."""
         mine = self.workers.rank
-        if mine is None:
-            return list(range(group.size))
-        if mine not in group.world_ranks:
-            found = f"a call by rank {mine}"
-            expected = f"one of the ranks {list(group.world_ranks)}"
-            raise CollectiveError(group.name, found, expected, "call it on ranks of the group")
-        return [group.world_ranks.index(mine)]
+        return list(range(group.size)) if mine is None else [group.rank_of(mine)]
+
+    # -- calls -----------------------------------------------------------------------------------
 
     def start(
         self,
@@ -108,43 +111,63 @@ class World:
         rank: int,
         call: Call,
         buffers: Buffers,
-        reduction: str = "sum",
+        reduction: Reduction = Reduction.SUM,
         algorithm: str | None = None,
     ) -> Work:
-        """One rank's part; it meets the parts of the others in simulated time."""
-        chosen = find_algorithm(algorithm or self.algorithm, call.operation, self.algorithms)
-        mine = layout_of(group, rank, buffers.tensors)
-        first = buffers.tensors[0]
-        signature = Signature(call, str(first.dtype), (first.numel(),), reduction, rank)
-        number = group.begin_call(rank, signature)
-        agreed = group.agree(number, mine)
-        staged = stage(self.tensors, group, rank, buffers, mine, agreed)
-        pending = start_collective(
-            self.driver,
-            self.tensors,
-            self.book,
-            group,
-            rank,
-            call,
-            chosen,
-            staged.buffers,
-            reduction,
-            self.tuning,
-            carries_data=self.carries_data,
+        """One rank's part; it meets the parts of the others in simulated time.
+
+        It comes after all that the caller has submitted, and after the rank's call before it.
+        """
+        self._check_tensors(call, buffers)
+        reduces = check_reduction(call.operation, reduction, buffers.dtype)
+        chosen = find_algorithm(algorithm or self._default(call), call.operation, self.algorithms)
+        mine = layout_of(group, rank, call, buffers)
+        world_rank = group.world_ranks[rank]
+        signature = Signature(
+            call, str(buffers.dtype), reduction.value, buffers.part_sizes, world_rank
         )
-        return Work([pending], [staged])
+        number, agreed = group.begin_call(rank, signature, mine)
+        self.driver.settle()
+
+        def body() -> None:
+            staged = stage(self.tensors, group, rank, buffers, mine, agreed)
+            pending = start_collective(
+                self.driver, self.tensors, self.book, group, rank, call, chosen,
+                staged.buffers, reduces.value, self.tuning, carries_data=self.carries_data,
+            )  # fmt: skip
+            pending.wait()
+            staged.finish()
+
+        what = f"{signature} (call {number} of {group.name}) by rank {world_rank}"
+        work = Work(self.driver, what, body, group.last_work(rank))
+        group.note_work(rank, work)
+        self.workers.note_call(work)
+        return work
+
+    def _default(self, call: Call) -> str:
+        """Some operations have one algorithm only."""
+        able = [name for name, each in self.algorithms.items() if call.operation in each.operations]
+        return able[0] if len(able) == 1 else self.algorithm
+
+    def _check_tensors(self, call: Call, buffers: Buffers) -> None:
+        buffers.check(call.operation)
+        for piece in buffers.pieces:
+            if piece.tensor.owner is not self.tensors:
+                found = f"tensor {piece.tensor.name!r} of another context"
+                fix = "use tensors of the context whose torch.distributed is called"
+                raise CollectiveError(call.operation.value, found, "tensors of this one", fix)
 
 
 def places_of_ranks(
-    driver: Driver, num_ranks: int, rank_to_pe: Sequence[tuple[int, int, int]] | None
+    grid: Grid, num_ranks: int, rank_to_pe: Sequence[Sequence[int]] | None
 ) -> tuple[RankPlaces, ...]:
     """All PEs of a SIP for each rank, or the PE that a map names."""
     if rank_to_pe is None:
-        return sip_ranks(driver.machine.grid, num_ranks)
-    places = [PeCoord(*place) for place in rank_to_pe]
+        return sip_ranks(grid, num_ranks)
+    places = [place if isinstance(place, PeCoord) else PeCoord(*place) for place in rank_to_pe]
     for place in places:
-        if not driver.machine.grid.has(place):
-            found = f"{place}"
+        if not grid.has(place):
+            found = place_name(place)
             raise CollectiveError("rank_to_pe", found, "a PE of the machine", "correct the map")
     if len(places) != num_ranks:
         found = f"{len(places)} PEs for {num_ranks} ranks"

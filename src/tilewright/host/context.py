@@ -219,7 +219,10 @@ class RuntimeContext:
                 self.driver.watch.sanitizer.findings.check()
 
     def _targets(self, policy: DPPolicy) -> Targets:
-        """A worker that has set its SIP places there what names no SIPs."""
+        """A worker that is a PE, or has set its SIP, places there what names no SIPs."""
+        own = self.distributed.targets_of_caller()
+        if own is not None and policy.sip == LayoutWord.REPLICATE and policy.num_sips is None:
+            return own
         current = self.ahbm.current_device()
         is_scoped = policy.sip == LayoutWord.REPLICATE and policy.num_sips is None
         sips = self.device.sips if current is None or not is_scoped else (current,)

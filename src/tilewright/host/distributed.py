@@ -1,150 +1,51 @@
-"""``torch.distributed``: process groups and collectives, by the names and meanings of torch."""
+"""``torch.distributed``: collectives, by the names and meanings of torch."""
 
-from collections.abc import Sequence
-from enum import StrEnum
-from typing import Any
+from collections.abc import Callable, Sequence
 
+from tilewright.collectives.buffers import (
+    Buffers,
+    Piece,
+    equal_rows,
+    only_at,
+    pairs_of,
+    rows_by_size,
+)
 from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.run import Buffers
-from tilewright.collectives.worker import Workers
-from tilewright.collectives.world import Work, World, places_of_ranks
+from tilewright.collectives.reduction import Reduction
+from tilewright.collectives.work import JointWork, Work
 from tilewright.errors import CollectiveError
-from tilewright.runtime.deployment import Deployments
-from tilewright.runtime.driver import Driver
+from tilewright.host.point_to_point import PointToPoint
 from tilewright.runtime.tensor import Tensor
 
-__all__ = ("Distributed", "ReduceOp")
+__all__ = ("Distributed",)
 
-BACKEND = "ahbm"
-
-
-class ReduceOp(StrEnum):
-    """How values of ranks become one."""
-
-    SUM = "sum"
-    PRODUCT = "prod"
-    MIN = "min"
-    MAX = "max"
-    AVG = "avg"
+Handle = Work | JointWork
+SUM = Reduction.SUM
 
 
-class Distributed:
-    """A world of ranks: by default as many as there are SIPs, a SIP each."""
+class Distributed(PointToPoint):
+    """Roots are ranks of the world; ``group_src`` and ``group_dst`` are ranks of the group.
 
-    ReduceOp = ReduceOp
+    With ``async_op`` a call returns at once with a handle, whose ``wait`` makes results usable.
+    Outside of workers a call is that of all ranks.
+    """
 
-    def __init__(
-        self, driver: Driver, tensors: Deployments, workers: Workers, *, carries_data: bool
-    ) -> None:
-        self._driver = driver
-        self._tensors = tensors
-        self._workers = workers
-        self._carries_data = carries_data
-        self._world: World | None = None
+    ReduceOp = Reduction
 
-    # -- the world -------------------------------------------------------------------------------
-
-    def init_process_group(
-        self,
-        backend: str = BACKEND,
-        *,
-        world_size: int | None = None,
-        rank: int | None = None,  # torch's; a worker knows its own
-        rank_to_pe: Sequence[tuple[int, int, int]] | None = None,
-        algorithm: str | None = None,
-        **others: Any,
-    ) -> None:
-        """Every worker may call it; the first makes the world, the others join it."""
-        del rank, others
-        if backend != BACKEND:
-            found = f"the backend {backend!r}"
-            raise CollectiveError("init_process_group", found, repr(BACKEND), "name this one")
-        size = world_size or self._workers.num_workers or self._driver.machine.grid.num_sips
-        if rank_to_pe is not None and world_size is None and not self._workers.num_workers:
-            size = len(rank_to_pe)
-        if self._world is None:
-            places = places_of_ranks(self._driver, size, rank_to_pe)
-            self._world = World(
-                self._driver, self._tensors, self._workers, places, self._carries_data
-            )
-            if algorithm is not None:
-                self._world.algorithm = algorithm
-        elif self._world.size != size:
-            found, expected = f"world_size={size}", f"{self._world.size}, as the others say"
-            raise CollectiveError("init_process_group", found, expected, "let all say the same")
-
-    def destroy_process_group(self) -> None:
-        self._world = None
-
-    def is_initialized(self) -> bool:
-        return self._world is not None
-
-    def get_backend(self) -> str:
-        self._checked_world("get_backend")
-        return BACKEND
-
-    def get_rank(self, group: Group | None = None) -> int:
-        """Of the calling worker; 0 outside of workers, -1 if it is not in the group."""
-        mine = self._workers.rank or 0
-        if group is None:
-            return mine
-        return group.world_ranks.index(mine) if mine in group.world_ranks else -1
-
-    def get_world_size(self, group: Group | None = None) -> int:
-        """Before there is a world, the number of workers or of SIPs."""
-        if group is not None:
-            return group.size
-        if self._world is not None:
-            return self._world.size
-        return self._workers.num_workers or self._driver.machine.grid.num_sips
-
-    def new_group(self, ranks: Sequence[int] | None = None) -> Group:
-        """Every worker calls it with the same ranks, and gets the same group."""
-        world = self._checked_world("new_group")
-        chosen = range(world.size) if ranks is None else ranks
-        return world.shared_group(tuple(chosen), self._workers.rank)
-
-    # -- collectives -----------------------------------------------------------------------------
+    # -- all ranks get it ------------------------------------------------------------------------
 
     def all_reduce(
         self,
         tensor: Tensor,
-        op: str = ReduceOp.SUM,
+        op: str = SUM,
         group: Group | None = None,
         async_op: bool = False,
-    ) -> Work | None:
+    ) -> Handle | None:
         """In place, element by element over ranks."""
-        buffers = Buffers((tensor,), (tensor,))
-        return self._run(Operation.ALL_REDUCE, group, lambda _: buffers, async_op, op=op)
-
-    def broadcast(
-        self, tensor: Tensor, src: int = 0, group: Group | None = None, async_op: bool = False
-    ) -> Work | None:
-        """The values of rank ``src``, everywhere."""
-        root = self._rank_in(group, src)
-
-        def buffers(rank: int) -> Buffers:
-            mine = rank == root
-            return Buffers((tensor if mine else None,), (None if mine else tensor,))
-
-        return self._run(Operation.BROADCAST, group, buffers, async_op, root=root)
-
-    def reduce(
-        self,
-        tensor: Tensor,
-        dst: int = 0,
-        op: str = ReduceOp.SUM,
-        group: Group | None = None,
-        async_op: bool = False,
-    ) -> Work | None:
-        """The result is in the tensor of rank ``dst``; the others keep theirs."""
-        root = self._rank_in(group, dst)
-
-        def buffers(rank: int) -> Buffers:
-            return Buffers((tensor,), (tensor if rank == root else None,))
-
-        return self._run(Operation.REDUCE, group, buffers, async_op, op=op, root=root)
+        whole = (Piece(tensor),)
+        buffers = Buffers(whole, whole)
+        return self._call(Operation.ALL_REDUCE, group, lambda _: buffers, async_op, op=op)
 
     def all_gather(
         self,
@@ -152,32 +53,82 @@ class Distributed:
         tensor: Tensor,
         group: Group | None = None,
         async_op: bool = False,
-    ) -> Work | None:
+    ) -> Handle | None:
         """The tensors of all ranks, in the order of ranks."""
+        targets = self._pieces("all_gather", tensor_list, group)
+        return self._gather_all(targets, tensor, group, async_op)
 
-        def buffers(rank: int) -> Buffers:
-            own = tuple(tensor if part == rank else None for part in range(len(tensor_list)))
-            return Buffers(own, tuple(tensor_list))
+    def all_gather_into_tensor(
+        self,
+        output_tensor: Tensor,
+        input_tensor: Tensor,
+        group: Group | None = None,
+        async_op: bool = False,
+    ) -> Handle | None:
+        """As `all_gather`, one after the other along the first axis, or along a new one."""
+        where = "all_gather_into_tensor"
+        size = self._group(where, group).size
+        targets = equal_rows(where, output_tensor, size, part=input_tensor)
+        return self._gather_all(targets, input_tensor, group, async_op)
 
-        self._check_list("all_gather", tensor_list, group)
-        return self._run(Operation.ALL_GATHER, group, buffers, async_op)
+    def _gather_all(
+        self,
+        targets: tuple[Piece | None, ...],
+        tensor: Tensor,
+        group: Group | None,
+        async_op: bool,
+    ) -> Handle | None:
+        own = Piece(tensor)
+        return self._call(
+            Operation.ALL_GATHER,
+            group,
+            lambda rank: Buffers(only_at(rank, own, len(targets)), targets),
+            async_op,
+        )
+
+    # -- each rank gets its part -----------------------------------------------------------------
 
     def reduce_scatter(
         self,
         output: Tensor,
         input_list: Sequence[Tensor],
-        op: str = ReduceOp.SUM,
+        op: str = SUM,
         group: Group | None = None,
         async_op: bool = False,
-    ) -> Work | None:
+    ) -> Handle | None:
         """Rank r gets the reduction of everybody's r-th tensor."""
+        sources = self._pieces("reduce_scatter", input_list, group)
+        return self._reduce_parts(output, sources, op, group, async_op)
 
-        def buffers(rank: int) -> Buffers:
-            own = tuple(output if part == rank else None for part in range(len(input_list)))
-            return Buffers(tuple(input_list), own)
+    def reduce_scatter_tensor(
+        self,
+        output: Tensor,
+        input: Tensor,  # torch's name
+        op: str = SUM,
+        group: Group | None = None,
+        async_op: bool = False,
+    ) -> Handle | None:
+        """As `reduce_scatter`, of equal parts of one tensor."""
+        where = "reduce_scatter_tensor"
+        sources = equal_rows(where, input, self._group(where, group).size, part=output)
+        return self._reduce_parts(output, sources, op, group, async_op)
 
-        self._check_list("reduce_scatter", input_list, group)
-        return self._run(Operation.REDUCE_SCATTER, group, buffers, async_op, op=op)
+    def _reduce_parts(
+        self,
+        output: Tensor,
+        sources: tuple[Piece | None, ...],
+        op: str,
+        group: Group | None,
+        async_op: bool,
+    ) -> Handle | None:
+        own = Piece(output)
+        return self._call(
+            Operation.REDUCE_SCATTER,
+            group,
+            lambda rank: Buffers(sources, only_at(rank, own, len(sources))),
+            async_op,
+            op=op,
+        )
 
     def all_to_all(
         self,
@@ -185,65 +136,166 @@ class Distributed:
         input_tensor_list: Sequence[Tensor],
         group: Group | None = None,
         async_op: bool = False,
-    ) -> Work | None:
-        """The s-th output is what rank s has for this rank."""
-        self._check_list("all_to_all", input_tensor_list, group)
-        self._check_list("all_to_all", output_tensor_list, group)
-        ranks = len(input_tensor_list)
+    ) -> Handle | None:
+        """The s-th output is what rank s has for this rank; sizes may differ."""
+        inputs = self._pieces("all_to_all", input_tensor_list, group)
+        outputs = self._pieces("all_to_all", output_tensor_list, group)
+        return self._call(
+            Operation.ALL_TO_ALL, group, lambda rank: pairs_of(rank, outputs, inputs), async_op
+        )
+
+    def all_to_all_single(
+        self,
+        output: Tensor,
+        input: Tensor,  # torch's name
+        output_split_sizes: Sequence[int] | None = None,
+        input_split_sizes: Sequence[int] | None = None,
+        group: Group | None = None,
+        async_op: bool = False,
+    ) -> Handle | None:
+        """As `all_to_all`, of parts of two tensors along their first axis."""
+        where = "all_to_all_single"
+        size = self._group(where, group).size
+        inputs = rows_by_size(where, input, input_split_sizes, size)
+        outputs = rows_by_size(where, output, output_split_sizes, size)
+        return self._call(
+            Operation.ALL_TO_ALL, group, lambda rank: pairs_of(rank, outputs, inputs), async_op
+        )
+
+    # -- one rank sends or gets it ---------------------------------------------------------------
+
+    def broadcast(
+        self,
+        tensor: Tensor,
+        src: int | None = None,
+        group: Group | None = None,
+        async_op: bool = False,
+        group_src: int | None = None,
+    ) -> Handle | None:
+        """Every rank's tensor becomes that of ``src``."""
+        root = self._root("broadcast", self._group("broadcast", group), src, group_src)
+        whole = (Piece(tensor),)
 
         def buffers(rank: int) -> Buffers:
-            pairs = [(sender, receiver) for sender in range(ranks) for receiver in range(ranks)]
-            return Buffers(
-                tuple(input_tensor_list[to] if sender == rank else None for sender, to in pairs),
-                tuple(output_tensor_list[sender] if to == rank else None for sender, to in pairs),
-            )
+            return Buffers(whole, (None,)) if rank == root else Buffers((None,), whole)
 
-        return self._run(Operation.ALL_TO_ALL, group, buffers, async_op, algorithm="direct")
+        return self._call(Operation.BROADCAST, group, buffers, async_op, root=root)
+
+    def reduce(
+        self,
+        tensor: Tensor,
+        dst: int | None = None,
+        op: str = SUM,
+        group: Group | None = None,
+        async_op: bool = False,
+        group_dst: int | None = None,
+    ) -> Handle | None:
+        """Only the tensor of ``dst`` changes."""
+        root = self._root("reduce", self._group("reduce", group), dst, group_dst)
+        whole = (Piece(tensor),)
+
+        def buffers(rank: int) -> Buffers:
+            return Buffers(whole, whole if rank == root else (None,))
+
+        return self._call(Operation.REDUCE, group, buffers, async_op, op=op, root=root)
+
+    def gather(
+        self,
+        tensor: Tensor,
+        gather_list: Sequence[Tensor] | None = None,
+        dst: int | None = None,
+        group: Group | None = None,
+        async_op: bool = False,
+        group_dst: int | None = None,
+    ) -> Handle | None:
+        """``dst``, which alone has a list, gets the tensors of all ranks."""
+        root = self._root("gather", self._group("gather", group), dst, group_dst, default=0)
+        pieces = self._list_of_root("gather", gather_list, group, root)
+
+        def buffers(rank: int) -> Buffers:
+            return Buffers(only_at(rank, Piece(tensor), len(pieces)), pieces)
+
+        return self._call(Operation.GATHER, group, buffers, async_op, root=root)
+
+    def scatter(
+        self,
+        tensor: Tensor,
+        scatter_list: Sequence[Tensor] | None = None,
+        src: int | None = None,
+        group: Group | None = None,
+        async_op: bool = False,
+        group_src: int | None = None,
+    ) -> Handle | None:
+        """Rank r gets the r-th tensor of the list that ``src`` alone has."""
+        root = self._root("scatter", self._group("scatter", group), src, group_src, default=0)
+        pieces = self._list_of_root("scatter", scatter_list, group, root)
+
+        def buffers(rank: int) -> Buffers:
+            return Buffers(pieces, only_at(rank, Piece(tensor), len(pieces)))
+
+        return self._call(Operation.SCATTER, group, buffers, async_op, root=root)
+
+    def barrier(
+        self, group: Group | None = None, async_op: bool = False, device_ids: object = None
+    ) -> Handle | None:
+        """Nobody leaves it before all have come; it takes the time of a small all-reduce."""
+        del device_ids
+        world, chosen = self._checked_world("barrier"), self._group("barrier", group)
+
+        def buffers(rank: int) -> Buffers:
+            flag = (Piece(world.flag(chosen, rank)),)
+            return Buffers(flag, flag)
+
+        return self._call(Operation.ALL_REDUCE, group, buffers, async_op, algorithm="direct")
 
     # -- what they have in common ----------------------------------------------------------------
 
-    def _run(
+    def _call(
         self,
         operation: Operation,
         group: Group | None,
-        buffers_of: Any,
+        buffers_of: Callable[[int], Buffers],
         async_op: bool,
         *,
-        op: str = ReduceOp.SUM,
+        op: str = SUM,
         root: int = 0,
         algorithm: str | None = None,
-    ) -> Work | None:
+    ) -> Handle | None:
         world = self._checked_world(operation.value)
-        chosen = world.group if group is None else group
-        reduction = ReduceOp(op).value
+        chosen = self._group(operation.value, group)
+        if op not in tuple(Reduction):
+            expected = ", ".join(Reduction)
+            raise CollectiveError(operation.value, f"op={op!r}", expected, "name one of these")
         call = Call(operation, chosen.size, root)
         works = [
-            world.start(chosen, rank, call, buffers_of(rank), reduction, algorithm)
+            world.start(chosen, rank, call, buffers_of(rank), Reduction(op), algorithm)
             for rank in world.callers(chosen)
         ]
-        work = Work(
-            [pending for each in works for pending in each.pending],
-            [staged for each in works for staged in each.stages],
-        )
+        work = works[0] if len(works) == 1 else JointWork(works)
         if async_op:
             return work
         work.wait()
         return None
 
-    def _checked_world(self, where: str) -> World:
-        if self._world is None:
-            found, expected = "no process group", "one that is initialised"
-            fix = 'call init_process_group(backend="ahbm") first'
-            raise CollectiveError(where, found, expected, fix)
-        return self._world
-
-    def _rank_in(self, group: Group | None, world_rank: int) -> int:
-        if group is None:
-            return world_rank
-        return group.world_ranks.index(world_rank)
-
-    def _check_list(self, where: str, tensors: Sequence[Tensor], group: Group | None) -> None:
-        size = self.get_world_size(group)
+    def _pieces(
+        self, where: str, tensors: Sequence[Tensor], group: Group | None
+    ) -> tuple[Piece, ...]:
+        size = self._group(where, group).size
         if len(tensors) != size:
             found = f"{len(tensors)} tensors"
             raise CollectiveError(where, found, f"{size}, one a rank", "correct the list")
+        return tuple(map(Piece, tensors))
+
+    def _list_of_root(
+        self, where: str, tensors: Sequence[Tensor] | None, group: Group | None, root: int
+    ) -> tuple[Piece | None, ...]:
+        chosen = self._group(where, group)
+        mine = self._workers.rank
+        is_root = mine is None or chosen.rank_of(mine) == root
+        if is_root:
+            return self._pieces(where, tensors or (), group)
+        if tensors:
+            found = f"a list of tensors by rank {mine}"
+            expected = f"one by rank {chosen.world_ranks[root]} alone"
+            raise CollectiveError(where, found, expected, "leave it out on other ranks")
+        return (None,) * chosen.size

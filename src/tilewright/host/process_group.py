@@ -1,0 +1,218 @@
+"""Who takes part in ``torch.distributed``: the world, its ranks, groups of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tilewright.collectives.group import Group
+from tilewright.collectives.staging import targets_of
+from tilewright.collectives.table import ALGORITHMS, Algorithm
+from tilewright.collectives.worker import Workers
+from tilewright.collectives.world import DEFAULT_ALGORITHM, World, places_of_ranks
+from tilewright.errors import CollectiveError
+from tilewright.runtime.deployment import Deployments
+from tilewright.runtime.driver import Driver
+from tilewright.runtime.placement import Targets
+
+__all__ = ("BACKEND", "ProcessGroups")
+
+BACKEND = "ahbm"
+
+
+class ProcessGroups:
+    """A world of ranks: by default as many as there are SIPs, a SIP each.
+
+    A world belongs to the workers of one spawn, or to the program outside of all workers.
+    """
+
+    def __init__(
+        self, driver: Driver, tensors: Deployments, workers: Workers, *, carries_data: bool
+    ) -> None:
+        self._driver = driver
+        self._tensors = tensors
+        self._workers = workers
+        self._carries_data = carries_data
+        self._worlds: dict[int, World] = {}  # by run of workers; 0: outside of them
+        self._members: set[tuple[int, int | None]] = set()  # runs and ranks
+        self.group = _NamedGroups(self)
+
+    # -- the world -------------------------------------------------------------------------------
+
+    def init_process_group(
+        self,
+        backend: str | None = BACKEND,
+        init_method: str | None = None,
+        timeout: object = None,
+        world_size: int = -1,
+        rank: int = -1,
+        store: object = None,
+        group_name: str = "",
+        pg_options: object = None,
+        device_id: object = None,
+        *,
+        rank_to_pe: Sequence[Sequence[int]] | None = None,
+        algorithm: str = DEFAULT_ALGORITHM,
+        algorithms: Mapping[str, Algorithm] = ALGORITHMS,
+    ) -> None:
+        """Every worker calls it; the first makes the world, the others join it.
+
+        The last three are ours: a PE for each rank in the place of a SIP, and by which algorithm,
+        of which table, calls run that name none. How processes find each other (``init_method``,
+        ``store`` and what is about them) has no meaning here.
+        """
+        del init_method, timeout, store, group_name, pg_options, device_id
+        where, mine = "init_process_group", self._workers.rank
+        if backend not in (None, BACKEND):
+            found = f"the backend {backend!r}"
+            raise CollectiveError(where, found, repr(BACKEND), "name this one")
+        if mine is not None and rank not in (-1, mine):
+            found = f"rank={rank} by the worker of rank {mine}"
+            raise CollectiveError(where, found, f"rank={mine}", "pass the rank that spawn gave")
+        if self.is_initialized():
+            fix = "call destroy_process_group first"
+            raise CollectiveError(where, "a second call", "one by each rank", fix)
+        size = self._size(world_size, rank_to_pe)
+        world = self._worlds.get(self._run)
+        if world is None:
+            places = places_of_ranks(self._driver.machine.grid, size, rank_to_pe)
+            world = World(
+                self._driver, self._tensors, self._workers, places, self._carries_data,
+                algorithm=algorithm, algorithms=algorithms,
+            )  # fmt: skip
+            self._worlds[self._run] = world
+        elif world.size != size:
+            found, expected = f"world_size={size}", f"{world.size}, as the others say"
+            raise CollectiveError(where, found, expected, "let all say the same")
+        self._members.add((self._run, mine))
+
+    def _size(self, world_size: int, rank_to_pe: Sequence[Sequence[int]] | None) -> int:
+        if world_size != -1:
+            return world_size
+        if self._workers.num_workers:
+            return self._workers.num_workers
+        return len(rank_to_pe) if rank_to_pe is not None else self._driver.machine.grid.num_sips
+
+    def destroy_process_group(self, group: Group | None = None) -> None:
+        """The caller leaves; a group of its own is simply used no more."""
+        world = self._checked_world("destroy_process_group")
+        if group is not None and group is not world.group:
+            return
+        self._members.discard((self._run, self._workers.rank))
+        if not any(run == self._run for run, _ in self._members):
+            del self._worlds[self._run]
+
+    @property
+    def _run(self) -> int:
+        return self._workers.num_runs if self._workers.rank is not None else 0
+
+    def is_initialized(self) -> bool:
+        """For the caller."""
+        return (self._run, self._workers.rank) in self._members
+
+    @staticmethod
+    def is_available() -> bool:
+        return True
+
+    def get_backend(self, group: Group | None = None) -> str:
+        del group
+        self._checked_world("get_backend")
+        return BACKEND
+
+    # -- ranks and groups ------------------------------------------------------------------------
+
+    def get_rank(self, group: Group | None = None) -> int:
+        """Of the calling worker; 0 outside of workers, -1 if it is not in the group."""
+        mine = self._workers.rank or 0
+        if group is None:
+            return mine
+        return group.world_ranks.index(mine) if mine in group.world_ranks else -1
+
+    def get_world_size(self, group: Group | None = None) -> int:
+        """Before there is a world, the number of workers or of SIPs; -1 for who is not in it."""
+        if group is not None:
+            return group.size if self.get_rank(group) >= 0 else -1
+        if self.is_initialized():
+            return self._worlds[self._run].size
+        return self._workers.num_workers or self._driver.machine.grid.num_sips
+
+    def new_group(
+        self,
+        ranks: Sequence[int] | None = None,
+        timeout: object = None,
+        backend: str | None = None,
+        pg_options: object = None,
+        use_local_synchronization: bool = False,
+        group_desc: str | None = None,
+    ) -> Group:
+        """Every worker calls it with the same ranks, and gets the same group."""
+        del timeout, pg_options, group_desc
+        world = self._checked_world("new_group")
+        if backend not in (None, BACKEND) or use_local_synchronization:
+            found = f"backend={backend!r}, use_local_synchronization={use_local_synchronization}"
+            fix = "leave both out, and let all ranks call new_group"
+            raise CollectiveError("new_group", found, f"{BACKEND!r} and False", fix)
+        return world.new_group(tuple(range(world.size) if ranks is None else ranks))
+
+    def get_process_group_ranks(self, group: Group | None = None) -> list[int]:
+        """Ranks of the world, in the order of the group."""
+        return list(self._group("get_process_group_ranks", group).world_ranks)
+
+    def get_group_rank(self, group: Group, global_rank: int) -> int:
+        return group.rank_of(global_rank)
+
+    def get_global_rank(self, group: Group, group_rank: int) -> int:
+        if not 0 <= group_rank < group.size:
+            found, expected = f"rank {group_rank}", f"one from 0 to {group.size - 1}"
+            raise CollectiveError(group.name, found, expected, "name a rank of the group")
+        return group.world_ranks[group_rank]
+
+    # -- for the rest of the host ----------------------------------------------------------------
+
+    def targets_of_caller(self) -> Targets | None:
+        """The one PE that the calling rank is; None if it is a SIP, or no rank."""
+        rank, world = self._workers.rank, self._worlds.get(self._run)
+        if rank is None or world is None or not self.is_initialized():
+            return None
+        places = world.ranks[rank]
+        return targets_of(places) if len(places) == 1 else None
+
+    def _checked_world(self, where: str) -> World:
+        if not self.is_initialized():
+            found, expected = "no process group", "one that is initialised"
+            fix = 'call init_process_group(backend="ahbm") first'
+            raise CollectiveError(where, found, expected, fix)
+        return self._worlds[self._run]
+
+    def _group(self, where: str, group: Group | None) -> Group:
+        world = self._checked_world(where)
+        return world.group if group is None else group
+
+    def _root(
+        self,
+        where: str,
+        group: Group,
+        world_rank: int | None,
+        group_rank: int | None,
+        default: int | None = None,
+    ) -> int:
+        """A rank of the group, from the number that the caller gave: the world's or the group's."""
+        if world_rank is None and group_rank is None:
+            world_rank = default
+        if (world_rank is None) == (group_rank is None):
+            found = "neither" if world_rank is None else "both"
+            expected = "a rank of the world or one of the group"
+            raise CollectiveError(where, found, expected, "name one of them")
+        if world_rank is not None:
+            return group.rank_of(world_rank)
+        return group.rank_of(self.get_global_rank(group, int(group_rank or 0)))
+
+
+class _NamedGroups:
+    """``dist.group``."""
+
+    def __init__(self, groups: ProcessGroups) -> None:
+        self._groups = groups
+
+    @property
+    def WORLD(self) -> Any:  # noqa: N802  # torch's name
+        """All ranks."""
+        return self._groups._group("group.WORLD", None)
