@@ -13,6 +13,7 @@ from tests.kernels.case import Array
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.language.launch import LaunchResult
 from tilewright.machine import Machine, build_machine, parse_machine
+from tilewright.memory import Sanitizer
 from tilewright.runtime.workspace import PlacedArray, Workspace
 
 __all__ = ("run_here",)
@@ -43,10 +44,11 @@ def run_here(
     engine: EngineKind | Auto = AUTO,
     *,
     carries_data: bool = True,
+    sanitizer: Sanitizer | None = None,
 ) -> tuple[dict[str, Array], LaunchResult]:
     """All arrays after the run, pages interleaved over the PEs that the programs are dealt to."""
     machine, module = small_machine(), module_of(file)
-    workspace = Workspace(machine, engine)
+    workspace = Workspace(machine, engine, sanitizer=sanitizer)
     pes = list(machine.grid.pes())[:NUM_PES]
     placed = {
         name: workspace.place(value, pes)
