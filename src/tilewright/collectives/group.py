@@ -40,13 +40,13 @@ class Signature:
     part_sizes: Mapping[int, int]  # elements of the parts that the rank has
     world_rank: int
 
+    @property
+    def _facts(self) -> tuple[object, ...]:
+        return self.call, self.call.name, self.dtype, self.reduction
+
     def check(self, other: "Signature", where: str) -> None:
         """Refuse a rank that calls something else."""
-        is_same = (self.call, self.dtype, self.reduction) == (
-            other.call,
-            other.dtype,
-            other.reduction,
-        ) and all(
+        is_same = self._facts == other._facts and all(
             other.part_sizes.get(part, size) == size for part, size in self.part_sizes.items()
         )
         if not is_same:
@@ -55,19 +55,19 @@ class Signature:
             raise CollectiveError(where, found, expected, "let all ranks call the same")
 
     def __str__(self) -> str:
-        sizes = sorted(set(self.part_sizes.values()))
-        size = "any size" if not sizes else " or ".join(map(str, sizes)) + " elements"
-        text = f"{self.call.operation.value} of {size} of {self.dtype}"
-        if self.call.operation.combines:
+        operation = self.call.operation
+        sizes = " or ".join(map(str, sorted(set(self.part_sizes.values()))))
+        text = f"{self.call.name} of {sizes} elements of {self.dtype}"
+        if operation.combines:
             text += f", {self.reduction}"
-        return f"{text}, root {self.call.root}" if self.call.operation.has_root else text
+        return f"{text}, root {self.call.root}" if operation.has_root else text
 
 
 @dataclass(slots=True)
 class _Meeting:
-    """One call of a group: who has come, and how the first one's tensors lie."""
+    """One call of a group: who has come, and how it runs, as the first one says."""
 
-    layout: Any
+    agreement: Any
     come: list[Signature] = field(default_factory=list)
 
 
@@ -113,20 +113,20 @@ class Group:
         chosen = range(self.size) if ranks is None else ranks
         return tuple(self.ranks[rank][lane] for rank in chosen)
 
-    def begin_call(self, rank: int, signature: Signature, layout: Any) -> tuple[int, Any]:
-        """The number of a rank's next call, and how tensors lie in it: as the first to come says.
+    def begin_call(self, rank: int, signature: Signature, offer: Any) -> tuple[int, Any]:
+        """The number of a rank's next call, and how it runs: as the first to come offers.
 
         All ranks must make the same calls in the same order.
         """
         number = self._num_calls.get(rank, 0)
-        meeting = self._meetings.setdefault(number, _Meeting(layout))
+        meeting = self._meetings.setdefault(number, _Meeting(offer))
         for other in meeting.come:
             other.check(signature, f"call {number} of {self.name}")
         self._num_calls[rank] = number + 1
         meeting.come.append(signature)
         if len(meeting.come) == self.size:
             del self._meetings[number]
-        return number, meeting.layout
+        return number, meeting.agreement
 
     def last_work(self, rank: int) -> Work | None:
         """The call of a rank that its next one comes after."""

@@ -6,7 +6,7 @@ for each pair: part ``sender * ranks + receiver``.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from tilewright.collectives.plan import Contribution, Goal
@@ -40,11 +40,21 @@ class Operation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operation of a group; ``root`` is of those that have one."""
+    """An operation of a group; ``root`` is of those that have one.
+
+    ``shape`` counts the levels that ranks go through, outermost first; empty if nobody knows.
+    """
 
     operation: Operation
     num_ranks: int
     root: int = 0
+    shape: tuple[int, ...] = ()
+    word: str = field(default="", compare=False)  # of users, where it is not the operation's
+
+    @property
+    def name(self) -> str:
+        """How users know it."""
+        return self.word or self.operation.value
 
     @property
     def is_uneven(self) -> bool:

@@ -24,7 +24,7 @@ from tilewright.runtime.tensor import TensorOwner
 
 __all__ = ("Tuning", "start_collective")
 
-NUM_VARIANTS = 4
+NUM_VARIANTS = 32
 
 Shares = dict[int, LaneShare]
 """Of a piece, by lane."""

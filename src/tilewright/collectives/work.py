@@ -11,7 +11,12 @@ class Work:
     """A call of a rank that may be under way; ``wait`` before its tensors are used."""
 
     def __init__(
-        self, driver: Driver, what: str, body: Callable[[], None], after: "Work | None" = None
+        self,
+        driver: Driver,
+        what: str,
+        who: str,
+        body: Callable[[], None],
+        after: "Work | None" = None,
     ) -> None:
         """``after`` is the call whose rings it uses next; the body may wait."""
         driver.check_usable(what)
@@ -20,8 +25,8 @@ class Work:
         self._before = after
         self._body: Callable[[], None] | None = body
         self._is_done = False
-        self._signal = driver.device.engine.add_signal(f"end of {what}")
-        self._program = driver.hub.spawn(self._run, name=what)
+        self._signal = driver.device.engine.add_signal(f"end of {what} by {who}")
+        self._program = driver.hub.spawn(self._run, name=f"{what} by {who}")
 
     def __repr__(self) -> str:
         return f"<Work {self.what}, {'complete' if self._is_done else 'under way'}>"

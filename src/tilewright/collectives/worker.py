@@ -17,6 +17,8 @@ from tilewright.runtime.driver import Driver
 
 __all__ = ("Workers",)
 
+MIN_DIFFERENT = 2  # calls that ranks are in when they have lost each other
+
 
 class Workers:
     """Who runs now, and which rank that is."""
@@ -41,10 +43,8 @@ class Workers:
     def note_call(self, work: Work) -> None:
         """A rank has called; the report of ranks that wait for ever names it."""
         if self.rank is not None:
-            open_calls = [
-                each for each in self._calls.get(self.rank, ()) if not each.is_completed()
-            ]
-            self._calls[self.rank] = [*open_calls, work]
+            others = [each for each in self._calls.get(self.rank, ()) if not each.is_completed()]
+            self._calls[self.rank] = [*others, work]
 
     def run(
         self, function: Callable[..., Any], args: Sequence[Any], num_workers: int
@@ -89,12 +89,10 @@ class Workers:
         """Ranks that wait for what others will never call."""
         ended = [rank for rank, program in enumerate(self._programs) if program.is_done]
         waiting = {
-            rank: [work.what for work in self._calls.get(rank, ()) if not work.is_completed()]
-            for rank in range(len(self._programs))
-            if rank not in ended
+            rank: self._open_calls(rank) for rank in range(len(self._programs)) if rank not in ended
         }
-        calls = {text.rpartition(" by ")[0] for texts in waiting.values() for text in texts}
-        if not ended and len(calls) < 2:
+        calls = {text for texts in waiting.values() for text in texts}
+        if not ended and len(calls) < MIN_DIFFERENT:
             return
         told = [
             f"rank {rank} waits in {', '.join(texts) or 'no call'}"
@@ -103,3 +101,6 @@ class Workers:
         told += [f"rank {rank} has ended" for rank in ended]
         fix = "let all ranks of a group make the same calls in the same order"
         raise CollectiveError("spawn", "; ".join(told), "ranks that meet", fix) from error
+
+    def _open_calls(self, rank: int) -> list[str]:
+        return [work.what for work in self._calls.get(rank, ()) if not work.is_completed()]

@@ -9,7 +9,7 @@ from tilewright.collectives.operation import Call
 from tilewright.collectives.reduction import Reduction, check_reduction
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.run import Tuning, start_collective
-from tilewright.collectives.staging import layout_of, stage, targets_of
+from tilewright.collectives.staging import Layout, layout_of, stage, targets_of
 from tilewright.collectives.table import ALGORITHMS, Algorithm, find_algorithm
 from tilewright.collectives.work import Work
 from tilewright.collectives.worker import Workers
@@ -26,6 +26,15 @@ from tilewright.runtime.tensor import Tensor
 __all__ = ("DEFAULT_ALGORITHM", "World", "places_of_ranks")
 
 DEFAULT_ALGORITHM = "ring"
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How a call runs at all ranks, as the first of them says."""
+
+    layout: Layout | None  # None: copies that are spread over the PEs of each rank
+    algorithm: Algorithm
+    tuning: Tuning
 
 
 @dataclass(eq=False)
@@ -120,29 +129,35 @@ class World:
         """
         self._check_tensors(call, buffers)
         reduces = check_reduction(call.operation, reduction, buffers.dtype)
-        chosen = find_algorithm(algorithm or self._default(call), call.operation, self.algorithms)
         mine = layout_of(group, rank, call, buffers)
         world_rank = group.world_ranks[rank]
         signature = Signature(
             call, str(buffers.dtype), reduction.value, buffers.part_sizes, world_rank
         )
-        number, agreed = group.begin_call(rank, signature, mine)
+        offer = self._agreement(call, mine, algorithm)
+        number, agreed = group.begin_call(rank, signature, offer)
         self.driver.settle()
 
         def body() -> None:
-            staged = stage(self.tensors, group, rank, buffers, mine, agreed)
+            staged = stage(self.tensors, group, rank, buffers, mine, agreed.layout)
             pending = start_collective(
-                self.driver, self.tensors, self.book, group, rank, call, chosen,
-                staged.buffers, reduces.value, self.tuning, carries_data=self.carries_data,
+                self.driver, self.tensors, self.book, group, rank, call, agreed.algorithm,
+                staged.buffers, reduces.value, agreed.tuning, carries_data=self.carries_data,
             )  # fmt: skip
             pending.wait()
             staged.finish()
 
-        what = f"{signature} (call {number} of {group.name}) by rank {world_rank}"
-        work = Work(self.driver, what, body, group.last_work(rank))
+        what = f"{signature} (call {number} of {group.name})"
+        work = Work(self.driver, what, f"rank {world_rank}", body, group.last_work(rank))
         group.note_work(rank, work)
         self.workers.note_call(work)
         return work
+
+    def _agreement(self, call: Call, layout: Layout | None, algorithm: str | None) -> Agreement:
+        """How a call is to run if nobody has come before."""
+        name = algorithm or self._default(call)
+        chosen = find_algorithm(name, call.operation, self.algorithms)
+        return Agreement(layout, chosen, self.tuning)
 
     def _default(self, call: Call) -> str:
         """Some operations have one algorithm only."""

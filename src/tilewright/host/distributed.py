@@ -246,7 +246,9 @@ class Distributed(PointToPoint):
             flag = (Piece(world.flag(chosen, rank)),)
             return Buffers(flag, flag)
 
-        return self._call(Operation.ALL_REDUCE, group, buffers, async_op, algorithm="direct")
+        return self._call(
+            Operation.ALL_REDUCE, group, buffers, async_op, word="barrier", algorithm="direct"
+        )
 
     # -- what they have in common ----------------------------------------------------------------
 
@@ -259,6 +261,7 @@ class Distributed(PointToPoint):
         *,
         op: str = SUM,
         root: int = 0,
+        word: str = "",
         algorithm: str | None = None,
     ) -> Handle | None:
         world = self._checked_world(operation.value)
@@ -266,7 +269,7 @@ class Distributed(PointToPoint):
         if op not in tuple(Reduction):
             expected = ", ".join(Reduction)
             raise CollectiveError(operation.value, f"op={op!r}", expected, "name one of these")
-        call = Call(operation, chosen.size, root)
+        call = Call(operation, chosen.size, root, word=word)
         works = [
             world.start(chosen, rank, call, buffers_of(rank), Reduction(op), algorithm)
             for rank in world.callers(chosen)

@@ -122,5 +122,5 @@ class PointToPoint(ProcessGroups):
         channel = world.channel(group, *pair, tag)
         piece = (Piece(tensor),)
         buffers = Buffers(piece, (None,)) if sends else Buffers((None,), piece)
-        call = Call(Operation.BROADCAST, num_ranks=2)
+        call = Call(Operation.BROADCAST, num_ranks=2, word="message")
         return world.start(channel, 0 if sends else 1, call, buffers, algorithm="direct")
