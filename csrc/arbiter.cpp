@@ -5,39 +5,9 @@
 // packet itself, if it cannot start before that time: so a packet that meets no other needs no
 // further event. At most one packet in front of a server has its event under way (booked_ps).
 #include "core.hpp"
+#include "hop.hpp"
 
 namespace tilewright {
-
-// The packet will be ready in front of the server at its time, which may lie ahead.
-void Core::enqueue(uint32_t slot) {
-    const Event& packet = queue_[slot];
-    const Hop hop = hops_[packet.hop];
-    const int64_t ready_ps = packet.time_ps;
-    Server& server = servers_[hop.server];
-    auto& waiting = server.queues[hop.queue].waiting;
-    waiting.push_sorted({ready_ps, packet.id, slot, packet.flits, hop.channel, hop.last});
-    if (hop.queue < 64) server.occupied |= uint64_t{1} << hop.queue;
-    ++server.num_queued;
-    if (waiting.front().packet == slot) {
-        check_at(server, hop.server, std::max(ready_ps, server.free_ps), slot);
-    } else {
-        silent_ps_ = std::max(silent_ps_, ready_ps);
-    }
-}
-
-// Let the server look for a packet at this time, unless it looks earlier anyhow. The packet, if
-// any, is first in its queue and cannot start before.
-void Core::check_at(Server& server, uint32_t index, int64_t at_ps, uint32_t slot) {
-    if (server.check_ps != kNever && at_ps >= server.check_ps) return;
-    server.check_ps = at_ps;
-    if (server.booked_ps == at_ps) return;
-    if (slot == kNone || server.booked_ps != kNever) return push_check(index, at_ps);
-    server.booked_ps = at_ps;
-    Event& packet = queue_[slot];
-    packet.time_ps = at_ps;
-    packet.rank = grant_rank(index);
-    queue_.push(slot);
-}
 
 void Core::push_check(uint32_t index, int64_t at_ps) {
     Event event{};
@@ -47,31 +17,50 @@ void Core::push_check(uint32_t index, int64_t at_ps) {
     push(event);
 }
 
-// The time of a look: unless it has looked earlier and planned anew, or a packet's event is to come.
-void Core::meet(Server& server, uint32_t index) {
-    if (server.check_ps == now_ps_ && server.booked_ps != now_ps_) grant(server, index);
+// The packet leaves the buffer behind the server before.
+void Core::return_credit(uint32_t slot, int64_t tail_ps) {
+    const Event& packet = queue_[slot];
+    const Hop& before = hops_[packet.hop - 1];
+    Server& server = servers_[before.server];
+    const int64_t at_ps = later(tail_ps, server.credit_ps, before.server, packet.id);
+    server.first_channel[before.channel].returning.push_sorted({at_ps, packet.flits});
+    silent_ps_ = std::max(silent_ps_, at_ps);
+    if (server.is_stalled) [[unlikely]] {
+        check_at(server, before.server, std::max(at_ps, server.free_ps), kNone);
+    }
 }
 
-void Core::grant(Server& server, uint32_t index) {
-    server.check_ps = kNever;
-    server.is_stalled = false;
-    bool has_granted = false;
-    do {
-        const uint32_t number = choose(server);
-        has_granted = number != kNone;
-        if (has_granted) take(server, index, number);
-    } while (has_granted && server.is_memory && server.num_queued > 0);  // which takes no time
-    if (server.num_queued > 0) check_next(server, index, has_granted);
+inline bool Core::may_start(Server& server, const Waiting& first) {
+    if (first.ready_ps > now_ps_) return false;
+    if (server.is_memory) return has_room(server, queue_[first.packet]);
+    if (!server.bounded || first.last) return true;
+    return server.first_channel[first.channel].free_at(now_ps_) >= first.flits;
+}
+
+// The queue whose first packet starts now.
+inline uint32_t Core::choose(Server& server) {
+    if (server.num_queued == 0) return kNone;
+    if (!server.has_one_queue()) return choose_among(server);
+    const auto number = static_cast<uint32_t>(std::countr_zero(server.occupied));
+    return may_start(server, server.first_queue[number].waiting.front()) ? number : kNone;
+}
+
+inline std::pair<int64_t, int64_t> Core::service_times(Server& server, uint32_t slot) {
+    const Event& packet = queue_[slot];
+    if (packet.num_bytes == 0) {
+        return {tasks_[packet.subject].definition->amount, server.latency_ps};
+    }
+    if (server.has_service) [[unlikely]] return asked_times(server, packet);
+    return {packet.flits * server.flit_ps, server.latency_ps};
 }
 
 // The first packet of a queue starts.
-void Core::take(Server& server, uint32_t index, uint32_t number) {
-    Queue& queue = server.queues[number];
+inline void Core::take(Server& server, uint32_t index, uint32_t number) {
+    Queue& queue = server.first_queue[number];
     const Waiting first = queue.waiting.front();
-    if (std::tie(first.ready_ps, first.id) < std::tie(queue.last_ready_ps, queue.last_id))
-        [[unlikely]] {
-        raise_fault(Fault::kOrder, index, first.id, now_ps_);
-    }
+    const bool is_in_order = first.ready_ps > queue.last_ready_ps ||
+                             (first.ready_ps == queue.last_ready_ps && first.id >= queue.last_id);
+    if (!is_in_order) [[unlikely]] raise_fault(Fault::kOrder, index, first.id, now_ps_);
     queue.last_ready_ps = first.ready_ps;
     queue.last_id = first.id;
     server.last_key = queue.key;
@@ -82,10 +71,46 @@ void Core::take(Server& server, uint32_t index, uint32_t number) {
         --server.queue;
     }
     queue.waiting.pop_front();
-    if (queue.waiting.empty() && number < 64) server.occupied &= ~(uint64_t{1} << number);
-    --server.num_queued;
-    const auto [hold_ps, latency_ps] = service_times(server, queue_[first.packet]);
+    server.note_popped(number);
+    int64_t hold_ps = 0, latency_ps = 0;
+    if (!server.is_memory) std::tie(hold_ps, latency_ps) = service_times(server, first.packet);
     serve<Choice::kPossible>(server, first.packet, now_ps_, hold_ps, latency_ps, first.ready_ps);
+}
+
+// Unless it has looked earlier and planned anew, or a packet's own event is to come.
+void Core::look(Server& server, uint32_t index) {
+    if (server.check_ps != now_ps_ || server.booked_ps == now_ps_) return;
+    server.is_memory ? admit(server, index) : grant(server, index);
+}
+
+void Core::grant(Server& server, uint32_t index) {
+    server.check_ps = kNever;
+    server.is_stalled = false;
+    const uint32_t number = choose(server);
+    if (number == kNone) return check_next(server, index, false);
+    take(server, index, number);
+    if (server.num_queued == 0) return;
+    if (!server.has_one_queue()) return check_next(server, index, true);
+    const Waiting& next = server.first_queue[std::countr_zero(server.occupied)].waiting.front();
+    check_at(server, index, std::max(next.ready_ps, server.free_ps), next.packet);
+}
+
+// A memory takes in all that it has room for, which takes no time.
+void Core::admit(Server& server, uint32_t index) {
+    server.check_ps = kNever;
+    for (uint32_t number; (number = choose(server)) != kNone;) take(server, index, number);
+    if (server.num_queued > 0) check_next(server, index, false);
+}
+
+// What a Python server decides.
+std::pair<int64_t, int64_t> Core::asked_times(Server& server, const Event& packet) {
+    const Task& task = tasks_[packet.subject];
+    const int64_t place = packet.id - task.id;
+    const Definition& definition = *task.definition;
+    const nanobind::object times =
+        server.service(packet.id, task.id, place, packet.flits, packet.num_bytes, definition.tag,
+                       part_of(task, definition, place).offset, now_ps_);
+    return {nanobind::cast<int64_t>(times[0]), nanobind::cast<int64_t>(times[1])};
 }
 
 // The first time at which a packet may start that cannot now. One that lacks credits with none on
@@ -100,7 +125,7 @@ void Core::check_next(Server& server, uint32_t index, bool has_granted) {
         if (at_ps <= now_ps_ && server.is_memory) {
             if (!has_room(server, queue_[first.packet])) return await_room(server);
         } else if (at_ps <= now_ps_ && !has_granted) {
-            const auto& returning = server.channels[first.channel].returning;
+            const auto& returning = server.first_channel[first.channel].returning;
             server.is_stalled = true;
             if (returning.empty()) return;
             at_ps = returning.front().at_ps;
@@ -113,12 +138,10 @@ void Core::check_next(Server& server, uint32_t index, bool has_granted) {
     if (next_ps != kNever) check_at(server, index, std::max(next_ps, now_ps_), packet);
 }
 
-// The queue whose first packet starts now.
-uint32_t Core::choose(Server& server) {
+uint32_t Core::choose_among(Server& server) {
     uint32_t best = kNone;
     server.each_occupied([&](uint32_t number) {
-        const Waiting& first = server.queues[number].waiting.front();
-        if (first.ready_ps > now_ps_ || !may_start(server, first)) return;
+        if (!may_start(server, server.queues[number].waiting.front())) return;
         if (best == kNone || goes_before(server, server.queues[number], server.queues[best])) {
             best = number;
         }
@@ -131,12 +154,6 @@ bool Core::goes_before(const Server& server, const Queue& left, const Queue& rig
     const bool left_is_next = left.key > server.last_key;
     if (left_is_next != (right.key > server.last_key)) return left_is_next;
     return left.key < right.key;
-}
-
-bool Core::may_start(Server& server, const Waiting& first) {
-    if (server.is_memory) return has_room(server, queue_[first.packet]);
-    if (!server.bounded || first.last) return true;
-    return server.channels[first.channel].free_at(now_ps_) >= first.flits;
 }
 
 }  // namespace tilewright

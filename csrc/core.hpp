@@ -234,26 +234,33 @@ class Core {
     void pass(uint32_t packet);
     void push(const Event& event) { queue_.push(queue_.add(event)); }
     void push_complete(uint32_t task, int64_t at_ps);
+    [[gnu::noinline]] void wait(Server& server, int64_t ready_ps);
+    [[gnu::noinline]] void deliver(uint32_t packet, int64_t at_ps);
+    void settle_clock(uint64_t limit_ps);
+
+    // hop.hpp
     enum class Choice { kNever, kPossible };  // whether a server may have to choose
     template <Choice kChoice>
     void serve(Server& server, uint32_t packet, int64_t start_ps, int64_t hold_ps,
                int64_t latency_ps, int64_t ready_ps);
     void push_arrival(uint32_t packet, int64_t head_ps);
-    [[gnu::noinline]] void wait(Server& server, int64_t ready_ps);
-    [[gnu::noinline]] void return_credit(uint32_t packet, int64_t tail_ps);
-    [[gnu::noinline]] void deliver(uint32_t packet, int64_t at_ps);
-    void settle_clock(uint64_t limit_ps);
-    std::pair<int64_t, int64_t> service_times(Server& server, const Event& packet);
+    void enqueue(uint32_t packet);
+    void check_at(Server& server, uint32_t index, int64_t at_ps, uint32_t packet);
+    void add_wait(Server& server, int64_t time_ps);
+    int64_t later(int64_t from_ps, int64_t by_ps, int64_t server, int64_t id) const;
 
     // arbiter.cpp
-    void enqueue(uint32_t packet);
-    void check_at(Server& server, uint32_t index, int64_t at_ps, uint32_t packet = kNone);
+    [[gnu::noinline]] void return_credit(uint32_t packet, int64_t tail_ps);
     [[gnu::noinline]] void push_check(uint32_t index, int64_t at_ps);
-    void meet(Server& server, uint32_t index);
+    void look(Server& server, uint32_t index);
     [[gnu::noinline]] void grant(Server& server, uint32_t index);
+    [[gnu::noinline]] void admit(Server& server, uint32_t index);
     void take(Server& server, uint32_t index, uint32_t queue);
-    void check_next(Server& server, uint32_t index, bool has_granted);
+    std::pair<int64_t, int64_t> service_times(Server& server, uint32_t packet);
+    [[gnu::noinline]] std::pair<int64_t, int64_t> asked_times(Server& server, const Event& packet);
+    [[gnu::noinline]] void check_next(Server& server, uint32_t index, bool has_granted);
     uint32_t choose(Server& server);
+    [[gnu::noinline]] uint32_t choose_among(Server& server);
     static bool goes_before(const Server& server, const Queue& left, const Queue& right);
     bool may_start(Server& server, const Waiting& first);
 
@@ -270,12 +277,10 @@ class Core {
 
     int32_t source_of(uint32_t hop) const;
     uint32_t channel_of(uint32_t hop) const;
-    void add_wait(Server& server, int64_t time_ps);
     bool is_traced(int64_t id) const {
         const int64_t owner = id >> kOwnerShift;
         return tracing_ && owner >= first_traced_owner_ && owner <= last_traced_owner_;
     }
-    int64_t later(int64_t from_ps, int64_t by_ps, int64_t server, int64_t id) const;
     void check_outside() const;
 
     // report.cpp

@@ -75,7 +75,7 @@ void Core::decide(uint32_t index) {
     deliver_served(index, memory.advance(now_ps_));
     if (memory.retry_ps != kNever && memory.retry_ps <= now_ps_) {
         memory.retry_ps = kNever;
-        grant(server, index);  // plans no decision, since decide_ps is now
+        admit(server, index);  // plans no decision, since decide_ps is now
     }
     memory.decide_ps = kNever;
     const int64_t wake_ps = memory.wake_ps();

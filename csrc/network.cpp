@@ -1,5 +1,6 @@
 // Events, servers, queues and credits: sections 1 to 3 of docs/engine.md.
 #include "core.hpp"
+#include "hop.hpp"
 
 namespace tilewright {
 
@@ -140,7 +141,7 @@ void Core::handle(uint32_t slot) {
     if (phase == kGrantPhase) {
         const uint32_t index = event.rank & kLowMask;
         queue_.remove(slot);
-        return meet(servers_[index], index);
+        return look(servers_[index], index);
     }
     if (phase == kDecidePhase) {
         queue_.remove(slot);
@@ -163,7 +164,7 @@ void Core::pass(uint32_t slot) {
     Server& server = servers_[packet.rank & kLowMask];
     if (!server.eager) {
         server.booked_ps = kNever;
-        return meet(server, packet.rank & kLowMask);
+        return look(server, packet.rank & kLowMask);
     }
     const int64_t ready_ps = packet.time_ps;
     const int64_t start_ps = std::max(ready_ps, server.free_ps);
@@ -177,62 +178,6 @@ void Core::pass(uint32_t slot) {
 void Core::wait(Server& server, int64_t ready_ps) {
     add_wait(server, server.free_ps - ready_ps);
     server.book(ready_ps);
-}
-
-// The timing law: when the packet leaves, and what follows from that.
-template <Core::Choice kChoice>
-void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_ps,
-                 int64_t latency_ps, int64_t ready_ps) {
-    constexpr bool kEager = kChoice == Choice::kNever;  // hold_ps is flits * flit_ps
-    Event& packet = queue_[slot];
-    const Hop hop = hops_[packet.hop];
-    const int64_t flit_ps = server.flit_ps;
-    const int64_t done_ps = later(start_ps, hold_ps, hop.server, packet.id);
-    const int64_t wire_ps = later(packet.tail_in_ps, flit_ps, hop.server, packet.id);
-    const int64_t tail_ps = std::max(done_ps, wire_ps);
-    const int64_t arrival_ps = later(tail_ps, latency_ps, hop.server, packet.id);
-    server.stretch_ps += tail_ps - done_ps;
-    server.free_ps = tail_ps;
-    server.busy_ps += hold_ps;
-    server.num_bytes += packet.num_bytes;
-    ++server.packets;
-    if (tracing_ && is_traced(packet.id)) [[unlikely]] {
-        trace_.emplace_back(hop.server, packet.id, ready_ps, start_ps, tail_ps);
-    }
-    if (hop.last) {
-        if (hop.returns_credit) return_credit(slot, tail_ps);
-        if (!kEager && server.is_memory) return take_in(server, slot);
-        return deliver(slot, arrival_ps);
-    }
-    packet.tail_in_ps = arrival_ps;
-    const int64_t head_ps = kEager ? start_ps + flit_ps : done_ps - (packet.flits - 1) * flit_ps;
-    if (!kEager && server.bounded) server.channels[hop.channel].free_flits -= packet.flits;
-    // only now: it may plan a check, and a new event can move the packet
-    if (hop.returns_credit) [[unlikely]] return_credit(slot, tail_ps);
-    push_arrival(slot, head_ps + latency_ps);
-}
-
-template void Core::serve<Core::Choice::kPossible>(Server&, uint32_t, int64_t, int64_t, int64_t,
-                                                   int64_t);
-
-void Core::push_arrival(uint32_t slot, int64_t head_ps) {
-    Event& packet = queue_[slot];
-    const Hop& hop = hops_[++packet.hop];
-    packet.time_ps = hop.whole ? packet.tail_in_ps : head_ps;
-    if (!hop.eager) return enqueue(slot);
-    __builtin_prefetch(&servers_[hop.server]);
-    packet.rank = grant_rank(hop.server);
-    queue_.push(slot);
-}
-
-void Core::return_credit(uint32_t slot, int64_t tail_ps) {
-    const Event& packet = queue_[slot];
-    const Hop& before = hops_[packet.hop - 1];
-    Server& server = servers_[before.server];
-    const int64_t at_ps = later(tail_ps, server.credit_ps, before.server, packet.id);
-    server.channels[before.channel].returning.push_sorted({at_ps, packet.flits});
-    silent_ps_ = std::max(silent_ps_, at_ps);
-    if (server.is_stalled) check_at(server, before.server, std::max(at_ps, server.free_ps));
 }
 
 void Core::deliver(uint32_t slot, int64_t at_ps) {
@@ -271,35 +216,6 @@ int32_t Core::source_of(uint32_t hop) const {
 uint32_t Core::channel_of(uint32_t hop) const {
     const Hop& behind = hops_[hops_[hop].first ? hop : hop - 1];
     return servers_[behind.server].channel_numbers[behind.channel];
-}
-
-std::pair<int64_t, int64_t> Core::service_times(Server& server, const Event& packet) {
-    if (server.is_memory) return {0, 0};
-    const Task& task = tasks_[packet.subject];
-    if (packet.num_bytes == 0) return {task.definition->amount, server.latency_ps};
-    if (!server.has_service) return {packet.flits * server.flit_ps, server.latency_ps};
-    const int64_t place = packet.id - task.id;
-    const Definition& definition = *task.definition;
-    const nanobind::object times =
-        server.service(packet.id, task.id, place, packet.flits, packet.num_bytes, definition.tag,
-                       part_of(task, definition, place).offset, now_ps_);
-    return {nanobind::cast<int64_t>(times[0]), nanobind::cast<int64_t>(times[1])};
-}
-
-void Core::add_wait(Server& server, int64_t time_ps) {
-    int64_t sum_ps;
-    if (__builtin_add_overflow(server.wait_ps, time_ps, &sum_ps)) {
-        raise_fault(Fault::kWaitLimit, &server - servers_.data());
-    }
-    server.wait_ps = sum_ps;
-}
-
-int64_t Core::later(int64_t from_ps, int64_t by_ps, int64_t server, int64_t id) const {
-    int64_t at_ps;
-    if (__builtin_add_overflow(from_ps, by_ps, &at_ps)) {
-        raise_fault(Fault::kTimeLimit, server, id, now_ps_);
-    }
-    return at_ps;
 }
 
 void Core::check_outside() const {

@@ -24,10 +24,20 @@ constexpr int32_t kSource = -1;
 template <typename Item>
 class Ring {
   public:
+    Ring() = default;
+    Ring(Ring&& other) noexcept
+        : head_(other.head_),
+          size_(other.size_),
+          mask_(other.mask_),
+          inside_(other.inside_),
+          outside_(std::move(other.outside_)),
+          items_(outside_ ? outside_.get() : inside_.data()) {}
+    Ring& operator=(Ring&&) = delete;
+
     bool empty() const { return size_ == 0; }
-    size_t size() const { return size_; }
-    const Item& front() const { return items()[head_]; }
-    const Item& operator[](size_t place) const { return items()[index(place)]; }
+    uint32_t size() const { return size_; }
+    const Item& front() const { return items_[head_]; }
+    const Item& operator[](uint32_t place) const { return items_[index(place)]; }
 
     void pop_front() {
         head_ = index(1);
@@ -35,32 +45,29 @@ class Ring {
     }
 
     void push_back(const Item& item) {
-        reserve_one();
-        items()[index(size_++)] = item;
+        if (size_ > mask_) [[unlikely]] grow();
+        items_[index(size_++)] = item;
     }
 
     void push_sorted(const Item& item) {
-        reserve_one();
-        Item* const found = items();
+        if (size_ > mask_) [[unlikely]] grow();
         uint32_t place = size_++;
-        for (; place > 0 && item < found[index(place - 1)]; --place) {
-            found[index(place)] = found[index(place - 1)];
+        for (; place > 0 && item < items_[index(place - 1)]; --place) {
+            items_[index(place)] = items_[index(place - 1)];
         }
-        found[index(place)] = item;
+        items_[index(place)] = item;
     }
 
   private:
     static constexpr uint32_t kInside = 2;
 
-    Item* items() { return mask_ < kInside ? inside_.data() : outside_.get(); }
-    const Item* items() const { return mask_ < kInside ? inside_.data() : outside_.get(); }
-    uint32_t index(size_t place) const { return (head_ + static_cast<uint32_t>(place)) & mask_; }
+    uint32_t index(uint32_t place) const { return (head_ + place) & mask_; }
 
-    void reserve_one() {
-        if (size_ <= mask_) return;
+    [[gnu::noinline]] void grow() {
         auto larger = std::make_unique<Item[]>(2 * size_);
-        for (uint32_t place = 0; place < size_; ++place) larger[place] = items()[index(place)];
+        for (uint32_t place = 0; place < size_; ++place) larger[place] = items_[index(place)];
         outside_ = std::move(larger);
+        items_ = outside_.get();
         mask_ = 2 * size_ - 1;
         head_ = 0;
     }
@@ -70,6 +77,7 @@ class Ring {
     uint32_t mask_ = kInside - 1;
     std::array<Item, kInside> inside_{};
     std::unique_ptr<Item[]> outside_;
+    Item* items_ = inside_.data();
 };
 
 struct Waiting {
@@ -105,7 +113,6 @@ struct alignas(64) Channel {
         return free_flits;
     }
 };
-static_assert(sizeof(Channel) == 64);
 
 // The packets of one input and virtual channel, those on their way included; FIFO servers merge
 // their inputs. The key orders queues by (source, channel).
@@ -141,11 +148,14 @@ struct alignas(64) Server {
     int64_t booked_ps = kNever;  // when the event of a packet in front of it is due
     uint64_t occupied = 0;       // which of the first 64 queues are not empty
     int64_t last_key = queue_key(kSource, 0) - 1;  // of the queue granted last
-    std::vector<Queue> queues;
-    uint32_t num_queued = 0;  // packets in all queues
-    // credits and waiting
-    std::vector<Channel> channels;  // if the buffer is bounded
+    Queue* first_queue = nullptr;                  // of queues
+    Channel* first_channel = nullptr;              // of channels
     int64_t credit_ps = 0;
+    uint32_t num_queued = 0;  // packets in all queues
+    bool has_many_queues = false;  // more than occupied can tell
+    // waiting
+    std::vector<Queue> queues;
+    std::vector<Channel> channels;  // if the buffer is bounded
     int64_t wait_ps = 0;
     int64_t queue = 0;
     int64_t queue_ps = 0;
@@ -213,6 +223,7 @@ struct alignas(64) Server {
         if (found != channel_numbers.end()) return place;
         channel_numbers.push_back(number);
         if (bounded) channels.push_back({buffer_flits});
+        first_channel = channels.data();
         return place;
     }
 
@@ -222,14 +233,23 @@ struct alignas(64) Server {
             if (queues[number].key == key) return number;
         }
         queues.push_back({key});
+        first_queue = queues.data();
+        has_many_queues = queues.size() > 64;
         return static_cast<uint32_t>(queues.size() - 1);
     }
 
-    void note_occupied(uint32_t number) {
-        if (number >= 64) return;
-        const uint64_t bit = uint64_t{1} << number;
-        occupied = queues[number].waiting.empty() ? occupied & ~bit : occupied | bit;
+    void note_pushed(uint32_t number) {
+        if (number < 64) occupied |= uint64_t{1} << number;
+        ++num_queued;
     }
+
+    void note_popped(uint32_t number) {
+        if (number < 64 && first_queue[number].waiting.empty()) occupied &= ~(uint64_t{1} << number);
+        --num_queued;
+    }
+
+    // If only one queue has packets: that is known to be so.
+    bool has_one_queue() const { return (occupied & (occupied - 1)) == 0 && !has_many_queues; }
 
     // Calls visit with the number of every queue that is not empty.
     template <typename Visit>
@@ -237,6 +257,7 @@ struct alignas(64) Server {
         for (uint64_t left = occupied; left != 0; left &= left - 1) {
             visit(static_cast<uint32_t>(std::countr_zero(left)));
         }
+        if (!has_many_queues) [[likely]] return;
         for (uint32_t number = 64; number < queues.size(); ++number) {
             if (!queues[number].waiting.empty()) visit(number);
         }

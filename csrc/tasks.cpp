@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core.hpp"
+#include "hop.hpp"
 
 namespace tilewright {
 

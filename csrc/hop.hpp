@@ -1,0 +1,100 @@
+// A hop of a packet: the timing law, the way to the next server, credits. Most of most runs is this,
+// so it is inline in the loop and in the arbiter.
+#pragma once
+
+#include <algorithm>
+
+#include "core.hpp"
+
+namespace tilewright {
+
+inline int64_t Core::later(int64_t from_ps, int64_t by_ps, int64_t server, int64_t id) const {
+    int64_t at_ps;
+    if (__builtin_add_overflow(from_ps, by_ps, &at_ps)) [[unlikely]] {
+        raise_fault(Fault::kTimeLimit, server, id, now_ps_);
+    }
+    return at_ps;
+}
+
+inline void Core::add_wait(Server& server, int64_t time_ps) {
+    int64_t sum_ps;
+    if (__builtin_add_overflow(server.wait_ps, time_ps, &sum_ps)) [[unlikely]] {
+        raise_fault(Fault::kWaitLimit, &server - servers_.data());
+    }
+    server.wait_ps = sum_ps;
+}
+
+// Let the server look for a packet at this time, unless it looks earlier anyhow. The packet, if
+// any, is first in its queue and cannot start before.
+inline void Core::check_at(Server& server, uint32_t index, int64_t at_ps, uint32_t slot) {
+    if (server.check_ps != kNever && at_ps >= server.check_ps) return;
+    server.check_ps = at_ps;
+    if (server.booked_ps == at_ps) return;
+    if (slot == kNone || server.booked_ps != kNever) return push_check(index, at_ps);
+    server.booked_ps = at_ps;
+    Event& packet = queue_[slot];
+    packet.time_ps = at_ps;
+    packet.rank = grant_rank(index);
+    queue_.push(slot);
+}
+
+// The packet will be ready in front of the server at its time, which may lie ahead.
+inline void Core::enqueue(uint32_t slot) {
+    const Event& packet = queue_[slot];
+    const Hop hop = hops_[packet.hop];
+    const int64_t ready_ps = packet.time_ps;
+    Server& server = servers_[hop.server];
+    auto& waiting = server.first_queue[hop.queue].waiting;
+    waiting.push_sorted({ready_ps, packet.id, slot, packet.flits, hop.channel, hop.last});
+    server.note_pushed(hop.queue);
+    if (waiting.front().packet == slot) [[likely]] {
+        check_at(server, hop.server, std::max(ready_ps, server.free_ps), slot);
+    } else {
+        silent_ps_ = std::max(silent_ps_, ready_ps);
+    }
+}
+
+inline void Core::push_arrival(uint32_t slot, int64_t head_ps) {
+    Event& packet = queue_[slot];
+    const Hop& hop = hops_[++packet.hop];
+    packet.time_ps = hop.whole ? packet.tail_in_ps : head_ps;
+    if (!hop.eager) return enqueue(slot);
+    __builtin_prefetch(&servers_[hop.server]);
+    packet.rank = grant_rank(hop.server);
+    queue_.push(slot);
+}
+
+// The timing law: when the packet leaves, and what follows from that.
+template <Core::Choice kChoice>
+inline void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_ps,
+                        int64_t latency_ps, int64_t ready_ps) {
+    constexpr bool kEager = kChoice == Choice::kNever;  // hold_ps is flits * flit_ps
+    Event& packet = queue_[slot];
+    const Hop hop = hops_[packet.hop];
+    const int64_t flit_ps = server.flit_ps;
+    const int64_t done_ps = later(start_ps, hold_ps, hop.server, packet.id);
+    const int64_t wire_ps = later(packet.tail_in_ps, flit_ps, hop.server, packet.id);
+    const int64_t tail_ps = std::max(done_ps, wire_ps);
+    const int64_t arrival_ps = later(tail_ps, latency_ps, hop.server, packet.id);
+    server.stretch_ps += tail_ps - done_ps;
+    server.free_ps = tail_ps;
+    server.busy_ps += hold_ps;
+    server.num_bytes += packet.num_bytes;
+    ++server.packets;
+    if (tracing_ && is_traced(packet.id)) [[unlikely]] {
+        trace_.emplace_back(hop.server, packet.id, ready_ps, start_ps, tail_ps);
+    }
+    if (hop.last) {
+        if (hop.returns_credit) return_credit(slot, tail_ps);
+        if (!kEager && server.is_memory) return take_in(server, slot);
+        return deliver(slot, arrival_ps);
+    }
+    packet.tail_in_ps = arrival_ps;
+    const int64_t head_ps = kEager ? start_ps + flit_ps : done_ps - (packet.flits - 1) * flit_ps;
+    if (!kEager && server.bounded) server.first_channel[hop.channel].free_flits -= packet.flits;
+    // only now: it may plan a check, and a new event can move the packet
+    if (hop.returns_credit) return_credit(slot, tail_ps);
+    push_arrival(slot, head_ps + latency_ps);
+}
+
+}  // namespace tilewright
