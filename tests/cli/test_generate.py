@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.models.folder_making import write_folder
 from tests.models.gguf_making import tiny_metadata, tiny_tensors, write_gguf
+from tests.models.tiny import mla_shape
 from tilewright.cli.main import main
+from tilewright.models import ExpertShape, GateKind
 
 PROMPT = "the hat of the cat that sat there at ten"
 
@@ -91,6 +94,21 @@ def test_drawn_texts_follow_their_seed(capsys: pytest.CaptureFixture[str], model
         for seed in ("1", "1", "2")
     ]
     assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_a_folder_with_latent_attention_decodes_under_its_own_flows(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    experts = ExpertShape(experts=4, active=2, width=8, shared=1, gate=GateKind.SIGMOID)
+    write_folder(tmp_path, mla_shape(experts=experts))
+    arguments = ("--max-tokens", "6", "--temperature", "2")
+    few = ("--flow", "rope_aware_block_sparse_mla", "--budget", "3")
+    found = run_json(capsys, str(tmp_path), *few, *arguments)
+    assert (found["model"]["attention"], found["model"]["kv_heads"]) == ("mla", 1)
+    assert found["pages"]["read"] == 3 * 2 * found["steps"]  # layers
+    dense = run_json(capsys, str(tmp_path), "--flow", "dense", *arguments)
+    every = ("--flow", "quest_mla", "--budget", "99")
+    assert run_json(capsys, str(tmp_path), *every, *arguments)["tokens"] == dense["tokens"]
 
 
 def test_the_prompt_may_come_from_a_file(

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from safetensors.numpy import load_file, save_file
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from tests.models.tiny import gqa_shape, mla_shape, peer_logits, peer_model
+from tests.models.folder_making import write_folder
+from tests.models.tiny import gqa_shape, mla_shape, peer_logits
 from tilewright.errors import ModelFileError
 from tilewright.models.dense import DenseAttention
 from tilewright.models.forward import logits_of, run_layers
@@ -32,23 +32,6 @@ SHAPES: dict[str, GqaShape | MlaShape] = {
 }
 
 Floats = npt.NDArray[Any]
-
-
-def write_tokenizer(folder: Path) -> None:
-    made = Tokenizer(models.BPE(vocab={chr(33 + i): i for i in range(90)}, merges=[]))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    made.save(str(folder / "tokenizer.json"))
-
-
-def write_folder(folder: Path, shape: GqaShape | MlaShape, **changes: Any) -> Any:
-    """A model of another implementation, saved as hubs keep it; gives the model."""
-    model = peer_model(shape)
-    model.save_pretrained(folder, safe_serialization=True)
-    config = json.loads((folder / "config.json").read_text()) | {"eos_token_id": 1} | changes
-    (folder / "config.json").write_text(json.dumps(config))
-    write_tokenizer(folder)
-    return model
 
 
 def logits(folder: Path) -> Floats:

@@ -18,43 +18,57 @@ from tilewright.studies.generate import generate as run_generate
 __all__ = ("generate",)
 
 
+PromptOption = Annotated[str | None, typer.Option(metavar="TEXT", help="What the text continues.")]
+PromptFileOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A file with the prompt, in UTF-8.")
+]
+ModelOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME|FILE|FOLDER",
+        help="smollm2, a .gguf file, or a folder with config.json and safetensors.",
+    ),
+]
+FlowOption = Annotated[
+    str, typer.Option(metavar="NAME|FILE", help="A ready flow, a flow file, or dense.")
+]
+NameOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Which flow of a file with several.")
+]
+BudgetOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help=f"Pages that a row may read, reserved ones included: {DEFAULT_BUDGET}."
+    ),
+]
+PageSizeOption = Annotated[int, typer.Option(min=1, help="Tokens of a page.")]
+DenseLayersOption = Annotated[
+    int, typer.Option(min=0, help="The first so many layers read every page.")
+]
+MaxTokensOption = Annotated[int, typer.Option(min=1, help="Tokens to write at most.")]
+TemperatureOption = Annotated[
+    float, typer.Option(min=0.0, help="0: the likeliest token; above: tokens are drawn.")
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")]
+ThreadsOption = Annotated[
+    int,
+    typer.Option(min=1, help="Threads of matrix products; another number may round otherwise."),
+]
+
+
 def generate(
-    prompt: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the text continues.")
-    ] = None,
-    prompt_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A file with the prompt, in UTF-8.")
-    ] = None,
-    model: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE|FOLDER",
-            help="smollm2, a .gguf file, or a folder with config.json and safetensors.",
-        ),
-    ] = "smollm2",
-    flow: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="A ready flow, a flow file, or dense.")
-    ] = "quest",
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which flow of a file with several.")
-    ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(min=1, help="Pages that a row may read, reserved ones included: 16."),
-    ] = None,
-    page_size: Annotated[int, typer.Option(min=1, help="Tokens of a page.")] = 16,
-    dense_layers: Annotated[
-        int, typer.Option(min=0, help="The first so many layers read every page.")
-    ] = 0,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens to write at most.")] = 64,
-    temperature: Annotated[
-        float, typer.Option(min=0.0, help="0: the likeliest token; above: tokens are drawn.")
-    ] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 0,
-    threads: Annotated[
-        int,
-        typer.Option(min=1, help="Threads of matrix products; another number may round otherwise."),
-    ] = 1,
+    prompt: PromptOption = None,
+    prompt_file: PromptFileOption = None,
+    model: ModelOption = "smollm2",
+    flow: FlowOption = "quest",
+    name: NameOption = None,
+    budget: BudgetOption = None,
+    page_size: PageSizeOption = 16,
+    dense_layers: DenseLayersOption = 0,
+    max_tokens: MaxTokensOption = 64,
+    temperature: TemperatureOption = 0.0,
+    seed: SeedOption = 0,
+    threads: ThreadsOption = 1,
     json: JsonOption = False,
 ) -> Outcome:
     """Write a text with a language model whose attention reads the pages that a flow selects.
