@@ -138,6 +138,16 @@ def test_a_trace_has_a_record_per_grant_and_only_while_it_is_on(engine: Engine) 
     ]
 
 
+def test_a_trace_as_rows_has_the_fields_of_its_records(engine: Engine) -> None:
+    engine.set_trace(True)
+    engine.submit(transfer(add_link(engine), num_bytes=2048))
+    engine.run()
+    rows, memory_rows = engine.take_trace_rows()
+    assert rows.tolist() == [[0, 0, 0, 0, 16_000], [0, 1, 0, 16_000, 32_000]]
+    assert memory_rows.shape == (0, 5)
+    assert engine.take_trace_rows()[0].shape == (0, 5)
+
+
 def test_waiting_for_a_signal_that_nobody_raises_is_a_deadlock(engine: Engine) -> None:
     graph = TaskGraph()
     graph.timer(waits=((engine.add_signal("go"), 2),))

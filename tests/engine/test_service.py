@@ -129,6 +129,7 @@ def reentering(engine: Engine) -> dict[str, Callable[[], object]]:
         "add_signal": lambda: engine.add_signal("late"),
         "take_effects": engine.take_effects,
         "take_trace": engine.take_trace,
+        "take_trace_rows": engine.take_trace_rows,
         "statistics": engine.statistics,
     }
 

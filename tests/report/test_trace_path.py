@@ -31,8 +31,7 @@ def paths_of(bed: Bed, launch: Callable[[], Any]) -> dict[int, ProgramPath]:
     engine = bed.workspace.device.engine
     engine.set_trace(True)
     launch()
-    rows = np.array(engine.take_trace(), np.int64)
-    memory_rows = np.array(engine.take_memory_trace(), np.int64).reshape(-1, 5)
+    rows, memory_rows = engine.take_trace_rows()
     servers = ServerTable(bed.workspace.device)
     found = {}
     for owner in np.unique(rows[:, 1] >> OWNER_SHIFT).tolist():

@@ -349,6 +349,13 @@ class Engine:
         self._check_outside()
         return [TraceRecord(*row) for row in self.core.take_trace()]
 
+    def take_trace_rows(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Both traces as arrays, a row for each record: a fifth of the cost, for many of them."""
+        self._check_outside()
+        taken = self.core.take_trace(), self.core.take_memory_trace()
+        rows, memory_rows = (np.array(each, np.int64).reshape(-1, 5) for each in taken)
+        return rows, memory_rows
+
     def take_memory_trace(self) -> list[MemoryRecord]:
         """What memories decided since the last call, in event order; traced with the rest."""
         self._check_outside()

@@ -88,8 +88,7 @@ class TraceRecorder:
 
     def drain(self) -> None:
         """Write what has been traced since the last time."""
-        rows = np.array(self._engine.take_trace(), np.int64).reshape(-1, 5)
-        self._engine.take_memory_trace()
+        rows, _ = self._engine.take_trace_rows()
         if len(rows):
             self._add_links(rows)
             for row in self._told_one_by_one(rows).tolist():

@@ -123,10 +123,7 @@ class PathListener:
             self._engine.set_trace(False)
 
     def _drain(self) -> None:
-        rows, memory_rows = (
-            np.array(taken, np.int64).reshape(-1, 5)
-            for taken in (self._engine.take_trace(), self._engine.take_memory_trace())
-        )
+        rows, memory_rows = self._engine.take_trace_rows()
         if not len(rows) and not len(memory_rows):
             return
         owners, memory_owners = rows[:, 1] >> OWNER_SHIFT, memory_rows[:, 1] >> OWNER_SHIFT
