@@ -1,0 +1,89 @@
+"""One suite for every algorithm and every call: the values of NumPy, whatever lies where.
+
+Ranks begin at random times. Continuous integration runs a cover of all pairs of choices; with
+``HYPOTHESIS_PROFILE=all`` it is one of all triples.
+"""
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.collectives.calls import CALLS, PLACEMENTS, STORAGE, Table, has_meaning, inputs_of
+from tests.collectives.cover import Case, cover
+from tests.collectives.worlds import run_ranks
+from tilewright.collectives.table import ALGORITHMS
+
+STRENGTH = 3 if os.environ.get("HYPOTHESIS_PROFILE") == "all" else 2
+MAX_SKEW_PS = 30_000_000
+ROWS = {"no": 0, "one": 1, "odd": 7, "many": 4001}  # many: more than the slots of all rings
+FACTORS: dict[str, list[Any]] = {
+    "algorithm": sorted(ALGORITHMS),
+    "call": sorted(CALLS),
+    "dtype": sorted(STORAGE),
+    "reduction": ["sum", "prod", "min", "max", "avg", "bxor"],
+    "ranks": [2, 3, 4, 5, 6, 7, 8, 11, 16],
+    "rows": sorted(ROWS),
+    "placement": [*PLACEMENTS, "mixed"],
+    "rank_is_pe": [False, True],
+}
+
+
+def is_possible(case: Case) -> bool:
+    """Calls that reduce nothing go with one reduction; messages have no algorithm."""
+    operation, _ = CALLS[case["call"]]
+    if not operation.combines and case["reduction"] != "sum":
+        return False
+    if case["call"] == "exchange" and case["algorithm"] != "direct":
+        return False
+    is_able = operation in ALGORITHMS[case["algorithm"]].operations
+    return is_able and has_meaning(case["dtype"], case["reduction"])
+
+
+CASES = cover(FACTORS, is_possible, strength=STRENGTH, seed=6)
+
+
+def name_of(case: Case) -> str:
+    return "-".join(str(value) for value in case.values())
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_every_call_gives_the_values_of_numpy(case: Case) -> None:
+    ranks, dtype, reduction = case["ranks"], case["dtype"], case["reduction"]
+    _, call = CALLS[case["call"]]
+    draw = np.random.default_rng([ranks, ROWS[case["rows"]]])
+    num_rows = ROWS[case["rows"]]
+    if case["call"] not in ("all_reduce", "broadcast", "reduce", "exchange"):
+        num_rows = -(-num_rows // ranks)
+    inputs = inputs_of(draw, (num_rows, 5), ranks, dtype, reduction)
+    ended = []
+
+    def program(rank: int, torch: Any, dist: Any) -> None:
+        table = Table(torch, dist, dtype, case["placement"], reduction, rank, ranks)
+        found, expected = call(table, inputs)
+        assert found.shape == expected.shape
+        assert np.array_equal(found, expected)
+        ended.append(rank)
+
+    skews_ps = [int(skew) for skew in draw.integers(0, MAX_SKEW_PS, ranks)]
+    run_ranks(
+        ranks, program, rank_is_pe=case["rank_is_pe"], skews_ps=skews_ps,
+        algorithm=case["algorithm"],
+    )  # fmt: skip
+    assert sorted(ended) == list(range(ranks))
+
+
+@pytest.mark.parametrize("call", sorted(CALLS))
+@pytest.mark.parametrize("placement", ["rows", "mixed"])
+def test_every_call_runs_clean_under_the_sanitizer(call: str, placement: str) -> None:
+    operation, function = CALLS[call]
+    inputs = inputs_of(np.random.default_rng(1), (7, 5), 3, "f32", "sum")
+
+    def program(rank: int, torch: Any, dist: Any) -> None:
+        found, expected = function(Table(torch, dist, "f32", placement, "sum", rank, 3), inputs)
+        assert np.array_equal(found, expected)
+
+    able = next(each.name for each in ALGORITHMS.values() if operation in each.operations)
+    torch = run_ranks(3, program, sanitize=True, algorithm=able)
+    assert not len(torch.findings)
