@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from safetensors.numpy import load_file, save_file
+from tokenizers import Tokenizer, processors
 
 from tests.models.folder_making import write_folder
 from tests.models.tiny import gqa_shape, mla_shape, peer_logits
@@ -193,6 +194,23 @@ def test_a_tokenizer_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(ModelFileError, match=r"tokenizer\.json: found .* expected a tokenizer"):
         load_safetensors(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "\x00", "[1]"])
+def test_a_configuration_that_is_no_json_object_is_refused(text: str, tmp_path: Path) -> None:
+    write_folder(tmp_path, gqa_shape())
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ModelFileError, match=r"config\.json: found (no JSON|a JSON list)"):
+        load_safetensors(tmp_path)
+
+
+def test_the_first_token_of_a_tokenizer_of_its_own_stands_in_front(tmp_path: Path) -> None:
+    write_folder(tmp_path, gqa_shape())
+    made = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    made.post_processor = processors.TemplateProcessing(single="! $A", special_tokens=[("!", 0)])
+    made.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = load_safetensors(tmp_path).tokenizer
+    assert tokenizer.encode("ab") == [0, ord("a") - 33, ord("b") - 33]
 
 
 def test_layers_that_guess_further_ahead_are_left_alone(tmp_path: Path) -> None:

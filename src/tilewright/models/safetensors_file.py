@@ -75,7 +75,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise ModelFileError(str(path), reason, "a file that opens", "correct the path") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         fix = "fetch the file again"
         raise ModelFileError(str(path), f"no JSON ({error})", "JSON text", fix) from error
     if not isinstance(found, dict):

@@ -32,7 +32,7 @@ class Tokenizer:
             if not self.lost_bytes.isdisjoint(letter.encode()):  # the library would leave it out
                 fix = "remove it, or choose another model"
                 raise ModelError("prompt", f"the letter {letter!a}", "letters with tokens", fix)
-        ids: list[int] = self.library.encode(text, add_special_tokens=False).ids
+        ids: list[int] = self.library.encode(text).ids  # with what its own rules put around
         return ids if self.first_token is None else [self.first_token, *ids]
 
     def decode(self, tokens: Sequence[int]) -> str:
