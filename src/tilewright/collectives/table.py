@@ -1,6 +1,6 @@
 """Which algorithm can carry out which operation: data, and what users add to it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -12,9 +12,16 @@ from tilewright.collectives.algorithms.ring import plan_bidirectional_ring, plan
 from tilewright.collectives.algorithms.tree import plan_double_tree
 from tilewright.collectives.operation import Call, Operation, goal_of, start_of
 from tilewright.collectives.plan import Plan, check_plan
-from tilewright.errors import CollectiveError
+from tilewright.errors import CollectiveError, RegistryError
 
-__all__ = ("ALGORITHMS", "Algorithm", "CheckedPlan", "checked_plan", "find_algorithm")
+__all__ = (
+    "ALGORITHMS",
+    "Algorithm",
+    "CheckedPlan",
+    "build_table",
+    "checked_plan",
+    "find_algorithm",
+)
 
 PlanFunction = Callable[[Call, int], Plan]
 """From a call and a lane to a plan."""
@@ -41,19 +48,27 @@ class Algorithm:
     plan: PlanFunction
 
 
-ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
-    {
-        algorithm.name: algorithm
-        for algorithm in (
-            Algorithm("ring", RING_LIKE, plan_ring),
-            Algorithm("bidirectional_ring", RING_LIKE, plan_bidirectional_ring),
-            Algorithm("double_tree", TREE_LIKE, plan_double_tree),
-            Algorithm("halving_doubling", SCATTERING, plan_halving_doubling),
-            Algorithm("torus_2d", SCATTERING, plan_torus_2d),
-            Algorithm("mesh_2d", SCATTERING, plan_mesh_2d),
-            Algorithm("direct", frozenset(Operation), plan_direct),
-        )
-    }
+def build_table(algorithms: Iterable[Algorithm]) -> Mapping[str, Algorithm]:
+    """A read-only table by name; two algorithms of one name are refused."""
+    table: dict[str, Algorithm] = {}
+    for algorithm in algorithms:
+        if algorithm.name in table:
+            found = f"two algorithms {algorithm.name!r}"
+            raise RegistryError("collectives", found, "one owner", "rename one")
+        table[algorithm.name] = algorithm
+    return MappingProxyType(table)
+
+
+ALGORITHMS = build_table(
+    (
+        Algorithm("ring", RING_LIKE, plan_ring),
+        Algorithm("bidirectional_ring", RING_LIKE, plan_bidirectional_ring),
+        Algorithm("double_tree", TREE_LIKE, plan_double_tree),
+        Algorithm("halving_doubling", SCATTERING, plan_halving_doubling),
+        Algorithm("torus_2d", SCATTERING, plan_torus_2d),
+        Algorithm("mesh_2d", SCATTERING, plan_mesh_2d),
+        Algorithm("direct", frozenset(Operation), plan_direct),
+    )
 )
 
 

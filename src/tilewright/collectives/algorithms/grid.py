@@ -1,13 +1,17 @@
 """Rows and columns of a grid of ranks: rings in one dimension, then in the other."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from math import isqrt
 
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.script import Script, ring_gather, ring_reduce
 
-__all__ = ("grid_shape", "plan_mesh_2d", "plan_torus_2d")
+__all__ = ("grid_shape", "is_row_first", "plan_mesh_2d", "plan_torus_2d", "row_first_share")
+
+NUM_SHARES = 8
+"""Lanes are dealt over the two orders of dimensions by eighths."""
 
 
 def plan_torus_2d(call: Call, lane: int) -> Plan:
@@ -22,23 +26,44 @@ def plan_mesh_2d(call: Call, lane: int) -> Plan:
     return _plan(call, lane, folded=True)
 
 
-def grid_shape(num_ranks: int, columns: int | None = None) -> tuple[int, int]:
-    """Rows and columns, as square as can be unless the machine says it."""
-    if columns is None:
-        rows = next(rows for rows in range(isqrt(num_ranks), 0, -1) if num_ranks % rows == 0)
-        return rows, num_ranks // rows
-    return num_ranks // columns, columns
+def grid_shape(call: Call) -> tuple[int, int]:
+    """Rows and columns: as the ranks of the call lie, else as square as can be."""
+    if len(call.shape) == 2:
+        return call.shape[0], call.shape[1]
+    ranks = call.num_ranks
+    rows = next(rows for rows in range(isqrt(ranks), 0, -1) if ranks % rows == 0)
+    return rows, ranks // rows
+
+
+def row_first_share(rows: int, columns: int) -> Fraction:
+    """The share of lanes that makes links along rows and along columns equally busy.
+
+    A lane that goes along rows first sends (c-1)/c of its shard there and (r-1)/(rc) along columns;
+    one that goes along columns first (r-1)/r there and (c-1)/(rc) along rows.
+
+    >>> row_first_share(2, 3)
+    Fraction(1, 4)
+    """
+    if rows == 1 or columns == 1:
+        return Fraction(1, 2)
+    share = Fraction(columns * (rows - 1) - (columns - 1), 2 * (columns - 1) * (rows - 1))
+    return min(max(share, Fraction(0)), Fraction(1))
+
+
+def is_row_first(lane: int, rows: int, columns: int) -> bool:
+    """Four neighbouring lanes go alike: they differ in parallel links and directions."""
+    place = lane // 4 * 3 % NUM_SHARES  # a permutation that spreads the chosen lanes
+    return place < round(row_first_share(rows, columns) * NUM_SHARES)
 
 
 def _plan(call: Call, lane: int, *, folded: bool) -> Plan:
-    """Even lanes go along rows first, odd ones along columns."""
-    rows, columns = grid_shape(call.num_ranks)
+    rows, columns = grid_shape(call)
     script = Script(call.num_ranks, call.num_ranks)
     lines = [
         [[row * columns + column for column in range(columns)] for row in range(rows)],
         [[row * columns + column for row in range(rows)] for column in range(columns)],
     ]
-    if lane % 2:
+    if not is_row_first(lane, rows, columns):
         lines.reverse()
     first, second = lines
     reverse = lane // 2 % 2 == 1

@@ -12,14 +12,14 @@ __all__ = ("plan_halving_doubling",)
 def plan_halving_doubling(call: Call, lane: int) -> Plan:
     """Ranks beyond a power of two hand their values to a partner first, and get results last.
 
-    Lanes begin with different distances.
+    Pairs of lanes begin with different distances.
     """
     ranks = call.num_ranks
     script = Script(ranks, ranks)
     core = 1 << (ranks.bit_length() - 1)
     parts = [list(range(rank, ranks, core)) for rank in range(core)]
     distances = [1 << bit for bit in range(core.bit_length() - 1)]
-    start = lane % max(1, len(distances))
+    start = lane // 2 % max(1, len(distances))
     distances = distances[start:] + distances[:start]
     gathers = call.operation is Operation.ALL_GATHER
     for rank in range(core, ranks):

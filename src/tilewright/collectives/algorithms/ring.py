@@ -11,9 +11,12 @@ __all__ = ("plan_bidirectional_ring", "plan_ring")
 
 
 def plan_ring(call: Call, lane: int) -> Plan:
-    """Odd lanes go the other way round, so that both directions of links are used."""
+    """Every second pair of lanes goes the other way round, so both directions of links are used.
+
+    Not every second lane: parallel links are chosen by the parity of a PE.
+    """
     script = Script(call.num_ranks, call.num_ranks)
-    _write(script, call, _members(call, reverse=lane % 2 == 1), range(call.num_ranks))
+    _write(script, call, _members(call, reverse=lane // 2 % 2 == 1), range(call.num_ranks))
     return script.plan()
 
 

@@ -27,11 +27,11 @@ class _Node:
 
 
 def plan_double_tree(call: Call, lane: int) -> Plan:
-    """Each tree has half of the blocks; odd lanes change the halves."""
+    """Each tree has half of the blocks; every second pair of lanes changes the halves."""
     ranks = call.num_ranks
     script = Script(ranks, 2 * ranks)
     for number in range(2):
-        blocks = range((number + lane) % 2, 2 * ranks, 2)
+        blocks = range((number + lane // 2) % 2, 2 * ranks, 2)
         tree = _rooted(call, shift=number)
         height = tree.height
         for parent, child, depth in tree.edges():
