@@ -23,7 +23,7 @@ class Pair:
     num_taken: int = 0
 
     def push(self, delay_ps: int, phase: int) -> Event:
-        event = (self.now_ps + delay_ps, phase, -self.num_pushed, 0, object())
+        event = (self.now_ps + delay_ps, phase, -self.num_pushed, 0, object(), None, 0)
         self.num_pushed += 1
         self.queue.push(event)
         self.model.append(event)
@@ -32,7 +32,7 @@ class Pair:
     def take(self) -> None:
         """One event, as a run takes it that stops behind it."""
         assert self.queue.open() == bool(self.model)
-        for event in self.queue.left:
+        for event in self.queue.opened.left:
             assert event is min(self.model, key=lambda other: other[:4])
             self.model.remove(event)
             self.now_ps = event[0]
@@ -67,35 +67,35 @@ def test_the_least_key_comes_next_whatever_is_pushed_in_between(
 
 def test_an_event_of_a_lower_phase_runs_next_though_its_instant_has_begun() -> None:
     queue = EventQueue()
-    queue.push((5, 1, 9, 0, "a completion"))
-    queue.push((5, 2, 0, 0, "a grant"))
+    queue.push((5, 1, 9, 0, "a completion", None, 0))
+    queue.push((5, 2, 0, 0, "a grant", None, 0))
     seen = []
     while queue.open():
-        for *_, what in queue.left:
+        for *_, what, _, _ in queue.opened.left:
             seen.append(what)
             if what == "a completion":
-                queue.push((5, 0, 1, 0, "a start"))
+                queue.push((5, 0, 1, 0, "a start", None, 0))
                 assert queue.has_before(5, 2)
     assert seen == ["a completion", "a start", "a grant"]
 
 
 def test_an_event_pushed_after_the_queue_ran_dry_is_not_lost() -> None:
     queue = EventQueue()
-    queue.push((5, 1, 0, 0, "first"))
+    queue.push((5, 1, 0, 0, "first", None, 0))
     while queue.open():
-        assert [what for *_, what in queue.left] == ["first"]
-    queue.push((6, 1, 0, 0, "second"))
+        assert [what for *_, what, _, _ in queue.opened.left] == ["first"]
+    queue.push((6, 1, 0, 0, "second", None, 0))
     assert queue.open()
-    assert [what for *_, what in queue.left] == ["second"]
+    assert [what for *_, what, _, _ in queue.opened.left] == ["second"]
 
 
 def test_an_event_that_has_run_cannot_be_discarded() -> None:
     queue = EventQueue()
-    event = (5, 1, 0, 0, "it")
+    event = (5, 1, 0, 0, "it", None, 0)
     queue.push(event)
     assert queue.open()
-    assert next(queue.left) == event
-    queue.push((5, 2, 0, 0, "the next"))
+    assert next(queue.opened.left) == event
+    queue.push((5, 2, 0, 0, "the next", None, 0))
     queue.discard(event)
     assert queue.num_taken == 1
-    assert [what for *_, what in queue.left] == ["the next"]
+    assert [what for *_, what, _, _ in queue.opened.left] == ["the next"]

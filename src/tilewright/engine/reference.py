@@ -2,31 +2,31 @@
 
 from array import array
 from collections import deque
-from collections.abc import Generator
-from functools import lru_cache
+from functools import lru_cache, partial
 from heapq import heappop, heappush
-from types import BuiltinMethodType
 from typing import Any
 
 from tilewright.engine.core import NO_LIMIT, NO_WAKE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.issuer import IssuerSpec, ReferenceIssuer
+from tilewright.engine.reference_graph import Graph, compile_graph
 from tilewright.engine.reference_memory import Memories
 from tilewright.engine.reference_queue import BUCKET_SHIFT, EventQueue
 from tilewright.engine.reference_state import (
     Gate,
-    Graph,
     Packet,
+    Part,
     RoundTrip,
     Route,
     Server,
     Signal,
+    StartRun,
     Task,
-    compile_graph,
+    TaskDefinition,
     size_of,
 )
 from tilewright.engine.reference_tasks import ARRIVE, COMPLETE, DECIDE, GRANT
-from tilewright.engine.rows import HOLD, NO_EFFECT, Block, Row
+from tilewright.engine.rows import HOLD, Block, Row
 from tilewright.engine.spec import CoreService
 from tilewright.units import MAX_PS
 
@@ -35,7 +35,7 @@ __all__ = ("ReferenceCore",)
 ARBITER = -1  # in place of a packet
 LIMIT = -1  # in place of a server
 MAX_KEPT_SIZES = 4096
-MAX_UNCOUNTED = 2**16  # journeys, until servers count the packets that they noted
+MAX_UNCOUNTED = 2**20  # events, until servers count the packets that they noted
 
 
 class ReferenceCore(Memories):
@@ -56,16 +56,18 @@ class ReferenceCore(Memories):
         self._gates: list[Gate] = []
         self._trips: list[RoundTrip] = []
         self._next_sequence: dict[int, int] = {}
-        self._live: dict[int, Task] = {}
-        self._effects: list[tuple[int, int]] = []
+        self._live: dict[int, Task | TaskDefinition] = {}
+        self._effect_times: list[int] = []
+        self._effects: list[int] = []
         self._wakes: deque[int] = deque()  # ids of watched tasks; of a performed one ~owner
         self._performed: dict[int, int] = {}  # by owner: the task that its program waits for
         self._trace: list[tuple[int, int, int, int, int]] | None = None
         self._memory_trace = []
         self._traced_owners = range(0)
         self._running = False
-        self._uncounted = 0
-        self._size_of = lru_cache(MAX_KEPT_SIZES)(size_of)
+        self._next_count = MAX_UNCOUNTED
+        self._ahead: tuple[object, dict[Route, tuple[int, int]]] = (None, {})
+        self._size_of = lru_cache(MAX_KEPT_SIZES)(partial(size_of, flit_bytes=flit_bytes))
 
     @property
     def events(self) -> int:
@@ -84,7 +86,7 @@ class ReferenceCore(Memories):
         service: CoreService | None,
     ) -> int:
         self._check_outside()
-        server = Server(len(self._servers), flit_ps, latency_ps, whole)
+        server = Server(len(self._servers), self._flit_bytes, flit_ps, latency_ps, whole)
         server.buffer_flits = buffer_flits
         server.credit_ps = credit_ps
         server.round_robin = round_robin
@@ -123,8 +125,14 @@ class ReferenceCore(Memories):
         return ReferenceIssuer(self.compile, IssuerSpec(*numbers))
 
     def compile(self, rows: list[Row | Block]) -> Graph:
-        signals, size = len(self._signals), self._packet_bytes
-        return compile_graph(rows, self._routes, self._trips, signals, size)
+        return compile_graph(
+            rows,
+            self._routes,
+            self._trips,
+            len(self._signals),
+            self._packet_bytes,
+            self._size_of,
+        )
 
     def set_trace(self, on: bool, first_owner: int, last_owner: int) -> None:
         self._traced_owners = range(first_owner, last_owner + 1)
@@ -159,105 +167,91 @@ class ReferenceCore(Memories):
 
     def _run_until(self, until_ps: int) -> None:
         """The limit is an event of its own, before the grants of its instant."""
-        limit = (until_ps, GRANT, LIMIT, 0, None)
+        limit = (until_ps, GRANT, LIMIT, 0, None, None, 0)
         self._queue.push(limit)
         self._run()
         self._queue.discard(limit)
 
     def _run(self) -> None:
-        """Events in key order, until wake-ups are due, the limit, or nothing is left."""
-        queue, wakes, journey = self._queue, self._wakes, BuiltinMethodType
-        buckets = queue.buckets
+        """Events in key order, until wake-ups are due, the limit, or nothing is left.
+
+        Most events are hops of packets on plain routes, whose servers are eager and cut through:
+        such a packet never waits for a credit. They are handled here, by the law of ``_serve`` in
+        local names, for speed.
+        """
+        queue, wakes, trace = self._queue, self._wakes, self._trace
+        opened, buckets, shift, max_ps = queue.opened, queue.buckets, BUCKET_SHIFT, MAX_PS
         now_ps = self.now_ps
         try:
             while queue.open():
-                for now_ps, phase, event_id, breaker, what in queue.left:
-                    if type(what) is journey:  # a plain packet, the most frequent of all
-                        following = what(now_ps)
-                        if following is not None:
-                            number = following[0] >> BUCKET_SHIFT
-                            if number in buckets:  # as in queue.push, for speed
-                                buckets[number].append(following)
-                            else:
-                                queue.push(following)
+                if queue.num_closed > self._next_count:
+                    self._count_servers(now_ps)
+                for now_ps, phase, event_id, packet_id, what, hop, tail_in_ps in opened.left:
+                    if hop is None:
+                        if type(what) is TaskDefinition:
+                            self.now_ps = now_ps
+                            self._complete_lone(event_id, what)
+                        elif event_id == LIMIT:
+                            self._limits_met += 1
+                            return
+                        else:
+                            self._handle(now_ps, phase, event_id, packet_id, what)
+                        if wakes and self._reaches_grants():
+                            return
                         continue
-                    if event_id == LIMIT:
-                        self._limits_met += 1
-                        return
-                    self._handle(now_ps, phase, event_id, breaker, what)
-                    if wakes and self._reaches_grants():
-                        return
+                    server, flit_ps, head_ps, latency_ps, following = what.steps[hop]
+                    flits, empty_bytes = what.size
+                    start_ps = server.free_ps
+                    if start_ps > now_ps:
+                        server.note_wait(now_ps, start_ps)
+                    else:
+                        start_ps = now_ps
+                    tail_ps = start_ps + flits * flit_ps
+                    late_ps = tail_in_ps + flit_ps
+                    if late_ps > tail_ps:  # its flits come slower than the server could send them
+                        if late_ps + latency_ps <= max_ps:
+                            server.stretch_ps += late_ps - tail_ps
+                        tail_ps = late_ps
+                    tail_in_ps = tail_ps + latency_ps  # at the next server
+                    if tail_in_ps > max_ps:
+                        raise CoreFault(FaultKind.TIME_LIMIT, event_id, packet_id, now_ps)
+                    server.free_ps = tail_ps
+                    server.flits.append(flits)
+                    if empty_bytes:
+                        server.empty_bytes += empty_bytes
+                    if trace is not None:
+                        self._note_grant(event_id, packet_id, now_ps, start_ps, tail_ps)
+                    if following is None:
+                        self._leave(what, packet_id, tail_in_ps)
+                        continue
+                    at_ps = start_ps + head_ps
+                    event = (at_ps, GRANT, following, packet_id, what, hop + 1, tail_in_ps)
+                    buckets[at_ps >> shift].append(event)
         finally:
             self.now_ps = now_ps
             queue.forget_taken()
 
-    def _set_out(self, packet_id: int, task: Task, num_bytes: int) -> None:
-        own: list[Any] = []
-        send = self._journey(packet_id, task, num_bytes, own).send
-        own.append(send)
-        self._queue.push(send(None))  # its first hop
-        self._uncounted += 1
-        if self._uncounted == MAX_UNCOUNTED:
-            self._uncounted = 0
-            for server in self._servers:
-                server.count(self.now_ps)
+    def _count_servers(self, now_ps: int) -> None:
+        """Now and then, so that what they note does not pile up."""
+        self._next_count = self._queue.num_closed + MAX_UNCOUNTED
+        for server in self._servers:
+            server.count(now_ps)
 
-    def _journey(
-        self, packet_id: int, task: Task, num_bytes: int, own: list[Any]
-    ) -> Generator[Any, Any, None]:
-        """A packet on a route of eager servers that cut through: it never waits for a credit.
-
-        Is sent the time at which it is ready at each server and yields the event of the next one,
-        None at the end. ``own`` holds its ``send``, which is what the event is about. This is the
-        law of ``_serve`` in local names, for speed.
-        """
-        flits, tally = self._size_of(num_bytes, self._flit_bytes)
-        definition = task.definition
-        route = definition.route
-        send = own.pop()
-        tail_in_ps = self.now_ps
-        now_ps = yield tail_in_ps, GRANT, route.servers[0].index, packet_id, send
-        for server, flit_ps, head_ps, latency_ps, following in route.steps:
-            start_ps = server.free_ps
-            if start_ps > now_ps:
-                server.note_wait(now_ps, start_ps)
-            else:
-                start_ps = now_ps
-            done_ps = start_ps + flits * flit_ps
-            tail_ps = tail_in_ps + flit_ps
-            if tail_ps != done_ps:  # most tails keep the distance to their heads
-                if tail_ps < done_ps:
-                    tail_ps = done_ps
-                elif tail_ps + latency_ps <= MAX_PS:
-                    server.stretch_ps += tail_ps - done_ps
-            tail_in_ps = tail_ps + latency_ps
-            if tail_in_ps > MAX_PS:
-                raise CoreFault(FaultKind.TIME_LIMIT, server.index, packet_id, now_ps)
-            server.free_ps = tail_ps
-            server.tally += tally
-            if self._trace is not None:
-                self._note_grant(server.index, packet_id, now_ps, start_ps, tail_ps)
-            if following is not None:
-                now_ps = yield start_ps + head_ps, GRANT, following, packet_id, send
-        if not definition.is_lone:
-            del send  # or the generator would hold itself
-            self._deliver(task, route, num_bytes, tail_in_ps)
-            yield None
+    def _leave(self, what: TaskDefinition | Part, packet_id: int, at_ps: int) -> None:
+        """At the end of a plain route."""
+        if isinstance(what, Part):
+            self._deliver(what.task, what.task.definition.route, what.num_bytes, at_ps)
+            return
+        route = what.route
         route.packets_out += 1
-        route.bytes_out += num_bytes
-        now_ps = yield tail_in_ps, COMPLETE, packet_id, 0, send
-        del send
-        if task.watched or task.performed or task.followers:
-            yield now_ps, COMPLETE, packet_id, 0, task  # again, as an event of its own
-        del self._live[packet_id]
-        if definition.effect != NO_EFFECT:
-            self._effects.append((now_ps, definition.effect))
-        yield None
+        route.bytes_out += what.amount
+        event = (at_ps, COMPLETE, packet_id, 0, what, None, 0)
+        self._queue.buckets[at_ps >> BUCKET_SHIFT].append(event)
 
     def _inject(self, packet: Packet) -> None:
         server = packet.route.servers[0]
         if server.eager:
-            self._queue.push((self.now_ps, GRANT, server.index, packet.id, packet))
+            self._push(self.now_ps, GRANT, server.index, packet.id, packet)
         else:
             self._enqueue(packet)
 
@@ -283,6 +277,8 @@ class ReferenceCore(Memories):
                 self._end_leg(what)
             else:
                 self._let_in(what)
+        elif isinstance(what, StartRun):
+            self._start_next(what)
         elif breaker & 1:
             server, channel, flits = what
             server.credits[channel] += flits
@@ -344,7 +340,7 @@ class ReferenceCore(Memories):
             key = (GRANT, server.index, packet.id)
         else:
             key = (ARRIVE, packet.id ^ self._salt, 2 * server.index)
-        self._queue.push((packet.ready_ps, *key, packet))
+        self._push(packet.ready_ps, *key, packet)
 
     def _return_credit(self, packet: Packet, tail_ps: int) -> None:
         """The packet leaves the buffer behind the server before."""
@@ -354,20 +350,18 @@ class ReferenceCore(Memories):
             self._check_time(at_ps, server.index, packet.id)
             item = (server, packet.route.channels[packet.hop - 1], packet.flits)
             key = (ARRIVE, packet.id ^ self._salt, 2 * server.index + 1)
-            self._queue.push((at_ps, *key, item))
+            self._push(at_ps, *key, item)
 
     def _arrive(self, packet: Packet, at_ps: int) -> None:
         """At the end of its route."""
         if packet.leg is None:
             self._deliver(packet.task, packet.route, packet.num_bytes, at_ps)
             return
-        packet.route.packets_out += 1
-        packet.route.bytes_out += packet.num_bytes
-        self._queue.push((at_ps, COMPLETE, packet.id, 0, packet))
+        packet.route.leave(packet.num_bytes)
+        self._push(at_ps, COMPLETE, packet.id, 0, packet)
 
     def _deliver(self, task: Task, route: Route, num_bytes: int, at_ps: int) -> None:
-        route.packets_out += 1
-        route.bytes_out += num_bytes
+        route.leave(num_bytes)
         if at_ps > task.end_ps:
             task.end_ps = at_ps
         task.packets_left -= 1
@@ -388,7 +382,7 @@ class ReferenceCore(Memories):
         if not server.grant_due and server.queue:
             server.grant_due = True
             at_ps = max(self.now_ps, server.free_ps)
-            self._queue.push((at_ps, GRANT, server.index, ARBITER, None))
+            self._push(at_ps, GRANT, server.index, ARBITER, None)
 
     def _grant(self, server: Server) -> None:
         server.grant_due = False

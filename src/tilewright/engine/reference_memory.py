@@ -47,7 +47,7 @@ class Memories(Tasks):
 
     def _add_memory(self, memory: MemoryState) -> int:
         self._check_outside()
-        server = Server(len(self._servers), flit_ps=0, latency_ps=0, whole=True)
+        server = Server(len(self._servers), self._flit_bytes, flit_ps=0, latency_ps=0, whole=True)
         server.eager = False
         server.memory = memory
         self._servers.append(server)
@@ -74,7 +74,7 @@ class Memories(Tasks):
         if memory.decide_ps is None or at_ps < memory.decide_ps:
             memory.decide_ps = at_ps
             memory.num_plans += 1
-            self._queue.push((at_ps, DECIDE, server.index, memory.num_plans, memory))
+            self._push(at_ps, DECIDE, server.index, memory.num_plans, memory)
 
     def _decide(self, server: Server, memory: MemoryState) -> None:
         if memory.decide_ps != self.now_ps:

@@ -1,13 +1,14 @@
 """What the reference core says about its state: counters, broken rules, who waits for what."""
 
 from array import array
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.engine.core import UNBOUNDED
 from tilewright.engine.reference_queue import EventQueue
-from tilewright.engine.reference_state import Route, Server, Signal, Task
+from tilewright.engine.reference_state import Route, Server, Signal, Task, TaskDefinition
 
 __all__ = ("Reports",)
 
@@ -19,13 +20,26 @@ class Reports:
 
     now_ps: int
     _queue: EventQueue
-    _live: dict[int, Task]
+    _live: dict[int, Task | TaskDefinition]  # a lone transfer's definition stands for it
     _servers: list[Server]
     _routes: list[Route]
     _hops: "array[int]"
     _signals: list[Signal]
-    _effects: list[tuple[int, int]]
+    _ahead: tuple[object, dict[Route, tuple[int, int]]]
+    _effect_times: list[int]
+    _effects: list[int]
     _trace: list[tuple[int, int, int, int, int]] | None
+
+    def _task(self, task_id: int) -> Task:
+        """Of a lone transfer it is made when somebody asks for it."""
+        found = self._live[task_id]
+        if not isinstance(found, Task):
+            found = self._live[task_id] = Task(found, task_id, {})
+        return found
+
+    def _push(self, at_ps: int, phase: int, event_id: int, breaker: int, what: Any) -> None:
+        """An event that is not about a packet on a plain route."""
+        self._queue.push((at_ps, phase, event_id, breaker, what, None, 0))
 
     def is_drained(self) -> bool:
         return not self._queue and not self._live
@@ -36,13 +50,21 @@ class Reports:
     def tamper(self, server: int, counter: str, amount: int) -> None:
         tamper(self._servers[server], counter, amount)
 
+    def _log(self, effect: int) -> None:
+        self._effect_times.append(self.now_ps)
+        self._effects.append(effect)
+
     def take_effects(self) -> list[tuple[int, int]]:
-        effects, self._effects = self._effects, []
+        effects = list(zip(self._effect_times, self._effects, strict=True))
+        self._effect_times.clear()
+        self._effects.clear()
         return effects
 
     def take_effect_columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        effects = np.array(self.take_effects(), np.int64).reshape(-1, 2)
-        return effects[:, 0].copy(), effects[:, 1].copy()
+        columns = np.array(self._effect_times, np.int64), np.array(self._effects, np.int64)
+        self._effect_times.clear()
+        self._effects.clear()
+        return columns
 
     def take_trace(self) -> list[tuple[int, int, int, int, int]]:
         trace = self._trace or []
@@ -54,12 +76,27 @@ class Reports:
 
     def route_counters(self, route: int) -> tuple[int, int, int, int]:
         found = self._routes[route]
-        return found.packets_in, found.bytes_in, found.packets_out, found.bytes_out
+        packets, num_bytes = self._packets_ahead().get(found, (0, 0))
+        packets_in, bytes_in = found.packets_in - packets, found.bytes_in - num_bytes
+        return packets_in, bytes_in, found.packets_out, found.bytes_out
+
+    def _packets_ahead(self) -> dict[Route, tuple[int, int]]:
+        """Packets and bytes of lone transfers that will start later; kept while nothing changes."""
+        key = self.now_ps, self._queue.num_taken, len(self._live)
+        if self._ahead[0] != key:
+            ahead: dict[Route, tuple[int, int]] = {}
+            for at_ps, _, _, _, what, hop, _ in self._queue:
+                if hop == 0 and at_ps > self.now_ps and isinstance(what, TaskDefinition):
+                    packets, num_bytes = ahead.get(what.route, (0, 0))
+                    ahead[what.route] = packets + 1, num_bytes + what.amount
+            self._ahead = key, ahead
+        return self._ahead[1]
 
     def waiting_tasks(
         self,
     ) -> list[tuple[int, int, list[int], list[tuple[int, int, int]], list[int]]]:
-        return waiting_tasks(self._live, self._signals)
+        tasks = {task_id: self._task(task_id) for task_id in sorted(self._live)}
+        return waiting_tasks(tasks, self._signals)
 
     def waiting_packets(self) -> list[tuple[int, int, int, int, int, int, int, bool]]:
         return waiting_packets(self._servers)
@@ -68,7 +105,6 @@ class Reports:
 def server_counters(server: Server, now_ps: int) -> tuple[int, int, int, int, int, int, int, int]:
     """The fields of ServerStatistics, with the queue counted up to now."""
     server.count(now_ps)
-    server.note_queue(now_ps, 0)
     held_ps = server.busy_ps + server.stretch_ps
     return (
         server.packets, server.num_bytes, server.busy_ps, held_ps, server.wait_ps,
@@ -126,13 +162,13 @@ def tamper(server: Server, counter: str, amount: int) -> None:
 def waiting_tasks(
     live: dict[int, Task], signals: list[Signal]
 ) -> list[tuple[int, int, list[int], list[tuple[int, int, int]], list[int]]]:
-    """The fields of WaitingTask, in the order of ids."""
+    """The fields of WaitingTask, in the order of ids, in which they are given."""
     earlier: dict[int, list[int]] = {}
-    for task_id, task in sorted(live.items()):
+    for task_id, task in live.items():
         for follower in task.followers or ():
             earlier.setdefault(follower.id, []).append(task_id)
     rows = []
-    for task_id, task in sorted(live.items()):
+    for task_id, task in live.items():
         definition = task.definition
         siblings = [task.siblings[index].id for index in definition.afters]
         afters = [sibling for sibling in siblings if sibling in live]

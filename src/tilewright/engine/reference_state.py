@@ -1,40 +1,31 @@
-"""The plain data of the reference core: servers, routes, packets, signals, tasks, graphs."""
+"""The plain data of the reference core: servers, routes, packets, signals, tasks."""
 
-from bisect import bisect_right, insort
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, NamedTuple
 
-from tilewright.engine.core import MAX_PACKETS, MAX_QUEUES, SOURCE, UNBOUNDED
+from tilewright.engine.core import MAX_QUEUES, SOURCE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.rows import (
-    EARLIER,
-    EXCHANGE,
-    HOLD,
-    NO_EFFECT,
-    ONE_SEGMENT,
-    TIMER,
-    TRANSFER,
-    Block,
-    Row,
-    row_problem,
-)
+from tilewright.engine.rows import Row
 from tilewright.engine.spec import CoreService
 from tilewright.units import MAX_PS
 
 __all__ = (
     "Gate",
-    "Graph",
     "Leg",
     "Packet",
+    "Part",
     "Queue",
     "RoundTrip",
     "Route",
     "Server",
     "Signal",
+    "Size",
+    "StartRun",
     "Task",
     "TaskDefinition",
-    "compile_graph",
     "size_of",
     "trip_of",
 )
@@ -43,15 +34,15 @@ __all__ = (
 Step = tuple["Server", int, int, int, int | None]
 """What a plain hop needs: server, flit time, head time, latency, the next server's index if any."""
 
-# Packets, flits and bytes in one integer, so that a hop adds them up at once.
-FLITS_SHIFT, PACKETS_SHIFT = 64, 128
-FIELD_MASK = 2**64 - 1
+Size = tuple[int, int]
+"""The flits of a packet, and the bytes by which its last flit is not full."""
+
+MAX_NOTED = 2**12  # waits, until a server counts those that it noted
 
 
-def size_of(num_bytes: int, flit_bytes: int) -> tuple[int, int]:
-    """The flits of a packet, and what it adds to a server's tally."""
+def size_of(num_bytes: int, flit_bytes: int) -> Size:
     flits = -(-num_bytes // flit_bytes)
-    return flits, num_bytes + (flits << FLITS_SHIFT) + (1 << PACKETS_SHIFT)
+    return flits, flits * flit_bytes - num_bytes
 
 
 class Queue:
@@ -74,7 +65,10 @@ class Server:
         "credit_ps",
         "credits",
         "eager",
+        "empty_bytes",
+        "flit_bytes",
         "flit_ps",
+        "flits",
         "free_ps",
         "grant_due",
         "head_ps",
@@ -88,20 +82,22 @@ class Server:
         "queue",
         "queue_ps",
         "queues",
+        "readies",
         "round_robin",
         "service",
         "slots",
         "starts",
         "steps",
         "stretch_ps",
-        "tally",
         "wait_ps",
-        "waits",
         "whole",
     )
 
-    def __init__(self, index: int, flit_ps: int, latency_ps: int, whole: bool) -> None:
+    def __init__(
+        self, index: int, flit_bytes: int, flit_ps: int, latency_ps: int, whole: bool
+    ) -> None:
         self.index = index
+        self.flit_bytes = flit_bytes
         self.flit_ps = flit_ps
         self.latency_ps = latency_ps
         self.head_ps = flit_ps + latency_ps
@@ -121,9 +117,11 @@ class Server:
         self.packets = self.num_bytes = self.busy_ps = self.stretch_ps = self.wait_ps = 0
         self.queue = self.queue_ps = self.max_queue = self.changed_ps = 0
         self.steps: dict[int | None, Step] = {}
-        self.tally = 0  # of packets that are not yet counted
-        self.waits: list[tuple[int, int]] = []  # an eager server's (ready, start), not yet counted
-        self.starts: list[int] = []  # its starts that lie ahead, of waits that are counted
+        self.flits: list[int] = []  # of packets on plain routes that are not yet counted
+        self.empty_bytes = 0  # in their last flits
+        # An eager server's waits that are not yet counted: both lists ascend.
+        self.readies: list[int] = []
+        self.starts: list[int] = []
 
     def step_to(self, following: int | None) -> Step:
         """One tuple for all routes that go on alike, so that steps stay in the cache."""
@@ -179,38 +177,46 @@ class Server:
 
     def note_wait(self, ready_ps: int, start_ps: int) -> None:
         """An eager server knows at once how long a packet waits; its queue is counted later."""
+        if len(self.readies) >= MAX_NOTED:
+            self.count(ready_ps)
         self.add_wait(start_ps - ready_ps)
-        self.waits.append((ready_ps, start_ps))
+        self.readies.append(ready_ps)
+        self.starts.append(start_ps)
 
     def count(self, now_ps: int) -> None:
-        """Count what has been noted: packets, and how waits made the queue grow, up to now."""
-        self.packets += self.tally >> PACKETS_SHIFT
-        self.busy_ps += self.flit_ps * (self.tally >> FLITS_SHIFT & FIELD_MASK)
-        self.num_bytes += self.tally & FIELD_MASK
-        self.tally = 0
-        changes = [(ready_ps, +1) for ready_ps, _ in self.waits]
-        starts = self.starts + [start_ps for _, start_ps in self.waits]
-        past = bisect_right(starts, now_ps)
-        changes += [(start_ps, -1) for start_ps in starts[:past]]
-        changes.sort()
-        self._note_changes(changes)
-        self.starts = starts[past:]
-        self.waits.clear()
+        """Count what has been noted up to now: packets, and how waits made the queue grow."""
+        if self.flits:
+            num_flits = sum(self.flits)
+            self.packets += len(self.flits)
+            self.busy_ps += self.flit_ps * num_flits
+            self.num_bytes += self.flit_bytes * num_flits - self.empty_bytes
+            self.flits.clear()
+            self.empty_bytes = 0
+        if self.starts:
+            self._count_waits(now_ps)
+        self.note_queue(now_ps, 0)
 
-    def _note_changes(self, changes: list[tuple[int, int]]) -> None:
-        """What ``note_queue`` does for each, in local names, for speed."""
-        queue, changed_ps, queue_ps, max_queue = (
-            self.queue, self.changed_ps, self.queue_ps, self.max_queue,
-        )  # fmt: skip
-        for at_ps, change in changes:
-            if at_ps > changed_ps:
-                queue_ps += queue * (at_ps - changed_ps)
-                if queue > max_queue:
-                    max_queue = queue
-                changed_ps = at_ps
-            queue += change
-        self.queue, self.changed_ps = queue, changed_ps
-        self.queue_ps, self.max_queue = min(queue_ps, MAX_PS), max_queue
+    def _count_waits(self, now_ps: int) -> None:
+        """What ``note_queue`` would have done at each ready and start up to now.
+
+        The queue's time integral is what is left of the time until now behind all readies, less
+        that behind all starts. It was longest when a packet got ready: then, of those noted before
+        it, the ones without a start were in front. A packet ready now has not lasted yet.
+        """
+        readies, starts = self.readies, self.starts
+        num_lasting = bisect_left(readies, now_ps)
+        for place, ready_ps in enumerate(readies[:num_lasting], start=self.queue + 1):
+            queue = place - bisect_right(starts, ready_ps)
+            if queue > self.max_queue:
+                self.max_queue = queue
+        past = starts[: bisect_right(starts, now_ps)]
+        self.note_queue(now_ps, 0)
+        behind_readies_ps = len(readies) * now_ps - sum(readies)
+        behind_starts_ps = len(past) * now_ps - sum(past)
+        self.queue_ps = min(self.queue_ps + behind_readies_ps - behind_starts_ps, MAX_PS)
+        self.queue += len(readies) - len(past)
+        self.starts = starts[len(past) :]
+        readies.clear()
 
 
 class Route:
@@ -236,6 +242,14 @@ class Route:
             server.step_to(servers[hop + 1].index if hop + 1 < len(servers) else None)
             for hop, server in enumerate(servers)
         ]
+
+    def enter(self, num_bytes: int) -> None:
+        self.packets_in += 1
+        self.bytes_in += num_bytes
+
+    def leave(self, num_bytes: int) -> None:
+        self.packets_out += 1
+        self.bytes_out += num_bytes
 
     def queue_key(self, hop: int) -> tuple[int, int]:
         """The input and the channel in which a packet waits in front of a server."""
@@ -284,6 +298,18 @@ class Packet:
         return self.route.queue_key(self.hop)
 
 
+class Part:
+    """A packet on a plain route, of a task that has others or is awaited."""
+
+    __slots__ = ("num_bytes", "size", "steps", "task")
+
+    def __init__(self, task: "Task", num_bytes: int, size: Size) -> None:
+        self.task = task
+        self.num_bytes = num_bytes
+        self.size = size
+        self.steps = task.definition.steps
+
+
 class Gate:
     """Lets so many packets of exchanges be under way at once."""
 
@@ -324,8 +350,6 @@ class TaskDefinition:
         "delay_ps",
         "dependents",
         "effect",
-        "is_lone",
-        "is_short",
         "kind",
         "num_packets",
         "offset",
@@ -334,6 +358,8 @@ class TaskDefinition:
         "segment_bytes",
         "segment_packets",
         "served_effect",
+        "size",
+        "steps",
         "stride_bytes",
         "tag",
         "trip",
@@ -347,8 +373,8 @@ class TaskDefinition:
         self.segment_packets = 1
         self.route = route
         self.trip = trip  # of an exchange
-        self.is_short = False  # a transfer of one packet that never waits for a credit
-        self.is_lone = False  # such a one that starts nothing and raises nothing
+        self.steps = route.steps
+        self.size: Size = (0, 0)  # of the packet, if the task is lone
         self.num_packets = 1
         self.offset = 0
         self.dependents: tuple[int, ...] = ()
@@ -364,18 +390,6 @@ class TaskDefinition:
         before = place * packet_bytes
         num_bytes = min(self.segment_bytes - before, packet_bytes)
         return segment * self.stride_bytes + before, num_bytes
-
-
-class Graph(NamedTuple):
-    """A compiled task graph."""
-
-    definitions: list[TaskDefinition]
-    num_ids: int
-    earlier_ids: tuple[int, ...]  # of tasks that stand for earlier ones
-
-    @property
-    def offsets(self) -> list[int]:
-        return [definition.offset for definition in self.definitions]
 
 
 class Task:
@@ -395,10 +409,12 @@ class Task:
         "watched",
     )
 
-    def __init__(self, definition: TaskDefinition, task_id: int, siblings: list["Task"]) -> None:
+    def __init__(
+        self, definition: TaskDefinition, task_id: int, siblings: dict[int, "Task"]
+    ) -> None:
         self.definition = definition
         self.id = task_id
-        self.siblings = siblings  # all tasks of its submission
+        self.siblings = siblings  # the tasks of its submission by their rows, but for lone ones
         self.pending = 0  # conditions that have not happened yet
         self.packets_left = 0
         self.packets_sent = self.packets_served = 0  # of an exchange
@@ -408,90 +424,19 @@ class Task:
         self.followers: list[Task] | None = None  # tasks of later submissions
 
 
+class StartRun:
+    """Delayed tasks of one submission, in the order of their starts."""
+
+    __slots__ = ("base_ps", "tasks")
+
+    def __init__(self, base_ps: int, tasks: Iterable[Task]) -> None:
+        self.base_ps = base_ps
+        self.tasks = deque(tasks)
+
+
 def trip_of(task: Task) -> RoundTrip:
     """Of a task that is an exchange."""
     trip = task.definition.trip
     if trip is None:
         raise CoreFault(FaultKind.UNKNOWN_TRIP, 0, task.id)
     return trip
-
-
-def compile_graph(
-    rows: list[Row | Block],
-    routes: list[Route],
-    trips: list[RoundTrip],
-    num_signals: int,
-    packet_bytes: int,
-) -> Graph:
-    """Read the rows of a TaskGraph; raises CoreFault with the number of a row that is wrong."""
-    definitions: list[TaskDefinition] = []
-    offset = 0
-    for entry in rows:
-        for row in (entry,) if isinstance(entry, tuple) else _rows_of(entry):
-            number = len(definitions)
-            if row_problem(number, row) is not None:
-                raise CoreFault(FaultKind.BAD_ROW, number)
-            if row[0] == EXCHANGE:
-                definition = TaskDefinition(row, _NO_ROUTE, _checked_trip(number, row[1], trips))
-            else:
-                definition = TaskDefinition(row, _checked_route(number, row[0], row[1], routes))
-            _check_address(number, definition)
-            definition.offset = offset
-            if row[0] in (TRANSFER, EXCHANGE):
-                definition.cut(packet_bytes)
-                if definition.num_packets > MAX_PACKETS:
-                    raise CoreFault(FaultKind.PACKET_LIMIT, number, row[2])
-                is_plain = row[0] == TRANSFER and definition.route.plain
-                definition.is_short = is_plain and definition.num_packets == 1
-            offset += definition.num_packets
-            definitions.append(definition)
-            for index in definition.afters:
-                definitions[index].dependents = (*definitions[index].dependents, number)
-            for signal, _ in (*definition.waits, *definition.raises):
-                if signal >= num_signals:
-                    raise CoreFault(FaultKind.UNKNOWN_SIGNAL, number, signal)
-    for definition in definitions:
-        is_end = not definition.dependents and not definition.raises
-        definition.is_lone = definition.is_short and is_end
-    earlier_ids = tuple(task.amount for task in definitions if task.kind == EARLIER)
-    return Graph(definitions, offset, earlier_ids)
-
-
-def _rows_of(block: Block) -> Iterator[Row]:
-    for row in block.tolist():
-        yield (*row, (), (), (), NO_EFFECT, ONE_SEGMENT)
-
-
-_NO_ROUTE = Route([], [])
-
-
-def _check_address(row: int, definition: TaskDefinition) -> None:
-    """An access stays inside the memory that it ends in."""
-    route = definition.route if definition.trip is None else definition.trip.out
-    if definition.kind in (TRANSFER, EXCHANGE) and route.servers[-1].memory is not None:
-        capacity = route.servers[-1].memory.capacity_bytes
-        num_segments = definition.amount // definition.segment_bytes
-        ends = (definition.tag, definition.tag + (num_segments - 1) * definition.stride_bytes)
-        if not 0 <= min(ends) <= max(ends) <= capacity - definition.segment_bytes:
-            raise CoreFault(FaultKind.BAD_ADDRESS, row, definition.tag, route.servers[-1].index)
-
-
-def _checked_trip(row: int, target: int, trips: list[RoundTrip]) -> RoundTrip:
-    if target >= len(trips):
-        raise CoreFault(FaultKind.UNKNOWN_TRIP, row, target)
-    return trips[target]
-
-
-def _checked_route(row: int, kind: int, target: int, routes: list[Route]) -> Route:
-    if kind in (TIMER, EARLIER):
-        return _NO_ROUTE
-    if target >= len(routes):
-        raise CoreFault(FaultKind.UNKNOWN_ROUTE, row, target)
-    route = routes[target]
-    if kind == HOLD and len(route.servers) != 1:
-        raise CoreFault(FaultKind.NOT_ONE_SERVER, row, target)
-    if kind == TRANSFER and not route.plain:
-        for server in route.servers:
-            if not server.flit_ps and server.service is None and server.memory is None:
-                raise CoreFault(FaultKind.NO_RATE, row, server.index)
-    return route

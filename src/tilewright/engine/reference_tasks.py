@@ -2,23 +2,26 @@
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from operator import attrgetter
-from typing import Any
 
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.reference_queue import Event
+from tilewright.engine.reference_graph import Graph
+from tilewright.engine.reference_queue import BUCKET_SHIFT
 from tilewright.engine.reference_report import Reports
 from tilewright.engine.reference_state import (
     Gate,
-    Graph,
     Leg,
     Packet,
+    Part,
     RoundTrip,
     Route,
+    Size,
+    StartRun,
     Task,
+    TaskDefinition,
     trip_of,
 )
 from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
@@ -47,6 +50,7 @@ class Tasks(Reports):
     _next_sequence: dict[int, int]
     _wakes: deque[int]  # ids of watched tasks; of a performed one ~owner
     _performed: dict[int, int]  # by owner: the task that its program waits for
+    _size_of: Callable[[int], Size]
 
     def _is_traced(self, packet_id: int) -> bool:
         return packet_id >> OWNER_SHIFT in self._traced_owners
@@ -59,9 +63,6 @@ class Tasks(Reports):
 
     @abstractmethod
     def _inject(self, packet: Packet) -> None: ...
-
-    @abstractmethod
-    def _set_out(self, packet_id: int, task: Task, num_bytes: int) -> None: ...
 
     @abstractmethod
     def compile(self, rows: list[Row | Block]) -> Graph: ...
@@ -79,12 +80,39 @@ class Tasks(Reports):
             raise CoreFault(FaultKind.ID_LIMIT, owner)
         self._next_sequence[owner] = sequence + graph.num_ids
         first_id = (owner << OWNER_SHIFT) + sequence
-        tasks: list[Task] = []
-        delayed: list[Task] = []
-        for definition in graph.definitions:
+        if earlier or self.now_ps + graph.latest_ps > MAX_PS:
+            self._submit_linked(enumerate(graph.definitions), first_id, earlier)
+        else:
+            self._submit_lone(graph.lone, first_id)
+            self._submit_linked(graph.linked, first_id, earlier)
+        return first_id
+
+    def _submit_lone(self, definitions: list[TaskDefinition], first_id: int) -> None:
+        """Tasks that go by their definition alone: a Task is made when somebody asks for it.
+
+        All that happens until the first grant is known now, so it needs no event. The packet is
+        counted as in its route; ``route_counters`` takes those off that have not started yet.
+        """
+        live, buckets, base_ps = self._live, self._queue.buckets, self.now_ps
+        for definition in definitions:
             task_id = first_id + definition.offset
-            task = Task(definition, task_id, tasks)
-            tasks.append(task)
+            live[task_id] = definition
+            at_ps = base_ps + definition.delay_ps
+            server = definition.steps[0][0].index
+            event = (at_ps, GRANT, server, task_id, definition, 0, at_ps)
+            buckets[at_ps >> BUCKET_SHIFT].append(event)
+            route = definition.route
+            route.packets_in += 1
+            route.bytes_in += definition.amount
+
+    def _submit_linked(
+        self, rows: Iterable[tuple[int, TaskDefinition]], first_id: int, earlier: list[Task]
+    ) -> None:
+        tasks: dict[int, Task] = {}
+        delayed: list[Task] = []
+        for number, definition in rows:
+            task_id = first_id + definition.offset
+            task = tasks[number] = Task(definition, task_id, tasks)
             self._live[task_id] = task
             if definition.afters or definition.waits or earlier or definition.kind == EARLIER:
                 self._count_conditions(task, earlier)
@@ -96,18 +124,17 @@ class Tasks(Reports):
                 self._start(task)
         if delayed:
             delayed.sort(key=attrgetter("definition.delay_ps"))  # of equal delays, by id
-            self._start_later(delayed)
-        return first_id
+            self._push_start(StartRun(self.now_ps, delayed))
 
     def submit_watched(self, graph: Graph, owner: int, after: tuple[int, ...]) -> int:
         last_id = self.submit(graph, owner, after) + graph.definitions[-1].offset
-        self._live[last_id].watched = True
+        self._task(last_id).watched = True
         return last_id
 
     def perform(self, graph: Graph, owner: int) -> int:
         self.was_submitted = False
         last_id = self.submit(graph, owner, ()) + graph.definitions[-1].offset
-        self._live[last_id].performed = True
+        self._task(last_id).performed = True
         self._performed[owner] = last_id
         self.was_submitted = True
         return self.next_wake()
@@ -137,50 +164,31 @@ class Tasks(Reports):
     def _live_tasks(self, ids: tuple[int, ...]) -> list[Task]:
         for task_id in ids:
             self._check_issued(task_id)
-        return [self._live[task_id] for task_id in ids if task_id in self._live]
+        return [self._task(task_id) for task_id in ids if task_id in self._live]
 
     def _check_issued(self, task_id: int) -> None:
         owner, sequence = divmod(task_id, 1 << OWNER_SHIFT)
         if sequence >= self._next_sequence.get(owner, 0):
             raise CoreFault(FaultKind.UNKNOWN_TASK, task_id)
 
-    def _start_later(self, delayed: list[Task]) -> None:
-        """One event stands for all tasks that start later: the next of them."""
-        own: list[Any] = []
-        send = self._starts(delayed, own).send
-        send(None)
-        own.append(send)
-        self._queue.push(send(None))
+    def _push_start(self, run: StartRun) -> None:
+        """One event stands for all tasks of a run: the next start."""
+        task = run.tasks[0]
+        at_ps = run.base_ps + task.definition.delay_ps
+        self._check_time(at_ps, -1, task.id)
+        self._push(at_ps, ARRIVE, task.id ^ self._salt, START, run)
 
-    def _starts(self, delayed: list[Task], own: list[Any]) -> Generator[Any, Any, None]:
-        """Goes from start to start as a journey goes from hop to hop; ``own`` holds its send."""
-        base_ps = self.now_ps
-        yield None
-        send = own.pop()
-        event = self._start_event(base_ps, delayed[0], send)
-        for place, task in enumerate(delayed, start=1):
-            self.now_ps = yield event
-            if place < len(delayed):
-                event = self._start_event(base_ps, delayed[place], send)
-            self._start(task)
-        del event, send  # or the generator would hold itself
-        yield None
-
-    def _start_event(self, base_ps: int, task: Task, send: Any) -> Event:
-        at_ps = base_ps + task.definition.delay_ps
-        if at_ps > MAX_PS:
-            raise CoreFault(FaultKind.TIME_LIMIT, -1, task.id, self.now_ps)
-        return at_ps, ARRIVE, task.id ^ self._salt, START, send
+    def _start_next(self, run: StartRun) -> None:
+        task = run.tasks.popleft()
+        if run.tasks:
+            self._push_start(run)
+        self._start(task)
 
     def _start(self, task: Task) -> None:
         definition = task.definition
         task.packets_left = definition.num_packets
         route = definition.route
-        if definition.is_short:
-            route.packets_in += 1
-            route.bytes_in += definition.amount
-            self._set_out(task.id, task, definition.amount)
-        elif definition.kind in (TIMER, EARLIER):
+        if definition.kind in (TIMER, EARLIER):
             self._push_complete(self.now_ps, task)
         elif definition.kind == EXCHANGE:
             self._start_exchange(task)
@@ -192,9 +200,14 @@ class Tasks(Reports):
         else:
             route.packets_in += definition.num_packets
             route.bytes_in += definition.amount
-            enter = self._set_out if route.plain else self._inject_part
+            enter = self._inject_plain if route.plain else self._inject_part
             for place in range(definition.num_packets):
                 enter(task.id + place, task, definition.part(place, self._packet_bytes)[1])
+
+    def _inject_plain(self, packet_id: int, task: Task, num_bytes: int) -> None:
+        part = Part(task, num_bytes, self._size_of(num_bytes))
+        server = part.steps[0][0].index
+        self._queue.push((self.now_ps, GRANT, server, packet_id, part, 0, self.now_ps))
 
     def _inject_part(self, packet_id: int, task: Task, num_bytes: int) -> None:
         flits = -(-num_bytes // self._flit_bytes)
@@ -202,7 +215,7 @@ class Tasks(Reports):
         self._inject(Packet(packet_id, task, route, flits, num_bytes, self.now_ps))
 
     def _push_complete(self, at_ps: int, task: Task) -> None:
-        self._queue.push((at_ps, COMPLETE, task.id, 0, task))
+        self._push(at_ps, COMPLETE, task.id, 0, task)
 
     # -- exchanges -------------------------------------------------------------------------------
 
@@ -223,8 +236,7 @@ class Tasks(Reports):
         self._send(task, task.id + place, trip.out, num_bytes, Leg.OUT)
 
     def _send(self, task: Task, packet_id: int, route: Route, num_bytes: int, leg: Leg) -> None:
-        route.packets_in += 1
-        route.bytes_in += num_bytes
+        route.enter(num_bytes)
         flits = -(-num_bytes // self._flit_bytes)
         packet = Packet(packet_id, task, route, flits, num_bytes, self.now_ps)
         packet.leg = leg
@@ -238,7 +250,7 @@ class Tasks(Reports):
             task.packets_served += 1
             is_last = task.packets_served == definition.num_packets
             if is_last and definition.served_effect != NO_EFFECT:
-                self._effects.append((self.now_ps, definition.served_effect))
+                self._log(definition.served_effect)
             _, data_bytes = definition.part(packet.id - task.id, self._packet_bytes)
             num_bytes = self._flit_bytes if trip.writes else data_bytes
             self._send(task, packet.id, trip.back, num_bytes, Leg.BACK)
@@ -255,7 +267,7 @@ class Tasks(Reports):
         """After all that starts at this instant, so that the order of starts decides nothing."""
         if not gate.is_due:
             gate.is_due = True
-            self._queue.push((self.now_ps, COMPLETE, GATE, gate.index, gate))
+            self._push(self.now_ps, COMPLETE, GATE, gate.index, gate)
 
     def _let_in(self, gate: Gate) -> None:
         gate.is_due = False
@@ -268,11 +280,20 @@ class Tasks(Reports):
 
     # -- ends ------------------------------------------------------------------------------------
 
+    def _complete_lone(self, task_id: int, definition: TaskDefinition) -> None:
+        task = self._live[task_id]
+        if isinstance(task, Task):
+            self._complete(task)
+            return
+        del self._live[task_id]
+        if definition.effect != NO_EFFECT:
+            self._log(definition.effect)
+
     def _complete(self, task: Task) -> None:
         del self._live[task.id]
         definition = task.definition
         if definition.effect != NO_EFFECT:
-            self._effects.append((self.now_ps, definition.effect))
+            self._log(definition.effect)
         for signal_index, amount in definition.raises:
             self._raise(signal_index, amount)
         for index in definition.dependents:
@@ -289,7 +310,7 @@ class Tasks(Reports):
         if task.pending:
             return
         if task.definition.delay_ps:
-            self._start_later([task])
+            self._push_start(StartRun(self.now_ps, (task,)))
         else:
             self._start(task)
 
@@ -310,9 +331,8 @@ class Tasks(Reports):
         return self._signals[signal].value
 
     def watch(self, task_id: int) -> bool:
-        task = self._live.get(task_id)
-        if task is None:
+        if task_id not in self._live:
             self._check_issued(task_id)
             return False
-        task.watched = True
+        self._task(task_id).watched = True
         return True
