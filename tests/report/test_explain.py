@@ -98,6 +98,7 @@ def test_a_part_is_told_with_the_fields_that_set_it() -> None:
         ({"values_ok": False, "ok": False}, "values", "values are wrong"),
         ({"status": "interrupted", "ok": False}, "interrupted", "was interrupted"),
         ({"failures": ("too fast",), "ok": False}, "check", "too fast"),
+        ({"lines_ps": {"dot k.py:3": 400, "a": 1}}, "line", "dot k.py:3 has the most of the path"),
         ({"counters": {"gathers": 3}}, "gathers", "3 accesses had to wait"),
         ({"counters": {"spilled_bytes": 2048}}, "spilling", "2 KiB did not fit"),
         ({"launches": (launch(8, skew_ps=100),)}, "skew", "100 ps apart, 10 %"),

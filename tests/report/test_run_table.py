@@ -31,6 +31,13 @@ def test_small_parts_are_one_line_and_shares_have_bars() -> None:
     assert rest.split()[3:5] == ["20", "ps"]
 
 
+def test_the_longest_lines_come_first() -> None:
+    lines_ps = {f"op{n} k.py:{n}": 10 * n for n in range(9)}
+    text = text_of(latency_ps=1_000, lines_ps=lines_ps)
+    shown = [line.split()[0] for line in text.splitlines() if line.startswith("  op")]
+    assert shown == ["op8", "op7", "op6", "op5", "op4"]
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [

@@ -43,6 +43,8 @@ def paths_of(bed: Bed, launch: Callable[[], Any]) -> dict[int, ProgramPath]:
         path = break_down_program(trace, servers, delays, engine.now_ps)
         assert path is not None
         assert path.start_ps + sum(path.parts_ps.values()) == path.end_ps
+        assert sum(path.commands_ps.values()) == sum(path.parts_ps.values())
+        assert min(path.commands_ps.values()) >= 0
         found[owner] = path
     return found
 

@@ -89,6 +89,16 @@ def test_a_command_is_issued_after_the_one_before_it_if_that_kept_it() -> None:
     assert found == {"issue": 33_000, "vector": 7_000}
 
 
+def test_a_command_has_its_work_and_what_it_waited_for() -> None:
+    """A read of command 0, then a product of command 1 that waits for it and for the unit."""
+    issues = [hold("cpu", 1, 0, 0, 2_000), hold("cpu", 3, 2_000, 2_000, 4_000)]
+    rows = [*issues, *read(2, 3_000, 40_000), hold("gemm", 4, 41_000, 50_000, 60_000)]
+    trace = OwnerTrace(np.array(rows, np.int64), np.empty((0, 5), np.int64))
+    path = break_down_program(trace, servers(), DELAYS, 60_000)
+    assert path is not None
+    assert path.commands_ps == {0: 40_000, 1: 20_000}
+
+
 def test_waiting_for_a_unit_is_time_of_the_unit_and_for_a_link_queueing() -> None:
     issues = [hold("cpu", 1, 0, 0, 2_000), hold("cpu", 3, 2_000, 2_000, 4_000)]
     first = read(2, 3_000, 40_000, queued_ps=6_000)

@@ -32,6 +32,9 @@ def test_the_breakdown_adds_up_to_the_latency_and_nothing_is_left_unexplained(sc
     assert record.values_ok is None
     assert record.bound_ps is None
     assert record.counters["loads"] == 2 * 16 * 4
+    assert set(record.lines_ps) == {f"{op} mine.py:11" for op in ("load", "mul", "store")}
+    executed_ps = record.latency_ps - parts.dispatch - parts.completion
+    assert sum(record.lines_ps.values()) == executed_ps
 
 
 @every_engine

@@ -8,7 +8,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.records import RunParts
 from tilewright.report.trace_path import ProgramPath
 from tilewright.runtime.launch_report import LaunchReport
-from tilewright.studies.run_breakdown import break_down_run
+from tilewright.studies.run_breakdown import break_down_run, lines_of_run
 
 PE = PeCoord(0, 0, 0)
 
@@ -63,6 +63,13 @@ def test_time_between_launches_is_the_host_s() -> None:
     chain = [launch(1, 0, 1, 1, 9, 10), launch(2, 25, 26, 26, 29, 30)]
     parts = break_down_run((0, 30), chain, {})
     assert parts == RunParts(dispatch=2, execution=11, completion=2, host_transfer=15)
+
+
+def test_lines_are_those_of_the_launches_in_the_chain() -> None:
+    both = [launch(1, 0, 1, 1, 9, 10), launch(2, 0, 2, 2, 18, 20), launch(3, 30, 31, 31, 39, 40)]
+    lines_ps = {1: {"load": 8}, 2: {"load": 5, "dot": 11}, 3: {"dot": 8}}
+    found = lines_of_run((0, 40), both, lines_ps)
+    assert list(found.items()) == [("dot", 19), ("load", 5)]
 
 
 def test_of_launches_that_overlap_the_last_one_counts() -> None:

@@ -15,8 +15,9 @@ __all__ = ("NativeProgram", "program_class")
 
 
 def program_class(run: Run) -> type[Program]:
-    """On compiled code if the run has it, and nobody wants to see each command."""
-    return Program if run.front is None or run.observer is not None else NativeProgram
+    """Of the running stream: on compiled code if there is any and nobody watches its commands."""
+    is_watched = run.observer is not None and run.observer.is_watching(run.hub.running.number)
+    return Program if run.front is None or is_watched else NativeProgram
 
 
 class NativeProgram(Program):

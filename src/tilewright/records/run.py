@@ -88,6 +88,9 @@ class RunRecord(Document):
     bounds_ps: dict[str, NonNegativeInt] = Field(default_factory=dict)  # by resource
     ratio: PositiveFloat | None = None  # latency / bound
     breakdown_ps: RunParts
+    lines_ps: dict[str, NonNegativeInt] = Field(default_factory=dict)
+    """Of the critical path: by op and line of a kernel, what its commands took and waited for; the
+    longest of them."""
     bottleneck: str  # in words
     bottleneck_figures: Bottleneck | None = None  # None: no time passed
     values_ok: bool | None = None  # None: nothing to check, or nothing to check it with

@@ -76,6 +76,15 @@ def _bound(record: RunRecord) -> Iterator[Remark]:
         yield Remark(topic="bound", text=f"{text} {format_ps(bound_ps)}, then of {then}.")
 
 
+def _lines(record: RunRecord) -> Iterator[Remark]:
+    if not record.lines_ps or not record.latency_ps:
+        return
+    name, time_ps = max(record.lines_ps.items(), key=lambda line: line[1])
+    text = f"Of all lines of its kernels, {name} has the most of the path: {format_ps(time_ps)},"
+    share = share_text(time_ps / record.latency_ps)
+    yield Remark(topic="line", text=f"{text} {share}, work and waiting together.")
+
+
 def _overhead(record: RunRecord) -> Iterator[Remark]:
     parts = record.breakdown_ps
     fixed_ps = parts.dispatch + parts.completion
@@ -135,6 +144,7 @@ RULES: tuple[Callable[[RunRecord], Iterator[Remark]], ...] = (
     _bound,
     explain_memory,
     explain_parts,
+    _lines,
     _overhead,
     _scaling,
     _skew,

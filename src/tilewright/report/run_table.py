@@ -15,6 +15,7 @@ __all__ = ("run_view",)
 BAR_LETTERS = 24
 LEAST_SHARE = 0.005  # of a part that gets a line of its own
 NUM_BLOCKS = 4
+NUM_LINES = 5
 
 
 def run_view(record: RunRecord) -> Text:
@@ -27,6 +28,7 @@ def run_view(record: RunRecord) -> Text:
         view.append(f"{text}\n", style=style)
     view.append("\n")
     _add_parts(view, record)
+    _add_lines(view, record)
     if len(record.launches) > 1:
         _add_launches(view, record.launches)
     _add_used(view, record)
@@ -99,6 +101,17 @@ def _add_parts(view: Text, record: RunRecord) -> None:
         bar = "#" * round(BAR_LETTERS * share)
         view.append(f"  {words:<36}{format_ps(part_ps):>11} {share_text(share):>9}  ")
         view.append(f"{bar}\n", style="cyan")
+    view.append("\n")
+
+
+def _add_lines(view: Text, record: RunRecord) -> None:
+    if not record.lines_ps:
+        return
+    view.append("by line of the kernels\n", style="bold")
+    ordered = sorted(record.lines_ps.items(), key=lambda line: (-line[1], line[0]))
+    for name, time_ps in ordered[:NUM_LINES]:
+        share = share_text(time_ps / record.latency_ps)
+        view.append(f"  {name:<36}{format_ps(time_ps):>11} {share:>9}\n")
     view.append("\n")
 
 

@@ -5,7 +5,7 @@ A program that is watched issues through a stand-in for its issuer, which notes 
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -52,15 +52,21 @@ class _Pages:
 
 
 class CommandBook:
-    """Notes of all owners, at most ``limit`` of them: a trace has no use for more."""
+    """Notes of all owners, or of some, and at most ``limit`` of them."""
 
-    def __init__(self, *, limit: int) -> None:
+    def __init__(self, *, limit: int, owners: Container[int] | None = None) -> None:
         self._pages: dict[int, _Pages] = {}
         self._room = limit
+        self._owners = owners
+
+    def is_watching(self, owner: int) -> bool:
+        return self._owners is None or owner in self._owners
 
     def watch(self, program: Program, issuer: Issuer) -> Issuer:
         """The issuer that a program uses instead of its own."""
         owner = program.run.hub.running.number
+        if not self.is_watching(owner):
+            return issuer
         pages = self._pages.setdefault(owner, _Pages())
         watched: Any = _WatchedIssuer(self, pages, program, issuer)
         return watched  # type: ignore[no-any-return]

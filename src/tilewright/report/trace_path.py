@@ -5,7 +5,9 @@ was ready at a time came after something that ended then, or a known delay befor
 back by exact equality of times, and its parts are integers that add up. ADR 0013 has the rules.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +47,8 @@ class ProgramPath(NamedTuple):
     start_ps: int
     end_ps: int
     parts_ps: dict[str, int]
+    commands_ps: Mapping[int, int] = MappingProxyType({})
+    """By command, its work and what it waited for; these add up too."""
 
 
 class _Prior(NamedTuple):
@@ -69,22 +73,27 @@ def break_down_program(
     if activity is None:
         return None
     parts: dict[str, int] = {}
-    end_ps = int(activities.ends[activity])
+    commands: dict[int, int] = {}
+    end_ps = until_ps = int(activities.ends[activity])
     while True:
         for part, time_ps in activities.parts_of(activity):
             parts[part] = parts.get(part, 0) + time_ps
         start_ps = int(activities.starts[activity])
+        command = int(activities.commands[activity])
         prior = _prior(activities, delays, activity)
+        since_ps = start_ps if prior is None else int(activities.ends[prior.activity])
+        commands[command] = commands.get(command, 0) + until_ps - since_ps
+        until_ps = since_ps
         if prior is None:
             break
         activity = prior.activity
-        between_ps = start_ps - int(activities.ends[activity]) - prior.dispatch_ps
+        between_ps = start_ps - since_ps - prior.dispatch_ps
         parts[prior.part] = parts.get(prior.part, 0) + between_ps
         parts["issue"] = parts.get("issue", 0) + prior.dispatch_ps
     if sum(parts.values()) != end_ps - start_ps or min(parts.values()) < 0:
         found = f"parts {parts} of a path from {start_ps} to {end_ps} ps"
         raise InternalError("critical path", found, "parts that add up", "report this")
-    return ProgramPath(start_ps, end_ps, parts)
+    return ProgramPath(start_ps, end_ps, parts, commands)
 
 
 def _prior(activities: Activities, delays: PathDelays, activity: int) -> _Prior | None:

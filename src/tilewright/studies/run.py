@@ -13,7 +13,7 @@ from tilewright.records import RunRecord, check_target
 from tilewright.records.document import JsonScalar
 from tilewright.report.run_usage import most_used
 from tilewright.report.trace import TraceRecorder
-from tilewright.studies.run_breakdown import break_down_run
+from tilewright.studies.run_breakdown import break_down_run, lines_of_run
 from tilewright.studies.run_execute import Execution, RunRequest, execute
 from tilewright.studies.run_listener import Listener, ProgressListener, TraceListener
 from tilewright.studies.run_path import MAX_ROWS, PathListener
@@ -131,7 +131,8 @@ def _explain(
     def listeners_of(device: Device) -> tuple[Sequence[Listener], Any]:
         last_owner = max(ends_ps, key=lambda owner: ends_ps[owner])
         found.append(PathListener(device, ends_ps, last_owner))
-        return [found[0], *_progress(device, watch, "once more, for the breakdown")], None
+        listeners = [found[0], *_progress(device, watch, "once more, for the breakdown")]
+        return listeners, found[0].commands
 
     try:
         again = execute(request, listeners_of, is_silent=True)
@@ -151,4 +152,5 @@ def _explained(execution: Execution, paths: PathListener) -> Explained:
     before, after = paths.usage
     blocks = most_used(before, after, paths.servers, NUM_BLOCKS)
     notes = [f"breakdown: of a path only the last {MAX_ROWS} steps are told apart"]
-    return Explained(parts, blocks, tuple(notes if paths.cut else ()))
+    lines_ps = lines_of_run(execution.window, execution.measured, paths.lines_ps)
+    return Explained(parts, blocks, lines_ps, tuple(notes if paths.cut else ()))

@@ -1,12 +1,13 @@
 """The breakdown of a run: launch after launch, back from the end of the measured window."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tilewright.records import RunParts
 from tilewright.report.trace_path import ProgramPath
 from tilewright.runtime.launch_report import LaunchReport
 
-__all__ = ("break_down_run",)
+__all__ = ("break_down_run", "chain_of", "lines_of_run")
 
 
 def break_down_run(
@@ -22,19 +23,40 @@ def break_down_run(
     """
     parts: dict[str, int] = {}
     start_ps, at_ps = window
+    for launch in chain_of(window, launches):
+        _add(parts, "host_transfer", at_ps - launch.completed_ps)
+        for part, time_ps in _parts_of(launch, paths, cut).items():
+            _add(parts, part, time_ps)
+        at_ps = launch.submitted_ps
+    _add(parts, "host_transfer", at_ps - start_ps)
+    return RunParts(**parts)
+
+
+def chain_of(window: tuple[int, int], launches: Sequence[LaunchReport]) -> Iterator[LaunchReport]:
+    """The launches that a run's latency is made of, the last one first."""
+    start_ps, at_ps = window
     while at_ps > start_ps:
         before = [
             each for each in launches if each.completed_ps <= at_ps and each.submitted_ps < at_ps
         ]
-        last = max(before, key=lambda each: (each.completed_ps, -each.submitted_ps), default=None)
-        if last is None:
-            _add(parts, "host_transfer", at_ps - start_ps)
-            break
-        _add(parts, "host_transfer", at_ps - last.completed_ps)
-        for part, time_ps in _parts_of(last, paths, cut).items():
-            _add(parts, part, time_ps)
+        if not before:
+            return
+        last = max(before, key=lambda each: (each.completed_ps, -each.submitted_ps))
+        yield last
         at_ps = last.submitted_ps
-    return RunParts(**parts)
+
+
+def lines_of_run(
+    window: tuple[int, int],
+    launches: Sequence[LaunchReport],
+    lines_ps: Mapping[int, Mapping[str, int]],
+) -> dict[str, int]:
+    """Time on the critical path by what was said where, the longest first."""
+    found: Counter[str] = Counter()
+    for launch in chain_of(window, launches):
+        if launch.last_owner is not None:
+            found.update(lines_ps.get(launch.last_owner, {}))
+    return dict(found.most_common())
 
 
 def _parts_of(

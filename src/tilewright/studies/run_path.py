@@ -17,6 +17,7 @@ from tilewright.engine.core import OWNER_SHIFT
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.report.run_usage import Usage
+from tilewright.report.trace_command import CommandBook
 from tilewright.report.trace_path import (
     OwnerTrace,
     PathDelays,
@@ -76,6 +77,8 @@ class PathListener:
     def __init__(self, device: Device, owners: Collection[int], last_owner: int) -> None:
         self.paths: dict[int, ProgramPath] = {}  # by owner; without those that did nothing
         self.cut: set[int] = set()  # owners whose first rows are not there
+        self.lines_ps: dict[int, dict[str, int]] = {}  # of the paths, by owner
+        self.commands = CommandBook(limit=MAX_ROWS, owners=frozenset(owners))
         self.usage: list[Usage] = []  # before the first launch, after the last one
         self.servers = ServerTable(device)
         self._device = device
@@ -105,11 +108,21 @@ class PathListener:
         path = break_down_program(kept.trace(), self.servers, self._delays, report.last_end_ps)
         if path is not None:
             self.paths[owner] = path
+            self.lines_ps[owner] = self._lines_of(owner, path)
         if kept.is_cut:
             self.cut.add(owner)
         if owner == self._last_owner:
             self.usage.append(Usage.now(self._device))
         self._trace_kept()
+
+    def _lines_of(self, owner: int, path: ProgramPath) -> dict[str, int]:
+        """Time by what was said where; without what no program said."""
+        found: dict[str, int] = {}
+        for command, time_ps in path.commands_ps.items():
+            note = self.commands.note_of(owner, command)
+            if note is not None:
+                found[note.title] = found.get(note.title, 0) + time_ps
+        return found
 
     def look(self) -> None:
         self._num_looks += 1

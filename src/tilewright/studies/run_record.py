@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from math import isfinite
 from typing import Any
 
@@ -33,6 +34,7 @@ from tilewright.units import format_ps
 __all__ = ("Explained", "build_record")
 
 COMMAND = "run"
+NUM_LINES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Explained:
 
     parts: RunParts
     blocks: Sequence[UsedBlock] = ()
+    lines_ps: Mapping[str, int] = field(default_factory=dict)  # the longest first
     notes: tuple[str, ...] = ()
 
 
@@ -84,6 +87,7 @@ def build_record(
         seed=request.seed,
         latency_ps=end_ps - start_ps,
         breakdown_ps=explained.parts,
+        lines_ps=dict(islice(explained.lines_ps.items(), NUM_LINES)),
         bottleneck=bottleneck_words(found),
         bottleneck_figures=found,
         totals=_totals(execution),
