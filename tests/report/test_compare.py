@@ -61,6 +61,13 @@ def test_the_speedup_is_the_ratio_of_latencies(before: int, after: int) -> None:
     assert (latency.before, latency.after, latency.ratio) == (before, after, after / before)
 
 
+def test_lines_of_kernels_are_compared() -> None:
+    before = run_record(7, lines_ps={"load k.py:3": 4, "dot k.py:4": 2})
+    after = run_record(7, lines_ps={"load k.py:3": 2, "dot k.py:4": 2})
+    (line,) = compare_runs(before, after, "a", "b").lines
+    assert (line.name, line.before, line.after, line.ratio) == ("load k.py:3", 4, 2, 0.5)
+
+
 def test_parts_that_came_or_went_have_no_ratio() -> None:
     before = run_record(7, breakdown_ps=RunParts(gemm=7))
     after = run_record(7, breakdown_ps=RunParts(vector=7))

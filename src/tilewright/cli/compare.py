@@ -39,6 +39,7 @@ def _view(record: CompareRecord) -> Text:
     _add(view, "figures", list(_figure_lines(record.figures)))
     named = [each.model_copy(update={"name": PART_WORDS[each.name]}) for each in record.parts]
     _add(view, "where the time went", list(_figure_lines(named, is_time=True)))
+    _add(view, "by line of the kernels", list(_figure_lines(record.lines, is_time=True)))
     view.rstrip()
     return view
 

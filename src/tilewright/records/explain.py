@@ -79,6 +79,7 @@ class CompareRecord(Document):
     verdicts: tuple[FieldChange, ...]  # status, values, bottleneck
     figures: tuple[FigureChange, ...]  # latency, bound, totals, counters
     parts: tuple[FigureChange, ...]
+    lines: tuple[FigureChange, ...]  # of the kernels, on the critical path
     utilisation: tuple[FieldChange, ...]
 
 

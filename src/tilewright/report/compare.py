@@ -31,6 +31,7 @@ def compare_runs(
         machine=machine,
         figures=tuple(_figures(_totals(before), _totals(after), keep=("latency_ps",))),
         parts=tuple(_figures(before.breakdown_ps.by_name(), after.breakdown_ps.by_name())),
+        lines=tuple(_figures(before.lines_ps, after.lines_ps)),
         utilisation=tuple(_changes(before.utilisation, after.utilisation)),
     )
 

@@ -1,0 +1,36 @@
+"""Ready programs, run and explained on the machine that they are written for."""
+
+import pytest
+
+from tilewright.engine import AUTO, native_built, resolve_engine
+from tilewright.machine import Machine, build_machine, parse_machine
+from tilewright.studies.run import RunWatch, run_program
+from tilewright.studies.run_execute import RunRequest
+from tilewright.studies.run_source import find_source
+
+
+@pytest.fixture(scope="module")
+def machine() -> Machine:
+    return build_machine(parse_machine("ahbm"))
+
+
+@pytest.mark.parametrize(
+    "name", ["qkv_gemm", "gemm_single_pe", "va_offset_verify", "pointer_chase", "quest_decode"]
+)
+def test_the_time_of_a_ready_program_is_explained_to_the_last_picosecond(
+    machine: Machine, name: str
+) -> None:
+    source = find_source(name)
+    parameters = {each.name: each.default for each in source.parameters}
+    kind = resolve_engine(AUTO, native_built=native_built())
+    record = run_program(
+        RunRequest(source, parameters, machine, source.machine, engine=kind), RunWatch(), {}
+    )
+    assert record.ok
+    assert record.values_ok is True
+    assert record.bound_ps is not None
+    assert record.latency_ps >= record.bound_ps
+    parts = record.breakdown_ps
+    assert (parts.other, parts.execution, parts.total_ps) == (0, 0, record.latency_ps)
+    assert sum(record.lines_ps.values()) <= record.latency_ps
+    assert record.lines_ps
