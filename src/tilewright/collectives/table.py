@@ -8,6 +8,7 @@ from types import MappingProxyType
 from tilewright.collectives.algorithms.direct import plan_direct
 from tilewright.collectives.algorithms.grid import plan_mesh_2d, plan_torus_2d
 from tilewright.collectives.algorithms.halving import plan_halving_doubling
+from tilewright.collectives.algorithms.hierarchical import plan_hierarchical
 from tilewright.collectives.algorithms.ring import plan_bidirectional_ring, plan_ring
 from tilewright.collectives.algorithms.tree import plan_double_tree
 from tilewright.collectives.operation import Call, Operation, goal_of, start_of
@@ -36,16 +37,23 @@ RING_LIKE = frozenset(
     )
 )
 SCATTERING = frozenset((Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER))
+REDUCING = frozenset((Operation.ALL_REDUCE,))
 TREE_LIKE = frozenset((Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUCE))
 
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """A way to carry out some operations."""
+    """A way to carry out some operations; ``num_levels``: only of ranks with such a shape."""
 
     name: str
     operations: frozenset[Operation]
     plan: PlanFunction
+    num_levels: int | None = None
+
+    def can(self, call: Call) -> bool:
+        """Whether it is able to carry out a call."""
+        fits = self.num_levels is None or len(call.shape) == self.num_levels
+        return fits and call.operation in self.operations
 
 
 def build_table(algorithms: Iterable[Algorithm]) -> Mapping[str, Algorithm]:
@@ -68,6 +76,7 @@ ALGORITHMS = build_table(
         Algorithm("torus_2d", SCATTERING, plan_torus_2d),
         Algorithm("mesh_2d", SCATTERING, plan_mesh_2d),
         Algorithm("direct", frozenset(Operation), plan_direct),
+        Algorithm("hierarchical", REDUCING, plan_hierarchical, num_levels=4),
     )
 )
 
