@@ -1,6 +1,4 @@
 // Loads and stores at known addresses; language/dma.py is the same in Python, and does all others.
-#include <cstring>
-
 #include "front_desk.hpp"
 #include "front_layout.hpp"
 
@@ -53,7 +51,7 @@ bool Desk::reach(const Layout& layout, bool is_write) {
         accesses_.push_back({trip, piece.num_segments, piece.num_bytes, piece.stride_bytes,
                              piece.address, piece.walk_ps});
     }
-    (is_write ? stored_bytes : loaded_bytes) += layout.num_bytes;
+    (is_write ? shelf_.stored_bytes : shelf_.loaded_bytes) += layout.num_bytes;
     return true;
 }
 
@@ -75,14 +73,14 @@ PyObject* Desk::load(PyObject* pointers, PyObject* mask, PyObject* other) {
     if (carries) {
         node = steal(make_node(language.not_captured, PyTuple_New(0), line));
         served = effects_.add_capture(node.ptr(), program_, view, std::move(layout), pieces_,
-                                      fill(other, view.dtype.ptr()));
+                                      shelf_.fill(program_, other, view.dtype.ptr()));
     }
     const int64_t command = issuer_.num_commands() + 1;
     const int64_t number = issuer_.load(view.num_bytes, accesses_, after_, served);
     if (number == kNoRoom) raise_out_of_room(type, nb::int_(view.num_bytes));
     order_.note_read(spans_, command, issuer_.task_of(number));
     note_tile(number, type, line);
-    ++num_loads;
+    ++shelf_.num_loads;
     return make_block(program_, self(), type, node.ptr(), number, Py_None);
 }
 
@@ -110,22 +108,8 @@ PyObject* Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
     const int64_t task = issuer_.store(number, num_bytes, accesses_, after_, served);
     if (task == kNoRoom) raise_out_of_room(block.type, nb::int_(num_bytes));
     order_.note_write(spans_, command, task);
-    ++num_stores;
+    ++shelf_.num_stores;
     return counted(Py_True);
-}
-
-// The bytes of a number as memory has it, for the places outside of a mask.
-const Fill& Desk::fill(PyObject* other, PyObject* dtype) {
-    if (fill_number_.ptr() == other && fill_dtype_.ptr() == dtype) return fill_;
-    fill_ = Fill{};
-    if (other != Py_None) {
-        const nb::object element = nb::handle(program_).attr("element")(nb::handle(other), nb::handle(dtype));
-        const nb::object bytes = element.attr("tobytes")();
-        std::memcpy(fill_.data(), PyBytes_AsString(bytes.ptr()), PyBytes_Size(bytes.ptr()));
-    }
-    fill_number_ = borrow(other);
-    fill_dtype_ = borrow(dtype);
-    return fill_;
 }
 
 }  // namespace tilewright

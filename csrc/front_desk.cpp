@@ -2,6 +2,9 @@
 #include "front_desk.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
 
 #include "front_collect.hpp"
 
@@ -12,6 +15,7 @@ namespace tilewright {
 namespace {
 
 constexpr int64_t kNoRoom = -1;
+constexpr size_t kMaxConstants = 4096;  // a kernel that counts in Python makes ever new ones
 
 Ref attribute(PyObject* object, const char* name) {
     return checked(PyObject_GetAttrString(object, name));
@@ -23,6 +27,17 @@ bool flag(PyObject* object, const char* name) {
 
 Ref pair_of(PyObject* first, PyObject* second) {
     return checked(second == nullptr ? PyTuple_Pack(1, first) : PyTuple_Pack(2, first, second));
+}
+
+// What tells a number from others of its type; false if 64 bits do not.
+bool bits_of(PyObject* number, int64_t& bits) {
+    if (PyFloat_Check(number)) {
+        bits = std::bit_cast<int64_t>(PyFloat_AS_DOUBLE(number));
+        return true;
+    }
+    int overflow;
+    bits = PyLong_AsLongLongAndOverflow(number, &overflow);
+    return overflow == 0;
 }
 
 Ref no_attributes() {
@@ -60,6 +75,38 @@ const PlanView& PlanShelf::view_of(PyObject* plan) {
     return view;
 }
 
+// By op, type of the number and type beside it; a number of more than 64 bits has no key.
+ConstantView PlanShelf::constant(PyObject* program, PyObject* op, PyObject* number,
+                                 PyObject* block) {
+    PlanKey key{op, reinterpret_cast<PyObject*>(Py_TYPE(number)), as_block(block)->type, 0};
+    const bool has_key = bits_of(number, key.axis);
+    const auto known = has_key ? constants_.find(key) : constants_.end();
+    if (known != constants_.end()) return known->second;
+    const Ref made = checked(PyObject_CallMethod(program, "block", "OOO", number, block, op));
+    const ConstantView view{borrow(as_block(made.ptr())->type), borrow(as_block(made.ptr())->node)};
+    if (has_key && constants_.size() < kMaxConstants) constants_.emplace(key, view);
+    return view;
+}
+
+Fill PlanShelf::fill(PyObject* program, PyObject* number, PyObject* dtype) {
+    Fill fill{};
+    if (number == Py_None) return fill;
+    PlanKey key{nullptr, reinterpret_cast<PyObject*>(Py_TYPE(number)), dtype, 0};
+    const bool has_key = bits_of(number, key.axis);
+    const auto known = has_key ? fills_.find(key) : fills_.end();
+    if (known != fills_.end()) return known->second;
+    const Ref element = checked(PyObject_CallMethod(program, "element", "OO", number, dtype));
+    const Ref bytes = checked(PyObject_CallMethod(element.ptr(), "tobytes", nullptr));
+    std::memcpy(fill.data(), PyBytes_AsString(bytes.ptr()), PyBytes_Size(bytes.ptr()));
+    if (has_key && fills_.size() < kMaxConstants) fills_.emplace(key, fill);
+    return fill;
+}
+
+nb::tuple PlanShelf::take_counts() {
+    return nb::make_tuple(std::exchange(num_loads, 0), std::exchange(num_stores, 0),
+                          std::exchange(loaded_bytes, 0), std::exchange(stored_bytes, 0));
+}
+
 int PlanShelf::traverse(visitproc visit, void* arg) {
     Py_VISIT(plans_.ptr());
     for (const auto& [plan, view] : views_) {
@@ -71,6 +118,7 @@ int PlanShelf::traverse(visitproc visit, void* arg) {
 
 void PlanShelf::clear() {
     by_types.clear();
+    constants_.clear();
     views_.clear();
     plans_ = nb::dict();
 }
@@ -111,19 +159,10 @@ PyObject* Desk::combine_with_number(Op op, PyObject* left, PyObject* right) {
     return combine(op, constant(op, number, right).ptr(), right);
 }
 
-const Ref& Desk::constant(Op op, PyObject* number, PyObject* block) {
-    PyObject* type = as_block(block)->type;
-    for (const Constant& known : constants_) {
-        if (known.number.ptr() == number && known.type == type && known.op == op) {
-            return known.block;
-        }
-    }
-    Constant& made = constants_[next_constant_++ % kConstants];
-    made.block = checked(PyObject_CallMethod(program_, "block", "OOO", number, block, op_name(op)));
-    made.number = borrow(number);
-    made.op = op;
-    made.type = type;
-    return made.block;
+Ref Desk::constant(Op op, PyObject* number, PyObject* block) {
+    const ConstantView known = shelf_.constant(program_, op_name(op), number, block);
+    return checked(make_block(program_, self(), known.type.ptr(), known.node.ptr(), kNoNumber,
+                              Py_None));
 }
 
 PyObject* Desk::expand(PyObject* block, int axis) {
@@ -236,23 +275,20 @@ int Desk::traverse(visitproc visit, void* arg) {
     Py_VISIT(effects_object_.ptr());
     Py_VISIT(paths_object_.ptr());
     Py_VISIT(order_object_.ptr());
-    for (const Constant& constant : constants_) Py_VISIT(constant.block.ptr());
     return 0;
-}
-
-void Desk::clear() {
-    for (Constant& constant : constants_) constant = Constant{};
 }
 
 void bind_desk(nb::module_& module) {
     nb::class_<PlanShelf>(module, "PlanShelf", nb::type_slots(collected_slots<PlanShelf>))
-        .def(nb::init<nb::dict, bool>());
+        .def(nb::init<nb::dict, bool>())
+        .def("take_counts", &PlanShelf::take_counts);
     nb::class_<Desk>(module, "Desk", nb::type_slots(collected_slots<Desk>))
         .def(nb::init<nb::handle, nb::object, nb::object, nb::object, nb::object, nb::object>())
         .def("compute",
              [](Desk& desk, nb::handle op, const nb::tuple& operands, const nb::tuple& attributes) {
                  return checked(desk.compute(op.ptr(), operands, attributes));
-             })
+             },
+             nb::arg(), nb::arg(), nb::arg("attributes") = nb::make_tuple())
         .def("command",
              [](Desk& desk, nb::handle plan, const nb::tuple& operands, nb::handle make) {
                  return checked(desk.command_of(plan.ptr(), operands, make.ptr()));
@@ -268,10 +304,14 @@ void bind_desk(nb::module_& module) {
              },
              nb::arg(), nb::arg(), nb::arg().none())
         .def_rw("piece_end", &Desk::piece_end)
-        .def_ro("num_loads", &Desk::num_loads)
-        .def_ro("num_stores", &Desk::num_stores)
-        .def_ro("loaded_bytes", &Desk::loaded_bytes)
-        .def_ro("stored_bytes", &Desk::stored_bytes)
+        .def("pointers",
+             [](Desk& desk, int64_t address, nb::handle element, int64_t step) {
+                 return checked(pointers_at(desk.program(), address, element.ptr(), step));
+             })
+        .def("range",
+             [](Desk& desk, int64_t start, int64_t end) {
+                 return checked(index_range(desk.program(), start, end));
+             })
         .def("note_tile",
              [](Desk& desk, int64_t number, nb::handle type, nb::handle code, int instruction) {
                  desk.note_tile(number, type.ptr(), {code.ptr(), instruction});

@@ -32,7 +32,7 @@ struct PlanKey {
     PyObject* op;
     PyObject* left;
     PyObject* right;  // nullptr for an op of one operand
-    int64_t axis;     // of a new axis
+    int64_t axis;     // of a new axis; of a number its bits
 
     bool operator==(const PlanKey& other) const = default;
 };
@@ -46,7 +46,13 @@ struct PlanKeyHash {
     }
 };
 
-// The plans of one run, whichever program asks.
+// A number of the kernel's text beside a block of this type, as an operand of an op.
+struct ConstantView {
+    Ref type;
+    Ref node;
+};
+
+// What was found once in a run, whichever program asks.
 class PlanShelf {
   public:
     PlanShelf(const PlanShelf&) = delete;
@@ -59,12 +65,21 @@ class PlanShelf {
     int traverse(visitproc visit, void* arg);
     void clear();
 
+    ConstantView constant(PyObject* program, PyObject* op, PyObject* number, PyObject* block);
+    Fill fill(PyObject* program, PyObject* number, PyObject* dtype);
+
+    // Loads, stores, and their bytes since the last time.
+    nanobind::tuple take_counts();
+    int64_t num_loads = 0, num_stores = 0, loaded_bytes = 0, stored_bytes = 0;
+
     const bool carries_data;
     std::unordered_map<PlanKey, const PlanView*, PlanKeyHash> by_types;
 
   private:
     nanobind::dict plans_;
     std::unordered_map<PyObject*, PlanView> views_;  // by plan, which they keep
+    std::unordered_map<PlanKey, ConstantView, PlanKeyHash> constants_;
+    std::unordered_map<PlanKey, Fill, PlanKeyHash> fills_;
 };
 
 class Desk {
@@ -89,7 +104,6 @@ class Desk {
     PyObject* store(PyObject* pointers, PyObject* value, PyObject* mask);
 
     int64_t piece_end = 0;  // commands at which they are handed over
-    int64_t num_loads = 0, num_stores = 0, loaded_bytes = 0, stored_bytes = 0;
 
     void release(int64_t number);
     void end() { is_over_ = true; }
@@ -98,16 +112,11 @@ class Desk {
     nanobind::list tiles() const;
 
     int traverse(visitproc visit, void* arg);
-    void clear();
+    void clear() {}
+
+    PyObject* program() const { return program_; }
 
   private:
-    struct Constant {  // a number of the kernel's text beside a block, as an operand
-        Ref number;
-        Op op = Op::kCount;
-        PyObject* type = nullptr;
-        Ref block;
-    };
-
     struct Tile {
         int64_t number;
         Ref type;
@@ -123,13 +132,10 @@ class Desk {
     PyObject* self() const;  // as Python has it
     bool aim(PyObject* pointers, PyObject* mask, Target& target) const;
     bool reach(const Layout& layout, bool is_write);
-    const Fill& fill(PyObject* other, PyObject* dtype);
     PyObject* result(const PlanView& plan, PyObject* const* operands, size_t count);
     PyObject* view(const PlanView& plan, PyObject* operand);
-    const Ref& constant(Op op, PyObject* number, PyObject* block);
+    Ref constant(Op op, PyObject* number, PyObject* block);
     [[noreturn]] void raise_out_of_room(PyObject* type, const Ref& num_bytes);
-
-    static constexpr size_t kConstants = 16;
 
     PyObject* program_;
     nanobind::object shelf_object_, issuer_object_, effects_object_, paths_object_, order_object_;
@@ -139,11 +145,7 @@ class Desk {
     PathFinder& paths_;
     AccessOrder& order_;
     bool is_over_ = false;
-    Constant constants_[kConstants];
-    size_t next_constant_ = 0;
     std::vector<Tile> tiles_;  // those held, in the order of their loads
-    Ref fill_number_, fill_dtype_;
-    Fill fill_{};  // of these two
     // of the command at hand, kept for their memory
     std::vector<int64_t> numbers_, after_;
     std::vector<Strided> spans_;

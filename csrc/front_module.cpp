@@ -7,6 +7,7 @@
 #include "front_effect.hpp"
 #include "front_order.hpp"
 #include "front_path.hpp"
+#include "front_scalar.hpp"
 #include "front_node.hpp"
 #include "front_value.hpp"
 
@@ -32,6 +33,7 @@ void adopt_language(const nb::dict& names) {
     language.block = kept_type(names, "Block");
     language.int32_scalar = kept_type(names, "Int32");
     language.int64_scalar = kept_type(names, "Int64");
+    language.scalar_result = kept(names, "scalar_result");
     language.int1 = kept(names, "int1");
     language.int4 = kept(names, "int4");
     language.int32 = kept(names, "int32");
@@ -67,6 +69,7 @@ nb::object known_binary(const std::string& op, nb::handle left, nb::handle right
 }  // namespace
 
 void bind_front(nb::module_& module) {
+    bind_scalars(module);
     bind_values(module);
     bind_nodes(module);
     bind_order(module);

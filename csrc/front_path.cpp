@@ -15,8 +15,11 @@ int64_t number(const nb::object& object, const char* name) {
     return nb::cast<int64_t>(object.attr(name));
 }
 
-void raise_count(const nb::object& state, const char* name, int64_t amount) {
-    if (amount > 0) state.attr(name) = number(state, name) + amount;
+void raise_count(const nb::object& state, PyObject* name, int64_t amount) {
+    if (amount == 0) return;
+    const Ref count = checked(PyObject_GetAttr(state.ptr(), name));
+    const Ref raised = checked(PyLong_FromLongLong(PyLong_AsLongLong(count.ptr()) + amount));
+    if (PyObject_SetAttr(state.ptr(), name, raised.ptr()) < 0) nb::raise_python_error();
 }
 
 }  // namespace
@@ -133,8 +136,10 @@ void PathFinder::refresh_mappings() {
 int64_t PathFinder::look_up(int64_t first_page, int64_t last_page) {
     int64_t hits = 0, walks = 0;
     for (int64_t page = first_page; page <= last_page; ++page) ++(look_up(page) ? hits : walks);
-    raise_count(state_, "hits", hits);
-    raise_count(state_, "walks", walks);
+    static PyObject* hits_name = PyUnicode_InternFromString("hits");
+    static PyObject* walks_name = PyUnicode_InternFromString("walks");
+    raise_count(state_, hits_name, hits);
+    raise_count(state_, walks_name, walks);
     return walks == 0 ? hit_ps_ : walk_ps_;
 }
 

@@ -336,6 +336,26 @@ PyObject* make_index(PyObject* program, const Form& form, bool is_wide) {
     return reinterpret_cast<PyObject*>(index);
 }
 
+PyObject* index_range(PyObject* program, int64_t start, int64_t end) {
+    Form form;
+    form.base = start;
+    form.shape.rank = 1;
+    form.shape.extents[0] = end - start;
+    form.strides[0] = 1;
+    return make_index(program, form, false);
+}
+
+PyObject* pointers_at(PyObject* program, int64_t address, PyObject* element, int64_t step) {
+    auto* pointers = allocated<PointersObject>(language.pointers, program);
+    if (pointers == nullptr) return nullptr;
+    pointers->form.base = address;
+    pointers->form.shape.rank = 0;
+    pointers->element = counted(element);
+    pointers->offsets = counted(Py_None);
+    pointers->step = step;
+    return reinterpret_cast<PyObject*>(pointers);
+}
+
 PyObject* make_mask(PyObject* program, const Region& region) {
     auto* mask = allocated<MaskObject>(language.mask, program);
     if (mask != nullptr) mask->region = region;

@@ -28,6 +28,7 @@ struct Language {
     PyTypeObject *index, *mask, *pointers, *block;  // subclasses of the types below
     PyTypeObject *int32_scalar, *int64_scalar;
     PyObject *int1, *int4, *int32, *int64;
+    PyObject *scalar_result;  // (op, left, right): of integers that do not fit, in words
     PyObject *affine, *box;  // classes
     PyObject *block_type, *pointer_type;
     PyObject *explained;      // (error, node): the error to raise
@@ -97,6 +98,8 @@ inline bool is_block(PyObject* value) { return Py_TYPE(value) == language.block;
 
 // New references; nullptr with an error set if there is no memory.
 PyObject* make_index(PyObject* program, const Form& form, bool is_wide);
+PyObject* index_range(PyObject* program, int64_t start, int64_t end);
+PyObject* pointers_at(PyObject* program, int64_t address, PyObject* element, int64_t step);
 PyObject* make_mask(PyObject* program, const Region& region);
 PyObject* make_pointers(const PointersObject& like, const Form& form);
 PyObject* make_block(PyObject* program, PyObject* desk, PyObject* type, PyObject* node,
