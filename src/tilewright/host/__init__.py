@@ -1,25 +1,51 @@
 """RuntimeContext: the facade and its torch-like namespaces."""
 
+from tilewright.device.dma import Access
+from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
 from tilewright.host.context import RuntimeContext
+from tilewright.host.distributed import ReduceOp
+from tilewright.language.message import Neighbours
 from tilewright.machine.coords import PeCoord
+from tilewright.runtime.launch import LaunchOptions
 from tilewright.runtime.launch_arguments import LocalShard, LocalSize
 from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.message import (
+    KernelLaunchMsg,
+    MapMsg,
+    MemoryReadMsg,
+    MemoryWriteMsg,
+    PeDmaMsg,
+    UnmapMsg,
+)
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.policy import DPPolicy, Interleave, Split
 from tilewright.runtime.request import Completion, Request
 from tilewright.runtime.tensor import Tensor
 
 __all__ = (
+    "Access",
+    "Backpressure",
     "Completion",
     "DPPolicy",
     "Interleave",
+    "KernelLaunchMsg",
+    "LaunchOptions",
     "LaunchReport",
     "LocalShard",
     "LocalSize",
+    "MapMsg",
+    "MemoryReadMsg",
+    "MemoryWriteMsg",
+    "Neighbours",
     "PeCoord",
+    "PeDmaMsg",
     "Pending",
+    "ReduceOp",
     "Request",
+    "RingKind",
+    "RingSpec",
     "RuntimeContext",
     "Split",
     "Tensor",
+    "UnmapMsg",
 )
