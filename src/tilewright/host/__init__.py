@@ -3,7 +3,7 @@
 from tilewright.device.dma import Access
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
 from tilewright.host.context import RuntimeContext
-from tilewright.host.distributed import ReduceOp
+from  import ReduceOp
 from tilewright.language.message import Neighbours
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.launch import LaunchOptions
