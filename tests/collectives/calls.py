@@ -86,12 +86,11 @@ Inputs = Sequence[Array]
 def reduced(inputs: Inputs, reduction: str, dtype: str) -> Array:
     """In the order of ranks; inputs are such that no other order gives anything else."""
     wide = [values.astype(np.float64 if dtype in FLOATS else np.int64) for values in inputs]
-    total = fold(REDUCTIONS[reduction], wide)
+    total: Array = fold(REDUCTIONS[reduction], wide)
     if dtype == "bool":
         return total.astype(np.bool_)
     if reduction == "avg":
-        compute = np.float64 if dtype == "f64" else np.float32
-        total = total.astype(compute) / compute(len(inputs))
+        total = np.divide(total, len(inputs), dtype=np.float64 if dtype == "f64" else np.float32)
     return wrapped(total, dtype)
 
 

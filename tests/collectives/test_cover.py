@@ -22,10 +22,10 @@ def test_every_choice_meets_every_other_at_least_once(
 
 
 def test_no_case_is_impossible_and_a_seed_gives_the_same() -> None:
-    factors = {"a": [1, 2, 3], "b": [1, 2, 3], "c": [True, False]}
+    factors: dict[str, list[int]] = {"a": [1, 2, 3], "b": [1, 2, 3], "c": [0, 1]}
 
     def is_possible(case: Case) -> bool:
-        return case["a"] != case["b"] or case["c"]
+        return bool(case["a"] != case["b"] or case["c"])
 
     cases = cover(factors, is_possible, strength=2, seed=3)
     assert all(map(is_possible, cases))

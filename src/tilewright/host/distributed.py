@@ -71,6 +71,8 @@ class Distributed(PointToPoint):
         targets = equal_rows(where, output_tensor, size, part=input_tensor)
         return self._gather_all(targets, input_tensor, group, async_op)
 
+    all_gather_single = all_gather_into_tensor
+
     def _gather_all(
         self,
         targets: tuple[Piece | None, ...],
@@ -112,6 +114,8 @@ class Distributed(PointToPoint):
         where = "reduce_scatter_tensor"
         sources = equal_rows(where, input, self._group(where, group).size, part=output)
         return self._reduce_parts(output, sources, op, group, async_op)
+
+    reduce_scatter_single = reduce_scatter_tensor
 
     def _reduce_parts(
         self,
