@@ -3,7 +3,6 @@
 from tilewright.device.dma import Access
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
 from tilewright.host.context import RuntimeContext
-from  import ReduceOp
 from tilewright.language.message import Neighbours
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.launch import LaunchOptions
@@ -40,7 +39,6 @@ __all__ = (
     "PeCoord",
     "PeDmaMsg",
     "Pending",
-    "ReduceOp",
     "Request",
     "RingKind",
     "RingSpec",
