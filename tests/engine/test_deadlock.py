@@ -1,7 +1,13 @@
 from itertools import permutations
 
 from tilewright.engine.core import WaitingPacket, WaitingTask
-from tilewright.engine.deadlock import WaitingProgram, find_cycle, report_deadlock
+from tilewright.engine.deadlock import (
+    Reason,
+    WaitingProgram,
+    find_cycle,
+    report_deadlock,
+    waiting_program,
+)
 from tilewright.engine.spec import Arbitration, ServerSpec
 
 SERVERS = [ServerSpec(f"ring{number}", bytes_per_us=1, buffer_flits=16) for number in range(3)]
@@ -34,6 +40,37 @@ def test_a_program_waits_for_a_task_and_says_what_it_is() -> None:
         "program 'a' waits for task 1:5 (recv from west)",
         "program 'b' waits for task 1:5",
     )
+
+
+def waits_for(*programs: int) -> Reason:
+    return Reason("a message", "kernel.py:7", lambda: "now", lambda: programs)
+
+
+def test_programs_that_wait_for_each_other_are_told_line_by_line() -> None:
+    programs = [
+        waiting_program(0, "a", 5, waits_for(1)),
+        waiting_program(1, "b", OWNER + 5, waits_for(0)),
+        waiting_program(2, "c", 2 * OWNER, "its turn"),
+    ]
+    report = report_deadlock([], [], programs, SERVERS, SIGNALS)
+    assert report.cycle == ("program 'a'", "program 'b'", "program 'a'")
+    assert (
+        "cycle: program 'a' waits at kernel.py:7 for a message by program 'b', "
+        "which waits at kernel.py:7 for a message by program 'a'\n"
+    ) in report.text
+
+
+def test_a_program_that_waits_for_one_that_has_ended_is_in_no_cycle() -> None:
+    programs = [waiting_program(0, "a", 5, waits_for(1))]
+    assert report_deadlock([], [], programs, SERVERS, SIGNALS).cycle == ()
+
+
+def test_a_reason_is_told_as_it_is_when_the_report_is_made() -> None:
+    state = "4 slots free"
+    reason = Reason("room", "kernel.py:7", lambda: state, lambda: ())
+    state = "0 slots free"
+    report = report_deadlock([], [], [waiting_program(0, "a", 5, reason)], SERVERS, SIGNALS)
+    assert report.waiters == ("program 'a' waits for task 0:5 (0 slots free)",)
 
 
 def test_a_task_names_the_signal_and_who_would_raise_it() -> None:

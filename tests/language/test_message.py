@@ -1,5 +1,6 @@
 """Messages between programs: values, order, full rings, and what is said when they do not meet."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -313,10 +314,54 @@ def test_programs_that_wait_for_each_other_are_reported_with_directions_and_line
 
     message = (
         r"program \(0,\) of kernel on sip0.cube0.pe0 waits for message 0 from 'W'"
-        r" \(sip0.cube0.pe1\) at .*test_message.py:\d+ in kernel; ring sip0.cube0.pe0.ipcq.W"
-        r".*2 of 2 slots free, 0 fragments have arrived, 0 sent, 1 expected"
+        r" \(sip0.cube0.pe1\) at .*test_message.py:\d+ in kernel since 0 ps;"
+        r" ring sip0.cube0.pe0.ipcq.W.*2 of 2 slots free, 0 fragments have arrived,"
+        r" 0 sent, 1 expected"
     )
     refused(kernel, message, error=DeadlockError)
+
+
+def deadlock_of(kernel: Callable[..., Any], count: int, spec: RingSpec = SMALL) -> DeadlockError:
+    with pytest.raises(DeadlockError) as caught:
+        run(kernel, np.zeros(64, np.float32), count=count, spec=spec)
+    return caught.value
+
+
+def test_the_circle_in_which_programs_wait_is_told_with_their_lines() -> None:
+    def kernel(_x: Any, _y: Any) -> None:
+        block = tl.recv("W", (8,), tl.float32)
+        tl.send("E", block)
+
+    error = deadlock_of(kernel, 3)
+    waits = r"waits at \S*test_message.py:\d+ in kernel for message 0 from 'W' by "
+    circle = ", which ".join(
+        rf"{waits}program 'kernel on sip0.cube0.pe{place}'" for place in (2, 1, 0)
+    )
+    assert re.search(rf"cycle: program 'kernel on sip0.cube0.pe0' {circle}\n", str(error))
+    assert len(error.cycle) == 4
+
+
+def test_a_receiver_whose_sender_has_ended_waits_in_no_circle() -> None:
+    def kernel(_x: Any, _y: Any) -> None:
+        if tl.program_id(0) == 0:
+            tl.recv("E", (8,), tl.float32)
+
+    assert deadlock_of(kernel, 2).cycle == ()
+
+
+def test_polling_for_room_that_never_comes_ends_with_who_polls_and_since_when() -> None:
+    def kernel(x: Any, _y: Any) -> None:
+        for _ in range(3):
+            tl.send("E", tl.load(x, shape=(8,)))
+        tl.recv("W", (8,), tl.float32)
+
+    polls = RingSpec(slots=2, slot_bytes=512, backpressure=Backpressure.POLL)
+    error = deadlock_of(kernel, 2, polls)
+    place = r"polls for room to send to 'E' \(sip0.cube0.pe1\) at \S*test_message.py:\d+ in kernel"
+    assert re.search(
+        rf"{place} since [1-9]\d* ps; ring \S+.*: 0 of 2 slots free, 2 fragments have arrived",
+        error.waiters[0],
+    )
 
 
 def test_a_sender_that_nobody_receives_from_is_reported_as_waiting_for_room() -> None:

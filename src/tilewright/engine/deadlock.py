@@ -1,19 +1,34 @@
 """Who waits for what when events have run out, and the cycle among them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from tilewright.engine.core import WaitingPacket, WaitingTask
 from tilewright.engine.message import id_text
 from tilewright.engine.spec import Arbitration, ServerSpec
 
-__all__ = ("DeadlockReport", "WaitingProgram", "report_deadlock")
+__all__ = ("DeadlockReport", "Reason", "WaitingProgram", "report_deadlock", "waiting_program")
 
 MAX_LINES = 20
 MAX_NAMED = 3
 
 PROGRAM, TASK, PACKET = 0, 1, 2
 Node = tuple[int, int]  # kind, then the program's number or the id
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a program waits: for something that another program would have to do.
+
+    ``tell`` and ``programs`` are called when a report is made, so they know what holds then.
+    """
+
+    thing: str  # "message 0 from 'E'"
+    line: str  # of the source, where the program waits
+    tell: Callable[[], str]  # the whole of it in words
+    programs: Callable[[], Iterable[int]]  # the numbers of those that could do it
 
 
 class WaitingProgram(NamedTuple):
@@ -23,6 +38,16 @@ class WaitingProgram(NamedTuple):
     name: str
     task_id: int
     what: str
+    thing: str = ""  # as in its Reason, if it has one
+    line: str = ""
+    programs: tuple[int, ...] = ()
+
+
+def waiting_program(number: int, name: str, task_id: int, reason: str | Reason) -> WaitingProgram:
+    if isinstance(reason, str):
+        return WaitingProgram(number, name, task_id, reason)
+    programs = tuple(sorted(reason.programs()))
+    return WaitingProgram(number, name, task_id, reason.tell(), reason.thing, reason.line, programs)
 
 
 class DeadlockReport(NamedTuple):
@@ -43,8 +68,9 @@ def report_deadlock(
     """Pure; the same state gives the same report, whatever the order of its parts."""
     state = _State(tasks, packets, programs, servers, signals)
     waiters = tuple(state.line(node) for node in state.nodes())
-    cycle = tuple(state.label(node) for node in find_cycle(state.nodes(), state.waits_for))
-    return DeadlockReport(waiters, cycle, _text(waiters, cycle))
+    nodes = find_cycle(state.nodes(), state.waits_for)
+    cycle = tuple(state.label(node) for node in nodes)
+    return DeadlockReport(waiters, cycle, _text(waiters, state.cycle_text(nodes)))
 
 
 def find_cycle(
@@ -112,15 +138,16 @@ class _State:
     def waits_for(self, node: Node) -> list[Node]:
         kind, key = node
         if kind == PROGRAM:
-            task_id = self._programs[key].task_id
-            return [(TASK, task_id)] if task_id in self._tasks else []
+            program = self._programs[key]
+            others = [(PROGRAM, other) for other in program.programs if other in self._programs]
+            return others + [(TASK, program.task_id)] * (program.task_id in self._tasks)
         if kind == PACKET:
             return [(PACKET, packet_id) for packet_id in self._blockers(self._packets[key])]
         task = self._tasks[key]
-        others = [*task.afters]
+        task_ids = [*task.afters]
         for signal, _, _ in task.waits:
-            others += self._raisers.get(signal, [])
-        nodes = [(TASK, task_id) for task_id in sorted(set(others)) if task_id in self._tasks]
+            task_ids += self._raisers.get(signal, [])
+        nodes = [(TASK, task_id) for task_id in sorted(set(task_ids)) if task_id in self._tasks]
         return nodes + [(PACKET, packet_id) for packet_id in self._packets_of.get(key, [])]
 
     def label(self, node: Node) -> str:
@@ -131,6 +158,16 @@ class _State:
             return f"task {id_text(key)}"
         packet = self._packets[key]
         return f"packet {id_text(key)} in front of {self._servers[packet.server].name!r}"
+
+    def cycle_text(self, cycle: Sequence[Node]) -> str:
+        """From waiter to waiter; programs that wait for each other say where, and for what."""
+        if any(kind != PROGRAM for kind, _ in cycle):
+            return " -> ".join(self.label(node) for node in cycle)
+        links = []
+        for node, following in pairwise(cycle):
+            program = self._programs[node[1]]
+            links.append(f"waits at {program.line} for {program.thing} by {self.label(following)}")
+        return f"{self.label(cycle[0])} {', which '.join(links)}" if links else ""
 
     def line(self, node: Node) -> str:
         kind, key = node
@@ -187,11 +224,11 @@ class _State:
         return f"{named} and {left} more" if left > 0 else named
 
 
-def _text(waiters: Sequence[str], cycle: Sequence[str]) -> str:
+def _text(waiters: Sequence[str], cycle: str) -> str:
     lines = [f"{len(waiters)} waiting", *waiters[:MAX_LINES]]
     if len(waiters) > MAX_LINES:
         lines.append(f"... and {len(waiters) - MAX_LINES} more")
     if cycle:
-        lines.append("cycle: " + " -> ".join(cycle))
+        lines.append(f"cycle: {cycle}")
     lines.append("so nothing can go on")  # the rest of the error's sentence follows it
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 from tilewright.engine.core import NO_WAKE, Issuer
-from tilewright.engine.deadlock import WaitingProgram
+from tilewright.engine.deadlock import Reason, WaitingProgram, waiting_program
 from tilewright.engine.engine import MAX_OWNER, Engine
 from tilewright.engine.graph import TaskGraph
 from tilewright.engine.message import first_line
@@ -47,7 +47,7 @@ class Program:
         self._body = body
         self._args = args  # for its start
         self._resume: Callable[..., Any] = body.switch
-        self._what = ""  # that it waits for
+        self._what: str | Reason = ""  # that it waits for
         self._next: Program | None = None  # the next one that waits for the same task
         self._last: Program  # the last of them, known to the first if there is a next
 
@@ -164,6 +164,13 @@ class Hub:
 
     # -- for programs ----------------------------------------------------------------------------
 
+    @property
+    def current(self) -> Program:
+        """The program that asks."""
+        if self._current is None:
+            raise self._outside("current")
+        return self._current
+
     def submit(self, graph: TaskGraph, after: Sequence[int] = ()) -> int:
         """Submit work of the running program; returns the id of the first task."""
         program = self._current
@@ -178,7 +185,7 @@ class Hub:
             raise self._outside("submit_piece")
         self._engine.submit_piece(issuer, owner=program.number)
 
-    def perform(self, graph: TaskGraph, what: str = "", after: Sequence[int] = ()) -> None:
+    def perform(self, graph: TaskGraph, what: str | Reason = "", after: Sequence[int] = ()) -> None:
         """Submit work of the running program and wait for its last task."""
         program = self._current
         if program is None or program._body is not getcurrent():
@@ -207,8 +214,12 @@ class Hub:
         self._collect(wake)
         self._go_home()
 
-    def wait(self, task_id: int, what: str = "") -> None:
-        """Until the task is complete; ``what`` says in words what that means."""
+    def wait(self, task_id: int, what: str | Reason = "") -> None:
+        """Until the task is complete; ``what`` says in words what that means.
+
+        A Reason also names the programs that have to do something first, so that the report of a
+        deadlock finds the circle in which programs wait for each other.
+        """
         program = self._current
         if program is None or program._body is not getcurrent():
             raise self._outside("wait")
@@ -318,7 +329,7 @@ class Hub:
             for program in _chain(first)
         }
         return [
-            WaitingProgram(
+            waiting_program(
                 number,
                 program.name,
                 tasks[number] if number in tasks else self._core.performed_task(number),

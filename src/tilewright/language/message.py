@@ -10,6 +10,7 @@ from tilewright.device.ipcq import Backpressure, Ring, RingKind, RingSpec
 from tilewright.device.pe import Pe
 from tilewright.engine import TaskGraph
 from tilewright.engine.core import NO_ROOM, NO_TASK, NO_VALUE
+from tilewright.engine.deadlock import Reason
 from tilewright.errors import KernelError
 from tilewright.language.block_type import BlockType
 from tilewright.language.node import Node
@@ -86,6 +87,7 @@ class Post:
     outgoing: Mapping[Place, Mailbox]
     incoming: Mapping[Place, Mailbox]
     neighbours: Neighbours
+    waiting: dict[PeCoord, list[int]] = field(default_factory=dict)  # numbers of hub programs
     _turns: Counter[PeCoord] = field(default_factory=Counter)
 
     def next_direction(self, here: PeCoord) -> str | None:
@@ -191,16 +193,15 @@ def _wait_for_room(program: Program, box: Mailbox, needed: int) -> None:
     needed = min(needed, box.num_sent + ring.spec.slots)
     if engine.signal_value(ring.credits) >= needed:
         return  # there is room now, and credits are never taken back
-    what = _words(program, box, "room to send to", box.sender, box.receiver)
     if program.issuer.last_issue != NO_TASK:
-        program.stream.wait(program.issuer.last_issue, what)
+        last = program.issuer.last_issue
+        _suspend(program, box, "room to send to", lambda why: program.stream.wait(last, why))
     if engine.signal_value(ring.credits) >= needed:
         return
-    what = _words(program, box, "room to send to", box.sender, box.receiver)
     graph = TaskGraph()
     graph.timer(0, waits=((ring.credits, needed),))
     start_ps = hub.now_ps
-    hub.perform(graph, what)
+    _suspend(program, box, "room to send to", lambda why: hub.perform(graph, why))
     look_ps = program.stream.pe.issuer.issue_ps
     if ring.spec.backpressure is Backpressure.SLEEP:
         hub.sleep(look_ps)
@@ -221,8 +222,9 @@ class PendingMessage:
     def wait(self) -> Block:
         program, box = self.program, self.box
         if not self.is_there:
-            what = _words(program, box, f"message {self.number} from", box.receiver, box.sender)
-            program.stream.wait(program.issuer.task_of(self.block.number or 0), what)
+            task = program.issuer.task_of(self.block.number or 0)
+            what = f"message {self.number} from"
+            _suspend(program, box, what, lambda why: program.stream.wait(task, why))
             kind, self.block.node, line = box.sent[self.number]
             box.sent[self.number] = kind, None, line  # its bytes are the receiver's now
             self.is_there = True
@@ -251,13 +253,35 @@ def receive(program: Program, direction: Any, kind: BlockType) -> PendingMessage
     return PendingMessage(program, box, message, Block(program, kind, None, number))
 
 
-def _words(program: Program, box: Mailbox, what: str, here: Place, there: Place) -> str:
-    """For the report of a deadlock."""
+def _suspend(program: Program, box: Mailbox, what: str, wait: Callable[[Reason], None]) -> None:
+    """Wait with words for the report of a deadlock; meanwhile peers find the program at its PE."""
+    hub, waiting = program.run.hub, _post(program).waiting
+    sends = program.stream.pe.coord == box.sender[0]
+    (here, direction), (there, _) = (
+        (box.sender, box.receiver) if sends else (box.receiver, box.sender)
+    )
+    thing, line, since_ps = f"{what} {direction!r}", line_text(source_line()), hub.now_ps
+    polls = sends and box.ring.spec.backpressure is Backpressure.POLL
+
+    def tell() -> str:
+        verb = "polls" if polls else "waits"
+        place = f"({place_name(there)}) at {line} since {since_ps} ps"
+        return f"{program} {verb} for {thing} {place}; {_state(program, box)}"
+
+    number = hub.current.number
+    waiting.setdefault(here, []).append(number)
+    try:
+        wait(Reason(thing, line, tell, lambda: waiting.get(there, ())))
+    finally:
+        waiting[here].remove(number)
+
+
+def _state(program: Program, box: Mailbox) -> str:
+    """Of a ring, now."""
     ring, engine = box.ring, program.run.device.engine
     arrived, credits = engine.signal_value(ring.arrived), engine.signal_value(ring.credits)
     free = max(0, credits - box.num_sent)
     return (
-        f"{program} waits for {what} {here[1]!r} ({place_name(there[0])}) at"
-        f" {line_text(source_line())}; ring {ring.name}: {free} of {ring.spec.slots} slots free,"
+        f"ring {ring.name}: {free} of {ring.spec.slots} slots free,"
         f" {arrived} fragments have arrived, {box.num_sent} sent, {box.num_expected} expected"
     )
