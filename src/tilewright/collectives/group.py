@@ -55,12 +55,14 @@ class Signature:
             raise CollectiveError(where, found, expected, "let all ranks call the same")
 
     def __str__(self) -> str:
-        operation = self.call.operation
+        operation, has_own_word = self.call.operation, bool(self.call.word)
+        if operation.combines and has_own_word:
+            return self.call.word  # the element of a barrier is nobody's affair
         sizes = " or ".join(map(str, sorted(set(self.part_sizes.values()))))
         text = f"{self.call.name} of {sizes} elements of {self.dtype}"
         if operation.combines:
             text += f", {self.reduction}"
-        return f"{text}, root {self.call.root}" if operation.has_root else text
+        return f"{text}, root {self.call.root}" if operation.has_root and not has_own_word else text
 
 
 @dataclass(slots=True)

@@ -1,0 +1,90 @@
+from collections import Counter
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.collectives.test_plan import ring
+from tilewright.collectives.operation import Call, Operation
+from tilewright.collectives.plan import Move
+from tilewright.collectives.schedule import Message, Schedule, build_schedule
+from tilewright.collectives.table import ALGORITHMS, checked_plan
+
+RANKS = st.integers(2, 7)
+SIZES = st.integers(0, 200)
+LIMITS = st.integers(1, 60)
+
+
+def ring_schedules(num_ranks: int, size: int, chunk: int, round_size: int) -> list[Schedule]:
+    plan = ring(num_ranks)
+    return [
+        build_schedule(
+            plan, rank, [size], chunk_elements=chunk, round_elements=round_size,
+            completing=frozenset(),
+        )
+        for rank in range(num_ranks)
+    ]  # fmt: skip
+
+
+def between(messages: tuple[Message, ...], peer: int, *, sends: bool) -> list[tuple[object, int]]:
+    return [
+        (message.chunk, message.wave)
+        for message in messages
+        if message.peer == peer and (message.move is Move.SEND) is sends
+    ]
+
+
+@given(RANKS, SIZES, LIMITS, LIMITS)
+def test_both_sides_of_a_pair_have_the_same_chunks_and_waves(
+    num_ranks: int, size: int, chunk: int, round_size: int
+) -> None:
+    schedules = ring_schedules(num_ranks, size, chunk, round_size)
+    for sender in range(num_ranks):
+        for receiver in range(num_ranks):
+            sent = between(schedules[sender].messages, receiver, sends=True)
+            assert sent == between(schedules[receiver].messages, sender, sends=False)
+
+
+@given(RANKS, SIZES, LIMITS, LIMITS)
+def test_chunks_cover_every_element_and_none_is_too_long(
+    num_ranks: int, size: int, chunk: int, round_size: int
+) -> None:
+    for schedule in ring_schedules(num_ranks, size, chunk, round_size):
+        chunks = {message.chunk for message in schedule.messages} | set(schedule.untouched)
+        elements = Counter(
+            element for each in chunks for element in range(each.start, each.start + each.size)
+        )
+        assert elements == Counter(range(size))
+        assert all(0 < each.size <= chunk for each in chunks)
+
+
+@given(RANKS, SIZES, LIMITS, LIMITS)
+def test_waves_never_go_back_and_each_chunk_has_one_last_use(
+    num_ranks: int, size: int, chunk: int, round_size: int
+) -> None:
+    for schedule in ring_schedules(num_ranks, size, chunk, round_size):
+        assert all(a.wave <= b.wave for a, b in pairwise(schedule.messages))
+        last = {message.chunk: number for number, message in enumerate(schedule.messages)}
+        for number, message in enumerate(schedule.messages):
+            assert message.is_last_use == (last[message.chunk] == number)
+
+
+@given(RANKS, st.data())
+def test_an_exchange_of_any_sizes_is_known_to_its_two_ranks_alone(
+    num_ranks: int, data: st.DataObject
+) -> None:
+    sizes = [data.draw(SIZES) for _ in range(num_ranks**2)]
+    call = Call(Operation.ALL_TO_ALL, num_ranks)
+    plan = checked_plan(ALGORITHMS["direct"], call, 0).plan
+    schedules = []
+    for rank in range(num_ranks):
+        known = [size if rank in divmod(part, num_ranks) else 0 for part, size in enumerate(sizes)]
+        schedules.append(
+            build_schedule(
+                plan, rank, known, chunk_elements=16, round_elements=10**9, completing=frozenset()
+            )
+        )
+    for sender in range(num_ranks):
+        for receiver in range(num_ranks):
+            sent = between(schedules[sender].messages, receiver, sends=True)
+            assert sent == between(schedules[receiver].messages, sender, sends=False)
