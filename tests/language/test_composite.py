@@ -10,6 +10,7 @@ from tests.kinds import every_engine
 from tilewright import language as tl
 from tilewright.engine import EngineKind
 from tilewright.errors import KernelError, KernelTypeError
+from tilewright.language.dtype import int4
 from tilewright.language.launch import LaunchResult
 from tilewright.machine import PeCoord, build_machine, parse_machine
 from tilewright.machine.build import Machine
@@ -216,6 +217,42 @@ def test_an_op_of_the_vector_unit_runs_over_tiles(
     result = launch(workspace, kernel, *placed)
     np.testing.assert_allclose(workspace.read(placed[2]), np.exp(x + y), rtol=1e-6)
     assert result.counters.commands == 1
+
+
+@pytest.mark.parametrize("tile_shape", [(2, 3, 1), (1, 7, 1), (5, 1, 1), (4, 4, 1)])
+def test_tiles_of_int4_that_share_bytes_keep_all_elements(
+    workspace: Workspace, rng: np.random.Generator, tile_shape: tuple[int, ...]
+) -> None:
+    x, y = (rng.integers(-4, 4, (5, 7)).astype(int4.storage) for _ in range(2))
+    placed = [workspace.place(values, PES) for values in (x, y, np.zeros((5, 7), int4.storage))]
+
+    def kernel(a: Any, b: Any, c: Any) -> None:
+        tl.composite("add", tl.ref(a, (5, 7)), tl.ref(b, (5, 7)), c, tile_shape=tile_shape)
+
+    launch(workspace, kernel, *placed)
+    expected = x.astype(np.int8) + y.astype(np.int8)
+    np.testing.assert_array_equal(workspace.read(placed[2]).astype(np.int8), expected)
+
+
+def test_a_ref_into_int4_begins_at_any_half_of_a_byte(workspace: Workspace) -> None:
+    x = (np.arange(30) % 16 - 8).astype(int4.storage)
+    placed = [workspace.place(values, PES) for values in (x, np.zeros(30, int4.storage))]
+
+    def kernel(a: Any, c: Any) -> None:
+        part = tl.ref(a + 3, (4, 5), strides=(6, 1))
+        tl.composite("abs", part, None, tl.ref(c + 1, (4, 5)), tile_shape=(3, 2, 1))
+
+    launch(workspace, kernel, *placed)
+    rows = x.astype(np.int8)[3:27].reshape(4, 6)[:, :5]
+    found = workspace.read(placed[1]).astype(np.int8)
+    expected = np.concatenate([[0], np.abs(rows).reshape(-1), np.zeros(9)]).astype(np.int8)
+    np.testing.assert_array_equal(found, np.where(expected == 8, -8, expected))
+
+
+def test_a_product_of_int4_is_refused_with_what_the_unit_takes(workspace: Workspace) -> None:
+    left, right = (np.zeros(shape, int4.storage) for shape in ((M, K), (K, N)))
+    with pytest.raises(KernelTypeError, match=r"found dot.int4.*expected int8, uint8 or floats"):
+        multiply(workspace, left, right)
 
 
 def test_a_load_of_what_a_composite_writes_comes_after_it(
