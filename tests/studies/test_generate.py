@@ -19,8 +19,8 @@ from tilewright.models import (
     run_prompt,
 )
 from tilewright.models.recall import RECALL_SHAPE, draw_recall, load_recall
+from tilewright.serving.decode import FlowDecoder, geometry_of, kept_queries_of
 from tilewright.studies.generate import GenerateSpec, generate
-from tilewright.studies.generate_decoder import FlowDecoder, geometry_of, kept_queries_of
 
 TOKENS = [int(token) for token in np.random.default_rng(3).integers(0, 100, 50)]
 

@@ -7,29 +7,25 @@ from dataclasses import dataclass, field
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from tilewright.attention.compat import find_flow, vortex_names
-from tilewright.attention.flow import FlowBase, trace_flow
-from tilewright.attention.graph import FlowKind, Graph, graph_hash
-from tilewright.attention.passes import optimize_graph
-from tilewright.attention.planner import PlanSpec, Reserved, parse_policy
-from tilewright.errors import ModelError, PlanError
+from tilewright.attention.graph import Graph, graph_hash
+from tilewright.attention.planner import PlanSpec, Reserved
+from tilewright.errors import ModelError
 from tilewright.models import LanguageModel, MlaShape, ModelShape, choose_token, run_prompt
 from tilewright.records import installed_versions
 from tilewright.records.attention_run import BytesByKind, PageFigures, RowCounts
 from tilewright.records.generate import DecodePlanFigures, GenerateRecord, ModelFigures
-from tilewright.studies.generate_decoder import (
-    FlowDecoder,
-    geometry_of,
-    kept_queries_of,
-    kv_heads_of,
+from tilewright.serving.decode import FlowDecoder, geometry_of, kept_queries_of, kv_heads_of
+from tilewright.serving.model_flow import (
+    plan_dense,
+    plan_pages,
+    stand_in_for,
+    trace_for_model,
 )
 
 __all__ = ("DEFAULT_BUDGET", "DENSE", "GenerateSpec", "generate")
 
 DENSE = "dense"
 DEFAULT_BUDGET = 16
-STAND_INS = {FlowKind.GQA: "streaming_llm", FlowKind.MLA: "streaming_llm_mla"}
-"""Flows that keep nothing in pages: a session needs one, though dense layers do not ask it."""
 
 TextSink = Callable[[str], None]
 
@@ -127,40 +123,17 @@ def _tokens_of(model: LanguageModel, spec: GenerateSpec) -> list[int]:
 
 
 def _graph(shape: ModelShape, spec: GenerateSpec) -> tuple[str, Graph]:
-    kind = FlowKind.MLA if isinstance(shape, MlaShape) else FlowKind.GQA
-    with vortex_names():
-        if spec.flow == DENSE:
-            label, flow = find_flow(STAND_INS[kind])
-        else:
-            label, flow = find_flow(spec.flow, name=spec.flow_name)
-        _check_fits(label, flow, kind)
-        graph = trace_flow(flow, geometry_of(shape, spec.page_size), name=label)
-    return DENSE if spec.flow == DENSE else label, optimize_graph(graph)
-
-
-def _check_fits(label: str, flow: FlowBase, kind: FlowKind) -> None:
-    """A model gives queries, keys and values; what else a flow asks for it has not."""
-    where = f"flow {label!r}"
-    if flow.kind is not kind:
-        expected = f"a flow of kind {kind.value}, as the model's attention is"
-        raise ModelError(where, f"kind {flow.kind.value}", expected, "choose another flow")
-    more = sorted(flow.create_inputs())
-    if more:
-        found = f"inputs {', '.join(more)} beside the query"
-        raise ModelError(where, found, "the query alone", "choose another flow")
+    geometry = geometry_of(shape, spec.page_size)
+    if spec.flow == DENSE:
+        return DENSE, trace_for_model(stand_in_for(geometry.kind), geometry)[1]
+    return trace_for_model(spec.flow, geometry, name=spec.flow_name)
 
 
 def _plan(shape: ModelShape, spec: GenerateSpec) -> PlanSpec:
     if spec.flow == DENSE:
-        return PlanSpec(reserved=spec.reserved, dense_layers=frozenset(range(shape.layers)))
-    if spec.budget < spec.reserved.total:  # else the first step would find out, amid the text
-        expected = f"at least the {spec.reserved.total} reserved ones"
-        raise PlanError("budget", f"{spec.budget} pages", expected, "raise the budget")
-    return PlanSpec(
-        budget=parse_policy(str(spec.budget)),
-        reserved=spec.reserved,
-        dense_layers=frozenset(range(min(spec.dense_layers, shape.layers))),
-    )
+        return plan_dense(shape.layers, spec.reserved)
+    dense_layers = min(spec.dense_layers, shape.layers)
+    return plan_pages(spec.budget, spec.reserved, dense_layers=dense_layers)
 
 
 def _record(

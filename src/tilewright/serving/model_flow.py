@@ -1,0 +1,53 @@
+"""Flows as a model can run them: of its kind of attention, fed by the query alone."""
+
+from tilewright.attention.compat import find_flow, vortex_names
+from tilewright.attention.flow import FlowBase, trace_flow
+from tilewright.attention.graph import FlowKind, Geometry, Graph
+from tilewright.attention.passes import optimize_graph
+from tilewright.attention.planner import PlanSpec, Reserved, parse_policy
+from tilewright.errors import ModelError, PlanError
+
+__all__ = ("plan_dense", "plan_pages", "stand_in_for", "trace_for_model")
+
+STAND_INS = {FlowKind.GQA: "streaming_llm", FlowKind.MLA: "streaming_llm_mla"}
+
+
+def stand_in_for(kind: FlowKind) -> str:
+    """A flow that keeps nothing in pages: a session needs one, though dense layers never ask it."""
+    return STAND_INS[kind]
+
+
+def trace_for_model(flow: str, geometry: Geometry, *, name: str | None = None) -> tuple[str, Graph]:
+    """A ready flow or the flow of a file (``name`` picks one), optimized, with its label."""
+    with vortex_names():
+        label, made = find_flow(flow, name=name)
+        _check_fits(label, made, geometry.kind)
+        return label, optimize_graph(trace_flow(made, geometry, name=label))
+
+
+def plan_dense(layers: int, reserved: Reserved) -> PlanSpec:
+    return PlanSpec(reserved=reserved, dense_layers=frozenset(range(layers)))
+
+
+def plan_pages(budget: int, reserved: Reserved, *, dense_layers: int = 0) -> PlanSpec:
+    """``budget`` pages of each row, reserved ones included; the first layers may stay dense."""
+    if budget < reserved.total:  # else the first step would find out, amid the work
+        expected = f"at least the {reserved.total} reserved ones"
+        raise PlanError("budget", f"{budget} pages", expected, "raise the budget")
+    return PlanSpec(
+        budget=parse_policy(str(budget)),
+        reserved=reserved,
+        dense_layers=frozenset(range(dense_layers)),
+    )
+
+
+def _check_fits(label: str, flow: FlowBase, kind: FlowKind) -> None:
+    """A model gives queries, keys and values; what else a flow asks for it has not."""
+    where = f"flow {label!r}"
+    if flow.kind is not kind:
+        expected = f"a flow of kind {kind.value}, as the model's attention is"
+        raise ModelError(where, f"kind {flow.kind.value}", expected, "choose another flow")
+    more = sorted(flow.create_inputs())
+    if more:
+        found = f"inputs {', '.join(more)} beside the query"
+        raise ModelError(where, found, "the query alone", "choose another flow")
