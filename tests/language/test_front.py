@@ -21,7 +21,7 @@ from tilewright.language.affine import Affine, Box
 from tilewright.language.dtype import float32, int4, int16, int32, int64
 from tilewright.language.known import known_binary
 from tilewright.language.order import Span
-from tilewright.language.scalar import Int32, Int64
+from tilewright.language.scalar import Int32, Int64, scalar_result
 from tilewright.language.value import Block, Index, Mask, Pointers, Value
 
 ASKED = "what is not known"
@@ -164,6 +164,33 @@ def test_new_axes_are_where_none_stands(value: Any, key: tuple[Any, ...]) -> Non
     before = value.box if isinstance(value, Mask) else value.affine
     dtype = () if isinstance(value, Mask) else (np.dtype(object),)
     np.testing.assert_array_equal(inside.array(*dtype).ravel(), before.array(*dtype).ravel())
+
+
+# -- numbers -------------------------------------------------------------------------------------
+
+integers = st.one_of(
+    near, st.integers(-(2**33), 2**33), st.sampled_from([-(2**63), 2**63 - 1, -(2**31), 2**64])
+)
+kinds = st.sampled_from([int, Int32, Int64])
+
+
+def outcome(function: Any, *args: Any) -> Any:
+    """A number with its type, or the words of the error."""
+    try:
+        found = function(*args)
+    except (TilewrightError, ZeroDivisionError) as error:
+        return str(error)
+    return type(found), int(found)
+
+
+@needs_both_engines
+@given(st.sampled_from(["add", "sub", "mul", "floordiv", "mod"]), kinds, kinds, integers, integers)
+def test_numbers_are_computed_as_they_are_defined(
+    op: str, left_kind: Any, right_kind: Any, left: int, right: int
+) -> None:
+    assume(left_kind is not int or right_kind is not int)
+    one, other = left_kind(left), right_kind(right)
+    assert outcome(OPERATORS[op], one, other) == outcome(scalar_result, op, one, other)
 
 
 # -- order ---------------------------------------------------------------------------------------

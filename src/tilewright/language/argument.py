@@ -76,16 +76,17 @@ def _scalar(kernel: Kernel, name: str, value: Any) -> Scalar:
 
 def seen_by(program: Program, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments as one program has them: arrays are its own pointers."""
-    return {
-        name: _seen(program, value) if type(value) in OWN else value
-        for name, value in arguments.items()
-    }
+    seen = dict(arguments)
+    for name, value in arguments.items():
+        if type(value) in OWN:
+            seen[name] = _seen(program, value)
+    return seen
 
 
 def _seen(program: Program, value: Any) -> Any:
+    if type(value) is ArrayArgument:  # mostly
+        return program.pointers(value.address, value.dtype)
     match value:
-        case ArrayArgument(address=address, dtype=dtype):
-            return program.pointers(address, dtype)
         case DescriptorArgument(array=array):
             base = program.pointers(array.address, array.dtype)
             sizes = (value.shape, value.strides, value.block_shape)

@@ -18,12 +18,12 @@ from tilewright.language.block_type import block_type
 from tilewright.language.dtype import int1, int4, int32, int64
 from tilewright.language.node_plain import explained, not_captured
 from tilewright.language.pointer_type import PointerType
-from tilewright.language.scalar import Int32, Int64
 from tilewright.language.source import ROOM, add_place
 
 __all__ = (
     "BlockFields",
     "IndexFields",
+    "IntegerFields",
     "MaskFields",
     "Node",
     "PointersFields",
@@ -42,7 +42,10 @@ if TYPE_CHECKING or _core is None:
         MaskFields,
         PointersFields,
     )
+
+    IntegerFields = int
 else:
+    IntegerFields = _core.IntegerFields
     Node, evaluate = _core.Node, _core.evaluate
     BlockFields, IndexFields = _core.BlockFields, _core.IndexFields
     MaskFields, PointersFields = _core.MaskFields, _core.PointersFields
@@ -56,15 +59,14 @@ def spread(value: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, An
 _FUNCTIONS: tuple[Any, ...] = (explained, not_captured, np.empty, np.ndarray, spread)
 
 
-def adopt_values(index: type, mask: type, pointers: type, block: type) -> None:
+def adopt_values(*values: Any) -> None:
     """Tell compiled code of the classes it makes values of, and of the words that it needs."""
     if _core is None:
         return
-    named = (Affine, Box, Int32, Int64, PointerType, TilewrightError, add_place, block_type)
-    language: dict[str, Any] = {each.__name__: each for each in (*named, *_FUNCTIONS)}
+    named = (Affine, Box, PointerType, TilewrightError, add_place, block_type)
+    language: dict[str, Any] = {each.__name__: each for each in (*values, *named, *_FUNCTIONS)}
     language |= {dtype.language_name: dtype for dtype in (int1, int4, int32, int64)}
-    language |= {"Index": index, "Mask": mask, "Pointers": pointers, "Block": block, "ROOM": ROOM}
-    language |= {access.name: access for access in Access}
+    language |= {access.name: access for access in Access} | {"ROOM": ROOM}
     _core.adopt_language(language)
 
 

@@ -250,6 +250,7 @@ class _Body:
                 self.terms.kernel.function(**seen_by(program, self.arguments))
                 program.end()
         self.shared.counters.commands += self.stream.issuer.num_commands
+        self.shared.count_accesses()
         self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
         with explained(program):
             self.stream.hand_over()

@@ -67,6 +67,7 @@ class Program:
     def end(self) -> None:
         """All commands are issued; what the kernel still holds is let go."""
         self._is_over = True
+        self._constants.clear()  # they refer to the program: so it goes without a collection
         self.issuer.finish()
 
     @property
@@ -353,6 +354,10 @@ class Program:
             self._tiles.pop(number, None)
 
     # -- addresses -------------------------------------------------------------------------------
+
+    def index_range(self, start: int, end: int) -> Index:
+        """The integers from start to end."""
+        return Index(self, Affine(start, (1,), (end - start,)), int32)
 
     def pointers(self, address: int, element: DType) -> Pointers:
         return Pointers(self, Affine(2 * address if element is int4 else address, (), ()), element)

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.language.block_type import BlockType
+from tilewright.language.dtype import DType, int4
 from tilewright.language.program import Program
 from tilewright.language.run import Plan, Run
 from tilewright.language.source import SourceLine
 from tilewright.language.stream import Stream
 from tilewright.language.translate import Translator
-from tilewright.language.value import Block
+from tilewright.language.value import Block, Index, Pointers
 
 __all__ = ("NativeProgram", "program_class")
 
@@ -41,15 +42,22 @@ class NativeProgram(Program):
             self, run.shelf, stream.issuer, run.effects, translator.paths, self.order
         )
         self.desk.piece_end = stream.piece_end
+        # the desk's own, since every op of the library comes here: a frame less
+        self.compute = self.desk.compute  # type: ignore[method-assign]
 
     def end(self) -> None:
-        desk, counters = self.desk, self.run.counters
-        desk.end()
-        counters.loads += desk.num_loads
-        counters.stores += desk.num_stores
-        counters.loaded_bytes += desk.loaded_bytes
-        counters.stored_bytes += desk.stored_bytes
+        self.desk.end()
         super().end()
+
+    def index_range(self, start: int, end: int) -> Index:
+        index: Index = self.desk.range(start, end)
+        return index
+
+    def pointers(self, address: int, element: DType) -> Pointers:
+        if element is int4:
+            return super().pointers(address, element)
+        pointers: Pointers = self.desk.pointers(address, element, element.step)
+        return pointers
 
     def known_load(self, pointers: Any, mask: Any, other: Any) -> Block | None:
         if self.is_composing:
@@ -74,11 +82,6 @@ class NativeProgram(Program):
         """In Python, since programs are switched: no frame of compiled code may be waiting."""
         self.stream.hand_over_if_long()
         self.desk.piece_end = self.stream.piece_end
-
-    def compute(
-        self, op: str, operands: tuple[Block, ...], attributes: tuple[Any, ...] = ()
-    ) -> Any:
-        return self.desk.compute(op, operands, attributes)
 
     def _command(self, plan: Plan, operands: tuple[Block, ...], make: Callable[..., Any]) -> Block:
         block: Block = self.desk.command(plan, operands, make)

@@ -97,7 +97,19 @@ class Run:
     def __post_init__(self) -> None:
         self.storages = [memory.storage for memory in self.memories]
         self.front = compiled_front(self.device.engine.kind)
-        self.shelf = self.front and self.front.PlanShelf(self.plans, self.carries_data)
+        self.shelf: Any = None
+        if self.front is not None:
+            self.shelf = self.front.PlanShelf(self.plans, self.carries_data)
+
+    def count_accesses(self) -> None:
+        """What compiled code has counted since the last time joins the counters."""
+        if self.shelf is None:
+            return
+        loads, stores, loaded_bytes, stored_bytes = self.shelf.take_counts()
+        self.counters.loads += loads
+        self.counters.stores += stores
+        self.counters.loaded_bytes += loaded_bytes
+        self.counters.stored_bytes += stored_bytes
 
     def plan(
         self, pe: Pe, op: str, types: tuple[BlockType, ...], attributes: tuple[Any, ...]

@@ -11,15 +11,18 @@ import numpy as np
 
 from tilewright.errors import KernelError
 from tilewright.language.dtype import DType, dtype_of, float32, int32, int64
+from tilewright.language.front import IntegerFields
 
-__all__ = ("INT32_LIMIT", "Float32", "Int32", "Int64", "Scalar", "strong_scalar")
+__all__ = ("INT32_LIMIT", "Float32", "Int32", "Int64", "Scalar", "scalar_result", "strong_scalar")
 
 INT32_LIMIT = 2**31
 INT64_LIMIT = 2**63
 
 
-class Int32(int):
+class Int32(IntegerFields):
     """An int32 that never wraps: what does not fit is an error that says so."""
+
+    __slots__ = ()
 
     dtype: ClassVar[DType] = int32
     shape: ClassVar[tuple[int, ...]] = ()
@@ -38,6 +41,8 @@ class Int32(int):
 
 class Int64(Int32):
     """An int64."""
+
+    __slots__ = ()
 
     dtype: ClassVar[DType] = int64
 
@@ -116,14 +121,19 @@ def _division_method(*, remainder: bool, reflected: bool) -> Any:
 
 
 _INT_METHODS = ["add", "sub", "mul", "and", "or", "xor", "lshift", "rshift"]
+_DEFINED = {name: _int_method(f"__{name}__") for name in ("add", "sub", "mul")}
+_DEFINED["floordiv"] = _division_method(remainder=False, reflected=False)
+_DEFINED["mod"] = _division_method(remainder=True, reflected=False)
+_COMPILED = frozenset(_DEFINED if IntegerFields is not int else ())  # these are the base's
 _FLOAT_METHODS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"]
 
-for _name in _INT_METHODS:
+for _name in sorted({*_INT_METHODS} - _COMPILED):
     setattr(Int32, f"__{_name}__", _int_method(f"__{_name}__"))
     setattr(Int32, f"__r{_name}__", _int_method(f"__r{_name}__"))
-for _remainder, _name in ((False, "floordiv__"), (True, "mod__")):
-    setattr(Int32, f"__{_name}", _division_method(remainder=_remainder, reflected=False))
-    setattr(Int32, f"__r{_name}", _division_method(remainder=_remainder, reflected=True))
+for _remainder, _name in ((False, "floordiv"), (True, "mod")):
+    if _name not in _COMPILED:
+        setattr(Int32, f"__{_name}__", _division_method(remainder=_remainder, reflected=False))
+        setattr(Int32, f"__r{_name}__", _division_method(remainder=_remainder, reflected=True))
 for _name in _FLOAT_METHODS:
     setattr(Float32, f"__{_name}__", _float_method(f"__{_name}__"))
     setattr(Float32, f"__r{_name}__", _float_method(f"__r{_name}__"))
@@ -144,6 +154,11 @@ for _class, _method, _function in (
     (Float32, "__neg__", _negated),
 ):
     setattr(_class, _method, _function)
+
+
+def scalar_result(op: str, left: int, right: int) -> Any:
+    """Of an operator, by its definition: compiled code asks where a number does not fit."""
+    return _DEFINED[op](left, right)
 
 
 def strong_scalar(value: int | float) -> Scalar:

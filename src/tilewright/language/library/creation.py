@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from tilewright.language.affine import Affine
 from tilewright.language.current import current_program
-from tilewright.language.dtype import float32, int32
+from tilewright.language.dtype import float32
 from tilewright.language.hardware_axis import HARDWARE_AXES, place_on_axis
 from tilewright.language.program import Program
 from tilewright.language.scalar import Int32
@@ -46,7 +45,7 @@ def arange(start: int, end: int) -> Index:
     if not isinstance(start, int) or not isinstance(end, int) or end <= start:
         found = f"tl.arange({start!r}, {end!r})"
         raise program.error(found, "two integers with start < end", "correct the range")
-    return Index(program, Affine(int(start), (1,), (int(end) - int(start),)), int32)
+    return program.index_range(int(start), int(end))
 
 
 def full(shape: Any, value: Any, dtype: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
 from tilewright.language.known import known_binary, known_where
+from tilewright.language.value import Block
 
 __all__ = (
     "PropagateNan",
@@ -165,15 +166,18 @@ def minimum(x: Any, y: Any, propagate_nan: PropagateNan = PropagateNan.NONE) -> 
 def _extreme(op: str, x: Any, y: Any, propagate_nan: Any) -> Any:
     if isinstance(x, int | float) and isinstance(y, int | float):
         return (max if op == "maximum" else min)(x, y)
-    known = known_binary(op, x, y)
-    if known is not None:
-        return known
+    if type(x) is not Block and type(y) is not Block:
+        known = known_binary(op, x, y)
+        if known is not None:
+            return known
     program = current_program()
     operands = (program.block(x, y, op), program.block(y, x, op))
     return program.compute(op, operands, (_propagates(propagate_nan),))
 
 
 def _propagates(propagate_nan: Any) -> bool:
+    if propagate_nan is PropagateNan.NONE:  # mostly, and the name of a choice is slow to ask
+        return False
     name = getattr(propagate_nan, "name", propagate_nan)  # Triton's own choice has the same names
     return name in ("ALL", True)
 
