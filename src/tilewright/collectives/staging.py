@@ -160,6 +160,10 @@ def _copy(
     policy = SPREAD if agreed is None else agreed.policy
     targets = targets_of(group.ranks[rank])
     copy = tensors.empty(shape, piece.tensor.dtype, dp=policy, name=name, targets=targets)
+    if piece.tensor.has_values and not copy.has_values:
+        found = f"tensor {piece.tensor.name!r} on the host, in a context without data"
+        fix = "place it in the machine, or make the context with data=True"
+        raise CollectiveError(group.name, found, "floats without values", fix)
     if agreed is not None and piece.size:
         made = _layout(group, rank, Piece(copy), has_any_rows=agreed.has_any_rows)
         if made != agreed:

@@ -25,8 +25,11 @@ class Work:
         self._before = after
         self._body: Callable[[], None] | None = body
         self._is_done = False
-        self._signal = driver.device.engine.add_signal(f"end of {what} by {who}")
-        self._program = driver.hub.spawn(self._run, name=f"{what} by {who}")
+        name = f"{what} by {who}"
+        self._program = driver.hub.spawn(self._run, name=name)
+        self._signal = driver.device.engine.add_signal(
+            f"end of {name} in program {self._program.number}"
+        )
 
     def __repr__(self) -> str:
         return f"<Work {self.what}, {'complete' if self._is_done else 'under way'}>"

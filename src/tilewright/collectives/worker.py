@@ -52,7 +52,8 @@ class Workers:
         """Call ``function(rank, *args)`` in a worker for each rank; what they returned."""
         self._check(num_workers)
         hub, engine = self._driver.hub, self._driver.device.engine
-        ended = engine.add_signal("workers that have ended")
+        self.num_runs += 1
+        ended = engine.add_signal(f"workers of run {self.num_runs} that have ended")
 
         def work(rank: int) -> Any:
             self._ranks[getcurrent()] = rank
@@ -67,7 +68,6 @@ class Workers:
         workers = [hub.spawn(work, rank, name=f"rank {rank}") for rank in range(num_workers)]
         all_ended = hub.spawn(hub.wait_signal, ended, num_workers, name="the end of all ranks")
         self._programs = workers
-        self.num_runs += 1
         try:
             self._driver.drive(until=all_ended)
         except DeadlockError as error:
