@@ -14,12 +14,7 @@ from tilewright.collectives.table import (
 )
 from tilewright.errors import CollectiveError, RegistryError
 
-PAIRS = [
-    (each, operation)
-    for each in ALGORITHMS.values()
-    if each.num_levels is None
-    for operation in each.operations
-]
+PAIRS = [(each, operation) for each in ALGORITHMS.values() for operation in each.operations]
 
 
 @given(st.sampled_from(PAIRS), st.integers(2, 12), st.integers(0, 31), st.data())

@@ -24,7 +24,7 @@ from tilewright.runtime.tensor import TensorOwner
 
 __all__ = ("Tuning", "start_collective")
 
-NUM_VARIANTS = 32
+NUM_VARIANTS = 64
 
 Shares = dict[int, LaneShare]
 """Of a piece, by lane."""

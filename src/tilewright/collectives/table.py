@@ -43,17 +43,15 @@ TREE_LIKE = frozenset((Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDU
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """A way to carry out some operations; ``num_levels``: only of ranks with such a shape."""
+    """A way to carry out some operations.
+
+    ``suits_many``: the messages of a rank do not become more with the ranks.
+    """
 
     name: str
     operations: frozenset[Operation]
     plan: PlanFunction
-    num_levels: int | None = None
-
-    def can(self, call: Call) -> bool:
-        """Whether it is able to carry out a call."""
-        fits = self.num_levels is None or len(call.shape) == self.num_levels
-        return fits and call.operation in self.operations
+    suits_many: bool = False
 
 
 def build_table(algorithms: Iterable[Algorithm]) -> Mapping[str, Algorithm]:
@@ -76,7 +74,7 @@ ALGORITHMS = build_table(
         Algorithm("torus_2d", SCATTERING, plan_torus_2d),
         Algorithm("mesh_2d", SCATTERING, plan_mesh_2d),
         Algorithm("direct", frozenset(Operation), plan_direct),
-        Algorithm("hierarchical", REDUCING, plan_hierarchical, num_levels=4),
+        Algorithm("hierarchical", REDUCING, plan_hierarchical, suits_many=True),
     )
 )
 

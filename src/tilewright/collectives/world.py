@@ -1,16 +1,17 @@
 """All ranks of a context: their groups, and the collectives that they call."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.collectives.buffers import Buffers
+from tilewright.collectives.choose import AUTO_ALGORITHM, Choice, Chooser, shape_of
 from tilewright.collectives.group import Group, RankPlaces, Signature, sip_ranks
 from tilewright.collectives.operation import Call
 from tilewright.collectives.reduction import Reduction, check_reduction
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.run import Tuning, start_collective
 from tilewright.collectives.staging import Layout, layout_of, stage, targets_of
-from tilewright.collectives.table import ALGORITHMS, Algorithm, find_algorithm
+from tilewright.collectives.table import ALGORITHMS, Algorithm
 from tilewright.collectives.work import Work
 from tilewright.collectives.worker import Workers
 from tilewright.errors import CollectiveError
@@ -25,7 +26,7 @@ from tilewright.runtime.tensor import Tensor
 
 __all__ = ("DEFAULT_ALGORITHM", "World", "places_of_ranks")
 
-DEFAULT_ALGORITHM = "ring"
+DEFAULT_ALGORITHM = AUTO_ALGORITHM
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,7 @@ class Agreement:
     """How a call runs at all ranks, as the first of them says."""
 
     layout: Layout | None  # None: copies that are spread over the PEs of each rank
-    algorithm: Algorithm
-    tuning: Tuning
+    choice: Choice
 
 
 @dataclass(eq=False)
@@ -52,6 +52,8 @@ class World:
 
     def __post_init__(self) -> None:
         self.book = RingBook(self.driver)
+        self.chooser = Chooser(self.driver.machine, self.algorithms)
+        self.choices: list[Choice] = []  # of calls, in the order in which they began
         self.group = Group("the world", self.ranks, tuple(range(len(self.ranks))))
         self._groups: list[Group] = []
         self._num_asked: dict[int | None, int] = {}  # by worker: groups that it has asked for
@@ -128,21 +130,24 @@ class World:
         It comes after all that the caller has submitted, and after the rank's call before it.
         """
         self._check_tensors(call, buffers)
+        call = replace(call, shape=shape_of(group, self.driver.machine))
         reduces = check_reduction(call.operation, reduction, buffers.dtype)
         mine = layout_of(group, rank, call, buffers)
         world_rank = group.world_ranks[rank]
         signature = Signature(
             call, str(buffers.dtype), reduction.value, buffers.part_sizes, world_rank
         )
-        offer = self._agreement(call, mine, algorithm)
+        offer = self._agreement(group, call, buffers, mine, algorithm)
         number, agreed = group.begin_call(rank, signature, offer)
+        if agreed is offer:
+            self.choices.append(offer.choice)
         self.driver.settle()
 
         def body() -> None:
             staged = stage(self.tensors, group, rank, buffers, mine, agreed.layout)
             pending = start_collective(
-                self.driver, self.tensors, self.book, group, rank, call, agreed.algorithm,
-                staged.buffers, reduces.value, agreed.tuning, carries_data=self.carries_data,
+                self.driver, self.tensors, self.book, group, rank, call, agreed.choice.algorithm,
+                staged.buffers, reduces.value, agreed.choice.tuning, carries_data=self.carries_data,
             )  # fmt: skip
             pending.wait()
             staged.finish()
@@ -153,11 +158,28 @@ class World:
         self.workers.note_call(work)
         return work
 
-    def _agreement(self, call: Call, layout: Layout | None, algorithm: str | None) -> Agreement:
+    def _agreement(
+        self,
+        group: Group,
+        call: Call,
+        buffers: Buffers,
+        layout: Layout | None,
+        algorithm: str | None,
+    ) -> Agreement:
         """How a call is to run if nobody has come before."""
+        boxes = dict(layout.boxes) if layout is not None else {}
+        owners = {box: lane for lane, box in boxes.items()}  # copies are one lane
+        lanes = sorted(owners.values()) if boxes else list(range(len(group.ranks[0])))
+        num_elements = sum(buffers.part_sizes.values())
+        if not call.is_uneven:
+            num_elements = max(buffers.part_sizes.values()) * buffers.num_parts
+        shard_bytes = -(-num_elements * buffers.dtype.bits // (8 * max(1, len(lanes))))
+        element_bytes = -(-buffers.dtype.bits // 8)
         name = algorithm or self._default(call)
-        chosen = find_algorithm(name, call.operation, self.algorithms)
-        return Agreement(layout, chosen, self.tuning)
+        choice = self.chooser.choose(
+            name, call, group, lanes, shard_bytes, element_bytes, self.tuning
+        )
+        return Agreement(layout, choice)
 
     def _default(self, call: Call) -> str:
         """Some operations have one algorithm only."""

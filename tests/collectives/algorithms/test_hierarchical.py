@@ -1,11 +1,9 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Move
 from tilewright.collectives.table import ALGORITHMS, checked_plan
-from tilewright.errors import CollectiveError
 
 HIERARCHICAL = ALGORITHMS["hierarchical"]
 
@@ -42,6 +40,11 @@ def test_both_halves_of_a_mesh_converge_at_once() -> None:
     assert plan.num_turns == 8
 
 
-def test_ranks_of_no_known_shape_are_refused() -> None:
-    with pytest.raises(CollectiveError, match="let every PE be a rank"):
-        checked_plan(HIERARCHICAL, Call(Operation.ALL_REDUCE, 6), 0)
+def test_sips_in_rows_and_columns_meet_at_the_centre_one() -> None:
+    plan = checked_plan(HIERARCHICAL, Call(Operation.ALL_REDUCE, 9, shape=(3, 3)), 0).plan
+    assert {step.peer for step in plan.steps[4]} == {1, 3, 5, 7}
+
+
+def test_ranks_of_no_known_shape_go_around_one_ring() -> None:
+    plan = checked_plan(HIERARCHICAL, Call(Operation.ALL_REDUCE, 6), 0).plan
+    assert plan.num_turns == 2 * 5

@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from tilewright.collectives.operation import Call
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.script import Script, ring_gather, ring_reduce
-from tilewright.errors import CollectiveError
 
 __all__ = ("plan_hierarchical",)
-
-NUM_LEVELS = 4  # SIPs, rows of cubes, columns of cubes, PEs
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ Edge = tuple[int, int, int, int]  # from a row and column of cubes to another
 
 
 def plan_hierarchical(call: Call, lane: int) -> Plan:
-    """For ranks that are PEs; every second pair of lanes goes around the other way."""
+    """Along the levels that ranks lie in; every second pair of lanes goes around the other way."""
     levels = _levels(call)
     script = Script(call.num_ranks, levels.num_blocks)
     reverse = lane // 2 % 2 == 1
@@ -74,11 +71,14 @@ def plan_hierarchical(call: Call, lane: int) -> Plan:
 
 
 def _levels(call: Call) -> _Levels:
-    if len(call.shape) != NUM_LEVELS:
-        found = f"{call.num_ranks} ranks that are not all PEs of some SIPs"
-        fix = "let every PE be a rank, in the order of PEs, or name another algorithm"
-        raise CollectiveError("hierarchical", found, "SIPs, cubes and PEs as ranks", fix)
-    return _Levels(*call.shape)
+    """All four; rows and columns of SIPs take the place of cubes; else all are PEs of one cube."""
+    match call.shape:
+        case (sips, rows, columns, pes):
+            return _Levels(sips, rows, columns, pes)
+        case (rows, columns):
+            return _Levels(1, rows, columns, 1)
+        case _:
+            return _Levels(1, 1, 1, call.num_ranks)
 
 
 def _in_cubes(script: Script, turn: int, levels: _Levels, reverse: bool, *, reduces: bool) -> int:

@@ -1,0 +1,104 @@
+from functools import cache
+
+import pytest
+
+from tilewright.collectives.choose import AUTO_ALGORITHM, Chooser, shape_of
+from tilewright.collectives.group import Group, sip_ranks
+from tilewright.collectives.operation import Call, Operation
+from tilewright.collectives.run import Tuning
+from tilewright.collectives.table import ALGORITHMS
+from tilewright.errors import CollectiveError
+from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.coords import PeCoord
+from tilewright.machine.parse import parse_machine
+
+MIB = 2**20
+LANES = tuple(range(128))
+
+
+@cache
+def machine_of(name: str, *overrides: str) -> Machine:
+    return build_machine(parse_machine(name, overrides))
+
+
+def sips_of(machine: Machine) -> Group:
+    num_sips = machine.grid.num_sips
+    return Group("world", sip_ranks(machine.grid, num_sips), tuple(range(num_sips)))
+
+
+def pes_of(machine: Machine, num_ranks: int) -> Group:
+    places = tuple((machine.grid.coord(flat),) for flat in range(num_ranks))
+    return Group("world", places, tuple(range(num_ranks)))
+
+
+def test_the_busiest_link_of_a_torus_carries_what_lanes_of_both_orders_send() -> None:
+    """7/16 of lanes send 4/6 of a shard along rows, the others 2/6; twice, over two links."""
+    machine = machine_of("ahbm-6sip")
+    call = Call(Operation.ALL_REDUCE, 6, shape=(2, 3))
+    chooser = Chooser(machine, ALGORITHMS)
+    profile = chooser.profile(ALGORITHMS["torus_2d"], call, sips_of(machine), LANES)
+    beta_ps = profile.busiest * (8 * MIB // 128)
+    sent = 7 / 16 * 4 / 6 + 9 / 16 * 2 / 6
+    assert float(beta_ps) == pytest.approx(2 * sent * 8 * MIB / 256e9 * 1e12, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["ahbm", "ahbm-6sip"])
+def test_auto_takes_the_least_prediction_and_names_the_others(name: str) -> None:
+    machine = machine_of(name)
+    group = sips_of(machine)
+    call = Call(Operation.ALL_REDUCE, group.size, shape=shape_of(group, machine))
+    chooser = Chooser(machine, ALGORITHMS)
+    choice = chooser.choose(AUTO_ALGORITHM, call, group, LANES, 64 * 1024, 4, Tuning())
+    times = [each.total_ps for each in choice.predictions]
+    assert times == sorted(times)
+    assert choice.predictions[0].algorithm == choice.algorithm.name
+    assert {each.algorithm for each in choice.predictions} == set(ALGORITHMS)
+    assert choice.reason.startswith(f"{choice.algorithm.name}: the least of ")
+
+
+def test_small_calls_take_fewer_turns_than_large_ones() -> None:
+    machine = machine_of("ahbm-8sip")
+    group = Group("pes", tuple((PeCoord(sip, 0, 0),) for sip in range(8)), tuple(range(8)))
+    call = Call(Operation.ALL_REDUCE, 8)
+    chooser = Chooser(machine, ALGORITHMS)
+    small, large = (
+        chooser.choose(AUTO_ALGORITHM, call, group, (0,), num_bytes, 4, Tuning())
+        for num_bytes in (64, 64 * MIB)
+    )
+    assert small.predictions[0].alpha_ps < large.predictions[0].alpha_ps
+
+
+def test_a_named_algorithm_is_taken_without_predictions() -> None:
+    machine = machine_of("ahbm")
+    group = sips_of(machine)
+    chooser = Chooser(machine, ALGORITHMS)
+    choice = chooser.choose("ring", Call(Operation.ALL_REDUCE, 2), group, LANES, 1024, 4, Tuning())
+    assert (choice.algorithm.name, choice.predictions) == ("ring", ())
+
+
+def test_an_unknown_algorithm_is_refused() -> None:
+    machine = machine_of("ahbm")
+    chooser = Chooser(machine, ALGORITHMS)
+    with pytest.raises(CollectiveError, match="rign"):
+        chooser.choose(
+            "rign", Call(Operation.ALL_REDUCE, 2), sips_of(machine), LANES, 1024, 4, Tuning()
+        )
+
+
+def test_one_pe_alone_gets_slots_for_all_that_its_link_has_under_way() -> None:
+    machine = machine_of("ahbm")
+    group = Group("pair", ((PeCoord(0, 0, 0),), (PeCoord(1, 0, 0),)), (0, 1))
+    call = Call(Operation.ALL_REDUCE, 2)
+    chooser = Chooser(machine, ALGORITHMS)
+    alone = chooser.choose("ring", call, group, (0,), 8 * MIB, 4, Tuning()).tuning
+    shared = chooser.choose("ring", call, sips_of(machine), LANES, 8 * MIB, 4, Tuning()).tuning
+    assert alone.ring.num_bytes >= 128_000 * 1_000_000 // 10**6  # a link's bytes in 1 us
+    assert shared.ring.slots == Tuning().ring.slots
+
+
+def test_ranks_lie_as_the_machine_says() -> None:
+    torus, small = machine_of("ahbm-6sip"), machine_of("ahbm-small")
+    assert shape_of(sips_of(torus), torus) == (2, 3)
+    assert shape_of(pes_of(small, 16), small) == (1, 2, 2, 4)
+    assert shape_of(pes_of(small, 5), small) == ()
+    assert shape_of(Group("one", ((PeCoord(0, 1, 0),),), (0,)), small) == ()
