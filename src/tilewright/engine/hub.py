@@ -1,13 +1,13 @@
 """Programs that wait in the middle of plain Python: greenlets over one engine."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from tilewright.engine.core import NO_WAKE, Issuer
+from tilewright.engine.core import NO_WAKE, OWNER_SHIFT, Issuer
 from tilewright.engine.deadlock import Reason, WaitingProgram, waiting_program
 from tilewright.engine.engine import MAX_OWNER, Engine
 from tilewright.engine.graph import TaskGraph
@@ -95,6 +95,7 @@ class Hub:
         self._switch_home: Callable[..., Any] | None = None  # there while run() runs
         self._failure: BaseException | None = None  # for home to raise
         self._end_reason: str | None = None
+        self.polls: dict[int, Any] = {}  # by program: what it looks at again and again
         self._timer = lru_cache(MAX_KEPT_GRAPHS)(_timer_graph)
         self.observe: Callable[[], None] | None = None  # called often, to look and change nothing
 
@@ -238,6 +239,16 @@ class Hub:
         if self._engine.signal_value(signal) < value:
             self.perform(self._timer(0, signal, value))  # a report names the signal
 
+    def is_up_to(self, numbers: Container[int]) -> bool:
+        """Whether nothing can happen any more unless one of these programs does it."""
+        if any(program.number not in numbers for program in self._due):
+            return False
+        for task_id, packets_left, afters, waits, _ in self._core.waiting_tasks():
+            is_blocked = not packets_left and (afters or waits)
+            if not is_blocked and task_id >> OWNER_SHIFT not in numbers:
+                return False
+        return True
+
     # -- the loop --------------------------------------------------------------------------------
 
     def _run(self, home: greenlet, until: Program | None) -> None:
@@ -260,6 +271,7 @@ class Hub:
             self._current.result = result
             self._current.is_done = True
             del self._live[self._current.number]
+            self.polls.pop(self._current.number, None)
         self._current = None
 
     def _advance(self) -> None:

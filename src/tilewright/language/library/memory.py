@@ -7,6 +7,7 @@ from tilewright.language import dma
 from tilewright.language.atomic import atomic
 from tilewright.language.composite_operand import Ref, make_ref
 from tilewright.language.current import current_program
+from tilewright.language.poll import note_look
 from tilewright.language.program import Program
 from tilewright.language.tensor_pointer import TensorDescriptor, Window
 from tilewright.language.value import Pointers
@@ -179,8 +180,12 @@ atomic_xor = _atomic("xor", "Exclusive-or the elements in memory")
 def atomic_load(
     pointer: Any, mask: Any = None, sem: str | None = None, scope: str | None = None
 ) -> Any:
-    """A load: accesses are served one at a time anyway."""
+    """A load: accesses are served one at a time anyway.
+
+    A program that repeats it for ever, when nobody can write there any more, is stopped.
+    """
     _expect_atomic()
+    note_look(current_program(), pointer)
     return load(pointer, mask)
 
 
