@@ -19,7 +19,7 @@ STRENGTH = 3 if os.environ.get("HYPOTHESIS_PROFILE") == "all" else 2
 MAX_SKEW_PS = 30_000_000
 ROWS = {"no": 0, "one": 1, "odd": 7, "many": 4001}  # many: more than the slots of all rings
 FACTORS: dict[str, list[Any]] = {
-    "algorithm": sorted(ALGORITHMS),
+    "algorithm": ["auto", *sorted(ALGORITHMS)],
     "call": sorted(CALLS),
     "dtype": sorted(STORAGE),
     "reduction": ["sum", "prod", "min", "max", "avg", "bxor"],
@@ -37,7 +37,8 @@ def is_possible(case: Case) -> bool:
         return False
     if case["call"] == "exchange" and case["algorithm"] != "direct":
         return False
-    is_able = operation in ALGORITHMS[case["algorithm"]].operations
+    is_auto = case["algorithm"] == "auto"
+    is_able = is_auto or operation in ALGORITHMS[case["algorithm"]].operations
     return is_able and has_meaning(case["dtype"], case["reduction"])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.collectives.worlds import machine_of_sips, places_of_pes, run_ranks
+from tests.collectives.worlds import machine_of_pes, machine_of_sips, places_of_pes, run_ranks
 from tilewright.errors import CollectiveError
 from tilewright.host import DPPolicy, PeCoord, RuntimeContext
 
@@ -155,6 +155,37 @@ def test_a_rank_that_is_a_pe_places_its_tensors_there() -> None:
     run_ranks(5, program, rank_is_pe=True)
 
 
+def test_a_rank_may_be_any_pes_that_a_map_names() -> None:
+    """Here the second PEs of two cubes, and of the two others."""
+    torch = RuntimeContext(machine_of_pes())
+    places: list[Any] = [[(0, 0, 1), (0, 1, 1)], [PeCoord(0, 2, 1), PeCoord(0, 3, 1)]]
+
+    def worker(rank: int) -> None:
+        torch.distributed.init_process_group(rank_to_pe=places)
+        tensor = torch.full((8, 4), rank + 1, "f32", dp=DPPolicy(cube="row_wise"))
+        homes = (PeCoord(0, 2 * rank, 1), PeCoord(0, 2 * rank + 1, 1))
+        assert tensor.placement.homes == homes
+        torch.distributed.all_reduce(tensor)
+        assert tensor.numpy().tolist() == [[3.0] * 4] * 8
+
+    torch.multiprocessing.spawn(worker, nprocs=2)
+
+
+def test_a_context_that_ends_waits_for_calls_that_nobody_waited_for() -> None:
+    with RuntimeContext(machine_of_sips(2)) as torch:
+        works: list[Any] = []
+
+        def worker(rank: int) -> None:
+            torch.ahbm.set_device(rank)
+            torch.distributed.init_process_group()
+            tensor = torch.zeros((8, 4), "f32", dp=ROWS)
+            works.append(torch.distributed.all_reduce(tensor, async_op=True))
+
+        torch.multiprocessing.spawn(worker, nprocs=2)
+        assert not all(work.is_completed() for work in works)
+    assert all(work.is_completed() for work in works)
+
+
 def test_a_worker_that_has_set_its_sip_places_tensors_there() -> None:
     def program(rank: int, torch: Any, dist: Any) -> None:
         del dist
@@ -259,6 +290,10 @@ def test_what_needs_a_world_or_a_worker_says_so() -> None:
         torch.distributed.all_reduce(ones(torch))
     with pytest.raises(CollectiveError, match="the backend 'nccl'"):
         torch.distributed.init_process_group("nccl")
+    with pytest.raises(CollectiveError, match="join=False"):
+        torch.multiprocessing.spawn(print, join=False)
+    with pytest.raises(CollectiveError, match="the same PEs in each of its cubes"):
+        torch.distributed.init_process_group(rank_to_pe=[[(0, 0, 0), (1, 0, 1)]])
     with pytest.raises(CollectiveError, match="3 ranks, expected 1 to 2"):
         torch.distributed.init_process_group(world_size=3)
     with pytest.raises(CollectiveError, match="expected a PE of the machine"):

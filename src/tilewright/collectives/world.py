@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tilewright.collectives.buffers import Buffers
 from tilewright.collectives.choose import AUTO_ALGORITHM, Choice, Chooser, shape_of
@@ -24,9 +25,12 @@ from tilewright.runtime.driver import Driver
 from tilewright.runtime.policy import DPPolicy
 from tilewright.runtime.tensor import Tensor
 
-__all__ = ("DEFAULT_ALGORITHM", "World", "places_of_ranks")
+__all__ = ("DEFAULT_ALGORITHM", "Place", "World", "places_of_ranks")
 
 DEFAULT_ALGORITHM = AUTO_ALGORITHM
+
+Place = PeCoord | Sequence[int]
+"""A PE, or the numbers of its SIP, its cube and itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class World:
     workers: Workers
     ranks: tuple[RankPlaces, ...]
     carries_data: bool
+    is_mapped: bool = False  # the user has said which PEs ranks are
     tuning: Tuning = field(default_factory=Tuning)
     algorithm: str = DEFAULT_ALGORITHM
     algorithms: Mapping[str, Algorithm] = field(default_factory=lambda: ALGORITHMS)
@@ -108,6 +113,14 @@ class World:
             flag = self.tensors.empty((1,), int32, dp=DPPolicy(), name=name, targets=targets)
             self._flags[key] = flag.fill_(0)
         return self._flags[key]
+
+    def wait_all(self) -> None:
+        """For every call that anybody has made."""
+        for group in (self.group, *self._groups, *self._channels.values()):
+            for rank in range(group.size):
+                work = group.last_work(rank)
+                if work is not None:
+                    work.wait()
 
     def callers(self, group: Group) -> list[int]:
         """The ranks of a group that this call is for: the worker's, or outside of workers all."""
@@ -196,17 +209,30 @@ class World:
 
 
 def places_of_ranks(
-    grid: Grid, num_ranks: int, rank_to_pe: Sequence[Sequence[int]] | None
+    grid: Grid, num_ranks: int, rank_to_pe: Sequence[Place | Sequence[Place]] | None
 ) -> tuple[RankPlaces, ...]:
-    """All PEs of a SIP for each rank, or the PE that a map names."""
+    """All PEs of a SIP for each rank, or the PE or PEs that a map names."""
     if rank_to_pe is None:
         return sip_ranks(grid, num_ranks)
-    places = [place if isinstance(place, PeCoord) else PeCoord(*place) for place in rank_to_pe]
+    if len(rank_to_pe) != num_ranks:
+        found = f"PEs of {len(rank_to_pe)} ranks for {num_ranks}"
+        raise CollectiveError("rank_to_pe", found, "those of each rank", "correct the map")
+    return tuple(_places(grid, rank, entry) for rank, entry in enumerate(rank_to_pe))
+
+
+def _places(grid: Grid, rank: int, entry: Any) -> RankPlaces:
+    is_one = isinstance(entry, PeCoord) or isinstance(entry[0], int)
+    places = tuple(
+        place if isinstance(place, PeCoord) else PeCoord(*place)
+        for place in ([entry] if is_one else entry)
+    )
     for place in places:
         if not grid.has(place):
             found = place_name(place)
             raise CollectiveError("rank_to_pe", found, "a PE of the machine", "correct the map")
-    if len(places) != num_ranks:
-        found = f"{len(places)} PEs for {num_ranks} ranks"
-        raise CollectiveError("rank_to_pe", found, "one a rank", "correct the map")
-    return tuple((place,) for place in places)
+    box = targets_of(places)
+    if len(box.sips) * len(box.cubes) * len(box.pes) != len(places):
+        found = f"the PEs {', '.join(map(place_name, places))} of rank {rank}"
+        expected = "the same PEs in each of its cubes and SIPs"
+        raise CollectiveError("rank_to_pe", found, expected, "let tensors be placed on all of them")
+    return places

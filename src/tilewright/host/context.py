@@ -146,6 +146,7 @@ class RuntimeContext:
 
     def cleanup(self) -> None:
         """Wait for all that is under way and free every tensor; twice is as good as once."""
+        self.distributed.wait_all()
         self._tensors.free_all()
 
     # -- launches and requests -------------------------------------------------------------------

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright.collectives.worker import Workers
+from tilewright.errors import CollectiveError
 
 __all__ = ("Multiprocessing",)
 
@@ -25,7 +26,10 @@ class Multiprocessing:
     ) -> None:
         """Call ``fn(rank, *args)`` for every rank and wait for all of them.
 
-        The last three are torch's; workers are always joined, and share one process.
+        The last two are torch's, and about processes: here all workers share one.
         """
-        _ = join, daemon, start_method
+        del daemon, start_method
+        if not join:
+            fix = "leave join out; what a program does beside its workers it does before or after"
+            raise CollectiveError("spawn", "join=False", "workers that are waited for", fix)
         self._workers.run(fn, args, nprocs)

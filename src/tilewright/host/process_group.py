@@ -7,7 +7,7 @@ from tilewright.collectives.group import Group
 from tilewright.collectives.staging import targets_of
 from tilewright.collectives.table import ALGORITHMS, Algorithm
 from tilewright.collectives.worker import Workers
-from tilewright.collectives.world import DEFAULT_ALGORITHM, World, places_of_ranks
+from tilewright.collectives.world import DEFAULT_ALGORITHM, Place, World, places_of_ranks
 from tilewright.errors import CollectiveError
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
@@ -49,13 +49,13 @@ class ProcessGroups:
         pg_options: object = None,
         device_id: object = None,
         *,
-        rank_to_pe: Sequence[Sequence[int]] | None = None,
+        rank_to_pe: Sequence[Place | Sequence[Place]] | None = None,
         algorithm: str = DEFAULT_ALGORITHM,
         algorithms: Mapping[str, Algorithm] = ALGORITHMS,
     ) -> None:
         """Every worker calls it; the first makes the world, the others join it.
 
-        The last three are ours: a PE for each rank in the place of a SIP, and by which algorithm,
+        The last three are ours: a PE or PEs for each rank in the place of a SIP, by which algorithm,
         of which table, calls run that name none. How processes find each other (``init_method``,
         ``store`` and what is about them) has no meaning here.
         """
@@ -76,7 +76,7 @@ class ProcessGroups:
             places = places_of_ranks(self._driver.machine.grid, size, rank_to_pe)
             world = World(
                 self._driver, self._tensors, self._workers, places, self._carries_data,
-                algorithm=algorithm, algorithms=algorithms,
+                is_mapped=rank_to_pe is not None, algorithm=algorithm, algorithms=algorithms,
             )  # fmt: skip
             self._worlds[self._run] = world
         elif world.size != size:
@@ -84,7 +84,7 @@ class ProcessGroups:
             raise CollectiveError(where, found, expected, "let all say the same")
         self._members.add((self._run, mine))
 
-    def _size(self, world_size: int, rank_to_pe: Sequence[Sequence[int]] | None) -> int:
+    def _size(self, world_size: int, rank_to_pe: Sequence[Place | Sequence[Place]] | None) -> int:
         if world_size != -1:
             return world_size
         if self._workers.num_workers:
@@ -168,12 +168,16 @@ class ProcessGroups:
     # -- for the rest of the host ----------------------------------------------------------------
 
     def targets_of_caller(self) -> Targets | None:
-        """The one PE that the calling rank is; None if it is a SIP, or no rank."""
+        """The PEs that a map gives the calling rank; None without a map, or if it is no rank."""
         rank, world = self._workers.rank, self._worlds.get(self._run)
         if rank is None or world is None or not self.is_initialized():
             return None
-        places = world.ranks[rank]
-        return targets_of(places) if len(places) == 1 else None
+        return targets_of(world.ranks[rank]) if world.is_mapped else None
+
+    def wait_all(self) -> None:
+        """For every call that anybody has made."""
+        for world in self._worlds.values():
+            world.wait_all()
 
     def _checked_world(self, where: str) -> World:
         if not self.is_initialized():
