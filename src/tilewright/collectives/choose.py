@@ -18,7 +18,7 @@ __all__ = ("AUTO_ALGORITHM", "Choice", "Chooser", "shape_of")
 AUTO_ALGORITHM = "auto"
 
 LEAST_CHUNK_BYTES = 2_048  # two packets: below that, commands and tokens cost more than they hide
-CHUNKS_PER_BLOCK = 2  # one travels while the other is sent
+CHUNKS_PER_BLOCK = 3  # some travel while others are sent
 LEAST_SLOTS = 4
 RING_SETS = 8  # that the reserved TCM has room for, at least
 MOST_PREDICTED_RANKS = 64  # plans that hand every rank a block have p * p steps

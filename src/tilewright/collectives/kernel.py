@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from itertools import groupby, pairwise
+from itertools import groupby
 from operator import add, and_, attrgetter, mul, or_, xor
 from types import MappingProxyType
 from typing import Any
@@ -57,34 +57,55 @@ class _Runner:
         self._reduction = reduction
         self._ranks = ranks
         self._held: dict[Chunk, Any] = {}
+        self._arriving: dict[Chunk, deque[tuple[Message, Any]]] = {}
         pointer = next(each for each in (*sources, *targets) if each is not None)
         self._dtype = pointer.dtype.element_ty
 
     def run(self) -> None:
-        """Wave by wave: receives of the next one are issued before this one is waited for."""
-        waves = [list(wave) for _, wave in groupby(self._schedule.messages, _wave_of)]
-        arriving: deque[Any] = deque()
-        for wave, following in pairwise([[], *waves, []]):
-            arriving += [self._receive(each) for each in following if each.move is not Move.SEND]
-            for message in wave:
-                self._do(message, arriving)
+        """Wave by wave: its receives are issued before its sends.
+
+        What arrives is waited for when its chunk is sent on, or else a wave later: other chunks are
+        sent while it travels.
+        """
+        for wave, messages in groupby(self._schedule.messages, _wave_of):
+            sends: list[Message] = []
+            for message in messages:
+                if message.move is Move.SEND:
+                    sends.append(message)
+                else:
+                    arriving = self._arriving.setdefault(message.chunk, deque())
+                    arriving.append((message, self._receive(message)))
+            for message in sends:
+                self._send(message)
+            self._settle(list(self._arriving), wave)
+        self._settle(list(self._arriving), self._schedule.num_waves)
         for chunk in self._schedule.untouched:
             if self._sources[chunk.part] is not None:
                 self._store(chunk, self._value(chunk))
                 self._held.pop(chunk)
 
+    def _send(self, message: Message) -> None:
+        chunk = message.chunk
+        self._settle([chunk], message.wave)
+        tl.send(direction_to(message.peer), self._value(chunk))
+        if message.is_last_use:
+            self._store(chunk, self._held.pop(chunk))
+
+    def _settle(self, chunks: list[Chunk], wave: int) -> None:
+        """Wait for what these chunks receive before a wave."""
+        for chunk in chunks:
+            arriving = self._arriving.get(chunk, deque())
+            while arriving and arriving[0][0].wave < wave:
+                message, received = arriving.popleft()
+                self._held[chunk] = self._combined(message, tl.wait(received))
+                if message.is_last_use:
+                    self._store(chunk, self._held.pop(chunk))
+            if not arriving:
+                self._arriving.pop(chunk, None)
+
     def _receive(self, message: Message) -> Any:
         shape = (message.chunk.size,)
         return tl.recv_async(direction_to(message.peer), shape, self._dtype)
-
-    def _do(self, message: Message, arriving: deque[Any]) -> None:
-        chunk = message.chunk
-        if message.move is Move.SEND:
-            tl.send(direction_to(message.peer), self._value(chunk))
-        else:
-            self._held[chunk] = self._combined(message, tl.wait(arriving.popleft()))
-        if message.is_last_use:
-            self._store(chunk, self._held.pop(chunk))
 
     def _value(self, chunk: Chunk) -> Any:
         if chunk not in self._held:

@@ -40,6 +40,10 @@ class Schedule:
     messages: tuple[Message, ...]
     untouched: tuple[Chunk, ...] = field(default=())
 
+    @property
+    def num_waves(self) -> int:
+        return self.messages[-1].wave + 1 if self.messages else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
