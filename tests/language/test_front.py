@@ -15,12 +15,13 @@ from tests.language.bed import Array, Bed
 from tilewright import language as tl
 from tilewright.engine import EngineKind
 from tilewright.engine.select import native_core
-from tilewright.errors import TilewrightError
+from tilewright.errors import KernelTypeError, TilewrightError
 from tilewright.language import order
 from tilewright.language.affine import Affine, Box
 from tilewright.language.dtype import float32, int4, int16, int32, int64
 from tilewright.language.known import known_binary
 from tilewright.language.order import Span
+from tilewright.language.program import Program
 from tilewright.language.scalar import Int32, Int64, scalar_result
 from tilewright.language.value import Block, Index, Mask, Pointers, Value
 
@@ -164,6 +165,39 @@ def test_new_axes_are_where_none_stands(value: Any, key: tuple[Any, ...]) -> Non
     before = value.box if isinstance(value, Mask) else value.affine
     dtype = () if isinstance(value, Mask) else (np.dtype(object),)
     np.testing.assert_array_equal(inside.array(*dtype).ravel(), before.array(*dtype).ravel())
+
+
+AXES = tuple([1] * 16)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Index(PROGRAM, Affine(3, AXES, AXES), int32),
+        Mask(PROGRAM, Box.whole(AXES)),
+        Pointers(PROGRAM, Affine(64, AXES, AXES), float32),
+    ],
+)
+def test_more_axes_than_an_index_can_have_are_refused(value: Any) -> None:
+    class Expanding(Program):
+        def __init__(self) -> None:
+            """Nothing is issued."""
+
+    with pytest.raises(KernelTypeError, match="expected at most 16; reshape the block instead"):
+        Expanding().expand(value, 0)
+
+
+@pytest.mark.parametrize("op", ["add", "mul"])
+def test_an_index_of_more_than_64_bits_is_not_known(op: str) -> None:
+    index = Index(PROGRAM, Affine(2**62, (1,), (8,)), int64)
+    assert known_binary(op, index, 2**62) is None
+    assert OPERATORS[op](index, 2**62)[0] == ASKED
+
+
+def test_an_address_of_more_than_64_bits_is_not_known() -> None:
+    start = Pointers(PROGRAM, Affine(2**62, (), ()), float32)
+    assert known_binary("add", start, 2**61) is None
+    assert (start + 2**61)[0] == ASKED
 
 
 # -- numbers -------------------------------------------------------------------------------------

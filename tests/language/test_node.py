@@ -1,71 +1,92 @@
+"""Nodes as Python defines them and as the language has them, which may be compiled code."""
+
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tilewright.errors import InternalError, KernelError, KernelTypeError
-from tilewright.language.node import Node, constant_node, evaluate, not_captured
+from tilewright.language import node as chosen
+from tilewright.language import node_plain
+from tilewright.language.node import not_captured
 from tilewright.language.source import source_line
 
+every_kind = pytest.mark.parametrize("nodes", [node_plain, chosen], ids=["plain", "chosen"])
 
-def test_a_value_is_computed_once_and_lets_its_operands_go() -> None:
+
+def constant(nodes: ModuleType, value: int) -> Any:
+    node = nodes.Node(None, (), None)
+    node.value = np.array(value)
+    return node
+
+
+@every_kind
+def test_a_value_is_computed_once_and_lets_its_operands_go(nodes: ModuleType) -> None:
     calls = []
 
     def add(left: int, right: int) -> int:
         calls.append((left, right))
         return left + right
 
-    one = constant_node(np.array(1))
-    total = Node(add, (one, one), None)
-    assert evaluate(Node(add, (total, total), None)) == 4
-    assert evaluate(total) == 2
+    one = constant(nodes, 1)
+    total = nodes.Node(add, (one, one), None)
+    assert nodes.evaluate(nodes.Node(add, (total, total), None)) == 4
+    assert nodes.evaluate(total) == 2
     assert calls == [(1, 1), (2, 2)]
     assert total.run is None
     assert total.inputs == ()
 
 
-def test_a_long_chain_needs_no_deep_stack() -> None:
-    node = constant_node(np.array(0))
+@every_kind
+def test_a_long_chain_needs_no_deep_stack(nodes: ModuleType) -> None:
+    node = constant(nodes, 0)
     for _ in range(100_000):
-        node = Node(lambda value: value + 1, (node,), None)
-    assert evaluate(node) == 100_000
+        node = nodes.Node(lambda value: value + 1, (node,), None)
+    assert nodes.evaluate(node) == 100_000
 
 
-def test_a_shared_operand_that_two_need_at_once_is_computed_once() -> None:
+@every_kind
+def test_a_shared_operand_that_two_need_at_once_is_computed_once(nodes: ModuleType) -> None:
     calls = []
-    shared = Node(lambda: calls.append(1) or 5, (), None)  # type: ignore[func-returns-value]
-    left, right = (Node(lambda value: value + 1, (shared,), None) for _ in range(2))
-    assert evaluate(Node(lambda a, b: a * b, (left, right), None)) == 36
+    shared = nodes.Node(lambda: calls.append(1) or 5, (), None)  # type: ignore[func-returns-value]
+    left, right = (nodes.Node(lambda value: value + 1, (shared,), None) for _ in range(2))
+    assert nodes.evaluate(nodes.Node(lambda a, b: a * b, (left, right), None)) == 36
     assert calls == [1]
 
 
-def fail(error: Exception) -> Node:
+def fail(nodes: ModuleType, error: Exception) -> Any:
     def run() -> None:
         raise error
 
-    def at() -> Node:
-        return Node(run, (), source_line())
+    def at() -> Any:
+        return nodes.Node(run, (), source_line())
 
     return at()
 
 
-def test_a_failure_names_the_line_that_asked_for_the_value() -> None:
-    node = Node(lambda value: value, (fail(ValueError("no such thing")),), None)
+@every_kind
+def test_a_failure_names_the_line_that_asked_for_the_value(nodes: ModuleType) -> None:
+    node = nodes.Node(lambda value: value, (fail(nodes, ValueError("no such thing")),), None)
     with pytest.raises(KernelError) as caught:
-        evaluate(node)
+        nodes.evaluate(node)
     assert caught.value.where.startswith(f"{__file__}:")
     assert caught.value.found == "ValueError: no such thing"
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-def test_an_error_that_explains_itself_stays_as_it_is() -> None:
+@every_kind
+def test_an_error_that_explains_itself_stays_as_it_is(nodes: ModuleType) -> None:
     error = KernelTypeError("dot", "a", "b", "c")
     with pytest.raises(KernelTypeError) as caught:
-        evaluate(fail(error))
+        nodes.evaluate(fail(nodes, error))
     assert caught.value is error
 
 
-def test_a_load_that_has_not_been_served_has_no_value() -> None:
-    node = Node(not_captured, (), None)
+@every_kind
+def test_a_load_that_has_not_been_served_has_no_value(nodes: ModuleType) -> None:
+    node = nodes.Node(not_captured, (), None)
     with pytest.raises(InternalError, match="a value asked for before its load"):
-        evaluate(node)
+        nodes.evaluate(node)
     node.settle(np.array(3))
-    assert evaluate(node) == 3
+    assert nodes.evaluate(node) == 3

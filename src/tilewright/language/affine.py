@@ -14,6 +14,8 @@ __all__ = ("Affine", "Box", "broadcast_shapes")
 
 Shape = tuple[int, ...]
 
+MAX_AXES = 16  # shared with csrc
+
 
 class Affine:
     """Integers over the places of a block. It never changes."""
@@ -21,6 +23,9 @@ class Affine:
     __slots__ = ("_high", "_low", "base", "shape", "strides")
 
     def __init__(self, base: int, strides: Shape, shape: Shape) -> None:
+        if len(shape) > MAX_AXES:
+            found, fix = f"the {len(shape)} axes of an index", "reshape the block instead"
+            raise KernelTypeError("index", found, f"at most {MAX_AXES}", fix)
         self.base = base
         self.strides = strides
         self.shape = shape
@@ -211,6 +216,9 @@ class Box(NamedTuple):
         return Box(tuple(low), tuple(high), shape)
 
     def expanded(self, axis: int) -> "Box":
+        if len(self.shape) == MAX_AXES:
+            found, fix = f"{MAX_AXES + 1} axes of a mask", "reshape the block instead"
+            raise KernelTypeError("mask", found, f"at most {MAX_AXES}", fix)
         return Box(
             (*self.low[:axis], 0, *self.low[axis:]),
             (*self.high[:axis], 1, *self.high[axis:]),

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.language.affine import Affine, broadcast_shapes
 from tilewright.language.dtype import DType, int64
-from tilewright.language.scalar import INT32_LIMIT, Int64
+from tilewright.language.scalar import INT32_LIMIT, INT64_LIMIT, Int64
 from tilewright.language.value import Index, Mask, Pointers, Value
 
 __all__ = ("known_binary", "known_where")
@@ -52,9 +52,12 @@ def _index(like: Index, affine: Affine | None, other: Any = 0) -> Index | None:
     if affine is None:
         return None
     dtype = _joined(like.dtype, other)
-    if dtype is int64 or (affine.low >= -INT32_LIMIT and affine.high < INT32_LIMIT):
-        return Index(like.program, affine, dtype)
-    return None
+    fits = _fits(affine, INT64_LIMIT if dtype is int64 else INT32_LIMIT)
+    return Index(like.program, affine, dtype) if fits else None
+
+
+def _fits(affine: Affine, limit: int) -> bool:
+    return affine.low >= -limit and affine.high < limit
 
 
 def _joined(dtype: DType, other: Any) -> DType:
@@ -192,4 +195,6 @@ def _pointers(op: str, left: Any, right: Any) -> Pointers | None:
         affine = left.affine.plus(right.affine.scaled(step))
     else:
         affine = left.affine.shifted(int(right) * step)
+    if not _fits(affine, INT64_LIMIT):
+        return None
     return Pointers(left.program, affine, left.element, left.offsets)

@@ -406,9 +406,10 @@ class Program:
     def extents(self, shape: Any) -> tuple[int, ...]:
         """A shape that is written as a number, a list or a tuple."""
         parts = shape if isinstance(shape, list | tuple) else (shape,)
-        if not all(isinstance(part, int) and part > 0 for part in parts):
-            raise self.error(f"the shape {shape!r}", "positive integers", "correct the shape")
-        return tuple(int(part) for part in parts)
+        for part in parts:
+            if not isinstance(part, int) or part <= 0:
+                raise self.error(f"the shape {shape!r}", "positive integers", "correct the shape")
+        return tuple(map(int, parts))
 
     # -- words -----------------------------------------------------------------------------------
 
