@@ -13,7 +13,16 @@ from tilewright.errors import KernelError
 from tilewright.language.dtype import DType, dtype_of, float32, int32, int64
 from tilewright.language.front import IntegerFields
 
-__all__ = ("INT32_LIMIT", "INT64_LIMIT", "Float32", "Int32", "Int64", "Scalar", "scalar_result", "strong_scalar")
+__all__ = (
+    "INT32_LIMIT",
+    "INT64_LIMIT",
+    "Float32",
+    "Int32",
+    "Int64",
+    "Scalar",
+    "scalar_result",
+    "strong_scalar",
+)
 
 INT32_LIMIT = 2**31
 INT64_LIMIT = 2**63
