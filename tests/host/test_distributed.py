@@ -76,6 +76,19 @@ def test_tensors_that_lie_alike_are_not_copied() -> None:
         assert part.numpy().tolist() == [[9.0] * 8] * 2
 
 
+def test_rows_that_are_split_only_on_some_ranks_are_exchanged() -> None:
+    """One row lies whole on a PE, two do not: ranks cannot know of each other which they have."""
+
+    def program(rank: int, torch: Any, dist: Any) -> None:
+        sizes = [[0, 1], [1, 2]][rank]
+        given = torch.full((sum(sizes), 4), rank + 1, "f32", dp=ROWS)
+        taken = torch.zeros((sum(sizes), 4), "f32", dp=ROWS)
+        dist.all_to_all_single(taken, given, sizes, sizes)
+        assert taken.numpy()[:, 0].tolist() == [[2.0], [1.0, 2.0, 2.0]][rank]
+
+    run_ranks(2, program)
+
+
 def test_a_call_without_data_takes_the_same_time() -> None:
     ends = []
     for data in (True, False):

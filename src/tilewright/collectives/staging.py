@@ -13,7 +13,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.placement import Targets
 from tilewright.runtime.placement_division import Box
-from tilewright.runtime.policy import DPPolicy, Split
+from tilewright.runtime.policy import DPPolicy, LayoutWord, Split
 from tilewright.runtime.tensor import Tensor
 
 __all__ = ("LaneShare", "Layout", "Stage", "layout_of", "shares_of", "stage", "targets_of")
@@ -93,10 +93,21 @@ def _layout(group: Group, rank: int, piece: Piece, *, has_any_rows: bool) -> Lay
     shape, policy = piece.shape, piece.tensor.placement.policy
     if not has_any_rows:
         return Layout(shape, tuple((share.lane, share.box) for share in shares), policy)
-    if not shape or any(len(share.box[0]) != shape[0] for share in shares):
+    if not shape or (len(group.ranks[rank]) > 1 and _splits_rows(policy, len(shape))):
         return None
     tails = tuple((share.lane, share.box[1:]) for share in shares)
     return Layout(shape[1:], tails, policy, has_any_rows=True)
+
+
+def _splits_rows(policy: DPPolicy, num_axes: int) -> bool:
+    """Whether it depends on the number of rows who has which."""
+    word = LayoutWord.ROW_WISE if num_axes > 1 else LayoutWord.COLUMN_WISE
+    return any(
+        level.layout.axis % num_axes == 0
+        if isinstance(level.layout, Split)
+        else level.layout == word
+        for level in policy.levels
+    )
 
 
 def _covers(shares: tuple[LaneShare, ...], piece: Piece) -> bool:

@@ -235,4 +235,4 @@ def _places(grid: Grid, rank: int, entry: Any) -> RankPlaces:
         found = f"the PEs {', '.join(map(place_name, places))} of rank {rank}"
         expected = "the same PEs in each of its cubes and SIPs"
         raise CollectiveError("rank_to_pe", found, expected, "let tensors be placed on all of them")
-    return places
+    return tuple(sorted(places))  # in the order in which tensors are placed on them

@@ -55,9 +55,9 @@ class ProcessGroups:
     ) -> None:
         """Every worker calls it; the first makes the world, the others join it.
 
-        The last three are ours: a PE or PEs for each rank in the place of a SIP, by which algorithm,
-        of which table, calls run that name none. How processes find each other (``init_method``,
-        ``store`` and what is about them) has no meaning here.
+        The last three are ours: a PE or PEs for each rank in the place of a SIP, and by which
+        algorithm, of which table, calls run that name none. How processes find each other
+        (``init_method``, ``store`` and what is about them) has no meaning here.
         """
         del init_method, timeout, store, group_name, pg_options, device_id
         where, mine = "init_process_group", self._workers.rank

@@ -1,0 +1,54 @@
+import pytest
+
+from tests.collectives.worlds import machine_of_sips
+from tilewright.collectives.group import Group, Signature, sip_ranks
+from tilewright.collectives.operation import Call, Operation
+from tilewright.errors import CollectiveError
+from tilewright.machine.coords import PeCoord
+
+PLACES = tuple((PeCoord(0, 0, pe),) for pe in range(3))
+
+
+def signature(rank: int, part_sizes: dict[int, int], call: Call | None = None) -> Signature:
+    made = call or Call(Operation.ALL_TO_ALL, 3)
+    return Signature(made, "fp32", "sum", part_sizes, rank)
+
+
+def test_a_rank_is_all_pes_of_a_sip() -> None:
+    ranks = sip_ranks(machine_of_sips(3).grid, 2)
+    assert [{pe.sip for pe in pes} for pes in ranks] == [{0}, {1}]
+    assert [len(pes) for pes in ranks] == [4, 4]
+    with pytest.raises(CollectiveError, match="4 ranks, expected 1 to 3"):
+        sip_ranks(machine_of_sips(3).grid, 4)
+
+
+def test_a_pe_belongs_to_one_rank_and_ranks_are_of_one_size() -> None:
+    with pytest.raises(CollectiveError, match=r"sip0\.cube0\.pe0 in ranks 0 and 1"):
+        Group("twice", (PLACES[0], PLACES[0]), (0, 1))
+    with pytest.raises(CollectiveError, match="1 PEs of rank 1 and 2 of rank 0"):
+        Group("uneven", (PLACES[0] + PLACES[1], PLACES[2]), (0, 1))
+
+
+def test_the_first_to_come_decides_and_the_last_closes_a_call() -> None:
+    group = Group("some", PLACES, (4, 5, 6))
+    agreed = [group.begin_call(rank, signature(rank, {0: 8}), offer)
+              for rank, offer in ((1, "a"), (0, "b"))]  # fmt: skip
+    assert agreed == [(0, "a"), (0, "a")]
+    assert group.begin_call(1, signature(1, {0: 8}), "c") == (1, "c")  # a call ahead of the others
+    assert group.begin_call(2, signature(2, {0: 8}), "d") == (0, "a")
+    assert group.begin_call(2, signature(2, {0: 8}), "d") == (1, "c")
+
+
+def test_only_parts_that_both_ranks_have_must_be_of_one_size() -> None:
+    group = Group("some", PLACES, (0, 1, 2))
+    group.begin_call(0, signature(0, {0: 1, 1: 2}), None)
+    group.begin_call(1, signature(1, {1: 2, 2: 9}), None)
+    with pytest.raises(CollectiveError, match=r"by rank 2, expected .* as rank 1 calls it"):
+        group.begin_call(2, signature(2, {2: 8}), None)
+
+
+def test_a_rank_of_the_world_has_a_number_in_its_groups() -> None:
+    group = Group("some", PLACES, (4, 6, 5))
+    assert [group.rank_of(world_rank) for world_rank in (4, 5, 6)] == [0, 2, 1]
+    with pytest.raises(CollectiveError, match="found rank 1, expected one of the ranks 4, 6, 5"):
+        group.rank_of(1)
