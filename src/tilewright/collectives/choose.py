@@ -164,8 +164,9 @@ class Chooser:
             return LEAST_SLOTS
         pes = group.ranks[0][lanes[0]], group.ranks[1][lanes[0]]
         links = [self.machine.links[link] for link, _ in path_of(self.machine, *pes)]
-        there_and_back_ps = 2 * message_ps(self.machine, *pes)
-        in_flight = min(link.bytes_per_us for link in links) * there_and_back_ps // PS_PER_US
+        round_trip_ps = 2 * message_ps(self.machine, *pes)
+        in_flight = min(link.bytes_per_us for link in links) * round_trip_ps // PS_PER_US
+        in_flight *= 2  # a slot is also held while it is filled and read
         wanted_bytes = min(-(-in_flight // len(lanes)), block_bytes)
         room_bytes = self.machine.spec.pe.tcm.reserved_bytes // (RING_SETS * max(1, num_peers))
         slots = -(-wanted_bytes // tuning.ring.slot_bytes)

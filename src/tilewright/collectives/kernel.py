@@ -75,6 +75,8 @@ class _Runner:
                 else:
                     arriving = self._arriving.setdefault(message.chunk, deque())
                     arriving.append((message, self._receive(message)))
+                if message.move is Move.COMBINE:
+                    self._value(message.chunk)  # its own is loaded while the other travels
             for message in sends:
                 self._send(message)
             self._settle(list(self._arriving), wave)

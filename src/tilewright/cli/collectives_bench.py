@@ -1,0 +1,66 @@
+"""``tilewright bench collectives``: how near all-reduces come to the links of a machine."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tilewright.benches.collectives_speed import (
+    CollectivesBenchSpec,
+    Series,
+    run_collectives_bench,
+)
+from tilewright.cli.outcome import JsonOption, Outcome
+from tilewright.cli.output import note
+from tilewright.records.collectives_bench import CollectivesBenchRecord
+
+__all__ = ("collectives",)
+
+
+def collectives(
+    series: Annotated[
+        list[Series] | None, typer.Option(help="What to measure; all of it if it is left out.")
+    ] = None,
+    _json: JsonOption = False,
+) -> Outcome:
+    """All-reduces without values beside alpha-beta and the bounds of the links.
+
+    All figures are simulated and equal in every run. Exit status 1 if a result is below its bound.
+    """
+    spec = CollectivesBenchSpec(tuple(series)) if series else CollectivesBenchSpec()
+    record = run_collectives_bench(spec, progress=note)
+    passed = all(row.latency_ps >= row.bound_ps for row in record.rows)
+    return Outcome(record, _view(record), passed=passed)
+
+
+def _view(record: CollectivesBenchRecord) -> RenderableType:
+    table = Table(title="All-reduce, simulated")
+    for column in ("topology", "algorithm", "bytes", "buffer", "us", "alpha-beta us", "bound us",
+                   "bus GB/s"):  # fmt: skip
+        left = column in ("topology", "algorithm", "buffer")
+        table.add_column(column, justify="left" if left else "right")
+    for row in record.rows:
+        table.add_row(
+            row.topology,
+            row.algorithm,
+            f"{row.bytes:,}",
+            row.buffer,
+            f"{row.latency_ps / 1e6:.2f}",
+            f"{row.alpha_beta_ps / 1e6:.2f}",
+            f"{row.bound_ps / 1e6:.2f}",
+            f"{row.busbw_gbs:.1f}",
+        )
+    return Group(table, Text("\n".join(_lines(record))))
+
+
+def _lines(record: CollectivesBenchRecord) -> list[str]:
+    texts = (
+        (record.alpha_beta_worst_error, "Worst distance from alpha-beta: {:.1%}."),
+        (record.bus_fraction_large, "Large all-reduces use at least {:.1%} of a SIP's links."),
+        (record.bus_spread, "Their bus bandwidths differ by {:.1%}."),
+        (record.torus6_64k_ratio, "8 MiB on six SIPs: {:.2f} times the bound."),
+        (record.event_growth, "Events of a rank among 1024: {:.2f} times those among 128."),
+    )
+    return [text.format(value) for value, text in texts if value is not None]

@@ -1,0 +1,47 @@
+"""The record of the collectives' benchmark: simulated figures, equal in every run."""
+
+from typing import Literal
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from tilewright.records.document import Document
+from tilewright.records.versions import Versions
+
+__all__ = ("CollectiveRow", "CollectivesBenchRecord", "EventRow")
+
+
+class CollectiveRow(Document):
+    """One collective; bytes are of a rank's tensor, times from its first program to its last."""
+
+    operation: str
+    algorithm: str
+    topology: str
+    ranks: PositiveInt
+    bytes: PositiveInt
+    buffer: Literal["tcm", "sram", "hbm"]
+    latency_ps: PositiveInt
+    alpha_beta_ps: PositiveInt  # latency, busiest link and vector unit, turn after turn
+    bound_ps: NonNegativeInt  # what no algorithm can beat on the links of a rank
+    busbw_gbs: PositiveFloat
+
+
+class EventRow(Document):
+    """What simulating the hierarchical all-reduce of PEs takes."""
+
+    ranks: PositiveInt
+    events: PositiveInt
+
+
+class CollectivesBenchRecord(Document):
+    """How near collectives come to the links, and what the simulator pays for more ranks."""
+
+    kind: Literal["collectives-bench"] = "collectives-bench"
+    schema_version: Literal[1] = 1
+    versions: Versions
+    alpha_beta_worst_error: NonNegativeFloat | None  # None: the series was not asked for
+    bus_fraction_large: PositiveFloat | None  # the least, of what leaves a SIP
+    bus_spread: NonNegativeFloat | None  # greatest / least - 1
+    torus6_64k_ratio: PositiveFloat | None  # to the bound of the links or the path, if longer
+    event_growth: PositiveFloat | None  # of the events, over the growth of the ranks
+    rows: tuple[CollectiveRow, ...]
+    events: tuple[EventRow, ...]
