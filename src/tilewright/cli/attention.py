@@ -12,6 +12,8 @@ from tilewright.attention.flow import trace_flow
 from tilewright.attention.graph import graph_hash, graph_text
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.verify import check_flows, geometries
+from tilewright.cli.attention_compare import HELP as COMPARE_HELP
+from tilewright.cli.attention_compare import compare
 from tilewright.cli.attention_run import run
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.records.attention_check import (
@@ -40,6 +42,7 @@ GroupOption = Annotated[
 
 app = typer.Typer(help="Sparse attention: check flows, show what they mean, run them.")
 app.command()(run)
+app.command(help=COMPARE_HELP)(compare)
 
 
 @app.command()

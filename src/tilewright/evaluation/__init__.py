@@ -1,3 +1,34 @@
-"""Quality metrics of sparse attention."""
+"""Quality of sparse attention: what a flow keeps of dense attention, and what it reads for it."""
 
-__all__: tuple[str, ...] = ()
+from tilewright.evaluation.interval import Mean, mean_of, paired_difference, share_interval
+from tilewright.evaluation.pareto import pareto_front
+from tilewright.evaluation.quality import join_trials, order_flows
+from tilewright.evaluation.replay import AttentionSamples, replay_flow
+from tilewright.evaluation.source import Case, Source, SourceSpec
+from tilewright.evaluation.source_table import SOURCES, SourceEntry, SourceKind
+from tilewright.evaluation.stream import Stream
+from tilewright.evaluation.trial import run_trial
+from tilewright.evaluation.words import Words, WordSamples, say_words
+
+__all__ = (
+    "SOURCES",
+    "AttentionSamples",
+    "Case",
+    "Mean",
+    "Source",
+    "SourceEntry",
+    "SourceKind",
+    "SourceSpec",
+    "Stream",
+    "WordSamples",
+    "Words",
+    "join_trials",
+    "mean_of",
+    "order_flows",
+    "paired_difference",
+    "pareto_front",
+    "replay_flow",
+    "run_trial",
+    "say_words",
+    "share_interval",
+)

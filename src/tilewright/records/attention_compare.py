@@ -1,0 +1,144 @@
+"""What ``tilewright attention compare`` found: quality of flows, beside the bytes they read."""
+
+from typing import Literal
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from tilewright.records.document import Document, Fraction, Seconds, Sha256
+from tilewright.records.versions import Versions
+
+__all__ = (
+    "AttentionCompareRecord",
+    "CompareSizes",
+    "CompareState",
+    "FlowDifference",
+    "Interval95",
+    "QualityRow",
+    "SourceFigures",
+    "TrialRecord",
+)
+
+Interval95 = tuple[float, float] | None
+"""Where a mean lies with 95 % confidence, by Student's t; None: fewer than two samples."""
+
+
+class TrialRecord(Document):
+    """One flow at one budget in one case: samples, so that trials of several cases can be joined.
+
+    A list over steps has one figure for each decoded token, a mean over heads and layers.
+    """
+
+    key: Sha256  # of all that the samples depend on
+    flow: str
+    budget: PositiveInt
+    case: NonNegativeInt
+    graph_hash: Sha256
+    mass: tuple[float, ...]  # over steps
+    head_mass: tuple[float, ...]  # over query heads of all layers, a mean over steps
+    output_error: tuple[float, ...]
+    oracle_ratio: tuple[float, ...]
+    stability: tuple[float, ...]  # one less than steps
+    num_bytes: NonNegativeInt  # of all steps
+    dense_bytes: PositiveInt
+    kl: tuple[float, ...] | None  # None: the source has no model
+    nll: tuple[float, ...] | None  # over tokens that were asked for
+    dense_nll: tuple[float, ...] | None
+    needle_hits: NonNegativeInt | None  # None: the source has no needles
+    dense_needle_hits: NonNegativeInt | None
+    needle_cases: NonNegativeInt | None
+
+
+class CompareState(Document):
+    """Trials that are complete; a second run takes them from here."""
+
+    kind: Literal["attention_compare_state"] = "attention_compare_state"
+    schema_version: Literal[1] = 1
+    trials: tuple[TrialRecord, ...]
+
+
+class SourceFigures(Document):
+    """Where queries and keys come from."""
+
+    name: str
+    model: str | None
+    model_hash: Sha256 | None  # of the file of weights
+    text: str | None  # where the text ships
+    text_hash: Sha256 | None
+
+
+class CompareSizes(Document):
+    """How it was measured."""
+
+    context: PositiveInt  # tokens that were taken in before anything was asked
+    page_size: PositiveInt
+    cases: PositiveInt
+    steps: PositiveInt  # decoded tokens of a case, at most
+    reserved_first: NonNegativeInt
+    reserved_last: PositiveInt
+    dense_layers: NonNegativeInt
+    threads: PositiveInt
+
+
+class QualityRow(Document):
+    """A flow at a budget. Masses and errors are those of the queries of dense decoding."""
+
+    flow: str
+    graph_hash: Sha256
+    source: str
+    context: PositiveInt
+    budget: PositiveInt  # pages that a row may read, reserved ones included
+    pages: PositiveInt  # of the context
+    samples: PositiveInt  # decoded tokens of all cases
+    mass: Fraction
+    mass_ci: Interval95
+    worst_head_mass: Fraction
+    output_error: NonNegativeFloat
+    output_error_ci: Interval95
+    oracle_ratio: Fraction
+    oracle_ratio_ci: Interval95
+    stability: Fraction | None  # None: one step has nothing before it
+    stability_ci: Interval95
+    bytes: NonNegativeInt  # read in a step, summaries and state included
+    dense_bytes: PositiveInt
+    kl: float | None
+    kl_ci: Interval95
+    nll: NonNegativeFloat | None
+    nll_ci: Interval95
+    dense_nll: NonNegativeFloat | None
+    perplexity_difference: float | None
+    perplexity_difference_ci: Interval95
+    needle_hits: NonNegativeInt | None
+    needle_cases: NonNegativeInt | None
+    needle_ci: Interval95  # of the share of hits, by Wilson
+    dense_needle_hits: NonNegativeInt | None
+    latency_ps: NonNegativeInt | None
+    dense_latency_ps: NonNegativeInt | None
+    is_pareto: bool  # no other row has as much mass for fewer bytes, or more for as many
+
+
+class FlowDifference(Document):
+    """Two flows next to each other in the order by mass at one budget, step by step."""
+
+    budget: PositiveInt
+    flow: str
+    behind: str
+    mass_difference: NonNegativeFloat
+    mass_difference_ci: Interval95
+    is_noise: bool  # the interval has 0 in it
+
+
+class AttentionCompareRecord(Document):
+    """Rows in the order asked for; of an interrupted run those that were complete in all cases."""
+
+    kind: Literal["attention_compare"] = "attention_compare"
+    schema_version: Literal[1] = 1
+    status: Literal["complete", "interrupted"] = "complete"
+    versions: Versions
+    source: SourceFigures
+    sizes: CompareSizes
+    seed: NonNegativeInt
+    rows: tuple[QualityRow, ...]
+    differences: tuple[FlowDifference, ...]
+    trials_kept: NonNegativeInt  # taken from an earlier run
+    state: str | None  # the file that a second run continues from
+    compare_s: Seconds

@@ -1,0 +1,116 @@
+"""A comparison of flows for people: one table, the order by mass, and how it was measured."""
+
+from collections.abc import Callable, Iterator
+from itertools import groupby
+
+from rich.text import Text
+
+from tilewright.records.attention_compare import (
+    AttentionCompareRecord,
+    FlowDifference,
+    Interval95,
+    QualityRow,
+)
+
+__all__ = ("order_lines", "quality_columns", "quality_view")
+
+Cell = Callable[[QualityRow], str]
+FRONT = "*"
+
+
+def quality_view(record: AttentionCompareRecord) -> Text:
+    """Lines of a fixed width: a flow's name stands above its budgets."""
+    columns = quality_columns(record.rows)
+    widths = {
+        name: max(len(name), *(len(cell(row)) for row in record.rows)) if record.rows else len(name)
+        for name, cell in columns.items()
+    }
+    view = Text()
+    view.append("\n".join((*_title(record), "")), style="bold")
+    view.append(_line({name: name for name in columns}, widths), style="dim")
+    for flow, rows in groupby(record.rows, key=lambda row: row.flow):
+        view.append(f"{flow}\n")
+        for row in rows:
+            view.append(_line({name: cell(row) for name, cell in columns.items()}, widths))
+    view.append("\n".join(("", *_notes(record))))
+    return view
+
+
+def quality_columns(rows: tuple[QualityRow, ...]) -> dict[str, Cell]:
+    """Headings, and what stands below them; figures that the source does not have are left out."""
+    columns: dict[str, Cell] = {
+        "pages": lambda row: f"{FRONT if row.is_pareto else ' '}{row.budget:4}",
+        "mass": lambda row: f"{row.mass:.3f}{_margin(row.mass, row.mass_ci)}",
+        "worst": lambda row: f"{row.worst_head_mass:.3f}",
+        "best": lambda row: f"{row.oracle_ratio:.3f}",
+        "error": lambda row: f"{row.output_error:.3f}",
+        "stable": lambda row: "-" if row.stability is None else f"{row.stability:.2f}",
+        "bytes": lambda row: f"{row.bytes / row.dense_bytes:.3f}",
+    }
+    if any(row.kl is not None for row in rows):
+        columns["KL"] = lambda row: f"{row.kl or 0.0:.3f}{_margin(row.kl or 0.0, row.kl_ci)}"
+        columns["NLL"] = lambda row: f"{row.nll or 0.0:.3f}"
+        columns["ppl"] = lambda row: f"{row.perplexity_difference or 0.0:+.2f}"
+    if any(row.needle_cases for row in rows):
+        columns["needles"] = lambda row: f"{row.needle_hits}/{row.needle_cases}"
+    return columns
+
+
+def order_lines(differences: tuple[FlowDifference, ...]) -> Iterator[str]:
+    """Flows of each budget, the most mass first; ``~`` between two that noise could have swapped.
+
+    >>> one = FlowDifference(budget=8, flow="a", behind="b", mass_difference=0.1,
+    ...     mass_difference_ci=(0.0, 0.2), is_noise=True)
+    >>> list(order_lines((one,)))
+    ['  8 pages: a ~ b']
+    """
+    for budget, group in groupby(differences, key=lambda one: one.budget):
+        found = list(group)
+        words = [found[0].flow]
+        for one in found:
+            words += ["~" if one.is_noise else ">", one.behind]
+        yield f"{budget:>3} pages: {' '.join(words)}"
+
+
+def _line(cells: dict[str, str], widths: dict[str, int]) -> str:
+    return " ".join(f"{text:>{widths[name]}}" for name, text in cells.items()) + "\n"
+
+
+def _title(record: AttentionCompareRecord) -> tuple[str, str]:
+    sizes = record.sizes
+    return (
+        f"{record.source.name}: {sizes.context} tokens in pages of {sizes.page_size}, "
+        f"{sizes.cases} x {sizes.steps} tokens decoded, seed {record.seed}",
+        f"always read: first {sizes.reserved_first} and last {sizes.reserved_last} pages, "
+        f"every page of {sizes.dense_layers} layers",
+    )
+
+
+def _notes(record: AttentionCompareRecord) -> Iterator[str]:
+    yield f"{FRONT} no row has as much mass for fewer bytes. Means are given +- 95 % confidence."
+    dense = _dense_line(record.rows)
+    if dense:
+        yield dense
+    if record.differences:
+        yield "By mass, step by step on equal queries (~: inside the noise):"
+        yield from order_lines(record.differences)
+    if record.trials_kept:
+        yield f"{record.trials_kept} trials are from an earlier run."
+    if record.status == "interrupted":
+        yield "INTERRUPTED: the rows above were complete by then."
+    if record.state is not None:
+        yield f"A second run continues from {record.state}."
+
+
+def _dense_line(rows: tuple[QualityRow, ...]) -> str:
+    if not rows or (rows[0].dense_nll is None and rows[0].dense_needle_hits is None):
+        return ""
+    parts = [] if rows[0].dense_nll is None else [f"NLL {rows[0].dense_nll:.3f}"]
+    if rows[0].dense_needle_hits is not None:
+        parts.append(f"needles {rows[0].dense_needle_hits}/{rows[0].needle_cases}")
+    return f"Dense attention: {', '.join(parts)}, {rows[0].dense_bytes:,} bytes a step."
+
+
+def _margin(mean: float, interval: Interval95) -> str:
+    """Half of the interval; nothing where one sample has none."""
+    return "" if interval is None else f"+-{interval[1] - mean:.3f}"
