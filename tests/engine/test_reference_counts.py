@@ -12,6 +12,8 @@ from tilewright.engine import (
     Statistics,
     TaskGraph,
     build_engine,
+    reference,
+    reference_state,
 )
 
 RATE = 64_000  # a flit of 64 bytes in a nanosecond
@@ -51,3 +53,14 @@ def test_the_middle_of_a_run_looks_the_same_to_every_engine(
 def test_a_transfer_is_in_its_route_from_its_start_on() -> None:
     before, at, _ = statistics_at(EngineKind.REFERENCE, [(1, 64, 500)], [499, 500])
     assert (before.routes[1].packets_in, at.routes[1].packets_in) == (0, 1)
+
+
+@given(TRANSFERS, st.lists(st.integers(0, 12_000), max_size=4))
+def test_counting_often_changes_no_count(
+    transfers: list[tuple[int, int, int]], stops: list[int]
+) -> None:
+    expected = statistics_at(EngineKind.REFERENCE, transfers, stops)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference, "MAX_UNCOUNTED", 3)
+        patch.setattr(reference_state, "MAX_NOTED", 2)
+        assert statistics_at(EngineKind.REFERENCE, transfers, stops) == expected

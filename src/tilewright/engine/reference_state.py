@@ -1,6 +1,6 @@
 """The plain data of the reference core: servers, routes, packets, signals, tasks."""
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterable
 from enum import Enum
@@ -199,13 +199,12 @@ class Server:
     def _count_waits(self, now_ps: int) -> None:
         """What ``note_queue`` would have done at each ready and start up to now.
 
-        The queue's time integral is what is left of the time until now behind all readies, less
-        that behind all starts. It was longest when a packet got ready: then, of those noted before
-        it, the ones without a start were in front. A packet ready now has not lasted yet.
+        The queue's time integral is the time until now behind all readies, less that behind all
+        starts. It was longest when some packet got ready: those before it that had not started
+        were in front of it.
         """
         readies, starts = self.readies, self.starts
-        num_lasting = bisect_left(readies, now_ps)
-        for place, ready_ps in enumerate(readies[:num_lasting], start=self.queue + 1):
+        for place, ready_ps in enumerate(readies, start=self.queue + 1):
             queue = place - bisect_right(starts, ready_ps)
             if queue > self.max_queue:
                 self.max_queue = queue
