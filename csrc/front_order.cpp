@@ -50,13 +50,25 @@ bool Strided::overlaps(const Strided& other) const {
 
 void AccessOrder::before_read(Spans spans, int64_t command, std::vector<int64_t>& after) const {
     overlapping(writes_, spans, command, after);
+    after_acquired(command, after);
 }
 
 void AccessOrder::before_write(Spans spans, int64_t command, std::vector<int64_t>& after) const {
+    if (releases_) {
+        for (const Issued& each : recent_) {
+            if (each.command > command - window_) after.push_back(each.task);
+        }
+        return;
+    }
     overlapping(reads_, spans, command, after);
     std::vector<int64_t> writes;  // what is among the reads too comes twice, as in Python
     overlapping(writes_, spans, command, writes);
     after.insert(after.end(), writes.begin(), writes.end());
+    after_acquired(command, after);
+}
+
+void AccessOrder::after_acquired(int64_t command, std::vector<int64_t>& after) const {
+    if (acquired_ && acquired_->command > command - window_) after.push_back(acquired_->task);
 }
 
 void AccessOrder::note_read(Spans spans, int64_t command, int64_t task) {
@@ -65,10 +77,13 @@ void AccessOrder::note_read(Spans spans, int64_t command, int64_t task) {
 
 void AccessOrder::note_write(Spans spans, int64_t command, int64_t task) {
     note(writes_, spans, command, task);
+    releases_ = false;
 }
 
 void AccessOrder::note(Table& table, Spans spans, int64_t command, int64_t task) {
     const int64_t oldest = command - window_;
+    while (!recent_.empty() && recent_.front().command <= oldest) recent_.pop_front();
+    recent_.push_back({command, task});
     for (const Strided& span : spans) {
         for (int64_t page = first_page(span); page <= last_page(span); ++page) {
             std::deque<Entry>& entries = table[page];
@@ -113,7 +128,9 @@ void bind_order(nb::module_& module) {
         .def("note_read", [](AccessOrder& order, const nb::list& spans, int64_t command,
                              int64_t task) { order.note_read(spans_of(spans), command, task); })
         .def("note_write", [](AccessOrder& order, const nb::list& spans, int64_t command,
-                              int64_t task) { order.note_write(spans_of(spans), command, task); });
+                              int64_t task) { order.note_write(spans_of(spans), command, task); })
+        .def("release", &AccessOrder::release)
+        .def("acquire", &AccessOrder::acquire);
 }
 
 }  // namespace tilewright

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -32,6 +33,10 @@ class AccessOrder {
     void before_write(Spans spans, int64_t command, std::vector<int64_t>& after) const;
     void note_read(Spans spans, int64_t command, int64_t task);
     void note_write(Spans spans, int64_t command, int64_t task);
+    // Whether the next write comes after all accesses before it.
+    void release(bool wanted) { releases_ = wanted; }
+    // All accesses from now on come after this one.
+    void acquire(int64_t command, int64_t task) { acquired_ = {command, task}; }
 
   private:
     struct Entry {
@@ -39,13 +44,21 @@ class AccessOrder {
         Strided span;
     };
     using Table = std::unordered_map<int64_t, std::deque<Entry>>;  // by page
+    struct Issued {
+        int64_t command, task;
+    };
 
     void note(Table& table, Spans spans, int64_t command, int64_t task);
     void overlapping(const Table& table, Spans spans, int64_t command,
                      std::vector<int64_t>& after) const;
 
+    void after_acquired(int64_t command, std::vector<int64_t>& after) const;
+
     int64_t window_;
     Table reads_, writes_;
+    std::deque<Issued> recent_;
+    bool releases_ = false;
+    std::optional<Issued> acquired_;
 };
 
 void bind_order(nanobind::module_& module);

@@ -239,16 +239,32 @@ def spans(draw: st.DrawFn) -> Span:
 
 
 @needs_both_engines
-@given(st.lists(st.tuples(st.booleans(), st.lists(spans(), min_size=1, max_size=3)), max_size=20))
-def test_accesses_come_after_the_same_ones(accesses: list[tuple[bool, list[Span]]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.booleans(),
+            st.lists(spans(), min_size=1, max_size=3),
+            st.sampled_from((False, False, True)),
+            st.sampled_from((False, False, True)),
+        ),
+        max_size=20,
+    )
+)
+def test_accesses_come_after_the_same_ones(
+    accesses: list[tuple[bool, list[Span], bool, bool]],
+) -> None:
     core: Any = native_core()
     plain, compiled = order.AccessOrder(6), core.AccessOrder(6)
-    for command, (writes, touched) in enumerate(accesses, 1):
+    for command, (writes, touched, releases, acquires) in enumerate(accesses, 1):
+        for each in (plain, compiled):
+            each.release(writes and releases)
         before = "before_write" if writes else "before_read"
         expected = getattr(plain, before)(touched, command)
         assert getattr(compiled, before)(touched, command) == expected
         for each in (plain, compiled):
             getattr(each, "note_write" if writes else "note_read")(touched, command, 10 * command)
+            if acquires:
+                each.acquire(command, 10 * command)
 
 
 # -- accesses ------------------------------------------------------------------------------------

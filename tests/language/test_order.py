@@ -68,3 +68,25 @@ def test_an_access_over_several_pages_is_found_on_each() -> None:
     order = AccessOrder(WINDOW)
     order.note_write([Span(0, 4, 64, 65_536)], command=1, task=10)
     assert order.before_read([Span(3 * 65_536 + 32, 1, 8, 8)], command=2) == [10]
+
+
+def test_a_write_that_releases_comes_after_all_that_may_be_under_way() -> None:
+    order = AccessOrder(WINDOW)
+    far = [Span(65_536 * 9, 1, 64, 64)]
+    order.note_read([Span(0, 1, 64, 64)], command=1, task=10)
+    order.note_write([Span(4096, 1, 64, 64)], command=2, task=20)
+    order.release(True)
+    assert order.before_write(far, command=3) == [10, 20]
+    assert order.before_write(far, command=WINDOW + 1) == [20]
+    order.note_write(far, command=3, task=30)
+    assert order.before_write([Span(0, 1, 64, 64)], command=4) == [10]  # one write alone
+
+
+def test_accesses_behind_one_that_acquires_come_after_it() -> None:
+    order = AccessOrder(WINDOW)
+    order.note_write([Span(0, 1, 4, 4)], command=1, task=10)
+    order.acquire(command=1, task=10)
+    far = [Span(65_536 * 9, 1, 64, 64)]
+    assert order.before_read(far, command=2) == [10]
+    assert order.before_write(far, command=WINDOW) == [10]
+    assert order.before_write(far, command=WINDOW + 1) == []

@@ -103,25 +103,35 @@ def test_atomic_loads_and_stores_meet_atomics_at_any_time() -> None:
     assert not kinds(torch)
 
 
-def test_an_atomic_store_hands_on_what_was_complete_and_nothing_else() -> None:
-    def kernel(data: Any, flag: Any, out: Any, waits: tl.constexpr) -> None:
+@pytest.mark.parametrize(
+    ("sem", "waits", "expected"),
+    [
+        (None, False, []),
+        ("release", False, []),
+        ("relaxed", True, []),
+        ("relaxed", False, [FindingKind.RACE]),
+        ("acquire", False, [FindingKind.RACE]),
+    ],
+)
+def test_an_atomic_store_hands_on_what_is_complete_before_it(
+    sem: str | None, waits: bool, expected: list[FindingKind]
+) -> None:
+    def kernel(data: Any, flag: Any, out: Any) -> None:
         places = tl.arange(0, BLOCK)
         if tl.program_id(0) == 0:
             tl.store(data + places, tl.zeros((BLOCK,), tl.float32))
             if waits:
                 float(tl.sum(tl.load(data + places), 0))
-            tl.atomic_store(flag, 1.0)
+            tl.atomic_store(flag, 1.0, sem=sem)
         else:
             while tl.atomic_load(flag) == 0.0:
                 pass
             tl.store(out + places, tl.load(data + places))
 
-    for waits, expected in ((True, []), (False, [FindingKind.RACE])):
-        torch = context()
-        data, out = tensor(torch, "data", 2 * BLOCK, 1.0), tensor(torch, "out", 2 * BLOCK)
-        flag = tensor(torch, "flag", 2 * BLOCK, 0.0)
-        torch.launch(kernel, data, flag, out, waits, grid=(2,))
-        assert kinds(torch) == expected
+    torch = context()
+    data, out = tensor(torch, "data", 2 * BLOCK, 1.0), tensor(torch, "out", 2 * BLOCK)
+    torch.launch(kernel, data, tensor(torch, "flag", 2 * BLOCK, 0.0), out, grid=(2,))
+    assert kinds(torch) == expected
 
 
 @pytest.mark.parametrize(("beyond", "expected"), [(0, []), (2, [FindingKind.OUT_OF_BOUNDS])])

@@ -1,7 +1,7 @@
 """Atomics: read, change and write elements where they are, when the memory serves the access."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tilewright.language.source import source_line
 from tilewright.language.translate import Piece
 from tilewright.language.value import Block
 
-__all__ = ("atomic",)
+__all__ = ("Sem", "atomic", "parse_sem")
 
 Change = Callable[..., Any]
 
@@ -82,12 +82,45 @@ class _Change:
         self._node.settle(found)
 
 
-def atomic(program: Program, op: str, pointer: Any, values: tuple[Any, ...], mask: Any) -> Block:
+class Sem(NamedTuple):
+    """What of its program an atomic comes after, and what comes after it."""
+
+    releases: bool
+    acquires: bool
+
+
+SEMS: Mapping[str | None, Sem] = {
+    None: Sem(releases=True, acquires=True),
+    "acq_rel": Sem(releases=True, acquires=True),
+    "release": Sem(releases=True, acquires=False),
+    "acquire": Sem(releases=False, acquires=True),
+    "relaxed": Sem(releases=False, acquires=False),
+}
+
+
+def parse_sem(program: Program, sem: str | None) -> Sem:
+    """Triton's words; without one an atomic orders all accesses of its program."""
+    found = SEMS.get(sem) if sem is None or isinstance(sem, str) else None
+    if found is None:
+        words = ", ".join(repr(word) for word in SEMS if word is not None)
+        raise program.error(f"sem={sem!r}", f"one of {words}", "correct it")
+    return found
+
+
+def atomic(
+    program: Program,
+    op: str,
+    pointer: Any,
+    values: tuple[Any, ...],
+    mask: Any,
+    sem: str | None,
+) -> Block:
     """Issue an atomic; its value is what was in memory before."""
+    releases, acquires = parse_sem(program, sem)
     shape = getattr(values[-1], "shape", ())
     pointers, mask = aligned(program, pointer, mask, shape)
     if program.watch is not None:
-        pointers = program.watch.changing(pointers)
+        pointers = program.watch.changing(pointers, releases=releases, acquires=acquires)
     kind = block_type(pointers.element, pointers.shape)
     if kind.dtype is int4:
         found = f"an atomic on {kind}"
@@ -105,6 +138,7 @@ def atomic(program: Program, op: str, pointer: Any, values: tuple[Any, ...], mas
     issuer, run = program.issuer, program.run
     if run.replicas:
         dma.check_replicas(program, spans)
+    program.order.release(releases)
     after = program.order.before_write(spans, issuer.num_commands + 1)
     after += [issuer.task_of(each.number) for each in operands if each.number is not None]
     node, served = None, NO_EFFECT
@@ -116,7 +150,10 @@ def atomic(program: Program, op: str, pointer: Any, values: tuple[Any, ...], mas
     )
     if number == NO_ROOM:
         raise program.out_of_tcm(kind, kind.num_bytes)
-    program.order.note_write(spans, issuer.num_commands, issuer.task_of(number))
+    task = issuer.task_of(number)
+    program.order.note_write(spans, issuer.num_commands, task)
+    if acquires:
+        program.order.acquire(issuer.num_commands, task)
     run.counters.atomics += 1
     run.counters.stored_bytes += layout.num_bytes
     return Block(program, kind, node, number)

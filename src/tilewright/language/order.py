@@ -41,29 +41,66 @@ class _Entry(NamedTuple):
 
 
 class AccessOrder:
-    """Remembers the accesses of a program as long as they can be under way, page by page."""
+    """Remembers the accesses of a program as long as they can be under way, page by page.
 
-    __slots__ = ("_reads", "_window", "_writes")
+    Accesses to the same bytes come one after the other, if one of them writes. Beyond that a write
+    may *release*: it comes after all accesses before it. An access may *acquire*: all accesses
+    behind it come after it.
+    """
+
+    __slots__ = ("_acquired", "_reads", "_recent", "_releases", "_window", "_writes")
 
     def __init__(self, window: int) -> None:
         self._window = window
         self._reads: dict[int, deque[_Entry]] = {}
         self._writes: dict[int, deque[_Entry]] = {}
+        self._recent: deque[tuple[int, int]] = deque()  # command and task of all of them
+        self._releases = False  # the next write
+        self._acquired: tuple[int, int] | None = None  # command and task of the last that did
 
     def before_read(self, spans: list[Span], command: int) -> list[int]:
-        """Writes that a read of this command comes after."""
-        return _overlapping(self._writes, spans, command - self._window) if self._writes else []
+        """What a read of this command comes after: writes to its bytes."""
+        oldest = command - self._window
+        found = _overlapping(self._writes, spans, oldest) if self._writes else []
+        return found + self._acquired_after(oldest)
 
     def before_write(self, spans: list[Span], command: int) -> list[int]:
-        """Reads and writes that a write of this command comes after."""
+        """What a write of this command comes after: reads and writes of its bytes, or all."""
         oldest = command - self._window
-        return _overlapping(self._reads, spans, oldest) + _overlapping(self._writes, spans, oldest)
+        if self._releases:
+            return [task for issued, task in self._recent if issued > oldest]
+        found = _overlapping(self._reads, spans, oldest)
+        found += _overlapping(self._writes, spans, oldest)
+        return found + self._acquired_after(oldest)
 
     def note_read(self, spans: list[Span], command: int, task: int) -> None:
-        _note(self._reads, spans, command, task, command - self._window)
+        self._note(self._reads, spans, command, task)
 
     def note_write(self, spans: list[Span], command: int, task: int) -> None:
-        _note(self._writes, spans, command, task, command - self._window)
+        self._note(self._writes, spans, command, task)
+        self._releases = False
+
+    def release(self, wanted: bool) -> None:
+        """Whether the next write comes after all accesses before it."""
+        self._releases = wanted
+
+    def acquire(self, command: int, task: int) -> None:
+        """All accesses from now on come after this one."""
+        self._acquired = command, task
+
+    def _acquired_after(self, oldest: int) -> list[int]:
+        if self._acquired is None or self._acquired[0] <= oldest:
+            return []
+        return [self._acquired[1]]
+
+    def _note(
+        self, table: dict[int, deque[_Entry]], spans: list[Span], command: int, task: int
+    ) -> None:
+        oldest, recent = command - self._window, self._recent
+        while recent and recent[0][0] <= oldest:
+            recent.popleft()
+        recent.append((command, task))
+        _note(table, spans, command, task, oldest)
 
 
 def _note(

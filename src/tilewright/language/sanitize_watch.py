@@ -116,7 +116,7 @@ class ProgramWatch:
         self._strand = shared.strand(stream)
         self._pe: PeCoord = stream.pe.coord
         self._order = SpanOrder()
-        self._next_is_atomic = False
+        self._expected: tuple[bool, bool] | None = None  # of the next access, if that is atomic
         self._releases = self._acquires = False
         self._kind = AccessKind.LOAD  # and what else is known of the access that has begun
         self._item_bits = 8
@@ -148,16 +148,17 @@ class ProgramWatch:
         self._releases, self._acquires = releases, acquires
         return found
 
-    def expect_atomic(self) -> None:
-        """The next load or store may meet atomics at any time."""
-        self._next_is_atomic = True
+    def expect_atomic(self, *, releases: bool = False, acquires: bool = False) -> None:
+        """The next load or store may meet atomics at any time, and orders others as they do."""
+        self._expected = releases, acquires
 
     def _begin(self, kind: AccessKind, pointers: Pointers) -> Pointers:
         affine, element = pointers.affine, pointers.element
         scale = 2 if element is int4 else 1
         base, self._tensor = self._shared.sanitizer.tensors.untagged(affine.base, scale)
-        self._kind = ATOMIC.get(kind, kind) if self._next_is_atomic else kind
-        self._next_is_atomic = self._releases = self._acquires = False
+        expected, self._expected = self._expected, None
+        self._kind = kind if expected is None else ATOMIC.get(kind, kind)
+        self._releases, self._acquires = expected or (False, False)
         self._item_bits = element.bits if element is int4 else 8 * element.storage.itemsize
         self._spans, self._pieces = [], []
         moved = affine.shifted(base - affine.base)

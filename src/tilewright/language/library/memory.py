@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.language import dma
-from tilewright.language.atomic import atomic
+from tilewright.language.atomic import atomic, parse_sem
 from tilewright.language.composite_operand import Ref, make_ref
 from tilewright.language.current import current_program
 from tilewright.language.poll import note_look
@@ -161,7 +161,7 @@ def _atomic(name: str, what: str) -> Callable[..., Any]:
         pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None
     ) -> Any:
         program: Program = current_program()
-        return atomic(program, name, pointer, (val,), mask)
+        return atomic(program, name, pointer, (val,), mask, sem)
 
     function.__name__ = function.__qualname__ = f"atomic_{name}"
     function.__doc__ = f"{what}; gives what was there before. Atomics are sequential per element."
@@ -180,32 +180,36 @@ atomic_xor = _atomic("xor", "Exclusive-or the elements in memory")
 def atomic_load(
     pointer: Any, mask: Any = None, sem: str | None = None, scope: str | None = None
 ) -> Any:
-    """A load: accesses are served one at a time anyway.
+    """A load: accesses are served one at a time anyway. All that follows comes after it.
 
     A program that repeats it for ever, when nobody can write there any more, is stopped.
     """
-    _expect_atomic()
-    note_look(current_program(), pointer)
-    return load(pointer, mask)
+    program = current_program()
+    acquires = parse_sem(program, sem).acquires
+    if program.watch is not None:
+        program.watch.expect_atomic(acquires=acquires)
+    note_look(program, pointer)
+    block = load(pointer, mask)
+    if acquires and block.number is not None:
+        program.order.acquire(program.issuer.num_commands, program.issuer.task_of(block.number))
+    return block
 
 
 def atomic_store(
     pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None
 ) -> None:
-    """A store, likewise."""
-    _expect_atomic()
+    """A store, likewise. It comes after all before it."""
+    program = current_program()
+    releases = parse_sem(program, sem).releases
+    if program.watch is not None:
+        program.watch.expect_atomic(releases=releases)
+    program.order.release(releases)
     store(pointer, val, mask)
-
-
-def _expect_atomic() -> None:
-    """Tell a sanitizer that the next access may meet atomics."""
-    watch = current_program().watch
-    if watch is not None:
-        watch.expect_atomic()
+    program.order.release(False)  # a mask may have let nothing through
 
 
 def atomic_cas(
     pointer: Any, cmp: Any, val: Any, sem: str | None = None, scope: str | None = None
 ) -> Any:
     """Put a value where memory holds ``cmp``; gives what was there before."""
-    return atomic(current_program(), "cas", pointer, (cmp, val), None)
+    return atomic(current_program(), "cas", pointer, (cmp, val), None, sem)
