@@ -7,7 +7,7 @@ ring has the bytes of another, and the slots fit.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from tilewright.collectives.group import Group
+from tilewright.collectives.group import Group, RankPlaces
 from tilewright.collectives.kernel import direction_to
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.errors import CollectiveError
@@ -22,6 +22,8 @@ from tilewright.runtime.request import Request
 __all__ = ("InstallPlan", "RingBook", "check_install", "plan_install")
 
 Edge = tuple[int, int]  # a rank and a peer that it sends to
+
+RingKey = tuple[Group, frozenset[Edge], tuple[int, ...], RingSpec]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,8 @@ class RingBook:
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._posts: dict[tuple[int, frozenset[Edge], tuple[int, ...], RingSpec], Post] = {}
-        self._requests: dict[int, Request] = {}  # by id of a post
+        self._rings: dict[RingKey, tuple[InstallPlan, Post, Request]] = {}
+        self._fixed: dict[tuple[str, tuple[RankPlaces, ...]], Group] = {}  # of `install`
         self._tcm_used: dict[PeCoord, int] = {}
         self._srams: dict[CubeCoord, Allocator] = {}
         self.plans: list[InstallPlan] = []
@@ -97,17 +99,28 @@ class RingBook:
         self, group: Group, edges: frozenset[Edge], lanes: tuple[int, ...], spec: RingSpec
     ) -> Post:
         """Rings for these exchanges; the first who asks sends for them, and all wait until then."""
-        key = id(group), edges, lanes, spec
-        if key not in self._posts:
+        return self._installed(group, edges, lanes, spec)[1]
+
+    def install(
+        self, group: Group, edges: frozenset[Edge], lanes: tuple[int, ...], spec: RingSpec
+    ) -> InstallPlan:
+        """Rings without a process group; those of the same name and ranks are installed once."""
+        known = self._fixed.setdefault((group.name, group.ranks), group)
+        return self._installed(known, edges, lanes, spec)[0]
+
+    def _installed(
+        self, group: Group, edges: frozenset[Edge], lanes: tuple[int, ...], spec: RingSpec
+    ) -> tuple[InstallPlan, Post]:
+        key = group, edges, lanes, spec
+        if key not in self._rings:
             plan = plan_install(group, edges, lanes, spec, self._place(spec))
             self.plans.append(plan)
             post = self._driver.launcher.install(plan.neighbours)
-            self._posts[key] = post
-            what = f"rings of group {group.name!r}"
-            self._requests[id(post)] = tell_rings(self._driver, what, plan.neighbours)
-        post = self._posts[key]
-        self._driver.wait(self._requests[id(post)])
-        return post
+            what = f"rings of {group.name}"
+            self._rings[key] = plan, post, tell_rings(self._driver, what, plan.neighbours)
+        plan, post, request = self._rings[key]
+        self._driver.wait(request)
+        return plan, post
 
     def _place(self, spec: RingSpec) -> Callable[[PeCoord, int], int]:
         places: Mapping[RingKind, Callable[[PeCoord, int], int]] = {

@@ -50,13 +50,13 @@ class World:
     workers: Workers
     ranks: tuple[RankPlaces, ...]
     carries_data: bool
+    book: RingBook
     is_mapped: bool = False  # the user has said which PEs ranks are
     tuning: Tuning = field(default_factory=Tuning)
     algorithm: str = DEFAULT_ALGORITHM
     algorithms: Mapping[str, Algorithm] = field(default_factory=lambda: ALGORITHMS)
 
     def __post_init__(self) -> None:
-        self.book = RingBook(self.driver)
         self.chooser = Chooser(self.driver.machine, self.algorithms)
         self.choices: list[Choice] = []  # of calls, in the order in which they began
         self.group = Group("the world", self.ranks, tuple(range(len(self.ranks))))

@@ -1,16 +1,17 @@
 """RuntimeContext: what a host program calls ``torch``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
+from tilewright.collectives.install import install_rings
+from tilewright.collectives.rings import InstallPlan
 from tilewright.collectives.worker import Workers
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.errors import RequestError
-from tilewright.host.absent import Absent
 from tilewright.host.device import Accelerator, Ahbm, DeviceSelector, parse_device
 from tilewright.host.distributed import Distributed
 from tilewright.host.multiprocessing import Multiprocessing
@@ -199,9 +200,18 @@ class RuntimeContext:
         """All requests so far, those of tensors and launches included, in order."""
         return list(self.driver.requests)
 
-    def install_ipcq(self, *args: Any, **kwargs: Any) -> Any:
-        """Rings of a collective."""
-        return Absent("install_ipcq", "collectives")(*args, **kwargs)
+    def install_ipcq(
+        self,
+        algorithm: str | None = None,
+        ccl_yaml: str | Path | None = None,
+        world_size_override: int | None = None,
+        rank_to_pe: Sequence[Sequence[int]] | None = None,
+    ) -> InstallPlan:
+        """Rings of an algorithm, checked and sent to the PEs; the plan says who has which."""
+        book = self.distributed.book
+        return install_rings(
+            self.machine, book, algorithm, ccl_yaml, world_size_override, rank_to_pe
+        )
 
     # -- its life --------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright.collectives.group import Group
+from tilewright.collectives.rings import RingBook
 from tilewright.collectives.staging import targets_of
 from tilewright.collectives.table import ALGORITHMS, Algorithm
 from tilewright.collectives.worker import Workers
@@ -31,6 +32,7 @@ class ProcessGroups:
         self._tensors = tensors
         self._workers = workers
         self._carries_data = carries_data
+        self.book = RingBook(driver)  # of all worlds: rings never share bytes
         self._worlds: dict[int, World] = {}  # by run of workers; 0: outside of them
         self._members: set[tuple[int, int | None]] = set()  # runs and ranks
         self.group = _NamedGroups(self)
@@ -75,7 +77,7 @@ class ProcessGroups:
         if world is None:
             places = places_of_ranks(self._driver.machine.grid, size, rank_to_pe)
             world = World(
-                self._driver, self._tensors, self._workers, places, self._carries_data,
+                self._driver, self._tensors, self._workers, places, self._carries_data, self.book,
                 is_mapped=rank_to_pe is not None, algorithm=algorithm, algorithms=algorithms,
             )  # fmt: skip
             self._worlds[self._run] = world

@@ -1,0 +1,70 @@
+"""Rings of an algorithm for ranks that need no process group: planned, checked, sent to the PEs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tilewright.collectives.choose import shape_of
+from tilewright.collectives.config import CollectiveConfig, parse_config
+from tilewright.collectives.group import Group
+from tilewright.collectives.operation import Call
+from tilewright.collectives.plan import Move
+from tilewright.collectives.rings import Edge, InstallPlan, RingBook
+from tilewright.collectives.run import NUM_VARIANTS
+from tilewright.collectives.table import Algorithm, checked_plan
+from tilewright.collectives.world import places_of_ranks
+from tilewright.errors import CollectiveError
+from tilewright.machine.build import Machine
+
+__all__ = ("install_rings",)
+
+WHERE = "install_ipcq"
+
+
+def install_rings(
+    machine: Machine,
+    book: RingBook,
+    algorithm: str | None,
+    ccl_yaml: str | Path | None,
+    world_size: int | None,
+    rank_to_pe: Sequence[Sequence[int]] | None,
+) -> InstallPlan:
+    """Rings that an algorithm needs, once for all calls; a second installation changes nothing."""
+    config = parse_config(ccl_yaml)
+    name = algorithm or config.algorithm
+    chosen = config.algorithms.get(name)
+    if chosen is None:
+        expected = f"one of {', '.join(config.algorithms)}"
+        raise CollectiveError(WHERE, f"the algorithm {name!r}", expected, "name one of these")
+    size = _world_size(machine, config, name, world_size, rank_to_pe)
+    places = places_of_ranks(machine.grid, size, rank_to_pe)
+    group = Group(f"rings of {name}", places, tuple(range(size)))
+    lanes = tuple(range(len(places[0])))
+    return book.install(group, _edges(machine, group, chosen), lanes, config.ring_of(name))
+
+
+def _world_size(
+    machine: Machine,
+    config: CollectiveConfig,
+    name: str,
+    override: int | None,
+    rank_to_pe: Sequence[Sequence[int]] | None,
+) -> int:
+    """What the call says, then the algorithm's entry, then the map, then the SIPs."""
+    if override is not None:
+        return override
+    if name in config.world_sizes:
+        return config.world_sizes[name]
+    return machine.grid.num_sips if rank_to_pe is None else len(rank_to_pe)
+
+
+def _edges(machine: Machine, group: Group, algorithm: Algorithm) -> frozenset[Edge]:
+    """Whom ranks send to in all operations of the algorithm."""
+    shape = shape_of(group, machine)
+    edges: set[Edge] = set()
+    for operation in algorithm.operations:
+        call = Call(operation, group.size, shape=shape)
+        for variant in range(min(NUM_VARIANTS, len(group.ranks[0]))):
+            plan = checked_plan(algorithm, call, variant).plan
+            for rank, steps in enumerate(plan.steps):
+                edges.update((rank, step.peer) for step in steps if step.move is Move.SEND)
+    return frozenset(edges)

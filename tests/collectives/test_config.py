@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+
+from tilewright.collectives.config import parse_config
+from tilewright.collectives.operation import Operation
+from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
+from tilewright.errors import RegistryError, SpecError
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "ccl.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_the_packaged_file_gives_the_rings_that_are_the_default() -> None:
+    config = parse_config()
+    assert (config.algorithm, config.ring) == ("ring", RingSpec())
+
+
+def test_an_entry_of_an_algorithm_changes_its_rings_only(tmp_path: Path) -> None:
+    text = "defaults:\n  n_slots: 8\nalgorithms:\n  direct:\n    buffer_kind: hbm\n"
+    config = parse_config(written(tmp_path, text))
+    assert config.ring_of("ring") == RingSpec(slots=8)
+    assert config.ring_of("direct") == RingSpec(RingKind.HBM, slots=8)
+
+
+def test_backpressure_and_the_size_of_credits_are_read(tmp_path: Path) -> None:
+    text = "defaults:\n  backpressure: poll\n  ipcq_credit_size_bytes: 32\n  slot_size: 1024\n"
+    expected = RingSpec(slot_bytes=1024, backpressure=Backpressure.POLL, token_bytes=32)
+    assert parse_config(written(tmp_path, text)).ring == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("defaults:\n  n_slotz: 4\n", r"line 2: defaults\.n_slotz: found an unknown key"),
+        ("defaults:\n  vc_chunk_size: 256\n", r"line 2: defaults\.vc_chunk_size"),
+        ("defaults:\n  n_slots: 0\n", r"line 2: defaults\.n_slots: found 0"),
+        ("defaults:\n  buffer_kind: dram\n", "one of tcm, sram, hbm"),
+        ("algorithms:\n  rign: {}\n", r"line 2: algorithms\.rign: found an algorithm that nobody"),
+        ("algorithms:\n  mine:\n    module: no_such_module:plan\n", "cannot be imported"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        parse_config(written(tmp_path, text))
+
+
+def test_a_module_of_a_user_is_an_algorithm_like_others(tmp_path: Path) -> None:
+    target = "tilewright.collectives.algorithms.ring:plan_ring"
+    text = f"algorithms:\n  mine:\n    module: {target}\n    operations: [all_gather]\n"
+    config = parse_config(written(tmp_path, text))
+    assert config.algorithms["mine"].operations == {Operation.ALL_GATHER}
+
+
+def test_a_module_cannot_take_the_name_of_an_algorithm(tmp_path: Path) -> None:
+    target = "tilewright.collectives.algorithms.ring:plan_ring"
+    with pytest.raises(RegistryError, match="two algorithms 'ring'"):
+        parse_config(written(tmp_path, f"algorithms:\n  ring:\n    module: {target}\n"))
