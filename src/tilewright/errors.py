@@ -36,6 +36,7 @@ TilewrightError           where, found, expected, fix
 │   ├── TerminalError     no selection at the end of a flow, or more than one
 │   └── ForeignCallError  a value of a flow handed to torch, NumPy or plain Python
 ├── GraphError            a graph that breaks a rule of graphs, or a text that is no graph
+├── CodegenError          a graph with an op or size that cannot be put into kernels
 ├── BenchError            a program of `run` that cannot be asked for so
 │   └── ProgramError      a program of the user's that fails by itself
 ├── UsageError            a command line that names no known command or option
@@ -49,6 +50,7 @@ __all__ = (
     "AllocationError",
     "AttentionError",
     "BenchError",
+    "CodegenError",
     "CollectiveError",
     "DeadlockError",
     "DeviceError",
@@ -353,6 +355,10 @@ class ForeignCallError(FlowError):
 
 class GraphError(TilewrightError):
     """A graph that breaks a rule of graphs, or a text that is no graph."""
+
+
+class CodegenError(TilewrightError):
+    """A graph with an op or a size that cannot be put into kernels."""
 
 
 class BenchError(TilewrightError):

@@ -1,3 +1,23 @@
 """Graph to readable program bodies in plain Triton."""
 
-__all__: tuple[str, ...] = ()
+from tilewright.attention.codegen.compile import compile_graph
+from tilewright.attention.codegen.kernel_file import (
+    Grid,
+    Kernel,
+    KernelFile,
+    Merge,
+    Scratch,
+    ScratchAxis,
+)
+from tilewright.attention.codegen.tiling import Tiling
+
+__all__ = (
+    "Grid",
+    "Kernel",
+    "KernelFile",
+    "Merge",
+    "Scratch",
+    "ScratchAxis",
+    "Tiling",
+    "compile_graph",
+)

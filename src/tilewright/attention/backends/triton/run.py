@@ -1,0 +1,95 @@
+"""Running the kernels of a flow on torch tensors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.attention.backends.triton.launch import LaunchPlan
+from tilewright.attention.backends.triton.load import LoadedKernels, import_library
+from tilewright.attention.codegen import Kernel
+from tilewright.attention.graph import DType
+from tilewright.errors import AttentionError
+
+__all__ = ("StepResult", "complete", "run")
+
+_TORCH_NAMES = {DType.FLOAT8_E4M3: "float8_e4m3fn"}
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """Tensors over rows: requests times KV heads.
+
+    Row r read the logical pages ``page_list[r, :list_length[r]]``, ascending.
+    """
+
+    output: Any  # float32 [rows, query heads, value channels]
+    log_sum_exp: Any  # float32 [rows, query heads]
+    page_list: Any  # int32 [rows, max_pages]
+    list_length: Any  # int32 [rows]
+
+
+def complete(kernels: LoadedKernels, arguments: Mapping[str, Any]) -> None:
+    """Write the summaries of pages that became complete; ``new_blocks`` says where they lie."""
+    kernel = kernels.file.completion
+    if kernel is None:
+        return
+    pools = [value for name, value in arguments.items() if name.endswith("_pool")]
+    _check_interpreted(kernels, arguments)
+    grid = (len(arguments["new_blocks"]), len(pools[0]))
+    if grid[0]:
+        given = dict(arguments) | {"num_blocks": pools[0].shape[1]}
+        kernels.functions[kernel.name][grid](**_chosen(kernel, given))
+
+
+def run(kernels: LoadedKernels, plan: LaunchPlan, arguments: Mapping[str, Any]) -> StepResult:
+    """One decode step of all rows.
+
+    ``arguments`` are the inputs (``q_in``), pools (``k_pool``, ...), ``num_tokens_ptr``,
+    ``block_table``, the arrays of `row_budgets`, ``first_reserved``, ``last_reserved``, ``scale``,
+    and ``layer`` if the flow asks for it. Tensors lie on one device and are contiguous.
+    """
+    _check_interpreted(kernels, arguments)
+    torch = import_library("torch")
+    device = arguments["q_in"].device
+    memory = {
+        item.name: torch.empty(item.shape, dtype=_torch_dtype(torch, item.dtype), device=device)
+        for item in plan.buffers
+    }
+    given = {**arguments, **memory, **dict(plan.numbers)}
+    for launch in plan.launches:
+        kernel = launch.kernel
+        kernels.functions[kernel.name][launch.grid](**_chosen(kernel, given))
+    return StepResult(
+        memory["output"], memory["log_sum_exp"], memory["page_list"], memory["list_length"]
+    )
+
+
+def _torch_dtype(torch: Any, dtype: DType) -> Any:
+    return getattr(torch, _TORCH_NAMES.get(dtype, dtype.value))
+
+
+def _chosen(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
+    missing = [name for name in kernel.arguments if name not in given]
+    if missing:
+        expected = f"arguments {', '.join(kernel.arguments)}"
+        fix = f"pass {', '.join(missing)}"
+        raise AttentionError(f"kernel {kernel.name}", f"no {', '.join(missing)}", expected, fix)
+    for name in kernel.arguments:
+        is_contiguous = getattr(given[name], "is_contiguous", None)
+        if is_contiguous is not None and not is_contiguous():
+            where, fix = f"kernel {kernel.name}", f"pass {name}.contiguous()"
+            raise AttentionError(where, f"{name} with gaps", "a contiguous tensor", fix)
+    return {name: given[name] for name in kernel.arguments}
+
+
+def _check_interpreted(kernels: LoadedKernels, arguments: Mapping[str, Any]) -> None:
+    if not import_library("triton").knobs.runtime.interpret:
+        return
+    for name, value in arguments.items():
+        if str(getattr(value, "dtype", "")) == "torch.bfloat16":
+            raise AttentionError(
+                f"flow {kernels.file.flow!r}, {name}",
+                "bfloat16 under TRITON_INTERPRET=1",
+                "float32 or float16: NumPy, which computes there, has no bfloat16",
+                "use a GPU, or compile the flow for another type",
+            )

@@ -1,0 +1,133 @@
+"""Lines of one kernel, with the indices and arguments that they turn out to need."""
+
+import builtins
+import keyword
+import re
+from dataclasses import dataclass, field
+
+from tilewright.attention.graph import DType, ValueType
+
+__all__ = ("Body", "Operand", "padded", "tl_dtype")
+
+
+def padded(size: int) -> int:
+    """The next power of two: what a block of Triton is long.
+
+    >>> [padded(size) for size in (1, 3, 16)]
+    [1, 4, 16]
+    """
+    return 1 << (size - 1).bit_length()
+
+
+def tl_dtype(dtype: DType) -> str:
+    """The element type that a computed value has in a kernel."""
+    return {DType.FLOAT32: "tl.float32", DType.INT32: "tl.int32", DType.BOOL: "tl.int1"}[
+        dtype.computed
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A value of the graph under its name in the kernel: a block [pages or 1, r, c], padded."""
+
+    name: str
+    type: ValueType
+
+    @property
+    def is_float(self) -> bool:
+        return self.type.dtype.is_float
+
+    def as_float(self) -> str:
+        return self.name if self.is_float else f"{self.name}.to(tl.float32)"
+
+
+@dataclass(slots=True)
+class Body:
+    """Grows line by line. ``page_tokens`` names the tokens of each page, if some may be missing."""
+
+    page_tokens: str | None
+    lines: list[str] = field(default_factory=list)
+    arguments: dict[str, str] = field(default_factory=dict)  # name to what it holds
+    _taken: set[str] = field(default_factory=set)
+    _indices: set[str] = field(default_factory=set)
+
+    def need(self, argument: str, holds: str = "") -> str:
+        self.arguments.setdefault(argument, holds)
+        self._taken.add(argument)
+        return argument
+
+    def new_name(self, wanted: str) -> str:
+        """A free identifier that begins as asked for."""
+        base = re.sub(r"\W", "_", wanted).strip("_") or "value"
+        if keyword.iskeyword(base) or base in RESERVED:
+            base += "_"
+        name, number = base, 2
+        while name in self._taken:
+            name, number = f"{base}_{number}", number + 1
+        self._taken.add(name)
+        return name
+
+    def add(self, line: str, remark: str = "") -> None:
+        if remark:
+            self.lines.append(f"# {remark}")
+        self.lines.append(line)
+
+    def index(self, axis: int, size: int) -> str:
+        """Positions along inner axis 1 or 2, as a block that broadcasts."""
+        name = f"{'row' if axis == 1 else 'column'}_of_{size}"
+        if name not in self._indices:
+            self._indices.add(name)
+            place = "[None, :, None]" if axis == 1 else "[None, None, :]"
+            self.lines.append(f"{name} = tl.arange(0, {padded(size)}){place}")
+        return name
+
+    def place(self, base: str, entry: str, shape: tuple[int, ...]) -> str:
+        """Pointers to the elements of an entry [r, c] behind a base."""
+        rows, columns = shape
+        parts = [base, f"{entry} * {rows * columns}" if rows * columns > 1 else entry]
+        if rows > 1:
+            factor = f" * {columns}" if columns > 1 else ""
+            parts.append(f"{self.index(1, rows)}{factor}")
+        if columns > 1:
+            parts.append(self.index(2, columns))
+        if rows == columns == 1 and "page" not in entry:
+            parts.append("tl.zeros((1, 1, 1), tl.int32)")  # a block, as all values are
+        return " + ".join(parts)
+
+    def inside(self, shape: tuple[int, ...]) -> list[str]:
+        """Conditions that leave the padding of [r, c] out."""
+        return [
+            f"({self.index(axis, size)} < {size})"
+            for axis, size in zip((1, 2), shape, strict=True)
+            if padded(size) != size
+        ]
+
+    def present(self, value: ValueType, axis: int) -> str:
+        """A condition for the entries along an axis that count; empty if all do."""
+        size = value.shape[axis - 1]
+        if axis in value.token_axes and self.page_tokens is not None:
+            return f"{self.index(axis, size)} < {self.page_tokens}"
+        return "" if padded(size) == size else f"{self.index(axis, size)} < {size}"
+
+    def kept(self, operand: Operand, axis: int, fill: str) -> str:
+        """The operand with ``fill`` where an entry along the axis does not count."""
+        condition = self.present(operand.type, axis)
+        return f"tl.where({condition}, {operand.name}, {fill})" if condition else operand.name
+
+
+RESERVED = frozenset(dir(builtins)) | {
+    "block",
+    "entry",
+    "head",
+    "num_full",
+    "num_pages",
+    "num_tokens",
+    "page",
+    "page_tokens",
+    "request",
+    "row",
+    "there",
+    "tl",
+    "triton",
+}
+"""Names that a kernel has already, or that would hide what Python has."""

@@ -1,0 +1,153 @@
+"""From a verified graph to the kernels of a flow."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tilewright.attention.codegen.attend_pages import (
+    emit_attend_pages,
+    emit_merge_parts,
+    part_scratch,
+)
+from tilewright.attention.codegen.body import Body
+from tilewright.attention.codegen.complete_pages import emit_complete_pages
+from tilewright.attention.codegen.compute_pages import emit_compute_pages
+from tilewright.attention.codegen.kernel_file import (
+    Kernel,
+    KernelFile,
+    Merge,
+    Scratch,
+    ScratchAxis,
+)
+from tilewright.attention.codegen.list_pages import emit_list_pages
+from tilewright.attention.codegen.naming import name_values
+from tilewright.attention.codegen.rounds import is_row_op, page_roots, round_of
+from tilewright.attention.codegen.select_kernel import SELECT_HELPERS, emit_select
+from tilewright.attention.codegen.side import check_stored
+from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.graph import FORMAT, DType, Graph, Node, graph_hash, verify_graph
+from tilewright.errors import CodegenError
+
+__all__ = ("compile_graph",)
+
+
+def compile_graph(graph: Graph, tiling: Tiling | None = None) -> KernelFile:
+    """The kernels of one flow; pure. A `CodegenError` names what cannot be put into kernels."""
+    verify_graph(graph)
+    chosen = _check_supported(graph)
+    cut = tiling or Tiling()
+    parts = _Parts(graph, cut)
+    completion = emit_complete_pages(graph)
+    marks = parts.add_indexer(chosen)
+    columns = chosen.type.shape[1]
+    parts.add(emit_list_pages(graph, cut, chosen=marks, columns=columns))
+    parts.add(emit_attend_pages(graph, cut, chosen=marks if columns > 1 else None))
+    parts.add(emit_merge_parts(graph, cut))
+    helpers = [SELECT_HELPERS] if parts.has_selection else []
+    texts = [_head(graph), *helpers, *([completion[1]] if completion else []), *parts.texts]
+    return KernelFile(
+        flow=graph.name,
+        geometry=graph.geometry,
+        tiling=cut,
+        text="\n\n".join(texts),
+        completion=completion[0] if completion else None,
+        step=tuple(parts.kernels),
+        scratch=(*parts.scratch, *part_scratch(graph.geometry)),
+        merge=Merge.MEMORY,
+    )
+
+
+def _head(graph: Graph) -> str:
+    sizes = graph.geometry
+    return "\n".join(
+        [
+            f'"""Kernels of the flow {graph.name}, generated from graph {graph_hash(graph)[:12]}.',
+            "",
+            f"{sizes.kind}: pages of {sizes.page_size} tokens, {sizes.query_heads} query heads,",
+            f"keys of {sizes.key_dim} and values of {sizes.value_dim} channels.",
+            '"""',
+            "",
+            "import triton",
+            "import triton.language as tl",
+            "",
+        ]
+    )
+
+
+def _check_supported(graph: Graph) -> Node:
+    """The one selection of a flow that can be compiled."""
+    where = f"flow {graph.name!r}"
+    fix = "run this flow on the reference backend"
+    found = []
+    if graph.states:
+        found.append(f"state {', '.join(item.name for item in graph.states)}")
+    if graph.parameters:
+        found.append(f"parameters {', '.join(item.name for item in graph.parameters)}")
+    if graph.partial_pages:
+        found.append("summaries of unfinished pages")
+    if len(graph.output.branches) != 1:
+        found.append(f"{len(graph.output.branches)} branches")
+    branch = graph.output.branches[0]
+    if branch.gate is not None or branch.estimate is not None:
+        found.append("a gate or an estimate")
+    if found or branch.selection is None:
+        expected = "one selection without state, learned parameters, gate or estimate"
+        raise CodegenError(where, " and ".join(found) or "no selection", expected, fix)
+    for name in graph.geometry.reserved_fields:
+        check_stored(name, graph.geometry.kv_dtype)
+    return branch.selection
+
+
+@dataclass(slots=True)
+class _Parts:
+    """Kernels of a step in their order, their texts, and the memory between them."""
+
+    graph: Graph
+    tiling: Tiling
+    kernels: list[Kernel] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    scratch: list[Scratch] = field(default_factory=list)
+    has_selection: bool = False
+
+    def add(self, emitted: tuple[Kernel, str]) -> None:
+        self.kernels.append(emitted[0])
+        self.texts.append(emitted[1])
+
+    def add_indexer(self, chosen: Node) -> str:
+        """Page kernels and row kernels, round by round; returns the memory of the marks."""
+        rounds = round_of(self.graph)
+        names = _scratch_names(rounds)
+        selections = 0
+        for index in range(max(rounds.values()) + 1):
+            roots = page_roots(rounds, (chosen,), index)
+            if roots:
+                emitted = emit_compute_pages(self.graph, self.tiling, index, roots, rounds, names)
+                self.add(emitted)
+            for node in roots:
+                self._keep(node, names[node])
+            for node in [item for item, at in rounds.items() if at == index and is_row_op(item)]:
+                self.add(
+                    emit_select(
+                        self.graph,
+                        self.tiling,
+                        node,
+                        selections,
+                        scores=names[node.inputs[0]],
+                        chosen=names[node],
+                    )
+                )
+                self._keep(node, names[node])
+                self.has_selection = True
+                selections += 1
+        return names[chosen]
+
+    def _keep(self, node: Node, name: str) -> None:
+        per_row = node.type.format is FORMAT.BATCHED
+        axis = ScratchAxis.ROWS if per_row else ScratchAxis.PAGES
+        dtype = node.type.dtype.computed
+        kept = DType.INT8 if dtype is DType.BOOL else dtype
+        self.scratch.append(Scratch(name, axis, node.type.shape, kept))
+
+
+def _scratch_names(rounds: Mapping[Node, int]) -> dict[Node, str]:
+    names = name_values(rounds, Body(page_tokens=None))
+    return {node: f"{name}_scratch" for node, name in names.items()}

@@ -1,0 +1,209 @@
+"""Expressions of ops that look at one element at a time."""
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from tilewright.attention.codegen.body import Body, Operand, tl_dtype
+from tilewright.attention.graph import DType, Op
+from tilewright.attention.ops import binary, choose, compare, leaf, selection, unary
+from tilewright.attention.ops.rule import MASKED
+
+__all__ = ("ELEMENTWISE", "Emitter", "EmitterTable", "number")
+
+Emitter: TypeAlias = Callable[[Any, tuple[Operand, ...], Body], str]
+"""From an op and its operands to the expression of its result."""
+EmitterTable: TypeAlias = dict[type[Op], Emitter]
+
+_RELATIONS: dict[type[compare.Comparison], str] = {
+    compare.Equal: "==",
+    compare.NotEqual: "!=",
+    compare.Greater: ">",
+    compare.GreaterEqual: ">=",
+    compare.Less: "<",
+    compare.LessEqual: "<=",
+    compare.WhereEqual: "==",
+    compare.WhereNotEqual: "!=",
+    compare.WhereGreater: ">",
+    compare.WhereGreaterEqual: ">=",
+    compare.WhereLess: "<",
+    compare.WhereLessEqual: "<=",
+}
+
+
+def number(value: float) -> str:
+    """A literal that Triton reads as the same number.
+
+    >>> number(0.5), number(-math.inf)
+    ('0.5', 'float("-inf")')
+    """
+    return repr(float(value)) if math.isfinite(value) else f'float("{value}")'
+
+
+def _both(operands: tuple[Operand, ...]) -> tuple[str, str]:
+    """Both as int32 if both are integers, else both as float32."""
+    x, y = operands
+    if not x.is_float and not y.is_float:
+        return x.name, y.name
+    return x.as_float(), y.as_float()
+
+
+def _scaled(op: Any, x: Operand) -> str:
+    text = x.as_float()
+    if op.beta != 1.0:
+        text = f"{text} * {number(op.beta)}"
+    return text if op.alpha == 0.0 else f"{text} + {number(op.alpha)}"
+
+
+def _logistic(op: Any, x: Operand) -> str:
+    return f"1.0 + tl.exp({x.as_float()} * {number(op.beta)} + {number(op.alpha)})"
+
+
+def _add(op: binary.Add, operands: tuple[Operand, ...], _body: Body) -> str:
+    integers = not any(item.is_float for item in operands)
+    terms = []
+    for text, factor in zip(_both(operands), (op.alpha, op.beta), strict=True):
+        literal = str(int(factor)) if integers else number(factor)
+        terms.append(text if factor == 1.0 else f"{text} * {literal}")
+    return " + ".join(terms)
+
+
+def _infix(sign: str) -> Emitter:
+    def emit(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+        return f" {sign} ".join(_both(operands))
+
+    return emit
+
+
+def _extreme(function: str) -> Emitter:
+    def emit(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+        x, y = _both(operands)
+        if any(item.is_float for item in operands):
+            return f"{function}({x}, {y}, propagate_nan=tl.PropagateNan.ALL)"
+        return f"{function}({x}, {y})"
+
+    return emit
+
+
+def _divide(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+    x, y = operands
+    return f"tl.div_rn({x.as_float()}, {y.as_float()})"
+
+
+def _function(template: str) -> Emitter:
+    """Of one operand in float32; ``{scaled}`` is beta * x + alpha, ``{x}`` is x."""
+
+    def emit(op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+        (x,) = operands
+        if "{x}" in template:
+            return template.format(x=x.as_float())
+        return template.format(scaled=_scaled(op, x))
+
+    return emit
+
+
+def _sigmoid(op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+    return f"tl.div_rn(1.0, {_logistic(op, operands[0])})"
+
+
+def _silu(op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+    (x,) = operands
+    return f"tl.div_rn({x.as_float()}, {_logistic(op, x)})"
+
+
+def _relu(op: unary.Relu, operands: tuple[Operand, ...], _body: Body) -> str:
+    x = operands[0].as_float()
+    return f"tl.where({x} >= {number(op.alpha)}, {x}, {number(op.beta)})"
+
+
+def _sign(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+    x = operands[0].as_float()
+    return f"tl.where({x} > 0.0, 1.0, tl.where({x} < 0.0, -1.0, {x}))"
+
+
+def _clamp(op: unary.Clamp, operands: tuple[Operand, ...], _body: Body) -> str:
+    x, low, high = operands[0].as_float(), number(op.low), number(op.high)
+    return f"tl.where({x} < {low}, {low}, tl.where({x} > {high}, {high}, {x}))"
+
+
+def _shift_left(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+    x, y = (item.name for item in operands)
+    inside = f"({y} >= 0) & ({y} <= 31)"
+    return f"tl.where({inside}, {x} << tl.where({inside}, {y}, 0), 0)"
+
+
+def _shift_right(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+    x, y = (item.name for item in operands)
+    return f"{x} >> tl.where(({y} >= 0) & ({y} <= 31), {y}, 31)"
+
+
+def _cast(op: unary.Cast, operands: tuple[Operand, ...], _body: Body) -> str:
+    """Rounding to a narrow type and back keeps what the narrow type can hold."""
+    (x,) = operands
+    if op.dtype is DType.BOOL:
+        return x.name if x.type.dtype is DType.BOOL else f"{x.name} != 0"
+    if op.dtype is DType.FLOAT32 or x.type.dtype is op.dtype:
+        return f"{x.name}.to({tl_dtype(op.dtype)})"
+    if op.dtype in (DType.FLOAT16, DType.BFLOAT16):
+        return f"{x.as_float()}.to(tl.{op.dtype}).to(tl.float32)"
+    raise NotImplementedError  # compile turns it into a refusal with the node's line
+
+
+def _select(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+    mask, x, y = operands
+    if DType.BOOL in (x.type.dtype, y.type.dtype):
+        return f"tl.where({mask.name}, {x.name}, {y.name})"
+    return "tl.where({}, {}, {})".format(mask.name, *_both((x, y)))
+
+
+def _relation(op: compare.Comparison, operands: tuple[Operand, ...], _body: Body) -> str:
+    holds = f" {_RELATIONS[type(op)]} ".join(_both(operands))
+    if isinstance(op, compare.AdditiveMask):
+        return f"tl.where({holds}, 0.0, {number(MASKED)})"
+    return holds
+
+
+def _logic(sign: str) -> Emitter:
+    def emit(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+        return f" {sign} ".join(item.name for item in operands)
+
+    return emit
+
+
+def _constant(op: leaf.Constant, _operands: tuple[Operand, ...], _body: Body) -> str:
+    literal = number(op.value) if op.dtype.is_float else str(int(op.value))
+    return f"tl.full((1, 1, 1), {literal}, {tl_dtype(op.dtype)})"
+
+
+ELEMENTWISE: EmitterTable = {
+    leaf.Constant: _constant,
+    binary.Add: _add,
+    binary.Multiply: _infix("*"),
+    binary.Maximum: _extreme("tl.maximum"),
+    binary.Minimum: _extreme("tl.minimum"),
+    binary.Divide: _divide,
+    binary.BitAnd: _infix("&"),
+    binary.BitOr: _infix("|"),
+    binary.BitXor: _infix("^"),
+    binary.ShiftLeft: _shift_left,
+    binary.ShiftRight: _shift_right,
+    unary.Relu: _relu,
+    unary.Sigmoid: _sigmoid,
+    unary.Silu: _silu,
+    unary.Add_Mul: _function("{scaled}"),
+    unary.Abs: _function("tl.abs({scaled})"),
+    unary.Log: _function("tl.log({scaled})"),
+    unary.Exp: _function("tl.exp({scaled})"),
+    unary.Sqrt: _function("tl.sqrt_rn({x})"),
+    unary.Rsqrt: _function("tl.div_rn(1.0, tl.sqrt_rn({x}))"),
+    unary.Sign: _sign,
+    unary.Floor: _function("tl.floor({x})"),
+    unary.Clamp: _clamp,
+    unary.BitNot: lambda _op, operands, _body: f"~{operands[0].name}",
+    unary.Cast: _cast,
+    choose.Select: _select,
+    selection.Union: _logic("|"),
+    selection.Intersection: _logic("&"),
+    selection.Complement: lambda _op, operands, _body: f"~{operands[0].name}",
+    **dict.fromkeys(_RELATIONS, _relation),
+}

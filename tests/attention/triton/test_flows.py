@@ -1,0 +1,97 @@
+"""Generated kernels give what the reference gives, flow by flow."""
+
+import numpy as np
+import pytest
+
+import tilewright.attention.flows  # noqa: F401  # registers the ready flows
+from tests.attention.triton.pair import Floats, Pair, Rows, geometry_of, graph_of, run_pair
+from tilewright.attention.flow import FlowBase, registry
+from tilewright.attention.graph import DType
+from tilewright.attention.planner import DefaultBudget, Reserved
+
+COMPILED = (
+    "block_sparse_attention",
+    "flash_moba",
+    "fsa",
+    "gqa_quest_sparse_attention",
+    "mean_quest_blend",
+    "moba",
+    "quest",
+    "quest_group_sum",
+    "quest_mla",
+    "rope_aware_block_sparse_mla",
+    "streaming_llm",
+    "streaming_llm_mla",
+    "venergy_gated_centroid",
+)
+TOLERANCE = {DType.FLOAT32: 1e-5, DType.FLOAT16: 2e-3}
+ROWS = Rows(tokens=(6, 51), budget=DefaultBudget(topk=4), kv_heads=1)
+
+
+def made(name: str) -> FlowBase:
+    return registry.get(name)()
+
+
+def run_flow(name: str, rows: Rows, dtype: DType = DType.FLOAT32, **sizes: int) -> Pair:
+    flow = made(name)
+    return run_pair(graph_of(flow, geometry_of(flow.kind, dtype, **sizes), name), rows)
+
+
+def check(pair: Pair, tolerance: float = 1e-5) -> None:
+    assert pair.pages == pair.expected_pages
+    assert pair.worst_error() < tolerance
+    assert np.max(np.abs(pair.log_sum_exp - pair.expected_lse)) < 10 * tolerance
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_ready_flow_selects_and_attends_as_the_reference_does(name: str) -> None:
+    pair = run_flow(name, ROWS)
+    check(pair)
+    for field, (expected, found) in pair.fields.items():
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6, err_msg=field)
+
+
+@pytest.mark.parametrize("name", ["quest", "quest_mla"])
+def test_half_precision_keeps_its_tolerance(name: str) -> None:
+    pair = run_flow(name, ROWS, DType.FLOAT16)
+    check(pair, TOLERANCE[DType.FLOAT16])
+    for expected, found in pair.fields.values():
+        assert np.array_equal(expected, found)
+
+
+def test_sizes_that_are_no_powers_of_two_change_nothing() -> None:
+    rows = Rows(tokens=(13, 40), budget=DefaultBudget(topk=3), kv_heads=2)
+    check(run_flow("quest", rows, page_size=3, query_heads=3, width=10))
+
+
+def test_among_equal_scores_the_lower_page_wins() -> None:
+    """Keys of one value alone tie every page with every other."""
+
+    class Tied(Rows):
+        def drawn(self, generator: np.random.Generator, *shape: int) -> Floats:
+            del generator
+            return np.ones(shape, dtype=np.float32)
+
+    pair = run_flow("quest", Tied(tokens=(60,), budget=DefaultBudget(topk=3), kv_heads=1))
+    assert pair.pages == [[0, 1, 2, 3, 14]]
+    assert pair.expected_pages == pair.pages
+
+
+def test_a_budget_for_every_page_reads_every_page() -> None:
+    pair = run_flow("quest", Rows(tokens=(30,), budget=DefaultBudget(topk=99), kv_heads=1))
+    assert pair.pages == [list(range(8))]
+    check(pair)
+
+
+def test_a_row_below_the_shortest_sparse_context_is_dense() -> None:
+    rows = Rows(tokens=(30, 60), budget=DefaultBudget(topk=1), kv_heads=1, min_context=40)
+    pair = run_flow("quest", rows)
+    assert [len(pages) for pages in pair.pages] == [8, 3]
+    check(pair)
+
+
+def test_more_reserved_pages_than_a_row_has_are_all_of_it() -> None:
+    rows = Rows(tokens=(9, 45), budget=DefaultBudget(topk=2), reserved=Reserved(3, 2), kv_heads=1)
+    pair = run_flow("quest", rows)
+    assert pair.pages[0] == [0, 1, 2]
+    check(pair)
