@@ -14,6 +14,7 @@ from tilewright.attention.passes import optimize_graph
 from tilewright.attention.verify import check_flows, geometries
 from tilewright.cli.attention_compare import HELP as COMPARE_HELP
 from tilewright.cli.attention_compare import compare
+from tilewright.cli.attention_compile import compile_
 from tilewright.cli.attention_run import run
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.records.attention_check import (
@@ -41,6 +42,7 @@ GroupOption = Annotated[
 ]
 
 app = typer.Typer(help="Sparse attention: check flows, show what they mean, run them.")
+app.command("compile")(compile_)
 app.command()(run)
 app.command(help=COMPARE_HELP)(compare)
 
