@@ -16,6 +16,7 @@ from tilewright.cli.output import note
 from tilewright.errors import UsageError
 from tilewright.evaluation import SOURCES, SourceKind, SourceSpec
 from tilewright.records import check_target
+from tilewright.report.quality_plot import check_quality_plot, write_quality_plot
 from tilewright.report.quality_table import quality_view
 from tilewright.studies.compare_flows import CompareSpec, Tell, compare_flows
 
@@ -37,7 +38,7 @@ are decoded, and every flow chooses pages for the same queries.
   bytes    read in a step, summaries and state included, against dense
   KL       of next-token probabilities, with all layers under the flow
   NLL      of right answers; ppl: perplexity less that of dense attention
-  needles  answers that are right in every token
+  hits     needles: answers that are right in every token
 
 Sources: smollm2, plain text; needle, a fact inside a text, asked for at the
 end; recall, pairs and keys by a small trained model; synthetic, random keys
@@ -49,9 +50,13 @@ Examples:
   tilewright attention compare --source recall --budgets 4,8
   tilewright attention compare --flows quest,mine.py --state mine.json
   tilewright attention compare --source needle --cases 8 --budgets 16
+  tilewright attention compare --budgets 8,16,32,64 --plot front.html
 
---state names a file for complete trials: a second run continues from it, with
-more flows or budgets, too."""
+Complete trials are kept in the file --state, or next to the plot: FILE.state.json.
+A second run continues from there, with more flows or budgets, too.
+
+Exit status: 0 it is complete, 2 wrong input, 130 interrupted; then the rows that
+were complete are shown."""
 
 FlowsOption = Annotated[
     str, typer.Option(metavar="NAME|FILE,...", help="Ready flows, or flow files with one flow.")
@@ -76,6 +81,10 @@ DenseLayersOption = Annotated[
 StateOption = Annotated[
     Path | None, typer.Option(metavar="FILE.json", help="Keep complete trials here, and go on.")
 ]
+PlotOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.svg|.html", help="Draw quality over bytes into this file."),
+]
 ThreadsOption = Annotated[
     int,
     typer.Option(min=1, help="Threads of matrix products; another number may round otherwise."),
@@ -94,10 +103,10 @@ def compare(
     seed: Annotated[int, typer.Option(min=0, help="Of cases.")] = 0,
     threads: ThreadsOption = 1,
     state: StateOption = None,
+    plot: PlotOption = None,
     json_: JsonOption = False,
 ) -> Outcome:
-    if state is not None:
-        check_target(state, "state")
+    state = _checked_state(state, plot)
     usual = SOURCES[source]
     spec = CompareSpec(
         flows=tuple(_words(flows, "--flows")),
@@ -117,10 +126,23 @@ def compare(
     )
     with _progress(is_wanted=not json_) as tell:
         record = compare_flows(spec, tell=tell)
+    if plot is not None:
+        write_quality_plot(plot, record)
     is_interrupted = record.status == "interrupted"
     return Outcome(
         record, quality_view(record), passed=not is_interrupted, is_interrupted=is_interrupted
     )
+
+
+def _checked_state(state: Path | None, plot: Path | None) -> Path | None:
+    """Refuse, before any work is done, files that cannot be written."""
+    if plot is not None:
+        check_quality_plot(plot)
+    if state is None and plot is not None:
+        state = plot.with_name(f"{plot.name}.state.json")
+    if state is not None:
+        check_target(state, "state")
+    return state
 
 
 def _words(text: str, option: str) -> list[str]:

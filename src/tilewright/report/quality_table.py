@@ -52,7 +52,7 @@ def quality_columns(rows: tuple[QualityRow, ...]) -> dict[str, Cell]:
         columns["NLL"] = lambda row: f"{row.nll or 0.0:.3f}"
         columns["ppl"] = lambda row: f"{row.perplexity_difference or 0.0:+.2f}"
     if any(row.needle_cases for row in rows):
-        columns["needles"] = lambda row: f"{row.needle_hits}/{row.needle_cases}"
+        columns["hits"] = lambda row: f"{row.needle_hits}/{row.needle_cases}"
     return columns
 
 
@@ -78,12 +78,15 @@ def _line(cells: dict[str, str], widths: dict[str, int]) -> str:
 
 def _title(record: AttentionCompareRecord) -> tuple[str, str]:
     sizes = record.sizes
-    return (
+    measured = (
         f"{record.source.name}: {sizes.context} tokens in pages of {sizes.page_size}, "
-        f"{sizes.cases} x {sizes.steps} tokens decoded, seed {record.seed}",
-        f"always read: first {sizes.reserved_first} and last {sizes.reserved_last} pages, "
-        f"every page of {sizes.dense_layers} layers",
+        f"{sizes.cases} x {sizes.steps} tokens decoded, seed {record.seed}"
     )
+    always = (
+        f"always read: first {sizes.reserved_first} and last {sizes.reserved_last} pages, "
+        f"every page of {sizes.dense_layers} layers"
+    )
+    return measured, always
 
 
 def _notes(record: AttentionCompareRecord) -> Iterator[str]:
@@ -113,4 +116,4 @@ def _dense_line(rows: tuple[QualityRow, ...]) -> str:
 
 def _margin(mean: float, interval: Interval95) -> str:
     """Half of the interval; nothing where one sample has none."""
-    return "" if interval is None else f"+-{interval[1] - mean:.3f}"
+    return "" if interval is None else f"+-{interval[1] - mean:.2f}".replace("+-0.", "+-.")
