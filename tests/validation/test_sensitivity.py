@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from tilewright.benches.probe import run_probe
 from tilewright.device.build import Device, build_device
+from tilewright.device.command_path import CommandPath
 from tilewright.device.dma import Access, Channel
 from tilewright.engine import TaskGraph
 from tilewright.errors import SpecError
@@ -70,11 +71,9 @@ ELSEWHERE = {
     "address": "the widths of an address; machine.address has its own laws",
     "cube.hbm.capacity_bytes": "a limit: an access beyond it is refused",
     "cube.sram.capacity_bytes": "a limit: an access beyond it is refused",
-    "cube.m_cpu": "takes commands; device.command has its own laws",
-    "cube.m_cpu_position_um": "where commands go",
-    "sip.io_cpu": "takes commands; device.command has its own laws",
-    "sip.io.attach_bytes_per_us": "the link that commands take",
-    "pe.cpu": "takes commands; device.command has its own laws",
+    "cube.m_cpu.buffer_bytes": "a limit: a packet that does not fit is refused",
+    "sip.io_cpu.buffer_bytes": "a limit: a packet that does not fit is refused",
+    "pe.cpu.buffer_bytes": "a limit: a packet that does not fit is refused",
     "pe.scheduler": "takes commands; device.command has its own laws",
     "pe.queue_commands": "how many commands a PE may have in flight",
     "pe.gemm": "device.gemm has its own laws",
@@ -187,10 +186,26 @@ def probe_times(spec: MachineSpec) -> list[int]:
     return [row.latency_ps for row in record.cases]
 
 
+def command_times(spec: MachineSpec) -> list[tuple[int, int]]:
+    """When PEs have commands with entries of their own, and when the host has all answers."""
+    device = build_device(build_machine(spec))
+    path = CommandPath(device)
+    pes = [PeCoord(0, 0, 0), PeCoord(0, 0, 1), PeCoord(0, 1, 1), PeCoord(spec.sip.count - 1, 0, 0)]
+    effects = {pe: number for number, pe in enumerate(pes)}
+    for turn in range(8):  # close behind each other: they wait in the buffers of processors
+        delivery = path.deliver(dict.fromkeys(pes, 90 * turn), is_shared=False, effects=effects)
+        for pe in pes:
+            path.answer(delivery.graph, pe, delivery.answers[pe], (delivery.arrivals[pe],))
+        delivery.graph.timer(after=(delivery.end,), effect=len(pes))
+        device.engine.submit(delivery.graph, owner=turn)
+    device.engine.run()
+    return device.engine.take_effects()
+
+
 @cache
-def base_times(context: str) -> tuple[list[tuple[int, int]], list[int]]:
+def base_times(context: str) -> tuple[list[tuple[int, int]], list[int], list[tuple[int, int]]]:
     spec = spec_of(tree_of(context))
-    return crowd_times(spec), probe_times(spec)
+    return crowd_times(spec), probe_times(spec), command_times(spec)
 
 
 def makes_a_difference(context: str, key: str, value: Any) -> bool:
@@ -200,8 +215,10 @@ def makes_a_difference(context: str, key: str, value: Any) -> bool:
         build_machine(spec)
     except (ValidationError, SpecError):
         return False
-    crowd, probe = base_times(context)
-    return crowd_times(spec) != crowd or probe_times(spec) != probe
+    crowd, probe, command = base_times(context)
+    return (
+        crowd_times(spec) != crowd or command_times(spec) != command or probe_times(spec) != probe
+    )
 
 
 USED = [(context, key) for context in CONTEXTS for key in keys_of(context) if not is_elsewhere(key)]
