@@ -12,11 +12,9 @@ from tilewright.collectives.operation import Operation
 from tilewright.errors import CollectiveError
 from tilewright.host import RuntimeContext, Tensor
 
-TORCH = RuntimeContext(machine_of_sips(2))
-
 
 def tensor(*shape: int, dtype: Any = np.float32) -> Tensor:
-    return TORCH.from_numpy(np.zeros(shape, dtype))
+    return RuntimeContext(machine_of_sips(1)).from_numpy(np.zeros(shape, dtype))
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=6), st.integers(1, 4))
@@ -41,18 +39,13 @@ def test_a_pile_has_parts_of_one_axis_less() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "second", "words"),
-    [
-        (Operation.ALL_GATHER, tensor(5), "parts of 4 and 5 elements"),
-        (Operation.ALL_GATHER, tensor(4, dtype=np.int8), "tensors of fp32 and int8"),
-    ],
+    ("size", "dtype", "words"),
+    [(5, np.float32, "parts of 4 and 5 elements"), (4, np.int8, "tensors of fp32 and int8")],
 )
-def test_parts_that_do_not_belong_together_are_refused(
-    operation: Operation, second: Tensor, words: str
-) -> None:
-    first = Piece(tensor(4))
+def test_parts_that_do_not_belong_together_are_refused(size: int, dtype: Any, words: str) -> None:
+    first, second = Piece(tensor(4)), Piece(tensor(size, dtype=dtype))
     with pytest.raises(CollectiveError, match=words):
-        Buffers((first, None), (first, Piece(second))).check(operation)
+        Buffers((first, None), (first, second)).check(Operation.ALL_GATHER)
 
 
 def test_the_two_sides_of_a_pair_must_be_of_one_size() -> None:

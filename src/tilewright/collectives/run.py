@@ -51,10 +51,12 @@ def start_collective(
     reduction: str,
     tuning: Tuning,
     *,
+    lanes: frozenset[int] | None = None,
     carries_data: bool,
 ) -> Pending:
-    """Launch a rank's programs; they meet those of the other ranks at the rings."""
-    shares = {piece: _by_lane(group, rank, piece) for piece in buffers.pieces}
+    """Launch a rank's programs, on some lanes or all; they meet those of other ranks at rings."""
+    lanes = frozenset(range(len(group.ranks[rank]))) if lanes is None else lanes
+    shares = {piece: _by_lane(group, rank, piece, lanes) for piece in buffers.pieces}
     variants = _variants(call, shares.values())
     plans = {variant: checked_plan(algorithm, call, variant) for variant in set(variants.values())}
     edges = frozenset(_edges(plans.values()))
@@ -68,11 +70,11 @@ def start_collective(
         for pe, lane in lane_of.items()
     }
     # what an all-to-all exchanges is known to pairs alone, so all know the rings of all lanes
-    lanes = range(len(group.ranks[rank])) if call.is_uneven else variants
+    ring_lanes = sorted(lanes) if call.is_uneven else variants
     options = LaunchOptions(
         name=f"{call.operation.value} of rank {group.world_ranks[rank]}",
         on=tuple(jobs),
-        neighbours=book.rings(group, edges, tuple(lanes), tuning.ring) if edges else None,
+        neighbours=book.rings(group, edges, tuple(ring_lanes), tuning.ring) if edges else None,
         carries_data=carries_data,
     )
     arguments = (
@@ -85,12 +87,12 @@ def start_collective(
     return launch(driver, owner, collective, arguments, {}, options)
 
 
-def _by_lane(group: Group, rank: int, piece: Piece) -> Shares:
+def _by_lane(group: Group, rank: int, piece: Piece, lanes: frozenset[int]) -> Shares:
     shares = shares_of(group, rank, piece)
     if shares is None:
         found = f"{piece} of rank {rank}, which is not in shards"
         raise InternalError("collective", found, "a staged piece", "stage it")
-    return {share.lane: share for share in shares if share.size}
+    return {share.lane: share for share in shares if share.size and share.lane in lanes}
 
 
 def _variants(call: Call, shares: Iterable[Shares]) -> dict[int, int]:

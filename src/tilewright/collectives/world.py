@@ -6,8 +6,9 @@ from typing import Any
 
 from tilewright.collectives.buffers import Buffers
 from tilewright.collectives.choose import AUTO_ALGORITHM, Choice, Chooser, shape_of
+from tilewright.collectives.copies import copy_group, owner_lanes
 from tilewright.collectives.group import Group, RankPlaces, Signature, sip_ranks
-from tilewright.collectives.operation import Call
+from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.reduction import Reduction, check_reduction
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.run import Tuning, start_collective
@@ -22,6 +23,7 @@ from tilewright.machine.grid import Grid
 from tilewright.machine.name import place_name
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
+from tilewright.runtime.pending import Pending
 from tilewright.runtime.policy import DPPolicy
 from tilewright.runtime.tensor import Tensor
 
@@ -39,6 +41,12 @@ class Agreement:
 
     layout: Layout | None  # None: copies that are spread over the PEs of each rank
     choice: Choice
+    tells_copies: bool = False
+    """Whether one of several copies exchanges for all: a launch more, and less on the links."""
+
+    @property
+    def copied(self) -> Layout | None:
+        return self.layout if self.tells_copies else None
 
 
 @dataclass(eq=False)
@@ -63,6 +71,7 @@ class World:
         self._groups: list[Group] = []
         self._num_asked: dict[int | None, int] = {}  # by worker: groups that it has asked for
         self._channels: dict[tuple[Group, int, int, int], Group] = {}
+        self._copies: dict[tuple[Group, int, Layout | None], Group | None] = {}
         self._flags: dict[tuple[Group, int], Tensor] = {}
 
     @property
@@ -158,11 +167,9 @@ class World:
 
         def body() -> None:
             staged = stage(self.tensors, group, rank, buffers, mine, agreed.layout)
-            pending = start_collective(
-                self.driver, self.tensors, self.book, group, rank, call, agreed.choice.algorithm,
-                staged.buffers, reduces.value, agreed.choice.tuning, carries_data=self.carries_data,
-            )  # fmt: skip
-            pending.wait()
+            lanes = owner_lanes(agreed.copied, len(group.ranks[rank]))
+            self._exchange(group, rank, call, agreed.choice, staged.buffers, reduces, lanes).wait()
+            self._tell_copies(group, rank, agreed, staged.buffers)
             staged.finish()
 
         what = f"{signature} (call {number} of {group.name})"
@@ -170,6 +177,45 @@ class World:
         group.note_work(rank, work)
         self.workers.note_call(work)
         return work
+
+    def _exchange(
+        self,
+        group: Group,
+        rank: int,
+        call: Call,
+        choice: Choice,
+        buffers: Buffers,
+        reduction: Reduction,
+        lanes: frozenset[int],
+    ) -> Pending:
+        return start_collective(
+            self.driver, self.tensors, self.book, group, rank, call, choice.algorithm, buffers,
+            reduction.value, choice.tuning, lanes=lanes, carries_data=self.carries_data,
+        )  # fmt: skip
+
+    def _tell_copies(self, group: Group, rank: int, agreed: Agreement, buffers: Buffers) -> None:
+        """Results go from the PEs that have exchanged to those that have copies."""
+        key = group, rank, agreed.copied
+        if key not in self._copies:
+            self._copies[key] = copy_group(group, rank, agreed.copied)
+        copies = self._copies[key]
+        if copies is None:
+            return
+        call = Call(Operation.BROADCAST, copies.size)
+        choice = Choice(ALGORITHMS["double_tree"], agreed.choice.tuning)
+        lanes = frozenset(range(len(copies.ranks[0])))
+        for piece in dict.fromkeys(buffers.targets):
+            if piece is not None:
+                sides = [
+                    Buffers((piece,), (None,)),
+                    *[Buffers((None,), (piece,))] * (copies.size - 1),
+                ]
+                launches = [
+                    self._exchange(copies, place, call, choice, side, Reduction.SUM, lanes)
+                    for place, side in enumerate(sides)
+                ]
+                for pending in launches:
+                    pending.wait()
 
     def _agreement(
         self,
@@ -192,7 +238,7 @@ class World:
         choice = self.chooser.choose(
             name, call, group, lanes, shard_bytes, element_bytes, self.tuning
         )
-        return Agreement(layout, choice)
+        return Agreement(layout, choice, tells_copies=shard_bytes > choice.tuning.chunk_bytes)
 
     def _default(self, call: Call) -> str:
         """Some operations have one algorithm only."""
