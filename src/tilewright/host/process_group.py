@@ -5,6 +5,7 @@ from typing import Any
 
 from tilewright.collectives.group import Group
 from tilewright.collectives.rings import RingBook
+from tilewright.collectives.run import Tuning
 from tilewright.collectives.staging import targets_of
 from tilewright.collectives.table import ALGORITHMS, Algorithm
 from tilewright.collectives.worker import Workers
@@ -54,6 +55,7 @@ class ProcessGroups:
         rank_to_pe: Sequence[Place | Sequence[Place]] | None = None,
         algorithm: str = DEFAULT_ALGORITHM,
         algorithms: Mapping[str, Algorithm] = ALGORITHMS,
+        tuning: Tuning | None = None,
     ) -> None:
         """Every worker calls it; the first makes the world, the others join it.
 
@@ -79,6 +81,7 @@ class ProcessGroups:
             world = World(
                 self._driver, self._tensors, self._workers, places, self._carries_data, self.book,
                 is_mapped=rank_to_pe is not None, algorithm=algorithm, algorithms=algorithms,
+                tuning=tuning or Tuning(),
             )  # fmt: skip
             self._worlds[self._run] = world
         elif world.size != size:

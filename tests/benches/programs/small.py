@@ -9,6 +9,7 @@ from tilewright.host import RuntimeContext
 from tilewright.machine import Machine, build_machine, parse_machine
 
 MACHINE: Machine = build_machine(parse_machine("ahbm-small"))
+SIPS: Machine = build_machine(parse_machine("ahbm-small", ["sip.count=3"]))
 
 HEADS = {"q_heads": 4, "kv_heads": 2, "head_dim": 32}
 SMALL: dict[str, dict[str, Any]] = {
@@ -24,7 +25,13 @@ SMALL: dict[str, dict[str, Any]] = {
     "stream": {"elements": 50_001},
     "pointer_chase": {"hops": 16},
     "va_offset_verify": {"cubes": 2},
+    "allreduce": {"bytes": 3000},
+    "allgather": {"bytes": 3000},
+    "reduce_scatter": {"bytes": 3000, "buffer": "sram"},
+    "alltoall": {"bytes": 3000},
+    "broadcast": {"bytes": 3000, "algorithm": "ring"},
 }
+EXCHANGES = ("allreduce", "allgather", "reduce_scatter", "alltoall", "broadcast")
 
 
 def run_small(
@@ -35,5 +42,6 @@ def run_small(
     engine: EngineKind | Auto = AUTO,
     **parameters: Any,
 ) -> BenchOutcome:
-    with RuntimeContext(MACHINE, data=data, seed=seed, engine=engine) as torch:
+    machine = SIPS if name in EXCHANGES else MACHINE
+    with RuntimeContext(machine, data=data, seed=seed, engine=engine) as torch:
         return PROGRAMS[name].run(torch, **(SMALL[name] | parameters))

@@ -1,5 +1,9 @@
 """Ready programs of `run`, one a file, and the table of them."""
 
+from tilewright.benches.programs.allgather import ALLGATHER
+from tilewright.benches.programs.allreduce import ALLREDUCE
+from tilewright.benches.programs.alltoall import ALLTOALL
+from tilewright.benches.programs.broadcast import BROADCAST
 from tilewright.benches.programs.contract import build_programs
 from tilewright.benches.programs.decode_attention import DECODE_ATTENTION
 from tilewright.benches.programs.flash_attention import FLASH_ATTENTION
@@ -10,6 +14,7 @@ from tilewright.benches.programs.matmul import MATMUL
 from tilewright.benches.programs.pointer_chase import POINTER_CHASE
 from tilewright.benches.programs.qkv_gemm import QKV_GEMM
 from tilewright.benches.programs.quest_decode import QUEST_DECODE
+from tilewright.benches.programs.reduce_scatter import REDUCE_SCATTER
 from tilewright.benches.programs.softmax import SOFTMAX
 from tilewright.benches.programs.stream import STREAM
 from tilewright.benches.programs.va_offset_verify import VA_OFFSET_VERIFY
@@ -30,5 +35,10 @@ PROGRAMS = build_programs(
         STREAM,
         POINTER_CHASE,
         VA_OFFSET_VERIFY,
+        ALLREDUCE,
+        ALLGATHER,
+        REDUCE_SCATTER,
+        ALLTOALL,
+        BROADCAST,
     )
 )

@@ -1,0 +1,103 @@
+"""What the programs of collectives have in common: ranks are SIPs, values are exact in f32."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from tilewright.benches.programs.bound import Work, bound_of
+from tilewright.benches.programs.contract import BenchOutcome, Bound
+from tilewright.benches.programs.size import check_sizes
+from tilewright.collectives.run import Tuning
+from tilewright.device.ipcq import RingKind, RingSpec
+from tilewright.host import DPPolicy, RuntimeContext, Split
+from tilewright.runtime.tensor import Tensor
+from tilewright.units import PS_PER_US
+
+__all__ = ("Algorithm", "Buffer", "Exchange", "NumBytes", "run_exchange")
+
+NumBytes = Annotated[int, "of the whole buffer at a rank, in f32"]
+Algorithm = Annotated[str, "of the collective; auto takes the least prediction"]
+Buffer = Annotated[Literal["tcm", "sram", "hbm"], "memory of the rings"]
+Array = np.ndarray[Any, Any]
+
+SPREAD = DPPolicy(cube=Split(0), pe=Split(0))
+F32_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One collective: how a rank calls it, and what must be there after it.
+
+    ``call`` gets the distributed namespace, tensors with the values of the rank, and tensors of
+    the sizes that ``outputs`` says; it returns what holds results. ``expected`` is by rank, from
+    the values of all.
+    """
+
+    name: str
+    call: Callable[[Any, list[Tensor], list[Tensor]], Sequence[Tensor]]
+    expected: Callable[[Array, int], Array]
+    sent_share: Callable[[int], float]  # of the buffer, that leaves a rank at least
+    outputs: Callable[[int, int], list[int]] = lambda ranks, elements: []  # noqa: ARG005
+    is_cut: bool = False  # its values are a tensor for each rank
+    is_split: bool = False  # a rank begins with its part of the buffer
+
+
+def run_exchange(
+    torch: RuntimeContext, exchange: Exchange, num_bytes: int, algorithm: str, buffer: str
+) -> BenchOutcome:
+    """Every SIP is a rank; without values only the time counts."""
+    ranks = torch.machine.grid.num_sips
+    elements = num_bytes // F32_BYTES // ranks * ranks
+    check_sizes(exchange.name, elements=elements)
+    own = elements // ranks if exchange.is_split else elements
+    values = np.random.default_rng(torch.seed).integers(-8, 8, (ranks, own)).astype(np.float32)
+    results: dict[int, Array] = {}
+    tensors: list[tuple[list[Tensor], list[Tensor]]] = []
+    for rank in range(ranks):
+        torch.ahbm.set_device(rank)
+        parts = np.split(values[rank], ranks) if exchange.is_cut else [values[rank]]
+        inputs = [torch.empty(part.size, "f32", dp=SPREAD) for part in parts]
+        sizes = exchange.outputs(ranks, elements)
+        outputs = [torch.empty(size, "f32", dp=SPREAD) for size in sizes]
+        torch.wait_all()  # at one time with and without values
+        for tensor, part in zip(inputs, parts, strict=True):
+            tensor.copy_(part, timed=False)
+        tensors.append((inputs, outputs))
+    num_before = len(torch.reports)
+
+    def worker(rank: int) -> None:
+        tuning = Tuning(RingSpec(RingKind(buffer)))
+        torch.distributed.init_process_group(algorithm=algorithm, tuning=tuning)
+        found = exchange.call(torch.distributed, *tensors[rank])
+        if torch.carries_data:
+            results[rank] = np.concatenate([each.numpy(timed=False) for each in found])
+
+    torch.multiprocessing.spawn(worker, nprocs=ranks)
+    return BenchOutcome(
+        bound=_bound(torch, exchange, elements * F32_BYTES),
+        launches=torch.reports[num_before:],
+        max_error=_error(exchange, values, results) if torch.carries_data else None,
+        tolerance=0.0,
+    )
+
+
+def _bound(torch: RuntimeContext, exchange: Exchange, num_bytes: int) -> Bound:
+    machine = torch.machine
+    num_pes = machine.grid.num_pes // machine.grid.num_sips
+    memory = bound_of(machine, Work(num_pes=num_pes, read_bytes=num_bytes // machine.grid.num_sips))
+    fabric = machine.spec.fabric
+    sent_bytes = exchange.sent_share(machine.grid.num_sips) * num_bytes
+    parts = dict(memory.parts)
+    parts["SIP links"] = int(sent_bytes * PS_PER_US / (fabric.links * fabric.bytes_per_us))
+    resource = max(parts, key=lambda name: parts[name])
+    return Bound(parts[resource], resource, parts)
+
+
+def _error(exchange: Exchange, values: Array, results: dict[int, Array]) -> float:
+    """Sums of small whole numbers are exact: any difference is an error."""
+    return max(
+        float(np.max(np.abs(found - exchange.expected(values, rank)), initial=0.0))
+        for rank, found in results.items()
+    )
