@@ -57,3 +57,4 @@ def compile_(
         graph = optimize_graph(trace_flow(made, sizes[made.kind], name=label))
     tiling = Tiling(page_tile=page_tile, part_pages=part_pages)
     print(compile_graph(graph, tiling).text, end="")  # as it is: a view would be wrapped
+    raise typer.Exit

@@ -187,6 +187,7 @@ def _arguments(
         "last_reserved": rows.reserved.last,
         "scale": 1.0 / float(np.sqrt(graph.geometry.key_dim)),
         "layer": 0,
+        "step_ptr": np.zeros(len(names), dtype=np.int32),
         **row_budgets(plan_step(plan, facts)),
         **{f"{item.name}_pool": session.store.pool(0, item.name) for item in graph.fields},
     }

@@ -1,5 +1,7 @@
 """Generated kernels give what the reference gives, flow by flow."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,16 +16,34 @@ COMPILED = (
     "flash_moba",
     "fsa",
     "gqa_quest_sparse_attention",
+    "lserve_centroid_mla",
+    "lserve_centroid_sparse_attention",
+    "lserve_sparse_attention",
+    "masked_quest_sparse_attention",
     "mean_quest_blend",
     "moba",
     "quest",
     "quest_group_sum",
     "quest_mla",
+    "random",
+    "random_mla",
     "rope_aware_block_sparse_mla",
+    "rope_unaware_block_sparse_mla",
+    "rope_unaware_lserve_centroid_mla",
+    "rope_weighted_block_sparse_mla_b10",
+    "rope_weighted_block_sparse_mla_b75",
     "streaming_llm",
     "streaming_llm_mla",
     "venergy_gated_centroid",
 )
+SIZES: dict[str, dict[str, int]] = {
+    "lserve_centroid_mla": {"page_size": 16},
+    "lserve_centroid_sparse_attention": {"page_size": 16},
+    "lserve_sparse_attention": {"page_size": 16},
+    "masked_quest_sparse_attention": {"width": 16},
+    "rope_unaware_lserve_centroid_mla": {"page_size": 16},
+}
+"""What a flow needs to have more than one part of a page, or more channels than it skips."""
 TOLERANCE = {DType.FLOAT32: 1e-5, DType.FLOAT16: 2e-3}
 ROWS = Rows(tokens=(6, 51), budget=DefaultBudget(topk=4), kv_heads=1)
 
@@ -45,7 +65,10 @@ def check(pair: Pair, tolerance: float = 1e-5) -> None:
 
 @pytest.mark.parametrize("name", COMPILED)
 def test_a_ready_flow_selects_and_attends_as_the_reference_does(name: str) -> None:
-    pair = run_flow(name, ROWS)
+    sizes = SIZES.get(name, {})
+    longer = sizes.get("page_size", 4) // 4
+    rows = replace(ROWS, tokens=tuple(count * longer for count in ROWS.tokens))
+    pair = run_flow(name, rows, **sizes)
     check(pair)
     for field, (expected, found) in pair.fields.items():
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6, err_msg=field)

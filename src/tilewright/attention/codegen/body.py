@@ -46,6 +46,8 @@ class Body:
     """Grows line by line. ``page_tokens`` names the tokens of each page, if some may be missing."""
 
     page_tokens: str | None
+    page_size: int = 1
+    query_heads: int = 1
     lines: list[str] = field(default_factory=list)
     arguments: dict[str, str] = field(default_factory=dict)  # name to what it holds
     _taken: set[str] = field(default_factory=set)
@@ -81,12 +83,17 @@ class Body:
             self.lines.append(f"{name} = tl.arange(0, {padded(size)}){place}")
         return name
 
-    def place(self, base: str, entry: str, shape: tuple[int, ...]) -> str:
-        """Pointers to the elements of an entry [r, c] behind a base."""
+    def place(
+        self, base: str, entry: str, shape: tuple[int, ...], whole: tuple[int, ...], skip: int = 0
+    ) -> str:
+        """Pointers to [r, c] of an entry that is ``whole``, behind its first ``skip`` elements."""
         rows, columns = shape
-        parts = [base, f"{entry} * {rows * columns}" if rows * columns > 1 else entry]
+        size, stride = whole[0] * whole[1], whole[1]
+        parts = [base, f"{entry} * {size}" if size > 1 else entry]
+        if skip:
+            parts.append(str(skip))
         if rows > 1:
-            factor = f" * {columns}" if columns > 1 else ""
+            factor = f" * {stride}" if stride > 1 else ""
             parts.append(f"{self.index(1, rows)}{factor}")
         if columns > 1:
             parts.append(self.index(2, columns))

@@ -23,6 +23,7 @@ from tilewright.attention.codegen.naming import name_values
 from tilewright.attention.codegen.rounds import is_row_op, page_roots, round_of
 from tilewright.attention.codegen.select_kernel import SELECT_HELPERS, emit_select
 from tilewright.attention.codegen.side import check_stored
+from tilewright.attention.codegen.slice_loads import push_slices
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.graph import FORMAT, DType, Graph, Node, graph_hash, verify_graph
 from tilewright.errors import CodegenError
@@ -33,6 +34,7 @@ __all__ = ("compile_graph",)
 def compile_graph(graph: Graph, tiling: Tiling | None = None) -> KernelFile:
     """The kernels of one flow; pure. A `CodegenError` names what cannot be put into kernels."""
     verify_graph(graph)
+    graph = push_slices(graph)
     chosen = _check_supported(graph)
     cut = tiling or Tiling()
     parts = _Parts(graph, cut)

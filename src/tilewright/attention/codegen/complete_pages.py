@@ -5,9 +5,10 @@ from tilewright.attention.codegen.elementwise import EmitterTable
 from tilewright.attention.codegen.kernel_file import Grid, Kernel
 from tilewright.attention.codegen.naming import name_values
 from tilewright.attention.codegen.side import SideEmitter, check_stored, refuse
+from tilewright.attention.codegen.slice_loads import window_of
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.graph import DType, FieldWrite, Graph, Node, Side
-from tilewright.attention.ops import leaf, position
+from tilewright.attention.ops import position
 from tilewright.errors import CodegenError
 
 __all__ = ("emit_complete_pages",)
@@ -44,14 +45,16 @@ def emit_complete_pages(graph: Graph) -> tuple[Kernel, str] | None:
 
 
 def _load(graph: Graph, node: Node, body: Body) -> str | None:
-    if not isinstance(node.op, leaf.FieldRead):
+    window = window_of(node)
+    if window is None:
         return None
-    name = node.op.variable
+    name, whole = str(getattr(window.source.op, "variable", "")), window.source.type
     if name not in graph.geometry.reserved_fields:
         raise refuse(node, f"a read of the summary {name!r}", "reads of keys and values")
-    rows, columns = node.type.shape
-    pool = body.need(f"{name}_pool", f"{node.type.dtype} [KV heads, blocks, {rows}, {columns}]")
-    place = body.place(pool, "entry", node.type.shape)
+    rows, columns = whole.shape
+    pool = body.need(f"{name}_pool", f"{whole.dtype} [KV heads, blocks, {rows}, {columns}]")
+    skip = window.row * window.row_length + window.column
+    place = body.place(pool, "entry", node.type.shape, whole.shape, skip)
     inside = body.inside(node.type.shape)
     mask = f", mask={' & '.join(inside)}, other=0" if inside else ""
     return f"tl.load({place}{mask}).to(tl.float32)"
@@ -69,7 +72,7 @@ def _store(graph: Graph, write: FieldWrite, emitter: SideEmitter) -> None:
     pool = body.need(
         f"{write.target}_pool", f"{target.dtype} [KV heads, blocks, {rows}, {columns}]"
     )
-    place = body.place(pool, "entry", target.shape)
+    place = body.place(pool, "entry", target.shape, target.shape)
     inside = body.inside(target.shape)
     mask = f", mask={' & '.join(inside)}" if inside else ""
     body.add(f"tl.store({place}, {value.name}{mask})")

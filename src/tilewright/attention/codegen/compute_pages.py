@@ -8,6 +8,7 @@ from tilewright.attention.codegen.naming import name_values
 from tilewright.attention.codegen.position import INDEXER_POSITIONS
 from tilewright.attention.codegen.rounds import is_repeated, is_row_op
 from tilewright.attention.codegen.side import SideEmitter, check_stored
+from tilewright.attention.codegen.slice_loads import Window, window_of
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.graph import FORMAT, DType, Graph, Node
@@ -39,7 +40,7 @@ def emit_compute_pages(
 ) -> tuple[Kernel, str]:
     """The page kernel of one round; ``scratch`` names the memory of values between kernels."""
     size = graph.geometry.page_size
-    body = Body(page_tokens="page_tokens")
+    body = Body("page_tokens", size, graph.geometry.query_heads)
     start = row_preamble(body, size)
     body.need("max_pages", "pages of the longest row")
     names = name_values(rounds, body)
@@ -80,34 +81,37 @@ class _Loads:
         self._scratch = scratch
 
     def __call__(self, node: Node, body: Body) -> str | None:
-        match node.op:
-            case leaf.Input(variable=name):
-                return _load_input(node, name, body)
-            case leaf.FieldRead(variable=name):
-                return self._load_field(node, name, body)
+        window = window_of(node)
+        if window is not None:
+            is_input = isinstance(window.source.op, leaf.Input)
+            return (_load_input if is_input else self._load_field)(node, window, body)
         earlier = self._rounds[node] < self._index and not is_repeated(node)
         if earlier or is_row_op(node):
             return _load_scratch(node, self._scratch[node], body)
         return None
 
-    def _load_field(self, node: Node, name: str, body: Body) -> str:
+    def _load_field(self, node: Node, window: Window, body: Body) -> str:
         """Missing tokens read as 0, and a summary of an unfinished page as its initial value."""
-        check_stored(name, node.type.dtype)
-        rows, columns = node.type.shape
-        holds = f"{node.type.dtype} [KV heads, blocks, {rows}, {columns}]"
-        pool = body.need(f"{name}_pool", holds)
+        name, whole = str(getattr(window.source.op, "variable", "")), window.source.type
+        check_stored(name, whole.dtype)
+        sizes = ", ".join(map(str, whole.shape))
+        pool = body.need(f"{name}_pool", f"{whole.dtype} [KV heads, blocks, {sizes}]")
         body.need("num_blocks", "blocks of the pools")
         body.need("block_table", "int64 [requests, max_pages]: where logical pages lie")
         (field,) = (item for item in self._graph.fields if item.name == name)
         if name in self._graph.geometry.reserved_fields:
-            conditions = [f"({body.index(1, rows)} < page_tokens)"]
-            conditions += body.inside((1, columns))
+            token = body.index(1, node.type.shape[0])
+            token = f"{token} + {window.row}" if window.row else token
+            conditions = [f"({token} < page_tokens)"]
         else:
-            conditions = ["(page < num_full)", *body.inside(node.type.shape)]
-        place = body.place(pool, "(head * num_blocks + block)", node.type.shape)
-        initial = repr(field.initial) if node.type.dtype.is_float else str(int(field.initial))
+            conditions = ["(page < num_full)"]
+        conditions += body.inside(node.type.shape)
+        skip = window.row * window.row_length + window.column
+        entry = "(head * num_blocks + block)"
+        place = body.place(pool, entry, node.type.shape, whole.shape, skip)
+        initial = repr(field.initial) if whole.dtype.is_float else str(int(field.initial))
         loaded = f"tl.load({place}, mask={' & '.join(conditions)}, other={initial})"
-        return _computed(loaded, node.type.dtype)
+        return _computed(loaded, whole.dtype)
 
 
 def _computed(loaded: str, dtype: DType) -> str:
@@ -116,13 +120,15 @@ def _computed(loaded: str, dtype: DType) -> str:
     return f"{loaded}.to(tl.{dtype.computed})"
 
 
-def _load_input(node: Node, name: str, body: Body) -> str:
-    rows, columns = node.type.shape
-    given = body.need(f"{name}_in", f"{node.type.dtype} [requests, KV heads, {rows}, {columns}]")
-    place = body.place(given, "row", node.type.shape)
+def _load_input(node: Node, window: Window, body: Body) -> str:
+    name, whole = str(getattr(window.source.op, "variable", "")), window.source.type
+    sizes = ", ".join(map(str, whole.shape))
+    given = body.need(f"{name}_in", f"{whole.dtype} [requests, KV heads, {sizes}]")
+    skip = window.row * window.row_length + window.column
+    place = body.place(given, "row", node.type.shape, whole.shape, skip)
     inside = body.inside(node.type.shape)
     mask = f", mask={' & '.join(inside)}, other=0" if inside else ""
-    return _computed(f"tl.load({place}{mask})", node.type.dtype)
+    return _computed(f"tl.load({place}{mask})", whole.dtype)
 
 
 def _entry(node: Node) -> str:
@@ -139,7 +145,7 @@ def _scratch_holds(node: Node) -> str:
 
 def _load_scratch(node: Node, name: str, body: Body) -> str:
     body.need(name, _scratch_holds(node))
-    place = body.place(name, _entry(node), node.type.shape)
+    place = body.place(name, _entry(node), node.type.shape, node.type.shape)
     conditions = body.inside(node.type.shape)
     if node.type.format is not FORMAT.BATCHED:
         conditions.insert(0, "there")
@@ -150,7 +156,7 @@ def _load_scratch(node: Node, name: str, body: Body) -> str:
 def _store(node: Node, emitter: SideEmitter, name: str) -> None:
     value, body = emitter.value(node), emitter.body
     body.need(name, _scratch_holds(node))
-    place = body.place(name, _entry(node), node.type.shape)
+    place = body.place(name, _entry(node), node.type.shape, node.type.shape)
     conditions = ["there", *body.inside(node.type.shape)]
     text = f"{value.name}.to(tl.int8)" if node.type.dtype is DType.BOOL else value.name
     body.add(f"tl.store({place}, {text}, mask={' & '.join(conditions)})")

@@ -1,0 +1,72 @@
+"""Slices become loads of a part: blocks of Triton cannot be cut, memory can."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from tilewright.attention.codegen.elementwise import ELEMENTWISE
+from tilewright.attention.graph import Graph, Node, Scope, keep, make_node, rebuild
+from tilewright.attention.ops import layout, leaf, reduce
+
+__all__ = ("Window", "push_slices", "window_of")
+
+
+class Window(NamedTuple):
+    """A part of a variable: where it begins, and how long a row of the whole is."""
+
+    source: Node
+    row: int
+    column: int
+    row_length: int
+
+
+def push_slices(graph: Graph) -> Graph:
+    """Move slices towards the variables that they are parts of. Values do not change."""
+
+    def transform(node: Node, inputs: tuple[Node, ...], scope: Scope) -> Node:
+        kept = keep(node, inputs, scope)
+        if not isinstance(kept.op, layout.Slice):
+            return kept
+        moved = _sliced(kept.op, kept.inputs[0], scope, kept)
+        return moved if moved.type == kept.type else kept
+
+    return rebuild(graph, transform)
+
+
+def window_of(node: Node) -> Window | None:
+    """The part of an input or a field that a node is; None if it is computed."""
+    row = column = 0
+    while isinstance(node.op, layout.Slice):
+        if node.op.dim == 1:
+            row += node.op.start
+        else:
+            column += node.op.start
+        (node,) = node.inputs
+    if not isinstance(node.op, leaf.Input | leaf.FieldRead):
+        return None
+    return Window(node, row, column, node.type.shape[1])
+
+
+def _sliced(op: layout.Slice, node: Node, scope: Scope, outer: Node) -> Node:
+    """``op`` of a node, moved inwards as far as it goes."""
+    if node.type.shape[op.dim - 1] == 1 and op.end == 1:
+        return node
+    inner = type(node.op)
+    if isinstance(node.op, layout.Transpose):
+        turned = replace(op, dim=3 - op.dim)
+        inputs: tuple[Node, ...] = (_sliced(turned, node.inputs[0], scope, outer),)
+    elif isinstance(node.op, reduce.Sum | reduce.Mean | reduce.Max | reduce.Min | reduce.L2Norm):
+        if node.op.dim != 3 - op.dim:
+            return make_node(op, (node,), scope, outer.source)
+        inputs = (_sliced(op, node.inputs[0], scope, outer),)
+    elif inner in ELEMENTWISE and node.inputs:
+        inputs = tuple(_part_of_operand(op, item, scope, outer) for item in node.inputs)
+    else:
+        return make_node(op, (node,), scope, outer.source)
+    return make_node(node.op, inputs, scope, node.source)
+
+
+def _part_of_operand(op: layout.Slice, node: Node, scope: Scope, outer: Node) -> Node:
+    """An operand that broadcasts along the axis serves any part of the result."""
+    if node.type.shape[op.dim - 1] == 1:
+        return node
+    return _sliced(op, node, scope, outer)
