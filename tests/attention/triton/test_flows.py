@@ -1,5 +1,6 @@
 """Generated kernels give what the reference gives, flow by flow."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +14,10 @@ from tilewright.attention.planner import DefaultBudget, Reserved
 
 COMPILED = (
     "block_sparse_attention",
+    "centered_block_sparse_attention",
     "flash_moba",
     "fsa",
+    "gqa_block_sparse_attention",
     "gqa_quest_sparse_attention",
     "lserve_centroid_mla",
     "lserve_centroid_sparse_attention",
@@ -22,8 +25,11 @@ COMPILED = (
     "masked_quest_sparse_attention",
     "mean_quest_blend",
     "moba",
+    "oracle",
+    "oracle_mla",
     "quest",
     "quest_group_sum",
+    "quest_mean_query",
     "quest_mla",
     "random",
     "random_mla",
@@ -52,9 +58,11 @@ def made(name: str) -> FlowBase:
     return registry.get(name)()
 
 
-def run_flow(name: str, rows: Rows, dtype: DType = DType.FLOAT32, **sizes: int) -> Pair:
+def run_flow(
+    name: str, rows: Rows, *, dtype: DType = DType.FLOAT32, sizes: Mapping[str, int] | None = None
+) -> Pair:
     flow = made(name)
-    return run_pair(graph_of(flow, geometry_of(flow.kind, dtype, **sizes), name), rows)
+    return run_pair(graph_of(flow, geometry_of(flow.kind, dtype, **(sizes or {})), name), rows)
 
 
 def check(pair: Pair, tolerance: float = 1e-5) -> None:
@@ -68,7 +76,7 @@ def test_a_ready_flow_selects_and_attends_as_the_reference_does(name: str) -> No
     sizes = SIZES.get(name, {})
     longer = sizes.get("page_size", 4) // 4
     rows = replace(ROWS, tokens=tuple(count * longer for count in ROWS.tokens))
-    pair = run_flow(name, rows, **sizes)
+    pair = run_flow(name, rows, sizes=sizes)
     check(pair)
     for field, (expected, found) in pair.fields.items():
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6, err_msg=field)
@@ -76,7 +84,7 @@ def test_a_ready_flow_selects_and_attends_as_the_reference_does(name: str) -> No
 
 @pytest.mark.parametrize("name", ["quest", "quest_mla"])
 def test_half_precision_keeps_its_tolerance(name: str) -> None:
-    pair = run_flow(name, ROWS, DType.FLOAT16)
+    pair = run_flow(name, ROWS, dtype=DType.FLOAT16)
     check(pair, TOLERANCE[DType.FLOAT16])
     for expected, found in pair.fields.values():
         assert np.array_equal(expected, found)
@@ -84,7 +92,7 @@ def test_half_precision_keeps_its_tolerance(name: str) -> None:
 
 def test_sizes_that_are_no_powers_of_two_change_nothing() -> None:
     rows = Rows(tokens=(13, 40), budget=DefaultBudget(topk=3), kv_heads=2)
-    check(run_flow("quest", rows, page_size=3, query_heads=3, width=10))
+    check(run_flow("quest", rows, sizes={"page_size": 3, "query_heads": 3, "width": 10}))
 
 
 def test_among_equal_scores_the_lower_page_wins() -> None:

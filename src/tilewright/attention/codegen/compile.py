@@ -21,11 +21,13 @@ from tilewright.attention.codegen.kernel_file import (
 from tilewright.attention.codegen.list_pages import emit_list_pages
 from tilewright.attention.codegen.naming import name_values
 from tilewright.attention.codegen.rounds import is_row_op, page_roots, round_of
+from tilewright.attention.codegen.row_kernel import emit_row_op
 from tilewright.attention.codegen.select_kernel import SELECT_HELPERS, emit_select
 from tilewright.attention.codegen.side import check_stored
 from tilewright.attention.codegen.slice_loads import push_slices
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.graph import FORMAT, DType, Graph, Node, graph_hash, verify_graph
+from tilewright.attention.ops import selection
 from tilewright.errors import CodegenError
 
 __all__ = ("compile_graph",)
@@ -109,6 +111,7 @@ class _Parts:
     texts: list[str] = field(default_factory=list)
     scratch: list[Scratch] = field(default_factory=list)
     has_selection: bool = False
+    row_kernels: int = 0
 
     def add(self, emitted: tuple[Kernel, str]) -> None:
         self.kernels.append(emitted[0])
@@ -118,7 +121,6 @@ class _Parts:
         """Page kernels and row kernels, round by round; returns the memory of the marks."""
         rounds = round_of(self.graph)
         names = _scratch_names(rounds)
-        selections = 0
         for index in range(max(rounds.values()) + 1):
             roots = page_roots(rounds, (chosen,), index)
             if roots:
@@ -127,20 +129,23 @@ class _Parts:
             for node in roots:
                 self._keep(node, names[node])
             for node in [item for item, at in rounds.items() if at == index and is_row_op(item)]:
-                self.add(
-                    emit_select(
-                        self.graph,
-                        self.tiling,
-                        node,
-                        selections,
-                        scores=names[node.inputs[0]],
-                        chosen=names[node],
-                    )
-                )
-                self._keep(node, names[node])
-                self.has_selection = True
-                selections += 1
+                self._add_row_op(node, names)
         return names[chosen]
+
+    def _add_row_op(self, node: Node, names: Mapping[Node, str]) -> None:
+        index, source = self.row_kernels, names[node.inputs[0]]
+        if isinstance(node.op, selection.SelectionOp):
+            emitted = emit_select(
+                self.graph, self.tiling, node, index, scores=source, chosen=names[node]
+            )
+            self.has_selection = True
+        else:
+            emitted = emit_row_op(
+                self.graph, self.tiling, node, index, operand=source, result=names[node]
+            )
+        self.add(emitted)
+        self._keep(node, names[node])
+        self.row_kernels += 1
 
     def _keep(self, node: Node, name: str) -> None:
         per_row = node.type.format is FORMAT.BATCHED

@@ -14,7 +14,7 @@ from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.graph import FORMAT, DType, Graph, Node
 from tilewright.attention.ops import leaf
 
-__all__ = ("emit_compute_pages", "row_preamble")
+__all__ = ("emit_compute_pages", "row_preamble", "scratch_holds")
 
 
 def row_preamble(body: Body, page_size: int) -> list[str]:
@@ -136,7 +136,8 @@ def _entry(node: Node) -> str:
     return "row" if node.type.format is FORMAT.BATCHED else "(row * max_pages + page)"
 
 
-def _scratch_holds(node: Node) -> str:
+def scratch_holds(node: Node) -> str:
+    """What scratch memory of a value holds, for the list of arguments."""
     sizes = ", ".join(map(str, node.type.shape))
     dtype = "int8" if node.type.dtype is DType.BOOL else node.type.dtype.computed
     axes = "rows" if node.type.format is FORMAT.BATCHED else "rows, max_pages"
@@ -144,7 +145,7 @@ def _scratch_holds(node: Node) -> str:
 
 
 def _load_scratch(node: Node, name: str, body: Body) -> str:
-    body.need(name, _scratch_holds(node))
+    body.need(name, scratch_holds(node))
     place = body.place(name, _entry(node), node.type.shape, node.type.shape)
     conditions = body.inside(node.type.shape)
     if node.type.format is not FORMAT.BATCHED:
@@ -155,8 +156,11 @@ def _load_scratch(node: Node, name: str, body: Body) -> str:
 
 def _store(node: Node, emitter: SideEmitter, name: str) -> None:
     value, body = emitter.value(node), emitter.body
-    body.need(name, _scratch_holds(node))
+    body.need(name, scratch_holds(node))
     place = body.place(name, _entry(node), node.type.shape, node.type.shape)
-    conditions = ["there", *body.inside(node.type.shape)]
+    conditions = body.inside(node.type.shape)
+    if node.type.format is not FORMAT.BATCHED:  # every tile stores the same value per row
+        conditions.insert(0, "there")
+    mask = f", mask={' & '.join(conditions)}" if conditions else ""
     text = f"{value.name}.to(tl.int8)" if node.type.dtype is DType.BOOL else value.name
-    body.add(f"tl.store({place}, {text}, mask={' & '.join(conditions)})")
+    body.add(f"tl.store({place}, {text}{mask})")

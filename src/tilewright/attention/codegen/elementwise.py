@@ -137,6 +137,35 @@ def _shift_right(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
     return f"{x} >> tl.where(({y} >= 0) & ({y} <= 31), {y}, 31)"
 
 
+def _least_remainder(operands: tuple[Operand, ...], body: Body) -> tuple[str, str]:
+    """Names of y, 1 in place of 0, and of a remainder with its sign, both int64.
+
+    Python and GPUs differ about ``%`` of a negative number; here it never meets one.
+    """
+    x, y = (item.name for item in operands)
+    divisor, size = body.new_name("divisor"), body.new_name("modulus")
+    low, found = body.new_name("low"), body.new_name("rest")
+    body.add(f"{divisor} = tl.where({y} == 0, 1, {y}).to(tl.int64)")
+    body.add(f"{size} = tl.abs({divisor})")
+    body.add(f"{low} = {x}.to(tl.int64) + ({size} << 31)  # not below 0")
+    body.add(f"{found} = {low} % {size}")
+    signed = f"tl.where(({divisor} < 0) & ({found} > 0), {found} + {divisor}, {found})"
+    body.add(f"{found} = {signed}")
+    return divisor, found
+
+
+def _remainder(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
+    _, rest = _least_remainder(operands, body)
+    return f"tl.where({operands[1].name} == 0, 0, {rest}).to(tl.int32)"
+
+
+def _floor_divide(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
+    """What is left without the remainder divides exactly, so no rounding is asked for."""
+    divisor, rest = _least_remainder(operands, body)
+    exact = f"({operands[0].name}.to(tl.int64) - {rest}) // {divisor}"
+    return f"tl.where({operands[1].name} == 0, 0, {exact}).to(tl.int32)"
+
+
 def _cast(op: unary.Cast, operands: tuple[Operand, ...], _body: Body) -> str:
     """Rounding to a narrow type and back keeps what the narrow type can hold."""
     (x,) = operands
@@ -182,6 +211,8 @@ ELEMENTWISE: EmitterTable = {
     binary.Maximum: _extreme("tl.maximum"),
     binary.Minimum: _extreme("tl.minimum"),
     binary.Divide: _divide,
+    binary.FloorDivide: _floor_divide,
+    binary.Remainder: _remainder,
     binary.BitAnd: _infix("&"),
     binary.BitOr: _infix("|"),
     binary.BitXor: _infix("^"),

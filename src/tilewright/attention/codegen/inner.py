@@ -105,7 +105,7 @@ def _interleaved(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
 
 def product_elements(op: Any, operands: tuple[Operand, ...]) -> int:
     """Elements a page of the block that a product goes through before it is summed."""
-    if not isinstance(op, linear.GeMM):
+    if not isinstance(op, linear.GeMM) or not operands:  # none: it was computed before
         return 0
     x, y = operands
     return y.type.shape[0] * x.type.num_elements
