@@ -53,7 +53,7 @@ def replay_flow(stream: Stream, graph: Graph, plan: PlanSpec) -> AttentionSample
             _error(reading.outputs, stream.outputs[step]) for step, reading in enumerate(readings)
         ),
         oracle_ratio=tuple(
-            float(min(1.0, mass.mean() / most)) for mass, most in zip(masses, best, strict=True)
+            float(mass.mean() / most) for mass, most in zip(masses, best, strict=True)
         ),
         stability=tuple(map(_jaccard, reads, reads[1:])),
         needle_hits=_hits(stream, reads),
