@@ -183,13 +183,6 @@ def test_each_worker_has_a_device_of_its_own() -> None:
         torch.ahbm.set_device(2)
 
 
-def test_what_comes_later_says_so() -> None:
-    torch = context()
-    words = "a version that has collectives"
-    with pytest.raises(RequestError, match=words):
-        torch.install_ipcq("ring")
-
-
 def test_a_context_without_data_has_times_and_integers() -> None:
     with_data, without = context(), context(data=False)
     for torch in (with_data, without):

@@ -189,13 +189,19 @@ def _fill(copies: dict[Piece, Tensor]) -> None:
     for tensor in dict.fromkeys(piece.tensor for piece in copies):
         values = tensor.numpy().reshape(-1) if tensor.has_values else None
         for piece, copy in copies.items():
-            if piece.tensor is tensor:
-                part = _nothing(copy) if values is None else values[piece.elements]
-                copy.copy_(part.reshape(copy.shape))
+            if piece.tensor is not tensor:
+                continue
+            if values is not None:
+                copy.copy_(values[piece.elements].reshape(copy.shape))
+            else:
+                copy.copy_(tensor if tensor.shape == copy.shape else _nothing(copy))
 
 
 def _write_back(tensor: Tensor, parts: list[tuple[Piece, Tensor]]) -> None:
     has_values = tensor.has_values and all(copy.has_values for _, copy in parts)
+    if not has_values and parts[0][1].shape == tensor.shape:
+        tensor.copy_(parts[0][1])
+        return
     covers = sum(piece.size for piece, _ in parts) == tensor.numel()
     values = _nothing(tensor) if covers or not has_values else tensor.numpy()
     flat = values.reshape(-1)

@@ -55,15 +55,7 @@ def test_a_program_has_right_values_and_does_not_beat_its_bound(name: str) -> No
     assert outcome.bound.total_ps == outcome.bound.parts[outcome.bound.resource]
 
 
-STAGED = pytest.mark.xfail(
-    strict=True, reason="copies to another placement take no time where there are no values"
-)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=STAGED) if name == "alltoall" else name for name in PROGRAMS],
-)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_takes_the_same_time_without_values(name: str) -> None:
     parameters = WITHOUT_VALUES.get(name, {})
     timed, valued = (run_small(name, data=data, **parameters) for data in (False, True))
