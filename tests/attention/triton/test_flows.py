@@ -3,14 +3,27 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import tilewright.attention.flows  # noqa: F401  # registers the ready flows
+from tests.attention.triton.interpreter import InterpreterFailure, ask
 from tests.attention.triton.pair import Floats, Pair, Rows, geometry_of, graph_of, run_pair
+from tilewright.attention.backends.triton import StepSizes, row_budgets
+from tilewright.attention.codegen import Tiling, compile_graph
 from tilewright.attention.flow import FlowBase, registry
-from tilewright.attention.graph import DType
-from tilewright.attention.planner import DefaultBudget, Reserved
+from tilewright.attention.graph import DType, FlowKind
+from tilewright.attention.planner import (
+    DefaultBudget,
+    PlanSpec,
+    Reserved,
+    RowFacts,
+    ThresholdBudget,
+    TopPBudget,
+    plan_step,
+)
+from tilewright.errors import AttentionError
 
 COMPILED = (
     "block_sparse_attention",
@@ -93,6 +106,44 @@ def test_half_precision_keeps_its_tolerance(name: str) -> None:
 def test_sizes_that_are_no_powers_of_two_change_nothing() -> None:
     rows = Rows(tokens=(13, 40), budget=DefaultBudget(topk=3), kv_heads=2)
     check(run_flow("quest", rows, sizes={"page_size": 3, "query_heads": 3, "width": 10}))
+
+
+@pytest.mark.parametrize("name", ["quest_mean_query", "duo_attention", "quest"])
+def test_kv_heads_of_a_request_are_rows_of_their_own(name: str) -> None:
+    rows = Rows(tokens=(22, 45), budget=DefaultBudget(topk=3), kv_heads=2)
+    check(run_flow(name, rows))
+
+
+def test_a_row_may_have_more_than_65536_pages() -> None:
+    flow = made("streaming_llm")
+    graph = graph_of(flow, geometry_of(flow.kind, DType.FLOAT32, page_size=1))
+    rows = Rows(tokens=(70_000,), budget=DefaultBudget(topk=3), kv_heads=1)
+    tiling = Tiling(page_tile=65_536, max_elements=65_536, row_tile=65_536, part_pages=70_000)
+    pair = run_pair(graph, rows, tiling)
+    assert pair.pages == [[0, 69_996, 69_997, 69_998, 69_999]]
+    check(pair)
+
+
+def test_a_plan_by_scores_takes_what_reaches_the_threshold() -> None:
+    rows = Rows(tokens=(60,), budget=ThresholdBudget(13.0, at_most=9), kv_heads=2)
+    pair = run_flow("quest", rows)
+    assert len({len(pages) for pages in pair.pages}) == 2, "the data takes equally many"
+    check(pair)
+
+
+def test_bfloat16_is_refused_where_it_cannot_be_computed() -> None:
+    file = compile_graph(graph_of(made("quest"), geometry_of(FlowKind.GQA, DType.BFLOAT16)))
+    sizes = StepSizes(num_requests=1, num_kv_heads=1, max_pages=1, num_blocks=1)
+    query = np.zeros((1, 1, 2, 8), dtype=ml_dtypes.bfloat16)
+    with pytest.raises(InterpreterFailure, match=r"q_in: found bfloat16 under TRITON_INTERPRET=1"):
+        ask("step", file, sizes, {"q_in": query})
+
+
+def test_a_plan_by_mass_is_refused() -> None:
+    facts = [RowFacts(num_blocks=9, num_tokens=9)]
+    plan = plan_step(PlanSpec(budget=TopPBudget(0.5)), facts)
+    with pytest.raises(AttentionError, match="found MassRule"):
+        row_budgets(plan)
 
 
 def test_among_equal_scores_the_lower_page_wins() -> None:

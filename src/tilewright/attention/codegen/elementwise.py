@@ -166,9 +166,24 @@ def _floor_divide(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
     return f"tl.where({operands[1].name} == 0, 0, {exact}).to(tl.int32)"
 
 
-def _cast(op: unary.Cast, operands: tuple[Operand, ...], _body: Body) -> str:
+def _cast_to_integer(dtype: DType, x: Operand, body: Body) -> str:
+    """Towards zero and into the range; NaN, which compares to nothing, becomes 0."""
+    low, high = -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
+    if not x.is_float:
+        whole = f"{x.name}.to(tl.int32)"
+        return whole if dtype is DType.INT32 else f"tl.minimum(tl.maximum({whole}, {low}), {high})"
+    inside = body.new_name("inside")
+    body.add(f"{inside} = ({x.name} > {low - 1}.0) & ({x.name} < {high + 1}.0)")
+    whole = f"tl.where({inside}, {x.name}, 0.0).to(tl.int32)"
+    above = f"tl.where({x.name} >= {high + 1}.0, {high}, {whole})"
+    return f"tl.where({x.name} <= {low - 1}.0, {low}, {above})"
+
+
+def _cast(op: unary.Cast, operands: tuple[Operand, ...], body: Body) -> str:
     """Rounding to a narrow type and back keeps what the narrow type can hold."""
     (x,) = operands
+    if op.dtype.is_integer:
+        return _cast_to_integer(op.dtype, x, body)
     if op.dtype is DType.BOOL:
         return x.name if x.type.dtype is DType.BOOL else f"{x.name} != 0"
     if op.dtype is DType.FLOAT32 or x.type.dtype is op.dtype:
