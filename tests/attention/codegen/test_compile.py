@@ -23,6 +23,32 @@ GOLDEN = (
 )
 
 
+REFUSED = frozenset(
+    {
+        "double_sparsity",
+        "dsa",
+        "frozen_dynamic_top_p",
+        "h2o",
+        "infllm_v2",
+        "learned_block_sparse_mla",
+        "learned_factorized_block_sparse_mla",
+        "lserve",
+        "nsa",
+        "nsa_selection",
+        "retro_infer",
+        "rocketkv",
+        "running_avg_block_sparse",
+        "seer_attention",
+        "snapkv",
+        "sparq",
+        "tova",
+        "twilight",
+        "twilight_mla",
+    }
+)
+"""Ready flows that have state, learned parameters, several branches, or an op without a kernel."""
+
+
 def graph_of(name: str) -> Graph:
     flow = registry.get(name)()
     sizes = geometries(page_size=16, head_dim=None, query_heads=None)
@@ -48,6 +74,15 @@ def test_kernels_are_python_and_every_argument_is_declared(name: str) -> None:
         head = file.text.partition(f"def {kernel.name}(")[2].partition("):")[0]
         declared = [line.partition(",")[0].strip() for line in head.strip().splitlines()]
         assert tuple(declared) == kernel.arguments
+
+
+@pytest.mark.parametrize("name", registry.list_keys())
+def test_a_ready_flow_compiles_unless_it_is_known_to_be_refused(name: str) -> None:
+    if name in REFUSED:
+        with pytest.raises(CodegenError):
+            compiled(name)
+    else:
+        compile(compiled(name).text, name, "exec")
 
 
 def test_the_same_graph_gives_the_same_file() -> None:
