@@ -11,6 +11,7 @@ from tilewright.benches.programs.contract import BenchOutcome, Bound
 from tilewright.benches.programs.size import check_sizes
 from tilewright.collectives.run import Tuning
 from tilewright.device.ipcq import RingKind, RingSpec
+from tilewright.errors import BenchError
 from tilewright.host import DPPolicy, RuntimeContext, Split
 from tilewright.runtime.tensor import Tensor
 from tilewright.units import PS_PER_US
@@ -49,8 +50,11 @@ def run_exchange(
 ) -> BenchOutcome:
     """Every SIP is a rank; without values only the time counts."""
     ranks = torch.machine.grid.num_sips
+    check_sizes(exchange.name, bytes=num_bytes)
     elements = num_bytes // F32_BYTES // ranks * ranks
-    check_sizes(exchange.name, elements=elements)
+    if not elements:
+        found, expected = f"bytes={num_bytes}", f"an element for each of {ranks} ranks"
+        raise BenchError(exchange.name, found, expected, "set it higher")
     own = elements // ranks if exchange.is_split else elements
     values = np.random.default_rng(torch.seed).integers(-8, 8, (ranks, own)).astype(np.float32)
     results: dict[int, Array] = {}
