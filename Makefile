@@ -35,7 +35,7 @@ check: $(VENV)/.installed-test ## format, lint, types, import contract, docs exa
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest --quiet tests/docs
+	$(BIN)/python -m pytest --quiet -n 2 tests/docs
 	$(BIN)/python tools/size_table.py .
 
 bench: $(VENV)/.installed-peers ## speed of the simulator itself, beside its peers
