@@ -50,6 +50,20 @@ def test_both_engines_give_one_time() -> None:
     assert times[0] == times[1] > 0
 
 
+def test_an_engine_that_is_not_there_is_refused() -> None:
+    with pytest.raises(RequestError, match=r"'nativ', expected one of 'auto', .*'native'"):
+        context(engine="nativ")
+
+
+def test_a_shape_is_whole_numbers_also_of_numpy() -> None:
+    torch = context()
+    assert torch.zeros(np.int64(4), dp=ROWS).shape == (4,)  # type: ignore[arg-type]
+    assert torch.zeros([np.int32(2), 3], dp=ROWS).shape == (2, 3)  # type: ignore[arg-type]
+    for wrong in (2.5, (2, "3"), "44", None):
+        with pytest.raises(RequestError, match="expected whole numbers"):
+            torch.zeros(wrong, dp=ROWS)  # type: ignore[arg-type]
+
+
 def test_deploying_takes_time_and_preloading_does_not() -> None:
     torch = context()
     torch.empty(8, dp=ROWS)

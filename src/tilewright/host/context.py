@@ -1,6 +1,7 @@
 """RuntimeContext: what a host program calls ``torch``."""
 
 from collections.abc import Mapping, Sequence
+from operator import index
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -35,7 +36,7 @@ from tilewright.runtime.tensor import Tensor, host_tensor
 
 __all__ = ("RuntimeContext",)
 
-DType_ = DType | str | type | np.dtype[Any]
+DTypeName = DType | str | type | np.dtype[Any]
 
 
 class RuntimeContext:
@@ -63,12 +64,8 @@ class RuntimeContext:
         self.device: DeviceSelector = parse_device(device, self.machine.grid.num_sips)
         self.seed = seed
         self.carries_data = data
-        choice = EngineKind(engine) if isinstance(engine, str) and engine != "auto" else engine
         self.driver = Driver(
-            self.machine,
-            AUTO if isinstance(choice, str) else choice,
-            correlation_id=correlation_id,
-            sanitize=sanitize,
+            self.machine, _engine(engine), correlation_id=correlation_id, sanitize=sanitize
         )
         self.ahbm = Ahbm(self.device)
         self.accelerator = Accelerator(self.ahbm)
@@ -105,7 +102,7 @@ class RuntimeContext:
     def zeros(
         self,
         shape: int | tuple[int, ...],
-        dtype: DType_ = "f16",
+        dtype: DTypeName = "f16",
         *,
         dp: DPPolicy,
         name: str | None = None,
@@ -117,7 +114,7 @@ class RuntimeContext:
     def empty(
         self,
         shape: int | tuple[int, ...],
-        dtype: DType_ = "f16",
+        dtype: DTypeName = "f16",
         *,
         dp: DPPolicy,
         name: str | None = None,
@@ -129,7 +126,7 @@ class RuntimeContext:
         self,
         shape: int | tuple[int, ...],
         value: object,
-        dtype: DType_ = "f16",
+        dtype: DTypeName = "f16",
         *,
         dp: DPPolicy,
         name: str | None = None,
@@ -231,12 +228,13 @@ class RuntimeContext:
 
     def _targets(self, policy: DPPolicy) -> Targets:
         """A worker that is a PE, or has set its SIP, places there what names no SIPs."""
+        if policy.sip != LayoutWord.REPLICATE or policy.num_sips is not None:
+            return Targets.of_grid(self.machine.grid, self.device.sips)
         own = self.distributed.targets_of_caller()
-        if own is not None and policy.sip == LayoutWord.REPLICATE and policy.num_sips is None:
+        if own is not None:
             return own
         current = self.ahbm.current_device()
-        is_scoped = policy.sip == LayoutWord.REPLICATE and policy.num_sips is None
-        sips = self.device.sips if current is None or not is_scoped else (current,)
+        sips = self.device.sips if current is None else (current,)
         return Targets.of_grid(self.machine.grid, sips)
 
 
@@ -247,8 +245,25 @@ def _machine(machine: str | Path | MachineSpec | Machine) -> Machine:
     return build_machine(spec)
 
 
+def _engine(engine: EngineKind | Auto | str) -> EngineKind | Auto:
+    if not isinstance(engine, str):
+        return engine
+    kinds: dict[str, EngineKind | Auto] = {
+        "auto": AUTO,
+        **{kind.value: kind for kind in EngineKind},
+    }
+    if engine not in kinds:
+        expected = "one of " + ", ".join(map(repr, kinds))
+        raise RequestError("engine", repr(engine), expected, "name one of these")
+    return kinds[engine]
+
+
 def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
+    try:
+        return tuple(map(index, shape if isinstance(shape, list | tuple) else (shape,)))
+    except TypeError:
+        fix = "write it like 8 or (8, 16)"
+        raise RequestError("tensor", f"the shape {shape!r}", "whole numbers", fix) from None
 
 
 def _policy(dp: object) -> DPPolicy:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.device.dma import Access
-from tilewright.errors import RequestError, TilewrightError
+from tilewright.errors import InternalError, RequestError, TilewrightError
 from tilewright.machine.address import PhysicalAddress, SubUnit
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import MapMsg, UnmapMsg
@@ -97,7 +97,7 @@ def submit_message(driver: Driver, owner: TensorOwner, message: Message) -> Requ
             expected = "a message such as MemoryWriteMsg or KernelLaunchMsg"
             raise RequestError("submit", repr(message), expected, "build one of the message types")
     if request is None:
-        raise RequestError("submit", "no request", "a timed message", "report this")
+        raise InternalError("submit", "no request", "a timed message", "report this")
     return request
 
 
