@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tilewright.attention.codegen.body import Body, Operand, tl_dtype
+from tilewright.attention.codegen.body import Body, NoTextError, Operand, tl_dtype
 from tilewright.attention.graph import DType, Op
 from tilewright.attention.ops import binary, choose, compare, leaf, selection, unary
 from tilewright.attention.ops.rule import MASKED
@@ -190,7 +190,7 @@ def _cast(op: unary.Cast, operands: tuple[Operand, ...], body: Body) -> str:
         return f"{x.name}.to({tl_dtype(op.dtype)})"
     if op.dtype in (DType.FLOAT16, DType.BFLOAT16):
         return f"{x.as_float()}.to(tl.{op.dtype}).to(tl.float32)"
-    raise NotImplementedError  # compile turns it into a refusal with the node's line
+    raise NoTextError(f"a conversion to {op.dtype}")
 
 
 def _select(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:

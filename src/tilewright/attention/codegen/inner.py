@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tilewright.attention.codegen.body import Body, Operand, padded
+from tilewright.attention.codegen.body import Body, NoTextError, Operand, padded
 from tilewright.attention.codegen.elementwise import EmitterTable
 from tilewright.attention.graph import DType
 from tilewright.attention.ops import interleave, layout, linear, reduce
@@ -60,7 +60,7 @@ def _gemm(_op: linear.GeMM, operands: tuple[Operand, ...], body: Body) -> str:
     """
     x, y = operands
     if len(y.type.shape) != 2:
-        raise NotImplementedError  # weights with an axis of heads; refused with the node's line
+        raise NoTextError("weights with an axis of heads")
     integers = not x.is_float and not y.is_float
     left, right = (
         body.kept(part, 2, "0")
@@ -78,7 +78,7 @@ def _interleaved(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
     (x,) = operands
     size = x.type.shape[op.dim - 1]
     if padded(size) != size or padded(op.k) != op.k:
-        raise NotImplementedError  # groups would cross the padding; refused with the node's line
+        raise NoTextError("groups that would cross the padding")
     kinds = {interleave.MaxInterleave: "max", interleave.MinInterleave: "min"}
     reduction = kinds.get(type(op), "sum")
     fill = {"max": 'float("-inf")', "min": 'float("inf")', "sum": "0"}[reduction]
