@@ -220,3 +220,26 @@ def test_a_missing_cut_or_foreign_record_is_refused(
     status, output, errors = cli(command, *files)
     assert (status, output) == (2, "")
     assert "bad.json" in errors
+
+
+def test_a_collective_s_size_algorithm_and_memory_have_options_of_their_own(cli: Cli) -> None:
+    options = ("--bytes", "3000", "--algorithm", "ring", "--buffer", "sram", "--set", "sip.count=2")
+    _, output, _ = cli("run", "allreduce", *SMALL, *options, "--once", "--json")
+    record = RunRecord.model_validate_json(output)
+    assert record.parameters == {"bytes": 3000, "algorithm": "ring", "buffer": "sram"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (("allreduce", "--bytes", "8", "--param", "bytes=9"), "bytes twice"),
+        (("softmax", "--bytes", "8"), "a parameter 'bytes'"),
+        (("allreduce", "--buffer", "l2"), "buffer=l2"),
+    ],
+)
+def test_an_option_that_says_a_parameter_wrongly_is_refused(
+    cli: Cli, arguments: tuple[str, ...], found: str
+) -> None:
+    status, _, errors = cli("run", *arguments)
+    assert status == 2
+    assert found in errors

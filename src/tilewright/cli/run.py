@@ -1,7 +1,7 @@
 """``tilewright run``: a program's values and time, and why it takes that time."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -51,6 +51,7 @@ Examples:
   tilewright run matmul --param m=1024 --param staging=load/ref
   tilewright run softmax --set pe.vector.lanes=1024 --record wide.json
   tilewright run matmul --sweep n=128,256,512 --sweep pes=1,8 --plot n.svg
+  tilewright run allreduce --machine ahbm-6sip --bytes 8388608 --buffer sram
   tilewright run mine.py --machine ahbm-small --trace mine.pftrace
 
 --trace writes a timeline for ui.perfetto.dev: what each unit and DMA channel
@@ -70,6 +71,15 @@ MachineOption = Annotated[
 ParamOption = Annotated[
     list[str] | None,
     typer.Option("--param", metavar="NAME=VALUE", help="Set a parameter; may be repeated."),
+]
+BytesOption = Annotated[
+    str | None, typer.Option("--bytes", metavar="N", help="Of a collective: --param bytes=N.")
+]
+AlgorithmOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of a collective: --param algorithm=NAME.")
+]
+BufferOption = Annotated[
+    str | None, typer.Option(metavar="tcm|sram|hbm", help="Of messages: --param buffer=...")
 ]
 DeviceOption = Annotated[
     str, typer.Option(metavar="all|sip:N", help="Which SIPs the program may use.")
@@ -114,6 +124,9 @@ def run(
     machine: MachineOption = None,
     set_: SetOption = None,
     param: ParamOption = None,
+    bytes_: BytesOption = None,
+    algorithm: AlgorithmOption = None,
+    buffer: BufferOption = None,
     device: DeviceOption = "all",
     seed: Annotated[int, typer.Option(min=0, help="Of all random numbers.")] = 0,
     engine: EngineOption = None,
@@ -129,7 +142,9 @@ def run(
 ) -> Outcome:
     _check_files(record, trace, plot, sweep)
     source = find_source(program)
-    values = parse_parameters(source.parameters, _texts(param or ()), where=source.name)
+    named_options = {"bytes": bytes_, "algorithm": algorithm, "buffer": buffer}
+    texts = _texts(param or (), named_options)
+    values = parse_parameters(source.parameters, texts, where=source.name)
     built = native_built()
     kind = resolve_engine(AUTO if engine is None else engine, native_built=built)
     named = source.machine if machine is None else machine
@@ -177,8 +192,9 @@ def _swept(found: RunSweepRecord, record: Path | None, plot: Path | None) -> Out
     return Outcome(found, sweep_view(found), passed=found.ok, is_interrupted=is_interrupted)
 
 
-def _texts(params: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _texts(params: Sequence[str], named: Mapping[str, str | None]) -> dict[str, str]:
+    """Of parameters by name: some have options of their own."""
+    found = {name: value for name, value in named.items() if value is not None}
     for text in params:
         name, equals, value = text.partition("=")
         if not equals or not name:

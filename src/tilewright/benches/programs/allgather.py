@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
-from tilewright.benches.programs.exchange import Algorithm, Buffer, Exchange, NumBytes, run_exchange
-from tilewright.host import RuntimeContext
+from tilewright.benches.programs.exchange import Exchange, exchange_program
 from tilewright.runtime.tensor import Tensor
 
 __all__ = ("ALLGATHER",)
@@ -16,21 +14,14 @@ def _call(dist: Any, inputs: list[Tensor], outputs: list[Tensor]) -> Sequence[Te
     return outputs
 
 
-def _run(
-    torch: RuntimeContext,
-    bytes: NumBytes = 65_536,
-    algorithm: Algorithm = "auto",
-    buffer: Buffer = "tcm",
-) -> BenchOutcome:
-    exchange = Exchange(
-        "allgather",
+ALLGATHER = exchange_program(
+    "allgather",
+    "parts of all SIPs, everywhere",
+    Exchange(
         _call,
         lambda values, _: values.reshape(-1),
         lambda ranks: (ranks - 1) / ranks,
         lambda ranks, elements: [elements // ranks] * ranks,
         is_split=True,
-    )
-    return run_exchange(torch, exchange, bytes, algorithm, buffer)
-
-
-ALLGATHER = BenchProgram("allgather", "parts of all SIPs, everywhere", _run)
+    ),
+)

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
-from tilewright.benches.programs.exchange import Algorithm, Buffer, Exchange, NumBytes, run_exchange
-from tilewright.host import RuntimeContext
+from tilewright.benches.programs.exchange import Exchange, exchange_program
 from tilewright.runtime.tensor import Tensor
 
 __all__ = ("ALLREDUCE",)
@@ -17,19 +15,12 @@ def _call(dist: Any, inputs: list[Tensor], outputs: list[Tensor]) -> Sequence[Te
     return inputs
 
 
-def _run(
-    torch: RuntimeContext,
-    bytes: NumBytes = 65_536,
-    algorithm: Algorithm = "auto",
-    buffer: Buffer = "tcm",
-) -> BenchOutcome:
-    exchange = Exchange(
-        "allreduce",
+ALLREDUCE = exchange_program(
+    "allreduce",
+    "sum of a tensor over SIPs, everywhere",
+    Exchange(
         _call,
         lambda values, _: values.sum(0),
         lambda ranks: 2 * (ranks - 1) / ranks,
-    )
-    return run_exchange(torch, exchange, bytes, algorithm, buffer)
-
-
-ALLREDUCE = BenchProgram("allreduce", "sum of a tensor over SIPs, everywhere", _run)
+    ),
+)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from tilewright.benches.programs.bound import Work, bound_of
-from tilewright.benches.programs.contract import BenchOutcome, Bound
+from tilewright.benches.programs.contract import BenchOutcome, BenchProgram, Bound
 from tilewright.benches.programs.size import check_sizes
 from tilewright.collectives.run import Tuning
 from tilewright.device.ipcq import RingKind, RingSpec
@@ -16,7 +16,7 @@ from tilewright.host import DPPolicy, RuntimeContext, Split
 from tilewright.runtime.tensor import Tensor
 from tilewright.units import PS_PER_US
 
-__all__ = ("Algorithm", "Buffer", "Exchange", "NumBytes", "run_exchange")
+__all__ = ("Exchange", "exchange_program")
 
 NumBytes = Annotated[int, "of the whole buffer at a rank, in f32"]
 Algorithm = Annotated[str, "of the collective; auto takes the least prediction"]
@@ -36,7 +36,6 @@ class Exchange:
     the values of all.
     """
 
-    name: str
     call: Callable[[Any, list[Tensor], list[Tensor]], Sequence[Tensor]]
     expected: Callable[[Array, int], Array]
     sent_share: Callable[[int], float]  # of the buffer, that leaves a rank at least
@@ -45,30 +44,42 @@ class Exchange:
     is_split: bool = False  # a rank begins with its part of the buffer
 
 
-def run_exchange(
-    torch: RuntimeContext, exchange: Exchange, num_bytes: int, algorithm: str, buffer: str
-) -> BenchOutcome:
-    """Every SIP is a rank; without values only the time counts."""
-    ranks = torch.machine.grid.num_sips
-    check_sizes(exchange.name, bytes=num_bytes)
+def exchange_program(
+    name: str, summary: str, exchange: Exchange, *, algorithm: str = "auto"
+) -> BenchProgram:
+    """The ready program of a collective; ``algorithm`` is what it takes unless a user names one."""
+
+    def run(
+        torch: RuntimeContext,
+        bytes: NumBytes = 65_536,
+        algorithm: Algorithm = algorithm,
+        buffer: Buffer = "tcm",
+    ) -> BenchOutcome:
+        elements = _num_elements(name, bytes, torch.machine.grid.num_sips)
+        return _run_exchange(torch, exchange, elements, algorithm, buffer)
+
+    return BenchProgram(name, summary, run)
+
+
+def _num_elements(where: str, num_bytes: int, ranks: int) -> int:
+    """Of a buffer that is cut into equal parts, one for each rank."""
+    check_sizes(where, bytes=num_bytes)
     elements = num_bytes // F32_BYTES // ranks * ranks
     if not elements:
         found, expected = f"bytes={num_bytes}", f"an element for each of {ranks} ranks"
-        raise BenchError(exchange.name, found, expected, "set it higher")
+        raise BenchError(where, found, expected, "set it higher")
+    return elements
+
+
+def _run_exchange(
+    torch: RuntimeContext, exchange: Exchange, elements: int, algorithm: str, buffer: str
+) -> BenchOutcome:
+    """Every SIP is a rank; without values only the time counts."""
+    ranks = torch.machine.grid.num_sips
     own = elements // ranks if exchange.is_split else elements
     values = np.random.default_rng(torch.seed).integers(-8, 8, (ranks, own)).astype(np.float32)
+    tensors = [_tensors(torch, exchange, rank, values[rank], elements) for rank in range(ranks)]
     results: dict[int, Array] = {}
-    tensors: list[tuple[list[Tensor], list[Tensor]]] = []
-    for rank in range(ranks):
-        torch.ahbm.set_device(rank)
-        parts = np.split(values[rank], ranks) if exchange.is_cut else [values[rank]]
-        inputs = [torch.empty(part.size, "f32", dp=SPREAD) for part in parts]
-        sizes = exchange.outputs(ranks, elements)
-        outputs = [torch.empty(size, "f32", dp=SPREAD) for size in sizes]
-        torch.wait_all()  # at one time with and without values
-        for tensor, part in zip(inputs, parts, strict=True):
-            tensor.copy_(part, timed=False)
-        tensors.append((inputs, outputs))
     num_before = len(torch.reports)
 
     def worker(rank: int) -> None:
@@ -85,6 +96,22 @@ def run_exchange(
         max_error=_error(exchange, values, results) if torch.carries_data else None,
         tolerance=0.0,
     )
+
+
+def _tensors(
+    torch: RuntimeContext, exchange: Exchange, rank: int, values: Array, elements: int
+) -> tuple[list[Tensor], list[Tensor]]:
+    """What a rank gives, with its values, and room for what it gets."""
+    ranks = torch.machine.grid.num_sips
+    torch.ahbm.set_device(rank)
+    parts = np.split(values, ranks) if exchange.is_cut else [values]
+    inputs = [torch.empty(part.size, "f32", dp=SPREAD) for part in parts]
+    sizes = exchange.outputs(ranks, elements)
+    outputs = [torch.empty(size, "f32", dp=SPREAD) for size in sizes]
+    torch.wait_all()  # at one time with and without values
+    for tensor, part in zip(inputs, parts, strict=True):
+        tensor.copy_(part, timed=False)
+    return inputs, outputs
 
 
 def _bound(torch: RuntimeContext, exchange: Exchange, num_bytes: int) -> Bound:
