@@ -8,12 +8,19 @@ import numpy.typing as npt
 
 from tests.attention.triton.interpreter import ask
 from tilewright.attention.backends.reference import Session, SessionSpec
-from tilewright.attention.backends.triton import StepSizes, row_budgets
+from tilewright.attention.backends.triton import StepSizes
 from tilewright.attention.codegen import KernelFile, Tiling, compile_graph
 from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph
 from tilewright.attention.passes import optimize_graph
-from tilewright.attention.planner import Budget, PlanSpec, Reserved, RowFacts, plan_step
+from tilewright.attention.planner import (
+    Budget,
+    PlanSpec,
+    Reserved,
+    RowFacts,
+    plan_step,
+    row_budgets,
+)
 
 Floats = npt.NDArray[np.float32]
 SMALL = Tiling(page_tile=4, row_tile=8, attend_tokens=16, part_pages=3)

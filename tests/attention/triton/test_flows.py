@@ -10,7 +10,7 @@ import pytest
 import tilewright.attention.flows  # noqa: F401  # registers the ready flows
 from tests.attention.triton.interpreter import InterpreterFailure, ask
 from tests.attention.triton.pair import Floats, Pair, Rows, geometry_of, graph_of, run_pair
-from tilewright.attention.backends.triton import StepSizes, row_budgets
+from tilewright.attention.backends.triton import StepSizes
 from tilewright.attention.codegen import Tiling, compile_graph
 from tilewright.attention.flow import FlowBase, registry
 from tilewright.attention.graph import DType, FlowKind
@@ -22,6 +22,7 @@ from tilewright.attention.planner import (
     ThresholdBudget,
     TopPBudget,
     plan_step,
+    row_budgets,
 )
 from tilewright.errors import AttentionError
 

@@ -4,7 +4,6 @@ Needs torch and triton. Under ``TRITON_INTERPRET=1`` the same text runs on the C
 values and nothing about speed, nor that a GPU's compiler accepts it.
 """
 
-from tilewright.attention.backends.triton.budget import row_budgets
 from tilewright.attention.backends.triton.launch import (
     MERGES,
     Launch,
@@ -25,6 +24,5 @@ __all__ = (
     "complete",
     "load_kernels",
     "plan",
-    "row_budgets",
     "run",
 )

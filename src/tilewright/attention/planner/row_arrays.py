@@ -5,7 +5,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.attention.planner import Exactly, RowBudget, RowPath, ScoreRule, StepPlan
+from tilewright.attention.planner.plan import RowPath, StepPlan
+from tilewright.attention.planner.rule import Exactly, RowBudget, ScoreRule
 from tilewright.errors import AttentionError
 
 __all__ = ("row_budgets",)
