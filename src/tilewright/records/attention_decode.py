@@ -1,0 +1,163 @@
+"""One decode step of one layer's attention on a simulated machine, sparse beside dense."""
+
+from typing import Literal, Self
+
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
+
+from tilewright.records.document import Document, Fraction, JsonScalar, Sha256
+from tilewright.records.run_parts import Bottleneck
+from tilewright.records.versions import Versions
+
+__all__ = (
+    "AttentionDecodeRecord",
+    "AttentionDecodeSweepRecord",
+    "DecodeAttention",
+    "DecodeSizes",
+    "DecodeStage",
+    "FusionRow",
+    "StageName",
+)
+
+StageName = Literal["page completion", "scoring", "selection", "attention", "merge", "launch"]
+SelectionName = Literal["scores", "uniform", "recent", "recorded"]
+
+
+class DecodeSizes(Document):
+    """The step: one new token for each request, whose rows are its KV heads."""
+
+    model: str | None  # None: the sizes were given one by one
+    layers: PositiveInt  # of the model, for tokens_per_s; the step is of one of them
+    batch: PositiveInt
+    contexts: tuple[PositiveInt, ...]  # tokens of each request, the new one included
+    kv_heads: PositiveInt
+    query_heads: PositiveInt  # that share a KV head
+    key_dim: PositiveInt
+    value_dim: PositiveInt
+    page_size: PositiveInt
+    dtype: str  # of keys, values, queries and fields
+    budget: NonNegativeInt  # pages that a row may read, reserved ones included
+    reserved_first: NonNegativeInt
+    reserved_last: PositiveInt
+
+
+class DecodeStage(Document):
+    """Part of a step. Latencies add up to that of the step, bytes to those of its memories.
+
+    ``ideal_bytes`` are what the stage must read and write at least; 0: all that it moves is
+    between its parts.
+    """
+
+    name: StageName
+    latency_ps: NonNegativeInt
+    bytes: NonNegativeInt  # at the HBM controllers
+    ideal_bytes: NonNegativeInt
+
+
+class FusionRow(Document):
+    """A merge of two stages into one kernel that was thought about."""
+
+    stages: str
+    is_fused: bool
+    predicted_bytes: NonNegativeInt  # that all stages move in the form that was chosen
+    reason: str
+
+
+class DecodeAttention(Document):
+    """One way to attend, dense or sparse, and where its time went."""
+
+    latency_ps: PositiveInt  # from the host's submission to its knowing
+    stages: tuple[DecodeStage, ...]
+    bytes: NonNegativeInt  # at the HBM controllers
+    ideal_bytes: NonNegativeInt
+    bytes_ratio: NonNegativeFloat | None  # worst of the stages that have ideal bytes
+    bound_ps: PositiveInt  # what the busiest PE needs at the machine's peak rates
+    bound_resource: str
+    ratio: PositiveFloat  # latency_ps / bound_ps
+    hbm_fraction: NonNegativeFloat  # of the refresh-limited rate of the slices in use
+    bottleneck: str  # in words
+    bottleneck_figures: Bottleneck | None
+    utilisation: dict[str, Fraction] = Field(default_factory=dict)  # the most used blocks
+    pages_read: NonNegativeInt  # over all rows
+    launches: PositiveInt
+    num_events: NonNegativeInt
+    tiling: dict[str, JsonScalar]
+    fusion: tuple[FusionRow, ...] = ()
+    kernels: tuple[str, ...]
+    kernels_hash: Sha256  # of the text
+
+    @model_validator(mode="after")
+    def _check_stages(self) -> Self:
+        for name in ("latency_ps", "bytes"):
+            total = sum(getattr(stage, name) for stage in self.stages)
+            if total != getattr(self, name):
+                found = f"the stages' {name} add up to {total}, but that of the step is"
+                raise ValueError(f"{found} {getattr(self, name)}")
+        return self
+
+
+class AttentionDecodeRecord(Document):
+    """``stages``, ``bound_ps`` and ``ratio`` are those of the sparse step.
+
+    ``values_ok`` compares outputs and pages with the reference; None: there were no values.
+    """
+
+    kind: Literal["attention_decode"] = "attention_decode"
+    schema_version: Literal[1] = 1
+    ok: bool
+    versions: Versions
+    flow: str
+    flow_kind: Literal["gqa", "mla"]
+    graph_hash: Sha256
+    backend: Literal["machine"] = "machine"
+    machine: str
+    machine_source: str
+    overrides: tuple[str, ...] = ()
+    machine_hash: Sha256
+    device: str  # which SIPs
+    placement: Literal["head", "stripe", "cube", "sip"]
+    num_pes: PositiveInt  # that have a part of a row
+    carries_data: bool
+    selection: SelectionName  # how pages were chosen
+    selection_source: str | None = None  # the file of recorded selections
+    seed: NonNegativeInt
+    sizes: DecodeSizes
+    dense: DecodeAttention
+    sparse: DecodeAttention
+    speedup: PositiveFloat  # dense latency / sparse latency
+    bytes_bound_speedup: PositiveFloat  # ideal bytes of dense / of sparse
+    stages: tuple[DecodeStage, ...]
+    tokens_per_s: PositiveFloat  # of the sparse step, were attention all that a layer does
+    bound_ps: PositiveInt
+    ratio: PositiveFloat
+    values_ok: bool | None
+    max_error: NonNegativeFloat | None  # of an output, relative to its norm
+    tolerance: NonNegativeFloat | None
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_sparse(self) -> Self:
+        same = (self.stages, self.bound_ps, self.ratio)
+        if same != (self.sparse.stages, self.sparse.bound_ps, self.sparse.ratio):
+            raise ValueError("stages, bound_ps and ratio must be those of the sparse step")
+        if self.carries_data != (self.values_ok is not None):
+            raise ValueError("values_ok is there if, and only if, the run carried values")
+        if self.ok != (self.values_ok is not False):
+            raise ValueError("ok must be true unless values are wrong")
+        return self
+
+
+class AttentionDecodeSweepRecord(Document):
+    """The same step on several machines, side by side."""
+
+    kind: Literal["attention_decode_sweep"] = "attention_decode_sweep"
+    schema_version: Literal[1] = 1
+    ok: bool
+    versions: Versions
+    rows: tuple[AttentionDecodeRecord, ...]
