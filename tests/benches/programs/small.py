@@ -22,6 +22,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "flash_attention": {"length": 100, "block": 16, "key_block": 32, "cubes": 2, **HEADS},
     "decode_attention": {"requests": 3, "max_length": 100, "key_block": 32, "cubes": 2, **HEADS},
     "quest_decode": {"pages": 32, "budget": 6, **HEADS},
+    "ring_attention": {"length": 100, "block": 16, "key_block": 32, **HEADS},
+    "decode_merge": {"context": 500, "key_block": 32, "cubes": 3, **HEADS},
     "stream": {"elements": 50_001},
     "pointer_chase": {"hops": 16},
     "va_offset_verify": {"cubes": 2},

@@ -30,6 +30,8 @@ MISTAKES = {
     "flash_attention": ("kernels.attention._prefill_tile", "rows >= first", "rows > first"),
     "decode_attention": ("decode_attention.decode_kernel", "range(starts", "range(1 + starts"),
     "quest_decode": ("kernels.quest._choose_pages", "descending=True", "descending=False"),
+    "ring_attention": ("kernels.ring_attention._masked", "rows >= keys", "rows > keys"),
+    "decode_merge": ("kernels.softmax_state.merge_softmax", "+ other.total", "+ one.total"),
     "stream": ("stream.triad_kernel", "a + factor * b", "b + factor * a"),
     "pointer_chase": ("pointer_chase.chase_kernel", "range(hops)", "range(hops - 1)"),
     "va_offset_verify": ("va_offset_verify.offset_kernel", "(program + shift)", "(shift)"),
@@ -83,7 +85,17 @@ def test_defaults_are_what_texts_of_them_say(name: str) -> None:
 
 
 @needs_both_engines
-@pytest.mark.parametrize("name", ["flash_attention", "pointer_chase", "qkv_gemm", "quest_decode"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "decode_merge",
+        "flash_attention",
+        "pointer_chase",
+        "qkv_gemm",
+        "quest_decode",
+        "ring_attention",
+    ],
+)
 def test_both_engines_give_the_same_reports(name: str) -> None:
     native, reference = (
         run_small(name, engine=kind) for kind in (EngineKind.NATIVE, EngineKind.REFERENCE)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tilewright import language as tl
 
-__all__ = ("LOG2_E", "SoftmaxState", "attend", "begin_softmax", "end_softmax")
+__all__ = ("LOG2_E", "SoftmaxState", "attend", "begin_softmax", "end_softmax", "merge_softmax")
 
 LOG2_E = 1.4426950408889634
 
@@ -36,6 +36,15 @@ def attend(state: SoftmaxState, scores: Any, values: Any) -> SoftmaxState:
     fade = tl.exp2(state.peak - peak)
     total = state.total * fade + tl.sum(weights, 1)
     output = tl.dot(weights.to(values.dtype), values, state.output * fade[:, None])
+    return SoftmaxState(peak, total, output)
+
+
+def merge_softmax(one: SoftmaxState, other: SoftmaxState) -> SoftmaxState:
+    """The state over the keys of both; each of them has seen a key."""
+    peak = tl.maximum(one.peak, other.peak)
+    fades = [tl.exp2(state.peak - peak) for state in (one, other)]
+    total = one.total * fades[0] + other.total * fades[1]
+    output = one.output * fades[0][:, None] + other.output * fades[1][:, None]
     return SoftmaxState(peak, total, output)
 
 
