@@ -12,7 +12,7 @@ TOKENS_PER_K = 1024
 
 @dataclass(frozen=True, slots=True)
 class FlowQuality:
-    """What a flow keeps of dense attention, measured on values that a machine computed."""
+    """What a flow keeps of dense attention; means over rows and query heads."""
 
     mass: float  # share of the dense softmax on the pages that were read
     output_error: float  # norm of the difference over the norm of the dense output

@@ -1,0 +1,112 @@
+"""What the demonstration means, in sentences that follow from its record."""
+
+from collections.abc import Sequence
+
+from tilewright.records.demo import DemoFlow, DemoRecord, DemoStep
+from tilewright.report.decode_page_view import context_text
+from tilewright.report.run_words import share_text
+
+__all__ = ("NEXT", "flow_label", "meaning_of", "quality_note", "steps_note")
+
+_LABELS = {
+    "quest": "Quest",
+    "block_sparse_attention": "block-sparse",
+    "streaming_llm": "StreamingLLM",
+}
+_NEARLY_AS_GOOD = 0.05  # of the mass: among these the fastest flow is the one to take
+
+NEXT = {
+    "tilewright attention run --flow quest --backend machine --batch 4 --context 32768": (
+        "one step in detail: bytes of each stage, bounds, fusion"
+    ),
+    "tilewright attention compare --source recall --flows quest,streaming_llm": (
+        "the quality of flows on a real model"
+    ),
+    "tilewright machine show ahbm": "what the machine is; make your own and pass it by --machine",
+}
+
+
+def flow_label(flow: str) -> str:
+    """As people call it.
+
+    >>> flow_label("quest"), flow_label("dense")
+    ('Quest', 'dense')
+    """
+    return _LABELS.get(flow, flow)
+
+
+def meaning_of(record: DemoRecord) -> tuple[str, str]:
+    """Two sentences: which flow to take, and what limits it."""
+    sparse = [flow for flow in record.flows if flow.graph_hash is not None]
+    best = _best(sparse)
+    return _choice(record, sparse, best), _limit(record, best)
+
+
+def _best(sparse: Sequence[DemoFlow]) -> DemoFlow:
+    most = max(flow.quality.mass for flow in sparse)
+    good = [flow for flow in sparse if flow.quality.mass >= most - _NEARLY_AS_GOOD]
+    return max(good, key=_speedup)
+
+
+def _speedup(flow: DemoFlow) -> float:
+    return flow.steps[-1].speedup
+
+
+def _choice(record: DemoRecord, sparse: Sequence[DemoFlow], best: DemoFlow) -> str:
+    label, length = flow_label(best.flow), context_text(record.sizes.contexts[-1])
+    text = (
+        f"At {length} tokens a decode step of {label} is {_speedup(best):.1f} times as fast as "
+        f"dense attention on {record.machine} and keeps {share_text(best.quality.mass)} of its "
+        f"softmax, with {_needles(best)} planted needles found"
+    )
+    fastest = max(sparse, key=_speedup)
+    if fastest is best:
+        return f"{text}."
+    return (
+        f"{text}; {flow_label(fastest.flow)} is {_speedup(fastest):.1f} times as fast, but keeps "
+        f"{share_text(fastest.quality.mass)} and finds {_needles(fastest)}."
+    )
+
+
+def _needles(flow: DemoFlow) -> str:
+    needles = flow.quality.needles
+    return f"{needles.found} of {needles.planted}"
+
+
+def _limit(record: DemoRecord, best: DemoFlow) -> str:
+    """How far the speed-up is from what bytes alone allow, and which other work is why."""
+    dense, step = record.flows[0].steps[-1], best.steps[-1]
+    fewer = dense.attention.bytes / step.attention.bytes
+    name, share = _greatest_other(step)
+    return (
+        f"Dense attention waits for memory ({share_text(dense.attention.hbm_fraction)} of what "
+        f"the HBM gives beside its refresh); {flow_label(best.flow)} moves {fewer:.1f} times fewer "
+        f"bytes, and what is lost on the way to a speed-up of {step.bytes_bound_speedup:.1f} is "
+        f"mostly {name}, {share_text(share)} of the step."
+    )
+
+
+def _greatest_other(step: DemoStep) -> tuple[str, float]:
+    """The longest stage beside attention itself."""
+    others = [stage for stage in step.attention.stages if stage.name != "attention"]
+    longest = max(others, key=lambda stage: stage.latency_ps)
+    return longest.name, longest.latency_ps / step.attention.latency_ps
+
+
+def quality_note(record: DemoRecord) -> str:
+    sizes = record.sizes
+    rows = sizes.quality_batch * sizes.kv_heads
+    return (
+        f"Quality: {rows} rows of {context_text(sizes.quality_context)} tokens with a planted "
+        f"needle each, computed by the simulated machine in {sizes.dtype}, against dense "
+        f"attention in float64."
+    )
+
+
+def steps_note(record: DemoRecord) -> str:
+    sizes = record.sizes
+    reduced = " One cube of rows, since the Python engine ran." if record.is_reduced else ""
+    return (
+        f"Time: one layer, {sizes.num_rows} rows on {record.num_pes} PEs of {record.device}, "
+        f"{sizes.budget} pages of {sizes.page_size} tokens a row, without values.{reduced}"
+    )

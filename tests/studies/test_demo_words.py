@@ -1,0 +1,57 @@
+import pytest
+
+from tests.studies.demo_records import demo_record
+from tilewright.records.demo import DemoFlow, DemoRecord
+from tilewright.studies.demo_words import meaning_of, quality_note, steps_note
+
+
+def with_flow(record: DemoRecord, changed: DemoFlow) -> DemoRecord:
+    flows = tuple(changed if flow.flow == changed.flow else flow for flow in record.flows)
+    return record.model_copy(update={"flows": flows})
+
+
+def with_mass(record: DemoRecord, name: str, mass: float) -> DemoRecord:
+    flow = next(flow for flow in record.flows if flow.flow == name)
+    quality = flow.quality.model_copy(update={"mass": mass})
+    return with_flow(record, flow.model_copy(update={"quality": quality}))
+
+
+def test_the_first_sentence_names_the_fastest_of_the_good_flows_and_the_fastest_of_all() -> None:
+    choice, _ = meaning_of(demo_record())
+    assert choice == (
+        "At 128K tokens a decode step of block-sparse is 12.0 times as fast as dense attention on "
+        "ahbm and keeps 95 % of its softmax, with 15 of 16 planted needles found; StreamingLLM is "
+        "50.0 times as fast, but keeps 25 % and finds 4 of 16."
+    )
+
+
+def test_a_flow_that_keeps_much_less_than_the_best_is_not_the_choice() -> None:
+    choice, _ = meaning_of(with_mass(demo_record(), "block_sparse_attention", 0.91))
+    assert choice.startswith("At 128K tokens a decode step of Quest is 9.0 times as fast")
+
+
+def test_if_the_choice_is_the_fastest_of_all_nothing_else_is_named() -> None:
+    choice, _ = meaning_of(with_mass(demo_record(), "streaming_llm", 0.96))
+    assert choice.startswith("At 128K tokens a decode step of StreamingLLM is 50.0 times")
+    assert "but keeps" not in choice
+
+
+def test_the_second_sentence_tells_bytes_and_the_longest_stage_beside_attention() -> None:
+    _, limit = meaning_of(demo_record())
+    assert "(90 % of what the HBM gives beside its refresh)" in limit
+    assert "block-sparse moves 12.0 times fewer bytes" in limit
+    assert limit.endswith("a speed-up of 18.0 is mostly scoring, 40 % of the step.")
+
+
+@pytest.mark.parametrize("is_reduced", [False, True])
+def test_a_demonstration_on_the_python_engine_says_that_it_has_one_cube_of_rows(
+    is_reduced: bool,
+) -> None:
+    note = steps_note(demo_record(is_reduced=is_reduced))
+    assert ("One cube of rows, since the Python engine ran." in note) == is_reduced
+    rows = "8 rows on 8 PEs" if is_reduced else "128 rows on 128 PEs"
+    assert rows in note
+
+
+def test_the_note_on_quality_says_on_how_many_rows_and_tokens_it_was_measured() -> None:
+    assert quality_note(demo_record()).startswith("Quality: 16 rows of 4K tokens")
