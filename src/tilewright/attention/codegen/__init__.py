@@ -5,19 +5,23 @@ from tilewright.attention.codegen.kernel_file import (
     Grid,
     Kernel,
     KernelFile,
-    Merge,
     Scratch,
     ScratchAxis,
+    Stage,
 )
+from tilewright.attention.codegen.target import Deal, Merge, Target
 from tilewright.attention.codegen.tiling import Tiling
 
 __all__ = (
+    "Deal",
     "Grid",
     "Kernel",
     "KernelFile",
     "Merge",
     "Scratch",
     "ScratchAxis",
+    "Stage",
+    "Target",
     "Tiling",
     "compile_graph",
 )

@@ -1,225 +1,273 @@
-"""The kernels of attention over listed pages: parts of a list, and their merge through memory."""
+"""The kernels of attention over listed pages."""
 
-from dataclasses import dataclass
-
-from tilewright.attention.codegen.body import Body, padded
-from tilewright.attention.codegen.compute_pages import row_preamble
-from tilewright.attention.codegen.kernel_file import Grid, Kernel, Scratch, ScratchAxis
+from tilewright.attention.codegen.attend_blocks import AttendBlocks, pools_of, product_dtype
+from tilewright.attention.codegen.body import Body
+from tilewright.attention.codegen.kernel_file import Grid, Kernel, Stage
+from tilewright.attention.codegen.loop_text import indented
+from tilewright.attention.codegen.merge_parts import finish_lines, part_lines
+from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
-from tilewright.attention.graph import DType, FlowKind, Geometry, Graph
+from tilewright.attention.graph import DType, Geometry
 
-__all__ = ("emit_attend_pages", "emit_merge_parts", "part_scratch")
-
-_SMALLEST_DOT = 16  # rows and columns that a product of blocks has at least
+__all__ = ("attend_lines", "emit_attend_pages")
 
 
-@dataclass(frozen=True, slots=True)
-class _Blocks:
-    """Padded sizes of the blocks of attention."""
+def emit_attend_pages(
+    sizes: Geometry, tiling: Tiling, form: RowForm, *, chosen: str | None, is_listed: bool = True
+) -> tuple[Kernel, str]:
+    """Online softmax over one part of each list; ``chosen`` if query heads have own pages.
 
-    heads: int
-    keys: int
-    values: int
-    pages: int  # of a tile
-    tokens: int  # of a tile, padding included
-
-    @staticmethod
-    def of(sizes: Geometry, tiling: Tiling) -> "_Blocks":
-        pages = max(1, tiling.attend_tokens // sizes.page_size)
-        tokens = padded(pages * sizes.page_size)
-        heads, keys, values, tokens = (
-            max(_SMALLEST_DOT, padded(size))
-            for size in (sizes.query_heads, sizes.key_dim, sizes.value_dim, tokens)
-        )
-        return _Blocks(heads, keys, values, pages, tokens)
-
-
-def part_scratch(sizes: Geometry) -> tuple[Scratch, ...]:
-    """What a part leaves for the merge."""
-    heads, width = sizes.query_heads, sizes.value_dim
-    return (
-        Scratch("part_largest", ScratchAxis.PARTS, (heads,), DType.FLOAT32),
-        Scratch("part_total", ScratchAxis.PARTS, (heads,), DType.FLOAT32),
-        Scratch("part_weighted", ScratchAxis.PARTS, (heads, width), DType.FLOAT32),
-    )
-
-
-def emit_attend_pages(graph: Graph, tiling: Tiling, *, chosen: str | None) -> tuple[Kernel, str]:
-    """Online softmax over one part of each list; ``chosen`` if query heads have own pages."""
-    sizes = graph.geometry
-    blocks = _Blocks.of(sizes, tiling)
+    What is not listed is dense: all pages of the row, or of the member.
+    """
     body = Body(page_tokens=None)
-    heads, keys, values = sizes.query_heads, sizes.key_dim, sizes.value_dim
-    first_pool, *others = _pools(sizes)
-    body.need("q_in", f"{sizes.query_dtype} [requests, KV heads, {heads}, {keys}]")
-    for name, width in _pools(sizes).items():
-        body.need(name, f"{sizes.kv_dtype} [KV heads, blocks, {sizes.page_size}, {width}]")
-    start = row_preamble(body, sizes.page_size)
-    for name, holds in _ATTEND_ARGUMENTS.items():
-        body.need(name, holds)
-    if chosen is not None:
-        body.need(chosen, f"int8 [rows, max_pages, 1, {heads}]: who chose a page")
-    body.need("scale", "factor of logits")
-    value_pool, value_width = (others[0], values) if others else (first_pool, keys)
+    start = form.preamble(body)
+    blocks = AttendBlocks.of(sizes, tiling, is_exact=form.target is not None)
+    if form.target is None:
+        what = f"at most {tiling.part_pages} listed pages: a program for row and part"
+        ending = part_lines(sizes, body, "tl.program_id(1)")
+    else:
+        what = "listed pages" if is_listed else "all pages"
+        what += ": a program for each " + ("row" if form.part is None else "row and member")
+        ending = part_lines(sizes, body, form.part) if form.part else finish_lines(sizes, body)
     body.lines += [
-        *start[:-1],
-        *_query_lines(sizes, blocks, tiling),
-        f"for start in range(first, stop, {blocks.pages}):",
-        *(f"    {line}" for line in _place_lines(sizes, blocks)),
-        *(f"    {line}" for line in _logit_lines(sizes, first_pool, chosen)),
-        *(f"    {line}" for line in _softmax_lines(sizes, value_pool, value_width)),
-        *_part_lines(sizes),
+        *start,
+        *attend_lines(sizes, tiling, form, body, chosen=chosen, is_listed=is_listed),
+        *_edge_lines(blocks, ending),
     ]
-    purpose = f"Softmax over at most {tiling.part_pages} listed pages: a program for row and part."
-    kernel = Kernel("attend_pages", Grid.ROW_PARTS, tuple(body.arguments))
-    return kernel, kernel_text(kernel.name, purpose, body.arguments, body.lines)
+    grid = Grid.ROW_PARTS if form.target is None else Grid.ROW_MEMBERS
+    kernel = Kernel("attend_pages", grid, tuple(body.arguments), stages=(Stage.ATTENTION,))
+    return kernel, kernel_text(kernel.name, f"Softmax over {what}.", body.arguments, body.lines)
 
 
-_ATTEND_ARGUMENTS = {
-    "page_list": "int32 [rows, max_pages]",
-    "list_length": "int32 [rows]",
-    "block_table": "int64 [requests, max_pages]: where logical pages lie",
-    "part_largest": "float32 [rows, parts, query heads]",
-    "part_total": "float32 [rows, parts, query heads]",
-    "part_weighted": "float32 [rows, parts, query heads, value channels]",
-    "num_blocks": "blocks of the pools",
-    "max_pages": "pages of the longest row",
-    "max_parts": "parts of the longest list",
-}
-
-
-def _pools(sizes: Geometry) -> dict[str, int]:
-    if sizes.kind is FlowKind.MLA:
-        return {"latent_pool": sizes.key_dim}
-    return {"k_pool": sizes.key_dim, "v_pool": sizes.value_dim}
-
-
-def _query_lines(sizes: Geometry, blocks: _Blocks, tiling: Tiling) -> list[str]:
+def attend_lines(
+    sizes: Geometry,
+    tiling: Tiling,
+    form: RowForm,
+    body: Body,
+    *,
+    chosen: str | None,
+    is_listed: bool,
+) -> list[str]:
+    """Leaves ``largest``, ``total`` and ``weighted`` of the member, or of the program's part."""
+    blocks = AttendBlocks.of(sizes, tiling, is_exact=form.target is not None)
     heads, keys = sizes.query_heads, sizes.key_dim
-    inside = f"(query_head < {heads}) & (key_channel < {keys})"
+    body.need("q_in", f"{sizes.query_dtype} [requests, KV heads, {heads}, {keys}]")
+    for name, width in pools_of(sizes).items():
+        body.need(name, f"{sizes.kv_dtype} [KV heads, blocks, {sizes.page_size}, {width}]")
+    body.need("num_blocks", "blocks of the pools")
+    walk = _Walk(sizes, tiling, form, body, blocks, is_listed=is_listed)
+    tile = [*walk.tile_lines(), *_logit_lines(sizes, blocks, form, body, chosen)]
     return [
-        f"first = tl.program_id(1) * {tiling.part_pages}",
-        f"stop = tl.minimum(first + {tiling.part_pages}, tl.load(list_length + row))",
+        *walk.range_lines(),
+        *_query_lines(sizes, blocks, body),
+        *walk.ahead_lines(),
+        f"for start in range(first, stop, {blocks.pages}):",
+        *indented([*tile, *_softmax_lines(sizes, blocks, form)]),
+    ]
+
+
+def _query_lines(sizes: Geometry, blocks: AttendBlocks, body: Body) -> list[str]:
+    heads, keys = sizes.query_heads, sizes.key_dim
+    inside = _inside(("query_head", heads, blocks.heads), ("key_channel", keys, blocks.keys))
+    mask = f", mask={inside}, other=0" if inside else ""
+    place = f"{row_start(body, 'q_in')} + query_head * {keys} + key_channel"
+    return [
         f"query_head = tl.arange(0, {blocks.heads})[:, None]",
         f"key_channel = tl.arange(0, {blocks.keys})[None, :]",
-        f"value_channel = tl.arange(0, {blocks.values})[None, :]",
-        f"# [{heads}, {keys}], padded",
-        f"place = (row * {heads} + query_head) * {keys} + key_channel",
-        f"query = tl.load(q_in + place, mask={inside}, other=0).to(tl.float32)",
+        f"query = {_converted(f'tl.load({place}{mask})', sizes.query_dtype, product_dtype(sizes))}",
         f'largest = tl.full(({blocks.heads}, 1), float("-inf"), tl.float32)',
         f"total = tl.zeros(({blocks.heads}, 1), tl.float32)",
         f"weighted = tl.zeros(({blocks.heads}, {blocks.values}), tl.float32)",
-        f"token = tl.arange(0, {blocks.tokens})",
     ]
 
 
-def _place_lines(sizes: Geometry, blocks: _Blocks) -> list[str]:
-    """Where the tokens of a tile of listed pages lie, and which of them are there."""
-    size = sizes.page_size
-    padding = "" if blocks.pages * size == blocks.tokens else f" & (token < {blocks.pages * size})"
+def _converted(text: str, stored: DType, wanted: DType) -> str:
+    return text if stored is wanted else f"{text}.to(tl.{wanted})"
+
+
+def _inside(*axes: tuple[str, int, int]) -> str:
+    """Conditions that leave padding out: of a name, its size and the padded one."""
+    return " & ".join(f"({name} < {size})" for name, size, padded in axes if size != padded)
+
+
+class _Walk:
+    """From the entries of a list to the blocks of a tile."""
+
+    def __init__(
+        self,
+        sizes: Geometry,
+        tiling: Tiling,
+        form: RowForm,
+        body: Body,
+        blocks: AttendBlocks,
+        *,
+        is_listed: bool,
+    ) -> None:
+        self._sizes, self._tiling, self._form, self._body = sizes, tiling, form, body
+        self._blocks, self._is_listed = blocks, is_listed
+        self._size = sizes.page_size
+
+    def range_lines(self) -> list[str]:
+        """Which entries the program looks at: ``first`` to ``stop``, with ``num_listed`` tokens."""
+        body, form = self._body, self._form
+        lines = [f"table = {form.table(body)}"]
+        if not self._is_listed:
+            last = form.page_of(f"({form.num_own} - 1)")
+            missing = f"tl.maximum(({last} + 1) * {self._size} - num_tokens, 0)"
+            tokens = f"{form.num_own} * {self._size} - {missing}"
+            return [*lines, "first = 0", f"stop = {form.num_own}", f"num_listed = {tokens}"]
+        body.need("page_list", "int32 [rows, members, pages]")
+        body.need("list_length", "int32 [rows, members]")
+        body.need("list_tokens", "int32 [rows, members]: of the listed pages")
+        length = f"tl.load({row_start(body, 'list_length', form.part)})"
+        lines += [
+            f"listed = {row_start(body, 'page_list', form.part)}",
+            f"num_listed = tl.load({row_start(body, 'list_tokens', form.part)})",
+        ]
+        if form.target is not None:
+            return [*lines, "first = 0", f"stop = {length}"]
+        pages = self._tiling.part_pages
+        return [
+            *lines,
+            f"first = tl.program_id(1) * {pages}",
+            f"stop = tl.minimum(first + {pages}, {length})",
+        ]
+
+    def ahead_lines(self) -> list[str]:
+        """Block numbers of the first tile, and what goes on from there."""
+        pages = self._blocks.pages
+        lines = [
+            f"offset = tl.arange(0, {pages})",
+            f"token = tl.arange(0, {self._blocks.page_tokens})[None, :]",
+        ]
+        if self._form.target is None:
+            return lines
+        if self._is_listed:
+            lines.append(f"page = {self._page('offset')}")
+        lines.append(f"next_block = {self._block('offset')}")
+        if self._is_listed:
+            lines.append(f"page = {self._page(f'{pages} + offset')}")
+        return lines
+
+    def tile_lines(self) -> list[str]:
+        """The blocks of a tile and the tokens that are there.
+
+        Under a target block numbers are loaded a tile ahead, and entries of the list two: a
+        program waits for neither.
+        """
+        pages = self._blocks.pages
+        lines = ["entry = start + offset"]
+        if self._form.target is None:
+            lines += [f"page = {self._page('entry')}"] if self._is_listed else []
+            lines.append(f"block = {self._block('entry')}.to(tl.int64)")
+        else:
+            lines += [
+                "block = next_block.to(tl.int64)",
+                f"next_block = {self._block(f'entry + {pages}')}",
+            ]
+            lines += [f"page = {self._page(f'entry + {2 * pages}')}"] if self._is_listed else []
+        return [*lines, f"there = {self._there()}"]
+
+    def _page(self, entry: str) -> str:
+        return f"tl.load(listed + {entry}, mask={entry} < stop, other=0)"
+
+    def _block(self, entry: str) -> str:
+        place = "page" if self._is_listed else entry
+        return f"tl.load(table + {place}, mask={entry} < stop, other=0)"
+
+    def _there(self) -> str:
+        conditions = [f"(entry[:, None] * {self._size} + token < num_listed)"]
+        if self._form.target is None:
+            conditions.append("(entry[:, None] < stop)")
+        if self._blocks.page_tokens != self._size:
+            conditions.append(f"(token < {self._size})")
+        return " & ".join(conditions)
+
+
+def _load_lines(
+    name: str, pool: str, sizes: Geometry, blocks: AttendBlocks, *, read: int, padded: int
+) -> list[str]:
+    """The first ``read`` channels of all tokens of a tile: [tokens, padded]."""
+    width, size = pools_of(sizes)[pool], sizes.page_size
+    dtypes = sizes.kv_dtype, product_dtype(sizes)
+    inside = "there[:, :, None]" + ("" if read == padded else f" & (channel < {read})")
+    start = f"{pool} + place[:, None, None] * {size * width}"
     return [
-        f"entry = start + token // {size}",
-        f"there = (entry < stop){padding}",
-        "page = tl.load(page_list + row * max_pages + entry, mask=there, other=0)",
-        f"there = there & (page * {size} + token % {size} < num_tokens)",
-        "block = tl.load(block_table + request * max_pages + page, mask=there, other=0)",
-        f"place = (head * num_blocks + block) * {size} + token % {size}",
+        f"channel = tl.arange(0, {padded})[None, None, :]",
+        f"places = {start} + token[:, :, None] * {width} + channel",
+        f"{name} = tl.load(places, mask={inside}, other=0)",
+        f"{name} = {_converted(f'tl.reshape({name}, ({blocks.tokens}, {padded}))', *dtypes)}",
     ]
 
 
-def _logit_lines(sizes: Geometry, pool: str, chosen: str | None) -> list[str]:
-    keys, heads = sizes.key_dim, sizes.query_heads
+def _logit_lines(
+    sizes: Geometry, blocks: AttendBlocks, form: RowForm, body: Body, chosen: str | None
+) -> list[str]:
+    pool = next(iter(pools_of(sizes)))
+    precision = ', input_precision="ieee"' if product_dtype(sizes) is DType.FLOAT32 else ""
+    body.need("scale", "factor of logits")
     lines = [
-        f"inside = there[:, None] & (key_channel < {keys})",
-        f"places = {pool} + place[:, None] * {keys} + key_channel",
-        "keys = tl.load(places, mask=inside, other=0)",
-        "keys = keys.to(tl.float32)",
-        'logits = tl.dot(query, tl.trans(keys), input_precision="ieee") * scale',
+        "place = head * num_blocks + block",
+        *_load_lines("keys", pool, sizes, blocks, read=sizes.key_dim, padded=blocks.keys),
+        f"logits = tl.dot(query, tl.trans(keys){precision}) * scale",
     ]
     if chosen is not None:
-        lines += [
-            f"inside = there[None, :] & (query_head < {heads})",
-            f"marks = {chosen} + (row * max_pages + page[None, :]) * {heads} + query_head",
-            "mark = tl.load(marks, mask=inside, other=0)",
-            'logits = tl.where(mark != 0, logits, float("-inf"))',
-        ]
-    return [*lines, 'logits = tl.where(there[None, :], logits, float("-inf"))']
+        lines += _choice_lines(sizes, blocks, form, body, chosen)
+    flat = f"tl.reshape(there, (1, {blocks.tokens}))"
+    return [*lines, f'logits = tl.where({flat}, logits, float("-inf"))']
 
 
-def _softmax_lines(sizes: Geometry, pool: str, width: int) -> list[str]:
-    """Merge a tile into what the part has so far; no token yet is minus infinity and 0."""
+def _choice_lines(
+    sizes: Geometry, blocks: AttendBlocks, form: RowForm, body: Body, chosen: str
+) -> list[str]:
+    """Leave out what a query head has not chosen."""
+    heads, pages = sizes.query_heads, blocks.pages
+    body.need(chosen, f"int8 [rows, pages, 1, {heads}]: who chose a page")
+    here = "page"
+    lines = []
+    if form.target is not None:  # the numbers of this tile were overtaken by those of a later one
+        here = f"({form.page_of('here')})"
+        lines.append("here = tl.load(listed + entry, mask=entry < stop, other=0)")
+    inside = " & ".join(
+        part
+        for part in ("(entry[:, None] < stop)", _inside(("chooser", heads, blocks.heads)))
+        if part
+    )
+    spread = f"({blocks.heads}, {pages}, {blocks.page_tokens})"
     return [
+        *lines,
+        f"chooser = tl.arange(0, {blocks.heads})[None, :]",
+        f"places = {row_start(body, chosen)} + {here}[:, None] * {heads} + chooser",
+        f"mark = tl.trans(tl.load(places, mask={inside}, other=0))",
+        f"mark = tl.broadcast_to(mark[:, :, None], {spread})",
+        f"mark = tl.reshape(mark, ({blocks.heads}, {blocks.tokens}))",
+        'logits = tl.where(mark != 0, logits, float("-inf"))',
+    ]
+
+
+def _softmax_lines(sizes: Geometry, blocks: AttendBlocks, form: RowForm) -> list[str]:
+    """Merge a tile into what the part has so far; no token yet is minus infinity and 0."""
+    dtype = product_dtype(sizes)
+    precision = ', input_precision="ieee"' if dtype is DType.FLOAT32 else ""
+    *_, pool = pools_of(sizes)
+    read, padded = sizes.value_dim, blocks.values
+    if form.target is not None and len(pools_of(sizes)) == 1:
+        values = ["values = keys"]  # loaded once; channels beyond the value are not stored
+    else:
+        values = _load_lines("values", pool, sizes, blocks, read=read, padded=padded)
+    return [
+        *values,
         "new_largest = tl.maximum(largest, tl.max(logits, 1, keep_dims=True))",
         'shift = tl.where(new_largest == float("-inf"), 0.0, new_largest)',
         "weights = tl.exp(logits - shift)",
         "earlier = tl.exp(largest - shift)",
-        f"inside = there[:, None] & (value_channel < {sizes.value_dim})",
-        f"places = {pool} + place[:, None] * {width} + value_channel",
-        "values = tl.load(places, mask=inside, other=0)",
-        "values = values.to(tl.float32)",
         "total = total * earlier + tl.sum(weights, 1, keep_dims=True)",
-        'product = tl.dot(weights, values, input_precision="ieee")',
+        f"product = tl.dot({_converted('weights', DType.FLOAT32, dtype)}, values{precision})",
         "weighted = weighted * earlier + product",
         "largest = new_largest",
     ]
 
 
-def _part_lines(sizes: Geometry) -> list[str]:
-    heads, width = sizes.query_heads, sizes.value_dim
-    inside = f"(query_head < {heads}) & (value_channel < {width})"
-    return [
-        f"place = (row * max_parts + tl.program_id(1)) * {heads} + query_head",
-        f"tl.store(part_largest + place, largest, mask=query_head < {heads})",
-        f"tl.store(part_total + place, total, mask=query_head < {heads})",
-        f"tl.store(part_weighted + place * {width} + value_channel, weighted, mask={inside})",
-    ]
-
-
-def emit_merge_parts(graph: Graph, tiling: Tiling) -> tuple[Kernel, str]:
-    """Log-sum-exp merge of the parts of each row, in order, through memory."""
-    sizes = graph.geometry
-    heads, width = sizes.query_heads, sizes.value_dim
-    body = Body(page_tokens=None)
-    body.need("list_length", "int32 [rows]")
-    for name in ("part_largest", "part_total", "part_weighted"):
-        body.need(name, _ATTEND_ARGUMENTS[name])
-    body.need("output", f"float32 [rows, {heads}, {width}]")
-    body.need("log_sum_exp", f"float32 [rows, {heads}]")
-    body.need("max_parts", "parts of the longest list")
-    body.lines += _merge_lines(heads, width, tiling.part_pages)
-    purpose = "The attention of each row from its parts: a program for each row."
-    kernel = Kernel("merge_parts", Grid.ROWS, tuple(body.arguments))
-    return kernel, kernel_text(kernel.name, purpose, body.arguments, body.lines)
-
-
-def _merge_lines(heads: int, width: int, part_pages: int) -> list[str]:
-    inside = f"(query_head < {heads}) & (value_channel < {width})"
-    loop = [
-        f"place = (row * max_parts + part) * {heads} + query_head",
-        f"other = tl.load(part_largest + place, mask=query_head < {heads}, other=0)",
-        "new_largest = tl.maximum(largest, other)",
-        'shift = tl.where(new_largest == float("-inf"), 0.0, new_largest)',
-        "earlier, later = tl.exp(largest - shift), tl.exp(other - shift)",
-        f"other = tl.load(part_total + place, mask=query_head < {heads}, other=0)",
-        "total = total * earlier + other * later",
-        f"places = part_weighted + place * {width} + value_channel",
-        f"weighted = weighted * earlier + tl.load(places, mask={inside}, other=0) * later",
-        "largest = new_largest",
-    ]
-    return [
-        "row = tl.program_id(0).to(tl.int64)",
-        f"query_head = tl.arange(0, {padded(heads)})[:, None]",
-        f"value_channel = tl.arange(0, {padded(width)})[None, :]",
-        f'largest = tl.full(({padded(heads)}, 1), float("-inf"), tl.float32)',
-        f"total = tl.zeros(({padded(heads)}, 1), tl.float32)",
-        f"weighted = tl.zeros(({padded(heads)}, {padded(width)}), tl.float32)",
-        f"num_parts = (tl.load(list_length + row) + {part_pages - 1}) // {part_pages}",
-        "for part in range(0, num_parts):",
-        *(f"    {line}" for line in loop),
-        f"place = row * {heads} + query_head",
-        "divisor = tl.where(total == 0.0, 1.0, total)",
-        f"places = output + place * {width} + value_channel",
-        f"tl.store(places, tl.div_rn(weighted, divisor), mask={inside})",
-        f"tl.store(log_sum_exp + place, largest + tl.log(total), mask=query_head < {heads})",
-    ]
+def _edge_lines(blocks: AttendBlocks, ending: list[str]) -> list[str]:
+    return [f"value_channel = tl.arange(0, {blocks.values})[None, :]", *ending]

@@ -90,10 +90,15 @@ class Body:
     def place(
         self, base: str, entry: str, shape: tuple[int, ...], whole: tuple[int, ...], skip: int = 0
     ) -> str:
-        """Pointers to [r, c] of an entry that is ``whole``, behind its first ``skip`` elements."""
+        """Pointers to [r, c] of an entry that is ``whole``, behind its first ``skip`` elements.
+
+        Without an entry ``base`` is its beginning.
+        """
         rows, columns = shape
         size, stride = whole[0] * whole[1], whole[1]
-        parts = [base, f"{entry} * {size}" if size > 1 else entry]
+        parts = [base]
+        if entry:
+            parts.append(f"{entry} * {size}" if size > 1 else entry)
         if skip:
             parts.append(str(skip))
         if rows > 1:
@@ -122,8 +127,29 @@ class Body:
 
     def kept(self, operand: Operand, axis: int, fill: str) -> str:
         """The operand with ``fill`` where an entry along the axis does not count."""
+        return self.kept_text(operand.name, operand, axis, fill)
+
+    def kept_text(self, text: str, operand: Operand, axis: int, fill: str) -> str:
+        """The same of an expression that has the entries of the operand."""
         condition = self.present(operand.type, axis)
-        return f"tl.where({condition}, {operand.name}, {fill})" if condition else operand.name
+        return f"tl.where({condition}, {text}, {fill})" if condition else text
+
+    def without_padding(self, operand: Operand, axis: int, fill: str) -> str:
+        """The operand with ``fill`` in the padding of an axis; missing tokens stay as they are."""
+        size = operand.type.shape[axis - 1]
+        if padded(size) == size:
+            return operand.name
+        return f"tl.where({self.index(axis, size)} < {size}, {operand.name}, {fill})"
+
+    def flat(self, shape: tuple[int, ...], whole: tuple[int, ...], skip: int) -> str:
+        """Flat positions of [r, c] in an entry that is ``whole``."""
+        rows, columns = shape
+        parts = [str(skip)] if skip or rows == columns == 1 else []
+        if rows > 1:
+            parts.append(f"{self.index(1, rows)} * {whole[1]}")
+        if columns > 1:
+            parts.append(self.index(2, columns))
+        return " + ".join(parts)
 
 
 RESERVED = frozenset(dir(builtins)) | {

@@ -3,60 +3,98 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tilewright.attention.codegen.attend_pages import (
-    emit_attend_pages,
-    emit_merge_parts,
-    part_scratch,
-)
+from tilewright.attention.codegen.attend_pages import emit_attend_pages
 from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.complete_pages import emit_complete_pages
 from tilewright.attention.codegen.compute_pages import emit_compute_pages
+from tilewright.attention.codegen.helpers import helpers_of
 from tilewright.attention.codegen.kernel_file import (
     Kernel,
     KernelFile,
-    Merge,
     Scratch,
     ScratchAxis,
 )
 from tilewright.attention.codegen.list_pages import emit_list_pages
+from tilewright.attention.codegen.merge_parts import emit_merge_parts, part_scratch
 from tilewright.attention.codegen.naming import name_values
 from tilewright.attention.codegen.rounds import is_row_op, page_roots, round_of
 from tilewright.attention.codegen.row_kernel import emit_row_op
-from tilewright.attention.codegen.select_kernel import SELECT_HELPERS, emit_select
+from tilewright.attention.codegen.row_text import RowForm
+from tilewright.attention.codegen.select_kernel import emit_select
 from tilewright.attention.codegen.side import check_stored
 from tilewright.attention.codegen.slice_loads import push_slices
+from tilewright.attention.codegen.target import Merge, Target
 from tilewright.attention.codegen.tiling import Tiling
-from tilewright.attention.graph import FORMAT, DType, Graph, Node, graph_hash, verify_graph
+from tilewright.attention.graph import (
+    FORMAT,
+    DType,
+    Geometry,
+    Graph,
+    Node,
+    graph_hash,
+    verify_graph,
+)
 from tilewright.attention.ops import selection
 from tilewright.errors import CodegenError
 
 __all__ = ("compile_graph",)
 
 
-def compile_graph(graph: Graph, tiling: Tiling | None = None) -> KernelFile:
-    """The kernels of one flow; pure. A `CodegenError` names what cannot be put into kernels."""
+def compile_graph(
+    graph: Graph, tiling: Tiling | None = None, target: Target | None = None
+) -> KernelFile:
+    """The kernels of one flow; pure. A `CodegenError` names what cannot be put into kernels.
+
+    With a target programs have whole rows, or a member's share of one; else tiles and parts.
+    """
     verify_graph(graph)
     graph = push_slices(graph)
     chosen = _check_supported(graph)
-    cut = tiling or Tiling()
-    parts = _Parts(graph, cut)
+    sizes = graph.geometry
+    cut = tiling or (Tiling() if target is None else Tiling.for_target(sizes, target))
+    form = RowForm(sizes.page_size, target)
+    parts = _Parts(graph, cut, form)
     completion = emit_complete_pages(graph)
     marks = parts.add_indexer(chosen)
     columns = chosen.type.shape[1]
-    parts.add(emit_list_pages(graph, cut, chosen=marks, columns=columns))
-    parts.add(emit_attend_pages(graph, cut, chosen=marks if columns > 1 else None))
-    parts.add(emit_merge_parts(graph, cut))
-    helpers = [SELECT_HELPERS] if parts.has_selection else []
-    texts = [_head(graph), *helpers, *([completion[1]] if completion else []), *parts.texts]
+    parts.add(emit_list_pages(cut, form, chosen=marks, columns=columns, axis=ScratchAxis.PAGES))
+    parts.add(emit_attend_pages(sizes, cut, form, chosen=marks if columns > 1 else None))
+    has_parts = target is None or target.members > 1
+    if has_parts:
+        parts.add(emit_merge_parts(sizes, cut, form))
+    kernels = [*([completion[1]] if completion else []), *parts.texts]
+    texts = [_head(graph), *helpers_of(kernels), *kernels]
     return KernelFile(
         flow=graph.name,
-        geometry=graph.geometry,
+        geometry=sizes,
         tiling=cut,
+        target=target,
         text="\n\n".join(texts),
         completion=completion[0] if completion else None,
         step=tuple(parts.kernels),
-        scratch=(*parts.scratch, *part_scratch(graph.geometry)),
+        scratch=(*parts.scratch, *(part_scratch(sizes) if has_parts else ())),
+        results=(*_lists(form), *_outputs(sizes)),
+        marks=marks,
         merge=Merge.MEMORY,
+    )
+
+
+def _lists(form: RowForm) -> tuple[Scratch, ...]:
+    pages, one = ScratchAxis.PAGES, ScratchAxis.ROWS
+    if form.part is not None:
+        pages, one = ScratchAxis.MEMBER_PAGES, ScratchAxis.PARTS
+    return (
+        Scratch("page_list", pages, (), DType.INT32),
+        Scratch("list_length", one, (), DType.INT32),
+        Scratch("list_tokens", one, (), DType.INT32),
+    )
+
+
+def _outputs(sizes: Geometry) -> tuple[Scratch, ...]:
+    heads, width = sizes.query_heads, sizes.value_dim
+    return (
+        Scratch("output", ScratchAxis.ROWS, (heads, width), DType.FLOAT32),
+        Scratch("log_sum_exp", ScratchAxis.ROWS, (heads,), DType.FLOAT32),
     )
 
 
@@ -84,10 +122,6 @@ def _check_supported(graph: Graph) -> Node:
     found = []
     if graph.states:
         found.append(f"state {', '.join(item.name for item in graph.states)}")
-    if graph.parameters:
-        found.append(f"parameters {', '.join(item.name for item in graph.parameters)}")
-    if graph.partial_pages:
-        found.append("summaries of unfinished pages")
     if len(graph.output.branches) != 1:
         found.append(f"{len(graph.output.branches)} branches")
     branch = graph.output.branches[0]
@@ -107,10 +141,10 @@ class _Parts:
 
     graph: Graph
     tiling: Tiling
+    form: RowForm
     kernels: list[Kernel] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     scratch: list[Scratch] = field(default_factory=list)
-    has_selection: bool = False
     row_kernels: int = 0
 
     def add(self, emitted: tuple[Kernel, str]) -> None:
@@ -124,8 +158,11 @@ class _Parts:
         for index in range(max(rounds.values()) + 1):
             roots = page_roots(rounds, (chosen,), index)
             if roots:
-                emitted = emit_compute_pages(self.graph, self.tiling, index, roots, rounds, names)
-                self.add(emitted)
+                self.add(
+                    emit_compute_pages(
+                        self.graph, self.tiling, self.form, index, roots, rounds, names
+                    )
+                )
             for node in roots:
                 self._keep(node, names[node])
             for node in [item for item, at in rounds.items() if at == index and is_row_op(item)]:
@@ -138,7 +175,6 @@ class _Parts:
             emitted = emit_select(
                 self.graph, self.tiling, node, index, scores=source, chosen=names[node]
             )
-            self.has_selection = True
         else:
             emitted = emit_row_op(
                 self.graph, self.tiling, node, index, operand=source, result=names[node]

@@ -1,94 +1,193 @@
 """The kernels of the indexer side that look at one page at a time."""
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from tilewright.attention.codegen.body import Body
-from tilewright.attention.codegen.kernel_file import Grid, Kernel
+from tilewright.attention.codegen.body import Body, padded
+from tilewright.attention.codegen.inner import product_elements
+from tilewright.attention.codegen.kernel_file import Grid, Kernel, Stage
+from tilewright.attention.codegen.loop_text import indented, split_loop, without_unused
 from tilewright.attention.codegen.naming import name_values
+from tilewright.attention.codegen.narrow_dot import dot_text, is_dot, narrow_type
 from tilewright.attention.codegen.position import INDEXER_POSITIONS
 from tilewright.attention.codegen.rounds import is_repeated, is_row_op
+from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.side import SideEmitter, check_stored
 from tilewright.attention.codegen.slice_loads import Window, window_of
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
-from tilewright.attention.graph import FORMAT, DType, Graph, Node
+from tilewright.attention.graph import FORMAT, DType, Graph, Leading, Node
 from tilewright.attention.ops import leaf
 
-__all__ = ("emit_compute_pages", "row_preamble", "scratch_holds")
+__all__ = ("PageWork", "emit_compute_pages", "page_work", "scratch_holds")
+
+_VARYING = ("own", "page", "there", "page_tokens", "block")
 
 
-def row_preamble(body: Body, page_size: int) -> list[str]:
-    """What every kernel of a step begins with: the row and its length."""
-    body.need("num_tokens_ptr", "int32 [requests]: tokens of each, the new one included")
-    body.need("num_kv_heads", "rows are requests times KV heads")
-    return [
-        "row = tl.program_id(0).to(tl.int64)",
-        "request = row // num_kv_heads",
-        "head = row % num_kv_heads",
-        "num_tokens = tl.load(num_tokens_ptr + request)",
-        f"num_pages = (num_tokens + {page_size - 1}) // {page_size}",
-    ]
+@dataclass(frozen=True, slots=True)
+class PageWork:
+    """What a round does for each tile of pages: lines ahead of the loop, and lines of a tile."""
+
+    body: Body
+    ahead: tuple[str, ...]
+    inside: tuple[str, ...]
+    tile: int
+    names: Mapping[Node, str]
 
 
 def emit_compute_pages(
     graph: Graph,
     tiling: Tiling,
+    form: RowForm,
     index: int,
     roots: Sequence[Node],
     rounds: Mapping[Node, int],
     scratch: Mapping[Node, str],
 ) -> tuple[Kernel, str]:
     """The page kernel of one round; ``scratch`` names the memory of values between kernels."""
-    size = graph.geometry.page_size
-    body = Body("page_tokens", size, graph.geometry.query_heads)
-    start = row_preamble(body, size)
-    body.need("max_pages", "pages of the longest row")
-    names = name_values(rounds, body)
-    loads = _Loads(graph, index, rounds, scratch)
-    emitter = SideEmitter(body, names, loads, INDEXER_POSITIONS)
-    for node in roots:
-        _store(node, emitter, scratch[node])
-    tile = tiling.pages_for(emitter.largest_block)
-    body.lines[:0] = [*start, *_page_lines(size, tile, body)]
+    work = page_work(graph, tiling, form, index, rounds, scratch, stored=roots)
+    body, tile = work.body, work.tile
     name = f"compute_pages_{index}"
-    purpose = f"Values per page: a program for each row and tile of {tile} pages."
-    kernel = Kernel(name, Grid.ROW_TILES, tuple(body.arguments), tile)
-    return kernel, kernel_text(name, purpose, body.arguments, body.lines)
+    if form.target is None:
+        grid, what = Grid.ROW_TILES, f"row and tile of {tile} pages"
+        lines = [*_tile_lines(form, f"tl.program_id(1) * {tile}", work), *work.ahead, *work.inside]
+    else:
+        grid, what = Grid.ROW_MEMBERS, "row" if form.members == 1 else "row and member"
+        lines = [*work.ahead, *loop_lines(form, work)]
+    purpose = f"Values per page: a program for each {what}."
+    start = form.preamble(body)
+    kernel = Kernel(name, grid, tuple(body.arguments), tile, (Stage.SCORING,))
+    lines = [*start, f"num_full = num_tokens // {graph.geometry.page_size}", *lines]
+    return kernel, kernel_text(name, purpose, body.arguments, without_unused(lines))
 
 
-def _page_lines(page_size: int, tile: int, body: Body) -> list[str]:
+def page_work(
+    graph: Graph,
+    tiling: Tiling,
+    form: RowForm,
+    index: int,
+    rounds: Mapping[Node, int],
+    scratch: Mapping[Node, str],
+    *,
+    stored: Sequence[Node],
+    kept: Sequence[Node] = (),
+) -> PageWork:
+    """Of one round: ``stored`` values go to scratch memory, ``kept`` ones stay as they are."""
+    size = graph.geometry.page_size
+
+    def emit(tile: int) -> tuple[Body, "_Loads", dict[Node, str]]:
+        body = Body("page_tokens", size, graph.geometry.query_heads)
+        form.preamble(body)  # arguments in the order in which they are used
+        names = name_values(rounds, body)
+        loads = _Loads(graph, form, index, rounds, scratch, tile)
+        loads.emitter = SideEmitter(body, names, loads, INDEXER_POSITIONS)
+        for node in stored:
+            _store(node, loads.emitter, scratch[node])
+        for node in kept:
+            loads.emitter.value(node)
+        return body, loads, names
+
+    _, first, _ = emit(1)
+    tile = tiling.pages_for(first.largest_block())
+    body, _, names = emit(tile)
+    lines = without_unused(body.lines, [names[node] for node in kept])
+    if form.target is None:
+        return PageWork(body, (), tuple(lines), tile, names)
+    ahead, inside = split_loop(lines, _VARYING)
+    return PageWork(body, tuple(ahead), tuple(inside), tile, names)
+
+
+def _uses(lines: Sequence[str], name: str) -> bool:
+    return any(name in line for line in lines)
+
+
+def _tile_lines(form: RowForm, start: str, work: PageWork) -> list[str]:
+    """Where the pages of one tile lie."""
     lines = [
-        f"num_full = num_tokens // {page_size}",
-        f"page = tl.program_id(1) * {tile} + tl.arange(0, {tile})[:, None, None]",
+        f"page = {start} + tl.arange(0, {work.tile})[:, None, None]",
         "there = page < num_pages",
-        f"page_tokens = tl.maximum(tl.minimum(num_tokens - page * {page_size}, {page_size}), 0)",
+        _page_tokens(form.page_size),
     ]
-    if "block_table" in body.arguments:
-        place = "block_table + request * max_pages + page"
-        lines.append(f"block = tl.load({place}, mask=there, other=0)")
+    if "block_table" in work.body.arguments:
+        table = form.table(work.body)
+        lines.append(f"block = tl.load({table} + page, mask=there, other=0).to(tl.int64)")
     return lines
 
 
-class _Loads:
-    """Expressions of what comes from memory in one round."""
+def _page_tokens(page_size: int) -> str:
+    left = f"tl.minimum(num_tokens - page * {page_size}, {page_size})"
+    return f"page_tokens = tl.maximum({left}, 0)"
 
-    def __init__(
-        self, graph: Graph, index: int, rounds: Mapping[Node, int], scratch: Mapping[Node, str]
-    ) -> None:
-        self._graph = graph
-        self._index = index
-        self._rounds = rounds
-        self._scratch = scratch
+
+def loop_lines(form: RowForm, work: PageWork, after: Sequence[str] = ()) -> list[str]:
+    """The loop over the tiles of a member's pages. Block numbers are loaded one tile ahead.
+
+    ``after`` are lines at the end of each turn.
+    """
+    tile = work.tile
+    own = "page" if form.part is None else "own"
+    inside = [f"{own} = start + offset"]
+    if form.part is not None:
+        inside.append(f"page = {form.page_of('own')}")
+    inside += [f"there = {own} < {form.num_own}", _page_tokens(form.page_size)]
+    lines = [f"offset = tl.arange(0, {tile})[:, None, None]"]
+    if "block_table" in work.body.arguments:
+        load = f"tl.load(table + {{0}}, mask={{0}} < {form.num_own}, other=0)"
+        lines += [f"table = {form.table(work.body)}", f"next_block = {load.format('offset')}"]
+        inside += [
+            "block = next_block.to(tl.int64)",
+            f"next_block = {load.format(f'start + {tile} + offset')}",
+        ]
+    inside = without_unused([*inside, *work.inside, *after], _carried(after))
+    return [*lines, f"for start in range(0, {form.num_own}, {tile}):", *indented(inside)]
+
+
+def _carried(after: Sequence[str]) -> set[str]:
+    """What a turn leaves for the next one."""
+    return {"next_block"} | {line.partition(" = ")[0] for line in after}
+
+
+@dataclass(slots=True)
+class _Loads:
+    """Values that a kernel of one round has text of its own for: memory, products with queries."""
+
+    graph: Graph
+    form: RowForm
+    index: int
+    rounds: Mapping[Node, int]
+    scratch: Mapping[Node, str]
+    tile: int
+    emitter: SideEmitter = field(init=False)
+    _stored: dict[Node, str] = field(default_factory=dict)  # as memory has them
+    _seen: list[Node] = field(default_factory=list)
 
     def __call__(self, node: Node, body: Body) -> str | None:
+        self._seen.append(node)
         window = window_of(node)
         if window is not None:
             is_input = isinstance(window.source.op, leaf.Input)
             return (_load_input if is_input else self._load_field)(node, window, body)
-        earlier = self._rounds[node] < self._index and not is_repeated(node)
+        earlier = self.rounds[node] < self.index and not is_repeated(node)
         if earlier or is_row_op(node):
-            return _load_scratch(node, self._scratch[node], body)
+            return _load_scratch(node, self.scratch[node], body)
+        if self.form.target is not None:
+            return dot_text(node, self.emitter, self._stored, self.tile)
         return None
+
+    def largest_block(self) -> int:
+        """Elements a page of the widest block."""
+        if self.form.target is None:
+            return self.emitter.largest_block
+        blocks = [1]
+        for node in self._seen:
+            if node.type.leading is Leading.PAGES:
+                rows, columns = node.type.shape
+                blocks.append(padded(rows) * padded(columns))
+                operands = tuple(map(self.emitter.value, node.inputs))
+                if not is_dot(node) and operands:
+                    blocks.append(padded(max(product_elements(node.op, operands), 1)))
+        return max(blocks)
 
     def _load_field(self, node: Node, window: Window, body: Body) -> str:
         """Missing tokens read as 0, and a summary of an unfinished page as its initial value."""
@@ -97,9 +196,9 @@ class _Loads:
         sizes = ", ".join(map(str, whole.shape))
         pool = body.need(f"{name}_pool", f"{whole.dtype} [KV heads, blocks, {sizes}]")
         body.need("num_blocks", "blocks of the pools")
-        body.need("block_table", "int64 [requests, max_pages]: where logical pages lie")
-        (field,) = (item for item in self._graph.fields if item.name == name)
-        if name in self._graph.geometry.reserved_fields:
+        self.form.table(body)
+        (found,) = (item for item in self.graph.fields if item.name == name)
+        if name in self.graph.geometry.reserved_fields:
             token = body.index(1, node.type.shape[0])
             token = f"{token} + {window.row}" if window.row else token
             conditions = [f"({token} < page_tokens)"]
@@ -109,8 +208,12 @@ class _Loads:
         skip = window.row * window.row_length + window.column
         entry = "(head * num_blocks + block)"
         place = body.place(pool, entry, node.type.shape, whole.shape, skip)
-        initial = repr(field.initial) if whole.dtype.is_float else str(int(field.initial))
+        initial = repr(found.initial) if whole.dtype.is_float else str(int(found.initial))
         loaded = f"tl.load({place}, mask={' & '.join(conditions)}, other={initial})"
+        if self.form.target is not None and narrow_type(node) and math.isfinite(found.initial):
+            kept = self._stored[node] = body.new_name(f"{name}_stored")
+            body.add(f"{kept} = {loaded}")
+            loaded = kept
         return _computed(loaded, whole.dtype)
 
 
@@ -125,28 +228,29 @@ def _load_input(node: Node, window: Window, body: Body) -> str:
     sizes = ", ".join(map(str, whole.shape))
     given = body.need(f"{name}_in", f"{whole.dtype} [requests, KV heads, {sizes}]")
     skip = window.row * window.row_length + window.column
-    place = body.place(given, "row", node.type.shape, whole.shape, skip)
+    place = body.place(row_start(body, given), "", node.type.shape, whole.shape, skip)
     inside = body.inside(node.type.shape)
     mask = f", mask={' & '.join(inside)}, other=0" if inside else ""
     return _computed(f"tl.load({place}{mask})", whole.dtype)
-
-
-def _entry(node: Node) -> str:
-    """Where the entry of a row, or of a page of it, begins."""
-    return "row" if node.type.format is FORMAT.BATCHED else "(row * max_pages + page)"
 
 
 def scratch_holds(node: Node) -> str:
     """What scratch memory of a value holds, for the list of arguments."""
     sizes = ", ".join(map(str, node.type.shape))
     dtype = "int8" if node.type.dtype is DType.BOOL else node.type.dtype.computed
-    axes = "rows" if node.type.format is FORMAT.BATCHED else "rows, max_pages"
+    axes = "rows" if node.type.format is FORMAT.BATCHED else "rows, pages"
     return f"{dtype} [{axes}, {sizes}]"
 
 
-def _load_scratch(node: Node, name: str, body: Body) -> str:
+def _scratch_place(node: Node, name: str, body: Body) -> str:
+    """Pointers to the value of a row, or of a page of it."""
     body.need(name, scratch_holds(node))
-    place = body.place(name, _entry(node), node.type.shape, node.type.shape)
+    entry = "" if node.type.format is FORMAT.BATCHED else "page"
+    return body.place(row_start(body, name), entry, node.type.shape, node.type.shape)
+
+
+def _load_scratch(node: Node, name: str, body: Body) -> str:
+    place = _scratch_place(node, name, body)
     conditions = body.inside(node.type.shape)
     if node.type.format is not FORMAT.BATCHED:
         conditions.insert(0, "there")
@@ -156,8 +260,7 @@ def _load_scratch(node: Node, name: str, body: Body) -> str:
 
 def _store(node: Node, emitter: SideEmitter, name: str) -> None:
     value, body = emitter.value(node), emitter.body
-    body.need(name, scratch_holds(node))
-    place = body.place(name, _entry(node), node.type.shape, node.type.shape)
+    place = _scratch_place(node, name, body)
     conditions = body.inside(node.type.shape)
     if node.type.format is not FORMAT.BATCHED:  # every tile stores the same value per row
         conditions.insert(0, "there")

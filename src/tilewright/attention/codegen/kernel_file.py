@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tilewright.attention.codegen.target import Merge, Target
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.graph import DType, Geometry
 
-__all__ = ("Grid", "Kernel", "KernelFile", "Merge", "Scratch", "ScratchAxis")
+__all__ = ("Grid", "Kernel", "KernelFile", "Scratch", "ScratchAxis", "Stage")
 
 
 class Grid(StrEnum):
@@ -17,21 +18,26 @@ class Grid(StrEnum):
     ROW_COLUMNS = "rows, columns of scores"
     ROWS = "rows"
     ROW_PARTS = "rows, parts of the list"
+    ROW_MEMBERS = "rows, members"
+
+
+class Stage(StrEnum):
+    """What a kernel, or a function of one, does for a step."""
+
+    COMPLETION = "page completion"
+    SCORING = "scoring"
+    SELECTION = "selection"
+    ATTENTION = "attention"
+    MERGE = "merge"
 
 
 class ScratchAxis(StrEnum):
     """The axes of scratch memory before its inner shape."""
 
     PAGES = "rows, pages"
-    PARTS = "rows, parts"
+    MEMBER_PAGES = "rows, members, pages"
+    PARTS = "rows, parts"  # a part is a member, where rows have members
     ROWS = "rows"
-
-
-class Merge(StrEnum):
-    """Through what the parts of a row's attention are joined."""
-
-    MEMORY = "memory"
-    IPCQ = "ipcq"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +48,16 @@ class Kernel:
     grid: Grid
     arguments: tuple[str, ...]
     tile: int = 1  # pages of a program, or columns of scores
+    stages: tuple[Stage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Memory that lives for one step: an argument of that name, with this type."""
+    """Memory that lives for one step: an argument of that name, with this type.
+
+    Its argument ``<name>_row`` is the elements from a row to the next; with a second axis of
+    members or parts ``<name>_member`` is those from one to the next.
+    """
 
     name: str
     axis: ScratchAxis
@@ -56,13 +67,22 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFile:
-    """``step`` runs in order for every decode step; ``completion`` when pages become complete."""
+    """``step`` runs in order for every decode step; ``completion`` when pages become complete.
+
+    ``results`` are what a step leaves: output, log_sum_exp, and the lists of pages it read.
+    ``marks`` is the scratch memory of chosen pages, one byte each; empty if nothing is chosen.
+    ``stage_of`` has the stages of functions that kernels call.
+    """
 
     flow: str
     geometry: Geometry
     tiling: Tiling
+    target: Target | None
     text: str
     completion: Kernel | None
     step: tuple[Kernel, ...]
     scratch: tuple[Scratch, ...]
+    results: tuple[Scratch, ...]
+    marks: str
     merge: Merge
+    stage_of: tuple[tuple[str, Stage], ...] = ()

@@ -3,10 +3,11 @@
 from typing import Any
 
 from tilewright.attention.codegen.body import Body
-from tilewright.attention.codegen.compute_pages import row_preamble, scratch_holds
+from tilewright.attention.codegen.compute_pages import scratch_holds
 from tilewright.attention.codegen.elementwise import number
 from tilewright.attention.codegen.kernel_file import Grid, Kernel
 from tilewright.attention.codegen.naming import remark_of
+from tilewright.attention.codegen.row_text import row_preamble, row_start
 from tilewright.attention.codegen.side import refuse
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
@@ -48,7 +49,8 @@ def emit_row_op(
     body.need(operand, scratch_holds(source))
     body.need(result, scratch_holds(node))
     start = row_preamble(body, graph.geometry.page_size)
-    body.need("max_pages", "pages of the longest row")
+    row_start(body, operand)
+    row_start(body, result)
     body.lines += [f"# {remark_of(node)}", *start, "column = tl.program_id(1)"]
     match node.op:
         case page_axis.Softmax():
@@ -80,7 +82,7 @@ def _span_lines(span: Span, body: Body) -> list[str]:
 
 def _place(name: str, columns: int) -> str:
     factor = f" * {columns}" if columns > 1 else ""
-    return f"{name} + (row * max_pages + page){factor} + column"
+    return f"{name} + row * {name}_row + page{factor} + column"
 
 
 def _identity(reduction: str, dtype: DType) -> str:
@@ -104,7 +106,6 @@ def _reduction_lines(
         final = "tl.sqrt_rn(found)"
     elif isinstance(op, reduce.Mean):
         final = "tl.div_rn(found, tl.maximum(stop - first, 1).to(tl.float32))"
-    factor = f" * {columns}" if columns > 1 else ""
     return [
         *_span_lines(op.span, body),
         f"found = tl.full((), {identity}, tl.{dtype})",
@@ -115,7 +116,7 @@ def _reduction_lines(
         *(["    value = value * value"] if squared else []),
         f"    found = {combine.format('found', f'tl.{reduction}(value, 0)')}",
         f"found = tl.where(stop > first, {final}, 0)",
-        f"tl.store({result} + row{factor} + column, found)",
+        f"tl.store({result} + row * {result}_row + column, found)",
     ]
 
 
@@ -163,19 +164,19 @@ def _across_heads_lines(
     identity = _identity(reduction, DType.FLOAT32)
     factor = f" * {columns}" if columns > 1 else ""
     tile = tiling.row_tile
-    entry = "(request * num_kv_heads + other)"
-    places = entry if per_row else f"({entry} * max_pages + page)"
+    entry = f"(request * num_kv_heads + other) * {operand}_row"
+    places = entry if per_row else f"{entry} + page{factor}"
     mask = "" if per_row else ", mask=page < num_pages, other=0"
     lines = [
         f"found = tl.full({'()' if per_row else f'({tile},)'}, {identity}, tl.float32)",
         "for other in range(0, num_kv_heads):",
-        f"    value = tl.load({operand} + {places}{factor} + column{mask}).to(tl.float32)",
+        f"    value = tl.load({operand} + {places} + column{mask}).to(tl.float32)",
         f"    found = {combine.format('found', 'value')}",
     ]
     if op.kind is page_axis.Kind.MEAN:
         lines.append("found = found / num_kv_heads")
     if per_row:
-        return [*lines, f"tl.store({result} + row{factor} + column, found)"]
+        return [*lines, f"tl.store({result} + row * {result}_row + column, found)"]
     lines.append(f"tl.store({_place(result, columns)}, found, mask=page < num_pages)")
     return [
         f"for start in range(0, num_pages, {tile}):",

@@ -1,10 +1,10 @@
 """The kernels that choose the best pages of a row, and the helpers that they share."""
 
 from tilewright.attention.codegen.body import Body
-from tilewright.attention.codegen.compute_pages import row_preamble
 from tilewright.attention.codegen.elementwise import number
 from tilewright.attention.codegen.kernel_file import Grid, Kernel
 from tilewright.attention.codegen.naming import remark_of
+from tilewright.attention.codegen.row_text import row_preamble, row_start
 from tilewright.attention.codegen.side import refuse
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
@@ -87,19 +87,16 @@ def emit_select(
     body.need(scores, f"{kept} [rows, max_pages, 1, {columns}]")
     body.need(chosen, f"int8 [rows, max_pages, 1, {columns}]")
     start = row_preamble(body, graph.geometry.page_size)
-    body.need("max_pages", "pages of the longest row")
     body.need("first_reserved", "pages that every row reads at its beginning")
     body.need("last_reserved", "and at its end")
-    factor = f" * {columns}" if columns > 1 else ""
-    place = f"row * max_pages{factor} + tl.program_id(1)"
     body.lines += [
         f"# {remark_of(node)}",
         *start,
         "stop = tl.maximum(num_pages - last_reserved, 0)",
         "first = tl.minimum(first_reserved, stop)",
-        f"scores = {scores} + {place}",
+        f"scores = {row_start(body, scores)} + tl.program_id(1)",
         *_count_lines(node, columns, tiling.row_tile, body),
-        f"chosen = {chosen} + {place}",
+        f"chosen = {row_start(body, chosen)} + tl.program_id(1)",
         f"mark_best(scores, chosen, {columns}, first, stop, num_pages, count, {tiling.row_tile})",
     ]
     name = f"select_{index}"

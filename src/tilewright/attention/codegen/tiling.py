@@ -2,9 +2,15 @@
 
 from dataclasses import dataclass, fields
 
+from tilewright.attention.codegen.body import padded
+from tilewright.attention.codegen.target import Target
+from tilewright.attention.graph import Geometry
 from tilewright.errors import CodegenError
 
 __all__ = ("Tiling",)
+
+_TILES_ON_CHIP = 8  # of keys or values
+_ROW_BYTES = 32  # that a page of a row tile takes in registers: keys, marks, positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +34,20 @@ class Tiling:
             if not is_size or (item.name != "part_pages" and size & (size - 1)):
                 expected = "a whole number" if item.name == "part_pages" else "a power of two"
                 raise CodegenError(f"tiling.{item.name}", repr(size), expected, "change it")
+
+    @staticmethod
+    def for_target(sizes: Geometry, target: Target) -> "Tiling":
+        """Tiles of which some fit into the registers at once, so that loads run ahead of work."""
+        tile_bytes = target.register_bytes // _TILES_ON_CHIP
+        token_bytes = max(sizes.key_dim, sizes.value_dim) * sizes.kv_dtype.bits // 8
+        tokens = 1 << (max(tile_bytes // token_bytes, 1).bit_length() - 1)
+        return Tiling(
+            page_tile=min(1024, padded(target.pages)),
+            max_elements=padded(tile_bytes // max(sizes.field_dtype.bits // 8, 1)),
+            row_tile=min(padded(target.pages), target.register_bytes // _ROW_BYTES),
+            attend_tokens=tokens,
+            part_pages=target.pages,
+        )
 
     def pages_for(self, elements_per_page: int) -> int:
         """Pages of a tile whose widest value has so many elements a page: at least one."""

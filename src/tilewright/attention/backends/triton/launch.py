@@ -1,6 +1,8 @@
 """The launches of a step: grids, and the memory that lives as long as the step. Pure."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from tilewright.attention.codegen import Grid, Kernel, KernelFile, Merge, Scratch, ScratchAxis
 from tilewright.attention.graph import DType
@@ -55,23 +57,21 @@ def plan(kernels: KernelFile, sizes: StepSizes) -> LaunchPlan:
         fix = "compile the flow for this backend"
         raise AttentionError(f"flow {kernels.flow!r}", f"a merge by {kernels.merge}", expected, fix)
     parts = max(-(-sizes.max_pages // kernels.tiling.part_pages), 1)
-    geometry = kernels.geometry
-    results = (
-        Scratch("page_list", ScratchAxis.PAGES, (), DType.INT32),
-        Scratch("list_length", ScratchAxis.ROWS, (), DType.INT32),
-        Scratch(
-            "output", ScratchAxis.ROWS, (geometry.query_heads, geometry.value_dim), DType.FLOAT32
-        ),
-        Scratch("log_sum_exp", ScratchAxis.ROWS, (geometry.query_heads,), DType.FLOAT32),
-    )
+    arrays = (*kernels.scratch, *kernels.results)
+    buffers = tuple(_buffer(item, sizes, parts) for item in arrays)
     return LaunchPlan(
         tuple(Launch(kernel, _grid(kernel, sizes, parts)) for kernel in kernels.step),
-        tuple(_buffer(item, sizes, parts) for item in (*kernels.scratch, *results)),
+        buffers,
         (
             ("num_kv_heads", sizes.num_kv_heads),
-            ("max_pages", sizes.max_pages),
             ("num_blocks", sizes.num_blocks),
-            ("max_parts", parts),
+            ("table_request", sizes.max_pages),
+            ("table_head", 0),
+            *(
+                stride
+                for item, buffer in zip(arrays, buffers, strict=True)
+                for stride in _strides(item, buffer)
+            ),
         ),
     )
 
@@ -87,6 +87,13 @@ def _grid(kernel: Kernel, sizes: StepSizes, parts: int) -> tuple[int, ...]:
             return rows, parts
         case _:
             return (rows,)
+
+
+def _strides(item: Scratch, buffer: Buffer) -> Iterator[tuple[str, int]]:
+    """Elements from a row to the next, and from a part of it to the next."""
+    yield f"{item.name}_row", prod(buffer.shape[1:])
+    if item.axis is ScratchAxis.PARTS:
+        yield f"{item.name}_member", prod(buffer.shape[2:])
 
 
 def _buffer(item: Scratch, sizes: StepSizes, parts: int) -> Buffer:

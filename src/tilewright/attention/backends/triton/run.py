@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from tilewright.attention.backends.triton.launch import LaunchPlan
@@ -55,13 +56,19 @@ def run(kernels: LoadedKernels, plan: LaunchPlan, arguments: Mapping[str, Any]) 
         item.name: torch.empty(item.shape, dtype=_torch_dtype(torch, item.dtype), device=device)
         for item in plan.buffers
     }
-    given = {**arguments, **memory, **dict(plan.numbers)}
+    given = {**arguments, **memory, **dict(plan.numbers), **_input_rows(arguments)}
     for launch in plan.launches:
         kernel = launch.kernel
         kernels.functions[kernel.name][launch.grid](**_chosen(kernel, given))
     return StepResult(
         memory["output"], memory["log_sum_exp"], memory["page_list"], memory["list_length"]
     )
+
+
+def _input_rows(arguments: Mapping[str, Any]) -> dict[str, int]:
+    """Elements from a row of an input [requests, KV heads, ...] to the next."""
+    inputs = {name: value for name, value in arguments.items() if name.endswith("_in")}
+    return {f"{name}_row": prod(value.shape[2:]) for name, value in inputs.items()}
 
 
 def _torch_dtype(torch: Any, dtype: DType) -> Any:

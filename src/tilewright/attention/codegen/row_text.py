@@ -1,0 +1,100 @@
+"""What kernels of a step begin with: their row, its length, and where its arrays begin."""
+
+from dataclasses import dataclass
+
+from tilewright.attention.codegen.body import Body
+from tilewright.attention.codegen.target import Deal, Target
+
+__all__ = ("RowForm", "row_preamble", "row_start", "table_start")
+
+
+def row_preamble(body: Body, page_size: int) -> list[str]:
+    """The row and its length."""
+    body.need("num_tokens_ptr", "int32 [requests]: tokens of each, the new one included")
+    body.need("num_kv_heads", "rows are requests times KV heads")
+    return [
+        "row = tl.program_id(0).to(tl.int64)",
+        "request = row // num_kv_heads",
+        "head = row % num_kv_heads",
+        "num_tokens = tl.load(num_tokens_ptr + request)",
+        f"num_pages = (num_tokens + {page_size - 1}) // {page_size}",
+    ]
+
+
+def row_start(body: Body, array: str, part: str | None = None) -> str:
+    """Where a row of an array begins, or a part of it: they may lie apart from each other."""
+    body.need(f"{array}_row", f"elements from a row of {array} to the next")
+    if part is None:
+        return f"{array} + row * {array}_row"
+    body.need(f"{array}_member", "and from a part of it to the next")
+    return f"{array} + row * {array}_row + {part} * {array}_member"
+
+
+def table_start(body: Body) -> str:
+    """Where the block numbers of a row begin."""
+    body.need("block_table", "integers: where the pages of a row lie in the pools")
+    body.need("table_request", "entries of the table from a request to the next")
+    body.need("table_head", "and from a KV head to the next")
+    return "block_table + request * table_request + head * table_head"
+
+
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """Which pages a program looks at. Without a target a program has a tile, or a part of a list.
+
+    Pages of a member are numbered from 0 by *own*; *page* is the logical number in the row.
+    """
+
+    page_size: int
+    target: Target | None = None
+
+    @property
+    def members(self) -> int:
+        return 1 if self.target is None else self.target.members
+
+    @property
+    def deal(self) -> Deal:
+        return Deal.WHOLE if self.target is None else self.target.deal
+
+    @property
+    def num_own(self) -> str:
+        """The name of the number of pages that the member has."""
+        return "num_pages" if self.deal is Deal.WHOLE else "num_own"
+
+    @property
+    def part(self) -> str | None:
+        """The name of the member, if there are several."""
+        return None if self.deal is Deal.WHOLE else "member"
+
+    def preamble(self, body: Body) -> list[str]:
+        lines = row_preamble(body, self.page_size)
+        match self.deal:
+            case Deal.DEALT:
+                number = f"(num_pages - member + {self.members - 1}) // {self.members}"
+                return [*lines, "member = tl.program_id(1)", f"num_own = {number}"]
+            case Deal.CONTIGUOUS:
+                body.need("member_pages", "pages of a member, but for the last one of a row")
+                return [
+                    *lines,
+                    "member = tl.program_id(1)",
+                    "first_own = member * member_pages",
+                    "num_own = tl.minimum(tl.maximum(num_pages - first_own, 0), member_pages)",
+                ]
+        return lines
+
+    def page_of(self, own: str) -> str:
+        """The logical number of a member's page."""
+        match self.deal:
+            case Deal.DEALT:
+                return f"{own} * {self.members} + member"
+            case Deal.CONTIGUOUS:
+                return f"first_own + {own}"
+        return own
+
+    def table(self, body: Body) -> str:
+        """Where the block numbers of the member's pages begin."""
+        start = table_start(body)
+        if self.part is None:
+            return start
+        body.need("table_member", "and from a member to the next")
+        return f"{start} + member * table_member"
