@@ -1,5 +1,6 @@
 """Generated kernels on a simulated machine: values and time of a decode step."""
 
+from tilewright.attention.backends.machine.compiled import MERGES, kernels_for, target_of
 from tilewright.attention.backends.machine.layout import (
     LayoutSpec,
     RowLayout,
@@ -7,12 +8,55 @@ from tilewright.attention.backends.machine.layout import (
     plan_layout,
 )
 from tilewright.attention.backends.machine.load import LoadedKernels, load_kernels
+from tilewright.attention.backends.machine.memory import (
+    DecodeMemory,
+    PageOrder,
+    StepValues,
+    block_bytes,
+    deploy_rows,
+    layout_of,
+)
+from tilewright.attention.backends.machine.selection import (
+    Recent,
+    Recorded,
+    SelectionModel,
+    Uniform,
+    model_pages,
+    planned_counts,
+)
+from tilewright.attention.backends.machine.stage_book import StageBook
+from tilewright.attention.backends.machine.step import (
+    PreparedStep,
+    StageLaunch,
+    StepResult,
+    prepare_step,
+)
 
 __all__ = (
+    "MERGES",
+    "DecodeMemory",
     "LayoutSpec",
     "LoadedKernels",
+    "PageOrder",
+    "PreparedStep",
+    "Recent",
+    "Recorded",
     "RowLayout",
     "RowPlacement",
+    "SelectionModel",
+    "StageBook",
+    "StageLaunch",
+    "StepResult",
+    "StepValues",
+    "Uniform",
+    "block_bytes",
+    "deploy_rows",
+    "kernels_for",
+    "layout_of",
     "load_kernels",
+    "model_pages",
     "plan_layout",
+    "planned_counts",
+    "prepare_step",
+    "target_of",
 )

@@ -84,19 +84,28 @@ class RowLayout:
     def pe_of(self, row: int, member: int = 0) -> PeCoord:
         return self.pes[(row * self.members + member) % len(self.pes)]
 
-    def local_pages(self, num_pages: int) -> tuple[Int64s, Int64s]:
+    def places_of(self, pages: Int64s) -> tuple[Int64s, Int64s]:
         """The member of each logical page of a row, and its place among that member's."""
-        pages = np.arange(num_pages, dtype=np.int64)
         if self.placement.is_dealt:
             return pages % self.members, pages // self.members
         return pages // self.member_pages, pages % self.member_pages
 
+    def member_of(self, page: int) -> int:
+        return page % self.members if self.placement.is_dealt else page // self.member_pages
+
+    def logical_pages(self, member: int, places: Int64s) -> Int64s:
+        """The reverse, for the places of one member."""
+        wide = places.astype(np.int64)
+        if self.placement.is_dealt:
+            return wide * self.members + member
+        return wide + member * self.member_pages
+
     def blocks_of(self, request: int, num_pages: int, order: Int64s) -> Int64s:
         """Where the logical pages of a request lie in the pools, for its first KV head.
 
-        ``order`` permutes the places of a piece: pages of a served request lie anywhere in it.
+        ``order`` are the places of a piece that its pages take, the first page's first.
         """
-        member, local = self.local_pages(num_pages)
+        member, local = self.places_of(np.arange(num_pages, dtype=np.int64))
         first = request * self.num_kv_heads * self.head_blocks
         return first + member * self.span_blocks + order[local]
 

@@ -1,0 +1,62 @@
+"""From a flow and a machine to kernels that are ready to run there."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+from tilewright.attention.backends.machine.layout import RowLayout, RowPlacement
+from tilewright.attention.backends.machine.load import LoadedKernels, load_kernels
+from tilewright.attention.codegen import (
+    Deal,
+    KernelFile,
+    Merge,
+    Target,
+    Tiling,
+    compile_graph,
+)
+from tilewright.attention.graph import Graph
+from tilewright.machine.build import Machine
+from tilewright.machine.totals import slice_bytes_per_us, usable_share
+
+__all__ = ("MERGES", "kernels_for", "target_of")
+
+MERGES = frozenset({Merge.MEMORY})
+"""The merges of divided rows that this backend can run."""
+LAUNCH_PS = 500_000  # dispatch and completion of a launch, about: the cost model's figure
+_DEALS = {
+    RowPlacement.HEAD: Deal.WHOLE,
+    RowPlacement.STRIPE: Deal.DEALT,
+    RowPlacement.CUBE: Deal.CONTIGUOUS,
+    RowPlacement.SIP: Deal.CONTIGUOUS,
+}
+
+
+def target_of(machine: Machine, layout: RowLayout) -> Target:
+    """What the generator may know of a machine and of the rows on it."""
+    spec = machine.spec
+    rate = int(slice_bytes_per_us(spec) * usable_share(spec.cube.hbm))
+    return Target(
+        rows=layout.num_rows,
+        pages=layout.member_pages,
+        members=layout.members,
+        deal=_DEALS[layout.placement] if layout.members > 1 else Deal.WHOLE,
+        workers=len(layout.pes),
+        register_bytes=spec.pe.registers.capacity_bytes,
+        memory_bytes_per_us=rate,
+        launch_ps=LAUNCH_PS,
+        merges=MERGES,
+    )
+
+
+@lru_cache(64)
+def kernels_for(
+    graph: Graph, target: Target, tiling: Tiling | None = None, *, is_dense: bool = False
+) -> LoadedKernels:
+    """Compiled and loaded, once for the same flow, target and tiling."""
+    file = compile_graph(graph, tiling, target)
+    return load_kernels(_reading_all(file) if is_dense else file)
+
+
+def _reading_all(file: KernelFile) -> KernelFile:
+    """The same kernels from the list of pages on: nothing is scored, and every page is listed."""
+    names = [kernel.name for kernel in file.step]
+    return replace(file, step=file.step[names.index("list_pages") :], completion=None)

@@ -1,0 +1,238 @@
+"""What a decode step finds in the memories of a machine: pools, page tables, queries, lengths."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.attention.backends.machine.arrays import (
+    PieceArray,
+    Pieces,
+    piece_array,
+    replicate,
+    strides_of,
+)
+from tilewright.attention.backends.machine.layout import (
+    LayoutSpec,
+    RowLayout,
+    RowPlacement,
+    plan_layout,
+)
+from tilewright.attention.graph import DType, Graph
+from tilewright.host import RuntimeContext, Tensor
+from tilewright.host.device import parse_device
+from tilewright.machine.build import Machine
+
+__all__ = (
+    "NEW",
+    "DecodeMemory",
+    "PageOrder",
+    "StepValues",
+    "block_bytes",
+    "deploy_rows",
+    "layout_of",
+)
+
+Array = np.ndarray[Any, Any]
+Int64s = npt.NDArray[np.int64]
+NEW = "new_{}"  # the new token's part of a field of keys or values
+
+
+class PageOrder(StrEnum):
+    """Where the pages of a piece lie in it."""
+
+    WRITTEN = "written"  # in the order in which they were written: a piece is one row's alone
+    SHUFFLED = "shuffled"  # anywhere, by a seeded permutation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepValues:
+    """The values of a step, in their stored types, as they are before the new token is written."""
+
+    fields: Mapping[str, Sequence[Array]]  # by name, then request: [KV heads, pages, r, c]
+    new_tokens: Mapping[str, Array]  # of keys and values: [requests, KV heads, width]
+    inputs: Mapping[str, Array]  # [requests, KV heads, r, c]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeMemory:
+    """``arguments`` are what kernels take by name: tensors and numbers."""
+
+    layout: RowLayout
+    graph: Graph
+    num_tokens: tuple[int, ...]  # of each request, the new one included
+    blocks: tuple[Int64s, ...]  # of each request's logical pages, for its first KV head
+    pools: Mapping[str, Pieces]
+    arguments: Mapping[str, Tensor | int]
+
+
+def _item_bytes(dtype: DType) -> int:
+    """Of an element in a pool; two elements of int4 share a byte."""
+    return max(dtype.bits // 8, 1)
+
+
+def _block_shape(dtype: DType, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (-(-prod(shape) * dtype.bits // 8),) if dtype.bits < 8 else shape
+
+
+def _dtype_name(dtype: DType) -> str:
+    return "uint8" if dtype.bits < 8 else {"bool": "int8"}.get(dtype.value, dtype.value)
+
+
+def block_bytes(graph: Graph) -> dict[str, int]:
+    """Bytes of one page of one KV head, by field."""
+    return {
+        field.name: prod(_block_shape(field.type.dtype, field.type.shape))
+        * _item_bytes(field.type.dtype)
+        for field in graph.fields
+    }
+
+
+def layout_of(
+    machine: Machine,
+    graph: Graph,
+    *,
+    placement: RowPlacement,
+    num_tokens: tuple[int, ...],
+    num_kv_heads: int,
+    device: str = "all",
+) -> RowLayout:
+    """How the rows of a step lie on some SIPs of a machine."""
+    size = graph.geometry.page_size
+    spec = LayoutSpec(
+        placement=placement,
+        num_kv_heads=num_kv_heads,
+        row_pages=tuple(-(-count // size) for count in num_tokens),
+        block_bytes=block_bytes(graph),
+        page_bytes=machine.spec.pe.mmu.page_bytes,
+    )
+    return plan_layout(spec, machine.grid, parse_device(device, machine.grid.num_sips).sips)
+
+
+def deploy_rows(
+    torch: RuntimeContext,
+    graph: Graph,
+    layout: RowLayout,
+    *,
+    num_tokens: tuple[int, ...],
+    values: StepValues | None,
+    order: PageOrder = PageOrder.WRITTEN,
+    seed: int = 0,
+) -> DecodeMemory:
+    """Take the memory of a step's rows and write it, outside of simulated time."""
+    size = graph.geometry.page_size
+    row_pages = [-(-count // size) for count in num_tokens]
+    places = _places(layout, order, seed)
+    blocks = tuple(layout.blocks_of(index, pages, places) for index, pages in enumerate(row_pages))
+    pools = _pools(torch, layout, graph)
+    rows = _row_arrays(torch, layout, graph)
+    if values is not None:
+        _fill(layout, blocks, pools, rows, values)
+    rows["block_table"].write(_table(layout, blocks))
+    tensors = {f"{name}_pool": pieces.tensor for name, pieces in pools.items()}
+    tensors |= {name: pieces.tensor for name, pieces in rows.items()}
+    tensors |= replicate(
+        torch,
+        {
+            "num_tokens_ptr": np.array(num_tokens, dtype=np.int32),
+            "step_ptr": np.zeros(len(num_tokens), dtype=np.int32),
+        },
+    )
+    return DecodeMemory(
+        layout, graph, num_tokens, blocks, pools, {**tensors, **_numbers(layout, rows)}
+    )
+
+
+def _places(layout: RowLayout, order: PageOrder, seed: int) -> Int64s:
+    if order is PageOrder.WRITTEN:
+        return np.arange(layout.span_blocks, dtype=np.int64)
+    return np.random.default_rng(seed).permutation(layout.span_blocks).astype(np.int64)
+
+
+def _pools(torch: RuntimeContext, layout: RowLayout, graph: Graph) -> dict[str, Pieces]:
+    pools = {}
+    for field in graph.fields:
+        dtype = field.type.dtype
+        shape = (layout.span_blocks, *_block_shape(dtype, field.type.shape))
+        size = _item_bytes(dtype)
+        array = PieceArray(f"{field.name}_pool", _dtype_name(dtype), shape, size, prod(shape))
+        pools[field.name] = Pieces.empty(torch, layout, array)
+    return pools
+
+
+def _row_arrays(torch: RuntimeContext, layout: RowLayout, graph: Graph) -> dict[str, Pieces]:
+    """Inputs and the new token at the home of a row, the page table with its pages."""
+    geometry, page_bytes = graph.geometry, layout.page_bytes
+    planned = [
+        piece_array(
+            f"{name}_in",
+            kind.dtype.value,
+            kind.shape,
+            item_bytes=_item_bytes(kind.dtype),
+            page_bytes=page_bytes,
+        )
+        for name, kind in graph.inputs
+    ]
+    size = _item_bytes(geometry.kv_dtype)
+    planned += [
+        piece_array(
+            NEW.format(name),
+            geometry.kv_dtype.value,
+            (width,),
+            item_bytes=size,
+            page_bytes=page_bytes,
+        )
+        for name, (_, width) in geometry.reserved_fields.items()
+    ]
+    pages = (layout.member_pages,)
+    planned.append(piece_array("block_table", "int64", pages, item_bytes=8, page_bytes=page_bytes))
+    return {array.name: Pieces.empty(torch, layout, array) for array in planned}
+
+
+def _numbers(layout: RowLayout, rows: Mapping[str, Pieces]) -> dict[str, int]:
+    table = rows["block_table"].array.piece_elements
+    return {
+        **strides_of((pieces.array for pieces in rows.values()), layout),
+        "num_kv_heads": layout.num_kv_heads,
+        "num_blocks": layout.head_blocks,
+        "member_pages": layout.member_pages,
+        "table_request": table * layout.members * layout.num_kv_heads,
+        "table_head": table * layout.members,
+        "table_member": table,
+        "layer": 0,
+    }
+
+
+def _table(layout: RowLayout, blocks: Sequence[Int64s]) -> Int64s:
+    """[rows, members, pages of a member]: the block of each local page."""
+    table = np.zeros((layout.num_requests, layout.members, layout.member_pages), dtype=np.int64)
+    for request, of_request in enumerate(blocks):
+        member, local = layout.places_of(np.arange(len(of_request)))
+        table[request, member, local] = of_request
+    return np.repeat(table, layout.num_kv_heads, axis=0)
+
+
+def _fill(
+    layout: RowLayout,
+    blocks: Sequence[Int64s],
+    pools: Mapping[str, Pieces],
+    rows: Mapping[str, Pieces],
+    values: StepValues,
+) -> None:
+    shape = (layout.num_rows * layout.head_blocks,)
+    for name, pieces in pools.items():
+        given = values.fields[name]
+        pool = np.zeros((*shape, *pieces.array.shape[1:]), given[0].dtype)
+        for of_request, pages in zip(blocks, given, strict=True):
+            for head, of_head in enumerate(pages):
+                places = of_request + head * layout.head_blocks
+                pool[places] = of_head.reshape(len(places), *pieces.array.shape[1:])
+        pieces.write(pool.reshape(layout.num_rows, layout.members, *pieces.array.shape))
+    for name, array in values.inputs.items():
+        rows[f"{name}_in"].write(array.reshape(layout.num_rows, *array.shape[2:]))
+    for name, array in values.new_tokens.items():
+        rows[NEW.format(name)].write(array.reshape(layout.num_rows, *array.shape[2:]))

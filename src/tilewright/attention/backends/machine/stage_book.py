@@ -1,0 +1,132 @@
+"""Which stage of a step said a command, and the bytes that each stage moves.
+
+A program that is watched issues through a stand-in for its issuer, which notes and passes on.
+"""
+
+import sys
+from collections.abc import Mapping
+from types import FrameType
+from typing import Any
+
+from tilewright.attention.codegen import Stage
+from tilewright.engine.core import IssuedAccess, Issuer
+from tilewright.language.program import Program
+
+__all__ = ("StageBook",)
+
+
+class StageBook:
+    """Notes of all programs whose kernel is in ``stage_of``: functions of a text, by name.
+
+    ``burst_bytes`` is what memories move at least: an access is counted in whole bursts, as a
+    controller does.
+    """
+
+    def __init__(self, stage_of: Mapping[str, Stage], path: str, *, burst_bytes: int) -> None:
+        self._stage_of = stage_of
+        self._path = path
+        self._burst_bytes = burst_bytes
+        self._stages: dict[int, list[Stage | None]] = {}  # by owner, then command
+        self._num_bytes: dict[str, dict[Stage | None, int]] = {}  # by kernel
+
+    def is_watching(self, owner: int) -> bool:
+        del owner  # the bytes of a stage are those of all programs
+        return True
+
+    def watch(self, program: Program, issuer: Issuer) -> Issuer:
+        """The issuer that a program uses instead of its own."""
+        owner = program.run.hub.running.number
+        stages = self._stages.setdefault(owner, [])
+        num_bytes = self._num_bytes.setdefault(program.name, {})
+        watched: Any = _WatchedIssuer(self, stages, num_bytes, issuer)
+        return watched  # type: ignore[no-any-return]
+
+    def stage_of_command(self, owner: int, command: int) -> Stage | None:
+        stages = self._stages.get(owner, [])
+        return stages[command] if command < len(stages) else None
+
+    def bytes_of(self, kernel: str) -> Mapping[Stage | None, int]:
+        """Of all programs of a kernel; None: what no function of a stage has said."""
+        return self._num_bytes.get(kernel, {})
+
+    def burst_bytes_of(self, accesses: list[IssuedAccess]) -> int:
+        """Bytes of the bursts that accesses touch."""
+        burst, total = self._burst_bytes, 0
+        for _, num_segments, num_bytes, stride_bytes, address, _ in accesses:
+            first = address % burst
+            if stride_bytes % burst == 0 or num_segments == 1:
+                total += num_segments * (-(-(first + num_bytes) // burst))
+            else:
+                starts = (first + index * stride_bytes for index in range(num_segments))
+                total += sum(-(-(at % burst + num_bytes) // burst) for at in starts)
+        return total * burst
+
+    def current_stage(self) -> Stage | None:
+        """Of the innermost function of the text that has one."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if code.co_filename == self._path and code.co_name in self._stage_of:
+                return self._stage_of[code.co_name]
+            frame = frame.f_back
+        return None
+
+
+class _WatchedIssuer:
+    """Everything that an issuer does, with a note for each command."""
+
+    def __init__(
+        self,
+        book: StageBook,
+        stages: list[Stage | None],
+        num_bytes: dict[Stage | None, int],
+        issuer: Issuer,
+    ) -> None:
+        self._book = book
+        self._stages = stages
+        self._num_bytes = num_bytes
+        self._issuer = issuer
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._issuer, name)
+        return self._noting(found) if name in _ISSUING else found
+
+    def _noting(self, issue: Any) -> Any:
+        def noted(*arguments: Any) -> Any:
+            result = issue(*arguments)
+            self._note()
+            return result
+
+        return noted
+
+    def load(
+        self, num_bytes: int, accesses: list[IssuedAccess], after: list[int], served: int
+    ) -> int:
+        number = self._issuer.load(num_bytes, accesses, after, served)
+        self._note_bytes(accesses)
+        return number
+
+    def store(
+        self,
+        value: int,
+        num_bytes: int,
+        accesses: list[IssuedAccess],
+        after: list[int],
+        served: int,
+    ) -> int:
+        task = self._issuer.store(value, num_bytes, accesses, after, served)
+        self._note_bytes(accesses)
+        return task
+
+    def _note_bytes(self, accesses: list[IssuedAccess]) -> None:
+        stage, moved = self._note(), self._book.burst_bytes_of(accesses)
+        self._num_bytes[stage] = self._num_bytes.get(stage, 0) + moved
+
+    def _note(self) -> Stage | None:
+        stage = self._book.current_stage()
+        count = self._issuer.num_commands
+        self._stages.extend([stage] * (count - len(self._stages)))
+        return stage
+
+
+_ISSUING = frozenset({"compute", "open_composite", "park", "receive", "send", "update"})

@@ -1,0 +1,249 @@
+"""One decode step on a machine: the new token, the pages that it completes, then attention."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.attention.backends.machine.append import append_tokens
+from tilewright.attention.backends.machine.arrays import Pieces, piece_array, replicate, strides_of
+from tilewright.attention.backends.machine.layout import RowLayout
+from tilewright.attention.backends.machine.load import LoadedKernels
+from tilewright.attention.backends.machine.memory import NEW, DecodeMemory
+from tilewright.attention.codegen import Grid, Kernel, Scratch, ScratchAxis, Stage
+from tilewright.attention.graph import DType
+from tilewright.attention.planner import StepPlan, row_budgets
+from tilewright.errors import AttentionError
+from tilewright.host import LaunchReport, PeCoord, RuntimeContext, Tensor
+
+__all__ = ("PreparedStep", "StageLaunch", "StepResult", "prepare_step")
+
+Array = np.ndarray[Any, Any]
+Int64s = npt.NDArray[np.int64]
+Owner = Callable[..., PeCoord]
+Given = Mapping[str, Tensor | int | float]
+
+
+@dataclass(frozen=True, slots=True)
+class StageLaunch:
+    """A launch of a step that is over, and the stages that share it."""
+
+    report: LaunchReport
+    stages: tuple[Stage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """Rows are requests times KV heads. Without values there is no output."""
+
+    launches: tuple[StageLaunch, ...]
+    pages: tuple[Int64s, ...]  # logical pages that each row read, ascending
+    output: Array | None  # float32 [rows, query heads, value channels]
+    log_sum_exp: Array | None  # float32 [rows, query heads]
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A launch, ready to be sent."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: Mapping[str, Any]
+    grid: tuple[int, ...]
+    owner: Owner
+    stages: tuple[Stage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedStep:
+    """All memory of a step is taken and written; what is left takes simulated time."""
+
+    layout: RowLayout
+    scratch: Mapping[str, Pieces]
+    planned: tuple[_Planned, ...]
+
+    def run(self, torch: RuntimeContext) -> StepResult:
+        """One launch after the other, each when the host knows of the end of the last."""
+        launches = tuple(StageLaunch(_launch(torch, item), item.stages) for item in self.planned)
+        output = log_sum_exp = None
+        if torch.carries_data:
+            output, log_sum_exp = (
+                self.scratch[name].read()[:, 0] for name in ("output", "log_sum_exp")
+            )
+        return StepResult(launches, self._pages_read(), output, log_sum_exp)
+
+    def _pages_read(self) -> tuple[Int64s, ...]:
+        """From the lists of members, which name their own pages by place."""
+        layout = self.layout
+        places, lengths = (self.scratch[name].read() for name in ("page_list", "list_length"))
+        found = []
+        for row in range(layout.num_rows):
+            pages = [
+                layout.logical_pages(member, places[row, member, : lengths[row, member]])
+                for member in range(layout.members)
+            ]
+            found.append(np.sort(np.concatenate(pages)))
+        return tuple(found)
+
+
+def prepare_step(
+    torch: RuntimeContext,
+    memory: DecodeMemory,
+    kernels: LoadedKernels,
+    plan: StepPlan,
+    *,
+    scale: float,
+    marks: Sequence[Int64s] | None = None,
+) -> PreparedStep:
+    """``marks`` are the pages that rows select where there are no scores."""
+    layout = memory.layout
+    scratch = _scratch(torch, layout, kernels, memory)
+    if marks is not None:
+        _write_marks(layout, kernels, scratch, marks)
+    given: dict[str, Tensor | int | float] = {
+        **memory.arguments,
+        **{name: pieces.tensor for name, pieces in scratch.items()},
+        **strides_of((pieces.array for pieces in scratch.values()), layout),
+        **replicate(torch, row_budgets(plan)),
+        "first_reserved": plan.reserved.first,
+        "last_reserved": plan.reserved.last,
+        "scale": scale,
+    }
+    planned = [
+        _append(torch, memory),
+        *_completion(torch, memory, kernels, given),
+        *(
+            _planned(kernels, kernel, given, _grid(kernel, layout), layout.pe_of)
+            for kernel in kernels.file.step
+        ),
+    ]
+    return PreparedStep(layout, scratch, tuple(planned))
+
+
+def _append(torch: RuntimeContext, memory: DecodeMemory) -> _Planned:
+    """The new token of every row goes into its page, at the owner of that page."""
+    layout, geometry, given = memory.layout, memory.graph.geometry, memory.arguments
+    size, fields = geometry.page_size, geometry.reserved_fields
+    places = [
+        (int(blocks[-1]), (count - 1) % size)
+        for blocks, count in zip(memory.blocks, memory.num_tokens, strict=True)
+    ]
+    arguments = {
+        "new": tuple(given[NEW.format(name)] for name in fields),
+        "pools": tuple(given[f"{name}_pool"] for name in fields),
+        "new_rows": tuple(given[f"{NEW.format(name)}_row"] for name in fields),
+        "widths": tuple(width for _, width in fields.values()),
+        "places": replicate(torch, {"places": np.array(places, dtype=np.int64)})["places"],
+        "num_kv_heads": layout.num_kv_heads,
+        "num_blocks": layout.head_blocks,
+        "page_size": size,
+    }
+    members = [layout.member_of(len(blocks) - 1) for blocks in memory.blocks]
+
+    def owner(row: int) -> PeCoord:
+        return layout.pe_of(row, members[row // layout.num_kv_heads])
+
+    grid = (layout.num_rows,)
+    return _Planned("append_tokens", append_tokens, arguments, grid, owner, (Stage.COMPLETION,))
+
+
+def _completion(
+    torch: RuntimeContext, memory: DecodeMemory, kernels: LoadedKernels, given: Given
+) -> list[_Planned]:
+    """The summaries of pages that the new tokens complete."""
+    layout, kernel = memory.layout, kernels.file.completion
+    size = memory.graph.geometry.page_size
+    full = [index for index, count in enumerate(memory.num_tokens) if count % size == 0]
+    if kernel is None or not full:
+        return []
+    blocks = np.array([memory.blocks[index][-1] for index in full], dtype=np.int64)
+    members = [layout.member_of(len(memory.blocks[index]) - 1) for index in full]
+
+    def owner(page: int, head: int) -> PeCoord:
+        return layout.pe_of(full[page] * layout.num_kv_heads + head, members[page])
+
+    known = {**given, **replicate(torch, {"new_blocks": blocks})}
+    grid = (len(full), layout.num_kv_heads)
+    return [replace(_planned(kernels, kernel, known, grid, owner), stages=(Stage.COMPLETION,))]
+
+
+def _planned(
+    kernels: LoadedKernels, kernel: Kernel, given: Given, grid: tuple[int, ...], owner: Owner
+) -> _Planned:
+    missing = [name for name in kernel.arguments if name not in given]
+    if missing:
+        expected = f"arguments {', '.join(kernel.arguments)}"
+        fix = f"pass {', '.join(missing)}"
+        raise AttentionError(f"kernel {kernel.name}", f"no {', '.join(missing)}", expected, fix)
+    arguments = {name: given[name] for name in kernel.arguments}
+    function = kernels.functions[kernel.name]
+    stages = kernel.stages or (Stage.SELECTION,)
+    return _Planned(kernel.name, function, arguments, grid, owner, stages)
+
+
+def _launch(torch: RuntimeContext, item: _Planned) -> LaunchReport:
+    return torch.launch(
+        item.function, grid=item.grid, on=item.owner, name=item.name, **item.arguments
+    ).report
+
+
+def _grid(kernel: Kernel, layout: RowLayout) -> tuple[int, ...]:
+    match kernel.grid:
+        case Grid.ROW_COLUMNS:
+            return layout.num_rows, kernel.tile
+        case Grid.ROWS:
+            return (layout.num_rows,)
+        case _:
+            return layout.num_rows, layout.members
+
+
+def _scratch(
+    torch: RuntimeContext, layout: RowLayout, kernels: LoadedKernels, memory: DecodeMemory
+) -> dict[str, Pieces]:
+    longest = max(map(len, memory.blocks))
+    return {
+        item.name: Pieces.empty(
+            torch,
+            layout,
+            piece_array(
+                item.name,
+                item.dtype.value,
+                _piece_shape(item, layout, longest),
+                item_bytes=item.dtype.bits // 8,
+                page_bytes=layout.page_bytes,
+            ),
+        )
+        for item in (*kernels.file.scratch, *kernels.file.results)
+    }
+
+
+def _piece_shape(item: Scratch, layout: RowLayout, longest: int) -> tuple[int, ...]:
+    match item.axis:
+        case ScratchAxis.PAGES:
+            return (longest, *item.shape)
+        case ScratchAxis.MEMBER_PAGES:
+            return (layout.member_pages, *item.shape)
+        case _:
+            return item.shape
+
+
+def _write_marks(
+    layout: RowLayout,
+    kernels: LoadedKernels,
+    scratch: Mapping[str, Pieces],
+    marks: Sequence[Int64s],
+) -> None:
+    """Into every array of marks: a kernel that knows what it stores overwrites them."""
+    for item in kernels.file.scratch:
+        if item.dtype is not DType.INT8:
+            continue
+        pieces = scratch[item.name]
+        values = np.zeros((layout.num_rows, layout.members, *pieces.array.shape), dtype=np.int8)
+        for row, pages in enumerate(marks):
+            if item.axis is ScratchAxis.MEMBER_PAGES:
+                values[row, *layout.places_of(pages)] = 1
+            elif item.axis is ScratchAxis.PAGES:
+                values[row, 0, pages] = 1
+        pieces.write(values)

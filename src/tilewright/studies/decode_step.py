@@ -1,0 +1,221 @@
+"""One decode step of a layer's attention on a machine: its values, its time, and its stages."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.attention.backends.machine import (
+    LoadedKernels,
+    PageOrder,
+    RowLayout,
+    RowPlacement,
+    SelectionModel,
+    StepResult,
+    StepValues,
+    deploy_rows,
+    kernels_for,
+    layout_of,
+    model_pages,
+    planned_counts,
+    prepare_step,
+    target_of,
+)
+from tilewright.attention.codegen import KernelFile, Tiling
+from tilewright.attention.graph import Graph
+from tilewright.attention.planner import PlanSpec, RowFacts, StepPlan, plan_step
+from tilewright.benches.programs.contract import Bound
+from tilewright.device.build import Device
+from tilewright.engine import AUTO, Auto, EngineKind
+from tilewright.errors import AttentionError
+from tilewright.host import RuntimeContext
+from tilewright.machine.build import Machine
+from tilewright.memory.sanitizer_finding import Findings
+from tilewright.records import Bottleneck
+from tilewright.report.run_usage import Usage, UsedBlock
+from tilewright.studies.decode_step_ideal import IdealStep, ideal_step
+from tilewright.studies.decode_step_stage import StageTiming, StepWatch, explain_step
+from tilewright.studies.run_listener import Listener
+
+__all__ = ("DecodeStep", "StepTiming", "simulate_step")
+
+ListenersOf = Callable[[Device], tuple[Sequence[Listener], Any]]
+"""Who looks on, given the device; and what watches commands, or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeStep:
+    """What to simulate. Without ``values`` only time passes, and ``selection`` chooses the pages.
+
+    ``contexts`` are the tokens of each request, the new one included. A dense step reads every
+    page by the same attention kernel.
+    """
+
+    machine: Machine
+    graph: Graph  # optimized
+    contexts: tuple[int, ...]
+    kv_heads: int
+    plan: PlanSpec = field(default_factory=PlanSpec)
+    placement: RowPlacement = RowPlacement.HEAD
+    is_dense: bool = False
+    selection: SelectionModel | None = None
+    values: StepValues | None = None
+    tiling: Tiling | None = None  # None: that of the generator for this machine
+    order: PageOrder = PageOrder.WRITTEN
+    device: str = "all"
+    seed: int = 0
+    engine: EngineKind | Auto = AUTO
+    sanitize: bool = False
+
+    @property
+    def carries_data(self) -> bool:
+        return self.values is not None
+
+    @property
+    def scale(self) -> float:
+        return float(self.graph.geometry.key_dim**-0.5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTiming:
+    """What a step gave. Stages add up to ``latency_ps`` and ``num_bytes``."""
+
+    latency_ps: int  # from the host's first submission to its knowing of the last completion
+    stages: tuple[StageTiming, ...]
+    num_bytes: int  # at the HBM controllers
+    ideal: IdealStep
+    bottleneck: Bottleneck | None
+    used: tuple[UsedBlock, ...]  # the most used blocks
+    usage: tuple[Usage, Usage]  # of all servers, before the first launch and after the last
+    result: StepResult  # launches, pages that rows read, outputs
+    num_events: int
+    layout: RowLayout
+    kernels: KernelFile
+    findings: Findings | None  # of the sanitizer, if it looked on
+
+    @property
+    def bound(self) -> Bound:
+        return self.ideal.bound
+
+
+def simulate_step(step: DecodeStep, *, listeners_of: ListenersOf | None = None) -> StepTiming:
+    """Run the step; where stages share a launch, once more to tell them apart.
+
+    ``listeners_of`` looks on at the first execution.
+    """
+    _check(step)
+    layout = layout_of(
+        step.machine,
+        step.graph,
+        placement=step.placement,
+        num_tokens=step.contexts,
+        num_kv_heads=step.kv_heads,
+        device=step.device,
+    )
+    target = target_of(step.machine, layout)
+    kernels = kernels_for(step.graph, target, step.tiling, is_dense=step.is_dense)
+    done = _execute(step, layout, kernels, lambda device: _watched(device, listeners_of))
+    launches = done.result.launches
+    explained = explain_step(
+        done.watch,
+        launches,
+        kernels,
+        lambda watched: _execute(step, layout, kernels, watched).result.launches,
+    )
+    ideal = ideal_step(
+        step.machine,
+        step.graph,
+        layout,
+        step.contexts,
+        done.result.pages,
+        is_dense=step.is_dense,
+    )
+    before, after = done.watch.usage
+    return StepTiming(
+        latency_ps=launches[-1].report.completed_ps - launches[0].report.submitted_ps,
+        stages=explained.timings(ideal.num_bytes),
+        num_bytes=explained.num_bytes,
+        ideal=ideal,
+        bottleneck=explained.bottleneck,
+        used=explained.used,
+        usage=(before, after),
+        result=done.result,
+        num_events=done.num_events,
+        layout=layout,
+        kernels=kernels.file,
+        findings=done.findings,
+    )
+
+
+def _watched(device: Device, listeners_of: ListenersOf | None) -> StepWatch:
+    if listeners_of is None:
+        return StepWatch(device)
+    return StepWatch(device, *listeners_of(device))
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """One execution on a context of its own."""
+
+    result: StepResult
+    watch: StepWatch
+    num_events: int  # of the step alone
+    findings: Findings | None
+
+
+def _check(step: DecodeStep) -> None:
+    if step.carries_data and step.selection is not None:
+        found = f"values and the selection {step.selection.name!r}"
+        fix = "leave one of them out"
+        raise AttentionError("decode step", found, "scores that choose, or a model", fix)
+    if not step.carries_data and not step.is_dense and step.selection is None:
+        fix = "name a selection model: uniform, recent, or a recorded one"
+        raise AttentionError("decode step", "neither values nor a selection", "one of them", fix)
+
+
+def _execute(
+    step: DecodeStep,
+    layout: RowLayout,
+    kernels: LoadedKernels,
+    watched_by: Callable[[Device], StepWatch],
+) -> _Done:
+    torch = RuntimeContext(
+        step.machine,
+        step.device,
+        seed=step.seed,
+        engine=step.engine,
+        data=step.carries_data,
+        sanitize=step.sanitize,
+    )
+    memory = deploy_rows(
+        torch,
+        step.graph,
+        layout,
+        num_tokens=step.contexts,
+        values=step.values,
+        order=step.order,
+        seed=step.seed,
+    )
+    plan = _plan(step)
+    marks = None
+    if step.selection is not None and not step.is_dense:
+        marks = model_pages(step.selection, plan, planned_counts(step.graph, plan).tolist())
+    prepared = prepare_step(torch, memory, kernels, plan, scale=step.scale, marks=marks)
+    core = torch.driver.device.engine.core
+    watch, num_events = watched_by(torch.driver.device), core.events
+    watch.attach(torch.driver)
+    result = prepared.run(torch)
+    findings = None if torch.driver.watch is None else torch.findings
+    return _Done(result, watch, core.events - num_events, findings)
+
+
+def _plan(step: DecodeStep) -> StepPlan:
+    size = step.graph.geometry.page_size
+    spec = step.plan
+    if step.is_dense:
+        spec = PlanSpec(reserved=spec.reserved, dense_layers=frozenset({0}))
+    facts = [
+        RowFacts(-(-count // size), count, head=head)
+        for count in step.contexts
+        for head in range(step.kv_heads)
+    ]
+    return plan_step(spec, facts)

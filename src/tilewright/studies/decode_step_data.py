@@ -1,0 +1,163 @@
+"""Values of a decode step: seeded requests, memory before the step, and the reference."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.attention.backends.machine import StepValues
+from tilewright.attention.backends.reference import Session, SessionSpec
+from tilewright.attention.graph import DType, FlowKind, Graph, Side
+from tilewright.attention.ops.feedback import PromptMass
+from tilewright.attention.planner import PlanSpec
+from tilewright.benches.attention_data import RequestData, draw_request
+from tilewright.errors import AttentionError
+from tilewright.language.dtype import dtype_of
+
+__all__ = ("ReferenceStep", "draw_requests", "packed_elements", "reference_step")
+
+Array = np.ndarray[Any, Any]
+Int64s = npt.NDArray[np.int64]
+PREFILL_TOKENS = 8192  # written at a time
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceStep:
+    """What the step starts from, and what the reference makes of it; rows as on the machine."""
+
+    values: StepValues
+    output: Array  # float32 [rows, query heads, value channels]
+    pages: tuple[Int64s, ...]  # that each row reads, ascending
+
+
+def draw_requests(
+    graph: Graph, contexts: Sequence[int], *, kv_heads: int, seed: int
+) -> tuple[RequestData, ...]:
+    """Random tokens with a needle in every KV head; ``contexts`` count the new token."""
+    if min(contexts) < 2:
+        found = f"contexts of {', '.join(map(str, contexts))} tokens"
+        raise AttentionError("values", found, "a prompt and the new token", "take 2 or more")
+    scale = graph.geometry.key_dim**-0.5
+    return tuple(
+        draw_request(
+            graph,
+            np.random.default_rng((seed, index)),
+            context=count - 1,
+            steps=1,
+            kv_heads=kv_heads,
+            window=_window(graph),
+            scale=scale,
+        )
+        for index, count in enumerate(contexts)
+    )
+
+
+def reference_step(
+    graph: Graph, requests: Sequence[RequestData], plan: PlanSpec, *, contexts: Sequence[int]
+) -> ReferenceStep:
+    """Prefill a session, look at its memory, then decode the last token of every request.
+
+    Queries are rounded to the type in which the machine has them.
+    """
+    kv_heads = requests[0].keys.shape[1]
+    size = graph.geometry.page_size
+    num_pages = sum(-(-count // size) for count in contexts)
+    session = Session(graph, SessionSpec(num_kv_heads=kv_heads, num_pages=num_pages, plan=plan))
+    names = [f"request{index}" for index in range(len(contexts))]
+    first = 0
+    for name, data, count in zip(names, requests, contexts, strict=True):
+        _prefill(session, name, data, range(first, first + count - 1))
+        first += count
+    step = session.begin({name: [0] for name in names})
+    fields = {
+        item.name: [
+            packed_elements(
+                np.array(session.store.pool(0, item.name)[:, _blocks(session, name)]),
+                item.type.dtype,
+            )
+            for name in names
+        ]
+        for item in graph.fields
+    }
+    inputs = {name: _inputs(graph, data, count) for name, data, count in
+              zip(names, requests, contexts, strict=True)}  # fmt: skip
+    for name, data, count in zip(names, requests, contexts, strict=True):
+        token = slice(count - 1, count)
+        step.write(0, name, data.keys[token], None if data.values is None else data.values[token])
+    given = {name: {key: value[None] for key, value in own.items()} for name, own in inputs.items()}
+    found = step.attend(0, given)
+    return ReferenceStep(
+        StepValues(
+            fields=fields,
+            new_tokens=_new_tokens(graph, requests, contexts),
+            inputs={
+                key: np.stack([inputs[name][key] for name in names]).astype(_storage(kind.dtype))
+                for key, kind in graph.inputs
+            },
+        ),
+        np.concatenate([np.asarray(found[name].output)[0] for name in names]),
+        tuple(found[name].pages(0, head) for name in names for head in range(kv_heads)),
+    )
+
+
+def packed_elements(values: Array, dtype: DType) -> Array:
+    """[heads, pages, r, c] as pools have them: two elements of int4 share a byte."""
+    if dtype is not DType.INT4:
+        return values
+    flat = values.reshape(*values.shape[:2], -1).astype(np.uint8) & 0xF
+    if flat.shape[-1] % 2:
+        flat = np.concatenate([flat, np.zeros_like(flat[..., :1])], axis=-1)
+    return flat[..., ::2] | (flat[..., 1::2] << 4)
+
+
+def _window(graph: Graph) -> int:
+    nodes = graph.nodes(Side.INDEXER)
+    return max((n.op.window for n in nodes if isinstance(n.op, PromptMass)), default=1)
+
+
+def _prefill(session: Session, name: str, data: RequestData, tokens: range) -> None:
+    """``tokens`` are numbers that no two requests share, so that no prefix is found."""
+    session.admit(name, tokens)
+    for start in range(0, len(tokens), PREFILL_TOKENS):
+        part = slice(start, min(start + PREFILL_TOKENS, len(tokens)))
+        step = session.begin({name: tokens[part]}, prompt=True)
+        step.write(0, name, data.keys[part], None if data.values is None else data.values[part])
+        if part.stop == len(tokens):
+            step.observe(0, name, data.queries[: len(tokens) - data.first_query])
+        step.finish()
+
+
+def _blocks(session: Session, name: str) -> Int64s:
+    return np.asarray(session.pager.table(name).block_ids(), dtype=np.int64)
+
+
+def _inputs(graph: Graph, data: RequestData, count: int) -> dict[str, Array]:
+    """Of the new token, [heads, r, c], rounded as stored."""
+    given = {"q": data.queries[count - 1 - data.first_query]}
+    given |= {name: value[0] for name, value in data.inputs.items()}
+    return {
+        name: given[name].astype(_storage(kind.dtype)).astype(np.float32)
+        for name, kind in graph.inputs
+    }
+
+
+def _new_tokens(
+    graph: Graph, requests: Sequence[RequestData], contexts: Sequence[int]
+) -> dict[str, Array]:
+    is_mla = graph.geometry.kind is FlowKind.MLA
+    storage = _storage(graph.geometry.kv_dtype)
+    keys = np.stack([data.keys[count - 1] for data, count in zip(requests, contexts, strict=True)])
+    if is_mla:
+        return {"latent": keys.astype(storage)}
+    values = [
+        data.values[count - 1]
+        for data, count in zip(requests, contexts, strict=True)
+        if data.values is not None
+    ]
+    return {"k": keys.astype(storage), "v": np.stack(values).astype(storage)}
+
+
+def _storage(dtype: DType) -> np.dtype[Any]:
+    return dtype_of(dtype.value).storage

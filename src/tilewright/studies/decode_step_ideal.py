@@ -1,0 +1,134 @@
+"""What a decode step must move and compute at least: bytes by stage, and the least time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.attention.backends.machine import RowLayout, block_bytes
+from tilewright.attention.codegen import Stage
+from tilewright.attention.graph import Graph, Side
+from tilewright.attention.ops.leaf import FieldRead
+from tilewright.benches.programs.bound import Work, bound_of
+from tilewright.benches.programs.contract import Bound
+from tilewright.machine.build import Machine
+
+__all__ = ("IdealStep", "ideal_step")
+
+Int64s = npt.NDArray[np.int64]
+TABLE_BYTES = 8  # of an entry of the page table
+RESULT_BYTES = 4  # outputs are float32
+_PEAK_NAMES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
+
+
+@dataclass(frozen=True, slots=True)
+class IdealStep:
+    """Bytes of each stage over all rows; the busiest PE decides the least time."""
+
+    num_bytes: Mapping[Stage, int]
+    bound: Bound
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(self.num_bytes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _RowBytes:
+    """Of one row: what each page costs in a stage, and what the row costs once."""
+
+    graph: Graph
+    is_dense: bool
+
+    @property
+    def input_bytes(self) -> int:
+        return sum(_type_bytes(kind.shape, kind.dtype.bits) for _, kind in self.graph.inputs)
+
+    @property
+    def output_bytes(self) -> int:
+        geometry = self.graph.geometry
+        return RESULT_BYTES * geometry.query_heads * (geometry.value_dim + 1)
+
+    @property
+    def token_bytes(self) -> int:
+        geometry = self.graph.geometry
+        return sum(
+            -(-width * geometry.kv_dtype.bits // 8)
+            for _, width in geometry.reserved_fields.values()
+        )
+
+    @property
+    def scored_bytes(self) -> int:
+        """Of one page: the fields that the indexer reads, and its entry of the table."""
+        if self.is_dense:
+            return 0
+        names = _fields_read(self.graph, Side.INDEXER)
+        sizes = block_bytes(self.graph)
+        return sum(sizes[name] for name in names) + (TABLE_BYTES if names else 0)
+
+    @property
+    def completed_bytes(self) -> int:
+        """Of one page that the new token completes."""
+        if self.is_dense or not self.graph.field_writes:
+            return 0
+        sizes = block_bytes(self.graph)
+        names = {write.target for write in self.graph.field_writes}
+        return sum(sizes[name] for name in names | _fields_read(self.graph, Side.CACHE))
+
+
+def ideal_step(
+    machine: Machine,
+    graph: Graph,
+    layout: RowLayout,
+    num_tokens: Sequence[int],
+    pages: Sequence[Int64s],
+    *,
+    is_dense: bool,
+) -> IdealStep:
+    """``pages`` are those that each row reads."""
+    row, heads = _RowBytes(graph, is_dense), layout.num_kv_heads
+    size = graph.geometry.page_size
+    num_bytes = dict.fromkeys(Stage, 0)
+    of_pe = np.zeros(len(layout.pes), dtype=np.int64)
+    tokens_of_pe = np.zeros(len(layout.pes), dtype=np.int64)
+    for index, read in enumerate(pages):
+        count = num_tokens[index // heads]
+        completed = row.completed_bytes if count % size == 0 else 0
+        num_bytes[Stage.COMPLETION] += 2 * row.token_bytes + completed
+        full = np.arange(count // size, dtype=np.int64)
+        scores = bool(row.scored_bytes)
+        if scores:
+            num_bytes[Stage.SCORING] += len(full) * row.scored_bytes + row.input_bytes
+        tokens = np.minimum(count - read * size, size)
+        attended = tokens * row.token_bytes + TABLE_BYTES
+        num_bytes[Stage.ATTENTION] += int(attended.sum()) + row.input_bytes + row.output_bytes
+        first = index * layout.members
+        if scores:
+            _add(of_pe, layout, first, full, np.full(len(full), row.scored_bytes))
+        _add(of_pe, layout, first, read, attended)
+        _add(tokens_of_pe, layout, first, read, tokens)
+    return IdealStep(num_bytes, _bound(machine, graph, int(of_pe.max()), int(tokens_of_pe.max())))
+
+
+def _add(of_pe: Int64s, layout: RowLayout, first: int, pages: Int64s, amounts: Int64s) -> None:
+    """Give each page's amount to the PE that has it."""
+    member, _ = layout.places_of(pages)
+    np.add.at(of_pe, (first + member) % len(layout.pes), amounts)
+
+
+def _bound(machine: Machine, graph: Graph, num_bytes: int, num_tokens: int) -> Bound:
+    geometry = graph.geometry
+    flop = 2 * num_tokens * geometry.query_heads * (geometry.key_dim + geometry.value_dim)
+    peak = _PEAK_NAMES.get(geometry.kv_dtype.value)
+    work = Work(num_pes=1, read_bytes=num_bytes, flop={} if peak is None else {peak: flop})
+    return bound_of(machine, work)
+
+
+def _fields_read(graph: Graph, side: Side) -> set[str]:
+    return {node.op.variable for node in graph.nodes(side) if isinstance(node.op, FieldRead)}
+
+
+def _type_bytes(shape: tuple[int, ...], bits: int) -> int:
+    return -(-prod(shape) * bits // 8)

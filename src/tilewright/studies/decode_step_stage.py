@@ -1,0 +1,209 @@
+"""The stages of a decode step: what each has of its time, and of the bytes of the memories."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.attention.backends.machine import LoadedKernels, StageBook, StageLaunch
+from tilewright.attention.codegen import Stage
+from tilewright.device.build import Device
+from tilewright.errors import InternalError
+from tilewright.records import Bottleneck, RunParts
+from tilewright.records.attention_decode import StageName
+from tilewright.report.run_usage import Usage, UsedBlock, most_used
+from tilewright.report.run_words import bottleneck_of
+from tilewright.report.trace_path import ProgramPath
+from tilewright.report.trace_server import ServerTable
+from tilewright.runtime.driver import Driver
+from tilewright.runtime.launch_report import LaunchReport
+from tilewright.studies.run_breakdown import break_down_run
+from tilewright.studies.run_listener import Listener, Listeners, SubmittedLaunch
+from tilewright.studies.run_path import PathListener
+
+__all__ = ("LAUNCH", "Explained", "StageTiming", "StepWatch", "explain_step")
+
+LAUNCH: StageName = "launch"
+NUM_BLOCKS = 12  # of the most used units, links and memories
+NAMES: Mapping[Stage, StageName] = {
+    Stage.COMPLETION: "page completion",
+    Stage.SCORING: "scoring",
+    Stage.SELECTION: "selection",
+    Stage.ATTENTION: "attention",
+    Stage.MERGE: "merge",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StageTiming:
+    """``ideal_bytes`` are what the stage must move at least; 0: only what lies between stages."""
+
+    name: StageName
+    latency_ps: int
+    num_bytes: int
+    ideal_bytes: int
+
+
+@dataclass(slots=True)
+class StepWatch:
+    """Looks on at the launches of a step: bytes that memories have served, and what was in use."""
+
+    device: Device
+    listeners: Sequence[Listener] = ()
+    commands: Any = None
+    bytes_after: list[int] = field(default_factory=list)  # before the first launch, after each
+    usage: list[Usage] = field(default_factory=list)
+
+    def attach(self, driver: Driver) -> None:
+        Listeners([self, *self.listeners], self.commands).attach(driver)
+
+    def launch_submitted(self, launch: SubmittedLaunch) -> None:
+        del launch
+        if not self.usage:
+            self.usage.append(Usage.now(self.device))
+            self.bytes_after.append(served_bytes(self.device))
+
+    def launch_completed(self, report: LaunchReport) -> None:
+        del report
+        self.bytes_after.append(served_bytes(self.device))
+        self.usage[1:] = [Usage.now(self.device)]
+
+    def look(self) -> None:
+        """What it wants to know, it hears at the ends of launches."""
+
+    @property
+    def bytes_of_launches(self) -> list[int]:
+        return [
+            after - before
+            for before, after in zip(self.bytes_after, self.bytes_after[1:], strict=False)
+        ]
+
+
+def served_bytes(device: Device) -> int:
+    """By all HBM controllers until now."""
+    burst_bytes = device.machine.spec.cube.hbm.burst_bytes
+    bursts = sum(
+        channel.read_bursts + channel.write_bursts
+        for server in device.memories.values()
+        for channel in device.engine.memory_counters(server)
+    )
+    return bursts * burst_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Times and bytes by stage, and the greatest share of the time."""
+
+    times_ps: Mapping[StageName, int]
+    num_bytes_of: Mapping[StageName, int]
+    bottleneck: Bottleneck | None
+    used: tuple[UsedBlock, ...]
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(self.num_bytes_of.values())
+
+    def timings(self, ideal_bytes: Mapping[Stage, int]) -> tuple[StageTiming, ...]:
+        """Stages that took time, moved bytes, or should have."""
+        ideal = {name: ideal_bytes[stage] for stage, name in NAMES.items()}
+        rows = [
+            StageTiming(
+                name, self.times_ps.get(name, 0), self.num_bytes_of.get(name, 0), ideal.get(name, 0)
+            )
+            for name in (*NAMES.values(), LAUNCH)
+        ]
+        return tuple(row for row in rows if row.latency_ps or row.num_bytes or row.ideal_bytes)
+
+
+Again = Callable[[Callable[[Device], StepWatch]], tuple[StageLaunch, ...]]
+"""Executes the step once more, with somebody else looking on."""
+
+
+def explain_step(
+    watch: StepWatch, launches: Sequence[StageLaunch], kernels: LoadedKernels, again: Again
+) -> Explained:
+    """A launch of one stage is told by its own times; others by a second execution."""
+    paths: dict[int, ProgramPath] = {}
+    book: StageBook | None = None
+    if any(len(launch.stages) > 1 for launch in launches):
+        paths, book = _look_again(watch.device, launches, kernels, again)
+    times: Counter[StageName] = Counter()
+    moved: Counter[StageName] = Counter()
+    for launch, num_bytes in zip(launches, watch.bytes_of_launches, strict=True):
+        times.update(_times(launch, paths, book))
+        if len(launch.stages) == 1:
+            moved[NAMES[launch.stages[0]]] += num_bytes
+        else:
+            moved.update(_divided(launch, num_bytes, book))
+    reports = [launch.report for launch in launches]
+    window = (reports[0].submitted_ps, reports[-1].completed_ps)
+    parts = break_down_run(window, reports, paths)
+    before, after = watch.usage
+    used = tuple(most_used(before, after, ServerTable(watch.device), NUM_BLOCKS))
+    told = parts if paths else parts.model_copy(update={"execution": 0})
+    return Explained(times, moved, _bottleneck(told, parts.total_ps, used), used)
+
+
+def _bottleneck(parts: RunParts, total_ps: int, used: Sequence[UsedBlock]) -> Bottleneck | None:
+    """Without a path an execution is not told apart, and only blocks can say what it was."""
+    found = bottleneck_of(parts, used)
+    if found is None or found.kind != "part":
+        return found
+    share = getattr(parts, found.name) / total_ps
+    busiest = max(used, key=lambda block: block.share, default=None)
+    if busiest is not None and busiest.share >= share:
+        return Bottleneck(kind=busiest.kind, name=busiest.name, share=busiest.share)
+    return Bottleneck(kind="part", name=found.name, share=share)
+
+
+def _look_again(
+    device: Device, launches: Sequence[StageLaunch], kernels: LoadedKernels, again: Again
+) -> tuple[dict[int, ProgramPath], StageBook]:
+    ends_ps = {
+        launch.report.last_owner: launch.report.completed_ps
+        for launch in launches
+        if launch.report.last_owner is not None
+    }
+    last_owner = max(ends_ps, key=lambda owner: ends_ps[owner])
+    burst_bytes = device.machine.spec.cube.hbm.burst_bytes
+    book = StageBook(dict(kernels.file.stage_of), kernels.path, burst_bytes=burst_bytes)
+    found: list[PathListener] = []
+
+    def watched(new_device: Device) -> StepWatch:
+        found.append(PathListener(new_device, ends_ps, last_owner))
+        return StepWatch(new_device, found, book)
+
+    repeated = again(watched)
+    if [each.report.last_end_ps for each in repeated] != [
+        each.report.last_end_ps for each in launches
+    ]:
+        raise InternalError("decode step", "other times in a second run", "the same", "report this")
+    return found[0].paths, book
+
+
+def _times(
+    launch: StageLaunch, paths: Mapping[int, ProgramPath], book: StageBook | None
+) -> dict[StageName, int]:
+    report, first = launch.report, launch.stages[0]
+    owner = report.last_owner
+    if len(launch.stages) == 1 or owner is None or owner not in paths or book is None:
+        return {NAMES[first]: report.execution_ps, LAUNCH: report.latency_ps - report.execution_ps}
+    times: Counter[StageName] = Counter()
+    for command, time_ps in paths[owner].commands_ps.items():
+        stage = book.stage_of_command(owner, command)
+        times[NAMES[stage or first]] += time_ps
+    times[LAUNCH] += report.latency_ps - sum(times.values())
+    return dict(times)
+
+
+def _divided(launch: StageLaunch, num_bytes: int, book: StageBook | None) -> dict[StageName, int]:
+    """Bytes by the accesses of each stage; they must be those that the controllers counted."""
+    if book is None:
+        return {NAMES[launch.stages[0]]: num_bytes}
+    by_stage = book.bytes_of(launch.report.kernel)
+    if sum(by_stage.values()) != num_bytes:
+        found = f"accesses of {sum(by_stage.values())} bytes, and {num_bytes} at the controllers"
+        where = f"launch {launch.report.name!r}"
+        raise InternalError(where, found, "as many", "report this")
+    first = launch.stages[0]
+    return {NAMES[stage or first]: count for stage, count in by_stage.items()}
