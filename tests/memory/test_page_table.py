@@ -15,6 +15,7 @@ from tilewright.memory import (
     VirtualByte,
     VirtualPage,
 )
+from tilewright.memory.page_table import Shared
 
 PAGE = 16
 PE = "sip0.cube3.pe5"
@@ -84,6 +85,34 @@ def crowded(draw: st.DrawFn) -> list[PageMapping]:
         first += num_pages + draw(st.sampled_from([0, 0, 0, 1]))
         physical += draw(st.sampled_from([num_pages, num_pages, 5, -3]))
     return found
+
+
+@given(batches=st.lists(batches, max_size=6), own=batches, data=st.data())
+def test_tables_that_share_changes_know_what_tables_on_their_own_know(
+    batches: list[list[PageMapping]], own: list[PageMapping], data: st.DataObject
+) -> None:
+    together = [PageTable(f"mmu {number}", PAGE) for number in range(3)]
+    alone = [PageTable(f"mmu {number}", PAGE) for number in range(3)]
+    batches.insert(data.draw(st.integers(0, len(batches))), own)
+    for batch in batches:
+        shared: Shared = {}
+        members = range(1) if batch is own else range(3)  # one table differs from then on
+        for number in members:
+            outcomes = [
+                change_of(together[number], batch, shared),
+                change_of(alone[number], batch, None),
+            ]
+            assert outcomes[0] == outcomes[1]
+    for one, other in zip(together, alone, strict=True):
+        assert one.mappings == other.mappings
+
+
+def change_of(table: PageTable, batch: list[PageMapping], shared: Shared | None) -> str:
+    try:
+        table.map(batch, shared)
+    except RegistryError as error:
+        return str(error)
+    return "done"
 
 
 @given(batch=crowded(), address=st.integers(0, 8 * PAGE), num_bytes=st.integers(1, 5 * PAGE))

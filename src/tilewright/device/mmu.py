@@ -15,6 +15,7 @@ from tilewright.memory import (
     VirtualByte,
     VirtualPage,
 )
+from tilewright.memory.page_table import Shared
 
 __all__ = ("Mmu", "MmuState", "PhysicalPage", "Translation", "VirtualPage")
 
@@ -99,16 +100,16 @@ class Mmu:
         page_bytes = self.spec.page_bytes
         return range(address // page_bytes, (address + num_bytes - 1) // page_bytes + 1)
 
-    def map(self, mappings: Sequence[PageMapping]) -> None:
+    def map(self, mappings: Sequence[PageMapping], shared: Shared | None = None) -> None:
         """Add translations; all of them, or none if one of the pages has one already."""
-        self.table.map(mappings)
+        self.table.map(mappings, shared)
 
-    def unmap(self, ranges: Sequence[PageRange]) -> None:
+    def unmap(self, ranges: Sequence[PageRange], shared: Shared | None = None) -> None:
         """Take ranges out of table and TLB as they were mapped; all, or none if one is missing."""
-        self.table.unmap(ranges)
-        for pages in ranges:
-            for page in [page for page in self.state.tlb if pages.first <= page < pages.end]:
-                del self.state.tlb[page]
+        self.table.unmap(ranges, shared)
+        tlb = self.state.tlb
+        for page in [page for page in tlb if self.table.get(page) is None]:
+            del tlb[page]
 
     def _page_fault(self, page: VirtualPage) -> PageFaultError:
         return PageFaultError(

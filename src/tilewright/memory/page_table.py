@@ -1,14 +1,14 @@
 """Where virtual pages are: ranges of them, each in neighbouring physical pages."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
 from tilewright.errors import PageFaultError, RegistryError, UnitError
 from tilewright.memory.address import PhysicalByte, PhysicalPage, VirtualByte, VirtualPage
 
-__all__ = ("PageMapping", "PageRange", "PageTable", "PhysicalRun")
+__all__ = ("PageMapping", "PageRange", "PageTable", "PhysicalRun", "Shared")
 
 PhysicalRun = tuple[PhysicalByte, int]
 """Where neighbouring bytes are, and how many."""
@@ -41,6 +41,20 @@ class PageMapping:
     physical_page: PhysicalPage
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Version:
+    """What a table holds between two changes."""
+
+    spans: list[_Span]
+    starts: list[int]
+
+
+_EMPTY = _Version([], [])
+
+Shared = dict[_Version, _Version]
+"""What one change makes of tables: those that hold the same share the work and the result."""
+
+
 class PageTable:
     """The translations of one PE. What is mapped as one range is unmapped as one.
 
@@ -50,15 +64,13 @@ class PageTable:
     [(32512, 512)]
     """
 
-    __slots__ = ("_last", "_shift", "_starts", "name", "page_bytes", "spans")
+    __slots__ = ("_last", "_shift", "_starts", "_version", "name", "page_bytes", "spans")
 
     def __init__(self, name: str, page_bytes: int) -> None:
         self.name = name
         self.page_bytes = page_bytes
         self._shift = page_bytes.bit_length() - 1
-        self.spans: list[_Span] = []  # in order; another list whenever it changes
-        self._starts: list[int] = []  # of the spans
-        self._last = _NOWHERE  # the span that was found last: most accesses are near each other
+        self._become(_EMPTY)
 
     def __repr__(self) -> str:
         return f"<PageTable {self.name!r}, {len(self)} pages in {len(self.spans)} ranges>"
@@ -113,8 +125,14 @@ class PageTable:
             start += size
         return found
 
-    def map(self, mappings: Iterable[PageMapping]) -> None:
-        """Add ranges; all of them, or none if one has a page that is mapped already."""
+    def map(self, mappings: Iterable[PageMapping], shared: Shared | None = None) -> None:
+        """Add ranges; all of them, or none if one has a page that is mapped already.
+
+        Who maps the same ranges in several tables gives each the same ``shared``, empty at first.
+        """
+        self._change(lambda: self._with(mappings), shared)
+
+    def _with(self, mappings: Iterable[PageMapping]) -> list[_Span]:
         new = sorted(self._span(mapping) for mapping in mappings)
         for before, after in pairwise(new):
             if after[0] < before[1]:
@@ -124,10 +142,13 @@ class PageTable:
             for other in self.spans[max(0, after_it - 1) : after_it + 1]:
                 if span[0] < other[1] and other[0] < span[1]:
                     raise self._mapped_twice(span, other)
-        self._replace(sorted([*self.spans, *new]))
+        return sorted([*self.spans, *new])
 
-    def unmap(self, ranges: Sequence[PageRange]) -> None:
+    def unmap(self, ranges: Iterable[PageRange], shared: Shared | None = None) -> None:
         """Take out ranges as they were mapped; all of them, or none if one is not there."""
+        self._change(lambda: self._without(ranges), shared)
+
+    def _without(self, ranges: Iterable[PageRange]) -> list[_Span]:
         gone: set[_Span] = set()
         for pages in ranges:
             low, high = pages.first << self._shift, pages.end << self._shift
@@ -137,12 +158,22 @@ class PageTable:
                 expected = "a range as it was mapped"
                 raise RegistryError(self.name, found, expected, "unmap what was mapped, once")
             gone.add(span)
-        self._replace([span for span in self.spans if span not in gone])
+        return [span for span in self.spans if span not in gone]
 
-    def _replace(self, spans: list[_Span]) -> None:
-        self.spans = spans
-        self._starts = [low for low, _, _ in spans]
-        self._last = _NOWHERE
+    def _change(self, spans_after: Callable[[], list[_Span]], shared: Shared | None) -> None:
+        version = None if shared is None else shared.get(self._version)
+        if version is None:
+            spans = spans_after()
+            version = _Version(spans, [low for low, _, _ in spans])
+            if shared is not None:
+                shared[self._version] = version
+        self._become(version)
+
+    def _become(self, version: _Version) -> None:
+        self._version = version
+        self.spans = version.spans  # in order; another list whenever it changes
+        self._starts = version.starts
+        self._last = _NOWHERE  # the span that was found last: most accesses are near each other
 
     def _span_at(self, address: int) -> _Span:
         """The span of a virtual byte, or nowhere."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tilewright.errors import TilewrightError
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg
-from tilewright.memory.page_table import PageRange
+from tilewright.memory.page_table import PageRange, Shared
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.request import Request
 
@@ -33,8 +33,9 @@ def send_mapping(
     """Send one message to all PEs that it is for; it takes effect at each of them as it arrives."""
     pes = pes_of(driver, message.target)
     failures: list[TilewrightError] = []
+    shared: Shared = {}
     effects = {
-        pe: driver.effects.add(_Change(_change(driver, pe, message), failures), 1, what)
+        pe: driver.effects.add(_Change(_change(driver, pe, message, shared), failures), 1, what)
         for pe in pes
     }
     num_entries = len(message.mappings if isinstance(message, MapMsg) else message.ranges)
@@ -56,15 +57,17 @@ def pes_of(driver: Driver, target: MapTarget) -> list[PeCoord]:
     ]
 
 
-def _change(driver: Driver, pe: PeCoord, message: MapMsg | UnmapMsg) -> Callable[[], None]:
+def _change(
+    driver: Driver, pe: PeCoord, message: MapMsg | UnmapMsg, shared: Shared
+) -> Callable[[], None]:
     mmu = driver.mmu(pe)
     if isinstance(message, MapMsg):
-        return lambda: mmu.map(message.mappings)
-    return lambda: _unmap(driver, pe, message.ranges)
+        return lambda: mmu.map(message.mappings, shared)
+    return lambda: _unmap(driver, pe, message.ranges, shared)
 
 
-def _unmap(driver: Driver, pe: PeCoord, ranges: Sequence[PageRange]) -> None:
-    driver.mmu(pe).unmap(ranges)
+def _unmap(driver: Driver, pe: PeCoord, ranges: Sequence[PageRange], shared: Shared) -> None:
+    driver.mmu(pe).unmap(ranges, shared)
     if driver.watch is not None:
         for pages in ranges:
             driver.watch.note_unmap(pe, pages, driver.page_bytes)
