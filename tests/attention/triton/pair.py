@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.attention.triton.interpreter import ask
-from tilewright.attention.backends.reference import Session, SessionSpec
+from tilewright.attention.backends.reference import Session, SessionSpec, Step
 from tilewright.attention.backends.triton import StepSizes
-from tilewright.attention.codegen import KernelFile, Tiling, compile_graph
+from tilewright.attention.codegen import Cut, KernelFile, Target, Tiling, compile_graph
+from tilewright.attention.codegen.memory_form import packed, parameter_tables, unpacked
 from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph
 from tilewright.attention.passes import optimize_graph
@@ -23,6 +24,8 @@ from tilewright.attention.planner import (
 )
 
 Floats = npt.NDArray[np.float32]
+Fields = dict[str, tuple[Any, Any]]
+"""Summaries by name: those of the reference, and those of the kernels."""
 SMALL = Tiling(page_tile=4, row_tile=8, attend_tokens=16, part_pages=3)
 """Small enough that short rows have several tiles and parts."""
 
@@ -56,7 +59,7 @@ class Pair:
     output: Floats
     expected_lse: Floats
     log_sum_exp: Floats
-    fields: dict[str, tuple[Any, Any]]  # summaries by name, reference and kernels
+    fields: Fields
 
     def worst_error(self) -> float:
         """Largest error of an output relative to its norm."""
@@ -83,8 +86,56 @@ class Rows:
         return generator.normal(size=shape).astype(np.float32)
 
 
-def run_pair(graph: Graph, rows: Rows, tiling: Tiling = SMALL) -> Pair:
-    file = compile_graph(graph, tiling)
+def run_pair(
+    graph: Graph,
+    rows: Rows,
+    tiling: Tiling = SMALL,
+    target: Target | None = None,
+    cut: Cut | None = None,
+) -> Pair:
+    file = compile_graph(graph, tiling, target, cut)
+    setting = _set_up(graph, rows)
+    session, step, names = setting.session, setting.step, setting.names
+    fields = _compare_fields(session, graph, file, rows)
+    arguments = _arguments(setting, graph, rows)
+    sizes = StepSizes(
+        num_requests=len(names),
+        num_kv_heads=setting.heads,
+        max_pages=arguments["block_table"].shape[1],
+        num_blocks=session.store.pool(0, graph.fields[0].name).shape[1],
+    )
+    found = ask("step", file, sizes, arguments)
+    results = step.attend(0, {name: setting.queries[i][None] for i, name in enumerate(names)})
+    heads = range(setting.heads)
+    return Pair(
+        [results[name].pages(0, head).tolist() for name in names for head in heads],
+        found["pages"],
+        np.concatenate([np.asarray(results[name].output)[0] for name in names]),
+        found["output"],
+        np.concatenate([np.asarray(results[name].log_sum_exp)[0] for name in names]),
+        found["log_sum_exp"],
+        fields,
+    )
+
+
+def run_completion(graph: Graph, rows: Rows) -> Fields:
+    """The summaries of the complete pages of all requests, without a step."""
+    return _compare_fields(_set_up(graph, rows).session, graph, compile_graph(graph, SMALL), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Requests with all their tokens written, in a step that has not attended yet."""
+
+    session: Session
+    step: Step
+    plan: PlanSpec
+    names: list[str]
+    queries: list[Floats]
+    heads: int
+
+
+def _set_up(graph: Graph, rows: Rows) -> Setting:
     heads = 1 if graph.geometry.kind is FlowKind.MLA else rows.kv_heads
     size = graph.geometry.page_size
     num_pages = sum(-(-count // size) for count in rows.tokens) + 2
@@ -98,25 +149,7 @@ def run_pair(graph: Graph, rows: Rows, tiling: Tiling = SMALL) -> Pair:
     generator = np.random.default_rng(rows.seed + 1)
     for name in names:
         step.write(0, name, *_tokens(graph, rows, generator, heads, 1))
-    fields = _compare_fields(session, graph, file, rows)
-    arguments = _arguments(session, graph, rows, plan, queries, names, heads)
-    sizes = StepSizes(
-        num_requests=len(names),
-        num_kv_heads=heads,
-        max_pages=arguments["block_table"].shape[1],
-        num_blocks=num_pages,
-    )
-    found = ask("step", file, sizes, arguments)
-    results = step.attend(0, {name: queries[i][None] for i, name in enumerate(names)})
-    return Pair(
-        [results[name].pages(0, head).tolist() for name in names for head in range(heads)],
-        found["pages"],
-        np.concatenate([np.asarray(results[name].output)[0] for name in names]),
-        found["output"],
-        np.concatenate([np.asarray(results[name].log_sum_exp)[0] for name in names]),
-        found["log_sum_exp"],
-        fields,
-    )
+    return Setting(session, step, plan, names, queries, heads)
 
 
 def _tokens(
@@ -142,39 +175,49 @@ def _fill(session: Session, graph: Graph, rows: Rows, heads: int) -> list[Floats
     return queries
 
 
-def _compare_fields(
-    session: Session, graph: Graph, file: KernelFile, rows: Rows
-) -> dict[str, tuple[Any, Any]]:
+def _compare_fields(session: Session, graph: Graph, file: KernelFile, rows: Rows) -> Fields:
     """The summaries of all complete pages: those of the session, and those of the kernel."""
     names = [write.target for write in graph.field_writes]
     if not names:
         return {}
     size = graph.geometry.page_size
+    counts = [count // size for count in rows.tokens]
     blocks = [
-        session.pager.table(f"r{index}").block_ids()[: count // size]
-        for index, count in enumerate(rows.tokens)
+        session.pager.table(f"r{index}").block_ids()[:count] for index, count in enumerate(counts)
     ]
     full = np.concatenate(blocks).astype(np.int64)
-    pools = {f"{item.name}_pool": session.store.pool(0, item.name) for item in graph.fields}
+    pools = pools_of(session, graph)
     emptied = {
         name: np.zeros_like(pool) if name.removesuffix("_pool") in names else pool
         for name, pool in pools.items()
     }
-    found = ask("complete", file, {**emptied, "new_blocks": full, "layer": 0})
+    page = {
+        "new_blocks": full,
+        "new_pages": np.concatenate([np.arange(count) for count in counts]).astype(np.int32),
+        "new_tokens": np.full(len(full), size, dtype=np.int32),
+        "layer": 0,
+    }
+    found = ask("complete", file, {**emptied, **page, **parameter_tables(graph, 0)})
+    types = {item.name: item.type for item in graph.fields}
     return {
-        name: (pools[f"{name}_pool"][:, full], found[f"{name}_pool"][:, full]) for name in names
+        name: (
+            session.store.pool(0, name)[:, full],
+            unpacked(found[f"{name}_pool"], types[name])[:, full],
+        )
+        for name in names
     }
 
 
-def _arguments(
-    session: Session,
-    graph: Graph,
-    rows: Rows,
-    plan: PlanSpec,
-    queries: list[Floats],
-    names: list[str],
-    heads: int,
-) -> dict[str, Any]:
+def pools_of(session: Session, graph: Graph) -> dict[str, Any]:
+    """Pools as kernels take them: four bits are packed."""
+    return {
+        f"{item.name}_pool": packed(session.store.pool(0, item.name), item.type)
+        for item in graph.fields
+    }
+
+
+def _arguments(setting: Setting, graph: Graph, rows: Rows) -> dict[str, Any]:
+    session, names, heads = setting.session, setting.names, setting.heads
     size = graph.geometry.page_size
     counts = [-(-count // size) for count in rows.tokens]
     table = np.zeros((len(names), max(counts) + 1), dtype=np.int64)
@@ -187,7 +230,7 @@ def _arguments(
     ]
     dtype = np.float16 if graph.geometry.query_dtype is DType.FLOAT16 else np.float32
     return {
-        "q_in": np.stack(queries).astype(dtype),
+        "q_in": np.stack(setting.queries).astype(dtype),
         "num_tokens_ptr": np.array(rows.tokens, dtype=np.int32),
         "block_table": table,
         "first_reserved": rows.reserved.first,
@@ -195,6 +238,7 @@ def _arguments(
         "scale": 1.0 / float(np.sqrt(graph.geometry.key_dim)),
         "layer": 0,
         "step_ptr": np.zeros(len(names), dtype=np.int32),
-        **row_budgets(plan_step(plan, facts)),
-        **{f"{item.name}_pool": session.store.pool(0, item.name) for item in graph.fields},
+        **row_budgets(plan_step(setting.plan, facts)),
+        **pools_of(session, graph),
+        **parameter_tables(graph, 0),
     }

@@ -21,7 +21,6 @@ from tilewright.attention.codegen.rounds import is_row_op, page_roots, round_of
 from tilewright.attention.codegen.row_kernel import emit_row_op
 from tilewright.attention.codegen.row_text import RowForm
 from tilewright.attention.codegen.select_kernel import emit_select
-from tilewright.attention.codegen.side import check_stored
 from tilewright.attention.codegen.slice_loads import push_slices
 from tilewright.attention.codegen.target import Merge, Target
 from tilewright.attention.codegen.tiling import Tiling
@@ -130,8 +129,9 @@ def _check_supported(graph: Graph) -> Node:
     if found or branch.selection is None:
         expected = "one selection without state, learned parameters, gate or estimate"
         raise CodegenError(where, " and ".join(found) or "no selection", expected, fix)
-    for name in graph.geometry.reserved_fields:
-        check_stored(name, graph.geometry.kv_dtype)
+    if graph.geometry.kv_dtype is DType.INT4:
+        expected = "elements of whole bytes"
+        raise CodegenError(where, "keys and values in int4", expected, "keep them in int8")
     return branch.selection
 
 

@@ -1,25 +1,46 @@
-"""The kernel of the cache side: summaries of pages that became complete."""
+"""The kernel of the cache side: summaries of pages that became complete, or are being filled."""
 
 from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.elementwise import EmitterTable
 from tilewright.attention.codegen.kernel_file import Grid, Kernel
+from tilewright.attention.codegen.leaf_loads import load_entry, load_parameter
 from tilewright.attention.codegen.naming import name_values
-from tilewright.attention.codegen.side import SideEmitter, check_stored, refuse
+from tilewright.attention.codegen.side import SideEmitter
 from tilewright.attention.codegen.slice_loads import window_of
+from tilewright.attention.codegen.stored import rounded, store
 from tilewright.attention.codegen.text import kernel_text
-from tilewright.attention.graph import DType, FieldWrite, Graph, Node, Side
-from tilewright.attention.ops import position
-from tilewright.errors import CodegenError
+from tilewright.attention.graph import DType, FieldWrite, Graph, Node, Side, ValueType
+from tilewright.attention.ops import leaf, position
 
 __all__ = ("emit_complete_pages",)
 
-_SATURATING = (DType.FLOAT8_E4M3, DType.FLOAT8_E5M2, DType.INT8)
+
+def _tokens(body: Body) -> str:
+    return body.page_tokens or str(body.page_size)
+
+
+def _page(body: Body) -> str:
+    body.need("new_pages", "int32 [new pages]: their logical positions")
+    return "tl.load(new_pages + tl.program_id(0))"
+
 
 _POSITIONS: EmitterTable = {
     position.LayerIndex: lambda _op, _operands, body: (
         f"tl.full((1, 1, 1), {body.need('layer', 'number of the layer')}, tl.int32)"
     ),
     position.HeadIndex: lambda _op, _operands, _body: "tl.full((1, 1, 1), head, tl.int32)",
+    position.PageIndex: lambda _op, _operands, body: (
+        f"{_page(body)} + tl.zeros((1, 1, 1), tl.int32)"
+    ),
+    position.TokenCount: lambda _op, _operands, body: (
+        f"tl.full((1, 1, 1), {_tokens(body)}, tl.int32)"
+    ),
+    position.TokenPosition: lambda _op, _operands, body: (
+        f"{_page(body)} * {body.page_size} + {body.index(1, body.page_size)}"
+    ),
+    position.TokenValid: lambda _op, _operands, body: (
+        f"{body.index(1, body.page_size)} < {_tokens(body)}"
+    ),
 }
 
 
@@ -27,52 +48,64 @@ def emit_complete_pages(graph: Graph) -> tuple[Kernel, str] | None:
     """The kernel and its text; None if the flow keeps no summaries."""
     if not graph.field_writes:
         return None
-    body = Body(page_tokens=None)
-    body.need("new_blocks", "int64 [new pages]: where they lie in the pools")
+    body = Body("page_tokens" if graph.partial_pages else None, graph.geometry.page_size)
+    body.need("new_blocks", "integers [new pages]: where they lie in the pools")
     body.need("num_blocks", "blocks of the pools")
     body.lines += [
         "head = tl.program_id(1)",
         "block = tl.load(new_blocks + tl.program_id(0))",
         "entry = head * num_blocks + block",
     ]
+    if graph.partial_pages:
+        body.need("new_tokens", "int32 [new pages]: tokens that are there")
+        body.lines.append("page_tokens = tl.load(new_tokens + tl.program_id(0))")
+    loads = _Loads(graph)
     names = name_values(graph.nodes(Side.CACHE), body)
-    emitter = SideEmitter(body, names, lambda node, part: _load(graph, node, part), _POSITIONS)
+    loads.emitter = emitter = SideEmitter(body, names, loads, _POSITIONS)
     for write in graph.field_writes:
-        _store(graph, write, emitter)
-    purpose = "Summaries of pages that became complete: a program for each page and KV head."
+        _store(loads.targets[write.target], write, emitter)
+    purpose = "Summaries of new pages: a program for each page and KV head."
     kernel = Kernel("complete_pages", Grid.NEW_PAGES, tuple(body.arguments))
     return kernel, kernel_text(kernel.name, purpose, body.arguments, body.lines)
 
 
-def _load(graph: Graph, node: Node, body: Body) -> str | None:
-    window = window_of(node)
-    if window is None:
-        return None
-    name, whole = str(getattr(window.source.op, "variable", "")), window.source.type
-    if name not in graph.geometry.reserved_fields:
-        raise refuse(node, f"a read of the summary {name!r}", "reads of keys and values")
-    rows, columns = whole.shape
-    pool = body.need(f"{name}_pool", f"{whole.dtype} [KV heads, blocks, {rows}, {columns}]")
-    skip = window.row * window.row_length + window.column
-    place = body.place(pool, "entry", node.type.shape, whole.shape, skip)
-    inside = body.inside(node.type.shape)
-    mask = f", mask={' & '.join(inside)}, other=0" if inside else ""
-    return f"tl.load({place}{mask}).to(tl.float32)"
+class _Loads:
+    """Tokens of the page, parameters, and summaries that were written before, as they are kept."""
+
+    emitter: SideEmitter
+
+    def __init__(self, graph: Graph) -> None:
+        self._reserved = graph.geometry.reserved_fields
+        self._writes = {write.target: write.value for write in graph.field_writes}
+        self.targets = {item.name: item.type for item in graph.fields}
+        self.targets |= {item.name: item.type for item in graph.states}
+
+    def __call__(self, node: Node, body: Body) -> str | None:
+        window = window_of(node)
+        if window is None or not isinstance(window.source.op, leaf.FieldRead):
+            return load_parameter(node, body)
+        name = window.source.op.variable
+        if name not in self._reserved:
+            return self._written(name) if node is window.source else None
+        pool = body.need(f"{name}_pool", _pool_holds(window.source.type))
+        conditions = []
+        if body.page_tokens is not None:
+            token = body.index(1, node.type.shape[0])
+            token = f"{token} + {window.row}" if window.row else token
+            conditions.append(f"({token} < {body.page_tokens})")
+        return load_entry(pool, "entry", node, window, conditions, 0.0, body)
+
+    def _written(self, name: str) -> str:
+        target = self.targets[name]
+        return rounded(self.emitter.value(self._writes[name]), target)
 
 
-def _store(graph: Graph, write: FieldWrite, emitter: SideEmitter) -> None:
-    body = emitter.body
-    (target,) = (item.type for item in graph.fields if item.name == write.target)
-    check_stored(write.target, target.dtype)
-    if target.dtype in _SATURATING:
-        where, expected = f"field {write.target!r}", "float32, float16, bfloat16, int32 or bool"
-        raise CodegenError(where, f"summaries in {target.dtype}", expected, "keep it wider")
-    value = emitter.value(write.value)
-    rows, columns = target.shape
-    pool = body.need(
-        f"{write.target}_pool", f"{target.dtype} [KV heads, blocks, {rows}, {columns}]"
-    )
-    place = body.place(pool, "entry", target.shape, target.shape)
-    inside = body.inside(target.shape)
-    mask = f", mask={' & '.join(inside)}" if inside else ""
-    body.add(f"tl.store({place}, {value.name}{mask})")
+def _pool_holds(kind: ValueType) -> str:
+    rows, columns = kind.shape
+    halves = ", two a byte" if kind.dtype is DType.INT4 else ""
+    return f"{kind.dtype} [KV heads, blocks, {rows}, {columns}]{halves}"
+
+
+def _store(target: ValueType, write: FieldWrite, emitter: SideEmitter) -> None:
+    pool = emitter.body.need(f"{write.target.replace('.', '_')}_pool", _pool_holds(target))
+    store(emitter.body, emitter.value(write.value), target, pool, "entry")

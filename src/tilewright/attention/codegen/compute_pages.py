@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from tilewright.attention.codegen.body import Body, padded
 from tilewright.attention.codegen.inner import product_elements
 from tilewright.attention.codegen.kernel_file import Grid, Kernel, Stage
+from tilewright.attention.codegen.leaf_loads import KeptLoads, load_pool
 from tilewright.attention.codegen.loop_text import indented, split_loop, without_unused
 from tilewright.attention.codegen.naming import name_values
 from tilewright.attention.codegen.narrow_dot import dot_text, is_dot, narrow_type
 from tilewright.attention.codegen.position import INDEXER_POSITIONS
 from tilewright.attention.codegen.rounds import is_repeated, is_row_op
 from tilewright.attention.codegen.row_text import RowForm, row_start
-from tilewright.attention.codegen.side import SideEmitter, check_stored
+from tilewright.attention.codegen.side import SideEmitter
 from tilewright.attention.codegen.slice_loads import Window, window_of
+from tilewright.attention.codegen.stored import computed
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.graph import FORMAT, DType, Graph, Leading, Node
@@ -159,11 +161,18 @@ class _Loads:
     scratch: Mapping[Node, str]
     tile: int
     emitter: SideEmitter = field(init=False)
+    _kept: KeptLoads = field(init=False)
     _stored: dict[Node, str] = field(default_factory=dict)  # as memory has them
     _seen: list[Node] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self._kept = KeptLoads(self.graph)
+
     def __call__(self, node: Node, body: Body) -> str | None:
         self._seen.append(node)
+        kept = self._kept(node, body)
+        if kept is not None:
+            return kept
         window = window_of(node)
         if window is not None:
             is_input = isinstance(window.source.op, leaf.Input)
@@ -184,43 +193,30 @@ class _Loads:
             if node.type.leading is Leading.PAGES:
                 rows, columns = node.type.shape
                 blocks.append(padded(rows) * padded(columns))
-                operands = tuple(map(self.emitter.value, node.inputs))
-                if not is_dot(node) and operands:
-                    blocks.append(padded(max(product_elements(node.op, operands), 1)))
+                if not is_dot(node):
+                    blocks.append(padded(max(product_elements(node), 1)))
         return max(blocks)
 
     def _load_field(self, node: Node, window: Window, body: Body) -> str:
         """Missing tokens read as 0, and a summary of an unfinished page as its initial value."""
         name, whole = str(getattr(window.source.op, "variable", "")), window.source.type
-        check_stored(name, whole.dtype)
-        sizes = ", ".join(map(str, whole.shape))
-        pool = body.need(f"{name}_pool", f"{whole.dtype} [KV heads, blocks, {sizes}]")
-        body.need("num_blocks", "blocks of the pools")
-        self.form.table(body)
         (found,) = (item for item in self.graph.fields if item.name == name)
+        written = {write.target for write in self.graph.field_writes}
         if name in self.graph.geometry.reserved_fields:
             token = body.index(1, node.type.shape[0])
             token = f"{token} + {window.row}" if window.row else token
-            conditions = [f"({token} < page_tokens)"]
+            condition = f"({token} < page_tokens)"
+        elif self.graph.partial_pages and name in written:
+            condition = "there"
         else:
-            conditions = ["(page < num_full)"]
-        conditions += body.inside(node.type.shape)
-        skip = window.row * window.row_length + window.column
-        entry = "(head * num_blocks + block)"
-        place = body.place(pool, entry, node.type.shape, whole.shape, skip)
-        initial = repr(found.initial) if whole.dtype.is_float else str(int(found.initial))
-        loaded = f"tl.load({place}, mask={' & '.join(conditions)}, other={initial})"
+            condition = "(page < num_full)"
+        loaded = load_pool(node, window, condition, found.initial, body)
+        self.form.table(body)
         if self.form.target is not None and narrow_type(node) and math.isfinite(found.initial):
             kept = self._stored[node] = body.new_name(f"{name}_stored")
-            body.add(f"{kept} = {loaded}")
-            loaded = kept
-        return _computed(loaded, whole.dtype)
-
-
-def _computed(loaded: str, dtype: DType) -> str:
-    if dtype is DType.BOOL:
-        return f"{loaded} != 0"
-    return f"{loaded}.to(tl.{dtype.computed})"
+            body.add(f"{kept} = {loaded.removesuffix('.to(tl.float32)')}")
+            return computed(kept, whole.dtype)
+        return loaded
 
 
 def _load_input(node: Node, window: Window, body: Body) -> str:
@@ -231,7 +227,7 @@ def _load_input(node: Node, window: Window, body: Body) -> str:
     place = body.place(row_start(body, given), "", node.type.shape, whole.shape, skip)
     inside = body.inside(node.type.shape)
     mask = f", mask={' & '.join(inside)}, other=0" if inside else ""
-    return _computed(f"tl.load({place}{mask})", whole.dtype)
+    return computed(f"tl.load({place}{mask})", whole.dtype)
 
 
 def scratch_holds(node: Node) -> str:
@@ -255,7 +251,7 @@ def _load_scratch(node: Node, name: str, body: Body) -> str:
     if node.type.format is not FORMAT.BATCHED:
         conditions.insert(0, "there")
     mask = f", mask={' & '.join(conditions)}, other=0" if conditions else ""
-    return _computed(f"tl.load({place}{mask})", node.type.dtype)
+    return computed(f"tl.load({place}{mask})", node.type.dtype)
 
 
 def _store(node: Node, emitter: SideEmitter, name: str) -> None:

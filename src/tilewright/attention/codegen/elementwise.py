@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tilewright.attention.codegen.body import Body, NoTextError, Operand, tl_dtype
+from tilewright.attention.codegen.body import Body, Operand, tl_dtype
+from tilewright.attention.codegen.stored import ROUNDINGS
 from tilewright.attention.graph import DType, Op
 from tilewright.attention.ops import binary, choose, compare, leaf, selection, unary
 from tilewright.attention.ops.rule import MASKED
@@ -190,7 +191,30 @@ def _cast(op: unary.Cast, operands: tuple[Operand, ...], body: Body) -> str:
         return f"{x.name}.to({tl_dtype(op.dtype)})"
     if op.dtype in (DType.FLOAT16, DType.BFLOAT16):
         return f"{x.as_float()}.to(tl.{op.dtype}).to(tl.float32)"
-    raise NoTextError(f"a conversion to {op.dtype}")
+    return f"{ROUNDINGS[op.dtype]}({x.as_float()})"
+
+
+def _pow(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
+    """By logarithms in float64, whose rounding is below that of the result."""
+    x, y = (item.as_float() for item in operands)
+    size, whole, odd = (body.new_name(name) for name in ("power", "whole", "odd"))
+    logarithm = f"tl.log(tl.abs(({x}).to(tl.float64)))"
+    body.add(f"{size} = tl.exp(({y}).to(tl.float64) * {logarithm}).to(tl.float32)")
+    body.add(f"{whole} = tl.floor({y}) == {y}")
+    body.add(f"{odd} = {whole} & (tl.floor({y} * 0.5) * 2.0 != {y})")
+    negative = f'tl.where({odd}, -{size}, tl.where({whole}, {size}, float("nan")))'
+    signed = f"tl.where({x} < 0.0, {negative}, {size})"
+    return f"tl.where(({y} == 0.0) | ({x} == 1.0), 1.0, {signed})"
+
+
+def _pop_count(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
+    """Pairs, then fours, then bytes count their bits; a product adds the bytes up."""
+    bits = body.new_name("bits")
+    body.add(f"{bits} = {operands[0].name}.to(tl.int64) & 4294967295")
+    body.add(f"{bits} = {bits} - (({bits} >> 1) & 1431655765)")
+    body.add(f"{bits} = ({bits} & 858993459) + (({bits} >> 2) & 858993459)")
+    body.add(f"{bits} = ({bits} + ({bits} >> 4)) & 252645135")
+    return f"((({bits} * 16843009) >> 24) & 255).to(tl.int32)"
 
 
 def _select(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
@@ -226,6 +250,7 @@ ELEMENTWISE: EmitterTable = {
     binary.Maximum: _extreme("tl.maximum"),
     binary.Minimum: _extreme("tl.minimum"),
     binary.Divide: _divide,
+    binary.Pow: _pow,
     binary.FloorDivide: _floor_divide,
     binary.Remainder: _remainder,
     binary.BitAnd: _infix("&"),
@@ -246,6 +271,7 @@ ELEMENTWISE: EmitterTable = {
     unary.Floor: _function("tl.floor({x})"),
     unary.Clamp: _clamp,
     unary.BitNot: lambda _op, operands, _body: f"~{operands[0].name}",
+    unary.PopCount: _pop_count,
     unary.Cast: _cast,
     choose.Select: _select,
     selection.Union: _logic("|"),

@@ -3,9 +3,11 @@
 from typing import Any
 
 from tilewright.attention.codegen.body import Body, NoTextError, Operand, padded
-from tilewright.attention.codegen.elementwise import EmitterTable
-from tilewright.attention.graph import DType
-from tilewright.attention.ops import interleave, layout, linear, reduce
+from tilewright.attention.codegen.elementwise import EmitterTable, number
+from tilewright.attention.codegen.gather import MOVES, Block, regrouped
+from tilewright.attention.codegen.weighted import is_weighted, weighted_elements
+from tilewright.attention.graph import DType, Node
+from tilewright.attention.ops import interleave, layout, linear, page_axis, reduce
 
 __all__ = ("INNER", "product_elements")
 
@@ -37,9 +39,8 @@ def _l2_norm(op: reduce.L2Norm, operands: tuple[Operand, ...], body: Body) -> st
     return f"tl.sqrt_rn(tl.sum({text} * {text}, {op.dim}, keep_dims=True))"
 
 
-def _float_kept(dim: int, x: Operand, body: Body) -> str:
-    text = body.kept(x, dim, "0")
-    return text if x.is_float else f"({text}).to(tl.float32)"
+def _float_kept(dim: int, x: Operand, body: Body, fill: str = "0") -> str:
+    return body.kept_text(x.as_float(), x, dim, fill)
 
 
 def _extreme(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
@@ -74,24 +75,22 @@ def _gemm(_op: linear.GeMM, operands: tuple[Operand, ...], body: Body) -> str:
 
 
 def _interleaved(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
-    """Neighbours get an axis of their own, so their number must be a power of two."""
+    """Neighbours get an axis of their own."""
     (x,) = operands
-    size = x.type.shape[op.dim - 1]
-    if padded(size) != size or padded(op.k) != op.k:
-        raise NoTextError("groups that would cross the padding")
     kinds = {interleave.MaxInterleave: "max", interleave.MinInterleave: "min"}
     reduction = kinds.get(type(op), "sum")
-    fill = {"max": 'float("-inf")', "min": 'float("inf")', "sum": "0"}[reduction]
-    text = body.kept(x, op.dim, fill)
-    text = text if x.is_float else f"({text}).to(tl.float32)"
-    others = [f"{x.name}.shape[{axis}]" for axis in (0, 1, 2)]
-    others[op.dim : op.dim + 1] = [str(size // op.k), str(op.k)]
-    groups = f"tl.reshape({text}, ({', '.join(others)}))"
+    fill = {"max": 'float("-inf")', "min": 'float("inf")', "sum": "0.0"}[reduction]
+    kept = body.kept(x, op.dim, fill)
+    kept = kept if x.is_float else f"({kept}).to(tl.float32)"
+    block = Block.of(x)
+    if kept != x.name:
+        block = block.named(body, kept, op.dim, block.size(op.dim))
+    groups = regrouped(block, op.dim, op.k, fill, body)
     if isinstance(op, interleave.L2NormInterleave):
         return f"tl.sqrt_rn(tl.sum({groups} * {groups}, {op.dim + 1}))"
     result = f"tl.{reduction}({groups}, {op.dim + 1})"
     partial = op.dim in x.type.token_axes and body.page_tokens is not None
-    start = f"{body.index(op.dim, size // op.k)} * {op.k}" if partial else ""
+    start = f"{body.index(op.dim, block.size(op.dim) // op.k)} * {op.k}" if partial else ""
     if isinstance(op, interleave.MeanInterleave):
         count = f"{float(op.k)!r}"
         if partial:
@@ -103,12 +102,87 @@ def _interleaved(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
     return result
 
 
-def product_elements(op: Any, operands: tuple[Operand, ...]) -> int:
-    """Elements a page of the block that a product goes through before it is summed."""
-    if not isinstance(op, linear.GeMM) or not operands:  # none: it was computed before
-        return 0
-    x, y = operands
-    return y.type.shape[0] * x.type.num_elements
+def _ranked(op: Any, x: Operand, body: Body) -> str:
+    """The name of what an order goes by: NaN and what is not there come last."""
+    lowest = _LOWEST[x.type.dtype.computed]
+    text = body.kept(x, op.dim, lowest)
+    if x.is_float:
+        text = f"tl.where({x.name} == {x.name}, {text}, {lowest})"
+    name = body.new_name("ranked")
+    body.add(f"{name} = {text}")
+    return name
+
+
+def _arg_max(op: reduce.ArgMax, operands: tuple[Operand, ...], body: Body) -> str:
+    (x,) = operands
+    size = x.type.shape[op.dim - 1]
+    ranked, index = _ranked(op, x, body), body.index(op.dim, size)
+    is_largest = f"{ranked} == tl.max({ranked}, {op.dim}, keep_dims=True)"
+    return f"tl.min(tl.where({is_largest}, {index}, {size}), {op.dim}, keep_dims=True)"
+
+
+def _arg_top(op: reduce.ArgTop, operands: tuple[Operand, ...], body: Body) -> str:
+    """The place of an entry is the number of entries before it, by size and then by index."""
+    (x,) = operands
+    size = x.type.shape[op.dim - 1]
+    ranked = _ranked(op, x, body)
+    extent, wanted = padded(size), padded(op.k)
+    here, there = (
+        ("[:, :, None, :]", "[:, None, :, :]")
+        if op.dim == 1
+        else (
+            "[:, :, :, None]",
+            "[:, :, None, :]",
+        )
+    )
+    spread = {1: "[None, :, None, None]", 2: "[None, None, :, None]"}[op.dim]
+    along = {1: "[None, None, :, None]", 2: "[None, None, None, :]"}[op.dim]
+    mine, other, place = (body.new_name(name) for name in ("mine", "other", "place"))
+    body.add(f"{mine} = tl.arange(0, {extent}){spread}")
+    body.add(f"{other} = tl.arange(0, {extent}){along}")
+    larger = f"{ranked}{there} > {ranked}{here}"
+    equal = f"({ranked}{there} == {ranked}{here}) & ({other} < {mine})"
+    before = f"(({larger}) | ({equal})) & ({other} < {size})"
+    body.add(f"{place} = tl.sum(({before}).to(tl.int32), {op.dim + 1})")
+    wanted_place = f"tl.arange(0, {wanted}){spread}"
+    hit = f"({place}{there} == {wanted_place}) & ({other} < {size})"
+    return f"tl.sum(tl.where({hit}, {other}, 0), {op.dim + 1})"
+
+
+def _softmax(op: page_axis.Softmax, operands: tuple[Operand, ...], body: Body) -> str:
+    (x,) = operands
+    scale = "" if op.scale == 1.0 else f" * {number(op.scale)}"
+    scaled = body.kept_text(f"{x.as_float()}{scale}", x, op.dim, 'float("-inf")')
+    logits, largest, weight, total = (
+        body.new_name(name) for name in ("logits", "largest", "weight", "total")
+    )
+    body.add(f"{logits} = {scaled}")
+    body.add(f"{largest} = tl.max({logits}, {op.dim}, keep_dims=True)")
+    shift = f'tl.where({largest} == float("-inf"), 0.0, {largest})'
+    body.add(f"{weight} = tl.exp({logits} - {shift})")
+    body.add(f"{total} = tl.sum({weight}, {op.dim}, keep_dims=True)")
+    return f"tl.div_rn({weight}, tl.where({total} == 0.0, 1.0, {total}))"
+
+
+def _cum_sum(op: page_axis.CumSum, operands: tuple[Operand, ...], body: Body) -> str:
+    """Tokens that are not there count as what was computed from 0; padding does not count."""
+    (x,) = operands
+    text = body.without_padding(x, op.dim, "0")
+    return f"tl.cumsum({text}, {op.dim}{', reverse=True' if op.reverse else ''})"
+
+
+def product_elements(node: Node) -> int:
+    """Elements a page of the block that an op goes through before it is summed; 0 if none."""
+    if is_weighted(node):
+        return weighted_elements(node)
+    match node.op:
+        case linear.GeMM():
+            x, y = node.inputs
+            return y.type.shape[0] * x.type.num_elements
+        case reduce.ArgTop(dim=dim):
+            kind = node.inputs[0].type
+            return kind.num_elements * kind.shape[dim - 1]
+    return 0
 
 
 def _transpose(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
@@ -136,4 +210,9 @@ INNER: EmitterTable = {
     interleave.L2NormInterleave: _interleaved,
     layout.Transpose: _transpose,
     layout.MaskSlice: _mask_slice,
+    reduce.ArgMax: _arg_max,
+    reduce.ArgTop: _arg_top,
+    page_axis.Softmax: _softmax,
+    page_axis.CumSum: _cum_sum,
+    **MOVES,
 }

@@ -7,10 +7,11 @@ from tilewright.attention.codegen.body import Body, NoTextError, Operand, padded
 from tilewright.attention.codegen.elementwise import ELEMENTWISE, EmitterTable
 from tilewright.attention.codegen.inner import INNER, product_elements
 from tilewright.attention.codegen.naming import remark_of
-from tilewright.attention.graph import DType, Node
+from tilewright.attention.codegen.weighted import is_weighted, weighted_expression
+from tilewright.attention.graph import Leading, Node
 from tilewright.errors import CodegenError
 
-__all__ = ("SideEmitter", "check_stored", "refuse")
+__all__ = ("SideEmitter", "refuse")
 
 Loader = Callable[[Node, Body], str | None]
 """The expression of a value that comes from memory; None if it does not."""
@@ -19,13 +20,6 @@ Loader = Callable[[Node, Body], str | None]
 def refuse(node: Node, why: str, expected: str) -> CodegenError:
     where = f"{node.op.name} at {node.source or 'no line'}"
     return CodegenError(where, why, expected, "run this flow on the reference backend")
-
-
-def check_stored(name: str, dtype: DType) -> None:
-    """Packed elements have no pointer of their own."""
-    if dtype is DType.INT4:
-        expected = "elements of whole bytes"
-        raise CodegenError(f"field {name!r}", "int4", expected, "keep it in int8")
 
 
 @dataclass(slots=True)
@@ -46,11 +40,13 @@ class SideEmitter:
 
     def _emit(self, node: Node) -> Operand:
         expression = self.load(node, self.body)
-        operands: tuple[Operand, ...] = ()
-        if expression is None:
+        is_loaded = expression is not None
+        if expression is None and is_weighted(node):
+            expression = weighted_expression(node, self.value, self.body)
+        elif expression is None:
             operands = tuple(self.value(item) for item in node.inputs)
             expression = self._expression(node, operands)
-        self._note_size(node, operands)
+        self._note_size(node, is_loaded)
         self.body.add(f"{self.names[node]} = {expression}", remark_of(node))
         return Operand(self.names[node], node.type)
 
@@ -67,9 +63,10 @@ class SideEmitter:
             types = ", ".join(str(item.type) for item in operands)
             raise refuse(node, f"{node.op} of {types}", "another type of operand") from error
 
-    def _note_size(self, node: Node, operands: tuple[Operand, ...]) -> None:
-        rows, columns = node.type.shape if len(node.type.shape) == 2 else (1, 1)
+    def _note_size(self, node: Node, is_loaded: bool) -> None:
+        if node.type.leading is not Leading.PAGES:
+            return
+        rows, columns = node.type.shape
+        wide = 0 if is_loaded else product_elements(node)
         block = padded(rows) * padded(columns)
-        self.largest_block = max(
-            self.largest_block, block, padded(max(product_elements(node.op, operands), 1))
-        )
+        self.largest_block = max(self.largest_block, block, padded(max(wide, 1)))

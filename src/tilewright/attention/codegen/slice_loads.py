@@ -18,6 +18,11 @@ class Window(NamedTuple):
     column: int
     row_length: int
 
+    @property
+    def skip(self) -> int:
+        """Elements of the variable before the first one of the part."""
+        return self.row * self.row_length + self.column
+
 
 def push_slices(graph: Graph) -> Graph:
     """Move slices towards the variables that they are parts of. Values do not change."""
@@ -33,7 +38,7 @@ def push_slices(graph: Graph) -> Graph:
 
 
 def window_of(node: Node) -> Window | None:
-    """The part of an input or a field that a node is; None if it is computed."""
+    """The part of a variable that a node is; None if it is computed, or has an axis of heads."""
     row = column = 0
     while isinstance(node.op, layout.Slice):
         if node.op.dim == 1:
@@ -41,7 +46,8 @@ def window_of(node: Node) -> Window | None:
         else:
             column += node.op.start
         (node,) = node.inputs
-    if not isinstance(node.op, leaf.Input | leaf.FieldRead):
+    kinds = leaf.Input | leaf.FieldRead | leaf.StateRead | leaf.ParameterRead
+    if not isinstance(node.op, kinds) or len(node.type.shape) != 2:
         return None
     return Window(node, row, column, node.type.shape[1])
 
