@@ -1,6 +1,7 @@
 """Graph to readable program bodies in plain Triton."""
 
 from tilewright.attention.codegen.compile import compile_graph
+from tilewright.attention.codegen.cut import Cut, Decision, Fusion
 from tilewright.attention.codegen.kernel_file import (
     Grid,
     Kernel,
@@ -13,7 +14,10 @@ from tilewright.attention.codegen.target import Deal, Merge, Target
 from tilewright.attention.codegen.tiling import Tiling
 
 __all__ = (
+    "Cut",
     "Deal",
+    "Decision",
+    "Fusion",
     "Grid",
     "Kernel",
     "KernelFile",

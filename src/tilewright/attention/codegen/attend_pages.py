@@ -107,6 +107,7 @@ class _Walk:
         self._sizes, self._tiling, self._form, self._body = sizes, tiling, form, body
         self._blocks, self._is_listed = blocks, is_listed
         self._size = sizes.page_size
+        self._reads_ahead = form.target is not None and form.cut.reads_ahead
 
     def range_lines(self) -> list[str]:
         """Which entries the program looks at: ``first`` to ``stop``, with ``num_listed`` tokens."""
@@ -141,7 +142,7 @@ class _Walk:
             f"offset = tl.arange(0, {pages})",
             f"token = tl.arange(0, {self._blocks.page_tokens})[None, :]",
         ]
-        if self._form.target is None:
+        if not self._reads_ahead:
             return lines
         if self._is_listed:
             lines.append(f"page = {self._page('offset')}")
@@ -158,7 +159,7 @@ class _Walk:
         """
         pages = self._blocks.pages
         lines = ["entry = start + offset"]
-        if self._form.target is None:
+        if not self._reads_ahead:
             lines += [f"page = {self._page('entry')}"] if self._is_listed else []
             lines.append(f"block = {self._block('entry')}.to(tl.int64)")
         else:
@@ -224,10 +225,12 @@ def _choice_lines(
     """Leave out what a query head has not chosen."""
     heads, pages = sizes.query_heads, blocks.pages
     body.need(chosen, f"int8 [rows, pages, 1, {heads}]: who chose a page")
-    here = "page"
+    here = form.page_of("page")
     lines = []
-    if form.target is not None:  # the numbers of this tile were overtaken by those of a later one
-        here = f"({form.page_of('here')})"
+    if (
+        form.target is not None and form.cut.reads_ahead
+    ):  # the numbers of this tile were overtaken by those of a later one
+        here = form.page_of("here")
         lines.append("here = tl.load(listed + entry, mask=entry < stop, other=0)")
     inside = " & ".join(
         part
@@ -238,7 +241,7 @@ def _choice_lines(
     return [
         *lines,
         f"chooser = tl.arange(0, {blocks.heads})[None, :]",
-        f"places = {row_start(body, chosen)} + {here}[:, None] * {heads} + chooser",
+        f"places = {row_start(body, chosen)} + ({here})[:, None] * {heads} + chooser",
         f"mark = tl.trans(tl.load(places, mask={inside}, other=0))",
         f"mark = tl.broadcast_to(mark[:, :, None], {spread})",
         f"mark = tl.reshape(mark, ({blocks.heads}, {blocks.tokens}))",

@@ -1,27 +1,38 @@
 """From a verified graph to the kernels of a flow."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.attention.codegen.attend_pages import emit_attend_pages
 from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.complete_pages import emit_complete_pages
 from tilewright.attention.codegen.compute_pages import emit_compute_pages
+from tilewright.attention.codegen.cut import Cut, Fusion
+from tilewright.attention.codegen.fused_row import (
+    attend_stage,
+    emit_row_kernel,
+    list_stage,
+    score_stage,
+    select_stage,
+)
 from tilewright.attention.codegen.helpers import helpers_of
 from tilewright.attention.codegen.kernel_file import (
     Kernel,
     KernelFile,
     Scratch,
     ScratchAxis,
+    Stage,
 )
 from tilewright.attention.codegen.list_pages import emit_list_pages
 from tilewright.attention.codegen.merge_parts import emit_merge_parts, part_scratch
 from tilewright.attention.codegen.naming import name_values
+from tilewright.attention.codegen.plan_cut import decide, plan_cut
 from tilewright.attention.codegen.rounds import is_row_op, page_roots, round_of
 from tilewright.attention.codegen.row_kernel import emit_row_op
 from tilewright.attention.codegen.row_text import RowForm
 from tilewright.attention.codegen.select_kernel import emit_select
 from tilewright.attention.codegen.slice_loads import push_slices
+from tilewright.attention.codegen.stage_function import StageFunction
 from tilewright.attention.codegen.target import Merge, Target
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.graph import (
@@ -40,33 +51,37 @@ __all__ = ("compile_graph",)
 
 
 def compile_graph(
-    graph: Graph, tiling: Tiling | None = None, target: Target | None = None
+    graph: Graph,
+    tiling: Tiling | None = None,
+    target: Target | None = None,
+    cut: Cut | None = None,
 ) -> KernelFile:
     """The kernels of one flow; pure. A `CodegenError` names what cannot be put into kernels.
 
-    With a target programs have whole rows, or a member's share of one; else tiles and parts.
+    With a target programs have whole rows, or a member's share of one; else tiles and parts. A cut
+    that is given is taken as far as the flow and the target allow.
     """
     verify_graph(graph)
     graph = push_slices(graph)
     chosen = _check_supported(graph)
     sizes = graph.geometry
-    cut = tiling or (Tiling() if target is None else Tiling.for_target(sizes, target))
-    form = RowForm(sizes.page_size, target)
-    parts = _Parts(graph, cut, form)
+    tiles = tiling or (Tiling() if target is None else Tiling.for_target(sizes, target))
+    decisions = decide(plan_cut(target, chosen, round_of(graph)), cut)
+    made = replace(cut or Cut(), fusions=frozenset(d.fusion for d in decisions if d.is_accepted))
+    form = RowForm(sizes.page_size, target, made)
+    parts = _Parts(graph, tiles, form)
     completion = emit_complete_pages(graph)
     marks = parts.add_indexer(chosen)
-    columns = chosen.type.shape[1]
-    parts.add(emit_list_pages(cut, form, chosen=marks, columns=columns, axis=ScratchAxis.PAGES))
-    parts.add(emit_attend_pages(sizes, cut, form, chosen=marks if columns > 1 else None))
+    parts.add_attention(marks, chosen.type.shape[1])
     has_parts = target is None or target.members > 1
     if has_parts:
-        parts.add(emit_merge_parts(sizes, cut, form))
+        parts.add(emit_merge_parts(sizes, tiles, form))
     kernels = [*([completion[1]] if completion else []), *parts.texts]
     texts = [_head(graph), *helpers_of(kernels), *kernels]
     return KernelFile(
         flow=graph.name,
         geometry=sizes,
-        tiling=cut,
+        tiling=tiles,
         target=target,
         text="\n\n".join(texts),
         completion=completion[0] if completion else None,
@@ -75,6 +90,9 @@ def compile_graph(
         results=(*_lists(form), *_outputs(sizes)),
         marks=marks,
         merge=Merge.MEMORY,
+        cut=made,
+        decisions=decisions,
+        stage_of=tuple(parts.stage_of),
     )
 
 
@@ -146,6 +164,8 @@ class _Parts:
     texts: list[str] = field(default_factory=list)
     scratch: list[Scratch] = field(default_factory=list)
     row_kernels: int = 0
+    stage_of: list[tuple[str, Stage]] = field(default_factory=list)
+    _open: list[StageFunction] = field(default_factory=list)  # of a kernel that is not complete
 
     def add(self, emitted: tuple[Kernel, str]) -> None:
         self.kernels.append(emitted[0])
@@ -157,6 +177,9 @@ class _Parts:
         names = _scratch_names(rounds)
         for index in range(max(rounds.values()) + 1):
             roots = page_roots(rounds, (chosen,), index)
+            if index == rounds[chosen] and Fusion.SCORE_SELECT in self.form.cut.fusions:
+                self._open_scoring(chosen, index, rounds, names)
+                continue
             if roots:
                 self.add(
                     emit_compute_pages(
@@ -168,6 +191,44 @@ class _Parts:
             for node in [item for item, at in rounds.items() if at == index and is_row_op(item)]:
                 self._add_row_op(node, names)
         return names[chosen]
+
+    def _open_scoring(
+        self, chosen: Node, index: int, rounds: Mapping[Node, int], names: Mapping[Node, str]
+    ) -> None:
+        scoring, pages = score_stage(
+            self.graph, self.tiling, self.form, index, rounds, names, chosen.inputs[0]
+        )
+        selecting = select_stage(chosen, self.form, pages=pages, chosen=names[chosen])
+        self._open += [scoring, selecting]
+        self._keep(chosen, names[chosen])
+
+    def add_attention(self, marks: str, columns: int) -> None:
+        """Lists of chosen pages, and attention over them."""
+        fusions, form, sizes = self.form.cut.fusions, self.form, self.graph.geometry
+        (kept,) = (item for item in self.scratch if item.name == marks)
+        per_head = marks if columns > 1 else None
+        if self._open and Fusion.SELECT_LIST not in fusions:
+            self._close("score_and_select")
+        if not {Fusion.SELECT_LIST, Fusion.LIST_ATTEND} & fusions:
+            axis = kept.axis
+            self.add(emit_list_pages(self.tiling, form, chosen=marks, columns=columns, axis=axis))
+        else:
+            self._open.append(
+                list_stage(self.tiling, form, chosen=marks, columns=columns, axis=kept.axis)
+            )
+        if Fusion.LIST_ATTEND not in fusions:
+            self._close("score_select_and_list")
+            self.add(emit_attend_pages(sizes, self.tiling, form, chosen=per_head))
+            return
+        self._open.append(attend_stage(sizes, self.tiling, form, chosen=per_head))
+        self._close("decode_row" if Fusion.SELECT_LIST in fusions else "list_and_attend")
+
+    def _close(self, name: str) -> None:
+        """One kernel of the stages that are open."""
+        if self._open:
+            self.add(emit_row_kernel(name, self.form, self._open))
+            self.stage_of += [(item.name, item.stage) for item in self._open]
+            self._open = []
 
     def _add_row_op(self, node: Node, names: Mapping[Node, str]) -> None:
         index, source = self.row_kernels, names[node.inputs[0]]
@@ -186,6 +247,8 @@ class _Parts:
     def _keep(self, node: Node, name: str) -> None:
         per_row = node.type.format is FORMAT.BATCHED
         axis = ScratchAxis.ROWS if per_row else ScratchAxis.PAGES
+        if self._open and self.form.part is not None:
+            axis = ScratchAxis.MEMBER_PAGES
         dtype = node.type.dtype.computed
         kept = DType.INT8 if dtype is DType.BOOL else dtype
         self.scratch.append(Scratch(name, axis, node.type.shape, kept))

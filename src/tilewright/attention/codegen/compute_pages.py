@@ -96,6 +96,8 @@ def page_work(
     lines = without_unused(body.lines, [names[node] for node in kept])
     if form.target is None:
         return PageWork(body, (), tuple(lines), tile, names)
+    if not form.cut.hoists:
+        return PageWork(body, (), tuple(lines), tile, names)
     ahead, inside = split_loop(lines, _VARYING)
     return PageWork(body, tuple(ahead), tuple(inside), tile, names)
 
@@ -136,11 +138,13 @@ def loop_lines(form: RowForm, work: PageWork, after: Sequence[str] = ()) -> list
     lines = [f"offset = tl.arange(0, {tile})[:, None, None]"]
     if "block_table" in work.body.arguments:
         load = f"tl.load(table + {{0}}, mask={{0}} < {form.num_own}, other=0)"
-        lines += [f"table = {form.table(work.body)}", f"next_block = {load.format('offset')}"]
-        inside += [
-            "block = next_block.to(tl.int64)",
-            f"next_block = {load.format(f'start + {tile} + offset')}",
-        ]
+        lines.append(f"table = {form.table(work.body)}")
+        if form.cut.reads_ahead:
+            lines.append(f"next_block = {load.format('offset')}")
+            inside.append("block = next_block.to(tl.int64)")
+            inside.append(f"next_block = {load.format(f'start + {tile} + offset')}")
+        else:
+            inside.append(f"block = {load.format(own)}.to(tl.int64)")
     inside = without_unused([*inside, *work.inside, *after], _carried(after))
     return [*lines, f"for start in range(0, {form.num_own}, {tile}):", *indented(inside)]
 
@@ -180,9 +184,13 @@ class _Loads:
         earlier = self.rounds[node] < self.index and not is_repeated(node)
         if earlier or is_row_op(node):
             return _load_scratch(node, self.scratch[node], body)
-        if self.form.target is not None:
+        if self._has_dots:
             return dot_text(node, self.emitter, self._stored, self.tile)
         return None
+
+    @property
+    def _has_dots(self) -> bool:
+        return self.form.target is not None and self.form.cut.has_dots
 
     def largest_block(self) -> int:
         """Elements a page of the widest block."""
@@ -193,7 +201,7 @@ class _Loads:
             if node.type.leading is Leading.PAGES:
                 rows, columns = node.type.shape
                 blocks.append(padded(rows) * padded(columns))
-                if not is_dot(node):
+                if not (self._has_dots and is_dot(node)):
                     blocks.append(padded(max(product_elements(node), 1)))
         return max(blocks)
 
@@ -212,7 +220,7 @@ class _Loads:
             condition = "(page < num_full)"
         loaded = load_pool(node, window, condition, found.initial, body)
         self.form.table(body)
-        if self.form.target is not None and narrow_type(node) and math.isfinite(found.initial):
+        if self._has_dots and narrow_type(node) and math.isfinite(found.initial):
             kept = self._stored[node] = body.new_name(f"{name}_stored")
             body.add(f"{kept} = {loaded.removesuffix('.to(tl.float32)')}")
             return computed(kept, whole.dtype)

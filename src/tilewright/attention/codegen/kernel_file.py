@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tilewright.attention.codegen.cut import Cut, Decision
 from tilewright.attention.codegen.target import Merge, Target
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.graph import DType, Geometry
@@ -71,7 +72,8 @@ class KernelFile:
 
     ``results`` are what a step leaves: output, log_sum_exp, and the lists of pages it read.
     ``marks`` is the scratch memory of chosen pages, one byte each; empty if nothing is chosen.
-    ``stage_of`` has the stages of functions that kernels call.
+    ``decisions`` say why stages share kernels, or do not; ``stage_of`` has the stages of functions
+    that kernels call.
     """
 
     flow: str
@@ -85,4 +87,6 @@ class KernelFile:
     results: tuple[Scratch, ...]
     marks: str
     merge: Merge
+    cut: Cut
+    decisions: tuple[Decision, ...]
     stage_of: tuple[tuple[str, Stage], ...] = ()

@@ -68,9 +68,11 @@ def dot_text(node: Node, emitter: SideEmitter, stored: dict[Node, str], tile: in
     left = _operand(pages, operands[pages], narrow, stored, body)
     right = _operand(row, operands[row], narrow, stored, body)
     left = f"tl.reshape({left}, ({tile * rows}, {contracted}))"
-    right = f"tl.trans(tl.reshape({right}, ({padded(row.type.shape[0])}, {contracted})))"
+    turned = body.new_name(f"{operands[row].name}_turned")  # ahead of the loop over pages
+    right = f"tl.reshape({right}, ({padded(row.type.shape[0])}, {contracted}))"
+    body.add(f"{turned} = tl.trans({right})")
     precision = "" if narrow else ', input_precision="ieee"'
-    product = f"tl.dot({left}, {right}{precision})"
+    product = f"tl.dot({left}, {turned}{precision})"
     shape = (tile, rows, padded(row.type.shape[0]))
     found = f"tl.reshape({product}, {shape})"
     return f"tl.permute({found}, (0, 2, 1))" if swapped else found

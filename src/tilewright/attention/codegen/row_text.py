@@ -1,8 +1,9 @@
 """What kernels of a step begin with: their row, its length, and where its arrays begin."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilewright.attention.codegen.body import Body
+from tilewright.attention.codegen.cut import Cut
 from tilewright.attention.codegen.target import Deal, Target
 
 __all__ = ("RowForm", "row_preamble", "row_start", "table_start")
@@ -47,6 +48,7 @@ class RowForm:
 
     page_size: int
     target: Target | None = None
+    cut: Cut = field(default_factory=Cut)
 
     @property
     def members(self) -> int:

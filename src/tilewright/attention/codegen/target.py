@@ -7,6 +7,17 @@ from tilewright.errors import CodegenError
 
 __all__ = ("Deal", "Merge", "Target")
 
+_COUNTS = (
+    "rows",
+    "pages",
+    "members",
+    "workers",
+    "register_bytes",
+    "on_chip_bytes",
+    "spill_bytes_per_us",
+    "memory_bytes_per_us",
+)
+
 
 class Deal(StrEnum):
     """Which pages of a row a member has."""
@@ -38,12 +49,14 @@ class Target:
     deal: Deal = Deal.WHOLE
     workers: int = 256
     register_bytes: int = 512 * 1024
+    on_chip_bytes: int = 12 * 1024 * 1024  # registers spill into it
+    spill_bytes_per_us: int = 512_000
     memory_bytes_per_us: int = 218_000  # what a worker's own memory delivers
     launch_ps: int = 1_000_000
     merges: frozenset[Merge] = field(default_factory=lambda: frozenset({Merge.MEMORY}))
 
     def __post_init__(self) -> None:
-        for name in ("rows", "pages", "members", "workers", "register_bytes"):
+        for name in _COUNTS:
             number = getattr(self, name)
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise CodegenError(f"target.{name}", repr(number), "at least 1", "correct it")

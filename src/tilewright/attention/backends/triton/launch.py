@@ -85,6 +85,8 @@ def _grid(kernel: Kernel, sizes: StepSizes, parts: int) -> tuple[int, ...]:
             return rows, kernel.tile
         case Grid.ROW_PARTS:
             return rows, parts
+        case Grid.ROW_MEMBERS:
+            return rows, 1
         case _:
             return (rows,)
 

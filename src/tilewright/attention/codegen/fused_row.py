@@ -1,0 +1,107 @@
+"""Kernels that carry out several stages of a row in one program."""
+
+from collections.abc import Mapping, Sequence
+
+from tilewright.attention.codegen.attend_blocks import AttendBlocks
+from tilewright.attention.codegen.attend_pages import attend_lines
+from tilewright.attention.codegen.body import Body, padded
+from tilewright.attention.codegen.compute_pages import loop_lines, page_work
+from tilewright.attention.codegen.kernel_file import Grid, Kernel, ScratchAxis, Stage
+from tilewright.attention.codegen.list_pages import list_lines
+from tilewright.attention.codegen.merge_parts import finish_lines, part_lines
+from tilewright.attention.codegen.row_text import RowForm
+from tilewright.attention.codegen.select_block import select_block_lines
+from tilewright.attention.codegen.stage_function import StageFunction
+from tilewright.attention.codegen.text import kernel_text
+from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.graph import Geometry, Graph, Node
+
+__all__ = ("attend_stage", "emit_row_kernel", "list_stage", "score_stage", "select_stage")
+
+
+def score_stage(
+    graph: Graph,
+    tiling: Tiling,
+    form: RowForm,
+    index: int,
+    rounds: Mapping[Node, int],
+    scratch: Mapping[Node, str],
+    scores: Node,
+) -> tuple[StageFunction, int]:
+    """The scores of all pages of a member as one block, and how many pages that block has."""
+    if form.target is None:
+        raise ValueError("scores of a whole row need a target")
+    work = page_work(graph, tiling, form, index, rounds, scratch, stored=(), kept=(scores,))
+    tiles = padded(-(-form.target.pages // work.tile))
+    value = f"tl.reshape({work.names[scores]}, (1, {work.tile}))"
+    after = [f"scores = tl.where(turn == start // {work.tile}, {value}, scores)"]
+    lines = [
+        f"num_full = num_tokens // {form.page_size}",
+        *work.ahead,
+        f"scores = tl.zeros(({tiles}, {work.tile}), tl.float32)",
+        f"turn = tl.arange(0, {tiles})[:, None]",
+        *loop_lines(form, work, after),
+        f"scores = tl.reshape(scores, ({tiles * work.tile},))",
+    ]
+    purpose = f"Scores of at most {tiles * work.tile} pages."
+    function = StageFunction(
+        "score_pages", Stage.SCORING, purpose, work.body, lines, result="scores"
+    )
+    return function, tiles * work.tile
+
+
+def select_stage(node: Node, form: RowForm, *, pages: int, chosen: str) -> StageFunction:
+    body = Body(page_tokens=None)
+    form.preamble(body)
+    lines = select_block_lines(node, form, body, scores="scores", pages=pages, chosen=chosen)
+    purpose = f"{node.op.name}: marks of the pages that are chosen."
+    given = {"scores": f"float32 [{pages}]"}
+    return StageFunction("select_pages", Stage.SELECTION, purpose, body, lines, given)
+
+
+def list_stage(
+    tiling: Tiling, form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis
+) -> StageFunction:
+    body = Body(page_tokens=None)
+    form.preamble(body)
+    lines = list_lines(tiling, form, body, chosen=chosen, columns=columns, axis=axis)
+    purpose = "Chosen pages in logical order."
+    return StageFunction("list_pages", Stage.SELECTION, purpose, body, lines)
+
+
+def attend_stage(
+    sizes: Geometry, tiling: Tiling, form: RowForm, *, chosen: str | None
+) -> StageFunction:
+    body = Body(page_tokens=None)
+    form.preamble(body)
+    blocks = AttendBlocks.of(sizes, tiling, is_exact=True)
+    ending = part_lines(sizes, body, form.part) if form.part else finish_lines(sizes, body)
+    lines = [
+        *attend_lines(sizes, tiling, form, body, chosen=chosen, is_listed=True),
+        f"value_channel = tl.arange(0, {blocks.values})[None, :]",
+        *ending,
+    ]
+    return StageFunction("attend_pages", Stage.ATTENTION, "Softmax over listed pages.", body, lines)
+
+
+def emit_row_kernel(
+    name: str, form: RowForm, stages: Sequence[StageFunction]
+) -> tuple[Kernel, str]:
+    """One kernel that calls the stages in order; the text has their functions ahead of it."""
+    body = Body(page_tokens=None)
+    lines = form.preamble(body)
+    for stage in stages:
+        for argument, holds in stage.body.arguments.items():
+            if argument in stage.parameters:
+                body.need(argument, holds)
+        lines.append(stage.call())
+    what = "row" if form.part is None else "row and member"
+    kernel = Kernel(
+        name,
+        Grid.ROW_MEMBERS,
+        tuple(body.arguments),
+        stages=tuple(dict.fromkeys(stage.stage for stage in stages)),
+    )
+    purpose = f"All of a row in one program: a program for each {what}."
+    text = kernel_text(name, purpose, body.arguments, lines)
+    return kernel, "\n\n".join([*(stage.text() for stage in stages), text])

@@ -1,0 +1,93 @@
+"""Choosing the best pages of a row whose scores are one block on the chip."""
+
+from tilewright.attention.codegen.body import Body
+from tilewright.attention.codegen.elementwise import number
+from tilewright.attention.codegen.row_text import RowForm, row_start
+from tilewright.attention.graph import Node
+from tilewright.attention.ops import selection
+
+__all__ = ("BLOCK_HELPERS", "LEAST_KEY", "can_select_block", "select_block_lines")
+
+LEAST_KEY = -(2**31)  # of a page that is no candidate: no score has it
+
+BLOCK_HELPERS = '''\
+@triton.jit
+def signed_key(score):
+    """An int32 that orders as the score does; NaN is minus infinity."""
+    score = tl.where(score == score, score, float("-inf"))
+    score = tl.where(score == 0.0, 0.0, score)  # -0.0 equals 0.0
+    bits = score.to(tl.int32, bitcast=True)
+    return tl.where(bits < 0, -2147483648 - bits, bits)
+
+
+@triton.jit
+def last_key_of(keys, count):
+    """The largest key that ``count`` of the keys reach, found from its first bit on."""
+    limit = tl.where(tl.sum((keys >= 0).to(tl.int32), 0) >= count, 0, -2147483648)
+    for place in range(31):
+        trial = limit + (1 << (30 - place))
+        reached = tl.sum((keys >= trial).to(tl.int32), 0)
+        limit = tl.where(reached >= count, trial, limit)
+    return limit
+
+
+@triton.jit
+def best_of(keys, count):
+    """Which keys are the ``count`` largest: the first ones among equals."""
+    limit = last_key_of(keys, count)
+    equal = keys == limit
+    owed = count - tl.sum((keys > limit).to(tl.int32), 0)
+    turn = tl.cumsum(equal.to(tl.int32), 0)
+    return (keys > limit) | (equal & (turn <= owed))
+'''
+
+
+def can_select_block(node: Node) -> bool:
+    """Whether the op takes a count of pages, all query heads together."""
+    known = isinstance(node.op, selection.TopK | selection.ApproxTopK | selection.Threshold)
+    return known and node.type.shape[1] == 1
+
+
+def select_block_lines(
+    node: Node, form: RowForm, body: Body, *, scores: str, pages: int, chosen: str
+) -> list[str]:
+    """From ``scores``, a block of so many of the member's pages, to marks in memory."""
+    body.need("first_reserved", "pages that every row reads at its beginning")
+    body.need("last_reserved", "and at its end")
+    body.need(chosen, "int8 [rows, members, pages, 1, 1]")
+    marks = row_start(body, chosen, form.part)
+    return [
+        "stop = tl.maximum(num_pages - last_reserved, 0)",
+        "first = tl.minimum(first_reserved, stop)",
+        f"own = tl.arange(0, {pages})",
+        f"page = {form.page_of('own')}",
+        "candidate = (page >= first) & (page < stop)",
+        f"keys = tl.where(candidate, signed_key({scores}), {LEAST_KEY})",
+        *count_lines(node, body),
+        "best = best_of(keys, count)",
+        f"there = own < {form.num_own}",
+        "mark = ((best & candidate) | (candidate == 0)).to(tl.int8)",
+        f"tl.store({marks} + own, mark, mask=there)",
+    ]
+
+
+def count_lines(node: Node, body: Body) -> list[str]:
+    """How many candidates are taken, as ``count``."""
+    match node.op:
+        case selection.TopK(k=int(k)):
+            return [f"count = tl.minimum({k}, stop - first)"]
+        case selection.Threshold(value=value, min_pages=low, max_pages=high):
+            least, low_text = f"tl.full((), {number(value)}, tl.float32)", str(low)
+            high_text = "stop - first" if high is None else str(high)
+        case _:
+            body.need("at_least", "int32 [rows]: candidates that the plan takes at least")
+            body.need("at_most", "int32 [rows]: and at most")
+            body.need("threshold", "float32 [rows]: between, those that score as much")
+            least = "tl.load(threshold + row)"
+            low_text, high_text = "tl.load(at_least + row)", "tl.load(at_most + row)"
+    return [
+        f"least = signed_key({least})",
+        "count = tl.sum((keys >= least).to(tl.int32), 0)",
+        f"count = tl.minimum(tl.maximum(count, {low_text}), {high_text})",
+        "count = tl.minimum(count, stop - first)",
+    ]
