@@ -102,3 +102,56 @@ def test_wrong_input_ends_with_2_and_says_what_is_wrong(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert words in " ".join(captured.err.split())
+
+
+def timed(*arguments: str) -> int:
+    return compare("--flows", "streaming_llm,quest", "--budgets", "4", *arguments)
+
+
+def test_a_machine_gives_every_row_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--batch", "2", "--placement", "stripe", "--set", "pe.vector.lanes=256")
+    assert timed("--machine", "ahbm-small", *options, "--json") == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert [row["machine"] for row in found["rows"]] == ["ahbm-small"] * 2
+    assert all(row["latency_ps"] > 0 for row in found["rows"])
+    assert len({row["dense_latency_ps"] for row in found["rows"]}) == 1
+    assert {row["latency_selection"] for row in found["rows"]} == {"recorded"}
+    (machine,) = found["latency"]["machines"]
+    assert machine["overrides"] == ["pe.vector.lanes=256"]
+    step = found["latency"]["step"]
+    assert (step["batch"], step["placement"], step["dtype"]) == (2, "stripe", "float16")
+    assert (step["kv_heads"], step["query_heads"], step["key_dim"]) == (2, 2, 32)
+    assert found["latency"]["tokens"] == 65
+
+
+def test_the_same_command_gives_the_same_times_and_takes_them_from_its_state(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = ("--machine", "ahbm-small", "--plot", str(tmp_path / "out.svg"), "--json")
+    found = []
+    for _ in range(2):
+        assert timed(*arguments) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert [one["latencies_kept"] for one in found] == [0, 3]
+    assert found[0]["rows"] == found[1]["rows"]
+    text = (tmp_path / "out.svg").read_text(encoding="utf-8")
+    assert "attention mass on ahbm-small" in text
+
+
+@pytest.mark.parametrize(
+    "option", [("--placement", "cube"), ("--batch", "4"), ("--dtype", "float32"), ("--set", "a=1")]
+)
+def test_an_option_of_machines_without_a_machine_is_refused(
+    capsys: pytest.CaptureFixture[str], option: tuple[str, str]
+) -> None:
+    assert timed(*option) == 2
+    assert f"{option[0]}" in capsys.readouterr().err
+
+
+def test_a_machine_that_is_none_is_refused_before_any_work(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert timed("--machine", "no_such_machine") == 2
+    captured = capsys.readouterr()
+    assert "no_such_machine" in captured.err
+    assert "dense attention of case" not in captured.err

@@ -1,4 +1,4 @@
-"""``tilewright attention compare``: quality of flows beside the bytes that they read."""
+"""``tilewright attention compare``: quality of flows, beside their bytes and their time."""
 
 import sys
 from collections.abc import Iterator
@@ -11,6 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tilewright.attention.planner import Reserved
+from tilewright.cli.latency_options import (
+    DTypeOption,
+    MachinesOption,
+    PlacementOption,
+    latency_spec,
+)
+from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.errors import UsageError
@@ -24,7 +31,7 @@ __all__ = ("HELP", "compare")
 
 DEFAULT_FLOWS = "quest,block_sparse_attention,streaming_llm,oracle,random"
 DEFAULT_BUDGETS = "8,16,32"
-HELP = """Compare flows: how much of dense attention each keeps, and what it reads.
+HELP = """Compare flows: how much of dense attention each keeps, and what it costs.
 
 A context is taken in by dense attention, before anything is asked; then tokens
 are decoded, and every flow chooses pages for the same queries.
@@ -39,6 +46,15 @@ are decoded, and every flow chooses pages for the same queries.
   KL       of next-token probabilities, with all layers under the flow
   NLL      of right answers; ppl: perplexity less that of dense attention
   hits     needles: answers that are right in every token
+  time     simulated, with --machine; faster: dense attention's against it
+
+With --machine, one decode step's attention of one layer is simulated on it: the
+first token behind the context, with the model's heads, for --batch requests, from
+the host's launch to its knowing of the end. It carries no values: each row reads
+the pages that the flow selected there in the comparison (first case, layers spread
+over the requests), or pages drawn at random where every layer is dense. Weights and
+projections are not in it. There is a row for each machine. What a machine cannot
+run has no time, and the reason stands below the table.
 
 Sources: smollm2, plain text; needle, a fact inside a text, asked for at the
 end; recall, pairs and keys by a small trained model; synthetic, random keys
@@ -51,8 +67,10 @@ Examples:
   tilewright attention compare --flows quest,mine.py --state mine.json
   tilewright attention compare --source needle --cases 8 --budgets 16
   tilewright attention compare --budgets 8,16,32,64 --plot front.html
+  tilewright attention compare --machine ahbm --machine mine.yaml --plot two.svg
 
-Complete trials are kept in the file --state, or next to the plot: FILE.state.json.
+MLA flows are compared on --source synthetic. Complete trials and simulated times are
+kept in the file --state, or next to the plot: FILE.state.json.
 A second run continues from there, with more flows or budgets, too.
 
 Exit status: 0 it is complete, 2 wrong input, 130 interrupted; then the rows that
@@ -83,12 +101,17 @@ StateOption = Annotated[
 ]
 PlotOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE.svg|.html", help="Draw quality over bytes into this file."),
+    typer.Option(
+        metavar="FILE.svg|.html",
+        help="Draw quality into this file: over bytes, or over time on each machine.",
+    ),
 ]
 ThreadsOption = Annotated[
     int,
     typer.Option(min=1, help="Threads of matrix products; another number may round otherwise."),
 ]
+
+BatchOption = Annotated[int | None, typer.Option(min=1, help="Requests of the simulated step: 1.")]
 
 
 def compare(
@@ -102,6 +125,11 @@ def compare(
     dense_layers: DenseLayersOption = 0,
     seed: Annotated[int, typer.Option(min=0, help="Of cases.")] = 0,
     threads: ThreadsOption = 1,
+    machine: MachinesOption = None,
+    set_: SetOption = None,
+    placement: PlacementOption = None,
+    batch: BatchOption = None,
+    dtype: DTypeOption = None,
     state: StateOption = None,
     plot: PlotOption = None,
     json_: JsonOption = False,
@@ -123,6 +151,7 @@ def compare(
         dense_layers=dense_layers,
         threads=threads,
         state=state,
+        latency=latency_spec(machine, set_, placement=placement, dtype=dtype, batch=batch),
     )
     with _progress(is_wanted=not json_) as tell:
         record = compare_flows(spec, tell=tell)

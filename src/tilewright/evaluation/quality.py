@@ -17,7 +17,7 @@ NOTHING = Mean(0.0, None)
 def join_trials(
     trials: Sequence[TrialRecord], *, source: str, context: int, pages: int
 ) -> QualityRow:
-    """The row of one flow and budget. Samples are decoded tokens; ``is_pareto`` is still open."""
+    """The row of one flow and budget. Samples are decoded tokens; time and front are still open."""
     first = trials[0]
     mass, error = _mean(trials, "mass"), _mean(trials, "output_error")
     ratio, stability = _mean(trials, "oracle_ratio"), _mean(trials, "stability")
@@ -55,8 +55,12 @@ def join_trials(
         needle_cases=cases,
         needle_ci=None if hits is None or not cases else share_interval(hits, cases),
         dense_needle_hits=_total(trials, "dense_needle_hits"),
+        machine=None,
         latency_ps=None,
         dense_latency_ps=None,
+        latency_selection=None,
+        latency_missing=None,
+        dense_latency_missing=None,
         is_pareto=False,
     )
 

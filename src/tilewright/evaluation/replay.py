@@ -1,6 +1,7 @@
 """A flow on a recorded stream: what it reads of the attention that dense decoding has."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from tilewright.serving.sequence import PagedSequence, PagedStep
 __all__ = ("AttentionSamples", "dense_outputs", "replay_flow")
 
 Bools = npt.NDArray[np.bool_]
+PagesByRow: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class AttentionSamples:
     needle_hits: int  # planted needles whose page was read
     num_bytes: int  # read in all steps
     dense_bytes: int
+    first_pages: PagesByRow  # of the first step: of each layer and KV head
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class StepReading:
     """What one step read and gave in all layers."""
 
     read: Bools  # [layers, KV heads, group, pages]
-    outputs: Doubles  # [layers, KV heads, group, head_dim]
+    outputs: Doubles  # [layers, KV heads, group, value_dim]
 
 
 def replay_flow(stream: Stream, graph: Graph, plan: PlanSpec) -> AttentionSamples:
@@ -59,6 +62,7 @@ def replay_flow(stream: Stream, graph: Graph, plan: PlanSpec) -> AttentionSample
         needle_hits=_hits(stream, reads),
         num_bytes=_bytes_read(sequence) - before,
         dense_bytes=sequence.pages_in_rows * sequence.page_bytes,
+        first_pages=_listed(reads[0]),
     )
 
 
@@ -92,8 +96,9 @@ def _read_step(stream: Stream, step: int, paged: PagedStep) -> StepReading:
     group = stream.queries.shape[3]
     reads, outputs = [], []
     for layer in range(stream.num_layers):
-        given = (part[step, layer][None] for part in (stream.queries, stream.keys, stream.values))
-        outputs.append(np.asarray(paged(layer, *given))[0])
+        queries, keys = (part[step, layer][None] for part in (stream.queries, stream.keys))
+        values = None if stream.values is None else stream.values[step, layer][None]
+        outputs.append(np.asarray(paged(layer, queries, keys, values))[0])
         reads.append(_pages_read(paged.taken[layer], group, stream.num_pages))
     return StepReading(np.stack(reads), np.stack(outputs).astype(np.float64))
 
@@ -107,6 +112,13 @@ def _pages_read(taken: StepOutput, group: int, num_pages: int) -> Bools:
         who = True if lists.by_query is None else np.asarray(lists.by_query)[head, :count].T
         read[head][:, pages] = who
     return read
+
+
+def _listed(read: Bools) -> PagesByRow:
+    """Pages that any query head of a KV head read."""
+    return tuple(
+        tuple(tuple(map(int, np.flatnonzero(head.any(axis=0)))) for head in layer) for layer in read
+    )
 
 
 def _best_mass(page_mass: Doubles, read: Bools) -> float:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tilewright.attention.graph import Geometry
+from tilewright.attention.graph import FlowKind, Geometry
 from tilewright.attention.planner import Reserved
 from tilewright.errors import UsageError
 from tilewright.evaluation.stream import Stream
@@ -25,6 +25,7 @@ class SourceSpec:
     seed: int = 0
     page_size: int = 16
     reserved: Reserved = field(default_factory=Reserved)
+    kind: FlowKind = FlowKind.GQA  # of drawn keys; a model has its own
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +48,9 @@ class Source(Protocol):
 
     @property
     def num_layers(self) -> int: ...
+
+    @property
+    def num_kv_heads(self) -> int: ...
 
     def draw(self, index: int, *, kept_queries: int) -> Case:
         """``kept_queries`` of the context's last tokens can be observed by flows."""

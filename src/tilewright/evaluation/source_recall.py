@@ -50,6 +50,10 @@ class RecallSource:
     def num_layers(self) -> int:
         return RECALL_SHAPE.layers
 
+    @property
+    def num_kv_heads(self) -> int:
+        return RECALL_SHAPE.kv_heads
+
     def draw(self, index: int, *, kept_queries: int) -> Case:
         spec, model = self._spec, self._model
         task = draw_recall(

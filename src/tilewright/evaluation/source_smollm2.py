@@ -13,7 +13,7 @@ from tilewright.evaluation.words import Target
 from tilewright.models import LanguageModel, load_smollm2, run_prompt
 from tilewright.models.smollm2 import smollm2_path
 from tilewright.records.attention_compare import SourceFigures
-from tilewright.serving.decode import geometry_of
+from tilewright.serving.decode import geometry_of, kv_heads_of
 
 __all__ = ("NeedleSource", "TextSource")
 
@@ -51,6 +51,10 @@ class SmolLM2Source:
     @property
     def num_layers(self) -> int:
         return self._model.shape.layers
+
+    @property
+    def num_kv_heads(self) -> int:
+        return kv_heads_of(self._model.shape)
 
 
 class TextSource(SmolLM2Source):

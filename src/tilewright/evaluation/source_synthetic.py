@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.attention.graph import DType, Geometry, Graph
+from tilewright.attention.graph import DType, FlowKind, Geometry, Graph
 from tilewright.evaluation.replay import dense_outputs
 from tilewright.evaluation.source import Case, SourceSpec, generator_of
 from tilewright.evaluation.stream import PlantedNeedle, Stream
@@ -18,7 +18,9 @@ __all__ = ("SyntheticSource",)
 
 Floats = npt.NDArray[np.float32]
 
-LAYERS, KV_HEADS, GROUP, HEAD_DIM = 2, 2, 4, 64
+LAYERS = 2
+KV_HEADS, GROUP, HEAD_DIM = 2, 4, 64
+LATENT_GROUP, LATENT_VALUE, LATENT_ROPE = 16, 512, 64  # as DeepSeek-V2-Lite has them
 TOPIC_TOKENS = 32  # neighbours that share a direction
 TOPIC_SHARE = 0.6  # of the length of a key; the rest is its own
 GROUP_NOISE = 0.25  # how far the queries of one group are apart
@@ -30,21 +32,24 @@ class DrawnContext:
     """Keys, values and last queries of a context, by layer: [tokens, heads, ...]."""
 
     all_keys: Floats
-    all_values: Floats
+    all_values: Floats | None
     all_queries: Floats | None
 
     def keys(self, layer: int) -> Array:
         return self.all_keys[layer]
 
-    def values(self, layer: int) -> Array:
-        return self.all_values[layer]
+    def values(self, layer: int) -> Array | None:
+        return None if self.all_values is None else self.all_values[layer]
 
     def queries(self, layer: int) -> Array | None:
         return None if self.all_queries is None else self.all_queries[layer]
 
 
 class SyntheticSource:
-    """Tokens of a neighbourhood have a topic; each step has a needle in every KV head."""
+    """Tokens of a neighbourhood have a topic; each step has a needle in every KV head.
+
+    Under MLA a key is a latent, which is its value, too, and there is one KV head.
+    """
 
     def __init__(self, spec: SourceSpec) -> None:
         self._spec = spec
@@ -58,35 +63,45 @@ class SyntheticSource:
     @property
     def geometry(self) -> Geometry:
         dtypes = dict.fromkeys(("kv_dtype", "query_dtype", "field_dtype"), DType.FLOAT32)
-        return Geometry.gqa(
-            page_size=self._spec.page_size, head_dim=HEAD_DIM, query_heads=GROUP, **dtypes
-        )
+        page_size = self._spec.page_size
+        if self._spec.kind is FlowKind.MLA:
+            return Geometry.mla(
+                page_size=page_size,
+                kv_lora_rank=LATENT_VALUE,
+                qk_rope_head_dim=LATENT_ROPE,
+                query_heads=LATENT_GROUP,
+                **dtypes,
+            )
+        return Geometry.gqa(page_size=page_size, head_dim=HEAD_DIM, query_heads=GROUP, **dtypes)
 
     @property
     def num_layers(self) -> int:
         return LAYERS
 
+    @property
+    def num_kv_heads(self) -> int:
+        return 1 if self._spec.kind is FlowKind.MLA else KV_HEADS
+
     def draw(self, index: int, *, kept_queries: int) -> Case:
-        spec, rng = self._spec, generator_of(self._spec, index)
-        scale = 1.0 / math.sqrt(HEAD_DIM)
-        keys, values = _draw_keys(rng, spec), _normal(rng, LAYERS, _length(spec), KV_HEADS)
-        centre = _normal(rng, spec.steps, LAYERS, KV_HEADS, 1)
-        queries = centre + GROUP_NOISE * _normal(rng, spec.steps, LAYERS, KV_HEADS, GROUP)
-        needles = _plant(rng, spec, keys, centre, scale)
+        spec, draw = self._spec, Draw(generator_of(self._spec, index), self.geometry.key_dim)
+        tokens, heads, group = _length(spec), self.num_kv_heads, self.geometry.query_heads
+        scale = 1.0 / math.sqrt(draw.width)
+        keys = _draw_keys(draw, tokens, heads)
+        values = None if spec.kind is FlowKind.MLA else draw.normal(LAYERS, tokens, heads)
+        centre = draw.normal(spec.steps, LAYERS, heads, 1)
+        queries = centre + GROUP_NOISE * draw.normal(spec.steps, LAYERS, heads, group)
+        needles = _plant(draw.rng, spec, keys, centre, scale)
         seen = min(kept_queries, spec.context)
-        observed = _normal(rng, LAYERS, seen, KV_HEADS, GROUP) if seen else None
-        context = DrawnContext(keys[:, : spec.context], values[:, : spec.context], observed)
-        given = (
-            queries,
-            keys[:, spec.context :].transpose(1, 0, 2, 3),
-            values[:, spec.context :].transpose(1, 0, 2, 3),
-        )
+        observed = draw.normal(LAYERS, seen, heads, group) if seen else None
+        kept_values = None if values is None else values[:, : spec.context]
         stream = Stream(
             tuple(range(spec.context)),
-            context,
-            tuple(range(spec.context, _length(spec))),
-            *given,
-            outputs=np.zeros_like(queries),
+            DrawnContext(keys[:, : spec.context], kept_values, observed),
+            tuple(range(spec.context, tokens)),
+            queries,
+            _of_steps(keys, spec),
+            None if values is None else _of_steps(values, spec),
+            outputs=np.zeros_like(queries[..., : self.geometry.value_dim]),
             scale=scale,
             page_size=spec.page_size,
             needles=needles,
@@ -98,18 +113,30 @@ class SyntheticSource:
         return trace_for_model(stand_in_for(self.geometry.kind), self.geometry)[1]
 
 
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Normal vectors of one width."""
+
+    rng: np.random.Generator
+    width: int
+
+    def normal(self, *sizes: int) -> Floats:
+        return self.rng.standard_normal((*sizes, self.width), dtype=np.float32)
+
+
 def _length(spec: SourceSpec) -> int:
     return spec.context + spec.steps
 
 
-def _normal(rng: np.random.Generator, *sizes: int) -> Floats:
-    return rng.standard_normal((*sizes, HEAD_DIM), dtype=np.float32)
+def _of_steps(drawn: Floats, spec: SourceSpec) -> Floats:
+    """[steps, layers, heads, width] of [layers, tokens, heads, width]."""
+    return drawn[:, spec.context :].transpose(1, 0, 2, 3)
 
 
-def _draw_keys(rng: np.random.Generator, spec: SourceSpec) -> Floats:
-    topics = _normal(rng, LAYERS, -(-_length(spec) // TOPIC_TOKENS), KV_HEADS)
-    shared = np.repeat(topics, TOPIC_TOKENS, axis=1)[:, : _length(spec)]
-    own = _normal(rng, LAYERS, _length(spec), KV_HEADS)
+def _draw_keys(draw: Draw, tokens: int, heads: int) -> Floats:
+    topics = draw.normal(LAYERS, -(-tokens // TOPIC_TOKENS), heads)
+    shared = np.repeat(topics, TOPIC_TOKENS, axis=1)[:, :tokens]
+    own = draw.normal(LAYERS, tokens, heads)
     return np.float32(TOPIC_SHARE) * shared + np.float32(math.sqrt(1 - TOPIC_SHARE**2)) * own
 
 
@@ -119,7 +146,7 @@ def _plant(
     """Put a key along each step's query somewhere into the context."""
     logit = math.log(spec.context) + NEEDLE_LOGIT
     needles = []
-    for step, layer, head in np.ndindex(spec.steps, LAYERS, KV_HEADS):
+    for step, layer, head in np.ndindex(centre.shape[:3]):
         position, direction = int(rng.integers(0, spec.context)), centre[step, layer, head, 0]
         length = logit / (scale * float(direction @ direction))
         keys[layer, position, head] = direction * np.float32(length)

@@ -38,8 +38,8 @@ class Stream:
     tokens: tuple[int, ...]  # of the steps
     queries: Floats  # [steps, layers, KV heads, group, head_dim]
     keys: Floats  # [steps, layers, KV heads, head_dim]
-    values: Floats
-    outputs: Floats  # [steps, layers, KV heads, group, head_dim], of dense attention
+    values: Floats | None  # None under MLA: a latent is both
+    outputs: Floats  # [steps, layers, KV heads, group, value_dim], of dense attention
     scale: float
     page_size: int
     needles: tuple[PlantedNeedle, ...] = ()

@@ -35,6 +35,7 @@ def run_trial(
         needle_hits=hits,
         dense_needle_hits=dense_hits,
         needle_cases=asked,
+        first_pages=attention.first_pages,
     )
 
 

@@ -1,10 +1,11 @@
-"""What ``tilewright attention compare`` found: quality of flows, beside the bytes they read."""
+"""What ``tilewright attention compare`` found: quality of flows, their bytes and their time."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from tilewright.records.document import Document, Fraction, Seconds, Sha256
+from tilewright.records.step_latency import LatencySelection, MachineFigures, StepFigures
 from tilewright.records.versions import Versions
 
 __all__ = (
@@ -13,6 +14,8 @@ __all__ = (
     "CompareState",
     "FlowDifference",
     "Interval95",
+    "LatencyFigures",
+    "LatencyRecord",
     "QualityRow",
     "SourceFigures",
     "TrialRecord",
@@ -46,14 +49,25 @@ class TrialRecord(Document):
     needle_hits: NonNegativeInt | None  # None: the source has no needles
     dense_needle_hits: NonNegativeInt | None
     needle_cases: NonNegativeInt | None
+    first_pages: tuple[tuple[tuple[NonNegativeInt, ...], ...], ...]
+    """Of the first step: the pages that each layer read in each KV head."""
+
+
+class LatencyRecord(Document):
+    """The simulated latency of one step on one machine."""
+
+    key: Sha256  # of all that it depends on
+    latency_ps: PositiveInt
+    selection: LatencySelection
 
 
 class CompareState(Document):
-    """Trials that are complete; a second run takes them from here."""
+    """Trials and latencies that are complete; a second run takes them from here."""
 
     kind: Literal["attention_compare_state"] = "attention_compare_state"
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     trials: tuple[TrialRecord, ...]
+    latencies: tuple[LatencyRecord, ...]
 
 
 class SourceFigures(Document):
@@ -79,8 +93,23 @@ class CompareSizes(Document):
     threads: PositiveInt
 
 
+class LatencyFigures(Document):
+    """What latencies are of. ``step`` is the first decoded token of a case: the context and one.
+
+    A request of the batch reads the pages that one sparse layer of the first case read there; the
+    layers of requests lie at equal distances, so that a single request has the one in the middle.
+    """
+
+    machines: tuple[MachineFigures, ...]
+    step: StepFigures
+    tokens: PositiveInt  # of each request, the new one included
+
+
 class QualityRow(Document):
-    """A flow at a budget. Masses and errors are those of the queries of dense decoding."""
+    """A flow at a budget. Masses and errors are those of the queries of dense decoding.
+
+    With machines there is a row for each of them, which differ in nothing but latencies.
+    """
 
     flow: str
     graph_hash: Sha256
@@ -111,9 +140,26 @@ class QualityRow(Document):
     needle_cases: NonNegativeInt | None
     needle_ci: Interval95  # of the share of hits, by Wilson
     dense_needle_hits: NonNegativeInt | None
-    latency_ps: NonNegativeInt | None
-    dense_latency_ps: NonNegativeInt | None
-    is_pareto: bool  # no other row has as much mass for fewer bytes, or more for as many
+    machine: str | None  # None: nothing was simulated
+    latency_ps: PositiveInt | None  # of the simulated step
+    dense_latency_ps: PositiveInt | None
+    latency_selection: LatencySelection | None  # which pages the simulated rows read
+    latency_missing: str | None  # why there is a machine and no latency
+    dense_latency_missing: str | None
+    is_pareto: bool
+    """No other row of the machine has as much mass for less, or more for as much: latency, or
+    bytes where there is no machine. A row without a latency is not in the contest."""
+
+    @model_validator(mode="after")
+    def _check_latency(self) -> Self:
+        for latency_ps, missing in (
+            (self.latency_ps, self.latency_missing),
+            (self.dense_latency_ps, self.dense_latency_missing),
+        ):
+            is_missing = self.machine is not None and latency_ps is None
+            if is_missing != (missing is not None):
+                raise ValueError("a machine gives a latency, or the reason why there is none")
+        return self
 
 
 class FlowDifference(Document):
@@ -128,17 +174,20 @@ class FlowDifference(Document):
 
 
 class AttentionCompareRecord(Document):
-    """Rows in the order asked for; of an interrupted run those that were complete in all cases."""
+    """Rows in the order asked for, machine by machine; of an interrupted run those that were
+    complete in all cases."""
 
     kind: Literal["attention_compare"] = "attention_compare"
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     status: Literal["complete", "interrupted"] = "complete"
     versions: Versions
     source: SourceFigures
     sizes: CompareSizes
     seed: NonNegativeInt
+    latency: LatencyFigures | None  # None: without a machine
     rows: tuple[QualityRow, ...]
     differences: tuple[FlowDifference, ...]
     trials_kept: NonNegativeInt  # taken from an earlier run
+    latencies_kept: NonNegativeInt
     state: str | None  # the file that a second run continues from
     compare_s: Seconds

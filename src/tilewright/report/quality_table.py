@@ -11,15 +11,18 @@ from tilewright.records.attention_compare import (
     Interval95,
     QualityRow,
 )
+from tilewright.report.quality_latency import latency_lines
+from tilewright.units import format_ps
 
 __all__ = ("order_lines", "quality_columns", "quality_view")
 
 Cell = Callable[[QualityRow], str]
 FRONT = "*"
+ONLY_IN_JSON = ("worst", "stable", "ppl")  # of tables with time
 
 
 def quality_view(record: AttentionCompareRecord) -> Text:
-    """Lines of a fixed width: a flow's name stands above its budgets."""
+    """Lines of a fixed width: the name of a flow, and of a machine, stands above its budgets."""
     columns = quality_columns(record.rows)
     widths = {
         name: max(len(name), *(len(cell(row)) for row in record.rows)) if record.rows else len(name)
@@ -28,8 +31,8 @@ def quality_view(record: AttentionCompareRecord) -> Text:
     view = Text()
     view.append("\n".join((*_title(record), "")), style="bold")
     view.append(_line({name: name for name in columns}, widths), style="dim")
-    for flow, rows in groupby(record.rows, key=lambda row: row.flow):
-        view.append(f"{flow}\n")
+    for (machine, flow), rows in groupby(record.rows, key=lambda row: (row.machine, row.flow)):
+        view.append(f"{flow}\n" if machine is None else f"{flow} on {machine}\n")
         for row in rows:
             view.append(_line({name: cell(row) for name, cell in columns.items()}, widths))
     view.append("\n".join(("", *_notes(record))))
@@ -37,7 +40,10 @@ def quality_view(record: AttentionCompareRecord) -> Text:
 
 
 def quality_columns(rows: tuple[QualityRow, ...]) -> dict[str, Cell]:
-    """Headings, and what stands below them; figures that the source does not have are left out."""
+    """Headings, and what stands below them; figures that the source does not have are left out.
+
+    With machines, time takes the place of three figures: a line has 80 letters.
+    """
     columns: dict[str, Cell] = {
         "pages": lambda row: f"{FRONT if row.is_pareto else ' '}{row.budget:4}",
         "mass": lambda row: f"{row.mass:.3f}{_margin(row.mass, row.mass_ci)}",
@@ -53,6 +59,10 @@ def quality_columns(rows: tuple[QualityRow, ...]) -> dict[str, Cell]:
         columns["ppl"] = lambda row: f"{row.perplexity_difference or 0.0:+.2f}"
     if any(row.needle_cases for row in rows):
         columns["hits"] = lambda row: f"{row.needle_hits}/{row.needle_cases}"
+    if any(row.machine is not None for row in rows):
+        columns = {name: cell for name, cell in columns.items() if name not in ONLY_IN_JSON}
+        columns["time"] = lambda row: "-" if row.latency_ps is None else format_ps(row.latency_ps)
+        columns["faster"] = _speedup
     return columns
 
 
@@ -90,7 +100,10 @@ def _title(record: AttentionCompareRecord) -> tuple[str, str]:
 
 
 def _notes(record: AttentionCompareRecord) -> Iterator[str]:
-    yield f"{FRONT} no row has as much mass for fewer bytes. Means are given +- 95 % confidence."
+    less = "for fewer bytes" if record.latency is None else "in less time"
+    yield f"{FRONT} no row has as much mass {less}. Means are given +- 95 % confidence."
+    if record.latency is not None:
+        yield from latency_lines(record.latency, record.rows)
     dense = _dense_line(record.rows)
     if dense:
         yield dense
@@ -99,6 +112,8 @@ def _notes(record: AttentionCompareRecord) -> Iterator[str]:
         yield from order_lines(record.differences)
     if record.trials_kept:
         yield f"{record.trials_kept} trials are from an earlier run."
+    if record.latencies_kept:
+        yield f"{record.latencies_kept} latencies are from an earlier run."
     if record.status == "interrupted":
         yield "INTERRUPTED: the rows above were complete by then."
     if record.state is not None:
@@ -112,6 +127,12 @@ def _dense_line(rows: tuple[QualityRow, ...]) -> str:
     if rows[0].dense_needle_hits is not None:
         parts.append(f"needles {rows[0].dense_needle_hits}/{rows[0].needle_cases}")
     return f"Dense attention: {', '.join(parts)}, {rows[0].dense_bytes:,} bytes a step."
+
+
+def _speedup(row: QualityRow) -> str:
+    if row.latency_ps is None or row.dense_latency_ps is None:
+        return "-"
+    return f"{row.dense_latency_ps / row.latency_ps:.2f}x"
 
 
 def _margin(mean: float, interval: Interval95) -> str:

@@ -1,13 +1,15 @@
 """Flows as a model can run them: of its kind of attention, fed by the query alone."""
 
+from collections.abc import Sequence
+
 from tilewright.attention.compat import find_flow, vortex_names
 from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.graph import FlowKind, Geometry, Graph
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import PlanSpec, Reserved, parse_policy
-from tilewright.errors import ModelError, PlanError
+from tilewright.errors import ModelError, PlanError, UsageError
 
-__all__ = ("plan_dense", "plan_pages", "stand_in_for", "trace_for_model")
+__all__ = ("kind_of_flows", "plan_dense", "plan_pages", "stand_in_for", "trace_for_model")
 
 STAND_INS = {FlowKind.GQA: "streaming_llm", FlowKind.MLA: "streaming_llm_mla"}
 
@@ -15,6 +17,17 @@ STAND_INS = {FlowKind.GQA: "streaming_llm", FlowKind.MLA: "streaming_llm_mla"}
 def stand_in_for(kind: FlowKind) -> str:
     """A flow that keeps nothing in pages: a session needs one, though dense layers never ask it."""
     return STAND_INS[kind]
+
+
+def kind_of_flows(flows: Sequence[str]) -> FlowKind:
+    """The kind that ready flows or flow files have in common; flows of two kinds are refused."""
+    with vortex_names():
+        kinds = {flow: find_flow(flow)[1].kind for flow in flows}
+    if len(set(kinds.values())) > 1:
+        found = ", ".join(f"{flow} ({kind.value})" for flow, kind in kinds.items())
+        fix = "compare them apart: their keys and values are not the same"
+        raise UsageError("flows", found, "flows of one kind", fix)
+    return next(iter(kinds.values()))
 
 
 def trace_for_model(flow: str, geometry: Geometry, *, name: str | None = None) -> tuple[str, Graph]:

@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from dataclasses import dataclass, field, replace
+from itertools import groupby, product
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.planner import PlanSpec
+from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import UsageError
 from tilewright.evaluation import (
     SOURCES,
@@ -22,7 +23,7 @@ from tilewright.evaluation import (
     pareto_front,
     run_trial,
 )
-from tilewright.records import content_hash, installed_versions
+from tilewright.records import Versions, content_hash, installed_versions
 from tilewright.records.attention_compare import (
     AttentionCompareRecord,
     CompareSizes,
@@ -30,13 +31,16 @@ from tilewright.records.attention_compare import (
     TrialRecord,
 )
 from tilewright.serving.decode import kept_queries_of
-from tilewright.serving.model_flow import plan_pages, trace_for_model
-from tilewright.studies.compare_flows_state import KeptTrials
+from tilewright.serving.model_flow import kind_of_flows, plan_pages, trace_for_model
+from tilewright.studies.compare_flows_latency import Simulations, StepOnMachines, latency_rows
+from tilewright.studies.compare_flows_state import KeptWork
+from tilewright.studies.simulate_latency import simulate_latency
+from tilewright.studies.step_latency import LatencyOf, LatencySpec
 
 __all__ = ("CompareSpec", "Tell", "compare_flows")
 
 Tell = Callable[[int, int, str], None]
-"""How many trials are complete, of how many, and what is done now."""
+"""How many trials and simulated steps are complete, of how many, and what is done now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,7 @@ class CompareSpec:
     dense_layers: int = 0
     threads: int = 1  # of matrix products; another number may round otherwise
     state: Path | None = None
+    latency: LatencySpec | None = None  # None: nothing is simulated
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +73,57 @@ class Planned:
 class Run:
     """Trials as they become complete."""
 
+    work: KeptWork
+    total: int  # trials, and steps to simulate
     complete: dict[str, TrialRecord] = field(default_factory=dict)
     kept: int = 0
     is_interrupted: bool = False
 
 
-def compare_flows(spec: CompareSpec, *, tell: Tell) -> AttentionCompareRecord:
-    """Run all trials, but for those that the state has; Ctrl-C leaves what is complete."""
+Joined = tuple[QualityRow, Sequence[TrialRecord]]
+
+
+def compare_flows(
+    spec: CompareSpec, *, tell: Tell, latency_of: LatencyOf = simulate_latency
+) -> AttentionCompareRecord:
+    """Run all trials, but for those that the state has; Ctrl-C leaves what is complete.
+
+    With machines, the first decoded token of every row is simulated behind the trials.
+    """
     start = time.perf_counter()
+    spec = replace(spec, sizes=replace(spec.sizes, kind=kind_of_flows(spec.flows)))
     with threadpool_limits(limits=spec.threads, user_api="blas"):
         source = SOURCES[spec.source].build(spec.sizes)
         planned = _plan_trials(spec, source)
-        run = _run_trials(spec, source, planned, tell)
-    return _record(spec, source, planned, run, time.perf_counter() - start)
+        step = _plan_step(spec, source)
+        steps = 0 if step is None else step.num_queries(len(planned) // spec.sizes.cases)
+        run = Run(KeptWork(spec.state), len(planned) + steps)
+        _run_trials(source, planned, run, tell)
+        joined = _join_rows(spec, planned, run)
+    simulations = Simulations(
+        latency_of,
+        run.work,
+        lambda done, what: tell(len(planned) + done, run.total, what),
+        run.is_interrupted,
+    )
+    rows = [row for row, _ in joined]
+    if step is not None:
+        rows = latency_rows(step, [(row, trials[0]) for row, trials in joined], simulations)
+    tell(run.total if not simulations.is_interrupted else len(run.complete), run.total, "")
+    return AttentionCompareRecord(
+        status="interrupted" if simulations.is_interrupted else "complete",
+        versions=_versions(spec),
+        source=source.figures,
+        sizes=_sizes(spec, source),
+        seed=spec.sizes.seed,
+        latency=None if step is None else step.figures,
+        rows=_with_fronts(rows),
+        differences=order_flows([trial for _, trials in joined for trial in trials]),
+        trials_kept=run.kept,
+        latencies_kept=simulations.num_kept,
+        state=None if spec.state is None else str(spec.state),
+        compare_s=time.perf_counter() - start,
+    )
 
 
 def _plan_trials(spec: CompareSpec, source: Source) -> list[Planned]:
@@ -118,73 +161,70 @@ def _identity(spec: CompareSpec, source: Source) -> dict[str, object]:
     }
 
 
-def _run_trials(spec: CompareSpec, source: Source, planned: Sequence[Planned], tell: Tell) -> Run:
-    kept = KeptTrials(spec.state)
-    run = Run(complete=kept.found(trial.key for trial in planned))
+def _plan_step(spec: CompareSpec, source: Source) -> StepOnMachines | None:
+    """Before the trials, so that a flow that cannot be traced is told at once."""
+    if spec.latency is None:
+        return None
+    return StepOnMachines.build(
+        spec.latency,
+        source,
+        spec.sizes,
+        flows=spec.flows,
+        dense_layers=min(spec.dense_layers, source.num_layers),
+    )
+
+
+def _run_trials(source: Source, planned: Sequence[Planned], run: Run, tell: Tell) -> None:
+    run.complete = run.work.found(trial.key for trial in planned)
     run.kept = len(run.complete)
     missing = [trial for trial in planned if trial.key not in run.complete]
     kept_queries = max(kept_queries_of(trial.graph) for trial in planned)
     try:
-        for trial, case in _with_cases(source, missing, kept_queries, run, len(planned), tell):
-            tell(len(run.complete), len(planned), f"{trial.flow}, {trial.budget} pages")
+        for trial, case in _with_cases(source, missing, kept_queries, run, tell):
+            tell(len(run.complete), run.total, f"{trial.flow}, {trial.budget} pages")
             record = run_trial(
                 case, trial.graph, trial.plan,
                 key=trial.key, flow=trial.flow, budget=trial.budget, index=trial.case,
             )  # fmt: skip
             run.complete[trial.key] = record
-            kept.add(record)
+            run.work.add(record)
     except KeyboardInterrupt:
         run.is_interrupted = True
-    tell(len(run.complete), len(planned), "")
-    return run
 
 
 def _with_cases(
-    source: Source,
-    missing: Sequence[Planned],
-    kept_queries: int,
-    run: Run,
-    total: int,
-    tell: Tell,
+    source: Source, missing: Sequence[Planned], kept_queries: int, run: Run, tell: Tell
 ) -> Iterator[tuple[Planned, Case]]:
     """One case is in memory at a time; its prompt serves all flows and budgets."""
     drawn: tuple[int, Case] | None = None
     for trial in missing:
         if drawn is None or drawn[0] != trial.case:
-            tell(len(run.complete), total, f"dense attention of case {trial.case + 1}")
+            tell(len(run.complete), run.total, f"dense attention of case {trial.case + 1}")
             drawn = None
             drawn = (trial.case, source.draw(trial.case, kept_queries=kept_queries))
         yield trial, drawn[1]
 
 
-def _record(
-    spec: CompareSpec, source: Source, planned: Sequence[Planned], run: Run, seconds: float
-) -> AttentionCompareRecord:
+def _join_rows(spec: CompareSpec, planned: Sequence[Planned], run: Run) -> list[Joined]:
+    """Rows whose trials are complete in all cases, with these trials."""
     sizes = spec.sizes
-    rows, joined = [], []
     by_row: dict[tuple[str, int], list[Planned]] = {}
     for trial in planned:
         by_row.setdefault((trial.flow, trial.budget), []).append(trial)
     pages = -(-sizes.context // sizes.page_size)
+    joined: list[Joined] = []
     for mine in by_row.values():
         if all(trial.key in run.complete for trial in mine):
             trials = [run.complete[trial.key] for trial in mine]
-            joined += trials
-            rows.append(
-                join_trials(trials, source=spec.source.value, context=sizes.context, pages=pages)
-            )
-    return AttentionCompareRecord(
-        status="interrupted" if run.is_interrupted else "complete",
-        versions=installed_versions(engine="none"),
-        source=source.figures,
-        sizes=_sizes(spec, source),
-        seed=sizes.seed,
-        rows=_with_front(rows),
-        differences=order_flows(joined),
-        trials_kept=run.kept,
-        state=None if spec.state is None else str(spec.state),
-        compare_s=seconds,
-    )
+            row = join_trials(trials, source=spec.source.value, context=sizes.context, pages=pages)
+            joined.append((row, trials))
+    return joined
+
+
+def _versions(spec: CompareSpec) -> Versions:
+    if spec.latency is None:
+        return installed_versions(engine="none")
+    return installed_versions(engine=resolve_engine(AUTO, native_built=native_built()).value)
 
 
 def _sizes(spec: CompareSpec, source: Source) -> CompareSizes:
@@ -201,8 +241,19 @@ def _sizes(spec: CompareSpec, source: Source) -> CompareSizes:
     )
 
 
-def _with_front(rows: Sequence[QualityRow]) -> tuple[QualityRow, ...]:
-    front = pareto_front([(row.bytes, row.mass) for row in rows])
-    return tuple(
-        row.model_copy(update={"is_pareto": on_it}) for row, on_it in zip(rows, front, strict=True)
-    )
+def _with_fronts(rows: Sequence[QualityRow]) -> tuple[QualityRow, ...]:
+    """Of each machine the rows that nobody beats."""
+    found: list[QualityRow] = []
+    for _, group in groupby(rows, key=lambda row: row.machine):
+        mine = list(group)
+        costs = {place: cost for place, row in enumerate(mine) if (cost := _cost(row)) is not None}
+        front = pareto_front([(cost, mine[place].mass) for place, cost in costs.items()])
+        on_it = {place for place, is_on in zip(costs, front, strict=True) if is_on}
+        found += [
+            row.model_copy(update={"is_pareto": place in on_it}) for place, row in enumerate(mine)
+        ]
+    return tuple(found)
+
+
+def _cost(row: QualityRow) -> int | None:
+    return row.bytes if row.machine is None else row.latency_ps

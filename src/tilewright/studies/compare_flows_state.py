@@ -1,32 +1,41 @@
-"""Trials that are complete, kept in a file so that a second run continues."""
+"""Trials and latencies that are complete, kept in a file so that a second run continues."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 from tilewright.records import read_record, write_record
-from tilewright.records.attention_compare import CompareState, TrialRecord
+from tilewright.records.attention_compare import CompareState, LatencyRecord, TrialRecord
 
-__all__ = ("KeptTrials",)
+__all__ = ("KeptWork",)
 
 
-class KeptTrials:
-    """The file is written after each trial, whole or not at all; without a path nothing is kept.
+class KeptWork:
+    """The file is written after each result, whole or not at all; without a path nothing is kept.
 
-    A trial is found by the hash of all that it depends on: trials of other comparisons may stand
+    A result is found by the hash of all that it depends on: those of other comparisons may stand
     in the same file, and none of them is taken by mistake.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._trials: dict[str, TrialRecord] = {}
+        self._latencies: dict[str, LatencyRecord] = {}
         if path is not None and path.exists():
             state = read_record(path, CompareState)
             self._trials = {trial.key: trial for trial in state.trials}
+            self._latencies = {latency.key: latency for latency in state.latencies}
 
     def found(self, keys: Iterable[str]) -> dict[str, TrialRecord]:
         return {key: self._trials[key] for key in keys if key in self._trials}
 
-    def add(self, trial: TrialRecord) -> None:
-        self._trials[trial.key] = trial
+    def latency(self, key: str) -> LatencyRecord | None:
+        return self._latencies.get(key)
+
+    def add(self, result: TrialRecord | LatencyRecord) -> None:
+        if isinstance(result, TrialRecord):
+            self._trials[result.key] = result
+        else:
+            self._latencies[result.key] = result
         if self._path is not None:
-            write_record(self._path, CompareState(trials=tuple(self._trials.values())))
+            trials, latencies = tuple(self._trials.values()), tuple(self._latencies.values())
+            write_record(self._path, CompareState(trials=trials, latencies=latencies))

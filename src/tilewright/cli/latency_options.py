@@ -1,0 +1,76 @@
+"""Options of commands that simulate the time of attention on machines, and what they mean."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from tilewright.attention.backends.machine import RowPlacement
+from tilewright.attention.graph import DType
+from tilewright.cli.output import note
+from tilewright.errors import UsageError
+from tilewright.machine.build import build_machine
+from tilewright.machine.parse import load_machine_document, spec_of
+from tilewright.machine.unused import unused_keys
+from tilewright.studies.step_latency import LatencySpec, NamedMachine, check_names
+
+__all__ = ("DTypeOption", "MachineDType", "MachinesOption", "PlacementOption", "latency_spec")
+
+
+class MachineDType(StrEnum):
+    """What keys, values, queries and summaries are kept in on a machine."""
+
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    FLOAT32 = "float32"
+
+
+MachinesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--machine", metavar="FILE|PRESET", help="Simulate the time on it; may be repeated."
+    ),
+]
+PlacementOption = Annotated[
+    RowPlacement | None,
+    typer.Option(help="How the pages of a row lie on PEs: head, unless told otherwise."),
+]
+DTypeOption = Annotated[
+    MachineDType | None,
+    typer.Option("--dtype", help="Of keys and values on the machine: float16."),
+]
+
+
+def latency_spec(
+    machines: Sequence[str] | None,
+    overrides: Sequence[str] | None,
+    *,
+    placement: RowPlacement | None,
+    dtype: MachineDType | None,
+    batch: int | None,
+) -> LatencySpec | None:
+    """None without a machine; options that need one are then refused."""
+    if not machines:
+        options = {"--set": overrides, "--placement": placement, "--dtype": dtype, "--batch": batch}
+        for option, value in options.items():
+            if value:
+                expected, fix = "a machine that it is of", "add --machine ahbm"
+                raise UsageError(option, "no --machine", expected, fix)
+        return None
+    named = tuple(_named(source, tuple(overrides or ())) for source in machines)
+    check_names(named)
+    return LatencySpec(
+        machines=named,
+        placement=RowPlacement.HEAD if placement is None else placement,
+        batch=1 if batch is None else batch,
+        dtype=DType.FLOAT16 if dtype is None else DType(dtype.value),
+    )
+
+
+def _named(source: str, overrides: tuple[str, ...]) -> NamedMachine:
+    document = load_machine_document(source, overrides)
+    spec = spec_of(document)
+    for warning in unused_keys(document, spec):
+        note(f"warning: {warning}")
+    return NamedMachine(build_machine(spec), source, overrides)
