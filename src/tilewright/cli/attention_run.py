@@ -1,19 +1,29 @@
 """``tilewright attention run``: one flow on seeded data, beside dense attention."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 from rich.table import Table
 
+from tilewright.attention.backends.machine import RowPlacement
 from tilewright.attention.compat import find_flow, vortex_names
 from tilewright.attention.flow import FlowBase, trace_flow
-from tilewright.attention.graph import DType, FlowKind, Geometry
+from tilewright.attention.graph import DType, FlowKind, Geometry, Graph
 from tilewright.attention.passes import optimize_graph
 from tilewright.benches.attention_trial import TrialSpec, run_trial
+from tilewright.cli.attention_run_machine import MachineRun, run_on_machines
+from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
+from tilewright.engine import EngineKind
+from tilewright.errors import UsageError
+from tilewright.machine.parse import DEFAULT_PRESET
+from tilewright.models import MlaShape, ModelShape, find_shape
 from tilewright.records.attention_run import AttentionRunRecord
 
 __all__ = ("run",)
@@ -25,6 +35,7 @@ class Backend(StrEnum):
     """Where a flow runs."""
 
     REFERENCE = "reference"
+    MACHINE = "machine"
 
 
 class Arrays(StrEnum):
@@ -34,80 +45,240 @@ class Arrays(StrEnum):
     TORCH = "torch"
 
 
-def run(
-    flow: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="A ready flow, or a flow file.")
-    ] = "quest",
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which flow of a file with several.")
-    ] = None,
-    backend: Annotated[Backend, typer.Option(help="Where it runs.")] = Backend.REFERENCE,
-    context: Annotated[int, typer.Option(min=1, help="Tokens of the prompt.")] = 4096,
-    batch: Annotated[int, typer.Option(min=1, help="Requests.")] = 2,
-    budget: Annotated[
-        int, typer.Option(min=0, help="Pages that a row may read, reserved ones included.")
-    ] = 32,
-    steps: Annotated[int, typer.Option(min=1, help="Tokens to decode.")] = 4,
-    page_size: Annotated[int, typer.Option(min=1, help="Tokens of a page.")] = 16,
-    head_dim: Annotated[
-        int | None,
-        typer.Option(min=1, help="Width of a key: 128, or 576 for the latents of MLA flows."),
-    ] = None,
-    kv_heads: Annotated[int, typer.Option(min=1, help="KV heads; MLA flows have one.")] = 2,
-    group: Annotated[int, typer.Option(min=1, help="Query heads that share a KV head.")] = 4,
-    dtype: Annotated[DType, typer.Option(help="How keys, values and fields are kept.")] = (
-        DType.FLOAT32
+FlowOption = Annotated[str, typer.Option(metavar="NAME|FILE", help="A ready flow, or a flow file.")]
+NameOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Which flow of a file with several.")
+]
+ContextOption = Annotated[
+    int,
+    typer.Option(min=1, help="Tokens of the prompt; machine: of a request, with the new one."),
+]
+ContextsOption = Annotated[
+    str | None,
+    typer.Option(metavar="N,N,...", help="Machine: tokens of each request, in --context's place."),
+]
+BudgetOption = Annotated[
+    int, typer.Option(min=0, help="Pages that a row may read, reserved ones included.")
+]
+HeadDimOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Width of a key: 128, or 576 for the latents of MLA flows."),
+]
+KvHeadsOption = Annotated[int | None, typer.Option(min=1, help="KV heads: 2; MLA flows have one.")]
+GroupOption = Annotated[
+    int | None, typer.Option(min=1, help="Query heads that share a KV head: 4.")
+]
+DtypeOption = Annotated[
+    DType | None,
+    typer.Option(help="How keys, values and fields are kept: float32; machine: float16."),
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(metavar="SHAPE", help="Machine: heads and widths of a model, like llama-3-8b."),
+]
+MachineOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE|PRESET", help="A machine; several are shown side by side."),
+]
+PlacementOption = Annotated[
+    RowPlacement | None,
+    typer.Option(help="Machine: how the pages of a row are cut over PEs. Default: head."),
+]
+SelectionOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="uniform|recent|FILE",
+        help="Machine, without values: which pages are read; FILE is of --save-selection.",
     ),
-    arrays: Annotated[Arrays, typer.Option(help="Array library of the executor.")] = Arrays.NUMPY,
+]
+DataOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--data/--no-data",
+        help="Machine: with values or without. Default: with, up to 64 MiB of keys and values.",
+        show_default=False,
+    ),
+]
+DeviceOption = Annotated[
+    str | None, typer.Option(metavar="all|sip:N", help="Machine: which SIPs have rows.")
+]
+EngineOption = Annotated[
+    EngineKind | None, typer.Option(help="Machine: which engine. Default: native if it is there.")
+]
+SanitizeOption = Annotated[
+    bool, typer.Option("--sanitize", help="Machine: look for races and wrong accesses.")
+]
+SaveSelectionOption = Annotated[
+    Path | None, typer.Option(metavar="FILE.json", help="Machine: keep the pages that were read.")
+]
+
+
+def run(
+    flow: FlowOption = "quest",
+    name: NameOption = None,
+    backend: Annotated[Backend, typer.Option(help="Where it runs.")] = Backend.REFERENCE,
+    context: ContextOption = 4096,
+    contexts: ContextsOption = None,
+    batch: Annotated[int, typer.Option(min=1, help="Requests.")] = 2,
+    budget: BudgetOption = 32,
+    steps: Annotated[int | None, typer.Option(min=1, help="Tokens to decode: 4.")] = None,
+    page_size: Annotated[int, typer.Option(min=1, help="Tokens of a page.")] = 16,
+    head_dim: HeadDimOption = None,
+    kv_heads: KvHeadsOption = None,
+    group: GroupOption = None,
+    dtype: DtypeOption = None,
+    arrays: Annotated[
+        Arrays | None, typer.Option(help="Array library of the reference: numpy.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all data.")] = 1,
+    model: ModelOption = None,
+    machine: MachineOption = None,
+    set_: SetOption = None,
+    placement: PlacementOption = None,
+    selection: SelectionOption = None,
+    data: DataOption = None,
+    device: DeviceOption = None,
+    engine: EngineOption = None,
+    sanitize: SanitizeOption = False,
+    save_selection: SaveSelectionOption = None,
     _json: JsonOption = False,
 ) -> Outcome:
-    """Decode under a flow and compare every step with dense attention.
+    """Run a flow beside dense attention: on the reference for quality, on a machine for time.
 
-    Keys and values are random; each step has a needle in every KV head, a key that its query
-    points to. Shown: pages, the share of the dense softmax that was read, the error of the output,
-    the needles that were found, and the bytes that were touched.
+    reference: decode some tokens and compare every step with dense attention. Keys and values are
+    random; each step has a needle in every KV head, a key that its query points to. Shown: pages,
+    the share of the dense softmax that was read, the error of the output, the needles that were
+    found, and the bytes that were touched.
 
-    tilewright attention run --flow quest --context 16384 --budget 64
+    machine: one decode step of one layer's attention on a simulated machine, dense and sparse:
+    latency, bytes of each stage beside the least that it must move, speed-up, bottleneck.
+
+    \b
+      tilewright attention run --flow quest --context 16384 --budget 64
+      tilewright attention run --flow quest --backend machine --model llama-3-8b \\
+        --batch 32 --context 131072 --budget 64 --placement head
     """
-    del backend  # the parser has checked it, and there is one
-    with vortex_names():
-        label, made = find_flow(flow, name=name)
-        graph = trace_flow(made, _geometry(made, page_size, head_dim, group, dtype), name=label)
+    options = _Sizes(page_size, head_dim, kv_heads, group, dtype)
+    if backend is Backend.MACHINE:
+        _refuse({"--steps": steps, "--arrays": arrays}, Backend.REFERENCE)
+        shape = None if model is None else find_shape(model)
+        graph = _graph(flow, name, options.of_model(shape), DType.FLOAT16)
+        return run_on_machines(
+            MachineRun(
+                graph=graph,
+                model=None if shape is None else shape.name,
+                layers=1 if shape is None else shape.layers,
+                contexts=_contexts(context, contexts, batch),
+                kv_heads=_kv_heads(graph, options.of_model(shape)),
+                budget=budget,
+                machines=tuple(machine or (DEFAULT_PRESET,)),
+                overrides=tuple(set_ or ()),
+                placement=placement or RowPlacement.HEAD,
+                selection=selection,
+                data=data,
+                device=device or "all",
+                seed=seed,
+                engine=engine,
+                sanitize=sanitize,
+                save_selection=save_selection,
+            )
+        )
+    of_machine = {
+        "--contexts": contexts, "--model": model, "--machine": machine, "--set": set_,
+        "--placement": placement, "--selection": selection, "--data": data, "--device": device,
+        "--engine": engine, "--sanitize": sanitize or None, "--save-selection": save_selection,
+    }  # fmt: skip
+    _refuse(of_machine, Backend.MACHINE)
     spec = TrialSpec(
         context=context,
         batch=batch,
         budget=budget,
-        steps=steps,
-        kv_heads=kv_heads,
+        steps=4 if steps is None else steps,
+        kv_heads=2 if kv_heads is None else kv_heads,
         seed=seed,
-        namespace=arrays.value,
+        namespace=(arrays or Arrays.NUMPY).value,
     )
-    record = run_trial(optimize_graph(graph), spec, progress=note)
+    record = run_trial(_graph(flow, name, options, DType.FLOAT32), spec, progress=note)
     return Outcome(record, _view(record))
 
 
-def _geometry(
-    flow: FlowBase, page_size: int, head_dim: int | None, group: int, dtype: DType
-) -> Geometry:
+def _refuse(given: Mapping[str, object], backend: Backend) -> None:
+    """Options that the other backend has."""
+    found = [option for option, value in given.items() if value is not None]
+    if found:
+        fix = f"leave it out, or say --backend {backend}"
+        expected = f"options of the backend that runs; it is one of {backend}"
+        raise UsageError("command line", ", ".join(found), expected, fix)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """What the command line says about a row; None: the default."""
+
+    page_size: int
+    head_dim: int | None
+    kv_heads: int | None
+    group: int | None
+    dtype: DType | None
+
+    def of_model(self, shape: ModelShape | None) -> "_Sizes":
+        """With the sizes of a model, which the command line must not contradict."""
+        if shape is None:
+            return self
+        given = {"--head-dim": self.head_dim, "--kv-heads": self.kv_heads, "--group": self.group}
+        named = [option for option, value in given.items() if value is not None]
+        if named:
+            fix = "leave one of them out"
+            raise UsageError("command line", f"--model and {', '.join(named)}", "one of them", fix)
+        if isinstance(shape, MlaShape):
+            width = shape.kv_lora_rank + shape.qk_rope_head_dim
+            return replace(self, head_dim=width, kv_heads=1, group=shape.query_heads)
+        return replace(self, head_dim=shape.head_dim, kv_heads=shape.kv_heads, group=shape.group)
+
+
+def _graph(flow: str, name: str | None, sizes: _Sizes, dtype: DType) -> Graph:
+    with vortex_names():
+        label, made = find_flow(flow, name=name)
+        geometry = _geometry(made, sizes, sizes.dtype or dtype)
+        return optimize_graph(trace_flow(made, geometry, name=label))
+
+
+def _contexts(context: int, contexts: str | None, batch: int) -> tuple[int, ...]:
+    if contexts is None:
+        return (context,) * batch
+    try:
+        found = tuple(int(text) for text in contexts.split(","))
+    except ValueError:
+        found = ()
+    if not found or min(found) < 1:
+        fix = "write it like --contexts 4096,60,1024"
+        raise UsageError("--contexts", repr(contexts), "whole numbers of 1 and more", fix)
+    return found
+
+
+def _kv_heads(graph: Graph, sizes: _Sizes) -> int:
+    if graph.geometry.kind is FlowKind.MLA:
+        return 1
+    return 2 if sizes.kv_heads is None else sizes.kv_heads
+
+
+def _geometry(flow: FlowBase, sizes: _Sizes, dtype: DType) -> Geometry:
+    dtypes = {"kv_dtype": dtype, "query_dtype": dtype, "field_dtype": dtype}
+    group = 4 if sizes.group is None else sizes.group
     if flow.kind is FlowKind.MLA:
-        width = 512 + ROPE_WIDTH if head_dim is None else head_dim
+        width = 512 + ROPE_WIDTH if sizes.head_dim is None else sizes.head_dim
         return Geometry.mla(
-            page_size=page_size,
+            page_size=sizes.page_size,
             kv_lora_rank=width - ROPE_WIDTH,
             qk_rope_head_dim=ROPE_WIDTH,
             query_heads=group,
-            kv_dtype=dtype,
-            query_dtype=dtype,
-            field_dtype=dtype,
+            **dtypes,
         )
     return Geometry.gqa(
-        page_size=page_size,
-        head_dim=128 if head_dim is None else head_dim,
+        page_size=sizes.page_size,
+        head_dim=128 if sizes.head_dim is None else sizes.head_dim,
         query_heads=group,
-        kv_dtype=dtype,
-        query_dtype=dtype,
-        field_dtype=dtype,
+        **dtypes,
     )
 
 

@@ -22,6 +22,7 @@ __all__ = (
     "DecodeSizes",
     "DecodeStage",
     "FusionRow",
+    "SelectionRecord",
     "StageName",
 )
 
@@ -61,11 +62,12 @@ class DecodeStage(Document):
 
 
 class FusionRow(Document):
-    """A merge of two stages into one kernel that was thought about."""
+    """Two stages in one kernel, or not: what the generator decided, and what it expected of it."""
 
-    stages: str
+    fusion: str
     is_fused: bool
-    predicted_bytes: NonNegativeInt  # that all stages move in the form that was chosen
+    saved_bytes: int  # that memories need not move
+    saved_ps: int  # of a row, with what a launch costs
     reason: str
 
 
@@ -161,3 +163,18 @@ class AttentionDecodeSweepRecord(Document):
     ok: bool
     versions: Versions
     rows: tuple[AttentionDecodeRecord, ...]
+
+
+class SelectionRecord(Document):
+    """The pages that each row of a step with values read, for steps without values."""
+
+    kind: Literal["attention_selection"] = "attention_selection"
+    schema_version: Literal[1] = 1
+    versions: Versions
+    flow: str
+    graph_hash: Sha256
+    page_size: PositiveInt
+    contexts: tuple[PositiveInt, ...]
+    kv_heads: PositiveInt
+    seed: NonNegativeInt
+    pages: tuple[tuple[NonNegativeInt, ...], ...]  # by row: a request's KV heads lie together

@@ -20,7 +20,7 @@ from tilewright.attention.backends.machine import (
     prepare_step,
     target_of,
 )
-from tilewright.attention.codegen import KernelFile, Tiling
+from tilewright.attention.codegen import Cut, KernelFile, Tiling
 from tilewright.attention.graph import Graph
 from tilewright.attention.planner import PlanSpec, RowFacts, StepPlan, plan_step
 from tilewright.benches.programs.contract import Bound
@@ -60,6 +60,7 @@ class DecodeStep:
     selection: SelectionModel | None = None
     values: StepValues | None = None
     tiling: Tiling | None = None  # None: that of the generator for this machine
+    cut: Cut | None = None  # None: what the generator's cost model decides
     order: PageOrder = PageOrder.WRITTEN
     device: str = "all"
     seed: int = 0
@@ -112,7 +113,7 @@ def simulate_step(step: DecodeStep, *, listeners_of: ListenersOf | None = None) 
         device=step.device,
     )
     target = target_of(step.machine, layout)
-    kernels = kernels_for(step.graph, target, step.tiling, is_dense=step.is_dense)
+    kernels = kernels_for(step.graph, target, step.tiling, step.cut, is_dense=step.is_dense)
     done = _execute(step, layout, kernels, lambda device: _watched(device, listeners_of))
     launches = done.result.launches
     explained = explain_step(

@@ -6,6 +6,7 @@ from functools import lru_cache
 from tilewright.attention.backends.machine.layout import RowLayout, RowPlacement
 from tilewright.attention.backends.machine.load import LoadedKernels, load_kernels
 from tilewright.attention.codegen import (
+    Cut,
     Deal,
     KernelFile,
     Merge,
@@ -41,6 +42,8 @@ def target_of(machine: Machine, layout: RowLayout) -> Target:
         deal=_DEALS[layout.placement] if layout.members > 1 else Deal.WHOLE,
         workers=len(layout.pes),
         register_bytes=spec.pe.registers.capacity_bytes,
+        on_chip_bytes=spec.pe.tcm.capacity_bytes - spec.pe.tcm.reserved_bytes,
+        spill_bytes_per_us=spec.pe.tcm.read_bytes_per_us,
         memory_bytes_per_us=rate,
         launch_ps=LAUNCH_PS,
         merges=MERGES,
@@ -49,11 +52,19 @@ def target_of(machine: Machine, layout: RowLayout) -> Target:
 
 @lru_cache(64)
 def kernels_for(
-    graph: Graph, target: Target, tiling: Tiling | None = None, *, is_dense: bool = False
+    graph: Graph,
+    target: Target,
+    tiling: Tiling | None = None,
+    cut: Cut | None = None,
+    *,
+    is_dense: bool = False,
 ) -> LoadedKernels:
-    """Compiled and loaded, once for the same flow, target and tiling."""
-    file = compile_graph(graph, tiling, target)
-    return load_kernels(_reading_all(file) if is_dense else file)
+    """Compiled and loaded, once for the same flow, target, tiling and cut."""
+    if is_dense:
+        return load_kernels(
+            _reading_all(compile_graph(graph, tiling, target, Cut(fusions=frozenset())))
+        )
+    return load_kernels(compile_graph(graph, tiling, target, cut))
 
 
 def _reading_all(file: KernelFile) -> KernelFile:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import ClassVar, Literal, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +23,14 @@ class Uniform:
 
     seed: int = 0
 
-    name = "uniform"
+    name: ClassVar[Literal["uniform"]] = "uniform"
 
 
 @dataclass(frozen=True, slots=True)
 class Recent:
     """The candidates that were written last."""
 
-    name = "recent"
+    name: ClassVar[Literal["recent"]] = "recent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Recorded:
     pages: tuple[tuple[int, ...], ...]
     source: str = "recorded"
 
-    name = "recorded"
+    name: ClassVar[Literal["recorded"]] = "recorded"
 
 
 SelectionModel = Uniform | Recent | Recorded

@@ -37,8 +37,7 @@ class StageBook:
         """The issuer that a program uses instead of its own."""
         owner = program.run.hub.running.number
         stages = self._stages.setdefault(owner, [])
-        num_bytes = self._num_bytes.setdefault(program.name, {})
-        watched: Any = _WatchedIssuer(self, stages, num_bytes, issuer)
+        watched: Any = _WatchedIssuer(self, stages, program, issuer)
         return watched  # type: ignore[no-any-return]
 
     def stage_of_command(self, owner: int, command: int) -> Stage | None:
@@ -49,8 +48,12 @@ class StageBook:
         """Of all programs of a kernel; None: what no function of a stage has said."""
         return self._num_bytes.get(kernel, {})
 
-    def burst_bytes_of(self, accesses: list[IssuedAccess]) -> int:
-        """Bytes of the bursts that accesses touch."""
+    def note_bytes(self, kernel: str, stage: Stage | None, accesses: list[IssuedAccess]) -> None:
+        of_kernel = self._num_bytes.setdefault(kernel, {})
+        of_kernel[stage] = of_kernel.get(stage, 0) + self._touched_bytes(accesses)
+
+    def _touched_bytes(self, accesses: list[IssuedAccess]) -> int:
+        """Of the bursts that accesses touch."""
         burst, total = self._burst_bytes, 0
         for _, num_segments, num_bytes, stride_bytes, address, _ in accesses:
             first = address % burst
@@ -79,12 +82,12 @@ class _WatchedIssuer:
         self,
         book: StageBook,
         stages: list[Stage | None],
-        num_bytes: dict[Stage | None, int],
+        program: Program,  # that is not made yet: its name comes later
         issuer: Issuer,
     ) -> None:
         self._book = book
         self._stages = stages
-        self._num_bytes = num_bytes
+        self._program = program
         self._issuer = issuer
 
     def __getattr__(self, name: str) -> Any:
@@ -119,8 +122,7 @@ class _WatchedIssuer:
         return task
 
     def _note_bytes(self, accesses: list[IssuedAccess]) -> None:
-        stage, moved = self._note(), self._book.burst_bytes_of(accesses)
-        self._num_bytes[stage] = self._num_bytes.get(stage, 0) + moved
+        self._book.note_bytes(self._program.name, self._note(), accesses)
 
     def _note(self) -> Stage | None:
         stage = self._book.current_stage()
