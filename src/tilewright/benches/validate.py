@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
+from tilewright.benches.oracles.laws.collective import COLLECTIVES
+from tilewright.benches.oracles.laws.collective_bound import COLLECTIVE_BOUNDS
 from tilewright.benches.oracles.laws.conservation import CONSERVATION
 from tilewright.benches.oracles.laws.finding import Finding, Oracle, OracleGroup
 from tilewright.benches.oracles.laws.hbm import HBM
@@ -34,7 +36,19 @@ def build_table(oracles: Iterable[Oracle]) -> tuple[Oracle, ...]:
 
 
 ORACLES = build_table(
-    (*QUEUES, *NOC, *SATURATION, *HBM, *LINKS, *GEMM, *ROOFLINE, *CONSERVATION, *REPLAYS)
+    (
+        *QUEUES,
+        *NOC,
+        *SATURATION,
+        *HBM,
+        *LINKS,
+        *GEMM,
+        *ROOFLINE,
+        *COLLECTIVES,
+        *COLLECTIVE_BOUNDS,
+        *CONSERVATION,
+        *REPLAYS,
+    )
 )
 
 

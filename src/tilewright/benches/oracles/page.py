@@ -63,7 +63,15 @@ GROUPS = {
     OracleGroup.ROOFLINE: (
         "The floor of a run is the larger of its operations over the peak and its bytes over the "
         "bandwidth. Runs are tiled products and streams of one PE of the default machine on its "
-        "slice of the memory; kernels come later and are held to the same floor."
+        "slice of the memory; tests hold every ready program to its own floor."
+    ),
+    OracleGroup.COLLECTIVES: (
+        "Plans of collectives, those of `tilewright run allreduce` and some of textbooks, on wires "
+        "of an engine. On idle wires a message of n bytes takes alpha + n beta, and its sum n "
+        "gamma more, to the picosecond: alpha is the latency of a wire, beta one over its rate. "
+        "The published examples have 8 ranks, 1 MiB, alpha 1 us, 50 GB/s and no gamma. Bounds are "
+        "in S/B, the time of a buffer on one wire: counted on the wires of the network, then held "
+        "against every algorithm of the table; the row shows the run that comes nearest."
     ),
     OracleGroup.CONSERVATION: (
         "Rules that every run obeys, counted from traces of a crowded mesh (two virtual channels, "

@@ -44,6 +44,7 @@ class OracleGroup(Enum):
     LINKS = "links"
     GEMM = "gemm"
     ROOFLINE = "roofline"
+    COLLECTIVES = "collectives"
     CONSERVATION = "conservation"
 
 
