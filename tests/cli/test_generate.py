@@ -133,6 +133,20 @@ def test_the_text_is_streamed_and_then_the_figures_follow(
         assert part in shown[len(text) :]
 
 
+def test_a_machine_tells_the_time_of_attention_for_a_token(
+    capsys: pytest.CaptureFixture[str], model: str
+) -> None:
+    options = ("--budget", "3", "--max-tokens", "4", "--flow", "quest", "--machine", "ahbm-small")
+    (found,) = run_json(capsys, model, *options)["simulated"]
+    assert found["machine"]["name"] == "ahbm-small"
+    assert found["latency_ps"] == sum(one["latency_ps"] for one in found["lengths"])  # 2 layers
+    command = ["generate", "--model", model, "--page-size", "4", "--prompt", PROMPT, *options]
+    assert main(command) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "attention on ahbm-small" in shown
+    assert "2 layers x one" in shown
+
+
 def test_what_a_terminal_would_obey_is_shown_instead(capsys: pytest.CaptureFixture[str]) -> None:
     from tilewright.cli.generate import _show  # noqa: PLC0415
 
@@ -162,6 +176,7 @@ REFUSED = {
     "a budget of dense": (("--prompt", "a", "--flow", "dense", "--budget", "4"), "drop --budget"),
     "an unknown flow": (("--prompt", "a", "--flow", "qest"), "qest"),
     "a flow of latents": (("--prompt", "a", "--flow", "quest_mla"), "found     kind mla"),
+    "a placement without a machine": (("--prompt", "a", "--placement", "cube"), "no --machine"),
     "an empty prompt": (("--prompt", ""), "no tokens"),
     "too long a text": (("--prompt", "a", "--max-tokens", "64"), "1 tokens and 64 to write"),
     "a budget below the reserved pages": (

@@ -7,13 +7,21 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
+from tilewright.cli.latency_options import (
+    DTypeOption,
+    MachinesOption,
+    PlacementOption,
+    latency_spec,
+)
+from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.errors import UsageError
 from tilewright.models import load_model
-from tilewright.records.generate import GenerateRecord
+from tilewright.records.generate import GenerateRecord, SimulatedAttention
 from tilewright.studies.generate import DEFAULT_BUDGET, DENSE, GenerateSpec
 from tilewright.studies.generate import generate as run_generate
+from tilewright.units import format_ps
 
 __all__ = ("generate",)
 
@@ -69,6 +77,10 @@ def generate(
     temperature: TemperatureOption = 0.0,
     seed: SeedOption = 0,
     threads: ThreadsOption = 1,
+    machine: MachinesOption = None,
+    set_: SetOption = None,
+    placement: PlacementOption = None,
+    dtype: DTypeOption = None,
     json: JsonOption = False,
 ) -> Outcome:
     """Write a text with a language model whose attention reads the pages that a flow selects.
@@ -76,9 +88,15 @@ def generate(
     The prompt is read by dense attention; every token behind it attends under the flow, in each
     layer. Afterwards: tokens a second of this process, and pages read against dense attention.
 
+    With --machine also the time that attention would take there for a token: all layers, as layers
+    times one layer's simulated step, which reads the pages that the layer in the middle read; a
+    mean over the first and the last step of the run. Weights and projections are not in it.
+
     tilewright generate --prompt "The capital of France is" --flow quest --budget 16
 
     tilewright generate --prompt-file story.txt --flow dense --max-tokens 100
+
+    tilewright generate --prompt-file story.txt --flow quest --machine ahbm
     """
     spec = GenerateSpec(
         prompt=_prompt(prompt, prompt_file),
@@ -91,6 +109,7 @@ def generate(
         temperature=temperature,
         seed=seed,
         threads=threads,
+        latency=latency_spec(machine, set_, placement=placement, dtype=dtype, batch=None),
     )
     note(f"loading {model}")
     loaded = load_model(model)
@@ -148,9 +167,23 @@ def _view(record: GenerateRecord) -> RenderableType:
         ("pages read", f"{pages.read} of {pages.in_rows}{_share(pages.read, pages.in_rows)}"),
         ("rows", f"{rows.sparse} sparse" + (f"; dense: {reasons}" if reasons else "")),
         ("bytes read, of what dense reads", _ratio(read, counts.dense_kv_read)),
+        *(_simulated(one) for one in record.simulated),
     ):
         table.add_row(label, text)
     return table
+
+
+def _simulated(found: SimulatedAttention) -> tuple[str, str]:
+    label = f"attention on {found.machine.name}"
+    lengths = " and ".join(str(one.tokens) for one in found.lengths)
+    of = f"{found.layers} layers x one layer's step, simulated at {lengths} tokens"
+    if found.latency_ps is None:
+        return label, f"not simulated: {found.missing}"
+    text = f"{format_ps(found.latency_ps)} a token ({of})"
+    if found.dense_latency_ps is None:
+        return label, f"{text}; dense: {found.missing}"
+    faster = found.dense_latency_ps / found.latency_ps
+    return label, f"{text}; dense {format_ps(found.dense_latency_ps)}, {faster:.2f}x as long"
 
 
 def _share(part: int, whole: int) -> str:

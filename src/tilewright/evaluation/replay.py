@@ -1,7 +1,6 @@
 """A flow on a recorded stream: what it reads of the attention that dense decoding has."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +9,11 @@ from tilewright.attention.backends.reference import SessionSpec, StepOutput
 from tilewright.attention.graph import Graph
 from tilewright.attention.planner import PlanSpec
 from tilewright.evaluation.stream import Doubles, Floats, Stream
-from tilewright.serving.sequence import PagedSequence, PagedStep
+from tilewright.serving.sequence import PagedSequence, PagedStep, PagesByRow
 
 __all__ = ("AttentionSamples", "dense_outputs", "replay_flow")
 
 Bools = npt.NDArray[np.bool_]
-PagesByRow: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +37,7 @@ class StepReading:
 
     read: Bools  # [layers, KV heads, group, pages]
     outputs: Doubles  # [layers, KV heads, group, value_dim]
+    pages: PagesByRow
 
 
 def replay_flow(stream: Stream, graph: Graph, plan: PlanSpec) -> AttentionSamples:
@@ -62,7 +61,7 @@ def replay_flow(stream: Stream, graph: Graph, plan: PlanSpec) -> AttentionSample
         needle_hits=_hits(stream, reads),
         num_bytes=_bytes_read(sequence) - before,
         dense_bytes=sequence.pages_in_rows * sequence.page_bytes,
-        first_pages=_listed(reads[0]),
+        first_pages=readings[0].pages,
     )
 
 
@@ -100,7 +99,7 @@ def _read_step(stream: Stream, step: int, paged: PagedStep) -> StepReading:
         values = None if stream.values is None else stream.values[step, layer][None]
         outputs.append(np.asarray(paged(layer, queries, keys, values))[0])
         reads.append(_pages_read(paged.taken[layer], group, stream.num_pages))
-    return StepReading(np.stack(reads), np.stack(outputs).astype(np.float64))
+    return StepReading(np.stack(reads), np.stack(outputs).astype(np.float64), paged.pages())
 
 
 def _pages_read(taken: StepOutput, group: int, num_pages: int) -> Bools:
@@ -112,13 +111,6 @@ def _pages_read(taken: StepOutput, group: int, num_pages: int) -> Bools:
         who = True if lists.by_query is None else np.asarray(lists.by_query)[head, :count].T
         read[head][:, pages] = who
     return read
-
-
-def _listed(read: Bools) -> PagesByRow:
-    """Pages that any query head of a KV head read."""
-    return tuple(
-        tuple(tuple(map(int, np.flatnonzero(head.any(axis=0)))) for head in layer) for layer in read
-    )
 
 
 def _best_mass(page_mass: Doubles, read: Bools) -> float:

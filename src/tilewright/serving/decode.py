@@ -7,7 +7,7 @@ from tilewright.attention.planner import PlanSpec
 from tilewright.models import MlaShape, ModelShape, ModelWeights, Prompt, logits_of, run_layers
 from tilewright.models.namespace import Array
 from tilewright.models.prompt import StepWrapper
-from tilewright.serving.sequence import PagedSequence
+from tilewright.serving.sequence import PagedSequence, PagedStep, PagesByRow
 
 __all__ = ("FlowDecoder", "geometry_of", "kept_queries_of", "kv_heads_of")
 
@@ -65,6 +65,7 @@ class FlowDecoder:
         self._weights = weights
         self._around = around
         self._sequence = PagedSequence(graph, spec, prompt.tokens, prompt.attention)
+        self._last: PagedStep | None = None
 
     @property
     def counters(self) -> Counters:
@@ -80,10 +81,21 @@ class FlowDecoder:
         """What dense attention would have read so far: pages of all rows of all steps."""
         return self._sequence.pages_in_rows
 
+    @property
+    def num_tokens(self) -> int:
+        """The prompt's included."""
+        return self._sequence.num_tokens
+
+    @property
+    def last_pages(self) -> PagesByRow:
+        """What each layer read in the last step; nothing before the first one."""
+        return () if self._last is None else self._last.pages()
+
     def step(self, token: int) -> Array:
         """Take in a token; logits [vocab] of the one behind it."""
         position = self._sequence.num_tokens
         with self._sequence.step(token) as paged:
             attend = paged if self._around is None else self._around(paged)
             stream = run_layers(self._weights, [token], [position], attend)
+        self._last = paged
         return logits_of(self._weights, stream)[0]

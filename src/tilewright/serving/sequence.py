@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from tilewright.attention.backends.reference import (
     Counters,
@@ -15,9 +15,11 @@ from tilewright.attention.backends.reference import (
 from tilewright.attention.graph import Graph
 from tilewright.models.namespace import Array
 
-__all__ = ("KeptAttention", "PagedSequence", "PagedStep")
+__all__ = ("KeptAttention", "PagedSequence", "PagedStep", "PagesByRow")
 
 REQUEST = "request"
+PagesByRow: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]
+"""Pages by layer and KV head."""
 
 
 class KeptAttention(Protocol):
@@ -43,6 +45,13 @@ class PagedStep:
         self.step.write(layer, REQUEST, keys, values)
         self.taken[layer] = self.step.attend(layer, {REQUEST: queries})[REQUEST]
         return self.taken[layer].output
+
+    def pages(self) -> PagesByRow:
+        """That each layer read in each KV head, ascending; once all layers were asked."""
+        return tuple(
+            tuple(tuple(map(int, out.pages(0, head))) for head in range(out.output.shape[1]))
+            for _, out in sorted(self.taken.items())
+        )
 
 
 class PagedSequence:

@@ -9,11 +9,17 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.planner import PlanSpec, Reserved
+from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import ModelError
 from tilewright.models import LanguageModel, MlaShape, ModelShape, choose_token, run_prompt
 from tilewright.records import installed_versions
 from tilewright.records.attention_run import BytesByKind, PageFigures, RowCounts
-from tilewright.records.generate import DecodePlanFigures, GenerateRecord, ModelFigures
+from tilewright.records.generate import (
+    DecodePlanFigures,
+    GenerateRecord,
+    ModelFigures,
+    SimulatedAttention,
+)
 from tilewright.serving.decode import FlowDecoder, geometry_of, kept_queries_of, kv_heads_of
 from tilewright.serving.model_flow import (
     plan_dense,
@@ -21,6 +27,9 @@ from tilewright.serving.model_flow import (
     stand_in_for,
     trace_for_model,
 )
+from tilewright.studies.generate_latency import DecodedStep, RunOnMachines, simulate_run
+from tilewright.studies.simulate_latency import simulate_latency
+from tilewright.studies.step_latency import LatencyOf, LatencySpec, geometry_on_machine
 
 __all__ = ("DEFAULT_BUDGET", "DENSE", "GenerateSpec", "generate")
 
@@ -45,6 +54,7 @@ class GenerateSpec:
     seed: int = 0
     threads: int = 1  # of matrix products; another number may round otherwise
     reserved: Reserved = field(default_factory=Reserved)
+    latency: LatencySpec | None = None  # None: nothing is simulated
 
 
 @dataclass(slots=True)
@@ -57,20 +67,31 @@ class Written:
     steps: int = 0
     prompt_seconds: float = 0.0
     decode_seconds: float = 0.0
+    ends: tuple[DecodedStep, ...] = ()  # the first and the last step
 
 
-def generate(model: LanguageModel, spec: GenerateSpec, *, write: TextSink) -> GenerateRecord:
+def generate(
+    model: LanguageModel,
+    spec: GenerateSpec,
+    *,
+    write: TextSink,
+    latency_of: LatencyOf = simulate_latency,
+) -> GenerateRecord:
     """Write a text behind a prompt; ``write`` gets its letters as they come.
 
     The prompt is dense whatever the flow; each later token attends to the pages that the flow
-    selects. A budget of every page gives dense attention, bit for bit.
+    selects. A budget of every page gives dense attention, bit for bit. With machines, attention of
+    the first and the last step is simulated behind the text.
     """
     with threadpool_limits(limits=spec.threads, user_api="blas"):
-        return _generate(model, spec, write)
+        return _generate(model, spec, write, latency_of)
 
 
-def _generate(model: LanguageModel, spec: GenerateSpec, write: TextSink) -> GenerateRecord:
+def _generate(
+    model: LanguageModel, spec: GenerateSpec, write: TextSink, latency_of: LatencyOf
+) -> GenerateRecord:
     shape = model.shape
+    run = _run_on_machines(shape, spec)
     prompt = _tokens_of(model, spec)
     label, graph = _graph(shape, spec)
     plan = _plan(shape, spec)
@@ -85,7 +106,8 @@ def _generate(model: LanguageModel, spec: GenerateSpec, write: TextSink) -> Gene
         letters = stream.add(token)
         written.text.append(letters)
         write(letters)
-    return _record(shape, spec, label, graph, len(prompt), decoder, written)
+    simulated = () if run is None else simulate_run(run, written.ends, latency_of)
+    return _record(shape, spec, label, graph, len(prompt), decoder, written, simulated)
 
 
 def _next_tokens(
@@ -109,6 +131,8 @@ def _next_tokens(
         logits = decoder.step(token)
         written.decode_seconds += time.perf_counter() - start
         written.steps += 1
+        step = DecodedStep(decoder.num_tokens, decoder.last_pages)
+        written.ends = (*written.ends[:1], step)
 
 
 def _tokens_of(model: LanguageModel, spec: GenerateSpec) -> list[int]:
@@ -129,11 +153,34 @@ def _graph(shape: ModelShape, spec: GenerateSpec) -> tuple[str, Graph]:
     return trace_for_model(spec.flow, geometry, name=spec.flow_name)
 
 
+def _run_on_machines(shape: ModelShape, spec: GenerateSpec) -> RunOnMachines | None:
+    """Before the text, so that a flow that cannot be traced is told at once."""
+    if spec.latency is None:
+        return None
+    geometry = geometry_on_machine(geometry_of(shape, spec.page_size), spec.latency.dtype)
+    is_dense = spec.flow == DENSE
+    flow = None if is_dense else trace_for_model(spec.flow, geometry, name=spec.flow_name)[1]
+    return RunOnMachines(
+        spec=spec.latency,
+        graph=flow,
+        stand_in=trace_for_model(stand_in_for(geometry.kind), geometry)[1],
+        layers=shape.layers,
+        dense_layers=_dense_layers(shape, spec),
+        kv_heads=kv_heads_of(shape),
+        budget=spec.budget,
+        reserved=spec.reserved,
+        seed=spec.seed,
+    )
+
+
+def _dense_layers(shape: ModelShape, spec: GenerateSpec) -> int:
+    return shape.layers if spec.flow == DENSE else min(spec.dense_layers, shape.layers)
+
+
 def _plan(shape: ModelShape, spec: GenerateSpec) -> PlanSpec:
     if spec.flow == DENSE:
         return plan_dense(shape.layers, spec.reserved)
-    dense_layers = min(spec.dense_layers, shape.layers)
-    return plan_pages(spec.budget, spec.reserved, dense_layers=dense_layers)
+    return plan_pages(spec.budget, spec.reserved, dense_layers=_dense_layers(shape, spec))
 
 
 def _record(
@@ -144,11 +191,12 @@ def _record(
     prompt_tokens: int,
     decoder: FlowDecoder,
     written: Written,
+    simulated: tuple[SimulatedAttention, ...],
 ) -> GenerateRecord:
     is_dense = spec.flow == DENSE
     seconds = written.decode_seconds
     return GenerateRecord(
-        versions=installed_versions(engine="none"),
+        versions=installed_versions(engine=_engine(spec)),
         model=_model_figures(shape),
         flow=label,
         graph_hash=None if is_dense else graph_hash(graph),
@@ -157,7 +205,7 @@ def _record(
             budget=None if is_dense else spec.budget,
             reserved_first=spec.reserved.first,
             reserved_last=spec.reserved.last,
-            dense_layers=shape.layers if is_dense else min(spec.dense_layers, shape.layers),
+            dense_layers=_dense_layers(shape, spec),
         ),
         temperature=spec.temperature,
         seed=spec.seed,
@@ -174,7 +222,14 @@ def _record(
         prompt_seconds=written.prompt_seconds,
         decode_seconds=seconds,
         tokens_per_second=written.steps / seconds if written.steps else 0.0,
+        simulated=simulated,
     )
+
+
+def _engine(spec: GenerateSpec) -> str:
+    if spec.latency is None:
+        return "none"
+    return resolve_engine(AUTO, native_built=native_built()).value
 
 
 def _model_figures(shape: ModelShape) -> ModelFigures:
