@@ -42,11 +42,15 @@ class Clock:
         return 7 * sum(map(len, query.pages or ()))
 
 
+def unheard(letters: str) -> None:
+    del letters
+
+
 def written(model: LanguageModel, clock: Clock, **changes: object) -> GenerateRecord:
     latency = LatencySpec(machines=(machine(),), placement=RowPlacement.STRIPE)
     given = {"flow": "quest", "budget": 3, "page_size": 4, "max_tokens": 6, **changes}
     spec = GenerateSpec(prompt=PROMPT, latency=latency, **given)  # type: ignore[arg-type]
-    return generate(model, spec, write=[].append, latency_of=clock)
+    return generate(model, spec, write=unheard, latency_of=clock)
 
 
 def only(record: GenerateRecord) -> SimulatedAttention:
@@ -110,7 +114,7 @@ def test_a_flow_that_cannot_be_compiled_leaves_the_text_and_gives_the_reason(
         max_tokens=4,
         latency=LatencySpec(machines=(machine(),)),
     )
-    record = generate(model, spec, write=[].append, latency_of=refuse)
+    record = generate(model, spec, write=unheard, latency_of=refuse)
     found = only(record)
     assert len(record.tokens) == 4
     assert (found.latency_ps, found.dense_latency_ps) == (None, LAYERS * 5)
@@ -122,7 +126,7 @@ def test_without_machines_nothing_is_simulated(model: LanguageModel) -> None:
         raise AssertionError(query)
 
     spec = GenerateSpec(prompt=PROMPT, flow="quest", page_size=4, max_tokens=3)
-    record = generate(model, spec, write=[].append, latency_of=never)
+    record = generate(model, spec, write=unheard, latency_of=never)
     assert (record.simulated, record.versions.engine) == ((), "none")
 
 
