@@ -19,6 +19,7 @@ from tilewright.attention.planner import (
     PlanSpec,
     Reserved,
     RowFacts,
+    TopPBudget,
     plan_step,
     row_budgets,
 )
@@ -93,7 +94,8 @@ def run_pair(
     target: Target | None = None,
     cut: Cut | None = None,
 ) -> Pair:
-    file = compile_graph(graph, tiling, target, cut)
+    by_mass = isinstance(rows.budget, TopPBudget)
+    file = compile_graph(graph, tiling, target, cut, by_mass=by_mass)
     setting = _set_up(graph, rows)
     session, step, names = setting.session, setting.step, setting.names
     fields = _compare_fields(session, graph, file, rows)

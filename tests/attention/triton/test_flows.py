@@ -16,29 +16,32 @@ from tilewright.attention.flow import FlowBase, registry
 from tilewright.attention.graph import DType, FlowKind
 from tilewright.attention.planner import (
     DefaultBudget,
-    PlanSpec,
     Reserved,
-    RowFacts,
     ThresholdBudget,
     TopPBudget,
-    plan_step,
-    row_budgets,
 )
-from tilewright.errors import AttentionError
 
 COMPILED = (
     "block_sparse_attention",
     "centered_block_sparse_attention",
+    "double_sparsity",
+    "dsa",
+    "duo_attention",
     "flash_moba",
+    "frozen_dynamic_top_p",
     "fsa",
     "gqa_block_sparse_attention",
     "gqa_quest_sparse_attention",
+    "infllm_v2",
+    "learned_block_sparse_mla",
+    "learned_factorized_block_sparse_mla",
     "lserve_centroid_mla",
     "lserve_centroid_sparse_attention",
     "lserve_sparse_attention",
     "masked_quest_sparse_attention",
     "mean_quest_blend",
     "moba",
+    "nsa_selection",
     "oracle",
     "oracle_mla",
     "quest",
@@ -52,11 +55,15 @@ COMPILED = (
     "rope_unaware_lserve_centroid_mla",
     "rope_weighted_block_sparse_mla_b10",
     "rope_weighted_block_sparse_mla_b75",
+    "seer_attention",
     "streaming_llm",
     "streaming_llm_mla",
+    "twilight",
+    "twilight_mla",
     "venergy_gated_centroid",
 )
 SIZES: dict[str, dict[str, int]] = {
+    "double_sparsity": {"width": 16},
     "lserve_centroid_mla": {"page_size": 16},
     "lserve_centroid_sparse_attention": {"page_size": 16},
     "lserve_sparse_attention": {"page_size": 16},
@@ -140,11 +147,18 @@ def test_bfloat16_is_refused_where_it_cannot_be_computed() -> None:
         ask("step", file, sizes, {"q_in": query})
 
 
-def test_a_plan_by_mass_is_refused() -> None:
-    facts = [RowFacts(num_blocks=9, num_tokens=9)]
-    plan = plan_step(PlanSpec(budget=TopPBudget(0.5)), facts)
-    with pytest.raises(AttentionError, match="found MassRule"):
-        row_budgets(plan)
+def test_a_plan_by_mass_takes_the_fewest_pages_that_hold_the_share() -> None:
+    rows = Rows(tokens=(60, 9), budget=TopPBudget(0.9, at_most=9), kv_heads=2)
+    pair = run_flow("quest", rows)
+    assert len({len(pages) for pages in pair.pages}) > 2, "the data takes equally many"
+    check(pair)
+
+
+def test_a_plan_by_mass_is_refused_by_kernels_that_know_none() -> None:
+    graph = graph_of(made("quest"), geometry_of(FlowKind.GQA, DType.FLOAT32))
+    sizes = StepSizes(num_requests=1, num_kv_heads=1, max_pages=1, num_blocks=1)
+    with pytest.raises(InterpreterFailure, match="found a plan by mass"):
+        ask("step", compile_graph(graph), sizes, {"by_mass": np.ones(1, dtype=np.int8)})
 
 
 def test_among_equal_scores_the_lower_page_wins() -> None:

@@ -55,21 +55,24 @@ def compile_graph(
     tiling: Tiling | None = None,
     target: Target | None = None,
     cut: Cut | None = None,
+    *,
+    by_mass: bool = False,
 ) -> KernelFile:
     """The kernels of one flow; pure. A `CodegenError` names what cannot be put into kernels.
 
     With a target programs have whole rows, or a member's share of one; else tiles and parts. A cut
-    that is given is taken as far as the flow and the target allow.
+    that is given is taken as far as the flow and the target allow. With ``by_mass`` plans may ask
+    for a share of the softmax over scores.
     """
     verify_graph(graph)
     graph = push_slices(graph)
     chosen = _check_supported(graph)
     sizes = graph.geometry
     tiles = tiling or (Tiling() if target is None else Tiling.for_target(sizes, target))
-    decisions = decide(plan_cut(target, chosen, round_of(graph)), cut)
+    decisions = decide(plan_cut(target, chosen, round_of(graph), _apart(by_mass)), cut)
     made = replace(cut or Cut(), fusions=frozenset(d.fusion for d in decisions if d.is_accepted))
     form = RowForm(sizes.page_size, target, made)
-    parts = _Parts(graph, tiles, form)
+    parts = _Parts(graph, tiles, form, by_mass)
     completion = emit_complete_pages(graph)
     marks = parts.add_indexer(chosen)
     parts.add_attention(marks, chosen.type.shape[1])
@@ -132,6 +135,11 @@ def _head(graph: Graph) -> str:
     )
 
 
+def _apart(by_mass: bool) -> str:
+    """Why a selection cannot be part of the kernel that scores; empty if it can."""
+    return "a share of all scores is asked for" if by_mass else ""
+
+
 def _check_supported(graph: Graph) -> Node:
     """The one selection of a flow that can be compiled."""
     where = f"flow {graph.name!r}"
@@ -160,6 +168,7 @@ class _Parts:
     graph: Graph
     tiling: Tiling
     form: RowForm
+    by_mass: bool
     kernels: list[Kernel] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     scratch: list[Scratch] = field(default_factory=list)
@@ -231,16 +240,15 @@ class _Parts:
             self._open = []
 
     def _add_row_op(self, node: Node, names: Mapping[Node, str]) -> None:
-        index, source = self.row_kernels, names[node.inputs[0]]
+        index = self.row_kernels
         if isinstance(node.op, selection.SelectionOp):
-            emitted = emit_select(
-                self.graph, self.tiling, node, index, scores=source, chosen=names[node]
+            kernel, text, kept = emit_select(
+                self.graph, self.tiling, node, index, names, by_mass=self.by_mass
             )
+            self.add((kernel, text))
+            self.scratch += kept
         else:
-            emitted = emit_row_op(
-                self.graph, self.tiling, node, index, operand=source, result=names[node]
-            )
-        self.add(emitted)
+            self.add(emit_row_op(self.graph, self.tiling, node, index, names))
         self._keep(node, names[node])
         self.row_kernels += 1
 

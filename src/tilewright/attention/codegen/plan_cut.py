@@ -17,12 +17,19 @@ SEARCH_PASSES = 33  # over the keys of a row
 MEMORY_PASSES = 10  # over the scores in memory, where they do not stay on the chip
 
 
-def plan_cut(target: Target | None, chosen: Node, rounds: Mapping[Node, int]) -> list[Decision]:
-    """What the cost of memory, launches and space on the chip says of each fusion."""
+def plan_cut(
+    target: Target | None, chosen: Node, rounds: Mapping[Node, int], apart: str = ""
+) -> list[Decision]:
+    """What the cost of memory, launches and space on the chip says of each fusion.
+
+    ``apart`` says why a selection must be a kernel of its own, if it must.
+    """
     if target is None:
         reason = "programs have tiles and parts, none a whole row"
         return [Decision(item, is_accepted=False, reason=reason) for item in Fusion]
     first = _score_select(target, chosen, rounds)
+    if apart:
+        first = Decision(Fusion.SCORE_SELECT, is_accepted=False, reason=apart)
     return [first, _select_list(target, first), _list_attend(target)]
 
 

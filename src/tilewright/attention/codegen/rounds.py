@@ -49,7 +49,7 @@ def page_roots(rounds: Mapping[Node, int], wanted: Iterable[Node], index: int) -
         for item in node.inputs:
             if rounds[item] == index and not is_row_op(item):
                 later = at > index and not is_repeated(item)
-                if later or (is_row_op(node) and at == index):
+                if later or is_row_op(node):
                     found[item] = None
     for node in wanted:
         if rounds[node] == index and not is_row_op(node):

@@ -1,14 +1,19 @@
 """The kernels that choose the best pages of a row, and the helpers that they share."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from tilewright.attention.codegen.body import Body
+from tilewright.attention.codegen.compute_pages import scratch_holds
 from tilewright.attention.codegen.elementwise import number
-from tilewright.attention.codegen.kernel_file import Grid, Kernel
+from tilewright.attention.codegen.kernel_file import Grid, Kernel, Scratch, ScratchAxis, Stage
 from tilewright.attention.codegen.naming import remark_of
 from tilewright.attention.codegen.row_text import row_preamble, row_start
-from tilewright.attention.codegen.side import refuse
+from tilewright.attention.codegen.row_work import span_lines
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
-from tilewright.attention.graph import DType, Graph, Node
+from tilewright.attention.graph import DType, Graph, Node, Span
 from tilewright.attention.ops import selection
 
 __all__ = ("SELECT_HELPERS", "emit_select")
@@ -77,54 +82,145 @@ def mark_best(scores, chosen, stride, first, stop, num_pages, count, TILE: tl.co
 
 
 def emit_select(
-    graph: Graph, tiling: Tiling, node: Node, index: int, *, scores: str, chosen: str
-) -> tuple[Kernel, str]:
-    """Scores in scratch memory to marks in scratch memory."""
+    graph: Graph,
+    tiling: Tiling,
+    node: Node,
+    index: int,
+    names: Mapping[Node, str],
+    *,
+    by_mass: bool = False,
+) -> tuple[Kernel, str, tuple[Scratch, ...]]:
+    """Scores in scratch memory to marks in scratch memory, and what else is kept in between.
+
+    With ``by_mass`` a plan may ask for a share of the softmax over scores.
+    """
     body = Body(page_tokens=None)
-    columns = node.type.shape[1]
-    dtype = node.inputs[0].type.dtype.computed
-    kept = DType.FLOAT32 if dtype.is_float else DType.INT32
-    body.need(scores, f"{kept} [rows, max_pages, 1, {columns}]")
-    body.need(chosen, f"int8 [rows, max_pages, 1, {columns}]")
+    scores, chosen = names[node.inputs[0]], names[node]
+    body.need(scores, scratch_holds(node.inputs[0]))
+    body.need(chosen, scratch_holds(node))
     start = row_preamble(body, graph.geometry.page_size)
-    body.need("first_reserved", "pages that every row reads at its beginning")
-    body.need("last_reserved", "and at its end")
+    work = _Selecting(node, tiling.row_tile, f"{scores}_weights", body)
     body.lines += [
         f"# {remark_of(node)}",
         *start,
-        "stop = tl.maximum(num_pages - last_reserved, 0)",
-        "first = tl.minimum(first_reserved, stop)",
+        *span_lines(Span.MIDDLE, body),
         f"scores = {row_start(body, scores)} + tl.program_id(1)",
-        *_count_lines(node, columns, tiling.row_tile, body),
         f"chosen = {row_start(body, chosen)} + tl.program_id(1)",
-        f"mark_best(scores, chosen, {columns}, first, stop, num_pages, count, {tiling.row_tile})",
+        *work.lines(by_mass),
     ]
     name = f"select_{index}"
     purpose = f"{node.op.name}: a program for each row and column of scores."
-    kernel = Kernel(name, Grid.ROW_COLUMNS, tuple(body.arguments), columns)
-    return kernel, kernel_text(name, purpose, body.arguments, body.lines)
+    stages = (Stage.SELECTION,)
+    kernel = Kernel(name, Grid.ROW_COLUMNS, tuple(body.arguments), work.columns, stages)
+    return kernel, kernel_text(name, purpose, body.arguments, body.lines), work.scratch()
 
 
-def _count_lines(node: Node, columns: int, tile: int, body: Body) -> list[str]:
-    """How many candidates are taken, as ``count``."""
-    match node.op:
-        case selection.TopK(k=int(k)):
-            return [f"count = tl.minimum({k}, stop - first)"]
-        case selection.TopK() | selection.ApproxTopK():
-            body.need("at_least", "int32 [rows]: candidates that the plan takes at least")
-            body.need("at_most", "int32 [rows]: and at most")
-            body.need("threshold", "float32 [rows]: between, those that score as much")
-            value = "tl.load(threshold + row)"
-            low, high = "tl.load(at_least + row)", "tl.load(at_most + row)"
-        case selection.Threshold():
-            value = f"tl.full((), {number(node.op.value)}, tl.float32)"
-            low = str(node.op.min_pages)
-            high = "stop - first" if node.op.max_pages is None else str(node.op.max_pages)
-        case _:
-            raise refuse(node, f"an op over all pages: {node.op}", "TopK, ApproxTopK or Threshold")
-    return [
-        f"least = ordered_key({value})",
-        f"count = count_at_least(scores, {columns}, first, stop, least, {tile})",
-        f"count = tl.minimum(tl.maximum(count, {low}), {high})",
-        "count = tl.minimum(count, stop - first)",
-    ]
+@dataclass(frozen=True, slots=True)
+class _Selecting:
+    """The lines of one selection, from ``scores`` to ``chosen``."""
+
+    node: Node
+    tile: int
+    weights: str
+    body: Body
+
+    @property
+    def columns(self) -> int:
+        return self.node.type.shape[1]
+
+    def scratch(self) -> tuple[Scratch, ...]:
+        if self.weights not in self.body.arguments:
+            return ()
+        shape = self.node.type.shape
+        return (Scratch(self.weights, ScratchAxis.PAGES, shape, DType.FLOAT32),)
+
+    def lines(self, by_mass: bool) -> list[str]:
+        if isinstance(self.node.op, selection.TopP):
+            return self._top_p(self.node.op)
+        counted = [*self._count(), self._mark("scores")]
+        planned = isinstance(self.node.op, selection.ApproxTopK) or self.node.op == selection.TopK(
+            per_head=self.columns > 1
+        )
+        if not by_mass or not planned:
+            return counted
+        self.body.need("by_mass", "int8 [rows]: whether the plan asks for a share")
+        self.body.need("mass", "float64 [rows]: that share of the softmax over scores")
+        return [
+            "if tl.load(by_mass + row) != 0:",
+            *(f"    {line}" for line in self._planned_mass()),
+            "else:",
+            *(f"    {line}" for line in counted),
+        ]
+
+    def _mark(self, ranked: str) -> str:
+        given = f"{ranked}, chosen, {self.columns}, first, stop, num_pages, count"
+        return f"mark_best({given}, {self.tile})"
+
+    def _count(self) -> list[str]:
+        """How many candidates are taken, as ``count``."""
+        op: Any = self.node.op
+        if isinstance(op, selection.TopK) and op.k is not None:
+            return [f"count = tl.minimum({op.k}, stop - first)"]
+        value = "tl.load(threshold + row)"
+        if isinstance(op, selection.Threshold):
+            value = f"tl.full((), {number(op.value)}, tl.float32)"
+        else:
+            self._need_bounds()
+            self.body.need("threshold", "float32 [rows]: between, those that score as much")
+        return [
+            f"least = ordered_key({value})",
+            f"count = count_at_least(scores, {self.columns}, first, stop, least, {self.tile})",
+            *self._bounded(),
+        ]
+
+    def _need_bounds(self) -> None:
+        self.body.need("at_least", "int32 [rows]: candidates that the plan takes at least")
+        self.body.need("at_most", "int32 [rows]: and at most")
+
+    def _bounded(self) -> list[str]:
+        """``count`` between its bounds: those of the op, or those of the plan."""
+        op: Any = self.node.op
+        low, high = "tl.load(at_least + row)", "tl.load(at_most + row)"
+        if isinstance(op, selection.Threshold | selection.TopP):
+            low = str(op.min_pages)
+            high = "stop - first" if op.max_pages is None else str(op.max_pages)
+        return [
+            f"count = tl.minimum(tl.maximum(count, {low}), {high})",
+            "count = tl.minimum(count, stop - first)",
+        ]
+
+    def _weights(self) -> str:
+        self.body.need(self.weights, f"float32 [rows, pages, 1, {self.columns}]")
+        return f"weights = {row_start(self.body, self.weights)} + tl.program_id(1)"
+
+    def _top_p(self, op: selection.TopP) -> list[str]:
+        stride, tile = self.columns, self.tile
+        ends = "tl.zeros((), tl.float64)"
+        if op.span is Span.ALL:
+            before = f"sum_weights(weights, {stride}, 0, first, {tile})"
+            ends = f"{before} + sum_weights(weights, {stride}, stop, num_pages, {tile})"
+        count = f"count_for_mass(weights, {stride}, first, stop, missing, {tile})"
+        return [
+            self._weights(),
+            f"keep_weights(scores, weights, {stride}, num_pages, {tile})",
+            f"given = {ends}",
+            f"total = given + sum_weights(weights, {stride}, first, stop, {tile})",
+            f"missing = total * {op.p!r} - given",
+            f"count = {'stop - first' if op.p >= 1.0 else count}",
+            *self._bounded(),
+            self._mark("weights"),
+        ]
+
+    def _planned_mass(self) -> list[str]:
+        stride, tile = self.columns, self.tile
+        self._need_bounds()
+        return [
+            self._weights(),
+            f"keep_shares(scores, weights, {stride}, first, stop, {tile})",
+            f"total = sum_weights(weights, {stride}, first, stop, {tile})",
+            "share = tl.load(mass + row)",
+            f"count = count_for_mass(weights, {stride}, first, stop, total * share, {tile})",
+            "count = tl.where(share >= 1.0, stop - first, count)",
+            *self._bounded(),
+            self._mark("weights"),
+        ]

@@ -6,37 +6,40 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.attention.planner.plan import RowPath, StepPlan
-from tilewright.attention.planner.rule import Exactly, RowBudget, ScoreRule
-from tilewright.errors import AttentionError
+from tilewright.attention.planner.rule import MassRule, RowBudget, ScoreRule
 
 __all__ = ("row_budgets",)
 
 
 def row_budgets(plan: StepPlan) -> dict[str, npt.NDArray[np.generic]]:
-    """Arguments ``at_least``, ``at_most``, ``threshold`` and ``reads_all``, a value for each row.
+    """What kernels are told of each row: bounds, and what decides between them.
 
-    Counts are of candidates: without the reserved pages. Rows of the plan are requests times KV
-    heads, the heads of a request together.
+    ``at_least`` and ``at_most`` count candidates: pages without the reserved ones. Between them all
+    that reach ``threshold`` are taken, or, where ``by_mass`` is 1, the fewest that hold the share
+    ``mass`` of the softmax over scores. Where ``reads_all`` is 1 the row is dense. Rows of the plan
+    are requests times KV heads, the heads of a request together.
     """
     rows = range(plan.num_rows)
     reserved = [int(plan.num_blocks[row]) - len(plan.candidates(row)) for row in rows]
     least = [max(plan.budgets[row].at_least - reserved[row], 0) for row in rows]
     most = [max(plan.budgets[row].at_most - reserved[row], 0) for row in rows]
     dense = (RowPath.SKIPPED, RowPath.SHORT)
+    shares = [_share(item) for item in plan.budgets]
     return {
         "at_least": np.array(least, dtype=np.int32),
         "at_most": np.array(most, dtype=np.int32),
         "threshold": np.array([_threshold(item) for item in plan.budgets], dtype=np.float32),
+        "by_mass": np.array([share > 0 for share in shares], dtype=np.int8),
+        "mass": np.array(shares, dtype=np.float64),
         "reads_all": np.array([path in dense for path in plan.paths], dtype=np.int8),
     }
 
 
 def _threshold(budget: RowBudget) -> float:
-    match budget.rule:
-        case Exactly():
-            return -math.inf  # every candidate reaches it, so the upper bound decides
-        case ScoreRule(threshold=value):
-            return value
-        case _:
-            fix = "say it in the flow, or use the reference backend"
-            raise AttentionError("plan", str(budget.rule), "a count or a score", fix)
+    if isinstance(budget.rule, ScoreRule):
+        return budget.rule.threshold
+    return -math.inf  # every candidate reaches it, so the upper bound decides
+
+
+def _share(budget: RowBudget) -> float:
+    return budget.rule.p if isinstance(budget.rule, MassRule) else 0.0

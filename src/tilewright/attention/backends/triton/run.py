@@ -50,6 +50,7 @@ def run(kernels: LoadedKernels, plan: LaunchPlan, arguments: Mapping[str, Any]) 
     and ``layer`` if the flow asks for it. Tensors lie on one device and are contiguous.
     """
     _check_interpreted(kernels, arguments)
+    _check_plan(kernels, arguments)
     torch = import_library("torch")
     device = arguments["q_in"].device
     memory = {
@@ -87,6 +88,16 @@ def _chosen(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
             where, fix = f"kernel {kernel.name}", f"pass {name}.contiguous()"
             raise AttentionError(where, f"{name} with gaps", "a contiguous tensor", fix)
     return {name: given[name] for name in kernel.arguments}
+
+
+def _check_plan(kernels: LoadedKernels, arguments: Mapping[str, Any]) -> None:
+    """A share of all scores needs kernels that were compiled for it."""
+    wanted = arguments.get("by_mass")
+    takes = any("by_mass" in kernel.arguments for kernel in kernels.file.step)
+    planned = any("at_most" in kernel.arguments for kernel in kernels.file.step)
+    if planned and not takes and wanted is not None and bool(wanted.any()):
+        where, fix = f"flow {kernels.file.flow!r}", "compile_graph(graph, by_mass=True)"
+        raise AttentionError(where, "a plan by mass", "kernels that know one", fix)
 
 
 def _check_interpreted(kernels: LoadedKernels, arguments: Mapping[str, Any]) -> None:

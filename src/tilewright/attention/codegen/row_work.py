@@ -1,0 +1,108 @@
+"""Text that kernels over all pages of a row share: where values lie, and which pages count."""
+
+from dataclasses import dataclass
+
+from tilewright.attention.codegen.body import Body
+from tilewright.attention.codegen.row_text import row_start
+from tilewright.attention.graph import FORMAT, DType, Node, Span
+
+__all__ = ("RowWork", "identity", "span_lines")
+
+
+def span_lines(span: Span, body: Body) -> list[str]:
+    """The pages that an op sees, as ``first`` and ``stop``."""
+    if span is Span.ALL:
+        return ["first = 0", "stop = num_pages"]
+    body.need("first_reserved", "pages that every row reads at its beginning")
+    body.need("last_reserved", "and at its end")
+    return [
+        "stop = tl.maximum(num_pages - last_reserved, 0)",
+        "first = tl.minimum(first_reserved, stop)",
+    ]
+
+
+def identity(reduction: str, dtype: DType) -> str:
+    """What changes no sum, maximum or minimum."""
+    if reduction == "sum":
+        return "0"
+    if dtype.is_float:
+        return 'float("-inf")' if reduction == "max" else 'float("inf")'
+    return "-2147483648" if reduction == "max" else "2147483647"
+
+
+@dataclass(frozen=True, slots=True)
+class RowWork:
+    """An op, the scratch memory of its operands and of its result, and the kernel's body.
+
+    A program has one ``column`` of each page: one of its inner elements.
+    """
+
+    node: Node
+    operands: tuple[str, ...]
+    result: str
+    tile: int
+    page_size: int
+    body: Body
+
+    @property
+    def source(self) -> Node:
+        return self.node.inputs[0]
+
+    @property
+    def columns(self) -> int:
+        return self.source.type.num_elements
+
+    @property
+    def dtype(self) -> DType:
+        """What the op computes in: bools as whole numbers."""
+        return _number(self.node.type.dtype)
+
+    def span(self) -> list[str]:
+        return span_lines(getattr(self.node.op, "span", Span.ALL), self.body)
+
+    def tiles(self, first: str = "first", stop: str = "stop") -> list[str]:
+        """The head of a loop over pages."""
+        return [
+            f"for start in range({first}, {stop}, {self.tile}):",
+            f"    page = start + tl.arange(0, {self.tile})",
+        ]
+
+    def place(self, memory: str, page: str = "page") -> str:
+        factor = f" * {self.columns}" if self.columns > 1 else ""
+        page = page if page.isidentifier() or not factor else f"({page})"
+        return f"{row_start(self.body, memory)} + {page}{factor} + column"
+
+    def load(self, mask: str, other: str, *, page: str = "page", dtype: DType | None = None) -> str:
+        """The operand at pages where the mask holds, in the type that the op computes in."""
+        kind = dtype or self.dtype
+        place = self.place(self.operands[0], page)
+        return f"tl.load({place}, mask={mask}, other={other}).to(tl.{kind})"
+
+    def store(self, value: str, mask: str) -> str:
+        return f"tl.store({self.place(self.result)}, {self._kept(value)}, mask={mask})"
+
+    def store_row(self, value: str) -> str:
+        place = f"{row_start(self.body, self.result)} + column"
+        return f"tl.store({place}, {self._kept(value)})"
+
+    def pass_through(self) -> list[str]:
+        """Pages outside the span keep their value."""
+        if getattr(self.node.op, "span", Span.ALL) is Span.ALL:
+            return []
+        outside = "(page < num_pages) & ((page < first) | (page >= stop))"
+        return [
+            *self.tiles("0", "num_pages"),
+            f"    outside = {outside}",
+            f"    {self.store(self.load('outside', '0'), 'outside')}",
+        ]
+
+    @property
+    def is_per_row(self) -> bool:
+        return self.source.type.format is FORMAT.BATCHED
+
+    def _kept(self, value: str) -> str:
+        return f"({value}).to(tl.int8)" if self.node.type.dtype is DType.BOOL else value
+
+
+def _number(dtype: DType) -> DType:
+    return DType.INT32 if dtype is DType.BOOL else dtype.computed
