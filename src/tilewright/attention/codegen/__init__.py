@@ -1,6 +1,7 @@
 """Graph to readable program bodies in plain Triton."""
 
 from tilewright.attention.codegen.compile import compile_graph
+from tilewright.attention.codegen.compile_dense import compile_dense
 from tilewright.attention.codegen.cut import Cut, Decision, Fusion
 from tilewright.attention.codegen.kernel_file import (
     Grid,
@@ -27,5 +28,6 @@ __all__ = (
     "Stage",
     "Target",
     "Tiling",
+    "compile_dense",
     "compile_graph",
 )

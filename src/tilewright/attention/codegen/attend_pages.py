@@ -4,7 +4,7 @@ from tilewright.attention.codegen.attend_blocks import AttendBlocks, pools_of, p
 from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.kernel_file import Grid, Kernel, Stage
 from tilewright.attention.codegen.loop_text import indented
-from tilewright.attention.codegen.merge_parts import finish_lines, part_lines
+from tilewright.attention.codegen.merge_parts import LOWEST, finish_lines, part_lines
 from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
@@ -57,14 +57,27 @@ def attend_lines(
         body.need(name, f"{sizes.kv_dtype} [KV heads, blocks, {sizes.page_size}, {width}]")
     body.need("num_blocks", "blocks of the pools")
     walk = _Walk(sizes, tiling, form, body, blocks, is_listed=is_listed)
-    tile = [*walk.tile_lines(), *_logit_lines(sizes, blocks, form, body, chosen)]
-    return [
+    make = _TileText(sizes, blocks, form, body, chosen)
+    start = [
         *walk.range_lines(),
         *_query_lines(sizes, blocks, body),
+        *make.start_lines(),
         *walk.ahead_lines(),
-        f"for start in range(first, stop, {blocks.pages}):",
-        *indented([*tile, *_softmax_lines(sizes, blocks, form)]),
     ]
+    loop = f"for start in range(first, stop, {blocks.pages}):"
+    if walk.reads_ahead:
+        # logits of the next tile are there before those of this one are needed: units stay busy
+        ahead = [*walk.tile_lines("first"), *make.logit_lines("next_logits", "next_values")]
+        tile = walk.tile_lines(f"start + {blocks.pages}")
+        turn = [
+            "logits, values = next_logits, next_values",
+            *tile,
+            *make.logit_lines("next_logits", "next_values"),
+        ]
+    else:
+        ahead, turn = [], [*walk.tile_lines("start"), *make.logit_lines("logits", "values")]
+    lines = [*start, *ahead, loop, *indented([*turn, *_softmax_lines(sizes)])]
+    return [*lines, "largest, total = tl.trans(largest), tl.trans(total)"]
 
 
 def _query_lines(sizes: Geometry, blocks: AttendBlocks, body: Body) -> list[str]:
@@ -76,8 +89,9 @@ def _query_lines(sizes: Geometry, blocks: AttendBlocks, body: Body) -> list[str]
         f"query_head = tl.arange(0, {blocks.heads})[:, None]",
         f"key_channel = tl.arange(0, {blocks.keys})[None, :]",
         f"query = {_converted(f'tl.load({place}{mask})', sizes.query_dtype, product_dtype(sizes))}",
-        f'largest = tl.full(({blocks.heads}, 1), float("-inf"), tl.float32)',
-        f"total = tl.zeros(({blocks.heads}, 1), tl.float32)",
+        "query = tl.trans(query)  # once, so that no tile of keys has to be",
+        f"largest = tl.full((1, {blocks.heads}), {LOWEST}, tl.float32)",
+        f"total = tl.zeros((1, {blocks.heads}), tl.float32)",
         f"weighted = tl.zeros(({blocks.heads}, {blocks.values}), tl.float32)",
     ]
 
@@ -107,7 +121,7 @@ class _Walk:
         self._sizes, self._tiling, self._form, self._body = sizes, tiling, form, body
         self._blocks, self._is_listed = blocks, is_listed
         self._size = sizes.page_size
-        self._reads_ahead = form.target is not None and form.cut.reads_ahead
+        self.reads_ahead = form.target is not None and form.cut.reads_ahead
 
     def range_lines(self) -> list[str]:
         """Which entries the program looks at: ``first`` to ``stop``, with ``num_listed`` tokens."""
@@ -142,7 +156,7 @@ class _Walk:
             f"offset = tl.arange(0, {pages})",
             f"token = tl.arange(0, {self._blocks.page_tokens})[None, :]",
         ]
-        if not self._reads_ahead:
+        if not self.reads_ahead:
             return lines
         if self._is_listed:
             lines.append(f"page = {self._page('offset')}")
@@ -151,15 +165,15 @@ class _Walk:
             lines.append(f"page = {self._page(f'{pages} + offset')}")
         return lines
 
-    def tile_lines(self) -> list[str]:
+    def tile_lines(self, start: str) -> list[str]:
         """The blocks of a tile and the tokens that are there.
 
-        Under a target block numbers are loaded a tile ahead, and entries of the list two: a
+        If it reads ahead, block numbers are loaded a tile ahead, and entries of the list two: a
         program waits for neither.
         """
         pages = self._blocks.pages
-        lines = ["entry = start + offset"]
-        if not self._reads_ahead:
+        lines = [f"entry = {start} + offset"]
+        if not self.reads_ahead:
             lines += [f"page = {self._page('entry')}"] if self._is_listed else []
             lines.append(f"block = {self._block('entry')}.to(tl.int64)")
         else:
@@ -186,88 +200,96 @@ class _Walk:
         return " & ".join(conditions)
 
 
-def _load_lines(
-    name: str, pool: str, sizes: Geometry, blocks: AttendBlocks, *, read: int, padded: int
-) -> list[str]:
-    """The first ``read`` channels of all tokens of a tile: [tokens, padded]."""
-    width, size = pools_of(sizes)[pool], sizes.page_size
-    dtypes = sizes.kv_dtype, product_dtype(sizes)
-    inside = "there[:, :, None]" + ("" if read == padded else f" & (channel < {read})")
-    start = f"{pool} + place[:, None, None] * {size * width}"
+class _TileText:
+    """From the blocks of a tile to its logits and values."""
+
+    def __init__(
+        self,
+        sizes: Geometry,
+        blocks: AttendBlocks,
+        form: RowForm,
+        body: Body,
+        chosen: str | None,
+    ) -> None:
+        self._sizes, self._blocks, self._form, self._body = sizes, blocks, form, body
+        self._chosen = chosen
+        body.need("scale", "factor of logits")
+
+    def start_lines(self) -> list[str]:
+        """Where the pools of the row's KV head begin."""
+        size = self._sizes.page_size
+        return [
+            f"{pool}_head = {pool} + head * num_blocks * {size * width}"
+            for pool, width in pools_of(self._sizes).items()
+        ]
+
+    def logit_lines(self, logits: str, values: str) -> list[str]:
+        """The products of queries and keys under one name, the values under another."""
+        sizes, blocks = self._sizes, self._blocks
+        first, *_, last = [next(iter(pools_of(sizes))), *pools_of(sizes)]
+        keys = self._load_lines("keys", first, read=sizes.key_dim, padded=blocks.keys)
+        lines = [*keys, f"{logits} = tl.dot(keys, query{_precision(sizes)}) * scale"]
+        if self._chosen is not None:
+            lines += self._choice_lines(logits, self._chosen)
+        flat = f"tl.reshape(there, ({blocks.tokens}, 1))"
+        lines.append(f'{logits} = tl.where({flat}, {logits}, float("-inf"))')
+        if self._form.target is not None and len(pools_of(sizes)) == 1:
+            return [*lines, f"{values} = keys"]  # channels beyond the value are not stored
+        read, padded = sizes.value_dim, blocks.values
+        return [*lines, *self._load_lines(values, last, read=read, padded=padded)]
+
+    def _load_lines(self, name: str, pool: str, *, read: int, padded: int) -> list[str]:
+        """The first ``read`` channels of all tokens of a tile: [tokens, padded]."""
+        sizes = self._sizes
+        width, dtypes = pools_of(sizes)[pool], (sizes.kv_dtype, product_dtype(sizes))
+        inside = "there[:, :, None]" + ("" if read == padded else f" & (channel < {read})")
+        start = f"{pool}_head + block[:, None, None] * {sizes.page_size * width}"
+        shaped = f"tl.reshape({name}, ({self._blocks.tokens}, {padded}))"
+        return [
+            f"channel = tl.arange(0, {padded})[None, None, :]",
+            f"places = {start} + token[:, :, None] * {width} + channel",
+            f"{name} = tl.load(places, mask={inside}, other=0)",
+            f"{name} = {_converted(shaped, *dtypes)}",
+        ]
+
+    def _choice_lines(self, logits: str, chosen: str) -> list[str]:
+        """Leave out what a query head has not chosen."""
+        blocks, heads = self._blocks, self._sizes.query_heads
+        self._body.need(chosen, f"int8 [rows, pages, 1, {heads}]: who chose a page")
+        lines = []
+        page = self._form.page_of("page")
+        if self._form.target is not None and self._form.cut.reads_ahead:
+            page = self._form.page_of("here")  # page is that of a later tile
+            lines.append("here = tl.load(listed + entry, mask=entry < stop, other=0)")
+        chooser = _inside(("chooser", heads, blocks.heads))
+        inside = "(entry[:, None] < stop)" + (f" & {chooser}" if chooser else "")
+        spread = f"({blocks.pages}, {blocks.page_tokens}, {blocks.heads})"
+        start = row_start(self._body, chosen)
+        return [
+            *lines,
+            f"chooser = tl.arange(0, {blocks.heads})[None, :]",
+            f"places = {start} + ({page})[:, None] * {heads} + chooser",
+            f"mark = tl.load(places, mask={inside}, other=0)",
+            f"mark = tl.broadcast_to(mark[:, None, :], {spread})",
+            f"mark = tl.reshape(mark, ({blocks.tokens}, {blocks.heads}))",
+            f'{logits} = tl.where(mark != 0, {logits}, float("-inf"))',
+        ]
+
+
+def _precision(sizes: Geometry) -> str:
+    return ', input_precision="ieee"' if product_dtype(sizes) is DType.FLOAT32 else ""
+
+
+def _softmax_lines(sizes: Geometry) -> list[str]:
+    """Merge a tile into what the part has so far."""
+    narrow = _converted("weights", DType.FLOAT32, product_dtype(sizes))
     return [
-        f"channel = tl.arange(0, {padded})[None, None, :]",
-        f"places = {start} + token[:, :, None] * {width} + channel",
-        f"{name} = tl.load(places, mask={inside}, other=0)",
-        f"{name} = {_converted(f'tl.reshape({name}, ({blocks.tokens}, {padded}))', *dtypes)}",
-    ]
-
-
-def _logit_lines(
-    sizes: Geometry, blocks: AttendBlocks, form: RowForm, body: Body, chosen: str | None
-) -> list[str]:
-    pool = next(iter(pools_of(sizes)))
-    precision = ', input_precision="ieee"' if product_dtype(sizes) is DType.FLOAT32 else ""
-    body.need("scale", "factor of logits")
-    lines = [
-        "place = head * num_blocks + block",
-        *_load_lines("keys", pool, sizes, blocks, read=sizes.key_dim, padded=blocks.keys),
-        f"logits = tl.dot(query, tl.trans(keys){precision}) * scale",
-    ]
-    if chosen is not None:
-        lines += _choice_lines(sizes, blocks, form, body, chosen)
-    flat = f"tl.reshape(there, (1, {blocks.tokens}))"
-    return [*lines, f'logits = tl.where({flat}, logits, float("-inf"))']
-
-
-def _choice_lines(
-    sizes: Geometry, blocks: AttendBlocks, form: RowForm, body: Body, chosen: str
-) -> list[str]:
-    """Leave out what a query head has not chosen."""
-    heads, pages = sizes.query_heads, blocks.pages
-    body.need(chosen, f"int8 [rows, pages, 1, {heads}]: who chose a page")
-    here = form.page_of("page")
-    lines = []
-    if (
-        form.target is not None and form.cut.reads_ahead
-    ):  # the numbers of this tile were overtaken by those of a later one
-        here = form.page_of("here")
-        lines.append("here = tl.load(listed + entry, mask=entry < stop, other=0)")
-    inside = " & ".join(
-        part
-        for part in ("(entry[:, None] < stop)", _inside(("chooser", heads, blocks.heads)))
-        if part
-    )
-    spread = f"({blocks.heads}, {pages}, {blocks.page_tokens})"
-    return [
-        *lines,
-        f"chooser = tl.arange(0, {blocks.heads})[None, :]",
-        f"places = {row_start(body, chosen)} + ({here})[:, None] * {heads} + chooser",
-        f"mark = tl.trans(tl.load(places, mask={inside}, other=0))",
-        f"mark = tl.broadcast_to(mark[:, :, None], {spread})",
-        f"mark = tl.reshape(mark, ({blocks.heads}, {blocks.tokens}))",
-        'logits = tl.where(mark != 0, logits, float("-inf"))',
-    ]
-
-
-def _softmax_lines(sizes: Geometry, blocks: AttendBlocks, form: RowForm) -> list[str]:
-    """Merge a tile into what the part has so far; no token yet is minus infinity and 0."""
-    dtype = product_dtype(sizes)
-    precision = ', input_precision="ieee"' if dtype is DType.FLOAT32 else ""
-    *_, pool = pools_of(sizes)
-    read, padded = sizes.value_dim, blocks.values
-    if form.target is not None and len(pools_of(sizes)) == 1:
-        values = ["values = keys"]  # loaded once; channels beyond the value are not stored
-    else:
-        values = _load_lines("values", pool, sizes, blocks, read=read, padded=padded)
-    return [
-        *values,
-        "new_largest = tl.maximum(largest, tl.max(logits, 1, keep_dims=True))",
-        'shift = tl.where(new_largest == float("-inf"), 0.0, new_largest)',
-        "weights = tl.exp(logits - shift)",
-        "earlier = tl.exp(largest - shift)",
-        "total = total * earlier + tl.sum(weights, 1, keep_dims=True)",
-        f"product = tl.dot({_converted('weights', DType.FLOAT32, dtype)}, values{precision})",
-        "weighted = weighted * earlier + product",
+        "new_largest = tl.maximum(largest, tl.max(logits, 0, keep_dims=True))",
+        "weights = tl.exp(logits - new_largest)",
+        "earlier = tl.exp(largest - new_largest)",
+        "total = total * earlier + tl.sum(weights, 0, keep_dims=True)",
+        "weighted = weighted * tl.trans(earlier)",
+        f"weighted = tl.dot(tl.trans({narrow}), values, weighted{_precision(sizes)})",
         "largest = new_largest",
     ]
 

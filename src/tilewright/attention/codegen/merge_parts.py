@@ -8,7 +8,10 @@ from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.graph import DType, Geometry
 
-__all__ = ("emit_merge_parts", "finish_lines", "part_lines", "part_scratch")
+__all__ = ("LOWEST", "emit_merge_parts", "finish_lines", "part_lines", "part_scratch")
+
+LOWEST = "-3.0e38"
+"""The largest logit of no tokens: finite, so that differences to it are numbers."""
 
 _PARTS = {
     "part_largest": "float32 [rows, parts, query heads]",
@@ -85,8 +88,7 @@ def _merge_lines(sizes: Geometry, starts: dict[str, str], number: str) -> list[s
     loop = [
         f"other = tl.load({largest} + query_head, mask=query_head < {heads}, other=0)",
         "new_largest = tl.maximum(largest, other)",
-        'shift = tl.where(new_largest == float("-inf"), 0.0, new_largest)',
-        "earlier, later = tl.exp(largest - shift), tl.exp(other - shift)",
+        "earlier, later = tl.exp(largest - new_largest), tl.exp(other - new_largest)",
         f"other = tl.load({total} + query_head, mask=query_head < {heads}, other=0)",
         "total = total * earlier + other * later",
         f"places = {weighted} + query_head * {width} + value_channel",
@@ -97,7 +99,7 @@ def _merge_lines(sizes: Geometry, starts: dict[str, str], number: str) -> list[s
         "row = tl.program_id(0).to(tl.int64)",
         f"query_head = tl.arange(0, {padded(heads)})[:, None]",
         f"value_channel = tl.arange(0, {padded(width)})[None, :]",
-        f'largest = tl.full(({padded(heads)}, 1), float("-inf"), tl.float32)',
+        f"largest = tl.full(({padded(heads)}, 1), {LOWEST}, tl.float32)",
         f"total = tl.zeros(({padded(heads)}, 1), tl.float32)",
         f"weighted = tl.zeros(({padded(heads)}, {padded(width)}), tl.float32)",
         f"num_parts = {number}",

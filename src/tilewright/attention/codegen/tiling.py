@@ -40,7 +40,7 @@ class Tiling:
         """Tiles of which some fit into the registers at once, so that loads run ahead of work."""
         tile_bytes = target.register_bytes // _TILES_ON_CHIP
         token_bytes = max(sizes.key_dim, sizes.value_dim) * sizes.kv_dtype.bits // 8
-        tokens = 1 << (max(tile_bytes // token_bytes, 1).bit_length() - 1)
+        tokens = padded(max(tile_bytes * 3 // (4 * token_bytes), 1))  # the nearest power of two
         return Tiling(
             page_tile=min(1024, padded(target.pages)),
             max_elements=padded(tile_bytes // max(sizes.field_dtype.bits // 8, 1)),

@@ -1,0 +1,43 @@
+"""Attention over every page: what sparse attention is measured against."""
+
+from tilewright.attention.codegen.attend_pages import emit_attend_pages
+from tilewright.attention.codegen.cut import Cut
+from tilewright.attention.codegen.file_text import head_text, outputs_of
+from tilewright.attention.codegen.kernel_file import KernelFile
+from tilewright.attention.codegen.merge_parts import emit_merge_parts, part_scratch
+from tilewright.attention.codegen.row_text import RowForm
+from tilewright.attention.codegen.target import Merge, Target
+from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.graph import Geometry
+
+__all__ = ("compile_dense",)
+
+
+def compile_dense(
+    sizes: Geometry, target: Target, tiling: Tiling | None = None, cut: Cut | None = None
+) -> KernelFile:
+    """The kernels of dense attention: the loop of a flow's attention, without lists.
+
+    A flow whose lists have every page gives the same output, bit for bit, under the same tiling.
+    """
+    tiles = tiling or Tiling.for_target(sizes, target)
+    form = RowForm(sizes.page_size, target, cut or Cut())
+    emitted = [emit_attend_pages(sizes, tiles, form, chosen=None, is_listed=False)]
+    if form.part is not None:
+        emitted.append(emit_merge_parts(sizes, tiles, form))
+    texts = [head_text("dense", "its geometry", sizes), *(text for _, text in emitted)]
+    return KernelFile(
+        flow="dense",
+        geometry=sizes,
+        tiling=tiles,
+        target=target,
+        text="\n\n".join(texts),
+        completion=None,
+        step=tuple(kernel for kernel, _ in emitted),
+        scratch=part_scratch(sizes) if form.part is not None else (),
+        results=outputs_of(sizes),
+        marks="",
+        merge=Merge.MEMORY,
+        cut=form.cut,
+        decisions=(),
+    )
