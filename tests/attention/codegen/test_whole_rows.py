@@ -95,3 +95,11 @@ def test_more_reserved_pages_than_a_row_has_are_all_of_it() -> None:
     pair = run_rows("quest", rows)
     assert pair.pages[0] == [0, 1, 2]
     check(pair)
+
+
+@pytest.mark.parametrize("name", ["block_sparse_attention", "quest_mla"])
+def test_a_mean_query_in_parts_of_half_precision_scores_as_a_whole_one(name: str) -> None:
+    """Means of queries have more bits than a float16; a float16 alone would swap near pages."""
+    rows = Rows(tokens=(120,), budget=DefaultBudget(topk=8), kv_heads=1, exact=False, seed=3)
+    pair = run_rows(name, rows, dtype=DType.FLOAT16)
+    check(pair, TOLERANCE[DType.FLOAT16])

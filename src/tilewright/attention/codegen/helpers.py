@@ -4,13 +4,14 @@ import re
 from collections.abc import Sequence
 
 from tilewright.attention.codegen.mass_select import MASS_HELPERS
+from tilewright.attention.codegen.narrow_dot import PART_HELPERS
 from tilewright.attention.codegen.select_block import BLOCK_HELPERS
 from tilewright.attention.codegen.select_kernel import SELECT_HELPERS
 from tilewright.attention.codegen.stored import ROUND_HELPERS
 
 __all__ = ("helpers_of",)
 
-_GROUPS = (ROUND_HELPERS, SELECT_HELPERS, MASS_HELPERS, BLOCK_HELPERS)
+_GROUPS = (ROUND_HELPERS, SELECT_HELPERS, MASS_HELPERS, BLOCK_HELPERS, *PART_HELPERS)
 _DEFINED = re.compile(r"^def (\w+)\(", re.MULTILINE)
 _CALLED = re.compile(r"(\w+)\(")
 

@@ -6,10 +6,33 @@ from tilewright.attention.codegen.slice_loads import window_of
 from tilewright.attention.graph import DType, Leading, Node
 from tilewright.attention.ops import binary, layout, linear, reduce, unary
 
-__all__ = ("dot_dtype", "dot_text", "narrow_type")
+__all__ = ("PART_HELPERS", "dot_dtype", "dot_text", "is_dot", "narrow_type")
 
 _NARROW = (DType.FLOAT16, DType.BFLOAT16)
+_SPLIT = 4  # parts of a float32, the last of them 0: blocks are powers of two
 _LEAST_CONTRACTED = 16  # below that a matrix unit has nothing to do
+
+_PARTS = '''\
+@triton.jit
+def {narrow}_parts(value):
+    """A float32 [1, r, c] as the sum of {narrow} numbers [4, r, c], and the unit they count in.
+
+    Three of them have all its bits. The unit is a power of two that brings the largest number near
+    the end of the narrow range, so that no part falls below its beginning.
+    """
+    largest = tl.max(tl.max(tl.abs(value), 2, keep_dims=True), 1, keep_dims=True)
+    largest = tl.where(largest == 0.0, 1.0, largest)
+    unit = tl.exp2(tl.floor(tl.log2(largest)) - 14.0)
+    value = tl.div_rn(value, unit)
+    high = value.to(tl.{narrow})
+    value = value - high.to(tl.float32)
+    middle = value.to(tl.{narrow})
+    low = (value - middle.to(tl.float32)).to(tl.{narrow})
+    part = tl.arange(0, 4)[:, None, None]
+    parts = tl.where(part == 0, high, tl.where(part == 1, middle, low))
+    return tl.where(part == 3, 0.0, parts).to(tl.{narrow}), unit
+'''
+PART_HELPERS = tuple(_PARTS.format(narrow=narrow) for narrow in _NARROW)
 
 
 def dot_dtype(*dtypes: DType) -> DType:
@@ -62,27 +85,37 @@ def dot_text(node: Node, emitter: SideEmitter, stored: dict[Node, str], tile: in
     swapped = x.type.leading is Leading.PAGES
     pages, row = (x, y) if swapped else (y, x)
     operands = {item: emitter.value(item) for item in (x, y)}
-    narrow = narrow_type(pages) if narrow_type(pages) is narrow_type(row) else None
-    body, contracted = emitter.body, padded(x.type.shape[1])
-    rows = padded(pages.type.shape[0])
-    left = _operand(pages, operands[pages], narrow, stored, body)
-    right = _operand(row, operands[row], narrow, stored, body)
-    left = f"tl.reshape({left}, ({tile * rows}, {contracted}))"
+    narrow, body = narrow_type(pages), emitter.body
+    contracted, rows = padded(x.type.shape[1]), padded(pages.type.shape[0])
+    columns = padded(row.type.shape[0])
+    right = body.kept(operands[row], 2, "0")
+    unit = ""
+    if narrow is not None and narrow_type(row) is not narrow:
+        name = operands[row].name
+        parts_name, unit = (body.new_name(f"{name}_{end}") for end in ("parts", "unit"))
+        body.add(f"{parts_name}, {unit} = {narrow}_parts({right})")
+        right = parts_name
+    elif narrow is not None:
+        right = f"({right}).to(tl.{narrow})"
     turned = body.new_name(f"{operands[row].name}_turned")  # ahead of the loop over pages
-    right = f"tl.reshape({right}, ({padded(row.type.shape[0])}, {contracted}))"
-    body.add(f"{turned} = tl.trans({right})")
+    parts = _SPLIT if unit else 1
+    body.add(f"{turned} = tl.trans(tl.reshape({right}, ({parts * columns}, {contracted})))")
+    left = _operand(pages, operands[pages], narrow, stored, body)
+    left = f"tl.reshape({left}, ({tile * rows}, {contracted}))"
     precision = "" if narrow else ', input_precision="ieee"'
-    product = f"tl.dot({left}, {turned}{precision})"
-    shape = (tile, rows, padded(row.type.shape[0]))
-    found = f"tl.reshape({product}, {shape})"
+    found = f"tl.dot({left}, {turned}{precision})"
+    if unit:
+        found = f"tl.sum(tl.reshape({found}, ({tile * rows}, {parts}, {columns})), 1)"
+    found = f"tl.reshape({found}, ({tile}, {rows}, {columns}))"
+    found = f"{found} * {unit}" if unit else found
     return f"tl.permute({found}, (0, 2, 1))" if swapped else found
 
 
 def _operand(
     node: Node, operand: Operand, narrow: DType | None, stored: dict[Node, str], body: Body
 ) -> str:
-    """The operand with zeros where its last axis is padding, in the narrow type if there is one."""
+    """A value per page with zeros in the padding of its last axis, narrow if it can be."""
     if narrow is not None and node in stored:
-        return stored[node]  # padding was loaded as a finite number, and meets zeros of the other
+        return stored[node]  # padding was loaded as a finite number, and meets zeros of the row
     text = body.kept(operand, 2, "0")
     return text if narrow is None else f"({text}).to(tl.{narrow})"
