@@ -22,7 +22,7 @@ from tilewright.attention.backends.machine import (
 )
 from tilewright.attention.codegen import Cut, KernelFile, Tiling
 from tilewright.attention.graph import Graph
-from tilewright.attention.planner import PlanSpec, RowFacts, StepPlan, plan_step
+from tilewright.attention.planner import MassRule, PlanSpec, RowFacts, StepPlan, plan_step
 from tilewright.benches.programs.contract import Bound
 from tilewright.device.build import Device
 from tilewright.engine import AUTO, Auto, EngineKind
@@ -113,7 +113,14 @@ def simulate_step(step: DecodeStep, *, listeners_of: ListenersOf | None = None) 
         device=step.device,
     )
     target = target_of(step.machine, layout)
-    kernels = kernels_for(step.graph, target, step.tiling, step.cut, is_dense=step.is_dense)
+    kernels = kernels_for(
+        step.graph,
+        target,
+        step.tiling,
+        step.cut,
+        is_dense=step.is_dense,
+        by_mass=any(isinstance(budget.rule, MassRule) for budget in _plan(step).budgets),
+    )
     done = _execute(step, layout, kernels, lambda device: _watched(device, listeners_of))
     launches = done.result.launches
     explained = explain_step(

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tilewright.attention.backends.machine import StepValues
 from tilewright.attention.backends.reference import Session, SessionSpec
+from tilewright.attention.codegen.memory_form import packed
 from tilewright.attention.graph import DType, FlowKind, Graph, Side
 from tilewright.attention.ops.feedback import PromptMass
 from tilewright.attention.planner import PlanSpec
@@ -16,7 +17,7 @@ from tilewright.benches.attention_data import RequestData, draw_request
 from tilewright.errors import AttentionError
 from tilewright.language.dtype import dtype_of
 
-__all__ = ("ReferenceStep", "draw_requests", "packed_elements", "reference_step")
+__all__ = ("ReferenceStep", "draw_requests", "reference_step")
 
 Array = np.ndarray[Any, Any]
 Int64s = npt.NDArray[np.int64]
@@ -73,10 +74,7 @@ def reference_step(
     step = session.begin({name: [0] for name in names})
     fields = {
         item.name: [
-            packed_elements(
-                np.array(session.store.pool(0, item.name)[:, _blocks(session, name)]),
-                item.type.dtype,
-            )
+            packed(np.array(session.store.pool(0, item.name)[:, _blocks(session, name)]), item.type)
             for name in names
         ]
         for item in graph.fields
@@ -100,16 +98,6 @@ def reference_step(
         np.concatenate([np.asarray(found[name].output)[0] for name in names]),
         tuple(found[name].pages(0, head) for name in names for head in range(kv_heads)),
     )
-
-
-def packed_elements(values: Array, dtype: DType) -> Array:
-    """[heads, pages, r, c] as pools have them: two elements of int4 share a byte."""
-    if dtype is not DType.INT4:
-        return values
-    flat = values.reshape(*values.shape[:2], -1).astype(np.uint8) & 0xF
-    if flat.shape[-1] % 2:
-        flat = np.concatenate([flat, np.zeros_like(flat[..., :1])], axis=-1)
-    return flat[..., ::2] | (flat[..., 1::2] << 4)
 
 
 def _window(graph: Graph) -> int:

@@ -58,13 +58,14 @@ def kernels_for(
     cut: Cut | None = None,
     *,
     is_dense: bool = False,
+    by_mass: bool = False,
 ) -> LoadedKernels:
-    """Compiled and loaded, once for the same flow, target, tiling and cut."""
+    """Compiled and loaded, once for the same arguments. ``by_mass``: the plan has such budgets."""
     if is_dense:
         return load_kernels(
             _reading_all(compile_graph(graph, tiling, target, Cut(fusions=frozenset())))
         )
-    return load_kernels(compile_graph(graph, tiling, target, cut))
+    return load_kernels(compile_graph(graph, tiling, target, cut, by_mass=by_mass))
 
 
 def _reading_all(file: KernelFile) -> KernelFile:

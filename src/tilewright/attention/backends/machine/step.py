@@ -13,6 +13,7 @@ from tilewright.attention.backends.machine.layout import RowLayout
 from tilewright.attention.backends.machine.load import LoadedKernels
 from tilewright.attention.backends.machine.memory import NEW, DecodeMemory
 from tilewright.attention.codegen import Grid, Kernel, Scratch, ScratchAxis, Stage
+from tilewright.attention.codegen.memory_form import parameter_tables
 from tilewright.attention.graph import DType
 from tilewright.attention.planner import StepPlan, row_budgets
 from tilewright.errors import AttentionError
@@ -98,7 +99,7 @@ def prepare_step(
     marks: Sequence[Int64s] | None = None,
 ) -> PreparedStep:
     """``marks`` are the pages that rows select where there are no scores."""
-    layout = memory.layout
+    layout, file = memory.layout, kernels.file
     scratch = _scratch(torch, layout, kernels, memory)
     if marks is not None:
         _write_marks(layout, kernels, scratch, marks)
@@ -106,18 +107,18 @@ def prepare_step(
         **memory.arguments,
         **{name: pieces.tensor for name, pieces in scratch.items()},
         **strides_of((pieces.array for pieces in scratch.values()), layout),
-        **replicate(torch, row_budgets(plan)),
         "first_reserved": plan.reserved.first,
         "last_reserved": plan.reserved.last,
         "scale": scale,
     }
+    every = [*file.step, *([file.completion] if file.completion else [])]
+    wanted = {name for kernel in every for name in kernel.arguments}
+    told = {**row_budgets(plan), **parameter_tables(memory.graph, layer=0), **_new_pages(memory)}
+    given |= replicate(torch, {name: told[name] for name in told if name in wanted})
     planned = [
         _append(torch, memory),
-        *_completion(torch, memory, kernels, given),
-        *(
-            _planned(kernels, kernel, given, _grid(kernel, layout), layout.pe_of)
-            for kernel in kernels.file.step
-        ),
+        *_completion(memory, kernels, given),
+        *(_planned(kernels, kernel, given, *_programs(kernel, layout)) for kernel in file.step),
     ]
     return PreparedStep(layout, scratch, tuple(planned))
 
@@ -149,24 +150,40 @@ def _append(torch: RuntimeContext, memory: DecodeMemory) -> _Planned:
     return _Planned("append_tokens", append_tokens, arguments, grid, owner, (Stage.COMPLETION,))
 
 
-def _completion(
-    torch: RuntimeContext, memory: DecodeMemory, kernels: LoadedKernels, given: Given
-) -> list[_Planned]:
-    """The summaries of pages that the new tokens complete."""
-    layout, kernel = memory.layout, kernels.file.completion
-    size = memory.graph.geometry.page_size
-    full = [index for index, count in enumerate(memory.num_tokens) if count % size == 0]
-    if kernel is None or not full:
+def _summarized(memory: DecodeMemory) -> list[int]:
+    """Requests whose last page gets its summaries: it is complete, or the flow wants it anyway."""
+    graph, size = memory.graph, memory.graph.geometry.page_size
+    return [
+        index
+        for index, count in enumerate(memory.num_tokens)
+        if count % size == 0 or graph.partial_pages
+    ]
+
+
+def _new_pages(memory: DecodeMemory) -> dict[str, Array]:
+    """Of the pages to summarize: where they lie, their logical numbers, their tokens."""
+    requests, size = _summarized(memory), memory.graph.geometry.page_size
+    pages = [len(memory.blocks[index]) - 1 for index in requests]
+    tokens = [(memory.num_tokens[index] - 1) % size + 1 for index in requests]
+    return {
+        "new_blocks": np.array([memory.blocks[index][-1] for index in requests], dtype=np.int64),
+        "new_pages": np.array(pages, dtype=np.int32),
+        "new_tokens": np.array(tokens, dtype=np.int32),
+    }
+
+
+def _completion(memory: DecodeMemory, kernels: LoadedKernels, given: Given) -> list[_Planned]:
+    """The summaries of pages that the new tokens complete, at the owners of these pages."""
+    layout, kernel, requests = memory.layout, kernels.file.completion, _summarized(memory)
+    if kernel is None or not requests:
         return []
-    blocks = np.array([memory.blocks[index][-1] for index in full], dtype=np.int64)
-    members = [layout.member_of(len(memory.blocks[index]) - 1) for index in full]
+    members = [layout.member_of(len(memory.blocks[index]) - 1) for index in requests]
 
     def owner(page: int, head: int) -> PeCoord:
-        return layout.pe_of(full[page] * layout.num_kv_heads + head, members[page])
+        return layout.pe_of(requests[page] * layout.num_kv_heads + head, members[page])
 
-    known = {**given, **replicate(torch, {"new_blocks": blocks})}
-    grid = (len(full), layout.num_kv_heads)
-    return [replace(_planned(kernels, kernel, known, grid, owner), stages=(Stage.COMPLETION,))]
+    grid = (len(requests), layout.num_kv_heads)
+    return [replace(_planned(kernels, kernel, given, grid, owner), stages=(Stage.COMPLETION,))]
 
 
 def _planned(
@@ -189,14 +206,22 @@ def _launch(torch: RuntimeContext, item: _Planned) -> LaunchReport:
     ).report
 
 
-def _grid(kernel: Kernel, layout: RowLayout) -> tuple[int, ...]:
+def _programs(kernel: Kernel, layout: RowLayout) -> tuple[tuple[int, ...], Owner]:
+    """The grid of a kernel, and who runs a program: a member of the row, or its home."""
+
+    def home(row: int, _column: int = 0) -> PeCoord:
+        return layout.pe_of(row)
+
     match kernel.grid:
+        case Grid.ROW_MEMBERS:
+            return (layout.num_rows, layout.members), layout.pe_of
         case Grid.ROW_COLUMNS:
-            return layout.num_rows, kernel.tile
+            return (layout.num_rows, kernel.tile), home
         case Grid.ROWS:
-            return (layout.num_rows,)
-        case _:
-            return layout.num_rows, layout.members
+            return (layout.num_rows,), home
+        case Grid.NEW_PAGES | Grid.ROW_PARTS | Grid.ROW_TILES:
+            where, fix = f"kernel {kernel.name}", "compile the flow for a target"
+            raise AttentionError(where, f"programs of {kernel.grid}", "rows and members", fix)
 
 
 def _scratch(
