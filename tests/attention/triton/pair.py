@@ -1,18 +1,22 @@
-"""One decode step on the reference executor and on the generated kernels, from the same memory."""
+"""Decode steps on the reference executor and on the generated kernels, from the same memory.
 
-from dataclasses import dataclass, field
+State is what each side made of it: it goes from step to step on both sides alone.
+"""
+
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tests.attention.triton.interpreter import ask
+from tests.attention.triton.kept import Kept, argument_of, prompt_windows
 from tilewright.attention.backends.reference import Session, SessionSpec, Step
 from tilewright.attention.backends.triton import StepSizes
 from tilewright.attention.codegen import Cut, KernelFile, Target, Tiling, compile_graph
 from tilewright.attention.codegen.memory_form import packed, parameter_tables, unpacked
 from tilewright.attention.flow import FlowBase, trace_flow
-from tilewright.attention.graph import DType, FlowKind, Geometry, Graph
+from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, ValueType
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import (
     Budget,
@@ -26,7 +30,7 @@ from tilewright.attention.planner import (
 
 Floats = npt.NDArray[np.float32]
 Fields = dict[str, tuple[Any, Any]]
-"""Summaries by name: those of the reference, and those of the kernels."""
+"""Summaries or states by name: those of the reference, and those of the kernels."""
 SMALL = Tiling(page_tile=4, row_tile=8, attend_tokens=16, part_pages=3)
 """Small enough that short rows have several tiles and parts."""
 
@@ -58,8 +62,9 @@ class Pair:
     pages: list[list[int]]
     expected: Floats
     output: Floats
-    expected_lse: Floats
-    log_sum_exp: Floats
+    expected_lse: Floats | None  # None if several softmaxes were added
+    log_sum_exp: Floats | None
+    states: Fields
     fields: Fields
 
     def worst_error(self) -> float:
@@ -94,153 +99,221 @@ def run_pair(
     target: Target | None = None,
     cut: Cut | None = None,
 ) -> Pair:
+    """One step, and the summaries of all pages that are complete with it."""
     by_mass = isinstance(rows.budget, TopPBudget)
     file = compile_graph(graph, tiling, target, cut, by_mass=by_mass)
-    setting = _set_up(graph, rows)
-    session, step, names = setting.session, setting.step, setting.names
-    fields = _compare_fields(session, graph, file, rows)
-    arguments = _arguments(setting, graph, rows)
-    sizes = StepSizes(
-        num_requests=len(names),
-        num_kv_heads=setting.heads,
-        max_pages=arguments["block_table"].shape[1],
-        num_blocks=session.store.pool(0, graph.fields[0].name).shape[1],
-    )
-    found = ask("step", file, sizes, arguments)
-    results = step.attend(0, {name: setting.queries[i][None] for i, name in enumerate(names)})
-    heads = range(setting.heads)
-    return Pair(
-        [results[name].pages(0, head).tolist() for name in names for head in heads],
-        found["pages"],
-        np.concatenate([np.asarray(results[name].output)[0] for name in names]),
-        found["output"],
-        np.concatenate([np.asarray(results[name].log_sum_exp)[0] for name in names]),
-        found["log_sum_exp"],
-        fields,
-    )
+    both = Both(graph, rows, file)
+    step = both.begin()
+    return replace(both.attend(step), fields=both.completed())
+
+
+def run_steps(graph: Graph, rows: Rows, count: int, tiling: Tiling = SMALL) -> list[Pair]:
+    """Steps one after the other; each request grows by a token a step."""
+    both = Both(graph, rows, compile_graph(graph, tiling))
+    return [both.attend(both.begin()) for _ in range(count)]
 
 
 def run_completion(graph: Graph, rows: Rows) -> Fields:
     """The summaries of the complete pages of all requests, without a step."""
-    return _compare_fields(_set_up(graph, rows).session, graph, compile_graph(graph, SMALL), rows)
+    both = Both(graph, rows, compile_graph(graph, SMALL))
+    both.begin()
+    return both.completed()
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Requests with all their tokens written, in a step that has not attended yet."""
+class Both:
+    """A session of the reference, and the memory that kernels keep beside it."""
 
-    session: Session
-    step: Step
-    plan: PlanSpec
-    names: list[str]
-    queries: list[Floats]
-    heads: int
-
-
-def _set_up(graph: Graph, rows: Rows) -> Setting:
-    heads = 1 if graph.geometry.kind is FlowKind.MLA else rows.kv_heads
-    size = graph.geometry.page_size
-    num_pages = sum(-(-count // size) for count in rows.tokens) + 2
-    plan = PlanSpec(budget=rows.budget, reserved=rows.reserved, min_context=rows.min_context)
-    spec = SessionSpec(num_kv_heads=heads, num_pages=num_pages, plan=plan)
-    order = np.random.default_rng(rows.seed).permutation(num_pages).tolist()
-    session = Session(graph, spec, page_order=order)
-    queries = _fill(session, graph, rows, heads)
-    names = [f"r{index}" for index in range(len(rows.tokens))]
-    step = session.begin({name: [0] for name in names})
-    generator = np.random.default_rng(rows.seed + 1)
-    for name in names:
-        step.write(0, name, *_tokens(graph, rows, generator, heads, 1))
-    return Setting(session, step, plan, names, queries, heads)
-
-
-def _tokens(
-    graph: Graph, rows: Rows, generator: np.random.Generator, heads: int, count: int
-) -> tuple[Floats, ...]:
-    reserved = graph.geometry.reserved_fields
-    return tuple(rows.drawn(generator, count, heads, width) for _, width in reserved.values())
-
-
-def _fill(session: Session, graph: Graph, rows: Rows, heads: int) -> list[Floats]:
-    """All tokens but the last of every request; returns queries [heads, query heads, width]."""
-    generator = np.random.default_rng(rows.seed)
-    sizes, queries = graph.geometry, []
-    for index, count in enumerate(rows.tokens):
-        name = f"r{index}"
-        prompt = [1000 * index + token for token in range(count - 1)]
-        session.admit(name, prompt)
-        if prompt:
-            step = session.begin({name: prompt}, prompt=True)
-            step.write(0, name, *_tokens(graph, rows, generator, heads, count - 1))
-            step.finish()
-        queries.append(rows.drawn(generator, heads, sizes.query_heads, sizes.key_dim))
-    return queries
-
-
-def _compare_fields(session: Session, graph: Graph, file: KernelFile, rows: Rows) -> Fields:
-    """The summaries of all complete pages: those of the session, and those of the kernel."""
-    names = [write.target for write in graph.field_writes]
-    if not names:
-        return {}
-    size = graph.geometry.page_size
-    counts = [count // size for count in rows.tokens]
-    blocks = [
-        session.pager.table(f"r{index}").block_ids()[:count] for index, count in enumerate(counts)
-    ]
-    full = np.concatenate(blocks).astype(np.int64)
-    pools = pools_of(session, graph)
-    emptied = {
-        name: np.zeros_like(pool) if name.removesuffix("_pool") in names else pool
-        for name, pool in pools.items()
-    }
-    page = {
-        "new_blocks": full,
-        "new_pages": np.concatenate([np.arange(count) for count in counts]).astype(np.int32),
-        "new_tokens": np.full(len(full), size, dtype=np.int32),
-        "layer": 0,
-    }
-    found = ask("complete", file, {**emptied, **page, **parameter_tables(graph, 0)})
-    types = {item.name: item.type for item in graph.fields}
-    return {
-        name: (
-            session.store.pool(0, name)[:, full],
-            unpacked(found[f"{name}_pool"], types[name])[:, full],
+    def __init__(self, graph: Graph, rows: Rows, file: KernelFile) -> None:
+        self.graph, self.rows, self.file = graph, rows, file
+        self.heads = 1 if graph.geometry.kind is FlowKind.MLA else rows.kv_heads
+        self.names = [f"r{index}" for index in range(len(rows.tokens))]
+        self.tokens = [count - 1 for count in rows.tokens]
+        self.steps = 0
+        self.max_pages = max(rows.tokens) // graph.geometry.page_size + 4
+        num_pages = len(rows.tokens) * self.max_pages
+        self.plan = PlanSpec(
+            budget=rows.budget, reserved=rows.reserved, min_context=rows.min_context
         )
-        for name in names
-    }
+        spec = SessionSpec(num_kv_heads=self.heads, num_pages=num_pages, plan=self.plan)
+        order = np.random.default_rng(rows.seed).permutation(num_pages).tolist()
+        self.session = Session(graph, spec, page_order=order)
+        self.generator = np.random.default_rng(rows.seed)
+        self.kept = Kept(graph, len(rows.tokens) * self.heads, self.max_pages)
+        for index in range(len(self.names)):
+            self._fill(index)
+
+    def _drawn(self, count: int) -> tuple[Floats, ...]:
+        widths = [width for _, width in self.graph.geometry.reserved_fields.values()]
+        shapes = [(count, self.heads, width) for width in widths]
+        return tuple(self.rows.drawn(self.generator, *shape) for shape in shapes)
+
+    def _queries(self, count: int) -> Floats:
+        sizes = self.graph.geometry
+        shape = (count, self.heads, sizes.query_heads, sizes.key_dim)
+        return self.rows.drawn(self.generator, *shape)
+
+    def _fill(self, index: int) -> None:
+        """All tokens of a request but the first decoded one."""
+        name, count = self.names[index], self.tokens[index]
+        prompt = [1000 * index + token for token in range(count)]
+        self.session.admit(name, prompt)
+        if not prompt:
+            return
+        step = self.session.begin({name: prompt}, prompt=True)
+        tokens = self._drawn(count)
+        step.write(0, name, *tokens)
+        windows = prompt_windows(self.graph)
+        if windows:
+            queries = self._queries(min(max(windows), count))
+            step.observe(0, name, queries)
+            rows = range(index * self.heads, (index + 1) * self.heads)
+            self.kept.observe(self.graph, windows, rows, tokens[0], queries)
+        step.finish()
+
+    def begin(self) -> Step:
+        """A step in which every request has one more token."""
+        step = self.session.begin({name: [0] for name in self.names})
+        for index, name in enumerate(self.names):
+            step.write(0, name, *self._drawn(1))
+            self.tokens[index] += 1
+        return step
+
+    def attend(self, step: Step) -> Pair:
+        queries = [self._queries(1) for _ in self.names]
+        arguments = self._arguments(np.concatenate(queries))
+        sizes = StepSizes(
+            num_requests=len(self.names),
+            num_kv_heads=self.heads,
+            max_pages=self.max_pages,
+            num_blocks=self.session.store.pool(0, self.graph.fields[0].name).shape[1],
+        )
+        found = ask("step", self.file, sizes, arguments)
+        results = step.attend(0, dict(zip(self.names, queries, strict=True)))
+        step.finish()
+        size, heads = self.graph.geometry.page_size, range(self.heads)
+        states = {
+            state.name: (
+                [np.asarray(self.session.state(name, 0, state.name)) for name in self.names],
+                unpacked(found[f"{argument_of(state.name)}_next"], state.type),
+            )
+            for state in self.graph.states
+        }
+        self.kept.take(found, [self._kept_pages(count) for count in self.tokens])
+        self.steps += 1
+        sums = [results[name].log_sum_exp for name in self.names]
+        return Pair(
+            [results[name].pages(0, head).tolist() for name in self.names for head in heads],
+            found["pages"],
+            np.concatenate([np.asarray(results[name].output)[0] for name in self.names]),
+            found["output"],
+            None if sums[0] is None else np.concatenate([np.asarray(item)[0] for item in sums]),
+            found["log_sum_exp"],
+            _by_row(states, [count // size for count in self.tokens], self.heads),
+            {},
+        )
+
+    def _kept_pages(self, count: int) -> int:
+        size = self.graph.geometry.page_size
+        return -(-count // size) if self.graph.partial_pages else count // size
+
+    def completed(self) -> Fields:
+        """The summaries of all complete pages: those of the session, and those of the kernel."""
+        names = [write.target for write in self.graph.field_writes]
+        if not names:
+            return {}
+        size = self.graph.geometry.page_size
+        counts = [count // size for count in self.tokens]
+        full = np.concatenate(
+            [self._blocks(name)[:count] for name, count in zip(self.names, counts, strict=True)]
+        )
+        pools = self.pools()
+        for name in names:
+            pools[f"{argument_of(name)}_pool"] = np.zeros_like(pools[f"{argument_of(name)}_pool"])
+        pages = np.concatenate([np.arange(count) for count in counts])
+        found = self._complete(pools, full, pages, np.full(len(full), size))
+        return {
+            name: (
+                self.session.store.pool(0, name)[:, full],
+                unpacked(found[f"{argument_of(name)}_pool"], self._stored_types()[name])[:, full],
+            )
+            for name in names
+        }
+
+    def _complete(self, pools: Any, blocks: Any, pages: Any, tokens: Any) -> dict[str, Any]:
+        places = {"new_pages": pages, "new_tokens": tokens}
+        given: dict[str, Any] = {
+            name: np.asarray(value, dtype=np.int32) for name, value in places.items()
+        }
+        given |= {"new_blocks": np.asarray(blocks, dtype=np.int64), "layer": 0}
+        tables = parameter_tables(self.graph, 0)
+        return {**pools, **ask("complete", self.file, {**pools, **given, **tables})}
+
+    def _blocks(self, name: str) -> Any:
+        return np.asarray(self.session.pager.table(name).block_ids())
+
+    def _stored_types(self) -> dict[str, ValueType]:
+        found = {item.name: item.type for item in self.graph.fields}
+        found |= {item.name: item.type for item in self.graph.states}
+        return {name: kind for name, kind in found.items() if self.session.store.has(name)}
+
+    def pools(self) -> dict[str, Any]:
+        """Pools as kernels take them: four bits are packed."""
+        return {
+            f"{argument_of(name)}_pool": packed(self.session.store.pool(0, name), kind)
+            for name, kind in self._stored_types().items()
+        }
+
+    def _step_pools(self) -> dict[str, Any]:
+        """With the summaries of pages that are being filled, if the flow asks for them."""
+        pools, size = self.pools(), self.graph.geometry.page_size
+        open_pages = [
+            (name, n) for name, n in zip(self.names, self.tokens, strict=True) if n % size
+        ]
+        if not self.graph.partial_pages or not open_pages:
+            return pools
+        pages = [count // size for _, count in open_pages]
+        blocks = [
+            self._blocks(name)[page] for (name, _), page in zip(open_pages, pages, strict=True)
+        ]
+        return self._complete(pools, blocks, pages, [count % size for _, count in open_pages])
+
+    def _arguments(self, queries: Floats) -> dict[str, Any]:
+        sizes, rows = self.graph.geometry, self.rows
+        counts = [-(-count // sizes.page_size) for count in self.tokens]
+        table = np.zeros((len(self.names), self.max_pages), dtype=np.int64)
+        for index, name in enumerate(self.names):
+            table[index, : counts[index]] = self._blocks(name)[: counts[index]]
+        facts = [
+            RowFacts(count, tokens, head=head, step=self.steps)
+            for count, tokens in zip(counts, self.tokens, strict=True)
+            for head in range(self.heads)
+        ]
+        dtype = np.float16 if sizes.query_dtype is DType.FLOAT16 else np.float32
+        return {
+            "q_in": queries.astype(dtype),
+            "num_tokens_ptr": np.array(self.tokens, dtype=np.int32),
+            "block_table": table,
+            "first_reserved": rows.reserved.first,
+            "last_reserved": rows.reserved.last,
+            "scale": 1.0 / float(np.sqrt(sizes.key_dim)),
+            "layer": 0,
+            "step_ptr": np.full(len(self.names), self.steps, dtype=np.int32),
+            **row_budgets(plan_step(self.plan, facts)),
+            **self._step_pools(),
+            **parameter_tables(self.graph, 0),
+            **self.kept.arguments,
+        }
 
 
-def pools_of(session: Session, graph: Graph) -> dict[str, Any]:
-    """Pools as kernels take them: four bits are packed."""
-    return {
-        f"{item.name}_pool": packed(session.store.pool(0, item.name), item.type)
-        for item in graph.fields
-    }
-
-
-def _arguments(setting: Setting, graph: Graph, rows: Rows) -> dict[str, Any]:
-    session, names, heads = setting.session, setting.names, setting.heads
-    size = graph.geometry.page_size
-    counts = [-(-count // size) for count in rows.tokens]
-    table = np.zeros((len(names), max(counts) + 1), dtype=np.int64)
-    for index, name in enumerate(names):
-        table[index, : counts[index]] = session.pager.table(name).block_ids()[: counts[index]]
-    facts = [
-        RowFacts(count, tokens, head=head)
-        for count, tokens in zip(counts, rows.tokens, strict=True)
-        for head in range(heads)
-    ]
-    dtype = np.float16 if graph.geometry.query_dtype is DType.FLOAT16 else np.float32
-    return {
-        "q_in": np.stack(setting.queries).astype(dtype),
-        "num_tokens_ptr": np.array(rows.tokens, dtype=np.int32),
-        "block_table": table,
-        "first_reserved": rows.reserved.first,
-        "last_reserved": rows.reserved.last,
-        "scale": 1.0 / float(np.sqrt(graph.geometry.key_dim)),
-        "layer": 0,
-        "step_ptr": np.zeros(len(names), dtype=np.int32),
-        **row_budgets(plan_step(setting.plan, facts)),
-        **pools_of(session, graph),
-        **parameter_tables(graph, 0),
-    }
+def _by_row(states: Fields, counts: list[int], heads: int) -> Fields:
+    """States of complete pages, row by row: those of the reference, and those of the kernels."""
+    found = {}
+    for name, (expected, kernel) in states.items():
+        pairs = [
+            (expected[index][head, :count], kernel[index * heads + head, :count])
+            for index, count in enumerate(counts)
+            for head in range(heads)
+        ]
+        expected, kernel = (np.concatenate(part) for part in zip(*pairs, strict=True))
+        found[name] = (expected, kernel)
+    return found

@@ -40,9 +40,12 @@ def completed(file: KernelFile, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def stepped(file: KernelFile, sizes: StepSizes, arguments: dict[str, Any]) -> dict[str, Any]:
     result = run(loaded(file), plan(file, sizes), tensors_of(arguments))
+    kept = {name: value for name, value in arguments.items() if name.endswith("_next")}
+    sums = result.log_sum_exp
     return {
+        **kept,  # tensors share the memory of the arrays
         "output": result.output.numpy(),
-        "log_sum_exp": result.log_sum_exp.numpy(),
+        "log_sum_exp": None if sums is None else sums.numpy(),
         "pages": [
             pages[:length].tolist()
             for pages, length in zip(result.page_list, result.list_length.tolist(), strict=True)

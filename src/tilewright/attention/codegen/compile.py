@@ -8,8 +8,9 @@ from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.complete_pages import emit_complete_pages
 from tilewright.attention.codegen.compute_pages import emit_compute_pages
 from tilewright.attention.codegen.cut import Cut, Fusion
+from tilewright.attention.codegen.file_text import head_text, lists_of, outputs_of
 from tilewright.attention.codegen.fused_row import (
-    attend_stage,
+    attend_stages,
     emit_row_kernel,
     list_stage,
     score_stage,
@@ -33,12 +34,13 @@ from tilewright.attention.codegen.row_text import RowForm
 from tilewright.attention.codegen.select_kernel import emit_select
 from tilewright.attention.codegen.slice_loads import push_slices
 from tilewright.attention.codegen.stage_function import StageFunction
+from tilewright.attention.codegen.state_writes import writes_by_round
 from tilewright.attention.codegen.target import Merge, Target
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.weigh_pages import Weighed, emit_weigh_pages, wants_mass
 from tilewright.attention.graph import (
     FORMAT,
     DType,
-    Geometry,
     Graph,
     Node,
     graph_hash,
@@ -69,18 +71,24 @@ def compile_graph(
     chosen = _check_supported(graph)
     sizes = graph.geometry
     tiles = tiling or (Tiling() if target is None else Tiling.for_target(sizes, target))
-    decisions = decide(plan_cut(target, chosen, round_of(graph), _apart(by_mass)), cut)
+    decisions = decide(plan_cut(target, chosen, round_of(graph), _apart(graph, by_mass)), cut)
     made = replace(cut or Cut(), fusions=frozenset(d.fusion for d in decisions if d.is_accepted))
     form = RowForm(sizes.page_size, target, made)
     parts = _Parts(graph, tiles, form, by_mass)
     completion = emit_complete_pages(graph)
     marks = parts.add_indexer(chosen)
     parts.add_attention(marks, chosen.type.shape[1])
-    has_parts = target is None or target.members > 1
-    if has_parts:
+    if form.has_parts:
         parts.add(emit_merge_parts(sizes, tiles, form))
+    if wants_mass(graph):
+        read = Weighed(marks, chosen.type.shape[1], "log_sum_exp")
+        parts.add(emit_weigh_pages(sizes, tiles, form, [read]))
     kernels = [*([completion[1]] if completion else []), *parts.texts]
-    texts = [_head(graph), *helpers_of(kernels), *kernels]
+    texts = [
+        head_text(graph.name, f"graph {graph_hash(graph)[:12]}", sizes),
+        *helpers_of(kernels),
+        *kernels,
+    ]
     return KernelFile(
         flow=graph.name,
         geometry=sizes,
@@ -89,54 +97,20 @@ def compile_graph(
         text="\n\n".join(texts),
         completion=completion[0] if completion else None,
         step=tuple(parts.kernels),
-        scratch=(*parts.scratch, *(part_scratch(sizes) if has_parts else ())),
-        results=(*_lists(form), *_outputs(sizes)),
+        scratch=(*parts.scratch, *(part_scratch(sizes) if form.has_parts else ())),
+        results=(*lists_of(form), *outputs_of(sizes)),
         marks=marks,
-        merge=Merge.MEMORY,
+        merge=form.merge,
         cut=made,
         decisions=decisions,
         stage_of=tuple(parts.stage_of),
     )
 
 
-def _lists(form: RowForm) -> tuple[Scratch, ...]:
-    pages, one = ScratchAxis.PAGES, ScratchAxis.ROWS
-    if form.part is not None:
-        pages, one = ScratchAxis.MEMBER_PAGES, ScratchAxis.PARTS
-    return (
-        Scratch("page_list", pages, (), DType.INT32),
-        Scratch("list_length", one, (), DType.INT32),
-        Scratch("list_tokens", one, (), DType.INT32),
-    )
-
-
-def _outputs(sizes: Geometry) -> tuple[Scratch, ...]:
-    heads, width = sizes.query_heads, sizes.value_dim
-    return (
-        Scratch("output", ScratchAxis.ROWS, (heads, width), DType.FLOAT32),
-        Scratch("log_sum_exp", ScratchAxis.ROWS, (heads,), DType.FLOAT32),
-    )
-
-
-def _head(graph: Graph) -> str:
-    sizes = graph.geometry
-    return "\n".join(
-        [
-            f'"""Kernels of the flow {graph.name}, generated from graph {graph_hash(graph)[:12]}.',
-            "",
-            f"{sizes.kind}: pages of {sizes.page_size} tokens, {sizes.query_heads} query heads,",
-            f"keys of {sizes.key_dim} and values of {sizes.value_dim} channels.",
-            '"""',
-            "",
-            "import triton",
-            "import triton.language as tl",
-            "",
-        ]
-    )
-
-
-def _apart(by_mass: bool) -> str:
+def _apart(graph: Graph, by_mass: bool) -> str:
     """Why a selection cannot be part of the kernel that scores; empty if it can."""
+    if graph.states:
+        return "values of the same pages are kept for the next step"
     return "a share of all scores is asked for" if by_mass else ""
 
 
@@ -145,8 +119,6 @@ def _check_supported(graph: Graph) -> Node:
     where = f"flow {graph.name!r}"
     fix = "run this flow on the reference backend"
     found = []
-    if graph.states:
-        found.append(f"state {', '.join(item.name for item in graph.states)}")
     if len(graph.output.branches) != 1:
         found.append(f"{len(graph.output.branches)} branches")
     branch = graph.output.branches[0]
@@ -184,17 +156,15 @@ class _Parts:
         """Page kernels and row kernels, round by round; returns the memory of the marks."""
         rounds = round_of(self.graph)
         names = _scratch_names(rounds)
-        for index in range(max(rounds.values()) + 1):
+        writes = writes_by_round(self.graph, rounds)
+        for index in range(max([*rounds.values(), *writes]) + 1):
             roots = page_roots(rounds, (chosen,), index)
             if index == rounds[chosen] and Fusion.SCORE_SELECT in self.form.cut.fusions:
                 self._open_scoring(chosen, index, rounds, names)
                 continue
-            if roots:
-                self.add(
-                    emit_compute_pages(
-                        self.graph, self.tiling, self.form, index, roots, rounds, names
-                    )
-                )
+            if roots or index in writes:
+                of_round = (index, roots, rounds, names, writes.get(index, ()))
+                self.add(emit_compute_pages(self.graph, self.tiling, self.form, *of_round))
             for node in roots:
                 self._keep(node, names[node])
             for node in [item for item, at in rounds.items() if at == index and is_row_op(item)]:
@@ -225,12 +195,14 @@ class _Parts:
             self._open.append(
                 list_stage(self.tiling, form, chosen=marks, columns=columns, axis=kept.axis)
             )
-        if Fusion.LIST_ATTEND not in fusions:
+        if Fusion.LIST_ATTEND not in fusions and form.merge is Merge.MEMORY:
             self._close("score_select_and_list")
             self.add(emit_attend_pages(sizes, self.tiling, form, chosen=per_head))
             return
-        self._open.append(attend_stage(sizes, self.tiling, form, chosen=per_head))
-        self._close("decode_row" if Fusion.SELECT_LIST in fusions else "list_and_attend")
+        if Fusion.LIST_ATTEND not in fusions:
+            self._close("score_select_and_list")
+        self._open += attend_stages(sizes, self.tiling, form, chosen=per_head)
+        self._close(_row_name(fusions))
 
     def _close(self, name: str) -> None:
         """One kernel of the stages that are open."""
@@ -260,6 +232,13 @@ class _Parts:
         dtype = node.type.dtype.computed
         kept = DType.INT8 if dtype is DType.BOOL else dtype
         self.scratch.append(Scratch(name, axis, node.type.shape, kept))
+
+
+def _row_name(fusions: frozenset[Fusion]) -> str:
+    """Of the kernel that ends with attention."""
+    if Fusion.LIST_ATTEND not in fusions:
+        return "attend_and_merge"
+    return "decode_row" if Fusion.SELECT_LIST in fusions else "list_and_attend"
 
 
 def _scratch_names(rounds: Mapping[Node, int]) -> dict[Node, str]:

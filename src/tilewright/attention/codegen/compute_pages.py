@@ -16,15 +16,17 @@ from tilewright.attention.codegen.rounds import is_repeated, is_row_op
 from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.side import SideEmitter
 from tilewright.attention.codegen.slice_loads import Window, window_of
+from tilewright.attention.codegen.state_writes import store_state
 from tilewright.attention.codegen.stored import computed
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
-from tilewright.attention.graph import FORMAT, DType, Graph, Leading, Node
+from tilewright.attention.graph import FORMAT, DType, Graph, Leading, Node, StateWrite
 from tilewright.attention.ops import leaf
 
-__all__ = ("PageWork", "emit_compute_pages", "page_work", "scratch_holds")
+__all__ = ("VARYING", "PageWork", "emit_compute_pages", "page_kernel", "page_work", "scratch_holds")
 
-_VARYING = ("own", "page", "there", "page_tokens", "block")
+VARYING = ("own", "page", "there", "page_tokens", "block")
+"""Names whose values differ from tile to tile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +48,31 @@ def emit_compute_pages(
     roots: Sequence[Node],
     rounds: Mapping[Node, int],
     scratch: Mapping[Node, str],
+    writes: Sequence[StateWrite] = (),
 ) -> tuple[Kernel, str]:
-    """The page kernel of one round; ``scratch`` names the memory of values between kernels."""
-    work = page_work(graph, tiling, form, index, rounds, scratch, stored=roots)
+    """The page kernel of one round; ``scratch`` names the memory of values between kernels.
+
+    ``writes`` are the states whose next value is known in this round.
+    """
+    work = page_work(graph, tiling, form, index, rounds, scratch, stored=roots, writes=writes)
+    return page_kernel(f"compute_pages_{index}", "Values per page", form, work, Stage.SCORING)
+
+
+def page_kernel(
+    name: str, what_for: str, form: RowForm, work: PageWork, stage: Stage
+) -> tuple[Kernel, str]:
+    """A kernel whose programs look at tiles of pages, or at all pages of a member in turn."""
     body, tile = work.body, work.tile
-    name = f"compute_pages_{index}"
     if form.target is None:
         grid, what = Grid.ROW_TILES, f"row and tile of {tile} pages"
         lines = [*_tile_lines(form, f"tl.program_id(1) * {tile}", work), *work.ahead, *work.inside]
     else:
         grid, what = Grid.ROW_MEMBERS, "row" if form.members == 1 else "row and member"
         lines = [*work.ahead, *loop_lines(form, work)]
-    purpose = f"Values per page: a program for each {what}."
+    purpose = f"{what_for}: a program for each {what}."
     start = form.preamble(body)
-    kernel = Kernel(name, grid, tuple(body.arguments), tile, (Stage.SCORING,))
-    lines = [*start, f"num_full = num_tokens // {graph.geometry.page_size}", *lines]
+    kernel = Kernel(name, grid, tuple(body.arguments), tile, (stage,))
+    lines = [*start, f"num_full = num_tokens // {form.page_size}", *lines]
     return kernel, kernel_text(name, purpose, body.arguments, without_unused(lines))
 
 
@@ -74,6 +86,7 @@ def page_work(
     *,
     stored: Sequence[Node],
     kept: Sequence[Node] = (),
+    writes: Sequence[StateWrite] = (),
 ) -> PageWork:
     """Of one round: ``stored`` values go to scratch memory, ``kept`` ones stay as they are."""
     size = graph.geometry.page_size
@@ -86,6 +99,8 @@ def page_work(
         loads.emitter = SideEmitter(body, names, loads, INDEXER_POSITIONS)
         for node in stored:
             _store(node, loads.emitter, scratch[node])
+        for write in writes:
+            store_state(graph, write, loads.emitter)
         for node in kept:
             loads.emitter.value(node)
         return body, loads, names
@@ -98,7 +113,7 @@ def page_work(
         return PageWork(body, (), tuple(lines), tile, names)
     if not form.cut.hoists:
         return PageWork(body, (), tuple(lines), tile, names)
-    ahead, inside = split_loop(lines, _VARYING)
+    ahead, inside = split_loop(lines, VARYING)
     return PageWork(body, tuple(ahead), tuple(inside), tile, names)
 
 

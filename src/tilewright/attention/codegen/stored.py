@@ -87,7 +87,7 @@ def _narrow(value: Operand, dtype: DType) -> str:
     held = _held(value.name, dtype)
     if dtype in ROUNDINGS:
         return f"{held}.to(tl.{_TL_NAMES[dtype]})"
-    return f"{held}.to(tl.int8)" if dtype is DType.INT8 else held
+    return f"{held}.to(tl.int8)" if dtype in (DType.INT8, DType.BOOL) else held
 
 
 def rounded(value: Operand, target: ValueType) -> str:

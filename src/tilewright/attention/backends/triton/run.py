@@ -57,7 +57,7 @@ def run(kernels: LoadedKernels, plan: LaunchPlan, arguments: Mapping[str, Any]) 
         item.name: torch.empty(item.shape, dtype=_torch_dtype(torch, item.dtype), device=device)
         for item in plan.buffers
     }
-    given = {**arguments, **memory, **dict(plan.numbers), **_input_rows(arguments)}
+    given = {**arguments, **memory, **dict(plan.numbers), **_row_strides(arguments)}
     for launch in plan.launches:
         kernel = launch.kernel
         kernels.functions[kernel.name][launch.grid](**_chosen(kernel, given))
@@ -66,10 +66,12 @@ def run(kernels: LoadedKernels, plan: LaunchPlan, arguments: Mapping[str, Any]) 
     )
 
 
-def _input_rows(arguments: Mapping[str, Any]) -> dict[str, int]:
-    """Elements from a row of an input [requests, KV heads, ...] to the next."""
+def _row_strides(arguments: Mapping[str, Any]) -> dict[str, int]:
+    """Elements from a row to the next: of inputs [requests, KV heads, ...], and of [rows, ...]."""
     inputs = {name: value for name, value in arguments.items() if name.endswith("_in")}
-    return {f"{name}_row": prod(value.shape[2:]) for name, value in inputs.items()}
+    kept = {name: value for name, value in arguments.items() if name.endswith(("_state", "_next"))}
+    found = {f"{name}_row": prod(value.shape[2:]) for name, value in inputs.items()}
+    return found | {f"{name}_row": prod(value.shape[1:]) for name, value in kept.items()}
 
 
 def _torch_dtype(torch: Any, dtype: DType) -> Any:

@@ -1,0 +1,115 @@
+"""The kernel that tells the next step how much of the attention each page got."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tilewright.attention.codegen.attend_blocks import pools_of
+from tilewright.attention.codegen.body import Body, padded
+from tilewright.attention.codegen.compute_pages import VARYING, PageWork, page_kernel
+from tilewright.attention.codegen.kernel_file import Kernel, Stage
+from tilewright.attention.codegen.leaf_loads import mass_memory
+from tilewright.attention.codegen.loop_text import split_loop
+from tilewright.attention.codegen.row_text import RowForm, row_start
+from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.graph import Geometry, Graph, Side
+from tilewright.attention.ops import feedback
+
+__all__ = ("Weighed", "emit_weigh_pages", "wants_mass")
+
+
+class Weighed(NamedTuple):
+    """A branch that read pages: its marks with their columns, and its log-sum-exp."""
+
+    marks: str
+    columns: int
+    log_sum_exp: str
+
+
+def wants_mass(graph: Graph) -> bool:
+    """Whether the flow asks for the masses of the last step."""
+    return any(isinstance(node.op, feedback.AttentionMass) for node in graph.nodes(Side.INDEXER))
+
+
+def emit_weigh_pages(
+    sizes: Geometry, tiling: Tiling, form: RowForm, branches: Sequence[Weighed]
+) -> tuple[Kernel, str]:
+    """Masses of branches are added up. Keys of the pages that were read are read once more."""
+    body = Body("page_tokens", sizes.page_size, sizes.query_heads)
+    form.preamble(body)
+    heads = sizes.query_heads
+    body.index(2, heads)
+    reads = [line for place, item in enumerate(branches) for line in _read_lines(item, place, body)]
+    logits = _logit_lines(sizes, form, len(branches), body)
+    terms = [_term(item, place, body) for place, item in enumerate(branches)]
+    memory = body.need(mass_memory("next"), f"float32 [rows, pages, {heads}]")
+    place = body.place(row_start(body, memory), "page", (1, heads), (1, heads))
+    mask = " & ".join(["there", *body.inside((1, heads))])
+    lines = [
+        *body.lines,
+        *_always_lines(body),
+        *reads,
+        *logits,
+        f"mass = {' + '.join(terms)}",
+        f"tl.store({place}, mass, mask={mask})",
+    ]
+    elements = padded(sizes.page_size) * padded(heads) * padded(sizes.key_dim)
+    ahead, inside = split_loop(lines, VARYING)
+    work = PageWork(body, tuple(ahead), tuple(inside), tiling.pages_for(elements), {})
+    return page_kernel("weigh_pages", "Attention of each page", form, work, Stage.ATTENTION)
+
+
+def _always_lines(body: Body) -> list[str]:
+    """Pages that every branch reads."""
+    body.need("reads_all", "int8 [rows]: whether the plan makes a row dense")
+    body.need("first_reserved", "pages that every row reads at its beginning")
+    body.need("last_reserved", "and at its end")
+    ends = "(page < first_reserved) | (page >= num_pages - last_reserved)"
+    return [f"always = (({ends}).to(tl.int8) | tl.load(reads_all + row)) != 0"]
+
+
+def _read_lines(branch: Weighed, place: int, body: Body) -> list[str]:
+    """Whether the query heads of a branch read a page, as ``read_0``, and whether some does."""
+    shape = (1, branch.columns)
+    body.need(branch.marks, f"int8 [rows, pages, 1, {branch.columns}]")
+    places = body.place(row_start(body, branch.marks), "page", shape, shape)
+    mask = " & ".join(["there", *body.inside(shape)])
+    found = [f"read_{place} = always | (tl.load({places}, mask={mask}, other=0) != 0)"]
+    some = f"read_{place}"
+    if branch.columns > 1:
+        some = f"(tl.max(read_{place}.to(tl.int32), 2, keep_dims=True) != 0)"
+    return [*found, f"some_{place} = {some}"]
+
+
+def _logit_lines(sizes: Geometry, form: RowForm, branches: int, body: Body) -> list[str]:
+    """Logits [pages, tokens, query heads] of the pages that some branch read."""
+    heads, width, size = sizes.query_heads, sizes.key_dim, sizes.page_size
+    pool = next(iter(pools_of(sizes)))
+    body.need("q_in", f"{sizes.query_dtype} [requests, KV heads, {heads}, {width}]")
+    body.need(pool, f"{sizes.kv_dtype} [KV heads, blocks, {size}, {width}]")
+    body.need("num_blocks", "blocks of the pools")
+    body.need("scale", "factor of logits")
+    form.table(body)
+    query = body.place(row_start(body, "q_in"), "", (heads, width), (heads, width))
+    keys = body.place(pool, "(head * num_blocks + block)", (size, width), (size, width))
+    inside = body.inside((heads, width))
+    asked = f", mask={' & '.join(inside)}, other=0" if inside else ""
+    token = body.index(1, size)
+    read = " | ".join(f"some_{place}" for place in range(branches))
+    mask = " & ".join([f"({read})", f"({token} < page_tokens)", *body.inside((size, width))[-1:]])
+    return [
+        f"query = tl.load({query}{asked}).to(tl.float32)",
+        f"keys = tl.load({keys}, mask={mask}, other=0).to(tl.float32)",
+        "logits = tl.sum(keys[:, :, None, :] * query[:, None, :, :], 3) * scale",
+    ]
+
+
+def _term(branch: Weighed, place: int, body: Body) -> str:
+    """The mass of a branch: [pages, 1, query heads], 0 for a page that it did not read."""
+    heads, size = body.query_heads, body.page_size
+    body.need(branch.log_sum_exp, f"float32 [rows, {heads}]")
+    sums = body.place(row_start(body, branch.log_sum_exp), "", (1, heads), (1, heads))
+    inside = body.inside((1, heads))
+    mask = f", mask={' & '.join(inside)}, other=0" if inside else ""
+    there = f"read_{place} & ({body.index(1, size)} < page_tokens)"
+    weight = f"tl.where({there}, tl.exp(logits - tl.load({sums}{mask})), 0.0)"
+    return f"tl.sum({weight}, 1, keep_dims=True)"
