@@ -23,16 +23,6 @@ GOLDEN = (
 )
 
 
-REFUSED = frozenset(
-    {
-        "nsa",
-        "retro_infer",
-        "sparq",
-    }
-)
-"""Ready flows that have state, learned parameters, several branches, or an op without a kernel."""
-
-
 def graph_of(name: str) -> Graph:
     flow = registry.get(name)()
     sizes = geometries(page_size=16, head_dim=None, query_heads=None)
@@ -61,12 +51,8 @@ def test_kernels_are_python_and_every_argument_is_declared(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", registry.list_keys())
-def test_a_ready_flow_compiles_unless_it_is_known_to_be_refused(name: str) -> None:
-    if name in REFUSED:
-        with pytest.raises(CodegenError):
-            compiled(name)
-    else:
-        compile(compiled(name).text, name, "exec")
+def test_every_ready_flow_compiles(name: str) -> None:
+    compile(compiled(name).text, name, "exec")
 
 
 def test_the_same_graph_gives_the_same_file() -> None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.attention.codegen.attend_pages import emit_attend_pages
 from tilewright.attention.codegen.body import Body
+from tilewright.attention.codegen.branch_kernels import branch_kernels, is_plain
 from tilewright.attention.codegen.complete_pages import emit_complete_pages
 from tilewright.attention.codegen.compute_pages import emit_compute_pages
-from tilewright.attention.codegen.cut import Cut, Fusion
+from tilewright.attention.codegen.cut import Cut, Decision, Fusion
 from tilewright.attention.codegen.file_text import head_text, lists_of, outputs_of
 from tilewright.attention.codegen.fused_row import (
     attend_stages,
@@ -47,7 +48,7 @@ from tilewright.attention.graph import (
     verify_graph,
 )
 from tilewright.attention.ops import selection
-from tilewright.errors import CodegenError
+from tilewright.errors import CodegenError, InternalError
 
 __all__ = ("compile_graph",)
 
@@ -68,40 +69,73 @@ def compile_graph(
     """
     verify_graph(graph)
     graph = push_slices(graph)
-    chosen = _check_supported(graph)
+    _check_supported(graph)
     sizes = graph.geometry
     tiles = tiling or (Tiling() if target is None else Tiling.for_target(sizes, target))
+    if not is_plain(graph):
+        return _compile_branches(graph, tiles, target, cut or Cut(), by_mass)
+    chosen = graph.output.branches[0].selection
+    if chosen is None:
+        raise InternalError("branch", "no selection", "a selection or an estimate", "report it")
     decisions = decide(plan_cut(target, chosen, round_of(graph), _apart(graph, by_mass)), cut)
     made = replace(cut or Cut(), fusions=frozenset(d.fusion for d in decisions if d.is_accepted))
     form = RowForm(sizes.page_size, target, made)
     parts = _Parts(graph, tiles, form, by_mass)
-    completion = emit_complete_pages(graph)
-    marks = parts.add_indexer(chosen)
+    marks = parts.add_indexer((chosen,), chosen)[chosen]
     parts.add_attention(marks, chosen.type.shape[1])
     if form.has_parts:
         parts.add(emit_merge_parts(sizes, tiles, form))
+        parts.scratch += part_scratch(sizes)
     if wants_mass(graph):
         read = Weighed(marks, chosen.type.shape[1], "log_sum_exp")
         parts.add(emit_weigh_pages(sizes, tiles, form, [read]))
+    results = (*lists_of(form), *outputs_of(sizes))
+    return _file(parts, results=results, marks=marks, decisions=decisions)
+
+
+def _compile_branches(
+    graph: Graph, tiles: Tiling, target: Target | None, cut: Cut, by_mass: bool
+) -> KernelFile:
+    """Branches are joined behind their attention, so no two stages of them share a kernel."""
+    why = "branches are joined behind their attention"
+    decisions = tuple(Decision(item, is_accepted=False, reason=why) for item in Fusion)
+    over_memory = frozenset({Merge.MEMORY})
+    aim = None if target is None else replace(target, merges=over_memory)
+    form = RowForm(graph.geometry.page_size, aim, replace(cut, fusions=frozenset()))
+    parts = _Parts(graph, tiles, form, by_mass)
+    names = parts.add_indexer(tuple(graph.output.nodes()), None)
+    found = branch_kernels(graph, tiles, form, names)
+    for emitted in found.emitted:
+        parts.add(emitted)
+    parts.scratch += found.scratch
+    chosen = next(item.selection for item in graph.output.branches if item.selection is not None)
+    return _file(parts, results=found.results, marks=names[chosen], decisions=decisions)
+
+
+def _file(
+    parts: "_Parts",
+    *,
+    results: tuple[Scratch, ...],
+    marks: str,
+    decisions: tuple[Decision, ...],
+) -> KernelFile:
+    graph, form = parts.graph, parts.form
+    completion = emit_complete_pages(graph)
     kernels = [*([completion[1]] if completion else []), *parts.texts]
-    texts = [
-        head_text(graph.name, f"graph {graph_hash(graph)[:12]}", sizes),
-        *helpers_of(kernels),
-        *kernels,
-    ]
+    head = head_text(graph.name, f"graph {graph_hash(graph)[:12]}", graph.geometry)
     return KernelFile(
         flow=graph.name,
-        geometry=sizes,
-        tiling=tiles,
-        target=target,
-        text="\n\n".join(texts),
+        geometry=graph.geometry,
+        tiling=parts.tiling,
+        target=form.target,
+        text="\n\n".join([head, *helpers_of(kernels), *kernels]),
         completion=completion[0] if completion else None,
         step=tuple(parts.kernels),
-        scratch=(*parts.scratch, *(part_scratch(sizes) if form.has_parts else ())),
-        results=(*lists_of(form), *outputs_of(sizes)),
+        scratch=tuple(parts.scratch),
+        results=results,
         marks=marks,
         merge=form.merge,
-        cut=made,
+        cut=form.cut,
         decisions=decisions,
         stage_of=tuple(parts.stage_of),
     )
@@ -114,23 +148,15 @@ def _apart(graph: Graph, by_mass: bool) -> str:
     return "a share of all scores is asked for" if by_mass else ""
 
 
-def _check_supported(graph: Graph) -> Node:
-    """The one selection of a flow that can be compiled."""
-    where = f"flow {graph.name!r}"
-    fix = "run this flow on the reference backend"
-    found = []
-    if len(graph.output.branches) != 1:
-        found.append(f"{len(graph.output.branches)} branches")
-    branch = graph.output.branches[0]
-    if branch.gate is not None or branch.estimate is not None:
-        found.append("a gate or an estimate")
-    if found or branch.selection is None:
-        expected = "one selection without state, learned parameters, gate or estimate"
-        raise CodegenError(where, " and ".join(found) or "no selection", expected, fix)
+def _check_supported(graph: Graph) -> None:
+    """Refuse what has no kernels; docs/flows.md lists the reasons."""
+    where, fix = f"flow {graph.name!r}", "run this flow on the reference backend"
     if graph.geometry.kv_dtype is DType.INT4:
         expected = "elements of whole bytes"
         raise CodegenError(where, "keys and values in int4", expected, "keep them in int8")
-    return branch.selection
+    if all(branch.selection is None for branch in graph.output.branches):
+        found, expected = "estimates alone", "a branch that reads pages, as dense rows do"
+        raise CodegenError(where, found, expected, fix)
 
 
 @dataclass(slots=True)
@@ -152,14 +178,18 @@ class _Parts:
         self.kernels.append(emitted[0])
         self.texts.append(emitted[1])
 
-    def add_indexer(self, chosen: Node) -> str:
-        """Page kernels and row kernels, round by round; returns the memory of the marks."""
+    def add_indexer(self, wanted: tuple[Node, ...], chosen: Node | None) -> dict[Node, str]:
+        """Page kernels and row kernels, round by round; returns the memory of all values.
+
+        ``wanted`` values are there afterwards; ``chosen`` may be found where scores are.
+        """
         rounds = round_of(self.graph)
         names = _scratch_names(rounds)
         writes = writes_by_round(self.graph, rounds)
         for index in range(max([*rounds.values(), *writes]) + 1):
-            roots = page_roots(rounds, (chosen,), index)
-            if index == rounds[chosen] and Fusion.SCORE_SELECT in self.form.cut.fusions:
+            roots = page_roots(rounds, wanted, index)
+            fused = chosen is not None and Fusion.SCORE_SELECT in self.form.cut.fusions
+            if chosen is not None and fused and index == rounds[chosen]:
                 self._open_scoring(chosen, index, rounds, names)
                 continue
             if roots or index in writes:
@@ -169,7 +199,7 @@ class _Parts:
                 self._keep(node, names[node])
             for node in [item for item, at in rounds.items() if at == index and is_row_op(item)]:
                 self._add_row_op(node, names)
-        return names[chosen]
+        return names
 
     def _open_scoring(
         self, chosen: Node, index: int, rounds: Mapping[Node, int], names: Mapping[Node, str]

@@ -1,12 +1,12 @@
 """Attention over every page: what sparse attention is measured against."""
 
-from tilewright.attention.codegen.attend_pages import emit_attend_pages
 from tilewright.attention.codegen.cut import Cut
 from tilewright.attention.codegen.file_text import head_text, outputs_of
+from tilewright.attention.codegen.fused_row import attend_stages, emit_row_kernel
 from tilewright.attention.codegen.kernel_file import KernelFile
 from tilewright.attention.codegen.merge_parts import emit_merge_parts, part_scratch
 from tilewright.attention.codegen.row_text import RowForm
-from tilewright.attention.codegen.target import Merge, Target
+from tilewright.attention.codegen.target import Target
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.graph import Geometry
 
@@ -22,8 +22,9 @@ def compile_dense(
     """
     tiles = tiling or Tiling.for_target(sizes, target)
     form = RowForm(sizes.page_size, target, cut or Cut())
-    emitted = [emit_attend_pages(sizes, tiles, form, chosen=None, is_listed=False)]
-    if form.part is not None:
+    stages = attend_stages(sizes, tiles, form, chosen=None, is_listed=False)
+    emitted = [emit_row_kernel("attend_row", form, stages)]
+    if form.has_parts:
         emitted.append(emit_merge_parts(sizes, tiles, form))
     texts = [head_text("dense", "its geometry", sizes), *(text for _, text in emitted)]
     return KernelFile(
@@ -34,10 +35,11 @@ def compile_dense(
         text="\n\n".join(texts),
         completion=None,
         step=tuple(kernel for kernel, _ in emitted),
-        scratch=part_scratch(sizes) if form.part is not None else (),
+        scratch=part_scratch(sizes) if form.has_parts else (),
         results=outputs_of(sizes),
         marks="",
-        merge=Merge.MEMORY,
+        merge=form.merge,
         cut=form.cut,
         decisions=(),
+        stage_of=tuple((stage.name, stage.stage) for stage in stages),
     )

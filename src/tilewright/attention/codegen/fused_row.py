@@ -12,11 +12,13 @@ from tilewright.attention.codegen.merge_parts import finish_lines, part_lines
 from tilewright.attention.codegen.row_text import RowForm
 from tilewright.attention.codegen.select_block import select_block_lines
 from tilewright.attention.codegen.stage_function import StageFunction
+from tilewright.attention.codegen.target import Merge
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.tree_merge import merge_tree_lines, select_tree_lines
 from tilewright.attention.graph import Geometry, Graph, Node
 
-__all__ = ("attend_stage", "emit_row_kernel", "list_stage", "score_stage", "select_stage")
+__all__ = ("attend_stages", "emit_row_kernel", "list_stage", "score_stage", "select_stage")
 
 
 def score_stage(
@@ -53,7 +55,8 @@ def score_stage(
 def select_stage(node: Node, form: RowForm, *, pages: int, chosen: str) -> StageFunction:
     body = Body(page_tokens=None)
     form.preamble(body)
-    lines = select_block_lines(node, form, body, scores="scores", pages=pages, chosen=chosen)
+    emit = select_block_lines if form.merge is Merge.MEMORY else select_tree_lines
+    lines = emit(node, form, body, scores="scores", pages=pages, chosen=chosen)
     purpose = f"{node.op.name}: marks of the pages that are chosen."
     given = {"scores": f"float32 [{pages}]"}
     return StageFunction("select_pages", Stage.SELECTION, purpose, body, lines, given)
@@ -69,19 +72,38 @@ def list_stage(
     return StageFunction("list_pages", Stage.SELECTION, purpose, body, lines)
 
 
-def attend_stage(
-    sizes: Geometry, tiling: Tiling, form: RowForm, *, chosen: str | None
-) -> StageFunction:
+def attend_stages(
+    sizes: Geometry, tiling: Tiling, form: RowForm, *, chosen: str | None, is_listed: bool = True
+) -> list[StageFunction]:
+    """Attention, and the merge of members if it goes over queues."""
     body = Body(page_tokens=None)
     form.preamble(body)
     blocks = AttendBlocks.of(sizes, tiling, is_exact=True)
+    lines = attend_lines(sizes, tiling, form, body, chosen=chosen, is_listed=is_listed)
+    purpose = f"Softmax over {'listed' if is_listed else 'all'} pages."
+    if form.merge is Merge.IPCQ:
+        result = "largest, total, weighted"
+        attending = StageFunction(
+            "attend_pages", Stage.ATTENTION, purpose, body, lines, result=result
+        )
+        return [attending, _merge_stage(sizes, form, blocks.values)]
     ending = part_lines(sizes, body, form.part) if form.part else finish_lines(sizes, body)
-    lines = [
-        *attend_lines(sizes, tiling, form, body, chosen=chosen, is_listed=True),
-        f"value_channel = tl.arange(0, {blocks.values})[None, :]",
-        *ending,
-    ]
-    return StageFunction("attend_pages", Stage.ATTENTION, "Softmax over listed pages.", body, lines)
+    lines += [f"value_channel = tl.arange(0, {blocks.values})[None, :]", *ending]
+    return [StageFunction("attend_pages", Stage.ATTENTION, purpose, body, lines)]
+
+
+def _merge_stage(sizes: Geometry, form: RowForm, channels: int) -> StageFunction:
+    body = Body(page_tokens=None)
+    form.preamble(body)
+    heads = sizes.query_heads
+    given = {
+        "largest": f"float32 [{heads}, 1]: logits of the member",
+        "total": f"float32 [{heads}, 1]: of weights relative to it",
+        "weighted": f"float32 [{heads}, {channels}]: values by these weights",
+    }
+    lines = merge_tree_lines(sizes, form, body, channels=channels)
+    purpose = "The attention of a row from those of its members, up a tree."
+    return StageFunction("merge_members", Stage.MERGE, purpose, body, lines, given)
 
 
 def emit_row_kernel(

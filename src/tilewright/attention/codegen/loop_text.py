@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 __all__ = ("indented", "split_loop", "without_unused")
 
 _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
+_EFFECTS = ("tl.store(", "tl.send(", "tl.recv(")
 _TARGETS = re.compile(r"^\s*((?:[A-Za-z_]\w*)(?:, *[A-Za-z_]\w*)*) (?:[-+*|&]?=) ")
 
 
@@ -64,7 +65,7 @@ def split_loop(lines: Sequence[str], varying: Iterable[str]) -> tuple[list[str],
 
 
 def without_unused(lines: Sequence[str], wanted: Iterable[str] = ()) -> list[str]:
-    """Without assignments that no store and none of the wanted names needs.
+    """Without assignments that no store, no message and none of the wanted names needs.
 
     >>> without_unused(["a = 1", "b = a", "c = a", "tl.store(out, c)"])
     ['a = 1', 'c = a', 'tl.store(out, c)']
@@ -73,7 +74,7 @@ def without_unused(lines: Sequence[str], wanted: Iterable[str] = ()) -> list[str
     kept: list[list[str]] = []
     for unit in reversed(_units(lines)):
         assigned = _assigned(unit)
-        is_pure = assigned and not any("tl.store(" in line for line in unit)
+        is_pure = assigned and not any(effect in line for line in unit for effect in _EFFECTS)
         if not is_pure or assigned & needed:
             needed |= _used(unit)
             kept.append(unit)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.cut import Cut
-from tilewright.attention.codegen.target import Deal, Target
+from tilewright.attention.codegen.target import Deal, Merge, Target
 
 __all__ = ("RowForm", "row_preamble", "row_start", "table_start")
 
@@ -57,6 +57,17 @@ class RowForm:
     @property
     def deal(self) -> Deal:
         return Deal.WHOLE if self.target is None else self.target.deal
+
+    @property
+    def merge(self) -> Merge:
+        """Through what members join their parts."""
+        has_queues = self.target is not None and Merge.IPCQ in self.target.merges
+        return Merge.IPCQ if has_queues and self.members > 1 else Merge.MEMORY
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether parts of a row meet in memory."""
+        return self.target is None or (self.members > 1 and self.merge is Merge.MEMORY)
 
     @property
     def num_own(self) -> str:

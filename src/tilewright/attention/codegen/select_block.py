@@ -6,7 +6,7 @@ from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.graph import Node
 from tilewright.attention.ops import selection
 
-__all__ = ("BLOCK_HELPERS", "LEAST_KEY", "can_select_block", "select_block_lines")
+__all__ = ("BLOCK_HELPERS", "LEAST_KEY", "can_select_block", "count_lines", "select_block_lines")
 
 LEAST_KEY = -(2**31)  # of a page that is no candidate: no score has it
 
