@@ -41,6 +41,7 @@ COMPILED = (
     "masked_quest_sparse_attention",
     "mean_quest_blend",
     "moba",
+    "nsa",
     "nsa_selection",
     "oracle",
     "oracle_mla",
@@ -55,7 +56,9 @@ COMPILED = (
     "rope_unaware_lserve_centroid_mla",
     "rope_weighted_block_sparse_mla_b10",
     "rope_weighted_block_sparse_mla_b75",
+    "retro_infer",
     "seer_attention",
+    "sparq",
     "streaming_llm",
     "streaming_llm_mla",
     "twilight",
@@ -68,6 +71,7 @@ SIZES: dict[str, dict[str, int]] = {
     "lserve_centroid_sparse_attention": {"page_size": 16},
     "lserve_sparse_attention": {"page_size": 16},
     "masked_quest_sparse_attention": {"width": 16},
+    "sparq": {"width": 32},
     "rope_unaware_lserve_centroid_mla": {"page_size": 16},
 }
 """What a flow needs to have more than one part of a page, or more channels than it skips."""

@@ -46,10 +46,7 @@ def stepped(file: KernelFile, sizes: StepSizes, arguments: dict[str, Any]) -> di
         **kept,  # tensors share the memory of the arrays
         "output": result.output.numpy(),
         "log_sum_exp": None if sums is None else sums.numpy(),
-        "pages": [
-            pages[:length].tolist()
-            for pages, length in zip(result.page_list, result.list_length.tolist(), strict=True)
-        ],
+        "pages": [result.pages(row) for row in range(sizes.num_rows)],
     }
 
 

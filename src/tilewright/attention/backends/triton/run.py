@@ -18,15 +18,19 @@ _TORCH_NAMES = {DType.FLOAT8_E4M3: "float8_e4m3fn"}
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """Tensors over rows: requests times KV heads.
-
-    Row r read the logical pages ``page_list[r, :list_length[r]]``, ascending.
-    """
+    """Tensors over rows: requests times KV heads."""
 
     output: Any  # float32 [rows, query heads, value channels]
-    log_sum_exp: Any  # float32 [rows, query heads]
-    page_list: Any  # int32 [rows, max_pages]
-    list_length: Any  # int32 [rows]
+    log_sum_exp: Any | None  # float32 [rows, query heads]; None if several softmaxes were added
+    lists: tuple[tuple[Any, Any], ...]
+    """Of each branch that reads pages: int32 [rows, pages], and how many of them count."""
+
+    def pages(self, row: int) -> list[int]:
+        """The logical pages that some branch read for a row, ascending."""
+        found: set[int] = set()
+        for pages, lengths in self.lists:
+            found.update(pages[row, : int(lengths[row])].tolist())
+        return sorted(found)
 
 
 def complete(kernels: LoadedKernels, arguments: Mapping[str, Any]) -> None:
@@ -61,8 +65,11 @@ def run(kernels: LoadedKernels, plan: LaunchPlan, arguments: Mapping[str, Any]) 
     for launch in plan.launches:
         kernel = launch.kernel
         kernels.functions[kernel.name][launch.grid](**_chosen(kernel, given))
+    lists = [item.name for item in kernels.file.results if item.name.startswith("page_list")]
     return StepResult(
-        memory["output"], memory["log_sum_exp"], memory["page_list"], memory["list_length"]
+        memory["output"],
+        memory.get("log_sum_exp"),
+        tuple((memory[name], memory[name.replace("page_list", "list_length")]) for name in lists),
     )
 
 
