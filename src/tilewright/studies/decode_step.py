@@ -98,10 +98,13 @@ class StepTiming:
         return self.ideal.bound
 
 
-def simulate_step(step: DecodeStep, *, listeners_of: ListenersOf | None = None) -> StepTiming:
+def simulate_step(
+    step: DecodeStep, *, listeners_of: ListenersOf | None = None, tells_stages: bool = True
+) -> StepTiming:
     """Run the step; where stages share a launch, once more to tell them apart.
 
-    ``listeners_of`` looks on at the first execution.
+    ``listeners_of`` looks on at the first execution. Without ``tells_stages`` there is no second
+    one, and there are no stages.
     """
     _check(step)
     layout = layout_of(
@@ -127,7 +130,9 @@ def simulate_step(step: DecodeStep, *, listeners_of: ListenersOf | None = None) 
         done.watch,
         launches,
         kernels,
-        lambda watched: _execute(step, layout, kernels, watched).result.launches,
+        (lambda watched: _execute(step, layout, kernels, watched).result.launches)
+        if tells_stages
+        else None,
     )
     ideal = ideal_step(
         step.machine,
@@ -140,7 +145,7 @@ def simulate_step(step: DecodeStep, *, listeners_of: ListenersOf | None = None) 
     before, after = done.watch.usage
     return StepTiming(
         latency_ps=launches[-1].report.completed_ps - launches[0].report.submitted_ps,
-        stages=explained.timings(ideal.num_bytes),
+        stages=explained.timings(ideal.num_bytes) if tells_stages else (),
         num_bytes=explained.num_bytes,
         ideal=ideal,
         bottleneck=explained.bottleneck,

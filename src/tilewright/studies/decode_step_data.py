@@ -1,17 +1,17 @@
 """Values of a decode step: seeded requests, memory before the step, and the reference."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.attention.backends.machine import StepValues
+from tilewright.attention.backends.machine import StepValues, pooled, prompt_windows
 from tilewright.attention.backends.reference import Session, SessionSpec
+from tilewright.attention.codegen.leaf_loads import state_memory
 from tilewright.attention.codegen.memory_form import packed
-from tilewright.attention.graph import DType, FlowKind, Graph, Side
-from tilewright.attention.ops.feedback import PromptMass
+from tilewright.attention.graph import DType, FlowKind, Graph
 from tilewright.attention.planner import PlanSpec
 from tilewright.benches.attention_data import RequestData, draw_request
 from tilewright.errors import AttentionError
@@ -48,7 +48,7 @@ def draw_requests(
             context=count - 1,
             steps=1,
             kv_heads=kv_heads,
-            window=_window(graph),
+            window=max(prompt_windows(graph), default=1),
             scale=scale,
         )
         for index, count in enumerate(contexts)
@@ -73,12 +73,13 @@ def reference_step(
         first += count
     step = session.begin({name: [0] for name in names})
     fields = {
-        item.name: [
-            packed(np.array(session.store.pool(0, item.name)[:, _blocks(session, name)]), item.type)
+        field: [
+            packed(np.array(session.store.pool(0, field)[:, _blocks(session, name)]), kind)
             for name in names
         ]
-        for item in graph.fields
+        for field, kind in pooled(graph).items()
     }
+    kept = _kept(graph, session, dict(zip(names, requests, strict=True)))
     inputs = {name: _inputs(graph, data, count) for name, data, count in
               zip(names, requests, contexts, strict=True)}  # fmt: skip
     for name, data, count in zip(names, requests, contexts, strict=True):
@@ -94,15 +95,53 @@ def reference_step(
                 key: np.stack([inputs[name][key] for name in names]).astype(_storage(kind.dtype))
                 for key, kind in graph.inputs
             },
+            kept=kept,
         ),
         np.concatenate([np.asarray(found[name].output)[0] for name in names]),
         tuple(found[name].pages(0, head) for name in names for head in range(kv_heads)),
     )
 
 
-def _window(graph: Graph) -> int:
-    nodes = graph.nodes(Side.INDEXER)
-    return max((n.op.window for n in nodes if isinstance(n.op, PromptMass)), default=1)
+def _kept(
+    graph: Graph, session: Session, requests: Mapping[str, RequestData]
+) -> dict[str, list[Array]]:
+    """What requests have kept behind their prompts."""
+    size = graph.geometry.page_size
+    pages = {name: -(-(len(data.keys) - 1) // size) for name, data in requests.items()}
+    kept = {
+        state_memory(state.name, "state"): [
+            packed(
+                np.asarray(session.state(name, 0, state.name))[:, : pages[name]].astype(
+                    _storage(state.type.dtype)
+                ),
+                state.type,
+            )
+            for name in requests
+        ]
+        for state in graph.states
+    }
+    for window in prompt_windows(graph):
+        kept[f"prompt_mass_{window}_state"] = [
+            _prompt_mass(graph, data, window) for data in requests.values()
+        ]
+    return kept
+
+
+def _prompt_mass(graph: Graph, data: RequestData, window: int) -> Array:
+    """[heads, pages, 1, query heads]: what the last queries of the prompt gave each page."""
+    size, (count, heads, width) = graph.geometry.page_size, data.keys.shape
+    num_prompt, num_queries = count - 1, data.queries.shape[2]
+    num_pages = -(-num_prompt // size)
+    mass = np.zeros((heads, num_pages * size, num_queries))
+    for token in range(max(num_prompt - window, 0), num_prompt):
+        query = data.queries[token - data.first_query].astype(np.float64)
+        keys = data.keys[: token + 1].astype(np.float64)
+        logits = np.einsum("hqd,thd->htq", query, keys) * width**-0.5
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        mass[:, : token + 1] += weights / weights.sum(axis=1, keepdims=True)
+    by_page = mass.reshape(heads, num_pages, size, num_queries).sum(axis=2)
+    found: Array = by_page[:, :, None].astype(np.float32)
+    return found
 
 
 def _prefill(session: Session, name: str, data: RequestData, tokens: range) -> None:

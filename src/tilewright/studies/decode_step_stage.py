@@ -120,12 +120,12 @@ Again = Callable[[Callable[[Device], StepWatch]], tuple[StageLaunch, ...]]
 
 
 def explain_step(
-    watch: StepWatch, launches: Sequence[StageLaunch], kernels: LoadedKernels, again: Again
+    watch: StepWatch, launches: Sequence[StageLaunch], kernels: LoadedKernels, again: Again | None
 ) -> Explained:
-    """A launch of one stage is told by its own times; others by a second execution."""
+    """A launch of one stage is told by its own times; others by a second execution, or not."""
     paths: dict[int, ProgramPath] = {}
     book: StageBook | None = None
-    if any(len(launch.stages) > 1 for launch in launches):
+    if again is not None and any(len(launch.stages) > 1 for launch in launches):
         paths, book = _look_again(watch.device, launches, kernels, again)
     times: Counter[StageName] = Counter()
     moved: Counter[StageName] = Counter()

@@ -15,6 +15,8 @@ from tilewright.attention.backends.machine.memory import (
     block_bytes,
     deploy_rows,
     layout_of,
+    pooled,
+    prompt_windows,
 )
 from tilewright.attention.backends.machine.selection import (
     Recent,
@@ -57,6 +59,8 @@ __all__ = (
     "model_pages",
     "plan_layout",
     "planned_counts",
+    "pooled",
     "prepare_step",
+    "prompt_windows",
     "target_of",
 )

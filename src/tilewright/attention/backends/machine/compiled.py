@@ -1,6 +1,5 @@
 """From a flow and a machine to kernels that are ready to run there."""
 
-from dataclasses import replace
 from functools import lru_cache
 
 from tilewright.attention.backends.machine.layout import RowLayout, RowPlacement
@@ -8,10 +7,10 @@ from tilewright.attention.backends.machine.load import LoadedKernels, load_kerne
 from tilewright.attention.codegen import (
     Cut,
     Deal,
-    KernelFile,
     Merge,
     Target,
     Tiling,
+    compile_dense,
     compile_graph,
 )
 from tilewright.attention.graph import Graph
@@ -62,13 +61,5 @@ def kernels_for(
 ) -> LoadedKernels:
     """Compiled and loaded, once for the same arguments. ``by_mass``: the plan has such budgets."""
     if is_dense:
-        return load_kernels(
-            _reading_all(compile_graph(graph, tiling, target, Cut(fusions=frozenset())))
-        )
+        return load_kernels(compile_dense(graph.geometry, target, tiling, cut))
     return load_kernels(compile_graph(graph, tiling, target, cut, by_mass=by_mass))
-
-
-def _reading_all(file: KernelFile) -> KernelFile:
-    """The same kernels from the list of pages on: nothing is scored, and every page is listed."""
-    names = [kernel.name for kernel in file.step]
-    return replace(file, step=file.step[names.index("list_pages") :], completion=None)

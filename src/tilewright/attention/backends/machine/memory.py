@@ -22,7 +22,9 @@ from tilewright.attention.backends.machine.layout import (
     RowPlacement,
     plan_layout,
 )
-from tilewright.attention.graph import DType, Graph
+from tilewright.attention.codegen.leaf_loads import mass_memory, state_memory
+from tilewright.attention.graph import DType, Graph, Inherit, Side, ValueType
+from tilewright.attention.ops.feedback import AttentionMass, PromptMass
 from tilewright.host import RuntimeContext, Tensor
 from tilewright.host.device import parse_device
 from tilewright.machine.build import Machine
@@ -35,6 +37,9 @@ __all__ = (
     "block_bytes",
     "deploy_rows",
     "layout_of",
+    "pooled",
+    "prompt_windows",
+    "wants_mass",
 )
 
 Array = np.ndarray[Any, Any]
@@ -56,6 +61,7 @@ class StepValues:
     fields: Mapping[str, Sequence[Array]]  # by name, then request: [KV heads, pages, r, c]
     new_tokens: Mapping[str, Array]  # of keys and values: [requests, KV heads, width]
     inputs: Mapping[str, Array]  # [requests, KV heads, r, c]
+    kept: Mapping[str, Sequence[Array]]  # as fields, of what requests keep between steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +89,23 @@ def _dtype_name(dtype: DType) -> str:
     return "uint8" if dtype.bits < 8 else {"bool": "int8"}.get(dtype.value, dtype.value)
 
 
+def pooled(graph: Graph) -> dict[str, ValueType]:
+    """What lies in pools: fields, and what the state of a page starts with if the page knows."""
+    written = {write.target for write in graph.field_writes}
+    starts = [
+        state
+        for state in graph.states
+        if state.name in written or state.inherit is Inherit.SNAPSHOT
+    ]
+    fields = {field.name: field.type for field in graph.fields}
+    return fields | {state.name: state.type for state in starts}
+
+
 def block_bytes(graph: Graph) -> dict[str, int]:
     """Bytes of one page of one KV head, by field."""
     return {
-        field.name: prod(_block_shape(field.type.dtype, field.type.shape))
-        * _item_bytes(field.type.dtype)
-        for field in graph.fields
+        name: prod(_block_shape(kind.dtype, kind.shape)) * _item_bytes(kind.dtype)
+        for name, kind in pooled(graph).items()
     }
 
 
@@ -129,7 +146,7 @@ def deploy_rows(
     places = _places(layout, order, seed)
     blocks = tuple(layout.blocks_of(index, pages, places) for index, pages in enumerate(row_pages))
     pools = _pools(torch, layout, graph)
-    rows = _row_arrays(torch, layout, graph)
+    rows = _row_arrays(torch, layout, graph, max(row_pages))
     if values is not None:
         _fill(layout, blocks, pools, rows, values)
     rows["block_table"].write(_table(layout, blocks))
@@ -140,11 +157,19 @@ def deploy_rows(
         {
             "num_tokens_ptr": np.array(num_tokens, dtype=np.int32),
             "step_ptr": np.zeros(len(num_tokens), dtype=np.int32),
+            "kept_pages": _kept_pages(graph, num_tokens),
         },
     )
     return DecodeMemory(
         layout, graph, num_tokens, blocks, pools, {**tensors, **_numbers(layout, rows)}
     )
+
+
+def _kept_pages(graph: Graph, num_tokens: Sequence[int]) -> npt.NDArray[np.int32]:
+    """Pages of each request that had state before the new token: complete ones, or all."""
+    size = graph.geometry.page_size
+    more = size - 1 if graph.partial_pages else 0
+    return np.array([(count - 1 + more) // size for count in num_tokens], dtype=np.int32)
 
 
 def _places(layout: RowLayout, order: PageOrder, seed: int) -> Int64s:
@@ -155,16 +180,52 @@ def _places(layout: RowLayout, order: PageOrder, seed: int) -> Int64s:
 
 def _pools(torch: RuntimeContext, layout: RowLayout, graph: Graph) -> dict[str, Pieces]:
     pools = {}
-    for field in graph.fields:
-        dtype = field.type.dtype
-        shape = (layout.span_blocks, *_block_shape(dtype, field.type.shape))
-        size = _item_bytes(dtype)
-        array = PieceArray(f"{field.name}_pool", _dtype_name(dtype), shape, size, prod(shape))
-        pools[field.name] = Pieces.empty(torch, layout, array)
+    for name, kind in pooled(graph).items():
+        shape = (layout.span_blocks, *_block_shape(kind.dtype, kind.shape))
+        size = _item_bytes(kind.dtype)
+        array = PieceArray(f"{name}_pool", _dtype_name(kind.dtype), shape, size, prod(shape))
+        pools[name] = Pieces.empty(torch, layout, array)
     return pools
 
 
-def _row_arrays(torch: RuntimeContext, layout: RowLayout, graph: Graph) -> dict[str, Pieces]:
+def _kept_arrays(graph: Graph, longest: int, page_bytes: int) -> list[PieceArray]:
+    """What a request keeps between steps, by logical page at the home of a row."""
+    masses = (longest, 1, graph.geometry.query_heads)
+    kinds = {
+        state_memory(state.name, when): (state.type.dtype, (longest, *state.type.shape))
+        for state in graph.states
+        for when in ("state", "next")
+    }
+    if wants_mass(graph):
+        kinds |= {mass_memory(when): (DType.FLOAT32, masses) for when in ("state", "next")}
+    for window in prompt_windows(graph):
+        kinds[f"prompt_mass_{window}_state"] = (DType.FLOAT32, masses)
+    return [
+        piece_array(
+            name,
+            _dtype_name(dtype),
+            (shape[0], *_block_shape(dtype, shape[1:])),
+            item_bytes=_item_bytes(dtype),
+            page_bytes=page_bytes,
+        )
+        for name, (dtype, shape) in kinds.items()
+    ]
+
+
+def wants_mass(graph: Graph) -> bool:
+    """Whether the flow reads what the last attention gave each page."""
+    return any(isinstance(node.op, AttentionMass) for node in graph.nodes(Side.INDEXER))
+
+
+def prompt_windows(graph: Graph) -> tuple[int, ...]:
+    """Windows of prompt queries whose masses the flow reads."""
+    ops = [node.op for node in graph.nodes(Side.INDEXER)]
+    return tuple(sorted({op.window for op in ops if isinstance(op, PromptMass)}))
+
+
+def _row_arrays(
+    torch: RuntimeContext, layout: RowLayout, graph: Graph, longest: int
+) -> dict[str, Pieces]:
     """Inputs and the new token at the home of a row, the page table with its pages."""
     geometry, page_bytes = graph.geometry, layout.page_bytes
     planned = [
@@ -188,6 +249,7 @@ def _row_arrays(torch: RuntimeContext, layout: RowLayout, graph: Graph) -> dict[
         )
         for name, (_, width) in geometry.reserved_fields.items()
     ]
+    planned += _kept_arrays(graph, longest, page_bytes)
     pages = (layout.member_pages,)
     planned.append(piece_array("block_table", "int64", pages, item_bytes=8, page_bytes=page_bytes))
     return {array.name: Pieces.empty(torch, layout, array) for array in planned}
@@ -234,5 +296,11 @@ def _fill(
         pieces.write(pool.reshape(layout.num_rows, layout.members, *pieces.array.shape))
     for name, array in values.inputs.items():
         rows[f"{name}_in"].write(array.reshape(layout.num_rows, *array.shape[2:]))
+    for name, of_requests in values.kept.items():
+        kept = np.zeros((layout.num_rows, *rows[name].array.shape), of_requests[0].dtype)
+        for request, given_pages in enumerate(of_requests):
+            first = request * layout.num_kv_heads
+            kept[first : first + layout.num_kv_heads, : given_pages.shape[1]] = given_pages
+        rows[name].write(kept)
     for name, array in values.new_tokens.items():
         rows[NEW.format(name)].write(array.reshape(layout.num_rows, *array.shape[2:]))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = ("PreparedStep", "StageLaunch", "StepResult", "prepare_step")
 
 Array = np.ndarray[Any, Any]
 Int64s = npt.NDArray[np.int64]
+LIST = "page_list"  # with a suffix for each branch, where there are several
 Owner = Callable[..., PeCoord]
 Given = Mapping[str, Tensor | int | float]
 
@@ -42,7 +44,7 @@ class StepResult:
     launches: tuple[StageLaunch, ...]
     pages: tuple[Int64s, ...]  # logical pages that each row read, ascending
     output: Array | None  # float32 [rows, query heads, value channels]
-    log_sum_exp: Array | None  # float32 [rows, query heads]
+    log_sum_exp: Array | None  # float32 [rows, query heads]; None too where branches are added
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +64,37 @@ class PreparedStep:
     """All memory of a step is taken and written; what is left takes simulated time."""
 
     layout: RowLayout
+    row_pages: tuple[int, ...]  # of each request
     scratch: Mapping[str, Pieces]
     planned: tuple[_Planned, ...]
 
     def run(self, torch: RuntimeContext) -> StepResult:
         """One launch after the other, each when the host knows of the end of the last."""
         launches = tuple(StageLaunch(_launch(torch, item), item.stages) for item in self.planned)
-        output = log_sum_exp = None
-        if torch.carries_data:
-            output, log_sum_exp = (
-                self.scratch[name].read()[:, 0] for name in ("output", "log_sum_exp")
-            )
+        output, log_sum_exp = (
+            self.scratch[name].read()[:, 0] if torch.carries_data and name in self.scratch else None
+            for name in ("output", "log_sum_exp")
+        )
         return StepResult(launches, self._pages_read(), output, log_sum_exp)
 
     def _pages_read(self) -> tuple[Int64s, ...]:
-        """From the lists of members, which name their own pages by place."""
+        """From the lists of members, which name their own pages by place; without lists all."""
         layout = self.layout
-        places, lengths = (self.scratch[name].read() for name in ("page_list", "list_length"))
-        found = []
-        for row in range(layout.num_rows):
-            pages = [
-                layout.logical_pages(member, places[row, member, : lengths[row, member]])
-                for member in range(layout.members)
-            ]
-            found.append(np.sort(np.concatenate(pages)))
-        return tuple(found)
+        suffixes = [name.removeprefix(LIST) for name in self.scratch if name.startswith(LIST)]
+        if not suffixes:
+            return tuple(
+                np.arange(pages, dtype=np.int64)
+                for pages in self.row_pages
+                for _ in range(layout.num_kv_heads)
+            )
+        found: list[set[int]] = [set() for _ in range(layout.num_rows)]
+        for suffix in suffixes:
+            places = self.scratch[f"{LIST}{suffix}"].read()
+            lengths = self.scratch[f"list_length{suffix}"].read()
+            for row, member in product(range(layout.num_rows), range(layout.members)):
+                own = places[row, member, : lengths[row, member]]
+                found[row].update(layout.logical_pages(member, own).tolist())
+        return tuple(np.array(sorted(pages), dtype=np.int64) for pages in found)
 
 
 def prepare_step(
@@ -120,7 +128,8 @@ def prepare_step(
         *_completion(memory, kernels, given),
         *(_planned(kernels, kernel, given, *_programs(kernel, layout)) for kernel in file.step),
     ]
-    return PreparedStep(layout, scratch, tuple(planned))
+    row_pages = tuple(map(len, memory.blocks))
+    return PreparedStep(layout, row_pages, scratch, tuple(planned))
 
 
 def _append(torch: RuntimeContext, memory: DecodeMemory) -> _Planned:
