@@ -24,8 +24,9 @@ help: ## show this list
 demo: $(VENV)/.installed ## the headline, in under a minute
 	$(BIN)/tilewright demo
 
+# ALREADY_RUN names folders of tests to leave out: `make check` runs the examples of the docs.
 test: $(VENV)/.installed-test ## all tests, with the examples CI runs
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ALREADY_RUN))
 
 test-all: $(VENV)/.installed-test ## all tests, with ten times the random examples
 	HYPOTHESIS_PROFILE=all $(BIN)/python -m pytest -n 2
