@@ -21,6 +21,8 @@ Floats = npt.NDArray[np.float32]
 LAYERS = 2
 KV_HEADS, GROUP, HEAD_DIM = 2, 4, 64
 LATENT_GROUP, LATENT_VALUE, LATENT_ROPE = 16, 512, 64  # as DeepSeek-V2-Lite has them
+LOUD_STRIDE = 9  # one channel of a latent in so many is loud: as many as a head of GQA has
+QUIET = 0.1  # the others, against a loud one
 TOPIC_TOKENS = 32  # neighbours that share a direction
 TOPIC_SHARE = 0.6  # of the length of a key; the rest is its own
 GROUP_NOISE = 0.25  # how far the queries of one group are apart
@@ -48,7 +50,8 @@ class DrawnContext:
 class SyntheticSource:
     """Tokens of a neighbourhood have a topic; each step has a needle in every KV head.
 
-    Under MLA a key is a latent, which is its value, too, and there is one KV head.
+    Under MLA a key is a latent, which is its value, too, and there is one KV head. Few of its many
+    channels are loud: with all of them alike, no summary of a page could tell one key.
     """
 
     def __init__(self, spec: SourceSpec) -> None:
@@ -83,9 +86,9 @@ class SyntheticSource:
         return 1 if self._spec.kind is FlowKind.MLA else KV_HEADS
 
     def draw(self, index: int, *, kept_queries: int) -> Case:
-        spec, draw = self._spec, Draw(generator_of(self._spec, index), self.geometry.key_dim)
+        spec, draw = self._spec, Draw(generator_of(self._spec, index), self._loudness())
         tokens, heads, group = _length(spec), self.num_kv_heads, self.geometry.query_heads
-        scale = 1.0 / math.sqrt(draw.width)
+        scale = 1.0 / math.sqrt(self.geometry.key_dim)
         keys = _draw_keys(draw, tokens, heads)
         values = None if spec.kind is FlowKind.MLA else draw.normal(LAYERS, tokens, heads)
         centre = draw.normal(spec.steps, LAYERS, heads, 1)
@@ -109,19 +112,28 @@ class SyntheticSource:
         dense = dense_outputs(stream, self._stand_in(), plan_dense(LAYERS, spec.reserved))
         return Case(stream.with_outputs(dense), words=None)
 
+    def _loudness(self) -> Floats:
+        """Of each channel of queries, keys and values; logits have a variance of about 1."""
+        width = self.geometry.key_dim
+        loudness = np.ones(width, dtype=np.float32)
+        if self._spec.kind is FlowKind.MLA:
+            loudness[np.arange(width) % LOUD_STRIDE != 0] = QUIET
+        return loudness * np.float32((width / (loudness**4).sum()) ** 0.25)
+
     def _stand_in(self) -> Graph:
         return trace_for_model(stand_in_for(self.geometry.kind), self.geometry)[1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Draw:
-    """Normal vectors of one width."""
+    """Normal vectors, channel by channel as loud as they should be."""
 
     rng: np.random.Generator
-    width: int
+    loudness: Floats
 
     def normal(self, *sizes: int) -> Floats:
-        return self.rng.standard_normal((*sizes, self.width), dtype=np.float32)
+        sizes = (*sizes, len(self.loudness))
+        return self.rng.standard_normal(sizes, dtype=np.float32) * self.loudness
 
 
 def _length(spec: SourceSpec) -> int:
