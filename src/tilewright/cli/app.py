@@ -1,25 +1,16 @@
-"""The commands of ``tilewright``, put together."""
+"""The commands of ``tilewright``, put together; only what a command line names is loaded."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
 
-from tilewright.cli import attention, bench, machine
-from tilewright.cli.compare import compare
-from tilewright.cli.demo import demo
-from tilewright.cli.explain import explain
-from tilewright.cli.generate import generate
-from tilewright.cli.list_ import list_
-from tilewright.cli.probe import HELP as PROBE_HELP
-from tilewright.cli.probe import probe
-from tilewright.cli.run import HELP as RUN_HELP
-from tilewright.cli.run import run as run_command
 from tilewright.cli.shell import run_app
-from tilewright.cli.validate import validate
 from tilewright.records import installed_version
 
-__all__ = ("app", "run")
+__all__ = ("COMMANDS", "build_app", "run")
 
 HELP = """Simulate LLM kernels on accelerators that do not exist yet: values and time in one run.
 
@@ -28,22 +19,52 @@ Every command takes --json and then prints one JSON document on standard output 
 Exit status: 0 what the command claims holds, 1 a check failed, 2 wrong input, 130 interrupted.
 """
 
-app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True, rich_markup_mode=None)
-app.command()(demo)
-app.command(help=PROBE_HELP)(probe)
-app.command()(validate)
-app.command("run", help=RUN_HELP)(run_command)
-app.command("list")(list_)
-app.command()(explain)
-app.command()(compare)
-app.command()(generate)
-app.add_typer(machine.app, name="machine")
-app.add_typer(attention.app, name="attention")
-app.add_typer(bench.app, name="bench")
+COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "demo": ("demo", "demo"),
+        "probe": ("probe", "probe"),
+        "validate": ("validate", "validate"),
+        "run": ("run", "run"),
+        "list": ("list_", "list_"),
+        "explain": ("explain", "explain"),
+        "compare": ("compare", "compare"),
+        "generate": ("generate", "generate"),
+        "machine": ("machine", "app"),
+        "attention": ("attention", "app"),
+        "bench": ("bench", "app"),
+    }
+)
+"""By name: a module of this package, and its function, or its app of further commands.
+
+A module's ``HELP``, if it has one, is the help of its function; else that is the docstring.
+"""
 
 
 def run(arguments: Sequence[str]) -> int:
-    return run_app(app, arguments)
+    return run_app(build_app(arguments), arguments)
+
+
+def build_app(arguments: Sequence[str]) -> typer.Typer:
+    """With the command that the first argument names, or with all, as for a list of them.
+
+    Libraries of all commands take twice as long to load as those of most.
+    """
+    app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True, rich_markup_mode=None)
+    app.callback()(_root)
+    named = arguments[0] if arguments else ""
+    for command in (named,) if named in COMMANDS else COMMANDS:
+        _add(app, command)
+    return app
+
+
+def _add(app: typer.Typer, name: str) -> None:
+    file, attribute = COMMANDS[name]
+    module = import_module(f"tilewright.cli.{file}")
+    command = getattr(module, attribute)
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
+    else:
+        app.command(name, help=getattr(module, "HELP", None))(command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -52,7 +73,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     _version: Annotated[
         bool,

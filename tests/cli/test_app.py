@@ -1,0 +1,37 @@
+"""The table of commands, and that a command line loads no more than it names."""
+
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from tilewright.cli.app import COMMANDS, build_app
+
+LOADED = """
+import sys
+from tilewright.cli.app import build_app
+build_app(["machine", "show"])
+print(*(name for name in ("tilewright.attention", "tilewright.host") if name in sys.modules))
+"""
+
+
+def names_of(arguments: list[str]) -> list[str]:
+    command = typer.main.get_command(build_app(arguments))
+    return list(command.commands) if isinstance(command, typer.core.TyperGroup) else []
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"], ["lst"]])
+def test_a_line_that_names_no_command_finds_all_of_them(arguments: list[str]) -> None:
+    assert names_of(arguments) == list(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_line_that_names_a_command_finds_it_alone(name: str) -> None:
+    assert names_of([name, "--help"]) == [name]
+
+
+def test_a_look_at_a_machine_loads_neither_attention_nor_the_host() -> None:
+    command = (sys.executable, "-c", LOADED)
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
