@@ -3,7 +3,7 @@
 import math
 from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,10 +47,17 @@ def draw_row(sizes: Geometry, tokens: int, seed: int, *, ties: bool) -> dict[str
     }
 
 
+class RowResult(NamedTuple):
+    """What a row gave, which logical pages it read, and what it loaded and stored in all."""
+
+    output: Array
+    pages: list[int]
+    num_bytes: int
+
+
 def run_row(
     machine: Machine, file: KernelFile, values: dict[str, Array], tokens: int, budget: int
-) -> tuple[Array, list[int]]:
-    """The output of the row, and the logical pages that it read."""
+) -> RowResult:
     if file.target is None:
         raise ValueError("a file for whole rows")
     members, own = file.target.members, file.target.pages
@@ -68,7 +75,9 @@ def run_row(
         _launch(torch, file, given)
         lists, lengths = (given[name].numpy(timed=False) for name in ("page_list", "list_length"))
         found = row.pages(lists.reshape(members, -1), lengths.reshape(-1))
-        return given["output"].numpy(timed=False), found
+        counters = [report.counters for report in torch.reports]
+        moved = sum(item.loaded_bytes + item.stored_bytes for item in counters)
+        return RowResult(given["output"].numpy(timed=False), found, moved)
 
 
 class _Row:

@@ -50,14 +50,14 @@ def test_members_choose_and_attend_as_one_program_does(
 ) -> None:
     values = draw_row(SIZES, TOKENS, seed=1, ties=ties)
     alone = compile_graph(GRAPH, TILES, Target(rows=1, pages=PAGES))
-    expected, pages = run_row(small_machine(), alone, values, TOKENS, BUDGET)
+    alone_row = run_row(small_machine(), alone, values, TOKENS, BUDGET)
     share = Target(rows=1, pages=-(-PAGES // members), members=members, deal=deal, merges=merges)
     file = compile_graph(GRAPH, TILES, share)
     assert file.merge is (Merge.IPCQ if merges == QUEUES else Merge.MEMORY)
-    output, found = run_row(small_machine(), file, values, TOKENS, BUDGET)
-    assert found == pages
-    assert len(pages) == BUDGET + 2
-    np.testing.assert_allclose(output, expected, atol=2e-3)
+    row = run_row(small_machine(), file, values, TOKENS, BUDGET)
+    assert row.pages == alone_row.pages
+    assert len(row.pages) == BUDGET + 2
+    np.testing.assert_allclose(row.output, alone_row.output, atol=2e-3)
 
 
 def test_queues_join_scoring_and_selection_and_leave_no_merge_to_memory() -> None:

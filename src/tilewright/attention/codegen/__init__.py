@@ -9,10 +9,11 @@ from tilewright.attention.codegen.kernel_file import (
     KernelFile,
     Scratch,
     ScratchAxis,
-    Stage,
 )
+from tilewright.attention.codegen.stage import Stage
 from tilewright.attention.codegen.target import Deal, Merge, Target
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.traffic import Traffic
 
 __all__ = (
     "Cut",
@@ -28,6 +29,7 @@ __all__ = (
     "Stage",
     "Target",
     "Tiling",
+    "Traffic",
     "compile_dense",
     "compile_graph",
 )

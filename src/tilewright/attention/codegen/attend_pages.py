@@ -8,6 +8,7 @@ from tilewright.attention.codegen.merge_parts import LOWEST, finish_lines, part_
 from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.traffic import attend_traffic
 from tilewright.attention.graph import DType, Geometry
 
 __all__ = ("attend_lines", "emit_attend_pages")
@@ -36,7 +37,15 @@ def emit_attend_pages(
         *_edge_lines(blocks, ending),
     ]
     grid = Grid.ROW_PARTS if form.target is None else Grid.ROW_MEMBERS
-    kernel = Kernel("attend_pages", grid, tuple(body.arguments), stages=(Stage.ATTENTION,))
+    once = form.target is not None
+    traffic = attend_traffic(sizes, is_listed=is_listed, loads_latents_once=once)
+    kernel = Kernel(
+        "attend_pages",
+        grid,
+        tuple(body.arguments),
+        stages=(Stage.ATTENTION,),
+        traffic=(traffic,),
+    )
     return kernel, kernel_text(kernel.name, f"Softmax over {what}.", body.arguments, body.lines)
 
 

@@ -1,6 +1,6 @@
 """From a verified graph to the kernels of a flow."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.attention.codegen.attend_pages import emit_attend_pages
@@ -14,6 +14,7 @@ from tilewright.attention.codegen.fused_row import (
     attend_stages,
     emit_row_kernel,
     list_stage,
+    load_stage,
     score_stage,
     select_stage,
 )
@@ -198,7 +199,11 @@ class _Parts:
             for node in roots:
                 self._keep(node, names[node])
             for node in [item for item, at in rounds.items() if at == index and is_row_op(item)]:
-                self._add_row_op(node, names)
+                if node is not chosen or Fusion.SELECT_LIST not in self.form.cut.fusions:
+                    self._add_row_op(node, names)
+        if chosen is not None and not self._open and Fusion.SELECT_LIST in self.form.cut.fusions:
+            loading, pages = load_stage(chosen, self.form, scores=names[chosen.inputs[0]])
+            self._open_selection(loading, pages, chosen, names[chosen])
         return names
 
     def _open_scoring(
@@ -207,9 +212,13 @@ class _Parts:
         scoring, pages = score_stage(
             self.graph, self.tiling, self.form, index, rounds, names, chosen.inputs[0]
         )
-        selecting = select_stage(chosen, self.form, pages=pages, chosen=names[chosen])
-        self._open += [scoring, selecting]
-        self._keep(chosen, names[chosen])
+        self._open_selection(scoring, pages, chosen, names[chosen])
+
+    def _open_selection(self, scores: StageFunction, pages: int, chosen: Node, marks: str) -> None:
+        """A choice among pages whose scores a stage gives as one block."""
+        self._open += [scores, select_stage(chosen, self.form, pages=pages, chosen=marks)]
+        axis = ScratchAxis.PAGES if self.form.part is None else ScratchAxis.MEMBER_PAGES
+        self.scratch.append(Scratch(marks, axis, chosen.type.shape, DType.INT8))
 
     def add_attention(self, marks: str, columns: int) -> None:
         """Lists of chosen pages, and attention over them."""
@@ -217,7 +226,7 @@ class _Parts:
         (kept,) = (item for item in self.scratch if item.name == marks)
         per_head = marks if columns > 1 else None
         if self._open and Fusion.SELECT_LIST not in fusions:
-            self._close("score_and_select")
+            self._close()
         if not {Fusion.SELECT_LIST, Fusion.LIST_ATTEND} & fusions:
             axis = kept.axis
             self.add(emit_list_pages(self.tiling, form, chosen=marks, columns=columns, axis=axis))
@@ -226,18 +235,18 @@ class _Parts:
                 list_stage(self.tiling, form, chosen=marks, columns=columns, axis=kept.axis)
             )
         if Fusion.LIST_ATTEND not in fusions and form.merge is Merge.MEMORY:
-            self._close("score_select_and_list")
+            self._close()
             self.add(emit_attend_pages(sizes, self.tiling, form, chosen=per_head))
             return
         if Fusion.LIST_ATTEND not in fusions:
-            self._close("score_select_and_list")
+            self._close()
         self._open += attend_stages(sizes, self.tiling, form, chosen=per_head)
-        self._close(_row_name(fusions))
+        self._close()
 
-    def _close(self, name: str) -> None:
+    def _close(self) -> None:
         """One kernel of the stages that are open."""
         if self._open:
-            self.add(emit_row_kernel(name, self.form, self._open))
+            self.add(emit_row_kernel(_row_name(self._open), self.form, self._open))
             self.stage_of += [(item.name, item.stage) for item in self._open]
             self._open = []
 
@@ -257,18 +266,17 @@ class _Parts:
     def _keep(self, node: Node, name: str) -> None:
         per_row = node.type.format is FORMAT.BATCHED
         axis = ScratchAxis.ROWS if per_row else ScratchAxis.PAGES
-        if self._open and self.form.part is not None:
-            axis = ScratchAxis.MEMBER_PAGES
         dtype = node.type.dtype.computed
         kept = DType.INT8 if dtype is DType.BOOL else dtype
         self.scratch.append(Scratch(name, axis, node.type.shape, kept))
 
 
-def _row_name(fusions: frozenset[Fusion]) -> str:
-    """Of the kernel that ends with attention."""
-    if Fusion.LIST_ATTEND not in fusions:
-        return "attend_and_merge"
-    return "decode_row" if Fusion.SELECT_LIST in fusions else "list_and_attend"
+def _row_name(stages: Sequence[StageFunction]) -> str:
+    """What the stages of a kernel do, or that they are all there is."""
+    names = [stage.name for stage in stages]
+    if {"score_pages", "attend_pages"} <= set(names):
+        return "decode_row"
+    return "_".join([name.partition("_")[0] for name in names] + ["row"])
 
 
 def _scratch_names(rounds: Mapping[Node, int]) -> dict[Node, str]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.attention.codegen.body import Body, padded
 from tilewright.attention.codegen.inner import product_elements
@@ -20,6 +20,7 @@ from tilewright.attention.codegen.state_writes import store_state
 from tilewright.attention.codegen.stored import computed
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.traffic import Traffic, page_traffic
 from tilewright.attention.graph import FORMAT, DType, Graph, Leading, Node, StateWrite
 from tilewright.attention.ops import leaf
 
@@ -38,6 +39,7 @@ class PageWork:
     inside: tuple[str, ...]
     tile: int
     names: Mapping[Node, str]
+    traffic: Traffic = field(default_factory=lambda: Traffic(Stage.SCORING))
 
 
 def emit_compute_pages(
@@ -71,7 +73,8 @@ def page_kernel(
         lines = [*work.ahead, *loop_lines(form, work)]
     purpose = f"{what_for}: a program for each {what}."
     start = form.preamble(body)
-    kernel = Kernel(name, grid, tuple(body.arguments), tile, (stage,))
+    traffic = replace(work.traffic, stage=stage)
+    kernel = Kernel(name, grid, tuple(body.arguments), tile, (stage,), (traffic,))
     lines = [*start, f"num_full = num_tokens // {form.page_size}", *lines]
     return kernel, kernel_text(name, purpose, body.arguments, without_unused(lines))
 
@@ -107,14 +110,16 @@ def page_work(
 
     _, first, _ = emit(1)
     tile = tiling.pages_for(first.largest_block())
-    body, _, names = emit(tile)
+    body, loads, names = emit(tile)
+    has_table = "block_table" in body.arguments
+    traffic = page_traffic(loads.seen, stored, rounds, index, has_table=has_table)
     lines = without_unused(body.lines, [names[node] for node in kept])
     if form.target is None:
-        return PageWork(body, (), tuple(lines), tile, names)
+        return PageWork(body, (), tuple(lines), tile, names, traffic)
     if not form.cut.hoists:
-        return PageWork(body, (), tuple(lines), tile, names)
+        return PageWork(body, (), tuple(lines), tile, names, traffic)
     ahead, inside = split_loop(lines, VARYING)
-    return PageWork(body, tuple(ahead), tuple(inside), tile, names)
+    return PageWork(body, tuple(ahead), tuple(inside), tile, names, traffic)
 
 
 def _uses(lines: Sequence[str], name: str) -> bool:
@@ -182,13 +187,13 @@ class _Loads:
     emitter: SideEmitter = field(init=False)
     _kept: KeptLoads = field(init=False)
     _stored: dict[Node, str] = field(default_factory=dict)  # as memory has them
-    _seen: list[Node] = field(default_factory=list)
+    seen: list[Node] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._kept = KeptLoads(self.graph)
 
     def __call__(self, node: Node, body: Body) -> str | None:
-        self._seen.append(node)
+        self.seen.append(node)
         kept = self._kept(node, body)
         if kept is not None:
             return kept
@@ -212,7 +217,7 @@ class _Loads:
         if self.form.target is None:
             return self.emitter.largest_block
         blocks = [1]
-        for node in self._seen:
+        for node in self.seen:
             if node.type.leading is Leading.PAGES:
                 rows, columns = node.type.shape
                 blocks.append(padded(rows) * padded(columns))

@@ -9,16 +9,31 @@ from tilewright.attention.codegen.compute_pages import loop_lines, page_work
 from tilewright.attention.codegen.kernel_file import Grid, Kernel, ScratchAxis, Stage
 from tilewright.attention.codegen.list_pages import list_lines
 from tilewright.attention.codegen.merge_parts import finish_lines, part_lines
-from tilewright.attention.codegen.row_text import RowForm
+from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.select_block import select_block_lines
 from tilewright.attention.codegen.stage_function import StageFunction
 from tilewright.attention.codegen.target import Merge
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.traffic import (
+    NUMBER_BYTES,
+    Traffic,
+    attend_traffic,
+    list_traffic,
+    select_traffic,
+)
 from tilewright.attention.codegen.tree_merge import merge_tree_lines, select_tree_lines
 from tilewright.attention.graph import Geometry, Graph, Node
+from tilewright.errors import InternalError
 
-__all__ = ("attend_stages", "emit_row_kernel", "list_stage", "score_stage", "select_stage")
+__all__ = (
+    "attend_stages",
+    "emit_row_kernel",
+    "list_stage",
+    "load_stage",
+    "score_stage",
+    "select_stage",
+)
 
 
 def score_stage(
@@ -32,7 +47,7 @@ def score_stage(
 ) -> tuple[StageFunction, int]:
     """The scores of all pages of a member as one block, and how many pages that block has."""
     if form.target is None:
-        raise ValueError("scores of a whole row need a target")
+        raise InternalError("scores", "no target", "a whole row", "report it")
     work = page_work(graph, tiling, form, index, rounds, scratch, stored=(), kept=(scores,))
     tiles = padded(-(-form.target.pages // work.tile))
     value = f"tl.reshape({work.names[scores]}, (1, {work.tile}))"
@@ -47,7 +62,13 @@ def score_stage(
     ]
     purpose = f"Scores of at most {tiles * work.tile} pages."
     function = StageFunction(
-        "score_pages", Stage.SCORING, purpose, work.body, lines, result="scores"
+        "score_pages",
+        Stage.SCORING,
+        purpose,
+        work.body,
+        lines,
+        result="scores",
+        traffic=work.traffic,
     )
     return function, tiles * work.tile
 
@@ -59,7 +80,31 @@ def select_stage(node: Node, form: RowForm, *, pages: int, chosen: str) -> Stage
     lines = emit(node, form, body, scores="scores", pages=pages, chosen=chosen)
     purpose = f"{node.op.name}: marks of the pages that are chosen."
     given = {"scores": f"float32 [{pages}]"}
-    return StageFunction("select_pages", Stage.SELECTION, purpose, body, lines, given)
+    traffic = select_traffic(on_chip=True)
+    return StageFunction(
+        "select_pages", Stage.SELECTION, purpose, body, lines, given, traffic=traffic
+    )
+
+
+def load_stage(node: Node, form: RowForm, *, scores: str) -> tuple[StageFunction, int]:
+    """Scores that an earlier kernel left in memory as one block, and how many pages it has."""
+    if form.target is None:
+        raise InternalError("scores", "no target", "a whole row", "report it")
+    body = Body(page_tokens=None)
+    form.preamble(body)
+    pages = padded(form.target.pages)
+    body.need(scores, "[rows, pages, 1, 1]")
+    lines = [
+        f"own = tl.arange(0, {pages})",
+        f"place = {row_start(body, scores)} + {form.page_of('own')}",
+        f"scores = tl.load(place, mask=own < {form.num_own}, other=0).to(tl.float32)",
+    ]
+    purpose = f"Scores of at most {pages} pages: {node.inputs[0].op.name}."
+    traffic = Traffic(Stage.SELECTION, page_bytes=NUMBER_BYTES)
+    function = StageFunction(
+        "load_scores", Stage.SELECTION, purpose, body, lines, result="scores", traffic=traffic
+    )
+    return function, pages
 
 
 def list_stage(
@@ -69,7 +114,8 @@ def list_stage(
     form.preamble(body)
     lines = list_lines(tiling, form, body, chosen=chosen, columns=columns, axis=axis)
     purpose = "Chosen pages in logical order."
-    return StageFunction("list_pages", Stage.SELECTION, purpose, body, lines)
+    traffic = list_traffic(columns)
+    return StageFunction("list_pages", Stage.SELECTION, purpose, body, lines, traffic=traffic)
 
 
 def attend_stages(
@@ -81,15 +127,22 @@ def attend_stages(
     blocks = AttendBlocks.of(sizes, tiling, is_exact=True)
     lines = attend_lines(sizes, tiling, form, body, chosen=chosen, is_listed=is_listed)
     purpose = f"Softmax over {'listed' if is_listed else 'all'} pages."
+    traffic = attend_traffic(sizes, is_listed=is_listed, loads_latents_once=True)
     if form.merge is Merge.IPCQ:
         result = "largest, total, weighted"
         attending = StageFunction(
-            "attend_pages", Stage.ATTENTION, purpose, body, lines, result=result
+            "attend_pages",
+            Stage.ATTENTION,
+            purpose,
+            body,
+            lines,
+            result=result,
+            traffic=traffic,
         )
         return [attending, _merge_stage(sizes, form, blocks.values)]
     ending = part_lines(sizes, body, form.part) if form.part else finish_lines(sizes, body)
     lines += [f"value_channel = tl.arange(0, {blocks.values})[None, :]", *ending]
-    return [StageFunction("attend_pages", Stage.ATTENTION, purpose, body, lines)]
+    return [StageFunction("attend_pages", Stage.ATTENTION, purpose, body, lines, traffic=traffic)]
 
 
 def _merge_stage(sizes: Geometry, form: RowForm, channels: int) -> StageFunction:
@@ -123,6 +176,7 @@ def emit_row_kernel(
         Grid.ROW_MEMBERS,
         tuple(body.arguments),
         stages=tuple(dict.fromkeys(stage.stage for stage in stages)),
+        traffic=tuple(stage.traffic for stage in stages if stage.traffic is not None),
     )
     purpose = f"All of a row in one program: a program for each {what}."
     text = kernel_text(name, purpose, body.arguments, lines)

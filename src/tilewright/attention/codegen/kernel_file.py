@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tilewright.attention.codegen.cut import Cut, Decision
+from tilewright.attention.codegen.stage import Stage
 from tilewright.attention.codegen.target import Merge, Target
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.traffic import Traffic, predicted_bytes
 from tilewright.attention.graph import DType, Geometry
 
 __all__ = ("Grid", "Kernel", "KernelFile", "Scratch", "ScratchAxis", "Stage")
@@ -20,16 +22,6 @@ class Grid(StrEnum):
     ROWS = "rows"
     ROW_PARTS = "rows, parts of the list"
     ROW_MEMBERS = "rows, members"
-
-
-class Stage(StrEnum):
-    """What a kernel, or a function of one, does for a step."""
-
-    COMPLETION = "page completion"
-    SCORING = "scoring"
-    SELECTION = "selection"
-    ATTENTION = "attention"
-    MERGE = "merge"
 
 
 class ScratchAxis(StrEnum):
@@ -50,6 +42,7 @@ class Kernel:
     arguments: tuple[str, ...]
     tile: int = 1  # pages of a program, or columns of scores
     stages: tuple[Stage, ...] = ()
+    traffic: tuple[Traffic, ...] = ()  # what is known of the bytes it moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +83,11 @@ class KernelFile:
     cut: Cut
     decisions: tuple[Decision, ...]
     stage_of: tuple[tuple[str, Stage], ...] = ()
+
+    def predicted_bytes(self, *, pages: int, listed: int) -> dict[Stage, int]:
+        """Bytes of a row by stage, if it has so many pages and attention reads so many of them.
+
+        What kernels of ops over all pages move, other than selections, is not told.
+        """
+        traffic = [item for kernel in self.step for item in kernel.traffic]
+        return predicted_bytes(traffic, pages=pages, listed=listed)

@@ -7,6 +7,7 @@ from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.target import Deal
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.traffic import list_traffic
 
 __all__ = ("emit_list_pages", "list_lines")
 
@@ -21,7 +22,13 @@ def emit_list_pages(
     what = "row" if form.part is None else "row and member"
     grid = Grid.ROWS if form.target is None else Grid.ROW_MEMBERS
     purpose = f"Chosen pages in logical order: a program for each {what}."
-    kernel = Kernel("list_pages", grid, tuple(body.arguments), stages=(Stage.SELECTION,))
+    kernel = Kernel(
+        "list_pages",
+        grid,
+        tuple(body.arguments),
+        stages=(Stage.SELECTION,),
+        traffic=(list_traffic(columns),),
+    )
     return kernel, kernel_text(kernel.name, purpose, body.arguments, without_unused(body.lines))
 
 

@@ -6,6 +6,7 @@ from tilewright.attention.codegen.loop_text import indented
 from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.traffic import merge_traffic
 from tilewright.attention.graph import DType, Geometry
 
 __all__ = ("LOWEST", "emit_merge_parts", "finish_lines", "part_lines", "part_scratch")
@@ -77,7 +78,13 @@ def emit_merge_parts(sizes: Geometry, tiling: Tiling, form: RowForm) -> tuple[Ke
     body.lines += _merge_lines(sizes, starts, number)
     body.lines += finish_lines(sizes, body)
     purpose = "The attention of each row from its parts: a program for each row."
-    kernel = Kernel("merge_parts", Grid.ROWS, tuple(body.arguments), stages=(Stage.MERGE,))
+    kernel = Kernel(
+        "merge_parts",
+        Grid.ROWS,
+        tuple(body.arguments),
+        stages=(Stage.MERGE,),
+        traffic=(merge_traffic(sizes, form.members),),
+    )
     return kernel, kernel_text(kernel.name, purpose, body.arguments, body.lines)
 
 

@@ -27,10 +27,12 @@ def plan_cut(
     if target is None:
         reason = "programs have tiles and parts, none a whole row"
         return [Decision(item, is_accepted=False, reason=reason) for item in Fusion]
-    first = _score_select(target, chosen, rounds)
-    if apart:
-        first = Decision(Fusion.SCORE_SELECT, is_accepted=False, reason=apart)
-    return [first, _select_list(target, first), _list_attend(target)]
+    why_not = apart or _not_on_chip(target, chosen)
+    return [
+        _score_select(target, why_not or _not_scored_alone(chosen, rounds)),
+        _select_list(target, why_not),
+        _list_attend(target),
+    ]
 
 
 def decide(planned: Sequence[Decision], wanted: Cut | None) -> tuple[Decision, ...]:
@@ -46,28 +48,22 @@ def decide(planned: Sequence[Decision], wanted: Cut | None) -> tuple[Decision, .
     )
 
 
-def _score_select(target: Target, chosen: Node, rounds: Mapping[Node, int]) -> Decision:
-    why_not = _not_in_one_block(target, chosen, rounds)
-    saved_bytes = target.pages * SCORE_BYTES * (1 + MEMORY_PASSES)
-    if why_not:
-        return Decision(Fusion.SCORE_SELECT, is_accepted=False, reason=why_not)
-    need = LIVING_BLOCKS * SCORE_BYTES * target.pages
-    spilled = max(0, need - target.register_bytes)
-    saved_ps = _memory_ps(target, saved_bytes) + target.launch_ps
-    cost_ps = spilled * SEARCH_PASSES * PS_PER_US // target.spill_bytes_per_us
-    if need > target.on_chip_bytes or cost_ps > saved_ps:
-        reason = f"{need} bytes of scores do not fit on the chip, spilling costs {cost_ps} ps"
-        return Decision(Fusion.SCORE_SELECT, is_accepted=False, reason=reason)
-    reason = f"{need} bytes of scores stay on the chip"
-    return Decision(Fusion.SCORE_SELECT, True, reason, saved_bytes, saved_ps - cost_ps)
-
-
-def _not_in_one_block(target: Target, chosen: Node, rounds: Mapping[Node, int]) -> str:
-    """Why the scores cannot be one block of the program that chooses; empty if they can."""
+def _not_on_chip(target: Target, chosen: Node) -> str:
+    """Why one program cannot choose among all pages that it has; empty if it can."""
     if not can_select_block(chosen):
         return f"{chosen.op.name} is no choice by count for all query heads together"
     if target.members > 1 and Merge.IPCQ not in target.merges:
         return f"{target.members} members choose together, and have no queues"
+    need = _row_bytes(target)
+    cost_ps, saved_ps = _spill_ps(target), _memory_ps(target, _scores_in_memory(target))
+    if need > target.on_chip_bytes:
+        return f"{need} bytes of scores, {target.on_chip_bytes} on the chip"
+    if cost_ps > saved_ps + target.launch_ps:
+        return f"spilling {need} bytes of scores takes {cost_ps} ps, memory {saved_ps} ps"
+    return ""
+
+
+def _not_scored_alone(chosen: Node, rounds: Mapping[Node, int]) -> str:
     at = rounds[chosen]
     others = [node for node, index in rounds.items() if index == at and is_row_op(node)]
     roots = page_roots(rounds, (chosen,), at)
@@ -76,12 +72,38 @@ def _not_in_one_block(target: Target, chosen: Node, rounds: Mapping[Node, int]) 
     return ""
 
 
-def _select_list(target: Target, before: Decision) -> Decision:
-    if not before.is_accepted:
-        reason = "the selection is a kernel of its own"
-        return Decision(Fusion.SELECT_LIST, is_accepted=False, reason=reason)
-    reason = "one program has the marks of all its pages"
-    return Decision(Fusion.SELECT_LIST, True, reason, 0, target.launch_ps)
+def _score_select(target: Target, why_not: str) -> Decision:
+    if why_not:
+        return Decision(Fusion.SCORE_SELECT, is_accepted=False, reason=why_not)
+    saved_bytes = 2 * SCORE_BYTES * target.pages  # written, and read again
+    reason = f"{_row_bytes(target)} bytes of scores stay on the chip"
+    saved_ps = _memory_ps(target, saved_bytes) + target.launch_ps
+    return Decision(Fusion.SCORE_SELECT, True, reason, saved_bytes, saved_ps)
+
+
+def _select_list(target: Target, why_not: str) -> Decision:
+    if why_not:
+        return Decision(Fusion.SELECT_LIST, is_accepted=False, reason=why_not)
+    saved_bytes = _scores_in_memory(target)
+    saved_ps = _memory_ps(target, saved_bytes) + target.launch_ps - _spill_ps(target)
+    reason = "one program chooses among all its pages on the chip, and lists them"
+    return Decision(Fusion.SELECT_LIST, True, reason, saved_bytes, saved_ps)
+
+
+def _row_bytes(target: Target) -> int:
+    """Of the blocks of a row's scores that live at one time."""
+    return LIVING_BLOCKS * SCORE_BYTES * target.pages * target.members
+
+
+def _spill_ps(target: Target) -> int:
+    """Time on the ports of what does not fit into the registers, pass by pass."""
+    spilled = max(0, _row_bytes(target) - target.register_bytes)
+    return spilled * SEARCH_PASSES * PS_PER_US // target.spill_bytes_per_us
+
+
+def _scores_in_memory(target: Target) -> int:
+    """Bytes of a selection that looks for the last key in memory, digit by digit."""
+    return MEMORY_PASSES * SCORE_BYTES * target.pages
 
 
 def _list_attend(target: Target) -> Decision:

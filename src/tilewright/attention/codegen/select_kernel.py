@@ -13,6 +13,7 @@ from tilewright.attention.codegen.row_text import row_preamble, row_start
 from tilewright.attention.codegen.row_work import span_lines
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.traffic import select_traffic
 from tilewright.attention.graph import DType, Graph, Node, Span
 from tilewright.attention.ops import selection
 
@@ -111,7 +112,9 @@ def emit_select(
     name = f"select_{index}"
     purpose = f"{node.op.name}: a program for each row and column of scores."
     stages = (Stage.SELECTION,)
-    kernel = Kernel(name, Grid.ROW_COLUMNS, tuple(body.arguments), work.columns, stages)
+    traffic = (select_traffic(work.columns, on_chip=False),)
+    arguments = tuple(body.arguments)
+    kernel = Kernel(name, Grid.ROW_COLUMNS, arguments, work.columns, stages, traffic)
     return kernel, kernel_text(name, purpose, body.arguments, body.lines), work.scratch()
 
 

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilewright.attention.codegen.body import Body
-from tilewright.attention.codegen.kernel_file import Stage
 from tilewright.attention.codegen.loop_text import without_unused
+from tilewright.attention.codegen.stage import Stage
 from tilewright.attention.codegen.text import kernel_text
+from tilewright.attention.codegen.traffic import Traffic
 
 __all__ = ("StageFunction",)
 
@@ -35,6 +36,7 @@ class StageFunction:
     lines: Sequence[str]
     given: dict[str, str] = field(default_factory=dict)
     result: str = ""
+    traffic: Traffic | None = None
 
     @property
     def parameters(self) -> dict[str, str]:

@@ -38,14 +38,13 @@ class Tiling:
     @staticmethod
     def for_target(sizes: Geometry, target: Target) -> "Tiling":
         """Tiles of which some fit into the registers at once, so that loads run ahead of work."""
-        tile_bytes = target.register_bytes // _TILES_ON_CHIP
+        tile_bytes = max(target.register_bytes // _TILES_ON_CHIP, 1)
         token_bytes = max(sizes.key_dim, sizes.value_dim) * sizes.kv_dtype.bits // 8
-        tokens = padded(max(tile_bytes * 3 // (4 * token_bytes), 1))  # the nearest power of two
         return Tiling(
             page_tile=min(1024, padded(target.pages)),
-            max_elements=padded(tile_bytes // max(sizes.field_dtype.bits // 8, 1)),
-            row_tile=min(padded(target.pages), target.register_bytes // _ROW_BYTES),
-            attend_tokens=tokens,
+            max_elements=_nearest(8 * tile_bytes, sizes.field_dtype.bits),
+            row_tile=min(padded(target.pages), _nearest(target.register_bytes, _ROW_BYTES)),
+            attend_tokens=_nearest(tile_bytes, token_bytes),
             part_pages=target.pages,
         )
 
@@ -55,3 +54,12 @@ class Tiling:
         while pages > 1 and pages * elements_per_page > self.max_elements:
             pages //= 2
         return pages
+
+
+def _nearest(space: int, each: int) -> int:
+    """About as many as fit: a power of two.
+
+    >>> _nearest(64, 1), _nearest(57, 1), _nearest(40, 1), _nearest(1, 8)
+    (64, 64, 32, 1)
+    """
+    return padded(max(3 * space // (4 * each), 1))

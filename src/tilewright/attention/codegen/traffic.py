@@ -1,0 +1,126 @@
+"""What the stages of kernels move through memory, told before they run."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tilewright.attention.codegen.attend_blocks import pools_of
+from tilewright.attention.codegen.rounds import is_row_op
+from tilewright.attention.codegen.slice_loads import window_of
+from tilewright.attention.codegen.stage import Stage
+from tilewright.attention.graph import FORMAT, DType, Geometry, Leading, Node
+from tilewright.attention.ops import leaf
+
+__all__ = (
+    "NUMBER_BYTES",
+    "Traffic",
+    "attend_traffic",
+    "list_traffic",
+    "merge_traffic",
+    "page_traffic",
+    "predicted_bytes",
+    "select_traffic",
+)
+
+TABLE_BYTES = 8  # of a block number
+MARK_BYTES = 1
+NUMBER_BYTES = 4  # of float32 and int32, which computed values are
+SEARCH_PASSES = 11  # over scores in memory, where a selection reads them there
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes of one stage: for a row, for each of its pages, for each page that attention reads."""
+
+    stage: Stage
+    row_bytes: int = 0
+    page_bytes: int = 0
+    listed_bytes: int = 0
+
+    def of(self, *, pages: int, listed: int) -> int:
+        """Bytes of a row with so many pages.
+
+        >>> Traffic(Stage.SELECTION, 8, 1, 4).of(pages=100, listed=10)
+        148
+        """
+        return self.row_bytes + pages * self.page_bytes + listed * self.listed_bytes
+
+
+def predicted_bytes(traffic: Iterable[Traffic], *, pages: int, listed: int) -> dict[Stage, int]:
+    """Bytes of a row by stage."""
+    found: dict[Stage, int] = {}
+    for item in traffic:
+        found[item.stage] = found.get(item.stage, 0) + item.of(pages=pages, listed=listed)
+    return found
+
+
+def page_traffic(
+    seen: Iterable[Node],
+    stored: Iterable[Node],
+    rounds: Mapping[Node, int],
+    index: int,
+    *,
+    has_table: bool,
+) -> Traffic:
+    """Of the work of a round on each page: ``seen`` are the values it needs, in its kernel."""
+    per_row, per_page = 0, TABLE_BYTES if has_table else 0
+    for node in dict.fromkeys(seen):
+        window = window_of(node)
+        earlier = rounds[node] < index or is_row_op(node)
+        if window is not None:
+            num_bytes = node.type.num_elements * window.source.type.dtype.bits // 8
+            is_per_page = isinstance(window.source.op, leaf.FieldRead | leaf.StateRead)
+        elif earlier and node.inputs:
+            num_bytes, is_per_page = _kept_bytes(node), node.type.format is not FORMAT.BATCHED
+        else:
+            continue
+        if is_per_page and node.type.leading is Leading.PAGES:
+            per_page += num_bytes
+        else:
+            per_row += num_bytes
+    for node in stored:
+        if node.type.format is FORMAT.BATCHED:
+            per_row += _kept_bytes(node)
+        else:
+            per_page += _kept_bytes(node)
+    return Traffic(Stage.SCORING, per_row, per_page)
+
+
+def _kept_bytes(node: Node) -> int:
+    """Of a value in scratch memory."""
+    size = MARK_BYTES if node.type.dtype is DType.BOOL else NUMBER_BYTES
+    return node.type.num_elements * size
+
+
+def select_traffic(columns: int = 1, *, on_chip: bool) -> Traffic:
+    """Of a selection: marks, and scores if they are in memory."""
+    scores = 0 if on_chip else SEARCH_PASSES * NUMBER_BYTES
+    return Traffic(Stage.SELECTION, page_bytes=columns * (MARK_BYTES + scores))
+
+
+def list_traffic(columns: int) -> Traffic:
+    return Traffic(
+        Stage.SELECTION,
+        row_bytes=2 * NUMBER_BYTES,
+        page_bytes=columns * MARK_BYTES,
+        listed_bytes=NUMBER_BYTES,
+    )
+
+
+def attend_traffic(sizes: Geometry, *, is_listed: bool, loads_latents_once: bool) -> Traffic:
+    """Of attention with its query and its output."""
+    pools = pools_of(sizes)
+    width = sum(pools.values())
+    if len(pools) == 1 and not loads_latents_once:
+        width += sizes.value_dim
+    token_bytes = width * sizes.kv_dtype.bits // 8
+    query = sizes.query_heads * sizes.key_dim * sizes.query_dtype.bits // 8
+    output = sizes.query_heads * (sizes.value_dim + 1) * NUMBER_BYTES
+    entry = TABLE_BYTES + (NUMBER_BYTES if is_listed else 0)
+    listed = sizes.page_size * token_bytes + entry
+    return Traffic(Stage.ATTENTION, row_bytes=query + output, listed_bytes=listed)
+
+
+def merge_traffic(sizes: Geometry, parts: int) -> Traffic:
+    """Of parts that meet in memory: written there, and read again."""
+    part = sizes.query_heads * (sizes.value_dim + 2) * NUMBER_BYTES
+    return Traffic(Stage.MERGE, row_bytes=2 * parts * part)
