@@ -96,8 +96,9 @@ def test_a_step_reads_what_the_first_token_of_the_first_case_read(tmp_path: Path
 
 def test_layers_that_are_dense_lend_no_pages_and_without_others_pages_are_drawn() -> None:
     one, both = Clock(), Clock()
-    compared(spec_of("one", flows=("quest",), budgets=(4,), dense_layers=1), one)
-    assert [len(pages) for pages in one.queries[1].pages or ()] == [4] * KV_HEADS
+    two = LatencySpec(machines=(machine("one"),), batch=2)
+    compared(spec_of(latency=two, flows=("quest",), budgets=(4,), dense_layers=1), one)
+    assert [len(pages) for pages in one.queries[1].pages or ()] == [4] * 2 * KV_HEADS
     record = compared(spec_of("one", flows=("quest",), budgets=(4,), dense_layers=LAYERS), both)
     assert both.queries[1].pages is None
     assert record.rows[0].latency_selection == "uniform"
