@@ -4,138 +4,122 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tilewright.benches.engine_speed import EngineWorkload
-from tilewright.benches.workload import MeshSpec, mesh_load
+from tests.studies.demo_records import demo_record
 from tilewright.cli import demo as command
 from tilewright.cli.app import run
-from tilewright.engine import native_built
-from tilewright.records import DemoRecord
-from tilewright.studies import demo
-from tilewright.units import format_ps
+from tilewright.records.demo import DemoRecord
+from tilewright.studies.demo import PAGE_FILE, TRACE_FILE
+from tilewright.studies.demo_words import NEXT, meaning_of
 
-ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "tilewright.cli", "demo")
 
 
-@pytest.mark.timeout(120)
-def test_the_demo_prints_one_document_in_which_all_results_are_equal() -> None:
-    run = subprocess.run((*COMMAND, "--json"), capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    document = json.loads(run.stdout)
-    digests = {(row["workload"], row["digest"]) for row in document["workloads"]}
-    assert document["identical"] is True
-    assert document["probe"]["ok"] is True
-    assert len(digests) == 3
-    engines = {row["implementation"] for row in document["workloads"]}
-    assert engines == ({"reference", "native"} if native_built() else {"reference"})
-    assert run.stderr.startswith("engine: ")
-
-
-def tiny_loads(seed: int) -> tuple[EngineWorkload, ...]:
-    return (EngineWorkload("tiny", mesh_load(MeshSpec(4), 50, 0.5, seed), "a few messages"),)
-
-
-@pytest.fixture(scope="module")
-def record() -> DemoRecord:
-    with pytest.MonkeyPatch.context() as patch:  # the loads of the real one take seconds
-        patch.setattr(demo, "engine_workloads", tiny_loads)
-        return demo.run_demo(progress=lambda _: None)
-
-
 def show(
-    record: DemoRecord, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    record: DemoRecord,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *arguments: str,
 ) -> tuple[int, str]:
-    """Exit status, and what is on standard output, in words with one space between them."""
-    monkeypatch.setattr(command, "run_demo", lambda **_: record)
-    status = run(["demo"])
-    return status, " ".join(capsys.readouterr().out.split())
+    """Exit status, and what is on standard output."""
+    monkeypatch.setattr(command, "run_demo", lambda *_, **__: record)
+    monkeypatch.setenv("COLUMNS", "80")
+    status = run(["demo", *arguments])
+    return status, capsys.readouterr().out
 
 
-def test_the_demo_shows_the_machine_and_each_time_with_its_rate_and_its_greatest_part(
-    record: DemoRecord, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def words(shown: str) -> str:
+    return " ".join(shown.split())
+
+
+def test_the_demo_shows_a_row_for_each_flow_with_quality_time_bytes_and_bottleneck(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, shown = show(record, monkeypatch, capsys)
+    status, shown = show(demo_record(), monkeypatch, capsys)
     assert status == 0
-    assert "2 packages (SIPs) of compute dies (cubes), 32 in all, with 256 processing" in shown
-    small, large = (row for row in record.probe.cases if row.case == "pe_next_cube")
-    name, part_ps = max(large.breakdown_ps, key=lambda part: part[1])
-    assert (small.latency_ps, large.latency_ps) == (93_074, 606_574)
-    assert f"pe_next_cube 93.074 ns 606.574 ns {large.ratio:.2f}" in shown
-    assert f"{large.bandwidth_gbs:.1f} {name} {part_ps / large.latency_ps:.0%} pe_far" in shown
+    rows = {line.split()[0]: words(line) for line in shown.splitlines() if line.strip()}
+    assert rows["dense"] == "dense 16/16 100 % 78.6 us 1.0x 315 us 1.0x 6.1 GiB HBM 91 %"
+    assert rows["Quest"].startswith("Quest 16/16 97 % 8.74 us 9.0x 35 us 9.0x")
+    assert rows["StreamingLLM"].startswith("StreamingLLM 4/16 25 %")
 
 
-def test_the_sentences_of_the_demo_repeat_figures_of_its_table(
-    record: DemoRecord, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_table_fits_a_terminal_of_80_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    doubled = [
-        row.model_copy(update={"bandwidth_gbs": 2 * row.bandwidth_gbs})
-        for row in record.probe.cases
-    ]
-    probe = record.probe.model_copy(update={"cases": tuple(doubled)})
-    _, shown = show(record.model_copy(update={"probe": probe}), monkeypatch, capsys)
-    rates = {row.case: f"{row.bandwidth_gbs:.0f} GB/s" for row in doubled if row.bytes > 256}
-    assert f"gets {rates['pe_local']} from its own slice" in shown
-    assert f"(hot_8) share {rates['hot_8']};" in shown
-    assert f"(east_port_8) share {rates['east_port_8']} of its port" in shown
+    _, shown = show(demo_record(), monkeypatch, capsys)
+    lines = shown.splitlines()
+    head = next(line for line in lines if line.lstrip().startswith("flow"))
+    assert all(name in head for name in ("needles", "mass", "32K", "128K", "bytes"))
+    assert max(map(len, lines)) <= 80
+    assert "…" not in shown
 
 
-def test_the_demo_says_how_much_of_a_distance_was_a_refresh_met_by_chance(
-    record: DemoRecord, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_two_sentences_say_what_it_means_and_three_commands_come_next(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    far = next(row for row in record.probe.cases if row.case == "pe_other_sip")
-    met = f"times as long ({format_ps(far.breakdown_ps.refresh)} of it a refresh). A PE"
-    assert met in show(record, monkeypatch, capsys)[1]
-    calm = far.model_copy(
-        update={"breakdown_ps": far.breakdown_ps.model_copy(update={"refresh": 0})}
-    )
-    cases = tuple(calm if row is far else row for row in record.probe.cases)
-    probe = record.probe.model_copy(update={"cases": cases})
-    shown = show(record.model_copy(update={"probe": probe}), monkeypatch, capsys)[1]
-    assert "times as long. A PE" in shown
+    shown = words(show(demo_record(), monkeypatch, capsys)[1])
+    assert all(sentence in shown for sentence in meaning_of(demo_record()))
+    assert len(NEXT) == 3
+    assert all(command in shown for command in NEXT)
 
 
-def test_the_first_result_of_the_readme_is_what_the_demo_prints(
-    record: DemoRecord, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_files_that_were_written_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, shown = show(record, monkeypatch, capsys)
-    first, last = shown.index("case 256 B"), shown.index("Distance (")
-    readme = " ".join((ROOT / "README.md").read_text().split())
-    assert shown[first:last].strip() in readme
+    _, shown = show(demo_record(), monkeypatch, capsys)
+    assert "tilewright-demo.html" in shown
+    assert "tilewright-demo.pftrace" in shown
 
 
-def test_a_check_that_does_not_hold_is_shown_and_fails_the_demo(
-    record: DemoRecord, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_with_json_the_record_is_all_that_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    probe = record.probe.model_copy(update={"ok": False, "failures": ("hot_8 is too fast",)})
-    status, shown = show(record.model_copy(update={"probe": probe}), monkeypatch, capsys)
+    record = demo_record()
+    _, shown = show(record, monkeypatch, capsys, "--json")
+    assert DemoRecord.model_validate_json(shown) == record
+
+
+def test_wrong_values_are_named_and_fail_the_demo(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, shown = show(demo_record(values_ok=False), monkeypatch, capsys)
     assert status == 1
-    assert "These checks do NOT hold: hot_8 is too fast" in shown
+    assert "WRONG values: dense, Quest" in words(shown)
 
 
-def test_engines_that_disagree_fail_the_demo(
-    record: DemoRecord, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_directory_that_is_not_there_is_refused_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, shown = show(record.model_copy(update={"identical": False}), monkeypatch, capsys)
-    assert status == 1
-    assert "The engines DISAGREE" in shown
+    status = run(["demo", "--out", str(tmp_path / "missing"), "--json"])
+    assert status == 2
+    assert json.loads(capsys.readouterr().out)["error"]["found"].startswith("no directory")
 
 
-def test_ctrl_c_ends_the_demo_with_130_and_one_line() -> None:
+def test_ctrl_c_ends_the_demo_with_130_and_leaves_older_files_as_they_were(tmp_path: Path) -> None:
+    for name in (PAGE_FILE, TRACE_FILE):
+        (tmp_path / name).write_text("older")
     # a job in the background ignores Ctrl-C, and so would its children
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    process = subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        (*COMMAND, "--out", str(tmp_path)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     signal.signal(signal.SIGINT, before)
     assert process.stderr is not None
-    process.stderr.readline()  # the engine's line: the demo runs
-    time.sleep(0.3)
+    told = [process.stderr.readline() for _ in range(2)]  # the engine, then the first step
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=30)
     assert process.returncode == 130
+    assert told[0].startswith("engine: ")
     assert output == ""
     assert "Traceback" not in errors
     assert errors.splitlines()[-1].startswith("interrupted")
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
+        PAGE_FILE: "older",
+        TRACE_FILE: "older",
+    }

@@ -18,7 +18,7 @@ from tilewright.report.decode_page_view import DecodePage, ShownUsage
 from tilewright.units import format_ps
 
 SVG = "{http://www.w3.org/2000/svg}"
-few = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 
 
 def parsed(page: DecodePage) -> ElementTree.Element:

@@ -24,7 +24,7 @@ def attention(latency_ps: int, num_bytes: int, *, is_dense: bool) -> DecodeAtten
             name=name,
             latency_ps=latency_ps // 100 * share,
             bytes=num_bytes // 100 * share,
-            ideal_bytes=num_bytes // 100 * share,
+            ideal_bytes=0 if name == "launch" else num_bytes // 100 * share,
         )
         for name, share in SHARES["dense" if is_dense else "sparse"]
     )
@@ -32,11 +32,11 @@ def attention(latency_ps: int, num_bytes: int, *, is_dense: bool) -> DecodeAtten
         latency_ps=latency_ps,
         stages=stages,
         bytes=num_bytes,
-        ideal_bytes=num_bytes,
+        ideal_bytes=sum(stage.ideal_bytes for stage in stages),
         bytes_ratio=1.0,
-        bound_ps=latency_ps,
+        bound_ps=latency_ps // 100 * 80,
         bound_resource="HBM",
-        ratio=1.0,
+        ratio=1.25,
         hbm_fraction=0.9,
         bottleneck="the HBM behind sip0.cube0.hbm_ctrl.pe0: in use 91 % of the time",
         bottleneck_figures=Bottleneck(kind="memory", name="sip0.cube0.hbm_ctrl.pe0", share=0.91),

@@ -1,20 +1,44 @@
-from dataclasses import asdict
+"""The demonstration at a size of seconds: what it runs and writes, what an interrupt leaves."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from tilewright.benches.engine_speed import EngineWorkload
-from tilewright.benches.workload import MeshSpec, mesh_load
-from tilewright.engine import native_built
-from tilewright.machine.build import build_machine, machine_hash
+from tests.report.perfetto_trace import read_trace
+from tilewright.engine import EngineKind, native_built
+from tilewright.machine.build import Machine, build_machine, machine_hash
+from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.totals import totals_of
-from tilewright.records import DemoRecord, canonical_json
-from tilewright.studies import demo
-from tilewright.studies.demo import CASES, LARGE_BYTES, SMALL_BYTES, run_demo
+from tilewright.records.demo import DemoRecord, DemoSizes
+from tilewright.report.decode_page_view import DecodePage, ShownUsage
+from tilewright.studies import demo, demo_steps
+from tilewright.studies.decode_step import DecodeStep, StepTiming, simulate_step
+from tilewright.studies.demo import PAGE_FILE, TRACE_FILE, plan_demo, run_demo
+from tilewright.studies.demo_page import page_of
+from tilewright.studies.demo_steps import DENSE, SHOWN, SPARSE, DemoPlan
+from tilewright.studies.demo_words import flow_label
 
-
-def tiny_loads(seed: int) -> tuple[EngineWorkload, ...]:
-    return (EngineWorkload("tiny", mesh_load(MeshSpec(4), 50, 0.5, seed), "a few messages"),)
+SMALL = DemoPlan(
+    machine=build_machine(parse_machine("ahbm-small")),
+    device="sip:0",
+    engine=EngineKind.NATIVE if native_built() else EngineKind.REFERENCE,
+    sizes=DemoSizes(
+        batch=2,
+        kv_heads=2,
+        query_heads=2,
+        head_dim=32,
+        page_size=16,
+        dtype="float16",
+        budget=8,
+        contexts=(512, 1024),
+        quality_batch=2,
+        quality_context=512,
+    ),
+    seed=3,
+)
 
 
 @pytest.fixture(scope="module")
@@ -23,40 +47,124 @@ def told() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def record(told: list[str]) -> DemoRecord:
-    with pytest.MonkeyPatch.context() as patch:  # the loads of the real one take seconds
-        patch.setattr(demo, "engine_workloads", tiny_loads)
-        return run_demo(progress=told.append, seed=3)
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
 
 
-def test_the_demo_probes_every_case_at_both_sizes_and_all_checks_hold(record: DemoRecord) -> None:
-    rows = {(row.case, row.bytes) for row in record.probe.cases}
-    assert rows == {(case, size) for case in CASES for size in (SMALL_BYTES, LARGE_BYTES)}
-    assert len(record.probe.cases) == len(rows)
-    assert record.probe.ok
+@pytest.fixture(scope="module")
+def usages() -> list[ShownUsage]:
+    return []
 
 
-def test_the_demo_tells_the_figures_of_the_machine_that_it_probes(record: DemoRecord) -> None:
-    machine = build_machine(parse_machine("ahbm"))
-    assert record.probe.machine_hash == machine_hash(machine.spec)
-    assert record.figures.model_dump() == asdict(totals_of(machine))
+@pytest.fixture(scope="module")
+def record(told: list[str], directory: Path, usages: list[ShownUsage]) -> DemoRecord:
+    def remembered(record: DemoRecord, machine: Machine, shown: Sequence[ShownUsage]) -> DecodePage:
+        usages.extend(shown)
+        return page_of(record, machine, shown)
+
+    (directory / PAGE_FILE).write_text("older")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "page_of", remembered)
+        return run_demo(SMALL, directory=directory, progress=told.append)
 
 
-def test_the_demo_runs_each_load_on_every_engine_with_its_seed(record: DemoRecord) -> None:
-    engines = [row.implementation for row in record.workloads]
-    assert engines == (["reference", "native"] if native_built() else ["reference"])
-    assert (record.seed, record.identical) == (3, True)
-    assert record.workloads[0].hops == tiny_loads(3)[0].load.num_hops
-
-
-def test_the_demo_says_what_it_is_doing_before_it_takes_time(
-    record: DemoRecord, told: list[str]
+def test_every_flow_has_a_quality_and_a_step_for_each_context_and_dense_comes_first(
+    record: DemoRecord,
 ) -> None:
-    assert told == [
-        f"probe of {record.probe.machine}: 8 cases at two sizes",
-        "tiny: a few messages",
-    ]
+    assert [flow.flow for flow in record.flows] == [DENSE, *SPARSE]
+    for flow in record.flows:
+        assert tuple(step.context for step in flow.steps) == SMALL.sizes.contexts
+    assert record.machine_hash == machine_hash(SMALL.machine.spec)
+    assert (record.seed, record.num_pes) == (3, 4)
 
 
-def test_the_record_of_the_demo_reads_back_as_it_was(record: DemoRecord) -> None:
-    assert DemoRecord.model_validate_json(canonical_json(record)) == record
+def test_what_the_machine_computed_is_right_and_dense_attention_keeps_everything(
+    record: DemoRecord,
+) -> None:
+    assert record.ok
+    dense, quest, _, window = record.flows
+    assert dense.quality.mass == pytest.approx(1.0)
+    assert dense.quality.output_error < 2e-3
+    assert dense.quality.needles.found == dense.quality.needles.planted == 4
+    assert quest.quality.mass > window.quality.mass
+    assert quest.quality.output_error < window.quality.output_error
+
+
+def test_speed_ups_are_over_dense_attention_at_the_same_context(record: DemoRecord) -> None:
+    dense = record.flows[0]
+    assert [step.speedup for step in dense.steps] == [1.0, 1.0]
+    for flow in record.flows:
+        for step, other in zip(flow.steps, dense.steps, strict=True):
+            ratio = other.attention.latency_ps / step.attention.latency_ps
+            assert step.speedup == pytest.approx(ratio)
+            assert step.bytes_bound_speedup >= 1.0
+
+
+def test_it_says_what_it_is_doing_before_each_step(record: DemoRecord, told: list[str]) -> None:
+    del record
+    assert told[0] == "dense: 4 rows of 512 tokens, with values"
+    assert told[4] == "dense: 4 rows of 512 tokens"
+    assert told[-1] == "StreamingLLM: 4 rows of 1K tokens"
+    assert len(told) == 4 * (1 + len(SMALL.sizes.contexts))
+
+
+def test_page_and_trace_are_written_and_an_older_page_is_replaced(
+    record: DemoRecord, directory: Path
+) -> None:
+    assert {file.name for file in directory.iterdir()} == {PAGE_FILE, TRACE_FILE}
+    assert (record.page, record.trace) == (
+        str(directory / PAGE_FILE),
+        str(directory / TRACE_FILE),
+    )
+    page = ElementTree.parse(directory / PAGE_FILE).getroot()
+    said = "".join(page.itertext())
+    latencies = [s.attention.latency_ps for flow in record.flows for s in flow.steps]
+    assert all(f"{latency_ps:,}" in said for latency_ps in latencies)
+
+
+def test_the_trace_has_the_launches_and_the_units_of_a_step(
+    record: DemoRecord, directory: Path
+) -> None:
+    trace = read_trace((directory / TRACE_FILE).read_bytes())
+    assert record.trace_events > 100
+    assert ("host", "launches") in trace.slices
+    assert {track for _, track in trace.slices} >= {"cpu", "gemm", "vector"}
+
+
+def test_an_interrupt_at_the_last_step_leaves_older_files_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[DecodeStep] = []
+    plan = replace(SMALL, sizes=SMALL.sizes.model_copy(update={"contexts": (512,)}))
+
+    def interrupted(step: DecodeStep, **kwargs: object) -> StepTiming:
+        steps.append(step)
+        if len(steps) == 8:
+            raise KeyboardInterrupt
+        return simulate_step(step, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(demo_steps, "simulate_step", interrupted)
+    for name in (PAGE_FILE, TRACE_FILE):
+        (tmp_path / name).write_text("older")
+    with pytest.raises(KeyboardInterrupt):
+        run_demo(plan, directory=tmp_path, progress=lambda _: None)
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["older", "older"]
+
+
+def test_usages_name_blocks_of_the_machine_and_have_every_memory_that_was_read(
+    record: DemoRecord, usages: list[ShownUsage]
+) -> None:
+    assert [usage.flow for usage in usages] == [flow_label(flow) for flow in SHOWN]
+    slices = {node.name for node in SMALL.machine.nodes if node.kind is NodeKind.HBM_CTRL}
+    for usage in usages:
+        assert usage.context == SMALL.sizes.contexts[-1]
+        assert all(0 < share <= 1 for share in usage.shares.values())
+        assert len(slices & usage.shares.keys()) == record.num_pes
+
+
+def test_on_the_python_engine_one_cube_of_rows_is_planned() -> None:
+    full, reduced = plan_demo(EngineKind.NATIVE), plan_demo(EngineKind.REFERENCE)
+    assert not full.is_reduced
+    assert reduced.is_reduced
+    assert reduced.sizes.num_rows == reduced.machine.spec.cube.pes
+    assert full.sizes.contexts == reduced.sizes.contexts

@@ -1,13 +1,13 @@
 """The run record: schema, hashes, writer. Nobody else defines a JSON field."""
 
 from tilewright.records.bench import (
-    DemoRecord,
     EngineBenchRecord,
     EngineRatios,
     EngineWorkloadRow,
     GrowthRow,
 )
 from tilewright.records.canonical import canonical_json, content_hash
+from tilewright.records.demo import DemoRecord
 from tilewright.records.document import Document
 from tilewright.records.failure import FailureRecord, describe_failure
 from tilewright.records.machine_check import MachineCheckRecord

@@ -5,11 +5,9 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from tilewright.records.document import Document, Seconds, Sha256
-from tilewright.records.machine_show import MachineFigures
-from tilewright.records.probe import ProbeRecord
 from tilewright.records.versions import Versions
 
-__all__ = ("DemoRecord", "EngineBenchRecord", "EngineRatios", "EngineWorkloadRow", "GrowthRow")
+__all__ = ("EngineBenchRecord", "EngineRatios", "EngineWorkloadRow", "GrowthRow")
 
 
 class EngineRatios(Document):
@@ -32,19 +30,6 @@ class EngineWorkloadRow(Document):
     events_per_hop: NonNegativeFloat | None  # None: the implementation does not count its events
     simulated_ps: PositiveInt  # when the last message arrived
     digest: Sha256  # of the results: equal digests prove equal results
-
-
-class DemoRecord(Document):
-    """What the demonstration ran: a probe of the default machine, and the engines on loads."""
-
-    kind: Literal["demo"] = "demo"
-    schema_version: Literal[2] = 2
-    versions: Versions
-    figures: MachineFigures  # of the machine that the probe names
-    probe: ProbeRecord
-    seed: NonNegativeInt  # of the engines' loads
-    identical: bool  # all digests of a workload are equal
-    workloads: tuple[EngineWorkloadRow, ...]
 
 
 class GrowthRow(Document):

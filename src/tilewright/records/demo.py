@@ -40,7 +40,7 @@ class DemoQuality(Document):
     needles: NeedleFigures
     latency_ps: PositiveInt  # of that step
     values_ok: bool  # outputs and pages are those of the reference executor
-    max_error: NonNegativeFloat  # of an output, against the reference executor
+    max_error: NonNegativeFloat | None  # of an output, so compared; None: other pages were read
 
 
 class DemoStep(Document):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tilewright.report.decode_page_style import Colours, stage_role
 from tilewright.report.decode_page_view import DecodePage, ShownStep
+from tilewright.report.decode_page_words import latency_text
 from tilewright.report.run_words import share_text
 from tilewright.report.svg import Svg, shorten, text_width
 from tilewright.units import format_ps
@@ -60,7 +61,7 @@ def _draw_step(
             svg.rect(left, top, BAR_WIDTH * share, BAR_HEIGHT, fill=fill, tip=tip)
             left += BAR_WIDTH * share
     svg.rect(BAR_AT, top, BAR_WIDTH, BAR_HEIGHT, fill="none", stroke=colours["line"])
-    time = format_ps(step.latency_ps)
+    time = latency_text(step.latency_ps)
     svg.text(TIME_AT, middle, time, size=13, anchor="start", fill=colours["ink"])
     if step.speedup != 1.0:
         faster = f"{step.speedup:.1f} x"

@@ -143,7 +143,8 @@ h1 { font-size: 1.75rem; line-height: 1.25; margin: 0 0 .75rem; }
 h2 { font-size: 1.2rem; margin: 0 0 .25rem; }
 p { margin: 0 0 .75rem; max-width: 52rem; }
 .meaning p { font-size: 1.08rem; }
-.note, figcaption { color: var(--pale); font-size: .9rem; }
+.note { color: var(--pale); font-size: .9rem; }
+.scroll + .note { margin-top: .6rem; }
 section { margin-top: 2.5rem; }
 figure { margin: .75rem 0; }
 svg { display: block; width: 100%; height: auto; }

@@ -13,13 +13,12 @@ from tilewright.report.decode_page_view import (
     ShownUsage,
     context_text,
 )
+from tilewright.report.decode_page_words import bytes_text, latency_text
 from tilewright.report.run_words import share_text
-from tilewright.units import format_bytes, format_ps
+from tilewright.units import format_ps
 
 __all__ = (
-    "bytes_text",
     "headline_table",
-    "latency_text",
     "quality_cells",
     "quality_table",
     "share_table",
@@ -31,28 +30,6 @@ MOST_BLOCKS = 12
 NONE = "-"
 
 Rows = Sequence[Sequence[str]]
-
-
-def latency_text(latency_ps: int) -> str:
-    """Four figures are enough to compare.
-
-    >>> latency_text(307_218_542), latency_text(1_234_567), latency_text(0)
-    ('307.2 us', '1.235 us', '0 ps')
-    """
-    rounding = 10 ** max(0, len(str(latency_ps)) - 4)
-    return format_ps((latency_ps + rounding // 2) // rounding * rounding)
-
-
-def bytes_text(num_bytes: int) -> str:
-    """One decimal is enough to compare.
-
-    >>> bytes_text(8_589_934_592), bytes_text(1_572_864), bytes_text(1000)
-    ('8.0 GiB', '1.5 MiB', '1000 B')
-    """
-    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if num_bytes >= 2**power:
-            return f"{num_bytes / 2**power:.1f} {unit}"
-    return format_bytes(num_bytes)
 
 
 def quality_cells(quality: FlowQuality) -> tuple[str, str, str]:

@@ -1,48 +1,89 @@
-"""The demonstration: the default machine, what its distances cost, and the engines that say so."""
+"""The demonstration: what sparse flows keep of dense attention, and what they buy on a machine."""
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 
-from tilewright.benches.engine_speed import (
-    compare_engines,
-    engine_kinds,
-    engine_workloads,
-    is_identical,
-)
-from tilewright.benches.probe import run_probe
-from tilewright.machine.build import build_machine
+from tilewright.engine import EngineKind
+from tilewright.errors import RecordError
+from tilewright.machine.build import build_machine, machine_hash
 from tilewright.machine.parse import DEFAULT_PRESET, parse_machine
 from tilewright.machine.totals import totals_of
-from tilewright.records import DemoRecord, MachineFigures, installed_versions
+from tilewright.records import MachineFigures, check_target, installed_versions, replace_file
+from tilewright.records.demo import DemoRecord, DemoSizes
+from tilewright.report.decode_page import write_decode_page
+from tilewright.studies.demo_page import page_of
+from tilewright.studies.demo_steps import DemoPlan, DemoRun
 
-__all__ = ("CASES", "LARGE_BYTES", "SMALL_BYTES", "run_demo")
+__all__ = ("PAGE_FILE", "TRACE_FILE", "plan_demo", "run_demo")
 
-# From near to far, then two crowds; few enough to take seconds on the Python engine too.
-CASES = (
-    "pe_local",
-    "pe_same_cube",
-    "pe_next_cube",
-    "pe_far_cube",
-    "pe_other_sip",
-    "host_write_near",
-    "hot_8",
-    "east_port_8",
+PAGE_FILE = "tilewright-demo.html"
+TRACE_FILE = "tilewright-demo.pftrace"
+
+# The KV heads and groups of an 8B model; with one request each PE of a cube has a row.
+SIZES = DemoSizes(
+    batch=1,
+    kv_heads=8,
+    query_heads=4,
+    head_dim=128,
+    page_size=16,
+    dtype="float16",
+    budget=64,
+    contexts=(32 * 1024, 128 * 1024),
+    quality_batch=2,
+    quality_context=8 * 1024,
 )
-SMALL_BYTES = 256  # latency decides
-LARGE_BYTES = 64 * 2**10  # bandwidth decides
+# One request: each PE of a cube has a row. What the Python engine simulates in about a minute.
+REDUCED = SIZES.model_copy(update={"batch": 1, "quality_batch": 1, "quality_context": 4 * 1024})
 
 
-def run_demo(*, progress: Callable[[str], None], seed: int = 1) -> DemoRecord:
-    """Build and probe the default machine, then run the engines' loads on every engine."""
-    machine = build_machine(parse_machine(DEFAULT_PRESET))
-    progress(f"probe of {machine.spec.name}: {len(CASES)} cases at two sizes")
-    probe = run_probe(machine, names=CASES, sizes=(SMALL_BYTES, LARGE_BYTES))
-    rows = compare_engines(engine_workloads(seed), progress=progress, rounds=1)
-    return DemoRecord(
-        versions=installed_versions(engine=" and ".join(kind.value for kind in engine_kinds())),
-        figures=MachineFigures(**asdict(totals_of(machine))),
-        probe=probe,
-        seed=seed,
-        identical=is_identical(rows),
-        workloads=rows,
+def plan_demo(engine: EngineKind) -> DemoPlan:
+    """All rows of a SIP; on the Python engine, which is far slower, those of a cube."""
+    is_reduced = engine is EngineKind.REFERENCE
+    return DemoPlan(
+        machine=build_machine(parse_machine(DEFAULT_PRESET)),
+        device="sip:0",
+        engine=engine,
+        sizes=REDUCED if is_reduced else SIZES,
+        is_reduced=is_reduced,
     )
+
+
+def run_demo(plan: DemoPlan, *, directory: Path, progress: Callable[[str], None]) -> DemoRecord:
+    """Run all steps, then write the page and the trace, each whole or not at all."""
+    page, trace = directory / PAGE_FILE, directory / TRACE_FILE
+    check_target(page, "page")
+    check_target(trace, "trace")
+    start = time.perf_counter()
+    run = DemoRun(plan, progress)
+    flows = run.run()
+    record = DemoRecord(
+        ok=all(flow.quality.values_ok for flow in flows),
+        versions=installed_versions(engine=plan.engine.value),
+        machine=plan.machine.spec.name,
+        machine_hash=machine_hash(plan.machine.spec),
+        figures=MachineFigures(**asdict(totals_of(plan.machine))),
+        device=plan.device,
+        num_pes=run.num_pes,
+        is_reduced=plan.is_reduced,
+        seed=plan.seed,
+        sizes=plan.sizes,
+        flows=flows,
+        page=str(page),
+        trace=str(trace),
+        trace_events=run.num_trace_events,
+        demo_s=time.perf_counter() - start,
+    )
+    write_decode_page(page, page_of(record, plan.machine, run.usages))
+    _write_trace(trace, run.trace.getvalue())
+    return record
+
+
+def _write_trace(path: Path, content: bytes) -> None:
+    try:
+        replace_file(path, content)
+    except OSError as error:
+        found = f"a target that cannot be written ({error.strerror})"
+        fix = "choose another path or change its permissions"
+        raise RecordError(str(path), found, "a writable path for the trace", fix) from error

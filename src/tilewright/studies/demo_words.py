@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tilewright.records.demo import DemoFlow, DemoRecord, DemoStep
 from tilewright.report.decode_page_view import context_text
+from tilewright.report.decode_page_words import latency_text
 from tilewright.report.run_words import share_text
 
 __all__ = ("NEXT", "flow_label", "meaning_of", "quality_note", "steps_note")
@@ -16,7 +17,7 @@ _LABELS = {
 _NEARLY_AS_GOOD = 0.05  # of the mass: among these the fastest flow is the one to take
 
 NEXT = {
-    "tilewright attention run --flow quest --backend machine --batch 4 --context 32768": (
+    "tilewright attention run --flow quest --backend machine --context 32768": (
         "one step in detail: bytes of each stage, bounds, fusion"
     ),
     "tilewright attention compare --source recall --flows quest,streaming_llm": (
@@ -74,23 +75,27 @@ def _needles(flow: DemoFlow) -> str:
 
 
 def _limit(record: DemoRecord, best: DemoFlow) -> str:
-    """How far the speed-up is from what bytes alone allow, and which other work is why."""
+    """How much of what bytes allow has become speed, and which stage loses most of the rest."""
     dense, step = record.flows[0].steps[-1], best.steps[-1]
     fewer = dense.attention.bytes / step.attention.bytes
-    name, share = _greatest_other(step)
+    stage, lost_ps = _greatest_loss(step)
     return (
-        f"Dense attention waits for memory ({share_text(dense.attention.hbm_fraction)} of what "
-        f"the HBM gives beside its refresh); {flow_label(best.flow)} moves {fewer:.1f} times fewer "
-        f"bytes, and what is lost on the way to a speed-up of {step.bytes_bound_speedup:.1f} is "
-        f"mostly {name}, {share_text(share)} of the step."
+        f"Dense attention gets {share_text(dense.attention.hbm_fraction)} of what the HBM gives "
+        f"beside its refresh; {flow_label(best.flow)} moves {fewer:.1f} times fewer bytes and "
+        f"turns {share_text(step.speedup / step.bytes_bound_speedup)} of what bytes alone allow "
+        f"into speed, the largest loss being {stage} ({latency_text(lost_ps)})."
     )
 
 
-def _greatest_other(step: DemoStep) -> tuple[str, float]:
-    """The longest stage beside attention itself."""
-    others = [stage for stage in step.attention.stages if stage.name != "attention"]
-    longest = max(others, key=lambda stage: stage.latency_ps)
-    return longest.name, longest.latency_ps / step.attention.latency_ps
+def _greatest_loss(step: DemoStep) -> tuple[str, int]:
+    """The stage that takes longest beyond its share of the lower bound, by its needed bytes."""
+    found = step.attention
+    losses_ps = {
+        stage.name: stage.latency_ps - stage.ideal_bytes * found.bound_ps // found.ideal_bytes
+        for stage in found.stages
+    }
+    stage = max(losses_ps, key=lambda name: losses_ps[name])
+    return stage, max(0, losses_ps[stage])
 
 
 def quality_note(record: DemoRecord) -> str:
