@@ -1,12 +1,15 @@
 """What quality is drawn over: bytes of a step, or its time on one machine."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilewright.records.attention_compare import QualityRow
 from tilewright.units import PS_PER_US
 
-__all__ = ("Axis", "bytes_axis", "latency_axis")
+__all__ = ("TICKS", "Axis", "bytes_axis", "latency_axis", "round_top")
+
+TICKS = 5  # parts of an axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +40,26 @@ def bytes_axis(rows: Sequence[QualityRow]) -> Axis:
     )
 
 
-def latency_axis(rows: Sequence[QualityRow]) -> Axis:
-    """Of the rows of one machine; those without a time do not stretch it."""
-    dense_ps = rows[0].dense_latency_ps
-    times = [row.latency_ps for row in rows if row.latency_ps is not None]
-    most_ps = max((*times, dense_ps or 0), default=0) or PS_PER_US
+def latency_axis(rows: Sequence[QualityRow], dense_ps: int | None) -> Axis:
+    """Of all machines' rows, so that panels have one scale; ``dense_ps`` is of one machine."""
+    times = [time_ps for row in rows for time_ps in (row.latency_ps, row.dense_latency_ps)]
+    most_ps = max((time_ps for time_ps in times if time_ps is not None), default=PS_PER_US)
     return Axis(
         title="time of one layer's attention for one token, in us",
         unit="us",
         cost=lambda row: (row.latency_ps or 0) / PS_PER_US,
-        label=lambda value: f"{value:.3g}",
-        most=1.05 * most_ps / PS_PER_US,
+        label=lambda value: f"{value:.4g}",
+        most=round_top(most_ps / PS_PER_US),
         dense=None if dense_ps is None else dense_ps / PS_PER_US,
     )
+
+
+def round_top(most: float, ticks: int = TICKS) -> float:
+    """Where an axis may end that goes so far: its ticks are then at round numbers.
+
+    >>> round_top(12.6), round_top(0.8), round_top(40.0)
+    (15.0, 1.0, 50.0)
+    """
+    power = 10.0 ** math.floor(math.log10(most / ticks))
+    steps = (power * factor for factor in (1, 2, 3, 4, 5, 10, 20))
+    return next(ticks * step for step in steps if ticks * step > most)

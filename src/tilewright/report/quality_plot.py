@@ -12,7 +12,7 @@ from pathlib import Path
 from tilewright.errors import RecordError
 from tilewright.records import check_target
 from tilewright.records.attention_compare import AttentionCompareRecord, Interval95, QualityRow
-from tilewright.report.quality_axis import Axis, bytes_axis, latency_axis
+from tilewright.report.quality_axis import TICKS, Axis, bytes_axis, latency_axis
 from tilewright.report.quality_table import quality_view
 from tilewright.report.svg import Svg, shorten, write_svg
 
@@ -21,7 +21,6 @@ __all__ = ("check_quality_plot", "draw_quality", "write_quality_plot")
 MARGIN, HEAD, LEGEND_WIDTH = 16, 64, 240
 PANEL_WIDTH, PANEL_HEIGHT, PANEL_STRIDE = 380, 300, 460
 PANEL_AT = 64
-TICKS = 5
 GRID, FRAME, PALE, FRONT = "#e2e8f0", "#94a3b8", "#475569", "#0f172a"
 COLOURS = (
     "#2563eb", "#ea580c", "#16a34a", "#9333ea", "#dc2626", "#0891b2", "#ca8a04", "#64748b",
@@ -103,7 +102,8 @@ def _panels(record: AttentionCompareRecord) -> tuple[Panel, ...]:
         rows = list(group)
         left, title = PANEL_AT + PANEL_STRIDE * place, f"attention mass on {machine} (front dashed)"
         timed = tuple(row for row in rows if row.latency_ps is not None)
-        found.append(_mass_panel(title, timed, left, latency_axis(rows)))
+        axis = latency_axis(record.rows, rows[0].dense_latency_ps)
+        found.append(_mass_panel(title, timed, left, axis))
     return tuple(found)
 
 
