@@ -10,6 +10,7 @@ from rich.text import Text
 from tilewright.benches.engine_speed import run_engine_bench
 from tilewright.cli.attention_bench import attention
 from tilewright.cli.collectives_bench import collectives
+from tilewright.cli.decode_bench import decode
 from tilewright.cli.language_bench import language
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
@@ -23,6 +24,7 @@ __all__ = ("app",)
 app = typer.Typer(help="Measure the simulator itself, as ratios to peers in one run.")
 app.command()(attention)
 app.command()(collectives)
+app.command()(decode)
 app.command()(language)
 
 

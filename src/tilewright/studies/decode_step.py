@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from time import process_time
 from typing import Any
 
 from tilewright.attention.backends.machine import (
@@ -89,6 +90,7 @@ class StepTiming:
     usage: tuple[Usage, Usage]  # of all servers, before the first launch and after the last
     result: StepResult  # launches, pages that rows read, outputs
     num_events: int
+    run_s: float  # CPU time of simulating the launches; laying out memory is not counted
     layout: RowLayout
     kernels: KernelFile
     findings: Findings | None  # of the sanitizer, if it looked on
@@ -153,6 +155,7 @@ def simulate_step(
         usage=(before, after),
         result=done.result,
         num_events=done.num_events,
+        run_s=done.run_s,
         layout=layout,
         kernels=kernels.file,
         findings=done.findings,
@@ -172,6 +175,7 @@ class _Done:
     result: StepResult
     watch: StepWatch
     num_events: int  # of the step alone
+    run_s: float
     findings: Findings | None
 
 
@@ -216,9 +220,11 @@ def _execute(
     core = torch.driver.device.engine.core
     watch, num_events = watched_by(torch.driver.device), core.events
     watch.attach(torch.driver)
+    start = process_time()
     result = prepared.run(torch)
+    run_s = process_time() - start
     findings = None if torch.driver.watch is None else torch.findings
-    return _Done(result, watch, core.events - num_events, findings)
+    return _Done(result, watch, core.events - num_events, run_s, findings)
 
 
 def _plan(step: DecodeStep) -> StepPlan:

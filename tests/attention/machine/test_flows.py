@@ -47,8 +47,16 @@ def test_a_ready_flow_selects_and_attends_as_the_reference_does(name: str) -> No
     run_pair(graph_of(name, **sizes), contexts, plan_of(5)).check()
 
 
-@pytest.mark.parametrize("placement", [place for place in RowPlacement if place != "head"])
-@pytest.mark.parametrize("name", DIVIDED)
+@pytest.mark.parametrize(
+    ("name", "placement"),
+    [
+        *((name, RowPlacement.CUBE) for name in DIVIDED),
+        ("quest", RowPlacement.STRIPE),
+        ("quest_mla", RowPlacement.STRIPE),
+        ("twilight", RowPlacement.STRIPE),
+        ("quest", RowPlacement.SIP),
+    ],
+)
 def test_rows_that_are_divided_give_the_same(name: str, placement: RowPlacement) -> None:
     run_pair(graph_of(name), CONTEXTS, plan_of(5), placement=placement).check()
 
