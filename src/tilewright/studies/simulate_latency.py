@@ -21,7 +21,7 @@ def simulate_latency(query: LatencyQuery) -> int:
         selection=_selection(query),
         seed=query.seed,
     )
-    return simulate_step(step).latency_ps
+    return simulate_step(step, tells_stages=False).latency_ps
 
 
 def _selection(query: LatencyQuery) -> SelectionModel | None:
