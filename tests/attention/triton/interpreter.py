@@ -1,5 +1,6 @@
 """Generated kernels under Triton's interpreter, in a process of its own that serves all tests."""
 
+import atexit
 import os
 import pickle
 import subprocess
@@ -17,14 +18,16 @@ class InterpreterFailure(Exception):  # noqa: N818  # its text is the worker's t
 
 @cache
 def _process() -> subprocess.Popen[bytes]:
-    """Ends with this process: its standard input is then at its end."""
-    return subprocess.Popen(
+    """Ends with this process, which waits for it so that its time is accounted for."""
+    process = subprocess.Popen(
         [sys.executable, str(WORKER)],
         env=os.environ | {"TRITON_INTERPRET": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
+    atexit.register(process.communicate)
+    return process
 
 
 def ask(task: str, *arguments: Any) -> dict[str, Any]:

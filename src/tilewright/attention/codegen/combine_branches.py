@@ -8,6 +8,7 @@ from tilewright.attention.codegen.estimate_pages import estimate_scratch
 from tilewright.attention.codegen.kernel_file import Grid, Kernel, Stage
 from tilewright.attention.codegen.row_text import row_preamble, row_start
 from tilewright.attention.codegen.text import kernel_text
+from tilewright.attention.codegen.traffic import NUMBER_BYTES, Traffic
 from tilewright.attention.graph import Branch, Geometry, Node
 
 __all__ = ("emit_combine_branches", "is_one_softmax")
@@ -50,8 +51,14 @@ def emit_combine_branches(
         body.lines.append(f"tl.store({places}, {whole}, mask=query_head < {heads})")
     purpose = "Branches times their gates: a program for each row."
     arguments = {name: holds for name, holds in body.arguments.items() if name not in _UNUSED}
-    kernel = Kernel("combine_branches", Grid.ROWS, tuple(arguments), stages=(Stage.MERGE,))
-    return kernel, kernel_text(kernel.name, purpose, arguments, body.lines)
+    arrays = 1 + sum(
+        (item.selection is not None) + (item.estimate is not None) for item in branches
+    )
+    traffic = Traffic(Stage.MERGE, row_bytes=arrays * heads * (width + 1) * NUMBER_BYTES)
+    stages = (Stage.MERGE,)
+    name = "combine_branches"
+    kernel = Kernel(name, Grid.ROWS, tuple(arguments), stages=stages, traffic=(traffic,))
+    return kernel, kernel_text(name, purpose, arguments, body.lines)
 
 
 _UNUSED = ("num_tokens_ptr", "num_kv_heads")  # a row is all that is needed

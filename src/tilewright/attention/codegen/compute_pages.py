@@ -70,7 +70,8 @@ def page_kernel(
         lines = [*_tile_lines(form, f"tl.program_id(1) * {tile}", work), *work.ahead, *work.inside]
     else:
         grid, what = Grid.ROW_MEMBERS, "row" if form.members == 1 else "row and member"
-        lines = [*work.ahead, *loop_lines(form, work)]
+        loop = loop_lines(form, work) if work.inside else ()  # a round may look at no page
+        lines = [*work.ahead, *loop]
     purpose = f"{what_for}: a program for each {what}."
     start = form.preamble(body)
     traffic = replace(work.traffic, stage=stage)
@@ -147,8 +148,10 @@ def _page_tokens(page_size: int) -> str:
 def loop_lines(form: RowForm, work: PageWork, after: Sequence[str] = ()) -> list[str]:
     """The loop over the tiles of a member's pages. Block numbers are loaded one tile ahead.
 
-    ``after`` are lines at the end of each turn.
+    ``after`` are lines at the end of each turn. Work that looks at no page has no loop.
     """
+    if not work.inside and not after:
+        return []
     tile = work.tile
     own = "page" if form.part is None else "own"
     inside = [f"{own} = start + offset"]

@@ -8,6 +8,7 @@ from tilewright.attention.codegen.kernel_file import Grid, Kernel, Scratch, Scra
 from tilewright.attention.codegen.row_text import row_preamble, row_start
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.traffic import NUMBER_BYTES, Traffic
 from tilewright.attention.graph import Branch, DType, Estimate, EstimateOver, Geometry, Node
 
 __all__ = ("emit_estimate_pages", "estimate_scratch")
@@ -65,7 +66,10 @@ def emit_estimate_pages(
     ]
     purpose = "Attention over estimates of pages: a program for each row."
     name = f"estimate_pages{suffix}"
-    kernel = Kernel(name, Grid.ROWS, tuple(body.arguments), stages=(Stage.ATTENTION,))
+    numbers = entries * (heads + width) * NUMBER_BYTES + skips
+    traffic = (Traffic(Stage.ATTENTION, heads * (width + 1) * NUMBER_BYTES, numbers),)
+    stages = (Stage.ATTENTION,)
+    kernel = Kernel(name, Grid.ROWS, tuple(body.arguments), stages=stages, traffic=traffic)
     return kernel, kernel_text(name, purpose, body.arguments, body.lines)
 
 

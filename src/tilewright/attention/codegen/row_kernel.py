@@ -1,6 +1,6 @@
 """The kernels of ops over all pages of a row, or all KV heads of a request, but selections."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright.attention.codegen.body import Body
@@ -13,6 +13,7 @@ from tilewright.attention.codegen.row_text import row_preamble, row_start
 from tilewright.attention.codegen.row_work import RowWork, identity
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.traffic import NUMBER_BYTES, Traffic
 from tilewright.attention.graph import DType, Graph, Node, Op
 from tilewright.attention.ops import page_axis, reduce, selection
 
@@ -45,12 +46,23 @@ def emit_row_op(
     start = row_preamble(body, size)
     work = RowWork(node, operands, names[node], tiling.row_tile, size, body)
     body.lines += [f"# {remark_of(node)}", *start, "column = tl.program_id(1)"]
-    body.lines += ROW_OPS[type(node.op)](work)
+    lines = ROW_OPS[type(node.op)](work)
+    body.lines += lines
     name = f"{node.op.name.lower()}_{index}"
     purpose = f"{node.op.name}: a program for each row and column."
-    stages = (Stage.SCORING,)
-    kernel = Kernel(name, Grid.ROW_COLUMNS, tuple(body.arguments), work.columns, stages)
+    arguments, told = tuple(body.arguments), ((Stage.SCORING,), (_traffic(work, lines),))
+    kernel = Kernel(name, Grid.ROW_COLUMNS, arguments, work.columns, *told)
     return kernel, kernel_text(name, purpose, body.arguments, body.lines)
+
+
+def _traffic(work: RowWork, lines: Sequence[str]) -> Traffic:
+    """Every load and store in a loop over pages goes once over the row."""
+    touched = sum(line.startswith("    ") and _moves(line) for line in lines)
+    return Traffic(Stage.SCORING, page_bytes=touched * work.columns * NUMBER_BYTES)
+
+
+def _moves(line: str) -> bool:
+    return "tl.load(" in line or "tl.store(" in line
 
 
 def _reduction(work: RowWork) -> list[str]:

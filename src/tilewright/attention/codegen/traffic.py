@@ -12,6 +12,7 @@ from tilewright.attention.ops import leaf
 
 __all__ = (
     "NUMBER_BYTES",
+    "TABLE_BYTES",
     "Traffic",
     "attend_traffic",
     "list_traffic",

@@ -11,6 +11,7 @@ from tilewright.attention.codegen.leaf_loads import mass_memory
 from tilewright.attention.codegen.loop_text import split_loop
 from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.traffic import NUMBER_BYTES, TABLE_BYTES, Traffic
 from tilewright.attention.graph import Geometry, Graph, Side
 from tilewright.attention.ops import feedback
 
@@ -54,8 +55,18 @@ def emit_weigh_pages(
     ]
     elements = padded(sizes.page_size) * padded(heads) * padded(sizes.key_dim)
     ahead, inside = split_loop(lines, VARYING)
-    work = PageWork(body, tuple(ahead), tuple(inside), tiling.pages_for(elements), {})
+    tile, traffic = tiling.pages_for(elements), _traffic(sizes, branches)
+    work = PageWork(body, tuple(ahead), tuple(inside), tile, {}, traffic)
     return page_kernel("weigh_pages", "Attention of each page", form, work, Stage.ATTENTION)
+
+
+def _traffic(sizes: Geometry, branches: Sequence[Weighed]) -> Traffic:
+    """Marks and block numbers of all pages, keys of those that were read, and the masses."""
+    marks = sum(branch.columns for branch in branches)
+    query = sizes.query_heads * sizes.key_dim * sizes.query_dtype.bits // 8
+    keys = sizes.page_size * sizes.key_dim * sizes.kv_dtype.bits // 8
+    per_page = marks + TABLE_BYTES + NUMBER_BYTES * sizes.query_heads
+    return Traffic(Stage.ATTENTION, query, per_page, keys)
 
 
 def _always_lines(body: Body) -> list[str]:
