@@ -3,6 +3,7 @@
 from tilewright.attention.codegen.compile import compile_graph
 from tilewright.attention.codegen.compile_dense import compile_dense
 from tilewright.attention.codegen.cut import Cut, Decision, Fusion
+from tilewright.attention.codegen.kernel_cache import KernelCache, kernel_key
 from tilewright.attention.codegen.kernel_file import (
     Grid,
     Kernel,
@@ -22,6 +23,7 @@ __all__ = (
     "Fusion",
     "Grid",
     "Kernel",
+    "KernelCache",
     "KernelFile",
     "Merge",
     "Scratch",
@@ -32,4 +34,5 @@ __all__ = (
     "Traffic",
     "compile_dense",
     "compile_graph",
+    "kernel_key",
 )
