@@ -1,12 +1,14 @@
 """``tilewright attention compile``."""
 
-from pathlib import Path
+import json
 
 import pytest
 
-from tests.attention.codegen.test_compile import compiled
-from tilewright.attention.codegen import Tiling
+from tests.attention.codegen.test_compile import compiled, graph_of
+from tilewright.attention.codegen import Deal, Merge, Target, Tiling, compile_graph
 from tilewright.cli.main import main
+
+MEMBERS = ["--emit", "machine", "--members", "8", "--deal", "dealt", "--queues"]
 
 
 def test_the_command_prints_the_file_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
@@ -14,31 +16,32 @@ def test_the_command_prints_the_file_and_nothing_else(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == compiled("quest", Tiling(page_tile=4)).text
 
 
-GUESSING = """
-from tilewright.attention.abs import BranchSpec
-from tilewright.attention.flow import register, vFlow
+def test_the_command_compiles_for_members_with_queues(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attention", "compile", "quest", *MEMBERS, "--pages", "512"]) == 0
+    merges = frozenset({Merge.MEMORY, Merge.IPCQ})
+    target = Target(rows=1, pages=512, members=8, deal=Deal.DEALT, merges=merges)
+    assert capsys.readouterr().out == compile_graph(graph_of("quest"), None, target).text
 
 
-@register("guessing")
-class Guessing(vFlow):
-    def create_cache(self, block_size, head_dim):
-        return {"middle": (1, head_dim), "value": (1, head_dim)}
-
-    def forward_cache(self, cache, loc, ctx):
-        cache["middle"] = cache["k"].mean(1)
-        cache["value"] = cache["v"].mean(1)
-
-    def forward_indexer(self, q, o, cache, ctx):
-        logits = cache["middle"] @ q.T
-        o.combine([BranchSpec(logits=logits, values=cache["value"])])
-"""
+def test_the_document_has_what_a_launcher_must_know(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attention", "compile", "quest", "--emit", "machine", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["kind"] == "attention_compile"
+    (kernel,) = found["step"]
+    assert (kernel["name"], kernel["grid"]) == ("decode_row", "rows, members")
+    assert kernel["stages"] == ["scoring", "selection", "attention"]
+    assert [item["accepted"] for item in found["decisions"]] == [True, True, True]
+    assert {item["name"] for item in found["results"]} >= {"output", "page_list"}
+    assert kernel["traffic"][0]["page_bytes"] == 2 * 128 * 2 + 8
+    assert found["text"].startswith('"""Kernels of the flow quest')
 
 
-def test_a_flow_without_kernels_is_wrong_input(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "guessing.py").write_text(GUESSING)
-    assert main(["attention", "compile", str(tmp_path / "guessing.py")]) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert "estimates alone" in output.err
+def test_members_for_a_gpu_are_wrong_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attention", "compile", "quest", "--members", "8"]) == 2
+    assert "--emit machine with them" in capsys.readouterr().err
+
+
+def test_a_deal_without_members_is_wrong_input(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["attention", "compile", "quest", "--emit", "machine", "--deal", "dealt"]
+    assert main(arguments) == 2
+    assert "1 members and pages dealt" in capsys.readouterr().err

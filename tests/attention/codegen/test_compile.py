@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 import tilewright.attention.flows  # noqa: F401  # registers the ready flows
-from tilewright.attention.codegen import KernelFile, Tiling, compile_graph
+from tilewright.attention.codegen import Deal, KernelFile, Merge, Target, Tiling, compile_graph
 from tilewright.attention.flow import registry, trace_flow
 from tilewright.attention.graph import Graph
 from tilewright.attention.passes import optimize_graph
@@ -53,6 +53,36 @@ def test_kernels_are_python_and_every_argument_is_declared(name: str) -> None:
 @pytest.mark.parametrize("name", registry.list_keys())
 def test_every_ready_flow_compiles(name: str) -> None:
     compile(compiled(name).text, name, "exec")
+
+
+TARGETS = {
+    "a row": Target(rows=8, pages=2048),
+    "members": Target(rows=8, pages=256, members=8, deal=Deal.DEALT),
+    "queues": Target(
+        rows=8,
+        pages=256,
+        members=8,
+        deal=Deal.CONTIGUOUS,
+        merges=frozenset({Merge.MEMORY, Merge.IPCQ}),
+    ),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("name", ["quest", "quest_mla"])
+def test_kernels_of_whole_rows_are_the_text_that_was_reviewed(
+    name: str, target: Target, check_golden: Callable[[str], None]
+) -> None:
+    check_golden(compile_graph(graph_of(name), None, target).text)
+
+
+@pytest.mark.parametrize("name", registry.list_keys())
+def test_every_ready_flow_compiles_for_whole_rows_and_for_members(name: str) -> None:
+    graph = graph_of(name)
+    for target in TARGETS.values():
+        file = compile_graph(graph, None, target)
+        compile(file.text, name, "exec")
+        assert all(kernel.stages for kernel in file.step)
 
 
 def test_the_same_graph_gives_the_same_file() -> None:
