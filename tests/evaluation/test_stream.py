@@ -19,6 +19,7 @@ def test_masses_of_pages_are_the_softmax_of_each_query_over_what_it_sees() -> No
 
 def test_dense_outputs_are_the_values_by_their_masses() -> None:
     stream = drawn_case().stream
+    assert stream.values is not None
     step, layer, head, query = 3, 1, 0, 2
     keys, values = (
         np.concatenate([before[:, head], now[: step + 1, layer, head]]).astype(np.float64)

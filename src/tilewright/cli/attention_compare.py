@@ -52,9 +52,9 @@ With --machine, one decode step's attention of one layer is simulated on it: the
 first token behind the context, with the model's heads, for --batch requests, from
 the host's launch to its knowing of the end. It carries no values: each row reads
 the pages that the flow selected there in the comparison (first case, layers spread
-over the requests), or pages drawn at random where every layer is dense. Weights and
-projections are not in it. There is a row for each machine. What a machine cannot
-run has no time, and the reason stands below the table.
+over the requests), or pages drawn at random where every layer is dense. Dense
+layers, weights and projections are not in it. There is a row for each machine. What
+a machine cannot run has no time, and the reason stands below the table.
 
 Sources: smollm2, plain text; needle, a fact inside a text, asked for at the
 end; recall, pairs and keys by a small trained model; synthetic, random keys
