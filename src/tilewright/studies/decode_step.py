@@ -6,6 +6,7 @@ from time import process_time
 from typing import Any
 
 from tilewright.attention.backends.machine import (
+    MERGES,
     LoadedKernels,
     PageOrder,
     RowLayout,
@@ -21,7 +22,7 @@ from tilewright.attention.backends.machine import (
     prepare_step,
     target_of,
 )
-from tilewright.attention.codegen import Cut, KernelFile, Tiling
+from tilewright.attention.codegen import Cut, KernelFile, Merge, Tiling
 from tilewright.attention.graph import Graph
 from tilewright.attention.planner import MassRule, PlanSpec, RowFacts, StepPlan, plan_step
 from tilewright.benches.programs.contract import Bound
@@ -62,6 +63,7 @@ class DecodeStep:
     values: StepValues | None = None
     tiling: Tiling | None = None  # None: that of the generator for this machine
     cut: Cut | None = None  # None: what the generator's cost model decides
+    merges: frozenset[Merge] = MERGES  # ways to join the parts of a row that may be taken
     order: PageOrder = PageOrder.WRITTEN
     device: str = "all"
     seed: int = 0
@@ -117,7 +119,7 @@ def simulate_step(
         num_kv_heads=step.kv_heads,
         device=step.device,
     )
-    target = target_of(step.machine, layout)
+    target = target_of(step.machine, layout, step.merges)
     kernels = kernels_for(
         step.graph,
         target,

@@ -5,11 +5,10 @@ import pytest
 
 from tests.attention.machine.pair import graph_of, plan_of, run_pair
 from tilewright.attention.backends.machine import RowPlacement
-from tilewright.attention.codegen import compile_graph
+from tilewright.attention.codegen import Merge
 from tilewright.attention.flow import registry
 from tilewright.attention.graph import DType
 from tilewright.attention.planner import Reserved, ThresholdBudget, TopPBudget
-from tilewright.errors import CodegenError
 
 CONTEXTS = (14, 2, 64)
 """A short row, one whose prompt is a single token, and one whose last page becomes complete."""
@@ -25,22 +24,12 @@ SIZES: dict[str, dict[str, int]] = {
     "sparq": {"width": 32},
 }
 """What a flow needs to have more than one part of a page, or as many channels as it takes."""
-DIVIDED = ("quest", "quest_mla", "quest_mean_query", "twilight", "streaming_llm")
+DIVIDED = ("quest", "quest_mla", "quest_mean_query", "streaming_llm")
 FLOWS = tuple(registry.list_keys())
-
-
-def is_compiled(name: str) -> bool:
-    try:
-        compile_graph(graph_of(name, **SIZES.get(name, {})))
-    except CodegenError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_a_ready_flow_selects_and_attends_as_the_reference_does(name: str) -> None:
-    if not is_compiled(name):
-        pytest.skip("there are no kernels")
     sizes = SIZES.get(name, {})
     longer = sizes.get("page_size", 4) // 4
     contexts = tuple(count * longer for count in CONTEXTS)
@@ -51,6 +40,8 @@ def test_a_ready_flow_selects_and_attends_as_the_reference_does(name: str) -> No
     ("name", "placement"),
     [
         *((name, RowPlacement.CUBE) for name in DIVIDED),
+        ("nsa", RowPlacement.CUBE),
+        ("snapkv", RowPlacement.CUBE),
         ("quest", RowPlacement.STRIPE),
         ("quest_mla", RowPlacement.STRIPE),
         ("twilight", RowPlacement.STRIPE),
@@ -59,6 +50,27 @@ def test_a_ready_flow_selects_and_attends_as_the_reference_does(name: str) -> No
 )
 def test_rows_that_are_divided_give_the_same(name: str, placement: RowPlacement) -> None:
     run_pair(graph_of(name), CONTEXTS, plan_of(5), placement=placement).check()
+
+
+@pytest.mark.parametrize("placement", [RowPlacement.STRIPE, RowPlacement.CUBE])
+def test_parts_are_joined_through_memory_too(placement: RowPlacement) -> None:
+    pair = run_pair(
+        graph_of("quest"),
+        CONTEXTS,
+        plan_of(5),
+        placement=placement,
+        merges=frozenset({Merge.MEMORY}),
+    )
+    pair.check()
+    assert pair.timing.kernels.merge is Merge.MEMORY
+
+
+def test_more_rows_than_teams_of_pes_take_turns_on_the_queues() -> None:
+    contexts = (14, 64, 30, 9, 50)
+    pair = run_pair(graph_of("quest"), contexts, plan_of(5), placement=RowPlacement.CUBE)
+    pair.check()
+    assert pair.timing.kernels.merge is Merge.IPCQ
+    assert pair.timing.layout.num_pieces > len(pair.timing.layout.pes)
 
 
 @pytest.mark.parametrize("dtype", [DType.FLOAT16, DType.BFLOAT16])

@@ -19,7 +19,7 @@ from tilewright.machine.totals import slice_bytes_per_us, usable_share
 
 __all__ = ("MERGES", "kernels_for", "target_of")
 
-MERGES = frozenset({Merge.MEMORY})
+MERGES = frozenset({Merge.MEMORY, Merge.IPCQ})
 """The merges of divided rows that this backend can run."""
 LAUNCH_PS = 500_000  # dispatch and completion of a launch, about: the cost model's figure
 _DEALS = {
@@ -30,7 +30,7 @@ _DEALS = {
 }
 
 
-def target_of(machine: Machine, layout: RowLayout) -> Target:
+def target_of(machine: Machine, layout: RowLayout, merges: frozenset[Merge] = MERGES) -> Target:
     """What the generator may know of a machine and of the rows on it."""
     spec = machine.spec
     rate = int(slice_bytes_per_us(spec) * usable_share(spec.cube.hbm))
@@ -45,7 +45,7 @@ def target_of(machine: Machine, layout: RowLayout) -> Target:
         spill_bytes_per_us=spec.pe.tcm.read_bytes_per_us,
         memory_bytes_per_us=rate,
         launch_ps=LAUNCH_PS,
-        merges=MERGES,
+        merges=merges,
     )
 
 

@@ -13,12 +13,15 @@ from tilewright.attention.backends.machine.arrays import Pieces, piece_array, re
 from tilewright.attention.backends.machine.layout import RowLayout
 from tilewright.attention.backends.machine.load import LoadedKernels
 from tilewright.attention.backends.machine.memory import NEW, DecodeMemory
-from tilewright.attention.codegen import Grid, Kernel, Scratch, ScratchAxis, Stage
+from tilewright.attention.codegen import Grid, Kernel, Merge, Scratch, ScratchAxis, Stage
 from tilewright.attention.codegen.memory_form import parameter_tables
+from tilewright.attention.codegen.tree_merge import tree_neighbours
 from tilewright.attention.graph import DType
 from tilewright.attention.planner import StepPlan, row_budgets
 from tilewright.errors import AttentionError
-from tilewright.host import LaunchReport, PeCoord, RuntimeContext, Tensor
+from tilewright.host import LaunchReport, Neighbours, PeCoord, RuntimeContext, Tensor
+from tilewright.language.message import Post
+from tilewright.runtime.launch import tell_rings
 
 __all__ = ("PreparedStep", "StageLaunch", "StepResult", "prepare_step")
 
@@ -57,6 +60,7 @@ class _Planned:
     grid: tuple[int, ...]
     owner: Owner
     stages: tuple[Stage, ...]
+    queues: Post | None = None  # between the members of a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +127,29 @@ def prepare_step(
     wanted = {name for kernel in every for name in kernel.arguments}
     told = {**row_budgets(plan), **parameter_tables(memory.graph, layer=0), **_new_pages(memory)}
     given |= replicate(torch, {name: told[name] for name in told if name in wanted})
+    queues = _queues(torch, layout) if file.merge is Merge.IPCQ else None
     planned = [
         _append(torch, memory),
         *_completion(memory, kernels, given),
-        *(_planned(kernels, kernel, given, *_programs(kernel, layout)) for kernel in file.step),
+        *(
+            replace(_planned(kernels, kernel, given, *_programs(kernel, layout)), queues=queues)
+            for kernel in file.step
+        ),
     ]
     row_pages = tuple(map(len, memory.blocks))
     return PreparedStep(layout, row_pages, scratch, tuple(planned))
+
+
+def _queues(torch: RuntimeContext, layout: RowLayout) -> Post:
+    """Rings between the members of every team of PEs, which stay from step to step."""
+    table = {}
+    for first in range(0, len(layout.used_pes), layout.members):
+        team = layout.pes[first : first + layout.members]
+        for member, directions in tree_neighbours(layout.members).items():
+            table[team[member]] = {name: team[other] for name, other in directions.items()}
+    neighbours = Neighbours(table)
+    torch.driver.wait(tell_rings(torch.driver, "rings of members", neighbours))
+    return torch.driver.launcher.install(neighbours)
 
 
 def _append(torch: RuntimeContext, memory: DecodeMemory) -> _Planned:
@@ -210,8 +230,14 @@ def _planned(
 
 
 def _launch(torch: RuntimeContext, item: _Planned) -> LaunchReport:
+    queues: Any = item.queues
     return torch.launch(
-        item.function, grid=item.grid, on=item.owner, name=item.name, **item.arguments
+        item.function,
+        grid=item.grid,
+        on=item.owner,
+        neighbours=queues,
+        name=item.name,
+        **item.arguments,
     ).report
 
 
