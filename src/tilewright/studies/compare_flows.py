@@ -74,6 +74,7 @@ class Run:
     """Trials as they become complete."""
 
     work: KeptWork
+    num_trials: int
     total: int  # trials, and steps to simulate
     complete: dict[str, TrialRecord] = field(default_factory=dict)
     kept: int = 0
@@ -97,19 +98,14 @@ def compare_flows(
         planned = _plan_trials(spec, source)
         step = _plan_step(spec, source)
         steps = 0 if step is None else step.num_queries(len(planned) // spec.sizes.cases)
-        run = Run(KeptWork(spec.state), len(planned) + steps)
+        run = Run(KeptWork(spec.state), len(planned), len(planned) + steps)
         _run_trials(source, planned, run, tell)
         joined = _join_rows(spec, planned, run)
-    simulations = Simulations(
-        latency_of,
-        run.work,
-        lambda done, what: tell(len(planned) + done, run.total, what),
-        run.is_interrupted,
-    )
+    simulations = _simulations(run, latency_of, tell)
     rows = [row for row, _ in joined]
     if step is not None:
         rows = latency_rows(step, [(row, trials[0]) for row, trials in joined], simulations)
-    tell(run.total if not simulations.is_interrupted else len(run.complete), run.total, "")
+    tell(len(run.complete) + simulations.num_done, run.total, "")
     return AttentionCompareRecord(
         status="interrupted" if simulations.is_interrupted else "complete",
         versions=_versions(spec),
@@ -203,6 +199,13 @@ def _with_cases(
             drawn = None
             drawn = (trial.case, source.draw(trial.case, kept_queries=kept_queries))
         yield trial, drawn[1]
+
+
+def _simulations(run: Run, latency_of: LatencyOf, tell: Tell) -> Simulations:
+    def tell_step(done: int, what: str) -> None:
+        tell(run.num_trials + done, run.total, what)
+
+    return Simulations(latency_of, run.work, tell_step, run.is_interrupted)
 
 
 def _join_rows(spec: CompareSpec, planned: Sequence[Planned], run: Run) -> list[Joined]:
