@@ -1,14 +1,16 @@
 """The addresses of an access: their shape beside masks and values, and their numbers."""
 
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewright.language.affine import broadcast_shapes
+from tilewright.language.affine import Affine, broadcast_shapes
+from tilewright.language.dtype import int4
 from tilewright.language.program import Program
 from tilewright.language.value import Mask, Pointers
 
-__all__ = ("addresses_of", "aligned")
+__all__ = ("Items", "addresses_of", "aligned", "items_of")
 
 
 def aligned(
@@ -71,3 +73,63 @@ def addresses_of(program: Program, pointers: Pointers, mask: Any) -> tuple[Any, 
         return flat, slice(None)
     places = np.broadcast_to(program.elements(mask), pointers.shape).reshape(-1)
     return flat[places], places
+
+
+class Items(NamedTuple):
+    """Neighbouring elements that lie together: where items begin, and their places in the block."""
+
+    addresses: Any  # one for each item
+    num_elements: int  # of an item
+    places: Any  # of all elements, in the order of items
+
+
+def items_of(program: Program, pointers: Pointers, mask: Any) -> Items:
+    """What an access by computed offsets reaches, in items as large as its form tells.
+
+    The rows of a table by an index are an item each; nobody looks at their elements one by one.
+    """
+    outer = _num_outer_axes(pointers, mask)
+    num_elements = prod(pointers.shape[outer:])
+    if num_elements == 1 or pointers.offsets is None:
+        addresses, places = addresses_of(program, pointers, mask)
+        return Items(addresses, 1, places)
+    shape = pointers.shape[:outer]
+    affine = Affine(pointers.affine.base, pointers.affine.strides[:outer], shape)
+    offsets = program.elements(pointers.offsets).astype(np.int64) * pointers.element.step
+    offsets = offsets.reshape(offsets.shape[: max(0, offsets.ndim - len(pointers.shape) + outer)])
+    addresses = np.broadcast_to(affine.array(np.dtype(np.int64)) + offsets, shape)
+    if mask is None:
+        return Items(addresses.reshape(-1), num_elements, slice(None))
+    low, high = mask.box.low[0], mask.box.high[0]
+    of_a_row = num_elements * prod(shape[1:])
+    rows = addresses[low:high].reshape(-1)
+    return Items(rows, num_elements, slice(low * of_a_row, high * of_a_row))
+
+
+def _num_outer_axes(pointers: Pointers, mask: Any) -> int:
+    """Axes before those along which elements lie side by side, whatever the offsets are."""
+    shape, strides = pointers.shape, pointers.affine.strides
+    if pointers.offsets is None or pointers.element is int4 or not _cuts_first_axis_only(mask):
+        return len(shape)
+    extents = (*[1] * (len(shape) - len(pointers.offsets.shape)), *pointers.offsets.shape)
+    outer, wanted = len(shape), pointers.element.step
+    first = 0 if mask is None else 1
+    while outer > first and extents[outer - 1] == 1:
+        extent = shape[outer - 1]
+        if extent != 1 and strides[outer - 1] != wanted:
+            break
+        wanted *= extent
+        outer -= 1
+    return outer
+
+
+def _cuts_first_axis_only(mask: Any) -> bool:
+    if mask is None:
+        return True
+    if type(mask) is not Mask or not mask.shape:
+        return False
+    box = mask.box
+    return all(
+        low == 0 and high == extent
+        for low, high, extent in zip(box.low[1:], box.high[1:], box.shape[1:], strict=True)
+    )

@@ -9,7 +9,7 @@ from tilewright.device.dma import Access
 from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess
 from tilewright.engine.rows import NO_EFFECT
 from tilewright.language.access import Layout, layout_of, runs_of_addresses
-from tilewright.language.address import addresses_of, aligned
+from tilewright.language.address import aligned, items_of
 from tilewright.language.affine import Affine, Box
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import DType, int1, int4
@@ -205,10 +205,10 @@ def _gathered_load(
     program: Program, pointers: Pointers, mask: Any, kind: BlockType, other: Any
 ) -> Block:
     program.run.counters.gathers += 1
-    addresses, places = addresses_of(program, pointers, mask)
+    addresses, num_elements, places = items_of(program, pointers, mask)
     if not addresses.size:
         return filled(program, kind, other)
-    layout, spans, pieces = listed(program, addresses, kind.dtype)
+    layout, spans, pieces = listed(program, addresses, kind.dtype, num_elements)
 
     fill = 0 if other is None else program.element(other, kind.dtype)
 
@@ -222,10 +222,10 @@ def _scattered_store(
     program: Program, pointers: Pointers, mask: Any, block: Block, kind: BlockType
 ) -> None:
     program.run.counters.gathers += 1
-    addresses, places = addresses_of(program, pointers, mask)
+    addresses, num_elements, places = items_of(program, pointers, mask)
     if not addresses.size:
         return
-    listed_kind = block_type(kind.dtype, (len(addresses),))
+    listed_kind = block_type(kind.dtype, (len(addresses) * num_elements,))
     part = Block(program, listed_kind, None, block.number, block)
     if block.node is not None:
 
@@ -233,7 +233,8 @@ def _scattered_store(
             return np.broadcast_to(value, kind.shape).reshape(-1)[places]
 
         part.node = Node(pick, (block.node,), source_line())
-    _issue_store(program, part, part.type, *listed(program, addresses, kind.dtype))
+    reached = listed(program, addresses, kind.dtype, num_elements)
+    _issue_store(program, part, part.type, *reached)
 
 
 def spread_out(found: Any, places: Any, kind: BlockType, fill: Any) -> Any:
@@ -242,13 +243,13 @@ def spread_out(found: Any, places: Any, kind: BlockType, fill: Any) -> Any:
     return block.reshape(kind.shape)
 
 
-def listed(program: Program, addresses: Any, dtype: DType) -> Reached:
-    """Single elements as one long segment whose parts lie anywhere."""
-    box = Box.whole((len(addresses),))
+def listed(program: Program, addresses: Any, dtype: DType, num_elements: int = 1) -> Reached:
+    """Items of so many elements as one long segment whose parts lie anywhere."""
+    box = Box.whole((len(addresses) * num_elements,))
     if dtype is int4:
         return _reached_halves(program, addresses, box)
     layout = layout_of(Affine(0, (dtype.step,), box.shape), box, dtype.step)
-    return layout, *_runs(program, addresses, dtype.step)
+    return layout, *_runs(program, addresses, dtype.step * num_elements)
 
 
 def _reached_halves(program: Program, addresses: Any, box: Box) -> Reached:
