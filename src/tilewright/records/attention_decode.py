@@ -91,6 +91,9 @@ class DecodeAttention(Document):
     num_events: NonNegativeInt
     tiling: dict[str, JsonScalar]
     fusion: tuple[FusionRow, ...] = ()
+    merge: str = "memory"  # through what the parts of divided rows are joined
+    predicted_bytes: dict[str, NonNegativeInt] = Field(default_factory=dict)
+    """By stage, what the generator expected kernels to move, but for ops over all pages."""
     kernels: tuple[str, ...]
     kernels_hash: Sha256  # of the text
 

@@ -1,5 +1,6 @@
 """Dense and sparse attention of one decode step side by side, as a record."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
@@ -227,6 +228,8 @@ def attention_figures(machine: Machine, timing: StepTiming) -> DecodeAttention:
         num_events=timing.num_events,
         tiling=_tiling(file.tiling),
         fusion=_fusion(file),
+        merge=file.merge.value,
+        predicted_bytes=_predicted_bytes(timing),
         kernels=tuple(launch.report.name for launch in timing.result.launches),
         kernels_hash=sha256(file.text.encode()).hexdigest(),
     )
@@ -234,6 +237,18 @@ def attention_figures(machine: Machine, timing: StepTiming) -> DecodeAttention:
 
 def _tiling(tiling: Tiling) -> dict[str, JsonScalar]:
     return {item.name: getattr(tiling, item.name) for item in fields(tiling)}
+
+
+def _predicted_bytes(timing: StepTiming) -> dict[str, int]:
+    """Over all rows, by their own lengths; a dense step scores no pages."""
+    total: Counter[str] = Counter()
+    is_dense = not timing.kernels.marks and timing.kernels.completion is None
+    heads = timing.layout.num_kv_heads
+    for row, read in enumerate(timing.result.pages):
+        pages = 0 if is_dense else timing.row_pages[row // heads]
+        found = timing.kernels.predicted_bytes(pages=pages, listed=len(read))
+        total.update({stage.value: count for stage, count in found.items()})
+    return dict(total)
 
 
 def _fusion(file: KernelFile) -> tuple[FusionRow, ...]:

@@ -94,6 +94,7 @@ class StepTiming:
     num_events: int
     run_s: float  # CPU time of simulating the launches; laying out memory is not counted
     layout: RowLayout
+    row_pages: tuple[int, ...]  # of each request
     kernels: KernelFile
     findings: Findings | None  # of the sanitizer, if it looked on
 
@@ -159,6 +160,7 @@ def simulate_step(
         num_events=done.num_events,
         run_s=done.run_s,
         layout=layout,
+        row_pages=tuple(-(-count // step.graph.geometry.page_size) for count in step.contexts),
         kernels=kernels.file,
         findings=done.findings,
     )

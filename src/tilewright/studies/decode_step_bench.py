@@ -38,7 +38,7 @@ MOST_GROWTH = 1.1
 MOST_COMPILE_S = 1.0
 MOST_CACHED_S = 0.1
 GROWTH_CONTEXTS = (16_384, 65_536)
-MLA_ROWS, MLA_CONTEXT, MLA_HEADS = 32, 16_384, 16
+MLA_ROWS, MLA_HEADS = 32, 16
 ALL_FUSIONS = frozenset(Fusion)
 Progress = Callable[[str], None]
 
@@ -59,6 +59,8 @@ class DecodeBenchSpec:
     cost_batch: int = 16
     cost_context: int = 32_768
     has_cost: bool = True
+    mla_context: int = 16_384
+    flows: tuple[str, ...] | None = None  # to compile; None: all ready ones
     seed: int = 1
     engine: EngineKind = EngineKind.NATIVE
 
@@ -142,7 +144,7 @@ def _mla_geometry() -> Geometry:
 
 def _mla_step(spec: DecodeBenchSpec) -> DecodeStep:
     """One row for each of some PEs; rows of one PE do not meet those of another."""
-    step = spec.step(is_dense=True, batch=MLA_ROWS, context=MLA_CONTEXT)
+    step = spec.step(is_dense=True, batch=MLA_ROWS, context=spec.mla_context)
     return replace(step, graph=_traced("quest_mla", _mla_geometry()), kv_heads=1)
 
 
@@ -190,7 +192,7 @@ def _compile_times(spec: DecodeBenchSpec, progress: Progress) -> tuple[float, fl
     """Seconds of the slowest flow, anew and from the cache; its name, and how many compile."""
     progress("compiling every ready flow")
     slowest, slowest_cached, name_of, count = 0.0, 0.0, "", 0
-    for name in registry.list_keys():
+    for name in spec.flows or registry.list_keys():
         flow = registry.get(name)()
         geometry = _mla_geometry() if flow.kind is FlowKind.MLA else spec.geometry
         graph = optimize_graph(trace_flow(flow, geometry, name=name))

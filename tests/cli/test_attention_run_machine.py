@@ -1,0 +1,105 @@
+"""``tilewright attention run --backend machine``: its documents, its view, and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tilewright.cli.main import main
+
+SMALL = (
+    *("attention", "run", "--backend", "machine", "--machine", "ahbm-small"),
+    *("--contexts", "40,300", "--head-dim", "32", "--budget", "6"),
+)
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert main([*arguments, "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_a_small_step_has_values_that_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run_json(capsys, *SMALL)
+    assert found["values_ok"] is True
+    assert found["selection"] == "scores"
+    assert found["sizes"]["contexts"] == [40, 300]
+    assert {stage["name"] for stage in found["stages"]} >= {"scoring", "attention", "launch"}
+    for name in ("latency_ps", "bytes"):
+        assert sum(stage[name] for stage in found["stages"]) == found["sparse"][name]
+
+
+def test_the_view_names_stages_speed_up_and_bottleneck(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SMALL]) == 0
+    text = capsys.readouterr().out
+    for words in ("scoring", "speed-up", "values right", "bottleneck"):
+        assert words in text
+
+
+def test_several_machines_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--machine", "crossbar-chip", "--no-data", "--selection", "recent")
+    found = run_json(capsys, *SMALL, *arguments)
+    assert [row["machine_source"] for row in found["rows"]] == ["ahbm-small", "crossbar-chip"]
+    assert all(row["selection"] == "recent" for row in found["rows"])
+
+
+def test_a_saved_selection_is_read_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "pages.json"
+    first = run_json(capsys, *SMALL, "--save-selection", str(file))
+    again = run_json(capsys, *SMALL, "--selection", str(file))
+    assert again["selection"] == "recorded"
+    assert again["sparse"]["latency_ps"] == first["sparse"]["latency_ps"]
+    assert main([*SMALL, "--page-size", "8", "--selection", str(file)]) == 2
+    assert "found page size 16 expected page size 8" in " ".join(capsys.readouterr().err.split())
+
+
+def test_large_steps_leave_values_out_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("attention", "run", "--backend", "machine", "--machine", "ahbm-small")
+    found = run_json(
+        capsys, *command, "--context", "32768", "--batch", "1", "--kv-heads", "5", "--budget", "9"
+    )
+    assert not found["carries_data"]
+    assert found["selection"] == "uniform"
+    assert found["notes"][0].startswith("without values: keys and values have 80 MiB")
+
+
+def test_the_sizes_of_a_model_are_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("attention", "run", "--backend", "machine", "--machine", "ahbm-small")
+    found = run_json(
+        capsys, *command, "--model", "llama-3-8b", "--batch", "1", "--context", "256", "--no-data"
+    )
+    sizes = found["sizes"]
+    assert (sizes["kv_heads"], sizes["query_heads"], sizes["key_dim"]) == (8, 4, 128)
+    assert sizes["layers"] == 32
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--data", "--selection", "recent"), "--data and --selection recent"),
+        (("--steps", "3"), "--steps"),
+        (("--model", "llama-3-8b"), "--model and --head-dim"),
+        (("--selection", "nothing.json"), "a file that cannot be read"),
+        (("--flow", "nowhere"), "nowhere"),
+    ],
+)
+def test_wrong_input_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    assert main([*SMALL, *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_contexts_that_are_no_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attention", "run", "--backend", "machine", "--contexts", "4,no"]) == 2
+    assert "whole numbers of 1 and more" in capsys.readouterr().err
+
+
+def test_options_of_machines_are_refused_by_the_reference(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["attention", "run", "--placement", "cube", "--sanitize"]) == 2
+    assert "--placement, --sanitize" in capsys.readouterr().err
