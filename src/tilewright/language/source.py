@@ -1,6 +1,7 @@
 """Where in the user's own code something was said."""
 
 import sys
+from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -32,11 +33,17 @@ def line_text(line: SourceLine | None) -> str:
     if line is None:
         return "a kernel"
     code, instruction = line
+    return f"{code.co_filename}:{_line_number(code, instruction)} in {code.co_name}"
+
+
+@lru_cache(4096)
+def _line_number(code: CodeType, instruction: int) -> int:
+    """The lines of a long kernel are walked through once, not at each of its waits."""
     number = code.co_firstlineno
     for start, end, found in code.co_lines():
         if start <= instruction < end and found is not None:
             number = found
-    return f"{code.co_filename}:{number} in {code.co_name}"
+    return number
 
 
 def add_place(error: TilewrightError, place: str) -> None:
