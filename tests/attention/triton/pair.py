@@ -33,6 +33,8 @@ Fields = dict[str, tuple[Any, Any]]
 """Summaries or states by name: those of the reference, and those of the kernels."""
 SMALL = Tiling(page_tile=4, row_tile=8, attend_tokens=16, part_pages=3)
 """Small enough that short rows have several tiles and parts."""
+LARGE = Tiling(page_tile=16, row_tile=16, part_pages=8)
+"""Fewer programs, where the cuts are not what is tested."""
 
 
 def geometry_of(
@@ -190,7 +192,7 @@ class Both:
         found = ask("step", self.file, sizes, arguments)
         results = step.attend(0, dict(zip(self.names, queries, strict=True)))
         step.finish()
-        size, heads = self.graph.geometry.page_size, range(self.heads)
+        heads = range(self.heads)
         states = {
             state.name: (
                 [np.asarray(self.session.state(name, 0, state.name)) for name in self.names],
@@ -208,9 +210,16 @@ class Both:
             found["output"],
             None if sums[0] is None else np.concatenate([np.asarray(item)[0] for item in sums]),
             found["log_sum_exp"],
-            _by_row(states, [count // size for count in self.tokens], self.heads),
+            _by_row(states, [self._seen_pages(count) for count in self.tokens], self.heads),
             {},
         )
+
+    def _seen_pages(self, count: int) -> int:
+        """Complete pages; one that begins anew with this token shows its state a step later."""
+        size = self.graph.geometry.page_size
+        written = {write.target for write in self.graph.field_writes}
+        anew = any(state.name in written for state in self.graph.states) and count % size == 0
+        return count // size - anew
 
     def _kept_pages(self, count: int) -> int:
         size = self.graph.geometry.page_size

@@ -90,7 +90,7 @@ class KeptLoads:
         body.need("kept_pages", "int32 [requests]: pages whose state the last step wrote")
         kept = "there & (page < tl.load(kept_pages + request))"
         if state.name in self._written:  # a page that is complete with this very token begins anew
-            kept += " & ((page < num_pages - 1) | (num_full < num_pages))"
+            kept += " & (page < num_pages - 1 + (num_pages - num_full))"
         starts = state.name in self._written or state.inherit is Inherit.SNAPSHOT
         begun = row_start(body, memory)
         initial = 0.0 if starts else state.initial

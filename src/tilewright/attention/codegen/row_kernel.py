@@ -68,7 +68,7 @@ def _moves(line: str) -> bool:
 def _reduction(work: RowWork) -> list[str]:
     op: Any = work.node.op
     reduction, dtype = _REDUCTIONS[type(op)], work.dtype
-    empty = identity(reduction, dtype)
+    empty = identity(reduction, work.node.type.dtype)
     final = "found"
     if isinstance(op, reduce.L2Norm):
         final = "tl.sqrt_rn(found)"

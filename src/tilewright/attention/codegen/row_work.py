@@ -25,6 +25,8 @@ def identity(reduction: str, dtype: DType) -> str:
     """What changes no sum, maximum or minimum."""
     if reduction == "sum":
         return "0"
+    if dtype is DType.BOOL:
+        return "0" if reduction == "max" else "1"
     if dtype.is_float:
         return 'float("-inf")' if reduction == "max" else 'float("inf")'
     return "-2147483648" if reduction == "max" else "2147483647"
