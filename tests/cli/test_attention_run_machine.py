@@ -56,6 +56,12 @@ def test_a_saved_selection_is_read_again(
     assert "found page size 16 expected page size 8" in " ".join(capsys.readouterr().err.split())
 
 
+def test_a_tuned_tiling_stands_in_the_record(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run_json(capsys, *SMALL, "--tune")
+    assert found["values_ok"] is True
+    assert found["notes"][0].startswith("tiling: best of ")
+
+
 def test_large_steps_leave_values_out_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:
     command = ("attention", "run", "--backend", "machine", "--machine", "ahbm-small")
     found = run_json(

@@ -111,6 +111,9 @@ SanitizeOption = Annotated[
 SaveSelectionOption = Annotated[
     Path | None, typer.Option(metavar="FILE.json", help="Machine: keep the pages that were read.")
 ]
+TuneOption = Annotated[
+    bool, typer.Option("--tune", help="Machine: search the tiling by simulating one row.")
+]
 
 
 def run(
@@ -141,6 +144,7 @@ def run(
     engine: EngineOption = None,
     sanitize: SanitizeOption = False,
     save_selection: SaveSelectionOption = None,
+    tune: TuneOption = False,
     _json: JsonOption = False,
 ) -> Outcome:
     """Run a flow beside dense attention: on the reference for quality, on a machine for time.
@@ -181,12 +185,14 @@ def run(
                 engine=engine,
                 sanitize=sanitize,
                 save_selection=save_selection,
+                tune=tune,
             )
         )
     of_machine = {
         "--contexts": contexts, "--model": model, "--machine": machine, "--set": set_,
         "--placement": placement, "--selection": selection, "--data": data, "--device": device,
         "--engine": engine, "--sanitize": sanitize or None, "--save-selection": save_selection,
+        "--tune": tune or None,
     }  # fmt: skip
     _refuse(of_machine, Backend.MACHINE)
     spec = TrialSpec(

@@ -13,15 +13,20 @@ from tilewright.attention.backends.machine import (
     Recorded,
     RowPlacement,
     SelectionModel,
+    Tuner,
+    TuneSpec,
     Uniform,
+    tiling_of,
 )
+from tilewright.attention.codegen import Tiling
 from tilewright.attention.graph import Graph
+from tilewright.attention.planner import PlanSpec, parse_policy
 from tilewright.cli.outcome import Outcome
 from tilewright.cli.output import note
 from tilewright.cli.startup import engine_line
 from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
 from tilewright.errors import UsageError
-from tilewright.machine.build import build_machine
+from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import load_machine_document, spec_of
 from tilewright.machine.unused import unused_keys
 from tilewright.records import check_target, installed_versions, read_record, write_record
@@ -59,6 +64,7 @@ class MachineRun:
     engine: EngineKind | None
     sanitize: bool
     save_selection: Path | None
+    tune: bool
 
     @property
     def value_bytes(self) -> int:
@@ -139,8 +145,14 @@ def _comparison(
     spec = spec_of(document)
     for warning in unused_keys(document, spec):
         note(f"warning: {warning}")
+    machine = build_machine(spec)
+    tiling = None
+    if run.tune:
+        tiling, text = _tuned(run, machine, kind)
+        notes = (*notes, text)
     return DecodeComparison(
-        machine=build_machine(spec),
+        machine=machine,
+        tiling=tiling,
         machine_source=source,
         overrides=run.overrides,
         graph=run.graph,
@@ -157,6 +169,24 @@ def _comparison(
         sanitize=run.sanitize,
         notes=notes,
     )
+
+
+def _tuned(run: MachineRun, machine: Machine, kind: EngineKind) -> tuple[Tiling, str]:
+    """The tiling of the longest row, and what the record says about the search."""
+    note(f"tuning the tiling on {machine.spec.name}")
+    spec = TuneSpec(
+        machine=machine,
+        graph=run.graph,
+        context=max(run.contexts),
+        plan=PlanSpec(budget=parse_policy(str(run.budget))),
+        placement=run.placement,
+        seed=run.seed,
+        engine=kind,
+    )
+    found = Tuner().tune(spec)
+    gain = found.trials[0].latency_ps / found.best.latency_ps
+    text = f"tiling: best of {len(found.trials)}, {gain:.3f} times as fast as the generator's"
+    return tiling_of(found.best), text
 
 
 def _view(record: AttentionDecodeRecord) -> RenderableType:

@@ -33,6 +33,7 @@ from tilewright.attention.backends.machine.step import (
     StepResult,
     prepare_step,
 )
+from tilewright.attention.backends.machine.tuner import Tuner, TuneSpec, tiling_of
 
 __all__ = (
     "MERGES",
@@ -50,6 +51,8 @@ __all__ = (
     "StageLaunch",
     "StepResult",
     "StepValues",
+    "TuneSpec",
+    "Tuner",
     "Uniform",
     "block_bytes",
     "deploy_rows",
@@ -63,4 +66,5 @@ __all__ = (
     "prepare_step",
     "prompt_windows",
     "target_of",
+    "tiling_of",
 )

@@ -1,0 +1,147 @@
+"""The tiling of a flow on a machine, found by simulating one of its rows.
+
+Rows of other PEs do the same beside it, so a row stands for all of them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tilewright.attention.backends.machine.compiled import kernels_for, target_of
+from tilewright.attention.backends.machine.layout import RowPlacement
+from tilewright.attention.backends.machine.memory import deploy_rows, layout_of
+from tilewright.attention.backends.machine.selection import Uniform, model_pages, planned_counts
+from tilewright.attention.backends.machine.step import prepare_step
+from tilewright.attention.codegen import Target, Tiling
+from tilewright.attention.graph import Graph, graph_hash
+from tilewright.attention.planner import PlanSpec, RowFacts, plan_step
+from tilewright.engine import AUTO, Auto, EngineKind
+from tilewright.errors import CodegenError, KernelError
+from tilewright.host import RuntimeContext
+from tilewright.machine.build import Machine, machine_hash
+from tilewright.records import content_hash, installed_version, read_record, write_record
+from tilewright.records.attention_tuning import TilingTrial, TuningRecord
+
+__all__ = ("TuneSpec", "Tuner", "tiling_of")
+
+FACTORS = (0.25, 0.5, 2.0, 4.0)  # of the generator's own choice, one size after the other
+SEARCHED = ("attend_tokens", "max_elements", "page_tile")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneSpec:
+    """The row: so many tokens, on these PEs, under this plan; its pages are drawn by a seed."""
+
+    machine: Machine
+    graph: Graph
+    context: int
+    plan: PlanSpec = field(default_factory=PlanSpec)
+    placement: RowPlacement = RowPlacement.HEAD
+    seed: int = 0
+    engine: EngineKind | Auto = AUTO
+
+    @property
+    def num_pages(self) -> int:
+        return -(-self.context // self.graph.geometry.page_size)
+
+
+@dataclass(slots=True)
+class Tuner:
+    """Keeps what it found by what it depends on: in this process, and in a folder if it has one."""
+
+    folder: Path | None = None
+    num_simulated: int = 0
+    _found: dict[str, TuningRecord] = field(default_factory=dict)
+
+    def tune(self, spec: TuneSpec) -> TuningRecord:
+        """Try other sizes around the generator's, each alone, keeping what is faster."""
+        key = _key(spec)
+        if key not in self._found:
+            self._found[key] = self._read(key) or self._search(spec, key)
+        return self._found[key]
+
+    def _search(self, spec: TuneSpec, key: str) -> TuningRecord:
+        layout = layout_of(
+            spec.machine,
+            spec.graph,
+            placement=spec.placement,
+            num_tokens=(spec.context,),
+            num_kv_heads=1,
+        )
+        target = target_of(spec.machine, layout)
+        best = Tiling.for_target(spec.graph.geometry, target)
+        least_ps = self._simulate(spec, target, best)
+        trials = [_trial(best, least_ps)]
+        for name in SEARCHED:
+            for tiling in _neighbours(best, name):
+                try:
+                    latency_ps = self._simulate(spec, target, tiling)
+                except (CodegenError, KernelError):  # a tile that does not fit on the chip
+                    continue
+                trials.append(_trial(tiling, latency_ps))
+                if latency_ps < least_ps:
+                    best, least_ps = tiling, latency_ps
+        record = TuningRecord(key=key, best=_trial(best, least_ps), trials=tuple(trials))
+        if self.folder is not None:
+            write_record(self._file(key), record)
+        return record
+
+    def _simulate(self, spec: TuneSpec, target: Target, tiling: Tiling) -> int:
+        self.num_simulated += 1
+        torch = RuntimeContext(spec.machine, engine=spec.engine, data=False)
+        graph, tokens = spec.graph, (spec.context,)
+        layout = layout_of(
+            spec.machine, graph, placement=spec.placement, num_tokens=tokens, num_kv_heads=1
+        )
+        memory = deploy_rows(torch, graph, layout, num_tokens=tokens, values=None)
+        plan = plan_step(spec.plan, [RowFacts(spec.num_pages, spec.context)])
+        marks = model_pages(Uniform(spec.seed), plan, planned_counts(graph, plan).tolist())
+        kernels = kernels_for(graph, target, tiling)
+        scale = float(graph.geometry.key_dim**-0.5)
+        step = prepare_step(torch, memory, kernels, plan, scale=scale, marks=marks)
+        launches = step.run(torch).launches
+        return launches[-1].report.completed_ps - launches[0].report.submitted_ps
+
+    def _file(self, key: str) -> Path:
+        return Path(self.folder or ".") / f"tiling-{key}.json"
+
+    def _read(self, key: str) -> TuningRecord | None:
+        if self.folder is None or not self._file(key).is_file():
+            return None
+        return read_record(self._file(key), TuningRecord)
+
+
+def tiling_of(trial: TilingTrial) -> Tiling:
+    """The sizes of a trial."""
+    return Tiling(**trial.tiling)
+
+
+def _trial(tiling: Tiling, latency_ps: int) -> TilingTrial:
+    sizes = {
+        name: getattr(tiling, name)
+        for name in ("page_tile", "max_elements", "row_tile", "attend_tokens", "part_pages")
+    }
+    return TilingTrial(tiling=sizes, latency_ps=latency_ps)
+
+
+def _neighbours(tiling: Tiling, name: str) -> Iterator[Tiling]:
+    size = getattr(tiling, name)
+    for factor in FACTORS:
+        if size * factor >= 1:
+            yield replace(tiling, **{name: int(size * factor)})
+
+
+def _key(spec: TuneSpec) -> str:
+    facts = spec.plan.budget.bounds(RowFacts(spec.num_pages, spec.context), spec.plan.reserved)
+    return content_hash(
+        {
+            "machine": machine_hash(spec.machine.spec),
+            "graph": graph_hash(spec.graph),
+            "context": spec.context,
+            "budget": [facts.at_least, facts.at_most],
+            "reserved": [spec.plan.reserved.first, spec.plan.reserved.last],
+            "placement": spec.placement.value,
+            "seed": spec.seed,
+            "version": installed_version(),
+        }
+    )
