@@ -17,16 +17,25 @@ void Core::push_check(uint32_t index, int64_t at_ps) {
     push(event);
 }
 
-// The packet leaves the buffer behind the server before.
-void Core::return_credit(uint32_t slot, int64_t tail_ps) {
+// Into the queue of its input and channel.
+inline const Ring<Waiting>& Core::line_up(Server& server, uint32_t slot) {
     const Event& packet = queue_[slot];
-    const Hop& before = hops_[packet.hop - 1];
-    Server& server = servers_[before.server];
-    const int64_t at_ps = later(tail_ps, server.credit_ps, before.server, packet.id);
-    server.first_channel[before.channel].returning.push_sorted({at_ps, packet.flits});
-    silent_ps_ = std::max(silent_ps_, at_ps);
-    if (server.is_stalled) [[unlikely]] {
-        check_at(server, before.server, std::max(at_ps, server.free_ps), kNone);
+    const Hop hop = hops_[packet.hop];
+    auto& waiting = server.first_queue[hop.queue].waiting;
+    waiting.push_sorted({packet.time_ps, packet.id, slot, packet.flits, hop.channel, hop.last});
+    server.note_pushed(hop.queue);
+    return waiting;
+}
+
+// The packet may meet others in front of the server.
+void Core::enqueue_behind(Server& server, uint32_t index, uint32_t slot) {
+    if (server.lone != kNone) line_up(server, std::exchange(server.lone, kNone));
+    const auto& waiting = line_up(server, slot);
+    const int64_t ready_ps = queue_[slot].time_ps;
+    if (waiting.front().packet == slot) {
+        check_at(server, index, std::max(ready_ps, server.free_ps), slot);
+    } else {
+        silent_ps_ = std::max(silent_ps_, ready_ps);
     }
 }
 
@@ -54,16 +63,22 @@ inline std::pair<int64_t, int64_t> Core::service_times(Server& server, uint32_t 
     return {packet.flits * server.flit_ps, server.latency_ps};
 }
 
+// A packet of the queue starts: in order, and the next turn is another queue's.
+inline void Core::note_turn(Server& server, uint32_t index, Queue& queue, int64_t ready_ps,
+                            int64_t id) {
+    const bool is_in_order = ready_ps > queue.last_ready_ps ||
+                             (ready_ps == queue.last_ready_ps && id >= queue.last_id);
+    if (!is_in_order) [[unlikely]] raise_fault(Fault::kOrder, index, id, now_ps_);
+    queue.last_ready_ps = ready_ps;
+    queue.last_id = id;
+    server.last_key = queue.key;
+}
+
 // The first packet of a queue starts.
 inline void Core::take(Server& server, uint32_t index, uint32_t number) {
     Queue& queue = server.first_queue[number];
     const Waiting first = queue.waiting.front();
-    const bool is_in_order = first.ready_ps > queue.last_ready_ps ||
-                             (first.ready_ps == queue.last_ready_ps && first.id >= queue.last_id);
-    if (!is_in_order) [[unlikely]] raise_fault(Fault::kOrder, index, first.id, now_ps_);
-    queue.last_ready_ps = first.ready_ps;
-    queue.last_id = first.id;
-    server.last_key = queue.key;
+    note_turn(server, index, queue, first.ready_ps, first.id);
     if (first.ready_ps < now_ps_ || queue.num_counted > 0) {
         add_wait(server, now_ps_ - first.ready_ps);
         server.count_arrivals(now_ps_);
@@ -93,6 +108,24 @@ void Core::grant(Server& server, uint32_t index) {
     if (!server.has_one_queue()) return check_next(server, index, true);
     const Waiting& next = server.first_queue[std::countr_zero(server.occupied)].waiting.front();
     check_at(server, index, std::max(next.ready_ps, server.free_ps), next.packet);
+}
+
+// A packet that has met nobody is ready: it starts, or it waits like any other.
+void Core::grant_lone(Server& server, uint32_t index, uint32_t slot) {
+    const Event& packet = queue_[slot];
+    const Hop hop = hops_[packet.hop];
+    const Waiting self{now_ps_, packet.id, slot, packet.flits, hop.channel, hop.last};
+    server.lone = kNone;
+    server.booked_ps = kNever;
+    if (!may_start(server, self)) [[unlikely]] {
+        line_up(server, slot);
+        return look(server, index);
+    }
+    server.check_ps = kNever;
+    note_turn(server, index, server.first_queue[hop.queue], now_ps_, packet.id);
+    int64_t hold_ps = 0, latency_ps = 0;
+    if (!server.is_memory) std::tie(hold_ps, latency_ps) = service_times(server, slot);
+    serve<Choice::kPossible>(server, slot, now_ps_, hold_ps, latency_ps, now_ps_);
 }
 
 // A memory takes in all that it has room for, which takes no time.

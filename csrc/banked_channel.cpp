@@ -96,7 +96,7 @@ void MemoryChannel::decide(int64_t now_ps, std::vector<uint32_t>& finished) {
         refresh_until(now_ps);
         turn(now_ps >= issued_ps_);
         give_row_commands(now_ps);
-    } while (issue(now_ps, finished));
+    } while (issue(now_ps, finished) == 1);  // inside a run nothing else follows at once
     event_ps_ = std::max(now_ps, next_event_ps(now_ps));
 }
 
@@ -107,20 +107,25 @@ void MemoryChannel::end_run(int64_t now_ps) {
 }
 
 int64_t MemoryChannel::next_event_ps(int64_t now_ps) {
-    const Queue& queue = queues_[direction_];
     if (!is_row_event_known_) find_row_event();
     int64_t found_ps = row_event_ps_;
     if (queues_[0].bursts + queues_[1].bursts > 0) found_ps = std::min(found_ps, due_ps_);
     if ((is_draining_ && queues_[1].bursts <= shape_.drain_low) || wants_turn()) {
         found_ps = std::min(found_ps, issued_ps_);
     }
+    return next_column_ps(now_ps, found_ps);
+}
+
+// When the next column command may go, if that is before some time; else that time.
+int64_t MemoryChannel::next_column_ps(int64_t now_ps, int64_t before_ps) const {
+    const AgeOrder& order = queues_[direction_].order;
     const int64_t enough_ps = std::max(now_ps, floor_ps());  // nothing goes before that
-    const uint32_t size = queue.order.size();
-    for (uint32_t place = 0; place < size && found_ps > enough_ps; ++place) {
-        const MemoryChunk& chunk = chunks_[queue.order[place]];
-        if (is_eligible(chunk)) found_ps = std::min(found_ps, column_ps(chunk));
+    const uint32_t size = order.size();
+    for (uint32_t place = 0; place < size && before_ps > enough_ps; ++place) {
+        const MemoryChunk& chunk = chunks_[order[place]];
+        if (is_eligible(chunk)) before_ps = std::min(before_ps, column_ps(chunk));
     }
-    return found_ps;
+    return before_ps;
 }
 
 // --- direction

@@ -54,7 +54,7 @@ class AgeOrder {
     uint32_t operator[](uint32_t place) const { return slots_[index(place)]; }
 
     void insert(uint32_t place, uint32_t slot) {
-        if (size_ == slots_.size()) grow();
+        if (size_ > mask_ || slots_.empty()) grow();
         for (uint32_t at = size_++; at > place; --at) slots_[index(at)] = slots_[index(at - 1)];
         slots_[index(place)] = slot;
     }
@@ -66,18 +66,18 @@ class AgeOrder {
     }
 
   private:
-    uint32_t index(uint32_t place) const {
-        return (front_ + place) & (static_cast<uint32_t>(slots_.size()) - 1);
-    }
+    uint32_t index(uint32_t place) const { return (front_ + place) & mask_; }
 
     void grow() {
         std::vector<uint32_t> larger(slots_.empty() ? 16 : 2 * slots_.size());
         for (uint32_t place = 0; place < size_; ++place) larger[place] = (*this)[place];
         slots_.swap(larger);
+        mask_ = static_cast<uint32_t>(slots_.size()) - 1;
         front_ = 0;
     }
 
     std::vector<uint32_t> slots_;
+    uint32_t mask_ = 0;
     uint32_t front_ = 0;
     uint32_t size_ = 0;
 };
@@ -109,7 +109,13 @@ class alignas(64) MemoryChannel {
     void accept(int direction, const MemoryChunk& chunk, int64_t now_ps, int64_t until_ps);
     // Makes the decisions up to until_ps; slots of completed accesses go to finished.
     void advance(int64_t until_ps, std::vector<uint32_t>& finished) {
-        while (event_ps_ <= until_ps) decide(event_ps_, finished);
+        while (event_ps_ <= until_ps) {
+            if (is_streaming() && event_ps_ < due_ps_) {
+                stream(until_ps, finished);
+            } else {
+                decide(event_ps_, finished);
+            }
+        }
     }
     std::vector<int64_t> counters() const;
 
@@ -160,6 +166,7 @@ class alignas(64) MemoryChannel {
     int64_t event_after_accept(int direction, int64_t now_ps);
     void decide(int64_t now_ps, std::vector<uint32_t>& finished);
     int64_t next_event_ps(int64_t now_ps);
+    int64_t next_column_ps(int64_t now_ps, int64_t before_ps) const;
     void end_run(int64_t now_ps);
     void turn(bool may_turn);
     bool wants_turn() const;
@@ -183,8 +190,16 @@ class alignas(64) MemoryChannel {
     bool goes_before(int bank, int other) const;
 
     // banked_column.cpp
-    // Serves a run if one can start; if other commands may follow at the same instant.
-    bool issue(int64_t now_ps, std::vector<uint32_t>& finished);
+    // If all that is left to decide for now are column commands: rows are open, and no turn is wanted.
+    bool is_streaming() const {
+        if (is_closing_ || (to_precharge_ | to_activate_) != 0) return false;
+        if (direction_ == 0) return !is_draining_ && queues_[0].bursts > 0;
+        const int64_t least = is_draining_ ? shape_.drain_low : 0;
+        return queues_[1].bursts > least && (is_draining_ || queues_[0].bursts == 0);
+    }
+    void stream(int64_t until_ps, std::vector<uint32_t>& finished);
+    // Serves a run if one can start, and tells how many bursts that were.
+    int64_t issue(int64_t now_ps, std::vector<uint32_t>& finished);
     int64_t run_length(const MemoryChunk& chunk, uint32_t place, int64_t start_ps) const;
     int64_t overtaken_ps(uint32_t place, int64_t start_ps, uint64_t& contested) const;
     int64_t follow(const MemoryChunk& chunk, int64_t start_ps, int64_t limit,
@@ -203,7 +218,11 @@ class alignas(64) MemoryChannel {
     int64_t ready_ps(const Bank& bank, int index) const {
         const Group& group = groups_[shape_.group_of[index]];
         return std::max(bank.activated_ps + shape_.rcd[direction_],
-                        std::max(group.spacing_ps, group.turn_ps));
+                        std::max(spaced_ps(group), group.turn_ps));
+    }
+    // When CCD is over in a group.
+    int64_t spaced_ps(const Group& group) const {
+        return std::max(group.spacing_ps, issued_ps_ + shape_.least_ccd);
     }
     // When the next burst of a chunk may go; kNeverPs while its row is not open.
     int64_t column_ps(const MemoryChunk& chunk) const {

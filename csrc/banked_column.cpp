@@ -3,8 +3,25 @@
 
 namespace tilewright {
 
-bool MemoryChannel::issue(int64_t now_ps, std::vector<uint32_t>& finished) {
-    if (floor_ps() > now_ps) return false;
+// Instants at which nothing but a column command can be due, one after the other. What a decision
+// does besides would find nothing to do; at the first that is not so, it decides.
+void MemoryChannel::stream(int64_t until_ps, std::vector<uint32_t>& finished) {
+    row_event_ps_ = kNeverPs;
+    is_row_event_known_ = true;
+    do {
+        const int64_t now_ps = event_ps_;
+        decided_ps_ = now_ps;
+        const int64_t num_bursts = issue(now_ps, finished);
+        if (!is_streaming()) {
+            if (num_bursts != 1) event_ps_ = std::max(now_ps, next_event_ps(now_ps));
+            return;  // after a single burst the instant goes on
+        }
+        event_ps_ = std::max(now_ps, next_column_ps(now_ps, due_ps_));
+    } while (event_ps_ <= until_ps && event_ps_ < due_ps_);
+}
+
+int64_t MemoryChannel::issue(int64_t now_ps, std::vector<uint32_t>& finished) {
+    if (floor_ps() > now_ps) return 0;
     const AgeOrder& order = queues_[direction_].order;
     const uint32_t size = order.size();
     for (uint32_t place = 0; place < size; ++place) {
@@ -16,9 +33,9 @@ bool MemoryChannel::issue(int64_t now_ps, std::vector<uint32_t>& finished) {
         num_begun_ += chunk.is_begun();
         if (chunk.issued == chunk.num_bursts) finish(chunk, now_ps, finished);
         settle_demands(place, num_bursts);
-        return num_bursts == 1;  // inside a run nothing else follows at once
+        return num_bursts;
     }
-    return false;
+    return 0;
 }
 
 // How many bursts follow each other at the bus's pace with nothing that could come in between.
@@ -117,6 +134,10 @@ void MemoryChannel::use_bank(Bank& bank, int64_t at_ps) {
 // at_ps is the last column command of a run in the group.
 void MemoryChannel::use_group(int own, int64_t at_ps) {
     if (direction_) groups_[own].write_ps = at_ps;
+    if (shape_.is_least_apart) {
+        groups_[own].spacing_ps = at_ps + shape_.timing.ccd_l;
+        return;
+    }
     const int64_t* ccd = shape_.ccd.data() + own * shape_.num_groups;
     for (Group& group : groups_) {
         const int64_t spacing_ps = at_ps + *ccd++;
@@ -137,7 +158,7 @@ void MemoryChannel::count_gap(const MemoryChunk& chunk, int bank, int64_t start_
     const int64_t rest_ps = start_ps - from_ps - refresh_ps;
     const Group& group = groups_[shape_.group_of[bank]];
     const bool is_turned = last_direction_ >= 0 && last_direction_ != direction_;
-    const int64_t bound_ps = is_turned ? group.turn_ps : group.spacing_ps;
+    const int64_t bound_ps = is_turned ? group.turn_ps : spaced_ps(group);
     const int64_t columns_ps = std::min(rest_ps, std::max<int64_t>(0, bound_ps - from_ps));
     (is_turned ? tally_.turnaround_ps : tally_.bank_group_ps) += columns_ps;
     tally_.row_ps += rest_ps - columns_ps;
@@ -151,6 +172,7 @@ void MemoryChannel::settle_demands(uint32_t place, int64_t num_bursts) {
     queue.bursts -= num_bursts;
     const uint64_t left = shape_.banks_between(chunk.next(), chunk.first + chunk.num_bursts);
     const uint64_t gone = chunk.left & ~left;
+    if (gone == 0) return;
     chunk.left = left;
     for (uint64_t banks = gone; banks;) {
         const int bank = take_bank(banks);

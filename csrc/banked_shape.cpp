@@ -56,6 +56,12 @@ void MemoryShape::fill_spacing() {
         }
     }
     least_ccd = *std::min_element(ccd.begin(), ccd.end());
+    is_least_apart = true;
+    for (int64_t one = 0; one < num_groups; ++one) {
+        for (int64_t other = 0; other < one; ++other) {
+            is_least_apart = is_least_apart && ccd_of(one, other) == least_ccd;
+        }
+    }
     pace = std::max(timing.bl, least_ccd);
 }
 

@@ -45,6 +45,8 @@ struct Route {
     int64_t bytes_in = 0;
     int64_t packets_out = 0;
     int64_t bytes_out = 0;
+    int64_t checked_packets = 0;  // when the rules were checked last
+    int64_t checked_bytes = 0;
 };
 
 // Where the packets of an exchange go, and what each of them carries back.
@@ -246,16 +248,20 @@ class Core {
     void push_arrival(uint32_t packet, int64_t head_ps);
     void enqueue(uint32_t packet);
     void check_at(Server& server, uint32_t index, int64_t at_ps, uint32_t packet);
+    void return_credit(uint32_t packet, int64_t tail_ps);
     void add_wait(Server& server, int64_t time_ps);
     int64_t later(int64_t from_ps, int64_t by_ps, int64_t server, int64_t id) const;
 
     // arbiter.cpp
-    [[gnu::noinline]] void return_credit(uint32_t packet, int64_t tail_ps);
     [[gnu::noinline]] void push_check(uint32_t index, int64_t at_ps);
     void look(Server& server, uint32_t index);
     [[gnu::noinline]] void grant(Server& server, uint32_t index);
+    const Ring<Waiting>& line_up(Server& server, uint32_t packet);
+    [[gnu::noinline]] void enqueue_behind(Server& server, uint32_t index, uint32_t packet);
+    [[gnu::noinline]] void grant_lone(Server& server, uint32_t index, uint32_t packet);
     [[gnu::noinline]] void admit(Server& server, uint32_t index);
     void take(Server& server, uint32_t index, uint32_t queue);
+    void note_turn(Server& server, uint32_t index, Queue& queue, int64_t ready_ps, int64_t id);
     std::pair<int64_t, int64_t> service_times(Server& server, uint32_t packet);
     [[gnu::noinline]] std::pair<int64_t, int64_t> asked_times(Server& server, const Event& packet);
     [[gnu::noinline]] void check_next(Server& server, uint32_t index, bool has_granted);
@@ -285,7 +291,9 @@ class Core {
 
     // report.cpp
     std::array<int64_t, 8> counters_at(Server& server, int64_t now_ps) const;
-    std::optional<Violation> server_violation(uint32_t server, int64_t routed_bytes);
+    std::optional<Violation> route_violation(std::vector<uint32_t>& used);
+    std::optional<Violation> server_violation(uint32_t server);
+    void forget_checks();
     void append_waiting(const Submission& submission, std::vector<WaitingTask>& rows,
                         std::unordered_map<int64_t, std::vector<int64_t>>& earlier) const;
 
@@ -343,6 +351,7 @@ class Core {
         shapes_;
     int64_t settled_ps_ = -1;  // when the memories have last caught up, and after how many events
     int64_t settled_events_ = -1;
+    std::vector<int64_t> routed_bytes_;  // by server: over all routes, when the rules were checked
     std::vector<TraceRecord> trace_;
     std::vector<TraceRecord> memory_trace_;  // server, packet, decided, done, held up by refresh
 };

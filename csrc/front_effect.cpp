@@ -208,7 +208,7 @@ int EffectLog::traverse(visitproc visit, void* arg) {
         Py_VISIT(effect->subject.ptr());
         Py_VISIT(effect->owner.ptr());
     }
-    return 0;
+    return storages_.traverse(visit, arg);
 }
 
 void bind_effects(nb::module_& module) {

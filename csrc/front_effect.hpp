@@ -34,7 +34,10 @@ class EffectLog {
     void apply(const nanobind::list& served);
 
     int traverse(visitproc visit, void* arg);
-    void clear() { effects_.clear(); }
+    void clear() {
+        effects_.clear();
+        storages_.clear();
+    }
 
   private:
     struct Access {

@@ -86,7 +86,7 @@ void AccessOrder::note(Table& table, Spans spans, int64_t command, int64_t task)
     recent_.push_back({command, task});
     for (const Strided& span : spans) {
         for (int64_t page = first_page(span); page <= last_page(span); ++page) {
-            std::deque<Entry>& entries = table[page];
+            Fifo<Entry>& entries = table[page];
             while (!entries.empty() && entries.front().command <= oldest) entries.pop_front();
             entries.push_back({command, task, span});
         }

@@ -3,14 +3,36 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 namespace tilewright {
+
+// First in, first out. Most have a few items at a time: those that are gone are dropped now and then.
+template <typename Item>
+class Fifo {
+  public:
+    bool empty() const { return first_ == items_.size(); }
+    const Item& front() const { return items_[first_]; }
+    auto begin() const { return items_.begin() + static_cast<ptrdiff_t>(first_); }
+    auto end() const { return items_.end(); }
+    void push_back(const Item& item) { items_.push_back(item); }
+    void pop_front() {
+        if (++first_ < kDropAfter || 2 * first_ < items_.size()) return;
+        items_.erase(items_.begin(), begin());
+        first_ = 0;
+    }
+
+  private:
+    static constexpr size_t kDropAfter = 16;
+
+    std::vector<Item> items_;
+    size_t first_ = 0;
+};
 
 // Segments at equal distances: where an access touches memory. A Span in Python.
 struct Strided {
@@ -43,7 +65,7 @@ class AccessOrder {
         int64_t command, task;
         Strided span;
     };
-    using Table = std::unordered_map<int64_t, std::deque<Entry>>;  // by page
+    using Table = std::unordered_map<int64_t, Fifo<Entry>>;  // by page
     struct Issued {
         int64_t command, task;
     };
@@ -56,7 +78,7 @@ class AccessOrder {
 
     int64_t window_;
     Table reads_, writes_;
-    std::deque<Issued> recent_;
+    Fifo<Issued> recent_;
     bool releases_ = false;
     std::optional<Issued> acquired_;
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "front_collect.hpp"
+
 namespace nb = nanobind;
 
 namespace tilewright {
@@ -199,8 +201,20 @@ int64_t PathFinder::trip(PyObject* program, int64_t memory, bool is_write) {
     return trips[memory];
 }
 
+int PathFinder::traverse(visitproc visit, void* arg) {
+    for (const nb::object* held : {&locate_, &table_, &state_, &tlb_, &spans_}) {
+        Py_VISIT(held->ptr());
+    }
+    return 0;
+}
+
+void PathFinder::clear() {
+    for (nb::object* held : {&locate_, &table_, &state_, &tlb_, &spans_}) *held = nb::none();
+}
+
 void bind_path(nb::module_& module) {
-    nb::class_<PathFinder>(module, "PathFinder").def(nb::init<const nb::object&, nb::object>());
+    nb::class_<PathFinder>(module, "PathFinder", nb::type_slots(collected_slots<PathFinder>))
+        .def(nb::init<const nb::object&, nb::object>());
 }
 
 }  // namespace tilewright

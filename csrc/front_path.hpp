@@ -28,6 +28,9 @@ class PathFinder {
     // The round trip of accesses to a memory, which the program builds at the first.
     int64_t trip(PyObject* program, int64_t memory, bool is_write);
 
+    int traverse(visitproc visit, void* arg);
+    void clear();
+
   private:
     struct Mapping {  // virtual bytes from, to, and what to add for the physical ones
         int64_t low, high, delta;

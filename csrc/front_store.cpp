@@ -114,4 +114,15 @@ void Storages::write(std::span<const Piece> pieces, int64_t segment_bytes, const
     }
 }
 
+int Storages::traverse(visitproc visit, void* arg) const {
+    Py_VISIT(memories_.ptr());
+    for (const Storage& storage : storages_) Py_VISIT(storage.store());
+    return 0;
+}
+
+void Storages::clear() {
+    storages_.clear();
+    memories_ = nb::list();
+}
+
 }  // namespace tilewright

@@ -20,6 +20,7 @@ class Storage {
 
     void read(int64_t address, int64_t num_bytes, char* out);
     void write(int64_t address, int64_t num_bytes, const char* data);
+    PyObject* store() const { return store_.ptr(); }
 
   private:
     struct Arena {
@@ -49,6 +50,9 @@ class Storages {
     // Segments of an access, from and to the memories that hold them.
     void read(std::span<const Piece> pieces, int64_t segment_bytes, char* out);
     void write(std::span<const Piece> pieces, int64_t segment_bytes, const char* data);
+
+    int traverse(visitproc visit, void* arg) const;
+    void clear();
 
   private:
     Storage& at(int64_t memory);

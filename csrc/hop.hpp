@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "core.hpp"
 
@@ -38,20 +39,31 @@ inline void Core::check_at(Server& server, uint32_t index, int64_t at_ps, uint32
     queue_.push(slot);
 }
 
-// The packet will be ready in front of the server at its time, which may lie ahead.
-inline void Core::enqueue(uint32_t slot) {
+// The packet leaves the buffer behind the server before.
+inline void Core::return_credit(uint32_t slot, int64_t tail_ps) {
     const Event& packet = queue_[slot];
-    const Hop hop = hops_[packet.hop];
-    const int64_t ready_ps = packet.time_ps;
-    Server& server = servers_[hop.server];
-    auto& waiting = server.first_queue[hop.queue].waiting;
-    waiting.push_sorted({ready_ps, packet.id, slot, packet.flits, hop.channel, hop.last});
-    server.note_pushed(hop.queue);
-    if (waiting.front().packet == slot) [[likely]] {
-        check_at(server, hop.server, std::max(ready_ps, server.free_ps), slot);
-    } else {
-        silent_ps_ = std::max(silent_ps_, ready_ps);
+    const Hop& before = hops_[packet.hop - 1];
+    Server& server = servers_[before.server];
+    const int64_t at_ps = later(tail_ps, server.credit_ps, before.server, packet.id);
+    server.first_channel[before.channel].returning.push_sorted({at_ps, packet.flits});
+    silent_ps_ = std::max(silent_ps_, at_ps);
+    if (server.is_stalled) [[unlikely]] {
+        check_at(server, before.server, std::max(at_ps, server.free_ps), kNone);
     }
+}
+
+// The packet will be ready in front of the server at its time, which may lie ahead. One that meets
+// nobody is in no queue: its event tells when it is ready, and then it starts.
+inline void Core::enqueue(uint32_t slot) {
+    Event& packet = queue_[slot];
+    const uint32_t index = hops_[packet.hop].server;
+    Server& server = servers_[index];
+    const bool is_lone = server.is_idle() && packet.time_ps >= server.free_ps;
+    if (!is_lone) [[unlikely]] return enqueue_behind(server, index, slot);
+    server.lone = slot;
+    server.check_ps = server.booked_ps = packet.time_ps;
+    packet.rank = grant_rank(index);
+    queue_.push(slot);
 }
 
 inline void Core::push_arrival(uint32_t slot, int64_t head_ps) {
@@ -66,7 +78,7 @@ inline void Core::push_arrival(uint32_t slot, int64_t head_ps) {
 
 // The timing law: when the packet leaves, and what follows from that.
 template <Core::Choice kChoice>
-inline void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_ps,
+[[gnu::always_inline]] inline void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_ps,
                         int64_t latency_ps, int64_t ready_ps) {
     constexpr bool kEager = kChoice == Choice::kNever;  // hold_ps is flits * flit_ps
     Event& packet = queue_[slot];

@@ -163,6 +163,9 @@ void Core::pass(uint32_t slot) {
     const Event& packet = queue_[slot];
     Server& server = servers_[packet.rank & kLowMask];
     if (!server.eager) {
+        if (server.lone == slot) [[likely]] {
+            return grant_lone(server, packet.rank & kLowMask, slot);
+        }
         server.booked_ps = kNever;
         return look(server, packet.rank & kLowMask);
     }

@@ -1,5 +1,6 @@
 // What the core says about its state: counters, broken rules, who waits for what.
 #include <algorithm>
+#include <numeric>
 
 #include "core.hpp"
 
@@ -36,11 +37,30 @@ std::array<int64_t, 4> Core::route_counters(uint32_t index) {
     return {route.packets_in, route.bytes_in, route.packets_out, route.bytes_out};
 }
 
+// Only routes that have carried something since the last check, and the servers on them: a big
+// machine has thousands that a small run leaves alone.
 std::optional<Violation> Core::first_violation() {
     settle_memories();
-    std::vector<int64_t> routed(servers_.size());
+    std::vector<uint32_t> used;
+    if (routed_bytes_.empty()) {  // nothing is known to be right
+        used.resize(servers_.size());
+        std::iota(used.begin(), used.end(), 0);
+    }
+    routed_bytes_.resize(servers_.size());
+    auto violation = route_violation(used);
+    std::sort(used.begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
+    for (size_t place = 0; place < used.size() && !violation; ++place) {
+        violation = server_violation(used[place]);
+    }
+    if (violation) forget_checks();  // so that it is found again
+    return violation;
+}
+
+std::optional<Violation> Core::route_violation(std::vector<uint32_t>& used) {
     for (size_t index = 0; index < routes_.size(); ++index) {
-        const Route& route = routes_[index];
+        Route& route = routes_[index];
+        if (route.packets_in == route.checked_packets) continue;
         const auto place = static_cast<int64_t>(index);
         if (route.packets_in != route.packets_out) {
             return Violation{"route packets", place, route.packets_out, route.packets_in};
@@ -48,19 +68,25 @@ std::optional<Violation> Core::first_violation() {
         if (route.bytes_in != route.bytes_out) {
             return Violation{"route bytes", place, route.bytes_out, route.bytes_in};
         }
-        if (route.bytes_out == 0) continue;
         for (uint32_t hop = 0; hop < route.num_hops; ++hop) {
-            routed[hops_[route.first_hop + hop].server] += route.bytes_out;
+            const uint32_t server = hops_[route.first_hop + hop].server;
+            routed_bytes_[server] += route.bytes_out - route.checked_bytes;
+            used.push_back(server);
         }
-    }
-    for (uint32_t index = 0; index < servers_.size(); ++index) {
-        if (auto violation = server_violation(index, routed[index])) return violation;
+        route.checked_packets = route.packets_in;
+        route.checked_bytes = route.bytes_out;
     }
     return std::nullopt;
 }
 
-std::optional<Violation> Core::server_violation(uint32_t index, int64_t routed_bytes) {
+void Core::forget_checks() {
+    for (Route& route : routes_) route.checked_packets = route.checked_bytes = 0;
+    routed_bytes_.clear();
+}
+
+std::optional<Violation> Core::server_violation(uint32_t index) {
     Server& server = servers_[index];
+    const int64_t routed_bytes = routed_bytes_[index];
     counters_at(server, server.free_ps);
     const int64_t held_ps = server.busy_ps + server.stretch_ps;
     if (server.num_bytes != routed_bytes) {
@@ -82,6 +108,7 @@ std::optional<Violation> Core::server_violation(uint32_t index, int64_t routed_b
 }
 
 void Core::tamper(uint32_t index, const std::string& counter, int64_t amount) {
+    forget_checks();
     Server& server = servers_[index];
     if (counter == "busy_ps") server.busy_ps += amount;
     if (counter == "num_bytes") server.num_bytes += amount;
@@ -136,19 +163,22 @@ void Core::append_waiting(const Submission& submission, std::vector<WaitingTask>
 
 std::vector<WaitingPacket> Core::waiting_packets() const {
     std::vector<WaitingPacket> rows;
+    auto add_row = [&](size_t index, uint32_t slot) {
+        const Event& packet = queue_[slot];
+        const Hop& hop = hops_[packet.hop];
+        rows.emplace_back(packet.id, tasks_[packet.subject].id, index, source_of(packet.hop),
+                          channel_of(packet.hop), servers_[index].channel_numbers[hop.channel],
+                          packet.flits, hop.last);
+    };
     for (size_t index = 0; index < servers_.size(); ++index) {
+        if (servers_[index].lone != kNone) add_row(index, servers_[index].lone);
         std::vector<const Queue*> queues;
         for (const Queue& queue : servers_[index].queues) queues.push_back(&queue);
         std::sort(queues.begin(), queues.end(),
                   [](const Queue* left, const Queue* right) { return left->key < right->key; });
         for (const Queue* queue : queues) {
             for (size_t place = 0; place < queue->waiting.size(); ++place) {
-                const Event& packet = queue_[queue->waiting[place].packet];
-                const Hop& hop = hops_[packet.hop];
-                rows.emplace_back(packet.id, tasks_[packet.subject].id, index,
-                                  source_of(packet.hop), channel_of(packet.hop),
-                                  servers_[index].channel_numbers[hop.channel], packet.flits,
-                                  hop.last);
+                add_row(index, queue->waiting[place].packet);
             }
         }
     }

@@ -152,6 +152,7 @@ struct alignas(64) Server {
     Channel* first_channel = nullptr;              // of channels
     int64_t credit_ps = 0;
     uint32_t num_queued = 0;  // packets in all queues
+    uint32_t lone = kNone;    // or the only packet in front of it, which is in no queue
     bool has_many_queues = false;  // more than occupied can tell
     // waiting
     std::vector<Queue> queues;
@@ -247,6 +248,9 @@ struct alignas(64) Server {
         if (number < 64 && first_queue[number].waiting.empty()) occupied &= ~(uint64_t{1} << number);
         --num_queued;
     }
+
+    // If no packet is in front of it, nor will it look for one.
+    bool is_idle() const { return num_queued == 0 && check_ps == kNever && booked_ps == kNever; }
 
     // If only one queue has packets: that is known to be so.
     bool has_one_queue() const { return (occupied & (occupied - 1)) == 0 && !has_many_queues; }

@@ -52,7 +52,7 @@ class Program:
         self.name = name
         self.ids = ids
         self.counts = counts
-        self.order = AccessOrder(stream.pe.issuer.window)
+        self.order = self._build_order(stream.pe.issuer.window)
         self._constants: dict[tuple[Any, DType, type], Block] = {}
         self._plans = run.plans
         self._carries_data = run.carries_data
@@ -60,6 +60,9 @@ class Program:
         self._is_over = False
         self.is_composing = False  # commands are parts of the one that was issued last
         self.slowest_walk_ps = 0  # of its translations so far
+
+    def _build_order(self, window: int) -> AccessOrder:
+        return AccessOrder(window)
 
     def __str__(self) -> str:
         return f"program {self.ids} of {self.name} on {self.stream.pe.name}"

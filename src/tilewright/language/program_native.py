@@ -5,6 +5,7 @@ from typing import Any
 
 from tilewright.language.block_type import BlockType
 from tilewright.language.dtype import DType, int4
+from tilewright.language.order import AccessOrder
 from tilewright.language.program import Program
 from tilewright.language.run import Plan, Run
 from tilewright.language.source import SourceLine
@@ -37,13 +38,17 @@ class NativeProgram(Program):
         front: Any = run.front
         if translator.paths is None:
             translator.paths = front.PathFinder(translator.mmu, translator.locate)
-        self.order = front.AccessOrder(stream.pe.issuer.window)
         self.desk = front.Desk(
             self, run.shelf, stream.issuer, run.effects, translator.paths, self.order
         )
         self.desk.piece_end = stream.piece_end
         # the desk's own, since every op of the library comes here: a frame less
         self.compute = self.desk.compute  # type: ignore[method-assign]
+
+    def _build_order(self, window: int) -> AccessOrder:
+        front: Any = self.run.front
+        order: AccessOrder = front.AccessOrder(window)  # of the same methods
+        return order
 
     def end(self) -> None:
         self.desk.end()

@@ -87,7 +87,8 @@ def store(
     """
     program = current_program()
     shape = getattr(value, "shape", ())
-    if isinstance(pointer, Pointers) and not pointer.shape and shape and mask is None:
+    # the pointer's shape last: asking for it costs as much as the store
+    if mask is None and shape and isinstance(pointer, Pointers) and not pointer.shape:
         pointer = make_ref(program, pointer, shape, None, None)
     if isinstance(pointer, Ref):
         pointer = pointer.pointers()
