@@ -8,13 +8,21 @@ from hypothesis import strategies as st
 import tilewright.attention.flows  # noqa: F401  # registers the ready flows
 from tests.attention.codegen.on_machine import draw_row, run_row, small_machine
 from tests.attention.triton.pair import geometry_of, graph_of
-from tilewright.attention.codegen import Deal, Merge, Target, Tiling, compile_graph
+from tilewright.attention.codegen import (
+    Deal,
+    Merge,
+    Target,
+    Tiling,
+    compile_dense,
+    compile_graph,
+)
 from tilewright.attention.codegen.tree_merge import tree_neighbours
 from tilewright.attention.flow import registry
 from tilewright.attention.graph import DType, FlowKind
 
 TOKENS, BUDGET = 131, 7
-SIZES = geometry_of(FlowKind.GQA, DType.FLOAT16, width=16)
+SIZES = geometry_of(FlowKind.GQA, DType.FLOAT16, query_heads=8, width=16)
+"""Many query heads, so that at each merge some have their largest logit on either side."""
 GRAPH = graph_of(registry.get("quest")(), SIZES, "quest")
 PAGES = -(-TOKENS // SIZES.page_size)
 TILES = Tiling(page_tile=4, row_tile=8, attend_tokens=16)
@@ -65,3 +73,15 @@ def test_queues_join_scoring_and_selection_and_leave_no_merge_to_memory() -> Non
     file = compile_graph(GRAPH, TILES, share)
     assert [kernel.name for kernel in file.step] == ["decode_row"]
     assert not any(item.name.startswith("part_") for item in file.scratch)
+
+
+@pytest.mark.parametrize("members", [1, 4])
+def test_a_budget_for_every_page_gives_dense_attention_bit_for_bit(members: int) -> None:
+    deal = Deal.WHOLE if members == 1 else Deal.CONTIGUOUS
+    target = Target(rows=1, pages=-(-PAGES // members), members=members, deal=deal, merges=QUEUES)
+    values = draw_row(SIZES, TOKENS, seed=2, ties=False)
+    dense, sparse = compile_dense(SIZES, target, TILES), compile_graph(GRAPH, TILES, target)
+    rows = [run_row(small_machine(), file, values, TOKENS, PAGES) for file in (dense, sparse)]
+    assert rows[1].pages == list(range(PAGES))
+    assert np.array_equal(rows[0].output, rows[1].output)
+    assert np.abs(rows[0].output).max() > 0

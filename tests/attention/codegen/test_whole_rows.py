@@ -99,7 +99,7 @@ def test_more_reserved_pages_than_a_row_has_are_all_of_it() -> None:
 
 @pytest.mark.parametrize("name", ["block_sparse_attention", "quest_mla"])
 def test_a_mean_query_in_parts_of_half_precision_scores_as_a_whole_one(name: str) -> None:
-    """Means of queries have more bits than a float16; a float16 alone would swap near pages."""
+    """Of data whose sums are rounded; test_narrow_dot holds the parts themselves."""
     rows = Rows(tokens=(120,), budget=DefaultBudget(topk=8), kv_heads=1, exact=False, seed=3)
     pair = run_rows(name, rows, dtype=DType.FLOAT16)
     check(pair, TOLERANCE[DType.FLOAT16])
