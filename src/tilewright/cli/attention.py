@@ -15,6 +15,7 @@ from tilewright.attention.verify import check_flows, geometries
 from tilewright.cli.attention_compare import HELP as COMPARE_HELP
 from tilewright.cli.attention_compare import compare
 from tilewright.cli.attention_compile import compile_
+from tilewright.cli.attention_run import HELP as RUN_HELP
 from tilewright.cli.attention_run import run
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.records.attention_check import (
@@ -43,7 +44,7 @@ GroupOption = Annotated[
 
 app = typer.Typer(help="Sparse attention: check flows, show what they mean, run them.")
 app.command("compile")(compile_)
-app.command()(run)
+app.command(help=RUN_HELP)(run)
 app.command(help=COMPARE_HELP)(compare)
 
 

@@ -1,7 +1,7 @@
 """``tilewright attention run``: one flow on seeded data, beside dense attention."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +26,22 @@ from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.models import MlaShape, ModelShape, find_shape
 from tilewright.records.attention_run import AttentionRunRecord
 
-__all__ = ("run",)
+__all__ = ("HELP", "run")
+
+HELP = """Run a flow beside dense attention: on the reference for quality, on a machine for time.
+
+reference: decode some tokens and compare every step with dense attention. Keys and values are
+random; each step has a needle in every KV head, a key that its query points to. Shown: pages,
+the share of the dense softmax that was read, the error of the output, the needles that were
+found, and the bytes that were touched.
+
+machine: one decode step of one layer's attention on a simulated machine, dense and sparse:
+latency, bytes of each stage beside the least that it must move, speed-up, bottleneck.
+
+\b
+  tilewright attention run --flow quest --context 16384 --budget 64
+  tilewright attention run --flow quest --backend machine --model llama-3-8b \\
+    --batch 32 --context 131072 --budget 64 --placement head"""
 
 ROPE_WIDTH = 64  # of a latent; the rest of --head-dim is its value
 
@@ -147,54 +162,15 @@ def run(
     tune: TuneOption = False,
     _json: JsonOption = False,
 ) -> Outcome:
-    """Run a flow beside dense attention: on the reference for quality, on a machine for time.
-
-    reference: decode some tokens and compare every step with dense attention. Keys and values are
-    random; each step has a needle in every KV head, a key that its query points to. Shown: pages,
-    the share of the dense softmax that was read, the error of the output, the needles that were
-    found, and the bytes that were touched.
-
-    machine: one decode step of one layer's attention on a simulated machine, dense and sparse:
-    latency, bytes of each stage beside the least that it must move, speed-up, bottleneck.
-
-    \b
-      tilewright attention run --flow quest --context 16384 --budget 64
-      tilewright attention run --flow quest --backend machine --model llama-3-8b \\
-        --batch 32 --context 131072 --budget 64 --placement head
-    """
-    options = _Sizes(page_size, head_dim, kv_heads, group, dtype)
+    sizes = _Sizes(page_size, head_dim, kv_heads, group, dtype)
+    wanted = _MachineOptions(
+        contexts, model, machine, set_, placement, selection, data, device, engine,
+        sanitize or None, save_selection, tune or None,
+    )  # fmt: skip
     if backend is Backend.MACHINE:
-        _refuse({"--steps": steps, "--arrays": arrays}, Backend.REFERENCE)
-        shape = None if model is None else find_shape(model)
-        graph = _graph(flow, name, options.of_model(shape), DType.FLOAT16)
-        return run_on_machines(
-            MachineRun(
-                graph=graph,
-                model=None if shape is None else shape.name,
-                layers=1 if shape is None else shape.layers,
-                contexts=_contexts(context, contexts, batch),
-                kv_heads=_kv_heads(graph, options.of_model(shape)),
-                budget=budget,
-                machines=tuple(machine or (DEFAULT_PRESET,)),
-                overrides=tuple(set_ or ()),
-                placement=placement or RowPlacement.HEAD,
-                selection=selection,
-                data=data,
-                device=device or "all",
-                seed=seed,
-                engine=engine,
-                sanitize=sanitize,
-                save_selection=save_selection,
-                tune=tune,
-            )
-        )
-    of_machine = {
-        "--contexts": contexts, "--model": model, "--machine": machine, "--set": set_,
-        "--placement": placement, "--selection": selection, "--data": data, "--device": device,
-        "--engine": engine, "--sanitize": sanitize or None, "--save-selection": save_selection,
-        "--tune": tune or None,
-    }  # fmt: skip
-    _refuse(of_machine, Backend.MACHINE)
+        _refuse({"steps": steps, "arrays": arrays}, Backend.REFERENCE)
+        return _run_on_machines(flow, name, sizes, wanted, (context, batch, budget, seed))
+    _refuse({item.name: getattr(wanted, item.name) for item in fields(wanted)}, Backend.MACHINE)
     spec = TrialSpec(
         context=context,
         batch=batch,
@@ -204,13 +180,66 @@ def run(
         seed=seed,
         namespace=(arrays or Arrays.NUMPY).value,
     )
-    record = run_trial(_graph(flow, name, options, DType.FLOAT32), spec, progress=note)
+    record = run_trial(_graph(flow, name, sizes, DType.FLOAT32), spec, progress=note)
     return Outcome(record, _view(record))
+
+
+@dataclass(frozen=True, slots=True)
+class _MachineOptions:
+    """What only the backend ``machine`` has; None: not given. Named as the options are."""
+
+    contexts: str | None
+    model: str | None
+    machine: list[str] | None
+    set: list[str] | None
+    placement: RowPlacement | None
+    selection: str | None
+    data: bool | None
+    device: str | None
+    engine: EngineKind | None
+    sanitize: bool | None
+    save_selection: Path | None
+    tune: bool | None
+
+
+def _run_on_machines(
+    flow: str,
+    name: str | None,
+    sizes: "_Sizes",
+    wanted: _MachineOptions,
+    step: tuple[int, int, int, int],
+) -> Outcome:
+    """``step``: context, batch, budget, seed."""
+    context, batch, budget, seed = step
+    shape = None if wanted.model is None else find_shape(wanted.model)
+    of_model = sizes.of_model(shape)
+    graph = _graph(flow, name, of_model, DType.FLOAT16)
+    return run_on_machines(
+        MachineRun(
+            graph=graph,
+            model=None if shape is None else shape.name,
+            layers=1 if shape is None else shape.layers,
+            contexts=_contexts(context, wanted.contexts, batch),
+            kv_heads=_kv_heads(graph, of_model),
+            budget=budget,
+            machines=tuple(wanted.machine or (DEFAULT_PRESET,)),
+            overrides=tuple(wanted.set or ()),
+            placement=wanted.placement or RowPlacement.HEAD,
+            selection=wanted.selection,
+            data=wanted.data,
+            device=wanted.device or "all",
+            seed=seed,
+            engine=wanted.engine,
+            sanitize=bool(wanted.sanitize),
+            save_selection=wanted.save_selection,
+            tune=bool(wanted.tune),
+        )
+    )
 
 
 def _refuse(given: Mapping[str, object], backend: Backend) -> None:
     """Options that the other backend has."""
-    found = [option for option, value in given.items() if value is not None]
+    found = [f"--{name.replace('_', '-')}" for name in given if given[name] is not None]
     if found:
         fix = f"leave it out, or say --backend {backend}"
         expected = f"options of the backend that runs; it is one of {backend}"

@@ -111,24 +111,7 @@ def simulate_step(
     ``listeners_of`` looks on at the first execution. Without ``tells_stages`` there is no second
     one, and there are no stages.
     """
-    _check(step)
-    layout = layout_of(
-        step.machine,
-        step.graph,
-        placement=step.placement,
-        num_tokens=step.contexts,
-        num_kv_heads=step.kv_heads,
-        device=step.device,
-    )
-    target = target_of(step.machine, layout, step.merges)
-    kernels = kernels_for(
-        step.graph,
-        target,
-        step.tiling,
-        step.cut,
-        is_dense=step.is_dense,
-        by_mass=any(isinstance(budget.rule, MassRule) for budget in _plan(step).budgets),
-    )
+    layout, kernels = _compile(step)
     done = _execute(step, layout, kernels, lambda device: _watched(device, listeners_of))
     launches = done.result.launches
     explained = explain_step(
@@ -164,6 +147,28 @@ def simulate_step(
         kernels=kernels.file,
         findings=done.findings,
     )
+
+
+def _compile(step: DecodeStep) -> tuple[RowLayout, LoadedKernels]:
+    """How rows lie, and the kernels for that."""
+    _check(step)
+    layout = layout_of(
+        step.machine,
+        step.graph,
+        placement=step.placement,
+        num_tokens=step.contexts,
+        num_kv_heads=step.kv_heads,
+        device=step.device,
+    )
+    kernels = kernels_for(
+        step.graph,
+        target_of(step.machine, layout, step.merges),
+        step.tiling,
+        step.cut,
+        is_dense=step.is_dense,
+        by_mass=any(isinstance(budget.rule, MassRule) for budget in _plan(step).budgets),
+    )
+    return layout, kernels
 
 
 def _watched(device: Device, listeners_of: ListenersOf | None) -> StepWatch:
