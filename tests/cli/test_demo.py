@@ -12,7 +12,8 @@ from tests.studies.demo_records import demo_record
 from tilewright.cli import demo as command
 from tilewright.cli.app import run
 from tilewright.records.demo import DemoRecord
-from tilewright.studies.demo import PAGE_FILE, TRACE_FILE
+from tilewright.studies.demo import PAGE_FILE, SIZES, TRACE_FILE
+from tilewright.studies.demo_steps import DemoPlan
 from tilewright.studies.demo_words import NEXT, meaning_of
 
 COMMAND = (sys.executable, "-m", "tilewright.cli", "demo")
@@ -88,6 +89,22 @@ def test_wrong_values_are_named_and_fail_the_demo(
     status, shown = show(demo_record(values_ok=False), monkeypatch, capsys)
     assert status == 1
     assert "WRONG values: dense, Quest" in words(shown)
+
+
+def test_the_batch_is_that_of_the_steps_without_values(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plans: list[DemoPlan] = []
+
+    def remembered(plan: DemoPlan, **_: object) -> DemoRecord:
+        plans.append(plan)
+        return demo_record()
+
+    monkeypatch.setattr(command, "run_demo", remembered)
+    assert run(["demo", "--batch", "16"]) == 0
+    assert run(["demo"]) == 0
+    assert [plan.sizes.batch for plan in plans] == [16, SIZES.batch]
+    assert capsys.readouterr().out
 
 
 def test_a_directory_that_is_not_there_is_refused_before_anything_runs(

@@ -162,9 +162,14 @@ def test_usages_name_blocks_of_the_machine_and_have_every_memory_that_was_read(
         assert len(slices & usage.shares.keys()) == record.num_pes
 
 
-def test_on_the_python_engine_one_cube_of_rows_is_planned() -> None:
+def test_the_python_engine_gets_shorter_contexts_and_the_rows_of_a_cube() -> None:
     full, reduced = plan_demo(EngineKind.NATIVE), plan_demo(EngineKind.REFERENCE)
-    assert not full.is_reduced
-    assert reduced.is_reduced
+    assert (full.is_reduced, reduced.is_reduced) == (False, True)
+    assert full.sizes.contexts == (32 * 1024, 128 * 1024)
+    assert max(reduced.sizes.contexts) < min(full.sizes.contexts)
     assert reduced.sizes.num_rows == reduced.machine.spec.cube.pes
-    assert full.sizes.contexts == reduced.sizes.contexts
+
+
+def test_sixteen_requests_give_every_pe_of_a_sip_a_row() -> None:
+    plan = plan_demo(EngineKind.NATIVE, batch=16)
+    assert plan.sizes.num_rows == plan.machine.grid.num_cubes_per_sip * plan.machine.spec.cube.pes

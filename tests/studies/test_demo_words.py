@@ -44,11 +44,11 @@ def test_the_second_sentence_tells_bytes_and_the_stage_that_loses_most() -> None
 
 
 @pytest.mark.parametrize("is_reduced", [False, True])
-def test_a_demonstration_on_the_python_engine_says_that_it_has_one_cube_of_rows(
+def test_a_demonstration_on_the_python_engine_says_that_its_contexts_are_short(
     is_reduced: bool,
 ) -> None:
     note = steps_note(demo_record(is_reduced=is_reduced))
-    assert ("One cube of rows, since the Python engine ran." in note) == is_reduced
+    assert ("The Python engine ran, so contexts are short." in note) == is_reduced
     rows = "8 rows on 8 PEs" if is_reduced else "128 rows on 128 PEs"
     assert rows in note
 

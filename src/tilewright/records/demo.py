@@ -74,7 +74,7 @@ class DemoRecord(Document):
     figures: MachineFigures
     device: str
     num_pes: PositiveInt  # that had a row in the steps without values
-    is_reduced: bool  # one cube of rows, since the Python engine ran
+    is_reduced: bool  # shorter contexts, since the Python engine ran
     seed: NonNegativeInt
     sizes: DemoSizes
     flows: tuple[DemoFlow, ...]

@@ -16,7 +16,7 @@ from tilewright.report.decode_page import write_decode_page
 from tilewright.studies.demo_page import page_of
 from tilewright.studies.demo_steps import DemoPlan, DemoRun
 
-__all__ = ("PAGE_FILE", "TRACE_FILE", "plan_demo", "run_demo")
+__all__ = ("PAGE_FILE", "SIZES", "TRACE_FILE", "plan_demo", "run_demo")
 
 PAGE_FILE = "tilewright-demo.html"
 TRACE_FILE = "tilewright-demo.pftrace"
@@ -34,18 +34,25 @@ SIZES = DemoSizes(
     quality_batch=2,
     quality_context=8 * 1024,
 )
-# One request: each PE of a cube has a row. What the Python engine simulates in about a minute.
-REDUCED = SIZES.model_copy(update={"batch": 1, "quality_batch": 1, "quality_context": 4 * 1024})
+# What the Python engine simulates in a few minutes.
+REDUCED = SIZES.model_copy(
+    update={
+        "contexts": (2 * 1024, 8 * 1024),
+        "quality_batch": 1,
+        "quality_context": 2 * 1024,
+    }
+)
 
 
-def plan_demo(engine: EngineKind) -> DemoPlan:
-    """All rows of a SIP; on the Python engine, which is far slower, those of a cube."""
+def plan_demo(engine: EngineKind, batch: int = SIZES.batch) -> DemoPlan:
+    """``batch`` requests at length; shorter ones on the Python engine, which is far slower."""
     is_reduced = engine is EngineKind.REFERENCE
+    sizes = REDUCED if is_reduced else SIZES
     return DemoPlan(
         machine=build_machine(parse_machine(DEFAULT_PRESET)),
         device="sip:0",
         engine=engine,
-        sizes=REDUCED if is_reduced else SIZES,
+        sizes=sizes.model_copy(update={"batch": batch}),
         is_reduced=is_reduced,
     )
 

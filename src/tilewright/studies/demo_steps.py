@@ -50,7 +50,7 @@ class DemoPlan:
     engine: EngineKind
     sizes: DemoSizes
     seed: int = 1
-    is_reduced: bool = False  # one cube of rows, since the Python engine runs
+    is_reduced: bool = False  # shorter contexts, since the Python engine runs
 
     @property
     def geometry(self) -> Geometry:

@@ -110,7 +110,7 @@ def quality_note(record: DemoRecord) -> str:
 
 def steps_note(record: DemoRecord) -> str:
     sizes = record.sizes
-    reduced = " One cube of rows, since the Python engine ran." if record.is_reduced else ""
+    reduced = " The Python engine ran, so contexts are short." if record.is_reduced else ""
     return (
         f"Time: one layer, {sizes.num_rows} rows on {record.num_pes} PEs of {record.device}, "
         f"{sizes.budget} pages of {sizes.page_size} tokens a row, without values.{reduced}"
