@@ -180,16 +180,23 @@ class Both:
             self.tokens[index] += 1
         return step
 
-    def attend(self, step: Step) -> Pair:
-        queries = [self._queries(1) for _ in self.names]
-        arguments = self._arguments(np.concatenate(queries))
+    def draw_queries(self) -> list[Floats]:
+        """Of the new token of each request."""
+        return [self._queries(1) for _ in self.names]
+
+    def launch(self, queries: list[Floats]) -> tuple[StepSizes, dict[str, Any]]:
+        """What a launcher is told of the step."""
         sizes = StepSizes(
             num_requests=len(self.names),
             num_kv_heads=self.heads,
             max_pages=self.max_pages,
             num_blocks=self.session.store.pool(0, self.graph.fields[0].name).shape[1],
         )
-        found = ask("step", self.file, sizes, arguments)
+        return sizes, self._arguments(np.concatenate(queries))
+
+    def attend(self, step: Step) -> Pair:
+        queries = self.draw_queries()
+        found = ask("step", self.file, *self.launch(queries))
         results = step.attend(0, dict(zip(self.names, queries, strict=True)))
         step.finish()
         heads = range(self.heads)

@@ -12,6 +12,7 @@ from tests.attention.triton.interpreter import InterpreterFailure, ask
 from tests.attention.triton.pair import (
     LARGE,
     SMALL,
+    Both,
     Floats,
     Pair,
     Rows,
@@ -111,6 +112,19 @@ def test_a_row_may_have_more_than_65536_pages() -> None:
     pair = run_pair(graph, rows, tiling)
     assert pair.pages == [[0, 69_996, 69_997, 69_998, 69_999]]
     check(pair)
+
+
+def test_a_request_without_tokens_reads_nothing_and_disturbs_nobody() -> None:
+    graph = graph_of(made("quest"), geometry_of(FlowKind.GQA, DType.FLOAT32))
+    both = Both(graph, replace(ROWS, tokens=(6, 51)), compile_graph(graph, SMALL))
+    both.begin()
+    sizes, arguments = both.launch(both.draw_queries())
+    together = ask("step", both.file, sizes, arguments)
+    emptied = {**arguments, "num_tokens_ptr": np.array([0, 51], dtype=np.int32)}
+    alone = ask("step", both.file, sizes, emptied)
+    assert alone["pages"] == [[], together["pages"][1]]
+    assert not alone["output"][0].any()
+    assert np.array_equal(alone["output"][1], together["output"][1])
 
 
 def test_a_plan_by_scores_takes_what_reaches_the_threshold() -> None:

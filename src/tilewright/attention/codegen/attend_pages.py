@@ -6,6 +6,7 @@ from tilewright.attention.codegen.kernel_file import Grid, Kernel, Stage
 from tilewright.attention.codegen.loop_text import indented
 from tilewright.attention.codegen.merge_parts import LOWEST, finish_lines, part_lines
 from tilewright.attention.codegen.row_text import RowForm, row_start
+from tilewright.attention.codegen.stored import zero_of
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.codegen.traffic import attend_traffic
@@ -257,7 +258,7 @@ class _TileText:
         return [
             f"channel = tl.arange(0, {padded})[None, None, :]",
             f"places = {start} + token[:, :, None] * {width} + channel",
-            f"{name} = tl.load(places, mask={inside}, other=0)",
+            f"{name} = tl.load(places, mask={inside}, other={zero_of(sizes.kv_dtype)})",
             f"{name} = {_converted(shaped, *dtypes)}",
         ]
 

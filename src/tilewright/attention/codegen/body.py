@@ -7,11 +7,7 @@ from dataclasses import dataclass, field
 
 from tilewright.attention.graph import DType, ValueType
 
-__all__ = ("Body", "NoTextError", "Operand", "padded", "tl_dtype")
-
-
-class NoTextError(Exception):
-    """These operands of an op have no text; who knows the node refuses it with its line."""
+__all__ = ("Body", "Operand", "padded", "tl_dtype")
 
 
 def padded(size: int) -> int:

@@ -8,6 +8,7 @@ from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.branch_kernels import branch_kernels, is_plain
 from tilewright.attention.codegen.complete_pages import emit_complete_pages
 from tilewright.attention.codegen.compute_pages import emit_compute_pages
+from tilewright.attention.codegen.coverage import check_supported
 from tilewright.attention.codegen.cut import Cut, Decision, Fusion
 from tilewright.attention.codegen.file_text import head_text, lists_of, outputs_of
 from tilewright.attention.codegen.fused_row import (
@@ -49,7 +50,7 @@ from tilewright.attention.graph import (
     verify_graph,
 )
 from tilewright.attention.ops import selection
-from tilewright.errors import CodegenError, InternalError
+from tilewright.errors import InternalError
 
 __all__ = ("compile_graph",)
 
@@ -70,7 +71,7 @@ def compile_graph(
     """
     verify_graph(graph)
     graph = push_slices(graph)
-    _check_supported(graph)
+    check_supported(graph)
     sizes = graph.geometry
     tiles = tiling or (Tiling() if target is None else Tiling.for_target(sizes, target))
     if not is_plain(graph):
@@ -147,17 +148,6 @@ def _apart(graph: Graph, by_mass: bool) -> str:
     if graph.states:
         return "values of the same pages are kept for the next step"
     return "a share of all scores is asked for" if by_mass else ""
-
-
-def _check_supported(graph: Graph) -> None:
-    """Refuse what has no kernels; docs/flows.md lists the reasons."""
-    where, fix = f"flow {graph.name!r}", "run this flow on the reference backend"
-    if graph.geometry.kv_dtype is DType.INT4:
-        expected = "elements of whole bytes"
-        raise CodegenError(where, "keys and values in int4", expected, "keep them in int8")
-    if all(branch.selection is None for branch in graph.output.branches):
-        found, expected = "estimates alone", "a branch that reads pages, as dense rows do"
-        raise CodegenError(where, found, expected, fix)
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tilewright.attention.codegen.body import Body, NoTextError, Operand, padded
+from tilewright.attention.codegen.body import Body, Operand, padded
 from tilewright.attention.codegen.elementwise import EmitterTable, number
 from tilewright.attention.codegen.gather import MOVES, Block, regrouped
 from tilewright.attention.codegen.weighted import is_weighted, weighted_elements
@@ -60,8 +60,6 @@ def _gemm(_op: linear.GeMM, operands: tuple[Operand, ...], body: Body) -> str:
     Query heads are few in decoding, too few for the matrix units.
     """
     x, y = operands
-    if len(y.type.shape) != 2:
-        raise NoTextError("weights with an axis of heads")
     integers = not x.is_float and not y.is_float
     left, right = (
         body.kept(part, 2, "0")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tilewright.attention.codegen.body import Body, NoTextError, Operand, padded
+from tilewright.attention.codegen.body import Body, Operand, padded
 from tilewright.attention.codegen.elementwise import ELEMENTWISE, EmitterTable
 from tilewright.attention.codegen.inner import INNER, product_elements
 from tilewright.attention.codegen.naming import remark_of
@@ -57,11 +57,7 @@ class SideEmitter:
             tables = (ELEMENTWISE, INNER, self.positions)
             known = ", ".join(sorted({op.__name__ for table in tables for op in table}))
             raise refuse(node, f"an op without a kernel: {node.op}", f"one of {known}")
-        try:
-            return emitter(node.op, operands, self.body)
-        except NoTextError as error:
-            types = ", ".join(str(item.type) for item in operands)
-            raise refuse(node, f"{node.op} of {types}", "another type of operand") from error
+        return emitter(node.op, operands, self.body)
 
     def _note_size(self, node: Node, is_loaded: bool) -> None:
         if node.type.leading is not Leading.PAGES:

@@ -11,6 +11,7 @@ __all__ = (
     "memory_dtype",
     "packed_bytes",
     "store",
+    "zero_of",
 )
 
 ROUND_HELPERS = '''\
@@ -49,6 +50,11 @@ def memory_dtype(dtype: DType) -> DType:
 def packed_bytes(value: ValueType) -> int:
     """Bytes of one entry whose elements are halves of bytes."""
     return -(-value.num_elements // 2)
+
+
+def zero_of(dtype: DType) -> str:
+    """The literal 0 in the kind of a type: whole numbers do not become floats of one byte."""
+    return "0.0" if dtype in ROUNDINGS else "0"
 
 
 def computed(loaded: str, dtype: DType) -> str:

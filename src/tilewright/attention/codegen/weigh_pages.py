@@ -10,6 +10,7 @@ from tilewright.attention.codegen.kernel_file import Kernel, Stage
 from tilewright.attention.codegen.leaf_loads import mass_memory
 from tilewright.attention.codegen.loop_text import split_loop
 from tilewright.attention.codegen.row_text import RowForm, row_start
+from tilewright.attention.codegen.stored import zero_of
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.codegen.traffic import NUMBER_BYTES, TABLE_BYTES, Traffic
 from tilewright.attention.graph import Geometry, Graph, Side
@@ -109,7 +110,7 @@ def _logit_lines(sizes: Geometry, form: RowForm, branches: int, body: Body) -> l
     mask = " & ".join([f"({read})", f"({token} < page_tokens)", *body.inside((size, width))[-1:]])
     return [
         f"query = tl.load({query}{asked}).to(tl.float32)",
-        f"keys = tl.load({keys}, mask={mask}, other=0).to(tl.float32)",
+        f"keys = tl.load({keys}, mask={mask}, other={zero_of(sizes.kv_dtype)}).to(tl.float32)",
         "logits = tl.sum(keys[:, :, None, :] * query[:, None, :, :], 3) * scale",
     ]
 

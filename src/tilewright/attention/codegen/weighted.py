@@ -11,7 +11,10 @@ from tilewright.attention.codegen.leaf_loads import table_of
 from tilewright.attention.graph import Node
 from tilewright.attention.ops import leaf, linear
 
-__all__ = ("is_weighted", "weighted_elements", "weighted_expression")
+__all__ = ("WEIGHTED", "is_weighted", "weighted_elements", "weighted_expression")
+
+WEIGHTED = (linear.FactorScore, linear.LearnedDescriptor)
+"""Ops that always read their tables by themselves; products do if theirs are no blocks."""
 
 _LARGEST_BLOCK = 1 << 15  # elements of a product that is still one block
 _STRIP_ELEMENTS = 1 << 17  # of a product with a strip of a table
@@ -22,7 +25,7 @@ Value = Callable[[Node], Operand]
 
 def is_weighted(node: Node) -> bool:
     """Whether a node reads a table by itself instead of taking it as a block."""
-    if isinstance(node.op, linear.FactorScore | linear.LearnedDescriptor):
+    if isinstance(node.op, WEIGHTED):
         return True
     if not isinstance(node.op, linear.GeMM):
         return False

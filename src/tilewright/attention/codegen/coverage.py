@@ -1,0 +1,69 @@
+"""What has kernels: ops that are emitted, and what is refused, with its reason."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tilewright.attention.codegen.elementwise import ELEMENTWISE
+from tilewright.attention.codegen.inner import INNER
+from tilewright.attention.codegen.position import INDEXER_POSITIONS
+from tilewright.attention.codegen.row_kernel import ROW_OPS
+from tilewright.attention.codegen.weighted import WEIGHTED
+from tilewright.attention.graph import DType, Graph, Op
+from tilewright.attention.ops import feedback, leaf, selection
+from tilewright.errors import CodegenError
+
+__all__ = ("REFUSALS", "Refusal", "check_supported", "emitted_ops")
+
+_LOADED: tuple[type[Op], ...] = (
+    leaf.Input,
+    leaf.FieldRead,
+    leaf.StateRead,
+    leaf.ParameterRead,
+    feedback.AttentionMass,
+    feedback.PromptMass,
+)
+_SELECTED: tuple[type[Op], ...] = (
+    selection.TopK,
+    selection.ApproxTopK,
+    selection.TopP,
+    selection.Threshold,
+)
+
+
+def emitted_ops() -> frozenset[type[Op]]:
+    """The ops that kernels can have."""
+    tables = (ELEMENTWISE, INNER, INDEXER_POSITIONS, ROW_OPS)
+    return frozenset({*_LOADED, *_SELECTED, *WEIGHTED, *(op for table in tables for op in table)})
+
+
+class Refusal(NamedTuple):
+    """What some graphs have that kernels cannot do."""
+
+    found: str
+    expected: str
+    fix: str
+    holds: Callable[[Graph], bool]
+
+
+REFUSALS = (
+    Refusal(
+        "keys and values in int4",
+        "elements of whole bytes, which have addresses",
+        "keep them in int8",
+        lambda graph: graph.geometry.kv_dtype is DType.INT4,
+    ),
+    Refusal(
+        "estimates alone",
+        "a branch that reads pages, since dense rows are its attention over all of them",
+        "run this flow on the reference backend",
+        lambda graph: all(branch.selection is None for branch in graph.output.branches),
+    ),
+)
+"""All that a verified graph is refused for."""
+
+
+def check_supported(graph: Graph) -> None:
+    for refusal in REFUSALS:
+        if refusal.holds(graph):
+            where = f"flow {graph.name!r}"
+            raise CodegenError(where, refusal.found, refusal.expected, refusal.fix)
