@@ -1,4 +1,4 @@
-"""How many random examples a property gets, and whether golden files are rewritten.
+"""How many random examples a property gets, what runs first, and who rewrites golden files.
 
 ``HYPOTHESIS_PROFILE`` is ``ci`` or ``all``.
 """
@@ -16,3 +16,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def pytest_addoption(parser: pytest.Parser) -> None:
     text = "rewrite golden files; review the difference like code"
     parser.addoption("--update-golden", action="store_true", help=text)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole systems first: they take longest, and no worker should be left alone with one."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/system/"))
