@@ -1,0 +1,46 @@
+"""Objects of compiled code show the garbage collector what they refer to."""
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from tests.kinds import needs_both_engines
+from tilewright.device.mmu import Mmu
+from tilewright.engine.select import native_core
+from tilewright.machine.spec import MmuSpec
+from tilewright.memory.page_table import PageTable
+
+PAGE = 64
+
+
+class Owner:
+    """Holds an object of compiled code that refers back to it."""
+
+    held: Any = None
+
+    def locate(self, physical: int) -> tuple[int, int]:
+        return 0, physical
+
+
+@needs_both_engines
+def test_the_paths_of_a_pe_go_with_the_device_that_they_ask() -> None:
+    core: Any = native_core()
+    mmu = Mmu("pe.mmu", MmuSpec(page_bytes=PAGE), PageTable("test", PAGE))
+    assert is_collected(lambda owner: core.PathFinder(mmu, owner.locate))
+
+
+@needs_both_engines
+def test_a_log_of_effects_goes_with_the_memories_that_it_writes() -> None:
+    core: Any = native_core()
+    assert is_collected(lambda owner: core.EffectLog([owner]))
+
+
+def is_collected(hold: Callable[[Owner], Any]) -> bool:
+    """Whether a circle of an owner and what it holds is found, once nobody else knows it."""
+    owner = Owner()
+    owner.held = hold(owner)
+    seen = weakref.ref(owner)
+    del owner
+    gc.collect()
+    return seen() is None
