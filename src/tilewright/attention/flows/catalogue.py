@@ -27,6 +27,10 @@ the page.
 A flow may take arguments, and a learned one takes its weights; without them they are drawn from a
 seed, and the flow says so.
 
+Every flow has kernels: `tilewright attention compile NAME` prints them. Each is held to the
+reference in float32 and float16 under Triton's interpreter, the stateful ones over several steps;
+no GPU has run them.
+
 ```python
 >>> import tilewright.attention.flows  # registers them
 >>> from tilewright.attention.flow import build_vflow
