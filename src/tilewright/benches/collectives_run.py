@@ -1,12 +1,13 @@
 """One all-reduce without values, beside what it takes on paper."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from tilewright.collectives.buffers import Buffers, as_one
 from tilewright.collectives.choose import Chooser, shape_of
-from tilewright.collectives.cost import Prediction, path_of
+from tilewright.collectives.cost import path_of
+from tilewright.collectives.critical import Prediction
 from tilewright.collectives.group import Group, RankPlaces, sip_ranks
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.rings import RingBook
@@ -26,6 +27,7 @@ __all__ = ("CollectiveCase", "Measured", "run_case")
 
 SPREAD = DPPolicy(cube=Split(0), pe=Split(0))
 WHOLE_BYTES = 1 << 40  # chunks that no block is larger than
+ROUND_BYTES = 2**20  # of blocks that are not cut: twice the registers of a PE
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,18 @@ def run_case(case: CollectiveCase) -> Measured:
     lanes = range(len(places[0]))
     shard_bytes = -(-case.num_bytes // len(lanes))
     chooser = Chooser(machine, ALGORITHMS)
-    asked = Tuning(RingSpec(case.buffer))
+    in_one = Tuning(RingSpec(case.buffer), WHOLE_BYTES, 1, ROUND_BYTES)
+    asked = in_one if case.in_one_chunk else Tuning(RingSpec(case.buffer))
     choice = chooser.choose(case.algorithm, call, group, lanes, shard_bytes, 4, asked)
     tuning = choice.tuning
-    if case.in_one_chunk:
-        tuning = Tuning(tuning.ring, WHOLE_BYTES, WHOLE_BYTES)
-    profile = chooser.profile(choice.algorithm, call, group, lanes)
-    prediction = profile.predict(choice.algorithm.name, shard_bytes, tuning.chunk_bytes, 4)
+    prediction = chooser.predict(
+        choice.algorithm,
+        call,
+        group,
+        lanes,
+        (shard_bytes, 4),
+        replace(tuning, chunk_bytes=WHOLE_BYTES),
+    )
     with RuntimeContext(machine, data=False) as torch:
         owner = Deployments(torch.driver, torch._targets, carries_data=False)
         book = RingBook(torch.driver)

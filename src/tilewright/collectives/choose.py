@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 
-from tilewright.collectives.cost import Prediction, Profile, message_ps, path_of, profile_of
+from tilewright.collectives.cost import LanePlan, lane_plans, message_ps, way_of
+from tilewright.collectives.critical import Prediction, predict
 from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call
+from tilewright.collectives.plan import Plan
 from tilewright.collectives.run import NUM_VARIANTS, Tuning
 from tilewright.collectives.table import Algorithm, checked_plan, find_algorithm
+from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
@@ -17,10 +21,10 @@ __all__ = ("AUTO_ALGORITHM", "Choice", "Chooser", "shape_of")
 
 AUTO_ALGORITHM = "auto"
 
-LEAST_CHUNK_BYTES = 2_048  # two packets: below that, commands and tokens cost more than they hide
-CHUNKS_PER_BLOCK = 3  # some travel while others are sent
+LEAST_CHUNK_BYTES = 4_096  # below that, commands and tokens cost more than they hide
 LEAST_SLOTS = 4
-RING_SETS = 8  # that the reserved TCM has room for, at least
+ROUNDS_IN_TCM = 12  # held, arriving from several ranks and turns, combined, on their way out
+RING_SETS = 2  # that the reserved TCM has room for, at least
 MOST_PREDICTED_RANKS = 64  # plans that hand every rank a block have p * p steps
 
 
@@ -72,7 +76,9 @@ class Chooser:
 
     machine: Machine
     algorithms: Mapping[str, Algorithm]
-    _profiles: dict[tuple[object, ...], Profile] = field(default_factory=dict)
+    _lanes: dict[tuple[object, ...], list[LanePlan]] = field(default_factory=dict)
+    _predictions: dict[tuple[object, ...], Prediction] = field(default_factory=dict)
+    _flights: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def choose(
         self,
@@ -99,27 +105,55 @@ class Chooser:
         found = []
         for each in candidates:
             tuned = self._tuned(each, call, group, lanes, shard_bytes, tuning)
-            profile = self.profile(each, call, group, lanes)
-            found.append(
-                (profile.predict(each.name, shard_bytes, tuned.chunk_bytes, element_bytes), tuned)
-            )
+            size = shard_bytes, element_bytes
+            found.append((self.predict(each, call, group, lanes, size, tuned), tuned))
         found.sort(key=lambda pair: pair[0].total_ps)
         best, tuned = found[0]
         predictions = tuple(prediction for prediction, _ in found)
         return Choice(self.algorithms[best.algorithm], tuned, predictions)
 
-    def profile(
-        self, algorithm: Algorithm, call: Call, group: Group, lanes: Sequence[int]
-    ) -> Profile:
-        """Of the plans of these lanes; one lane of each variant stands for all."""
-        key = (algorithm, call, group.ranks, tuple(lanes))
-        if key not in self._profiles:
+    def predict(
+        self,
+        algorithm: Algorithm,
+        call: Call,
+        group: Group,
+        lanes: Sequence[int],
+        size: tuple[int, int],
+        tuning: Tuning,
+    ) -> Prediction:
+        """Of shards of so many bytes, and elements of so many."""
+        key = (algorithm, call, group.ranks, tuple(lanes), size, tuning)
+        if key not in self._predictions:
+            shard_bytes, element_bytes = size
+            self._predictions[key] = predict(
+                algorithm.name,
+                self._lane_plans(algorithm, call, group, lanes, tuning.ring),
+                shard_bytes,
+                element_bytes,
+                tuning.ring,
+                chunk_bytes=tuning.chunk_bytes,
+                round_bytes=tuning.round_bytes,
+                lead=tuning.lead,
+            )
+        return self._predictions[key]
+
+    def _lane_plans(
+        self,
+        algorithm: Algorithm,
+        call: Call,
+        group: Group,
+        lanes: Sequence[int],
+        ring: RingSpec,
+    ) -> list[LanePlan]:
+        """One lane of each variant stands for all."""
+        key = (algorithm, call, group.ranks, tuple(lanes), ring.slot_bytes, ring.token_bytes)
+        if key not in self._lanes:
             plans = {
                 lane: checked_plan(algorithm, call, place).plan
                 for place, lane in enumerate(lanes[:NUM_VARIANTS])
             }
-            self._profiles[key] = profile_of(self.machine, group, plans, len(lanes))
-        return self._profiles[key]
+            self._lanes[key] = lane_plans(self.machine, group, plans, len(lanes), ring)
+        return self._lanes[key]
 
     def _candidates(self, call: Call) -> list[Algorithm]:
         """Of many ranks only those that suit them, or the first if none does."""
@@ -139,36 +173,46 @@ class Chooser:
     ) -> Tuning:
         """Chunks that let a block overlap with itself, slots for what is under way meanwhile."""
         plan = checked_plan(algorithm, call, 0).plan
-        block_bytes = -(-shard_bytes // max(1, plan.num_blocks))
-        chunk_bytes = max(LEAST_CHUNK_BYTES, -(-block_bytes // CHUNKS_PER_BLOCK))
-        slots = self._slots(group, lanes, tuning, block_bytes, len(plan.peers(0)))
-        return replace(
-            tuning,
-            chunk_bytes=min(tuning.chunk_bytes, chunk_bytes),
-            ring=replace(tuning.ring, slots=max(tuning.ring.slots, slots)),
-        )
+        tcm = self.machine.spec.pe.tcm
+        round_bytes = (tcm.capacity_bytes - tcm.reserved_bytes) // ROUNDS_IN_TCM
+        tuned = replace(tuning, round_bytes=max(1, min(tuning.round_bytes, round_bytes)))
+        block_bytes = -(-min(shard_bytes, tuned.round_bytes) // max(1, plan.num_blocks))
+        chunk_bytes = max(LEAST_CHUNK_BYTES, -(-block_bytes // tuning.chunks_per_block))
+        flight_bytes = self._in_flight(group, lanes, plan)
+        chunk_bytes = min(max(tuning.chunk_bytes, flight_bytes // 2), chunk_bytes)
+        lead = flight_bytes // (4 * max(1, min(chunk_bytes, block_bytes))) + 1 + plan.is_staggered
+        tuned = replace(tuned, chunk_bytes=chunk_bytes, lead=lead)
+        slots = self._slots(group, lanes, tuned, block_bytes, plan)
+        return replace(tuned, ring=replace(tuning.ring, slots=max(tuning.ring.slots, slots)))
 
     def _slots(
-        self,
-        group: Group,
-        lanes: Sequence[int],
-        tuning: Tuning,
-        block_bytes: int,
-        num_peers: int,
+        self, group: Group, lanes: Sequence[int], tuning: Tuning, block_bytes: int, plan: Plan
     ) -> int:
-        """Bandwidth times delay of the way to the next rank and back, shared by all lanes.
-
-        No more than a block, and than leaves room for the rings of other algorithms.
+        """For what is under way on the longest way, and for a chunk, which waits for room for all
+        of it at once; no more than leaves room for the rings of another algorithm.
         """
-        if group.size == 1 or not lanes:
-            return LEAST_SLOTS
-        pes = group.ranks[0][lanes[0]], group.ranks[1][lanes[0]]
-        links = [self.machine.links[link] for link, _ in path_of(self.machine, *pes)]
-        round_trip_ps = 2 * message_ps(self.machine, *pes)
-        in_flight = min(link.bytes_per_us for link in links) * round_trip_ps // PS_PER_US
-        in_flight *= 2  # a slot is also held while it is filled and read
-        wanted_bytes = min(-(-in_flight // len(lanes)), block_bytes)
-        room_bytes = self.machine.spec.pe.tcm.reserved_bytes // (RING_SETS * max(1, num_peers))
-        slots = -(-wanted_bytes // tuning.ring.slot_bytes)
-        power = 1 << max(0, slots - 1).bit_length()  # few sizes: rings are kept and used again
+        flight_bytes = self._in_flight(group, lanes, plan)
+        chunk_bytes = max(1, min(tuning.chunk_bytes, block_bytes))
+        fragments = -(-chunk_bytes // tuning.ring.slot_bytes)  # each in a slot of its own
+        num_chunks = -(-min(flight_bytes, plan.num_turns * block_bytes) // chunk_bytes) + 1
+        room_bytes = self.machine.spec.pe.tcm.reserved_bytes // (
+            RING_SETS * max(1, len(plan.peers(0)))
+        )
+        power = 1 << max(0, num_chunks * fragments - 1).bit_length()  # few sizes: rings are kept
         return max(LEAST_SLOTS, min(power, room_bytes // tuning.ring.slot_bytes))
+
+    def _in_flight(self, group: Group, lanes: Sequence[int], plan: Plan) -> int:
+        """Bytes of a lane: bandwidth times delay of the longest way there and back.
+
+        Twice that: a slot is also held while it is filled and read.
+        """
+        key = (group.ranks, tuple(lanes), plan)
+        if key not in self._flights:
+            lane = lanes[0] if lanes else 0
+            pairs = {(rank, peer) for rank in range(group.size) for peer in plan.peers(rank)}
+            ways = [(group.ranks[rank][lane], group.ranks[peer][lane]) for rank, peer in pairs]
+            flights = [
+                4 * message_ps(self.machine, *pes) / way_of(self.machine, *pes).byte for pes in ways
+            ]
+            self._flights[key] = ceil(max(flights, default=0) / max(1, len(lanes)))
+        return self._flights[key]

@@ -1,8 +1,8 @@
 """The kernel that runs any plan: one program for each PE of a rank."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from itertools import groupby
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby, islice
 from operator import add, and_, attrgetter, mul, or_, xor
 from types import MappingProxyType
 from typing import Any
@@ -27,7 +27,11 @@ REDUCTIONS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
 )
 
 
+_group_of = attrgetter("wave.group")
 _wave_of = attrgetter("wave")
+
+END_OF_TIME = 2**63 - 1  # a group that all others are before
+LOADS_AHEAD = 8  # messages
 
 
 def direction_to(rank: int) -> str:
@@ -62,42 +66,54 @@ class _Runner:
         self._dtype = pointer.dtype.element_ty
 
     def run(self) -> None:
-        """Wave by wave: its receives are issued before its sends.
+        """Group by group, and wave by wave in it: its receives are issued before its sends.
 
-        What arrives is waited for when its chunk is sent on, or else a wave later: other chunks are
-        sent while it travels.
+        What arrives is waited for when its chunk is sent on, or else some groups later: other
+        chunks are sent while it travels.
         """
-        for wave, messages in groupby(self._schedule.messages, _wave_of):
-            sends: list[Message] = []
-            for message in messages:
-                if message.move is Move.SEND:
-                    sends.append(message)
-                else:
-                    arriving = self._arriving.setdefault(message.chunk, deque())
-                    arriving.append((message, self._receive(message)))
-                if message.move is Move.COMBINE:
-                    self._value(message.chunk)  # its own is loaded while the other travels
-            for message in sends:
-                self._send(message)
-            self._settle(list(self._arriving), wave)
-        self._settle(list(self._arriving), self._schedule.num_waves)
+        for group, of_group in groupby(self._schedule.messages, _group_of):
+            messages = list(of_group)
+            sends = deque(message for message in messages if message.move is Move.SEND)
+            for _, of_wave in groupby(messages, _wave_of):
+                self._load(islice(sends, LOADS_AHEAD))
+                self._run_wave(list(of_wave), sends)
+            self._settle(list(self._arriving), group - self._schedule.lag)
+        self._settle(list(self._arriving), END_OF_TIME)
         for chunk in self._schedule.untouched:
             if self._sources[chunk.part] is not None:
                 self._store(chunk, self._value(chunk))
                 self._held.pop(chunk)
 
+    def _load(self, sends: Iterable[Message]) -> None:
+        """What is sent next comes before what others are combined with: ranks wait for it."""
+        for message in sends:
+            if message.chunk not in self._arriving:
+                self._value(message.chunk)
+
+    def _run_wave(self, messages: Sequence[Message], sends: deque[Message]) -> None:
+        for message in messages:
+            if message.move is not Move.SEND:
+                arriving = self._arriving.setdefault(message.chunk, deque())
+                arriving.append((message, self._receive(message)))
+            if message.move is Move.COMBINE:
+                self._value(message.chunk)  # its own is loaded while the other travels
+        while sends and sends[0].wave == messages[0].wave:
+            self._send(sends.popleft())
+
     def _send(self, message: Message) -> None:
         chunk = message.chunk
-        self._settle([chunk], message.wave)
+        self._settle([chunk], message.wave.group)
         tl.send(direction_to(message.peer), self._value(chunk))
         if message.is_last_use:
             self._store(chunk, self._held.pop(chunk))
+        elif message.is_replaced:
+            self._held.pop(chunk)  # nobody needs it again: it would keep registers from others
 
-    def _settle(self, chunks: list[Chunk], wave: int) -> None:
-        """Wait for what these chunks receive before a wave."""
+    def _settle(self, chunks: list[Chunk], group: int) -> None:
+        """Wait for what these chunks receive before a group."""
         for chunk in chunks:
             arriving = self._arriving.get(chunk, deque())
-            while arriving and arriving[0][0].wave < wave:
+            while arriving and arriving[0][0].wave.group < group:
                 message, received = arriving.popleft()
                 self._held[chunk] = self._combined(message, tl.wait(received))
                 if message.is_last_use:

@@ -7,10 +7,11 @@ so whatever is run turn after turn cannot come to a stop; a block may also be cu
 chunk c of turn t run at t + c.
 """
 
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from tilewright.errors import CollectiveError
 
@@ -35,7 +36,7 @@ class Step:
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """The steps of every rank on a buffer of ``num_blocks`` blocks."""
 
@@ -46,9 +47,31 @@ class Plan:
     def num_ranks(self) -> int:
         return len(self.steps)
 
-    @property
+    @cached_property
     def num_turns(self) -> int:
         return max((step.turn + 1 for steps in self.steps for step in steps), default=0)
+
+    @cached_property
+    def blocks_per_turn(self) -> int:
+        """The most that a rank sends to another in one turn."""
+        sent = Counter((rank, step.peer, step.turn) for rank, step in self._sends())
+        return max(sent.values(), default=0)
+
+    @cached_property
+    def is_staggered(self) -> bool:
+        """Whether some rank waits while others send, as in trees and chains."""
+        sent = Counter((rank, step.turn) for rank, step in self._sends())
+        most: dict[int, int] = {}  # by turn
+        for (_, turn), count in sent.items():
+            most[turn] = max(count, most.get(turn, 0))
+        by_rank = Counter(rank for rank, _ in self._sends())
+        return any(by_rank[rank] < sum(most.values()) for rank in range(self.num_ranks))
+
+    def _sends(self) -> Iterator[tuple[int, Step]]:
+        for rank, steps in enumerate(self.steps):
+            for step in steps:
+                if step.move is Move.SEND:
+                    yield rank, step
 
     def peers(self, rank: int) -> tuple[int, ...]:
         """Whom a rank sends to or receives from, in the order of first use."""

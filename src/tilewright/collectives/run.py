@@ -35,8 +35,10 @@ class Tuning:
     """How a collective uses the machine."""
 
     ring: RingSpec = field(default_factory=RingSpec)
-    chunk_bytes: int = 16_384  # of a message
-    round_bytes: int = 2**21  # that a program holds at a time
+    chunk_bytes: int = 16_384  # the most of a message
+    chunks_per_block: int = 3  # some travel while others are sent
+    round_bytes: int = 2**20  # that a program holds at a time
+    lead: int = 1  # chunks that are sent while one travels
 
 
 def start_collective(
@@ -131,6 +133,7 @@ def _schedule(
         chunk_elements=max(1, tuning.chunk_bytes * 8 // bits),
         round_elements=max(1, rounds),
         completing=checked.completing,
+        lead=tuning.lead,
     )
 
 

@@ -1,11 +1,13 @@
 """From the steps of a rank to messages of chunks, in the order in which a program issues them."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tilewright.collectives.plan import Move, Plan
 
-__all__ = ("Chunk", "Job", "Message", "Schedule", "build_schedule")
+__all__ = ("Chunk", "Job", "Message", "Schedule", "Wave", "build_schedule", "lag_of", "waves_of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +19,37 @@ class Chunk:
     size: int
 
 
+class Wave(NamedTuple):
+    """When a message is due: in which group, and there in which turn of the plan, which block of
+    its pair in that turn, which chunk of the block.
+
+    In every turn a chunk is so many groups later as it takes to come: others are sent meanwhile.
+    Where ranks wait for their turns, as in trees and chains, blocks follow each other in the same
+    way; elsewhere all blocks of a turn are in one group.
+    """
+
+    group: int
+    turn: int
+    block: int
+    chunk: int
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message of a rank; ``completes``: after it the chunk has the values of all ranks.
 
-    Both sides of a message have the same *wave*. A rank that issues all receives of a wave before
-    it sends can always be sent to by those who are not ahead of it, however small the rings are.
+    Both sides of a message have the same wave, and all ranks go through waves in order. The first
+    message of all that are left can always be sent and received, however small the rings are and
+    however few commands a PE may have in flight.
     """
 
     move: Move
     peer: int
     chunk: Chunk
-    wave: int
+    wave: Wave
     is_last_use: bool = False
     completes: bool = False
+    is_replaced: bool = False  # the next message of the chunk takes another value in its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +58,7 @@ class Schedule:
 
     messages: tuple[Message, ...]
     untouched: tuple[Chunk, ...] = field(default=())
-
-    @property
-    def num_waves(self) -> int:
-        return self.messages[-1].wave + 1 if self.messages else 0
+    lag: int = 0  # so many groups later what was not sent on has been waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,32 +78,34 @@ def build_schedule(
     chunk_elements: int,
     round_elements: int,
     completing: frozenset[tuple[int, int]],
+    lead: int = 1,
 ) -> Schedule:
     """Blocks are cut into equal chunks, and parts into rounds that run one after the other.
 
     How a block is cut is known to whoever has it: ranks need not know what others exchange, as long
     as that is all in one round.
 
-    ``completing`` are the places among the rank's steps after which a block is complete.
+    ``completing`` are the places among the rank's steps after which a block is complete; ``lead``
+    is how many chunks are sent while one travels.
     """
     messages: list[Message] = []
     untouched: list[Chunk] = []
-    wave = 0
+    first_group = 0
     for low, high in _rounds(part_sizes, round_elements):
         blocks = _blocks(plan.num_blocks, part_sizes, low, high)
         chunks = [_cut(block, max(1, -(-block.size // chunk_elements))) for block in blocks]
-        num_chunks = max(map(len, chunks), default=0)
-        messages += _in_order(plan, rank, chunks, completing, wave)
-        wave += plan.num_turns + num_chunks
+        waves = list(_due(plan, rank, chunks, first_group, lead))
+        messages += _in_order(plan, rank, chunks, completing, waves)
+        first_group += plan.num_turns * lead + plan.blocks_per_turn * max(map(len, chunks))
         touched = {step.block for step in plan.steps[rank]}
         untouched += [
             chunk
-            for number, block in enumerate(chunks)
-            if number not in touched
+            for place, block in enumerate(chunks)
+            if place not in touched
             for chunk in block
             if chunk.size
         ]
-    return Schedule(tuple(messages), tuple(untouched))
+    return Schedule(tuple(messages), tuple(untouched), lag_of(plan, lead))
 
 
 def _rounds(part_sizes: Sequence[int], round_elements: int) -> list[tuple[int, int]]:
@@ -121,27 +139,54 @@ def _in_order(
     rank: int,
     chunks: Sequence[Sequence[Chunk]],
     completing: frozenset[tuple[int, int]],
-    first_wave: int,
+    due: Iterable[tuple[Wave, int]],
 ) -> list[Message]:
-    """Chunk c of turn t is in wave t + c: the same order on both sides of every message."""
-    due = sorted(
-        (step.turn + number, step.turn, place, number)
-        for place, step in enumerate(plan.steps[rank])
-        for number, chunk in enumerate(chunks[step.block])
-        if chunk.size
-    )
     steps = plan.steps[rank]
-    last_use = {
-        chunks[steps[place].block][number]: at for at, (_, _, place, number) in enumerate(due)
-    }
-    return [
-        Message(
-            steps[place].move,
-            steps[place].peer,
-            chunk := chunks[steps[place].block][number],
-            first_wave + wave,
-            is_last_use=last_use[chunk] == at,
-            completes=(rank, place) in completing,
+    messages: list[Message] = []
+    following: dict[Chunk, Move] = {}  # what the chunk's next message does
+    for wave, place in sorted(due, reverse=True):
+        step = steps[place]
+        chunk = chunks[step.block][wave.chunk]
+        messages.append(
+            Message(
+                step.move,
+                step.peer,
+                chunk,
+                wave,
+                is_last_use=chunk not in following,
+                completes=(rank, place) in completing,
+                is_replaced=following.get(chunk) is Move.TAKE,
+            )
         )
-        for at, (wave, _, place, number) in enumerate(due)
-    ]
+        following[chunk] = step.move
+    return messages[::-1]
+
+
+def _due(
+    plan: Plan, rank: int, chunks: Sequence[Sequence[Chunk]], first_group: int, lead: int
+) -> Iterator[tuple[Wave, int]]:
+    """The waves of a rank's messages, and the places of their steps."""
+    num_chunks = max(map(len, chunks), default=0)
+    for wave, place in waves_of(plan, rank, lead, num_chunks):
+        for number, chunk in enumerate(chunks[plan.steps[rank][place].block]):
+            if chunk.size:
+                group = first_group + wave.group + number
+                yield Wave(group, wave.turn, wave.block, number), place
+
+
+def waves_of(plan: Plan, rank: int, lead: int, num_chunks: int = 1) -> Iterator[tuple[Wave, int]]:
+    """The waves of the first chunks of a rank's steps, and the places of these."""
+    before: Counter[tuple[int, int, bool]] = Counter()  # blocks of a pair in a turn, either way
+    for place, step in enumerate(plan.steps[rank]):
+        pair = step.turn, step.peer, step.move is Move.SEND
+        block = before[pair]
+        before[pair] += 1
+        group = step.turn * lead
+        if plan.is_staggered:  # a block has one place in all turns: what it receives comes first
+            group += step.block * plan.blocks_per_turn // plan.num_blocks * num_chunks
+        yield Wave(group, step.turn, block, 0), place
+
+
+def lag_of(plan: Plan, lead: int) -> int:
+    """So many groups later what was not sent on is waited for: a turn, or two that overlap."""
+    return 2 * lead if plan.is_staggered else lead - 1

@@ -36,33 +36,44 @@ def plan_halving_doubling(call: Call, lane: int) -> Plan:
 
 
 def _halve(script: Script, turn: int, parts: Sequence[list[int]], distances: Sequence[int]) -> int:
-    """Each exchange fixes one bit of the numbers of the parts that a rank still sums."""
+    """Each exchange fixes one bit of the numbers of the parts that a rank still sums.
+
+    What the peer will hand on goes first: it does so while the others travel.
+    """
     fixed = 0
-    for distance in distances:
+    for place, distance in enumerate(distances):
         fixed |= distance
         for rank in range(len(parts)):
             peer = rank ^ distance
-            script.move(turn, rank, peer, _matching(parts, peer, fixed), combines=True)
+            numbers = _matching(parts, peer, fixed)
+            numbers.sort(key=lambda number: _differs(number, peer, distances[place + 1 :]))
+            script.move(turn, rank, peer, _blocks(parts, numbers[::-1]), combines=True)
         turn += 1
     return turn
 
 
 def _double(script: Script, turn: int, parts: Sequence[list[int]], distances: Sequence[int]) -> int:
+    """What a rank has had for longest goes first."""
     fixed = sum(distances)
-    for distance in reversed(distances):
+    for place in range(len(distances) - 1, -1, -1):
         for rank in range(len(parts)):
-            blocks = _matching(parts, rank, fixed)
-            script.move(turn, rank, rank ^ distance, blocks, combines=False)
-        fixed ^= distance
+            numbers = _matching(parts, rank, fixed)
+            numbers.sort(key=lambda number: _differs(number, rank, distances[place + 1 :]))
+            blocks = _blocks(parts, numbers)
+            script.move(turn, rank, rank ^ distances[place], blocks, combines=False)
+        fixed ^= distances[place]
         turn += 1
     return turn
 
 
 def _matching(parts: Sequence[list[int]], rank: int, mask: int) -> list[int]:
-    """Blocks of the parts whose numbers agree with a rank's in these bits."""
-    return [
-        block
-        for number, blocks in enumerate(parts)
-        if number & mask == rank & mask
-        for block in blocks
-    ]
+    """The parts whose numbers agree with a rank's in these bits."""
+    return [number for number in range(len(parts)) if number & mask == rank & mask]
+
+
+def _differs(number: int, rank: int, distances: Sequence[int]) -> tuple[bool, ...]:
+    return tuple((number ^ rank) & distance != 0 for distance in distances)
+
+
+def _blocks(parts: Sequence[list[int]], numbers: Sequence[int]) -> list[int]:
+    return [block for number in numbers for block in parts[number]]

@@ -33,13 +33,18 @@ def plan_double_tree(call: Call, lane: int) -> Plan:
     for number in range(2):
         blocks = range((number + lane // 2) % 2, 2 * ranks, 2)
         tree = _rooted(call, shift=number)
-        height = tree.height
-        for parent, child, depth in tree.edges():
-            if call.operation is not Operation.BROADCAST:
-                script.move(height - 1 - depth, child, parent, blocks, combines=True)
-            if call.operation is not Operation.REDUCE:
-                script.move(height + depth, parent, child, blocks, combines=False)
+        for block in blocks:  # each goes to both children before the next
+            _write(script, call, tree, block)
     return script.plan()
+
+
+def _write(script: Script, call: Call, tree: _Node, block: int) -> None:
+    height = tree.height
+    for parent, child, depth in tree.edges():
+        if call.operation is not Operation.BROADCAST:
+            script.move(height - 1 - depth, child, parent, [block], combines=True)
+        if call.operation is not Operation.REDUCE:
+            script.move(height + depth, parent, child, [block], combines=False)
 
 
 def _rooted(call: Call, *, shift: int) -> _Node:
