@@ -121,6 +121,20 @@ def test_wrong_values_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not record.ok
 
 
+def test_the_sanitizer_is_heard() -> None:
+    assert with_values().record.findings is None
+    watched = replace(comparison(), sanitize=True, contexts=(40, 33))
+    record = compare_with_dense(watched, tell=lambda _: None).record
+    assert record.findings == ()
+    assert record.ok
+
+
+def test_a_record_with_findings_is_not_ok() -> None:
+    document = with_values().record.model_dump()
+    with pytest.raises(ValueError, match="unless values or accesses are wrong"):
+        AttentionDecodeRecord.model_validate({**document, "findings": ("a race",)})
+
+
 @pytest.mark.skipif(not native_built(), reason="the bench wants the compiled core")
 def test_the_bench_tells_what_every_change_costs() -> None:
     spec = DecodeBenchSpec(

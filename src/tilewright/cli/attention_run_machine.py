@@ -211,6 +211,8 @@ def _view(record: AttentionDecodeRecord) -> RenderableType:
         f"pages chosen by {record.selection}; {_values_text(record)}",
         f"{record.tokens_per_s:,.0f} tokens/s, were attention all that {sizes.layers} layers do",
         f"bottleneck: {record.sparse.bottleneck}",
+        *(() if record.findings is None else (f"sanitizer: {len(record.findings)} findings",)),
+        *(record.findings or ()),
         *record.notes,
     ]
     return Group(table, Text("\n".join(lines)))

@@ -161,9 +161,10 @@ def _record(
     notes = list(comparison.notes)
     if len(finite) < len(errors):
         notes.append("other pages were read than the reference reads")
+    findings = _findings(dense, sparse)
     step_s = sparse.latency_ps / PS_PER_S * comparison.layers
     return AttentionDecodeRecord(
-        ok=is_right is not False,
+        ok=is_right is not False and not findings,
         versions=installed_versions(engine=comparison.engine.value),
         flow=comparison.graph.name,
         flow_kind=comparison.graph.geometry.kind.value,
@@ -191,8 +192,17 @@ def _record(
         values_ok=is_right,
         max_error=max(finite, default=None),
         tolerance=None if selection is not None else comparison.tolerance,
+        findings=findings,
         notes=tuple(notes),
     )
+
+
+def _findings(*timings: StepTiming) -> tuple[str, ...] | None:
+    """What the sanitizer found in all of them; None: it did not look on."""
+    known = [timing.findings for timing in timings if timing.findings is not None]
+    if len(known) < len(timings):
+        return None
+    return tuple(str(finding) for findings in known for finding in findings)
 
 
 def attention_figures(machine: Machine, timing: StepTiming) -> DecodeAttention:
