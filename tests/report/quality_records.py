@@ -39,7 +39,9 @@ def compare_record(
     )  # fmt: skip
     figures = LatencyFigures(
         machines=tuple(
-            MachineFigures(name=name, source=name, overrides=(), machine_hash=NO_HASH)
+            MachineFigures(
+                name=name, source=name, overrides=(), machine_hash=NO_HASH, refresh_ps=530_000
+            )
             for name in machines
         ),
         step=step,

@@ -54,6 +54,12 @@ def test_time_and_what_it_gains_stand_in_the_rows_of_their_machine() -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_a_refresh_tells_how_near_two_times_may_be() -> None:
+    rows = [quality_row("quest", 4, **timed_row(name, 1_000_000)) for name in ("big", "small")]
+    text = " ".join(quality_view(compare_record(*rows)).plain.split())
+    assert text.count("A refresh of the memory of big and small takes 530 ns") == 1
+
+
 def test_without_machines_there_is_no_word_of_time() -> None:
     text = quality_view(compare_record(quality_row("quest", 4))).plain
     assert "worst" in text.splitlines()[2]

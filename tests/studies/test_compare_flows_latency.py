@@ -199,6 +199,13 @@ def test_two_machines_of_one_name_are_refused() -> None:
         check_names([machine("one"), machine("one", "pe.vector.lanes=64")])
 
 
+def test_a_machine_says_what_a_refresh_of_its_memory_takes() -> None:
+    assert machine("one").figures.refresh_ps == 530_000
+    for override in ("cube.hbm.refresh.kind=none", "cube.hbm.model=simple"):
+        assert machine("one", override).figures.refresh_ps == 0
+    assert machine("one", "cube.hbm.refresh.kind=per_bank").figures.refresh_ps == 280_000
+
+
 def test_flows_of_latent_attention_are_compared_on_drawn_latents() -> None:
     clock = Clock()
     flows = ("oracle_mla", "quest_mla", "random_mla")

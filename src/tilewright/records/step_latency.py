@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 
 from tilewright.records.document import Document, Sha256
 
@@ -19,6 +19,8 @@ class MachineFigures(Document):
     source: str  # a preset, or a file
     overrides: tuple[str, ...]
     machine_hash: Sha256
+    refresh_ps: NonNegativeInt
+    """Of one refresh of its memory, 0 without any. A step has one more or less by when it begins."""
 
 
 class StepFigures(Document):

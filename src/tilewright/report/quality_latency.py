@@ -16,7 +16,7 @@ PAGES_OF = {
 
 
 def latency_lines(figures: LatencyFigures, rows: Sequence[QualityRow]) -> Iterator[str]:
-    """The step, dense attention on each machine, and rows that could not be simulated."""
+    """The step, how sure its time is, dense attention, and rows that could not be simulated."""
     step = figures.step
     requests = "1 request" if step.batch == 1 else f"{step.batch} requests"
     heads = f"{step.kv_heads} x {step.query_heads} heads of {step.key_dim}"
@@ -28,10 +28,25 @@ def latency_lines(figures: LatencyFigures, rows: Sequence[QualityRow]) -> Iterat
         f"rows read {read}."
     )
     yield from wrap(text, WIDTH)
+    yield from _refreshes(figures)
     for machine in figures.machines:
         mine = [row for row in rows if row.machine == machine.name]
         yield from _dense(machine.name, mine)
         yield from _missing(machine.name, mine)
+
+
+def _refreshes(figures: LatencyFigures) -> Iterator[str]:
+    """A step is simulated once, and a refresh falls into it or not."""
+    names: dict[int, list[str]] = {}
+    for machine in figures.machines:
+        names.setdefault(machine.refresh_ps, []).append(machine.name)
+    for refresh_ps, found in names.items():
+        if refresh_ps:
+            text = (
+                f"A refresh of the memory of {' and '.join(found)} takes {format_ps(refresh_ps)}; "
+                "a step has one more or less by when it begins, so near times may swap."
+            )
+            yield from wrap(text, WIDTH)
 
 
 def _dense(name: str, rows: Sequence[QualityRow]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from tilewright.errors import (
     UsageError,
 )
 from tilewright.machine.build import Machine, machine_hash
+from tilewright.machine.spec import HbmSpec
 from tilewright.records import content_hash
 from tilewright.records.step_latency import LatencySelection, MachineFigures, StepFigures
 
@@ -54,6 +55,7 @@ class NamedMachine:
             source=self.source,
             overrides=self.overrides,
             machine_hash=machine_hash(spec),
+            refresh_ps=_refresh_ps(spec.cube.hbm),
         )
 
 
@@ -108,6 +110,14 @@ class LatencyQuery:
                 "seed": self.seed,
             }
         )
+
+
+def _refresh_ps(hbm: HbmSpec) -> int:
+    if hbm.model == "simple":
+        return 0
+    refresh = hbm.refresh
+    times_ps = {"all_bank": refresh.all_bank_ps, "per_bank": refresh.per_bank_ps, "none": 0}
+    return times_ps[refresh.kind]
 
 
 LatencyOf: TypeAlias = Callable[[LatencyQuery], int]
