@@ -21,7 +21,7 @@ def names_of(arguments: list[str]) -> list[str]:
     return list(command.commands) if isinstance(command, typer.core.TyperGroup) else []
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"], ["lst"]])
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["lst"], ["--json", "--version"]])
 def test_a_line_that_names_no_command_finds_all_of_them(arguments: list[str]) -> None:
     assert names_of(arguments) == list(COMMANDS)
 
@@ -29,6 +29,10 @@ def test_a_line_that_names_no_command_finds_all_of_them(arguments: list[str]) ->
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_line_that_names_a_command_finds_it_alone(name: str) -> None:
     assert names_of([name, "--help"]) == [name]
+
+
+def test_a_version_needs_no_command() -> None:
+    assert names_of(["--version"]) == []
 
 
 def test_a_look_at_a_machine_loads_neither_attention_nor_the_host() -> None:

@@ -19,6 +19,7 @@ Every command takes --json and then prints one JSON document on standard output 
 Exit status: 0 what the command claims holds, 1 a check failed, 2 wrong input, 130 interrupted.
 """
 
+VERSION = "--version"
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "demo": ("demo", "demo"),
@@ -47,11 +48,13 @@ def run(arguments: Sequence[str]) -> int:
 def build_app(arguments: Sequence[str]) -> typer.Typer:
     """With the command that the first argument names, or with all, as for a list of them.
 
-    Libraries of all commands take twice as long to load as those of most.
+    Libraries of all commands take twice as long to load as those of most; a version needs none.
     """
     app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True, rich_markup_mode=None)
     app.callback()(_root)
     named = arguments[0] if arguments else ""
+    if named == VERSION:
+        return app
     for command in (named,) if named in COMMANDS else COMMANDS:
         _add(app, command)
     return app
@@ -76,7 +79,7 @@ def _print_version(wanted: bool) -> None:
 def _root(
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+        typer.Option(VERSION, callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Hold the options of the program itself; the commands are added from their own files."""
