@@ -4,6 +4,8 @@
 // A server looks for a packet when one may be able to start. The event of such a look is that of the
 // packet itself, if it cannot start before that time: so a packet that meets no other needs no
 // further event. At most one packet in front of a server has its event under way (booked_ps).
+#include <utility>
+
 #include "core.hpp"
 #include "hop.hpp"
 
