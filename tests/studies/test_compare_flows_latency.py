@@ -162,6 +162,8 @@ def test_a_mistake_of_the_simulator_is_not_taken_for_a_refusal() -> None:
 
 def test_the_front_of_a_machine_is_by_its_own_time() -> None:
     def by_machine(query: LatencyQuery) -> int:
+        if query.is_dense:
+            return 1000
         is_slow = query.machine.figures.name == "slow for oracle" and query.graph.name == "oracle"
         return 900 if is_slow else 100
 
@@ -174,6 +176,16 @@ def test_the_front_of_a_machine_is_by_its_own_time() -> None:
         ("slow for oracle", "quest"),
         ("slow for oracle", "oracle"),
     ]
+
+
+def test_a_row_that_is_slower_than_dense_attention_is_not_on_the_front() -> None:
+    def slow_oracle(query: LatencyQuery) -> int:
+        return {"oracle": 101, "quest": 99}.get(query.graph.name, 100)
+
+    spec = spec_of("one", flows=("quest", "oracle"), budgets=(4,))
+    rows = compare_flows(spec, tell=silent, latency_of=slow_oracle).rows
+    assert {row.dense_latency_ps for row in rows} == {100}
+    assert [(row.flow, row.is_pareto) for row in rows] == [("quest", True), ("oracle", False)]
 
 
 def test_an_interrupted_simulation_shows_what_is_complete_and_is_continued(tmp_path: Path) -> None:

@@ -147,8 +147,9 @@ class QualityRow(Document):
     latency_missing: str | None  # why there is a machine and no latency
     dense_latency_missing: str | None
     is_pareto: bool
-    """No other row of the machine has as much mass for less, or more for as much: latency, or
-    bytes where there is no machine. A row without a latency is not in the contest."""
+    """Neither another row of the machine nor dense attention has as much mass for less, or more
+    for as much: latency, or bytes where there is no machine. A row without a latency is not in the
+    contest."""
 
     @model_validator(mode="after")
     def _check_latency(self) -> Self:

@@ -143,7 +143,7 @@ def _add_axes(svg: Svg, panel: Panel) -> None:
 
 
 def _add_dense(svg: Svg, panel: Panel) -> None:
-    """Where dense attention is, if that is known."""
+    """Where dense attention is, if that is known; its mass is 1."""
     if panel.axis.dense is None:
         return
     x = panel.x(panel.axis.dense)
@@ -169,7 +169,8 @@ def _add_front(svg: Svg, panel: Panel) -> None:
     front = [row for row in panel.rows if row.is_pareto]
     front.sort(key=lambda row: (panel.axis.cost(row), row.mass))
     points = [panel.point(row) for row in front]
-    svg.line(points, stroke=FRONT, width=1, dash="5 4")
+    dense = [] if panel.axis.dense is None else [(panel.x(panel.axis.dense), panel.y(1.0))]
+    svg.line([*points, *dense], stroke=FRONT, width=1, dash="5 4")
     for x, y in points:
         half = FRONT_MARK / 2
         svg.rect(x - half, y - half, FRONT_MARK, FRONT_MARK, fill="none", stroke=FRONT)

@@ -245,13 +245,15 @@ def _sizes(spec: CompareSpec, source: Source) -> CompareSizes:
 
 
 def _with_fronts(rows: Sequence[QualityRow]) -> tuple[QualityRow, ...]:
-    """Of each machine the rows that nobody beats."""
+    """Of each machine the rows that nobody beats, dense attention with all the mass included."""
     found: list[QualityRow] = []
     for _, group in groupby(rows, key=lambda row: row.machine):
         mine = list(group)
         costs = {place: cost for place, row in enumerate(mine) if (cost := _cost(row)) is not None}
-        front = pareto_front([(cost, mine[place].mass) for place, cost in costs.items()])
-        on_it = {place for place, is_on in zip(costs, front, strict=True) if is_on}
+        points = [(float(cost), mine[place].mass) for place, cost in costs.items()]
+        dense = [(float(cost), 1.0) for cost in (_dense_cost(mine[0]),) if cost is not None]
+        front = pareto_front([*points, *dense])
+        on_it = {place for place, is_on in zip(costs, front, strict=False) if is_on}
         found += [
             row.model_copy(update={"is_pareto": place in on_it}) for place, row in enumerate(mine)
         ]
@@ -260,3 +262,7 @@ def _with_fronts(rows: Sequence[QualityRow]) -> tuple[QualityRow, ...]:
 
 def _cost(row: QualityRow) -> int | None:
     return row.bytes if row.machine is None else row.latency_ps
+
+
+def _dense_cost(row: QualityRow) -> int | None:
+    return row.dense_bytes if row.machine is None else row.dense_latency_ps
