@@ -225,8 +225,7 @@ def _planned(
         raise AttentionError(f"kernel {kernel.name}", f"no {', '.join(missing)}", expected, fix)
     arguments = {name: given[name] for name in kernel.arguments}
     function = kernels.functions[kernel.name]
-    stages = kernel.stages or (Stage.SELECTION,)
-    return _Planned(kernel.name, function, arguments, grid, owner, stages)
+    return _Planned(kernel.name, function, arguments, grid, owner, kernel.stages)
 
 
 def _launch(torch: RuntimeContext, item: _Planned) -> LaunchReport:
