@@ -129,6 +129,8 @@ def over_pages(made: Maker) -> dict[str, Node]:
         "softmax_all": made(page_axis.Softmax(0, -1.0, ALL), made.dots),
         "convolved": made(page_axis.Conv1d(taps), made.dots),
         "convolved_all": made(page_axis.Conv1d((((0.5,),), ((0.25,),)), ALL), made.score),
+        "int_pooled_max": made(page_axis.PoolPages(Kind.MAX, 1, 1), made.whole),
+        "int_pooled_min": made(page_axis.PoolPages(Kind.MIN, 1, 1, ALL), made.whole),
         "int_sums": made(page_axis.CumSum(0, span=ALL), made.whole),
         "int_sum": made.spread(made(reduce.Sum(0), made.whole)),
         "int_arg_max": made.spread(made(reduce.ArgMax(0), made.whole)),

@@ -43,7 +43,7 @@ def _pool_pages(work: RowWork) -> list[str]:
         f"for offset in range(-{op.before}, {op.after + 1}):",
         "    other = page + offset",
         "    inside = (page < stop) & (other >= first) & (other < stop)",
-        f"    value = {work.load('inside', empty, page='other')}",
+        f"    value = tl.where(inside, {work.load('inside', '0', page='other')}, {empty})",
         f"    found = {_COMBINED[reduction]}",
     ]
     if op.kind is page_axis.Kind.MEAN:
