@@ -1,14 +1,18 @@
 """The series on machines that are small enough for every day."""
 
+from dataclasses import replace
+
 import pytest
 
 from tilewright.benches.collectives_run import CollectiveCase, run_case
 from tilewright.benches.collectives_speed import (
     CollectivesBenchSpec,
     Series,
+    measure,
     run_collectives_bench,
 )
 from tilewright.device.ipcq import RingKind
+from tilewright.machine.coords import PeCoord
 
 SMALL = ("sip.count=3",)
 
@@ -38,3 +42,41 @@ def test_a_series_alone_leaves_the_figures_of_others_empty() -> None:
     assert {row.algorithm for row in record.rows} == {
         "ring", "halving_doubling", "double_tree", "torus_2d",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fabric", "algorithm"),
+    [
+        (("fabric.kind=mesh", "fabric.columns=8"), "ring"),
+        (("fabric.kind=ring",), "ring"),
+        (("fabric.kind=switch",), "halving_doubling"),
+        (("fabric.kind=switch",), "double_tree"),
+        (("fabric.kind=torus", "fabric.columns=4"), "torus_2d"),
+    ],
+)
+def test_one_pe_a_rank_takes_what_alpha_and_beta_say_and_chunks_never_make_it_slower(
+    fabric: tuple[str, ...], algorithm: str
+) -> None:
+    pes = tuple((PeCoord(sip, 0, 0),) for sip in range(8))
+    whole = CollectiveCase(
+        "ahbm", 262_144, algorithm, ("sip.count=8", *fabric), pes, in_one_chunk=True
+    )
+    row = run_case(whole).row
+    assert row.latency_ps == pytest.approx(row.alpha_beta_ps, rel=0.1)
+    cut = run_case(replace(whole, in_one_chunk=False)).row
+    assert cut.bound_ps <= cut.latency_ps <= 1.1 * cut.alpha_beta_ps
+
+
+def test_the_busiest_link_of_ranks_on_a_switch_leads_out_of_a_sip() -> None:
+    row = run_case(CollectiveCase("ahbm-small", 3 * 65_536, "ring", SMALL)).row
+    assert "sip" in row.bottleneck
+    assert 0 < row.bottleneck_share <= 1
+    assert row.algbw_gbs == pytest.approx(row.bytes / row.latency_ps * 1000)
+    assert row.ratio == pytest.approx(row.latency_ps / row.bound_ps)
+
+
+def test_several_processes_find_the_same_figures_as_one() -> None:
+    cases = [CollectiveCase("ahbm-small", size, "ring", SMALL) for size in (12_288, 24_576)]
+    one, two = (measure(cases, count, lambda _: None) for count in (1, 2))
+    assert [each.row for each in one] == [each.row for each in two]
+    assert [each.row.bytes for each in two] == [12_288, 24_576]

@@ -1,12 +1,13 @@
 """One all-reduce without values, beside what it takes on paper."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import takewhile
 
 from tilewright.collectives.buffers import Buffers, as_one
-from tilewright.collectives.choose import Chooser, shape_of
-from tilewright.collectives.cost import path_of
+from tilewright.collectives.choose import Choice, Chooser, shape_of
+from tilewright.collectives.cost import way_of
 from tilewright.collectives.critical import Prediction
 from tilewright.collectives.group import Group, RankPlaces, sip_ranks
 from tilewright.collectives.operation import Call, Operation
@@ -18,6 +19,7 @@ from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.host import DPPolicy, RuntimeContext, Split
 from tilewright.language.dtype import float32
 from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.node import LinkKind, NodeKind
 from tilewright.machine.parse import parse_machine
 from tilewright.records.collectives_bench import CollectiveRow
 from tilewright.runtime.deployment import Deployments
@@ -26,6 +28,7 @@ from tilewright.units import PS_PER_US
 __all__ = ("CollectiveCase", "Measured", "run_case")
 
 SPREAD = DPPolicy(cube=Split(0), pe=Split(0))
+ELEMENT_BYTES = 4
 WHOLE_BYTES = 1 << 40  # chunks that no block is larger than
 ROUND_BYTES = 2**20  # of blocks that are not cut: twice the registers of a PE
 
@@ -41,7 +44,8 @@ class CollectiveCase:
     pes: tuple[RankPlaces, ...] = ()
     buffer: RingKind = RingKind.TCM
     in_one_chunk: bool = False
-    topology: str = field(default="")
+    topology: str = ""
+    series: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,16 @@ class Measured:
     row: CollectiveRow
     prediction: Prediction
     events: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a run left: its time, what it cost the simulator, its busiest link."""
+
+    latency_ps: int
+    events: int
+    link: str
+    link_ps: int
 
 
 def run_case(case: CollectiveCase) -> Measured:
@@ -63,59 +77,85 @@ def run_case(case: CollectiveCase) -> Measured:
     shard_bytes = -(-case.num_bytes // len(lanes))
     chooser = Chooser(machine, ALGORITHMS)
     in_one = Tuning(RingSpec(case.buffer), WHOLE_BYTES, 1, ROUND_BYTES)
+    size = shard_bytes, ELEMENT_BYTES
     asked = in_one if case.in_one_chunk else Tuning(RingSpec(case.buffer))
-    choice = chooser.choose(case.algorithm, call, group, lanes, shard_bytes, 4, asked)
-    tuning = choice.tuning
-    prediction = chooser.predict(
-        choice.algorithm,
-        call,
-        group,
-        lanes,
-        (shard_bytes, 4),
-        replace(tuning, chunk_bytes=WHOLE_BYTES),
-    )
-    with RuntimeContext(machine, data=False) as torch:
-        owner = Deployments(torch.driver, torch._targets, carries_data=False)
-        book = RingBook(torch.driver)
-        events = torch.driver.device.engine.statistics().events
-        tensors = [
-            owner.empty((case.num_bytes // 4,), float32, dp=SPREAD, targets=targets_of(pes))
-            for pes in places
-        ]
-        pending = [
-            start_collective(
-                torch.driver, owner, book, group, rank, call, choice.algorithm,
-                Buffers((as_one(tensor),), (as_one(tensor),)), "sum", tuning, carries_data=False,
-            )
-            for rank, tensor in enumerate(tensors)
-        ]  # fmt: skip
-        for each in pending:
-            each.wait()
-        events = torch.driver.device.engine.statistics().events - events
-        reports = [each.report for each in pending]
-    latency_ps = max(report.last_end_ps for report in reports) - min(
-        report.first_start_ps for report in reports
-    )
+    choice = chooser.choose(case.algorithm, call, group, lanes, *size, asked)
+    name = choice.algorithm.name
+    paper = chooser.choose(name, call, group, lanes, *size, in_one).tuning
+    prediction = chooser.predict(choice.algorithm, call, group, lanes, size, paper)
+    found = _run(case, machine, group, call, choice)
     sent = Fraction(2 * (group.size - 1) * case.num_bytes, group.size)
+    bound_ps = int(sent * PS_PER_US / _leaving_bytes_per_us(machine, places))
     row = CollectiveRow(
+        series=case.series,
         operation=call.operation.value,
-        algorithm=choice.algorithm.name,
-        topology=case.topology or f"{case.machine}",
+        algorithm=name,
+        topology=case.topology or case.machine,
         ranks=group.size,
         bytes=case.num_bytes,
         buffer=case.buffer.value,
-        latency_ps=latency_ps,
+        latency_ps=found.latency_ps,
         alpha_beta_ps=max(1, prediction.total_ps),
-        bound_ps=int(sent * PS_PER_US / _leaving_bytes_per_us(machine, places)),
-        busbw_gbs=float(sent / latency_ps * 1000),
+        bound_ps=bound_ps,
+        ratio=found.latency_ps / bound_ps if bound_ps else None,
+        algbw_gbs=case.num_bytes / found.latency_ps * 1000,
+        busbw_gbs=float(sent / found.latency_ps * 1000),
+        bottleneck=found.link,
+        bottleneck_share=found.link_ps / found.latency_ps,
     )
-    return Measured(row, prediction, events)
+    return Measured(row, prediction, found.events)
 
 
-def _leaving_bytes_per_us(machine: Machine, places: Sequence[RankPlaces]) -> int:
-    """What the links of a rank can send: those of its SIP, or the narrowest on a PE's way."""
-    fabric = machine.spec.fabric
+def _run(
+    case: CollectiveCase, machine: Machine, group: Group, call: Call, choice: Choice
+) -> _Outcome:
+    with RuntimeContext(machine, data=False) as torch:
+        device = torch.driver.device
+        owner = Deployments(torch.driver, torch._targets, carries_data=False)
+        book = RingBook(torch.driver)
+        tensors = [
+            owner.empty(
+                (case.num_bytes // ELEMENT_BYTES,), float32, dp=SPREAD, targets=targets_of(pes)
+            )
+            for pes in group.ranks
+        ]
+        before = device.engine.statistics()
+        pending = [
+            start_collective(
+                torch.driver, owner, book, group, rank, call, choice.algorithm,
+                Buffers((as_one(tensor),), (as_one(tensor),)), "sum", choice.tuning,
+                carries_data=False,
+            )
+            for rank, tensor in enumerate(tensors)
+        ]  # fmt: skip
+        reports = [each.wait() for each in pending]
+        after = device.engine.statistics()
+    busy = {
+        server: after.servers[server].busy_ps - before.servers[server].busy_ps
+        for server in device.links.values()
+    }
+    link = max(busy, key=lambda server: busy[server])
+    latency_ps = max(report.last_end_ps for report in reports) - min(
+        report.first_start_ps for report in reports
+    )
+    events = after.events - before.events
+    return _Outcome(latency_ps, events, after.servers[link].name, busy[link])
+
+
+def _leaving_bytes_per_us(machine: Machine, places: Sequence[RankPlaces]) -> Fraction:
+    """What a rank can send: the mean of what leaves SIPs, or the narrowest that all ways of its PE
+    have in common.
+
+    Over all ranks every element but the last sum is sent twice, wherever it is combined.
+    """
+    links = machine.links
     if len(places[0]) > 1:
-        return fabric.links * fabric.bytes_per_us
-    links = path_of(machine, places[0][0], places[1][0])
-    return min(machine.links[link].bytes_per_us for link, _ in links)
+        leaving = [
+            link.bytes_per_us
+            for link in links
+            if link.kind is LinkKind.FABRIC and machine.nodes[link.src].kind is not NodeKind.SWITCH
+        ]
+        return Fraction(sum(leaving), len(places))
+    ways = [way_of(machine, places[0][0], peer[0]).links for peer in places[1:]]
+    shared = takewhile(lambda at: len(set(at)) == 1, zip(*ways, strict=False))
+    return Fraction(min(links[at[0]].bytes_per_us for at in shared))

@@ -1,8 +1,10 @@
 """The collectives' benchmark: series of all-reduces and what they say together."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 from enum import Enum
+from multiprocessing import get_context
 
 from tilewright.benches.collectives_run import CollectiveCase, Measured, run_case
 from tilewright.device.ipcq import RingKind
@@ -12,7 +14,7 @@ from tilewright.machine.grid import Grid
 from tilewright.records import installed_versions
 from tilewright.records.collectives_bench import CollectivesBenchRecord, EventRow
 
-__all__ = ("CollectivesBenchSpec", "Series", "run_collectives_bench")
+__all__ = ("CollectivesBenchSpec", "Series", "measure", "run_collectives_bench")
 
 MIB = 2**20
 PES_OF_A_SIP = 128
@@ -24,6 +26,7 @@ class Series(Enum):
     ALPHA_BETA = "alpha-beta"  # one PE a rank, one chunk a step, beside the closed form
     BUS = "bus"  # large tensors over whole SIPs
     TORUS = "torus"  # 8 MiB on six SIPs
+    SWEEP = "sweep"  # sizes and algorithms on fabrics of four SIPs
     BUFFER = "buffer"  # rings in TCM, SRAM and HBM
     EVENTS = "events"  # what more ranks cost the simulator
 
@@ -35,21 +38,22 @@ class CollectivesBenchSpec:
     series: tuple[Series, ...] = tuple(Series)
     bus_bytes: int = 64 * MIB
     bus_sips: tuple[int, ...] = (2, 4, 8, 16)
-    alpha_beta_bytes: tuple[int, ...] = (64 * 1024, MIB)
+    alpha_beta_bytes: tuple[int, ...] = (64 * 1024, 256 * 1024, MIB, 4 * MIB)
+    sweep_bytes: tuple[int, ...] = (64 * 1024, 2 * MIB)
     event_bytes: int = 64 * 1024
+    num_processes: int = 1  # cases do not know each other; figures are the same
 
 
 def run_collectives_bench(
     spec: CollectivesBenchSpec, progress: Callable[[str], None]
 ) -> CollectivesBenchRecord:
     """All series that are asked for, one after the other."""
-    found: dict[Series, list[Measured]] = {}
-    for series in spec.series:
-        found[series] = []
-        for case in _cases(spec, series):
-            ranks = len(case.pes) or "all"
-            progress(f"{series.value}: {case.num_bytes} bytes, {ranks} ranks of {case.topology}")
-            found[series].append(run_case(case))
+    cases = [(series, case) for series in spec.series for case in _cases(spec, series)]
+    found: dict[Series, list[Measured]] = {series: [] for series in spec.series}
+    for case, measured in zip(
+        cases, measure([case for _, case in cases], spec.num_processes, progress), strict=True
+    ):
+        found[case[0]].append(measured)
     rows = [each.row for measured in found.values() for each in measured]
     return CollectivesBenchRecord(
         versions=installed_versions(engine=resolve_engine(AUTO, native_built=native_built()).value),
@@ -66,10 +70,47 @@ def run_collectives_bench(
     )
 
 
+def measure(
+    cases: Sequence[CollectiveCase], num_processes: int, progress: Callable[[str], None]
+) -> list[Measured]:
+    """In the order of the cases; the largest begin first, so that processes end together."""
+
+    def tell(case: CollectiveCase) -> None:
+        ranks = len(case.pes) or "all"
+        progress(f"{case.series}: {case.num_bytes} bytes, {ranks} ranks of {case.topology}")
+
+    found = []
+    if num_processes == 1:
+        for case in cases:
+            tell(case)
+            found.append(run_case(case))
+        return found
+    with ProcessPoolExecutor(num_processes, get_context("fork")) as pool:
+        order = sorted(cases, key=lambda case: -case.num_bytes)
+        pending = {case: pool.submit(run_case, case) for case in order}
+        for case in cases:
+            found.append(pending[case].result())
+            tell(case)
+    return found
+
+
 def _cases(spec: CollectivesBenchSpec, series: Series) -> list[CollectiveCase]:
+    return [replace(case, series=series.value) for case in _cases_of(spec, series)]
+
+
+def _cases_of(spec: CollectivesBenchSpec, series: Series) -> list[CollectiveCase]:
     match series:
         case Series.ALPHA_BETA:
             return _alpha_beta_cases(spec)
+        case Series.SWEEP:
+            return [
+                CollectiveCase(
+                    "ahbm", num_bytes, algorithm, _fabric(kind, 4), topology=f"{kind} of 4"
+                )
+                for kind in ("ring", "torus", "mesh", "switch")
+                for algorithm in ("ring", "halving_doubling", "double_tree", "torus_2d")
+                for num_bytes in spec.sweep_bytes
+            ]
         case Series.BUS:
             return [
                 CollectiveCase(
@@ -105,6 +146,7 @@ def _cases(spec: CollectivesBenchSpec, series: Series) -> list[CollectiveCase]:
 
 def _alpha_beta_cases(spec: CollectivesBenchSpec) -> list[CollectiveCase]:
     shapes = (
+        ("line", 8, "ring"),
         ("ring", 8, "ring"),
         ("switch", 8, "halving_doubling"),
         ("switch", 8, "double_tree"),
@@ -122,8 +164,11 @@ def _alpha_beta_cases(spec: CollectivesBenchSpec) -> list[CollectiveCase]:
 
 
 def _fabric(kind: str, sips: int) -> tuple[str, ...]:
-    shape = (f"fabric.columns={sips // 2}",) if kind == "torus" else ()
-    return (f"sip.count={sips}", f"fabric.kind={kind}", *shape)
+    """A line is a mesh of one row."""
+    columns = {"torus": sips // 2, "mesh": sips // 2, "line": sips}.get(kind)
+    shape = () if columns is None else (f"fabric.columns={columns}",)
+    name = "mesh" if kind == "line" else kind
+    return (f"sip.count={sips}", f"fabric.kind={name}", *shape)
 
 
 def _first_pes(num_ranks: int) -> tuple[tuple[PeCoord, ...], ...]:

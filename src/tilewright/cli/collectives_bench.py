@@ -1,5 +1,6 @@
 """``tilewright bench collectives``: how near all-reduces come to the links of a machine."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +16,9 @@ from tilewright.benches.collectives_speed import (
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.records.collectives_bench import CollectivesBenchRecord
+from tilewright.report.collectives_plot import draw_collectives
+from tilewright.report.probe_plot import check_plot_path
+from tilewright.report.svg import write_svg
 
 __all__ = ("collectives",)
 
@@ -23,14 +27,26 @@ def collectives(
     series: Annotated[
         list[Series] | None, typer.Option(help="What to measure; all of it if it is left out.")
     ] = None,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Processes that run cases; figures are the same.")
+    ] = 2,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw bus bandwidths over sizes in this SVG file.", metavar="FILE.svg"),
+    ] = None,
     _json: JsonOption = False,
 ) -> Outcome:
     """All-reduces without values beside alpha-beta and the bounds of the links.
 
     All figures are simulated and equal in every run. Exit status 1 if a result is below its bound.
     """
-    spec = CollectivesBenchSpec(tuple(series)) if series else CollectivesBenchSpec()
+    if plot is not None:
+        check_plot_path(plot)
+    asked = tuple(series) if series else tuple(Series)
+    spec = CollectivesBenchSpec(asked, num_processes=jobs)
     record = run_collectives_bench(spec, progress=note)
+    if plot is not None:
+        write_svg(plot, draw_collectives(record))
     passed = all(row.latency_ps >= row.bound_ps for row in record.rows)
     return Outcome(record, _view(record), passed=passed)
 
@@ -38,8 +54,8 @@ def collectives(
 def _view(record: CollectivesBenchRecord) -> RenderableType:
     table = Table(title="All-reduce, simulated")
     for column in ("topology", "algorithm", "bytes", "buffer", "us", "alpha-beta us", "bound us",
-                   "bus GB/s"):  # fmt: skip
-        left = column in ("topology", "algorithm", "buffer")
+                   "bus GB/s", "busiest link"):  # fmt: skip
+        left = column in ("topology", "algorithm", "buffer", "busiest link")
         table.add_column(column, justify="left" if left else "right")
     for row in record.rows:
         table.add_row(
@@ -51,6 +67,7 @@ def _view(record: CollectivesBenchRecord) -> RenderableType:
             f"{row.alpha_beta_ps / 1e6:.2f}",
             f"{row.bound_ps / 1e6:.2f}",
             f"{row.busbw_gbs:.1f}",
+            f"{row.bottleneck} {row.bottleneck_share:.0%}",
         )
     return Group(table, Text("\n".join(_lines(record))))
 

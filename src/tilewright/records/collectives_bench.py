@@ -13,6 +13,7 @@ __all__ = ("CollectiveRow", "CollectivesBenchRecord", "EventRow")
 class CollectiveRow(Document):
     """One collective; bytes are of a rank's tensor, times from its first program to its last."""
 
+    series: str
     operation: str
     algorithm: str
     topology: str
@@ -20,9 +21,13 @@ class CollectiveRow(Document):
     bytes: PositiveInt
     buffer: Literal["tcm", "sram", "hbm"]
     latency_ps: PositiveInt
-    alpha_beta_ps: PositiveInt  # latency, busiest link and vector unit, turn after turn
+    alpha_beta_ps: PositiveInt  # of blocks that are not cut, along the longest way of the plan
     bound_ps: NonNegativeInt  # what no algorithm can beat on the links of a rank
-    busbw_gbs: PositiveFloat
+    ratio: PositiveFloat | None  # latency / bound; None: no bound
+    algbw_gbs: PositiveFloat  # bytes / latency
+    busbw_gbs: PositiveFloat  # times 2 (ranks - 1) / ranks
+    bottleneck: str  # the link that was busy for longest
+    bottleneck_share: NonNegativeFloat  # of the latency
 
 
 class EventRow(Document):
