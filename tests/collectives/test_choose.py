@@ -2,12 +2,12 @@ from functools import cache
 
 import pytest
 
-from tilewright.collectives.choose import AUTO_ALGORITHM, Chooser, shape_of
+from tilewright.collectives.choose import Chooser, shape_of
 from tilewright.collectives.cost import lane_plans
 from tilewright.collectives.group import Group, sip_ranks
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.run import Tuning
-from tilewright.collectives.table import ALGORITHMS, checked_plan
+from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, checked_plan
 from tilewright.device.ipcq import RingSpec
 from tilewright.errors import CollectiveError
 from tilewright.machine.build import Machine, build_machine

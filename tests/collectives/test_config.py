@@ -1,11 +1,14 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tilewright.collectives.config import parse_config
 from tilewright.collectives.operation import Operation
+from tilewright.collectives.run import Tuning
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
 from tilewright.errors import RegistryError, SpecError
+from tilewright.host import RuntimeContext
 
 
 def written(folder: Path, text: str) -> Path:
@@ -16,7 +19,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_the_packaged_file_gives_the_rings_that_are_the_default() -> None:
     config = parse_config()
-    assert (config.algorithm, config.ring) == ("ring", RingSpec())
+    assert (config.algorithm, config.ring) == ("auto", RingSpec())
 
 
 def test_an_entry_of_an_algorithm_changes_its_rings_only(tmp_path: Path) -> None:
@@ -59,3 +62,29 @@ def test_a_module_cannot_take_the_name_of_an_algorithm(tmp_path: Path) -> None:
     target = "tilewright.collectives.algorithms.ring:plan_ring"
     with pytest.raises(RegistryError, match="two algorithms 'ring'"):
         parse_config(written(tmp_path, f"algorithms:\n  ring:\n    module: {target}\n"))
+
+
+def test_calls_take_the_algorithm_and_the_rings_of_the_file(tmp_path: Path) -> None:
+    defaults = "defaults:\n  algorithm: direct\n  slot_size: 1024\n"
+    entry = "algorithms:\n  direct:\n    buffer_kind: sram\n"
+    file = written(tmp_path, defaults + entry)
+    with RuntimeContext("ahbm-small") as torch:
+        places = [(0, 0, pe) for pe in range(3)]
+        torch.distributed.init_process_group(rank_to_pe=places, ccl_yaml=file)
+        tensor = torch.from_numpy(np.ones(5, np.float32))
+        torch.distributed.all_reduce(tensor)
+        (plan,) = torch.distributed.book.plans
+        assert (plan.neighbours.ring.kind, plan.neighbours.ring.slot_bytes) == (RingKind.SRAM, 1024)
+        assert plan.num_rings == 6  # everybody with everybody
+
+
+def test_what_a_program_says_goes_before_the_file(tmp_path: Path) -> None:
+    file = written(tmp_path, "defaults:\n  algorithm: direct\n  buffer_kind: sram\n")
+    with RuntimeContext("ahbm-small") as torch:
+        places = [(0, 0, pe) for pe in range(4)]
+        torch.distributed.init_process_group(
+            rank_to_pe=places, ccl_yaml=file, algorithm="ring", tuning=Tuning()
+        )
+        torch.distributed.all_reduce(torch.from_numpy(np.ones(5, np.float32)))
+        (plan,) = torch.distributed.book.plans
+        assert (plan.neighbours.ring.kind, plan.num_rings) == (RingKind.TCM, 8)

@@ -10,16 +10,19 @@ from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.run import NUM_VARIANTS, Tuning
-from tilewright.collectives.table import Algorithm, checked_plan, find_algorithm
+from tilewright.collectives.table import (
+    AUTO_ALGORITHM,
+    Algorithm,
+    checked_plan,
+    find_algorithm,
+)
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 from tilewright.units import PS_PER_US
 
-__all__ = ("AUTO_ALGORITHM", "Choice", "Chooser", "shape_of")
-
-AUTO_ALGORITHM = "auto"
+__all__ = ("Choice", "Chooser", "shape_of")
 
 LEAST_CHUNK_BYTES = 4_096  # below that, commands and tokens cost more than they hide
 LEAST_SLOTS = 4
@@ -76,6 +79,7 @@ class Chooser:
 
     machine: Machine
     algorithms: Mapping[str, Algorithm]
+    rings: Mapping[str, RingSpec] = field(default_factory=dict)  # of some algorithms
     _lanes: dict[tuple[object, ...], list[LanePlan]] = field(default_factory=dict)
     _predictions: dict[tuple[object, ...], Prediction] = field(default_factory=dict)
     _flights: dict[tuple[object, ...], int] = field(default_factory=dict)
@@ -175,7 +179,11 @@ class Chooser:
         plan = checked_plan(algorithm, call, 0).plan
         tcm = self.machine.spec.pe.tcm
         round_bytes = (tcm.capacity_bytes - tcm.reserved_bytes) // ROUNDS_IN_TCM
-        tuned = replace(tuning, round_bytes=max(1, min(tuning.round_bytes, round_bytes)))
+        tuned = replace(
+            tuning,
+            ring=self.rings.get(algorithm.name, tuning.ring),
+            round_bytes=max(1, min(tuning.round_bytes, round_bytes)),
+        )
         block_bytes = -(-min(shard_bytes, tuned.round_bytes) // max(1, plan.num_blocks))
         chunk_bytes = max(LEAST_CHUNK_BYTES, -(-block_bytes // tuning.chunks_per_block))
         flight_bytes = self._in_flight(group, lanes, plan)
@@ -183,7 +191,7 @@ class Chooser:
         lead = flight_bytes // (4 * max(1, min(chunk_bytes, block_bytes))) + 1 + plan.is_staggered
         tuned = replace(tuned, chunk_bytes=chunk_bytes, lead=lead)
         slots = self._slots(group, lanes, tuned, block_bytes, plan)
-        return replace(tuned, ring=replace(tuning.ring, slots=max(tuning.ring.slots, slots)))
+        return replace(tuned, ring=replace(tuned.ring, slots=max(tuned.ring.slots, slots)))
 
     def _slots(
         self, group: Group, lanes: Sequence[int], tuning: Tuning, block_bytes: int, plan: Plan

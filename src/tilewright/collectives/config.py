@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tilewright.collectives.operation import Operation
-from tilewright.collectives.table import ALGORITHMS, Algorithm, build_table
+from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, Algorithm, build_table
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
 from tilewright.errors import SpecError
 from tilewright.machine.yaml_text import (
@@ -97,7 +97,7 @@ def parse_config(source: str | Path | None = None) -> CollectiveConfig:
     """
     packaged = files("tilewright.collectives").joinpath("ccl.yaml").read_text("utf-8")
     base = _root(parse_yaml(packaged, "ccl.yaml"))
-    config = _over(CollectiveConfig("ring", RingSpec(), ALGORITHMS, {}, {}), base)
+    config = _over(CollectiveConfig(AUTO_ALGORITHM, RingSpec(), ALGORITHMS, {}, {}), base)
     if source is None:
         return config
     return _over(config, _root(load_yaml_with_lines(Path(source))))
@@ -126,7 +126,7 @@ def _over(base: CollectiveConfig, root: _Words) -> CollectiveConfig:
         size = words.number("world_size")
         if size is not None:
             sizes[name] = size
-    chosen = defaults.text("algorithm", tuple(table)) or base.algorithm
+    chosen = defaults.text("algorithm", (AUTO_ALGORITHM, *table)) or base.algorithm
     return CollectiveConfig(
         chosen, ring, MappingProxyType(table), MappingProxyType(rings), MappingProxyType(sizes)
     )

@@ -10,7 +10,7 @@ from tilewright.collectives.operation import Call
 from tilewright.collectives.plan import Move
 from tilewright.collectives.rings import Edge, InstallPlan, RingBook
 from tilewright.collectives.run import NUM_VARIANTS
-from tilewright.collectives.table import Algorithm, checked_plan
+from tilewright.collectives.table import AUTO_ALGORITHM, Algorithm, checked_plan
 from tilewright.collectives.world import places_of_ranks
 from tilewright.errors import CollectiveError
 from tilewright.machine.build import Machine
@@ -31,6 +31,8 @@ def install_rings(
     """Rings that an algorithm needs, once for all calls; a second installation changes nothing."""
     config = parse_config(ccl_yaml)
     name = algorithm or config.algorithm
+    if name == AUTO_ALGORITHM:  # no call, so nothing to choose by: the first that there is
+        name = next(iter(config.algorithms))
     chosen = config.algorithms.get(name)
     if chosen is None:
         expected = f"one of {', '.join(config.algorithms)}"

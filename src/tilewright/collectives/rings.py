@@ -4,19 +4,21 @@ An install plan is frozen and checked before a message is sent: every direction 
 ring has the bytes of another, and the slots fit.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from tilewright.collectives.group import Group, RankPlaces
 from tilewright.collectives.kernel import direction_to
 from tilewright.device.ipcq import RingKind, RingSpec
-from tilewright.errors import CollectiveError
+from tilewright.errors import CollectiveError, OutOfMemoryError
 from tilewright.language.message import Neighbours, Post
 from tilewright.machine.coords import CubeCoord, PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.allocator import Allocator
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch import tell_rings
+from tilewright.runtime.pending import Pending
 from tilewright.runtime.request import Request
 
 __all__ = ("InstallPlan", "RingBook", "check_install", "plan_install")
@@ -84,68 +86,131 @@ def check_install(plan: InstallPlan) -> None:
         taken[receiver].append(span)
 
 
+Space = tuple[PeCoord, int, int]  # of a ring: at which receiver, from which byte on, how many
+
+
+@dataclass(eq=False)
+class _Installed:
+    """A set of rings, and who uses it."""
+
+    plan: InstallPlan
+    post: Post
+    request: Request
+    spaces: tuple[Space, ...]
+    calls: Counter[int] = field(default_factory=Counter)  # by rank
+    launches: list[Pending] = field(default_factory=list)  # that may be under way
+    num_launches: int = 0  # so far
+    is_kept: bool = False  # the user has asked for it
+
+    def is_idle(self, num_ranks: int) -> bool:
+        """Whether every rank has made as many calls as every other, and all of them are over."""
+        is_met = len({self.calls[rank] for rank in range(num_ranks)}) == 1
+        is_launched = self.num_launches == self.calls.total()
+        is_over = all(each.is_completed for each in self.launches)
+        return is_met and is_launched and is_over and not self.is_kept
+
+
 class RingBook:
-    """All rings of a context: each set is installed once, and used from then on."""
+    """All rings of a context: each set is installed once, and used until others need its room."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._rings: dict[RingKey, tuple[InstallPlan, Post, Request]] = {}
+        self._rings: dict[RingKey, _Installed] = {}  # the one that was used last is the last
         self._fixed: dict[tuple[str, tuple[RankPlaces, ...]], Group] = {}  # of `install`
-        self._tcm_used: dict[PeCoord, int] = {}
+        self._tcms: dict[PeCoord, Allocator] = {}
         self._srams: dict[CubeCoord, Allocator] = {}
-        self.plans: list[InstallPlan] = []
+        self.plans: list[InstallPlan] = []  # of those that there are
 
     def rings(
-        self, group: Group, edges: frozenset[Edge], lanes: tuple[int, ...], spec: RingSpec
+        self,
+        group: Group,
+        edges: frozenset[Edge],
+        lanes: tuple[int, ...],
+        spec: RingSpec,
+        rank: int,
     ) -> Post:
-        """Rings for these exchanges; the first who asks sends for them, and all wait until then."""
-        return self._installed(group, edges, lanes, spec)[1]
+        """For a call of a rank; the first who asks sends for them, and all wait until then."""
+        found = self._installed((group, edges, lanes, spec), calling=rank)
+        return found.post
+
+    def note_launch(self, post: Post, launch: Pending) -> None:
+        """The launch uses these rings; until it is over nobody else gets their room."""
+        for installed in self._rings.values():
+            if installed.post is post:
+                under_way = [each for each in installed.launches if not each.is_completed]
+                installed.launches = [*under_way, launch]
+                installed.num_launches += 1
 
     def install(
         self, group: Group, edges: frozenset[Edge], lanes: tuple[int, ...], spec: RingSpec
     ) -> InstallPlan:
         """Rings without a process group; those of the same name and ranks are installed once."""
         known = self._fixed.setdefault((group.name, group.ranks), group)
-        return self._installed(known, edges, lanes, spec)[0]
+        found = self._installed((known, edges, lanes, spec))
+        found.is_kept = True
+        return found.plan
 
-    def _installed(
-        self, group: Group, edges: frozenset[Edge], lanes: tuple[int, ...], spec: RingSpec
-    ) -> tuple[InstallPlan, Post]:
-        key = group, edges, lanes, spec
+    def _installed(self, key: RingKey, calling: int | None = None) -> _Installed:
         if key not in self._rings:
-            plan = plan_install(group, edges, lanes, spec, self._place(spec))
+            group, edges, lanes, spec = key
+            plan, spaces = self._planned(group, edges, lanes, spec)
             self.plans.append(plan)
             post = self._driver.launcher.install(plan.neighbours)
-            what = f"rings of {group.name}"
-            self._rings[key] = plan, post, tell_rings(self._driver, what, plan.neighbours)
-        plan, post, request = self._rings[key]
-        self._driver.wait(request)
-        return plan, post
+            request = tell_rings(self._driver, f"rings of {group.name}", plan.neighbours)
+            self._rings[key] = _Installed(plan, post, request, spaces)
+        found = self._rings[key] = self._rings.pop(key)
+        if calling is not None:
+            found.calls[calling] += 1
+        self._driver.wait(found.request)
+        return found
 
-    def _place(self, spec: RingSpec) -> Callable[[PeCoord, int], int]:
-        places: Mapping[RingKind, Callable[[PeCoord, int], int]] = {
-            RingKind.TCM: self._in_tcm,
-            RingKind.SRAM: self._in_sram,
-            RingKind.HBM: self._in_hbm,
-        }
-        return places[spec.kind]
+    def _planned(
+        self, group: Group, edges: frozenset[Edge], lanes: tuple[int, ...], spec: RingSpec
+    ) -> tuple[InstallPlan, tuple[Space, ...]]:
+        """A plan with room for its rings; those that nobody uses make way, the oldest first."""
+        while True:
+            spaces: list[Space] = []
 
-    def _in_tcm(self, pe: PeCoord, num_bytes: int) -> int:
-        room = self._driver.machine.spec.pe.tcm.reserved_bytes
-        address = self._tcm_used.get(pe, 0)
-        if address + num_bytes > room:
-            found = f"{num_bytes} bytes for another ring in {place_name(pe)}, {address} used"
-            fix = "use fewer or smaller slots, other algorithms, or buffer_kind sram or hbm"
-            raise CollectiveError("rings", found, f"at most {room} in the reserved TCM", fix)
-        self._tcm_used[pe] = address + num_bytes
-        return address
+            def place(pe: PeCoord, num_bytes: int, spaces: list[Space] = spaces) -> int:
+                requester = f"a ring of {group.name}"
+                address = self._memory(spec, pe).allocate(num_bytes, requester=requester)
+                spaces.append((pe, address, num_bytes))
+                return address
 
-    def _in_sram(self, pe: PeCoord, num_bytes: int) -> int:
-        cube = pe.cube_coord
-        if cube not in self._srams:
-            size = self._driver.machine.addresses.sram_bytes
-            self._srams[cube] = Allocator(f"{place_name(cube)}.sram", size, alignment=64)
-        return self._srams[cube].allocate(num_bytes, requester="a ring")
+            try:
+                return plan_install(group, edges, lanes, spec, place), tuple(spaces)
+            except OutOfMemoryError as error:
+                self._give_back(spec, spaces)
+                if not self._free_one(spec):
+                    fix = "use fewer or smaller slots, other algorithms, or another buffer_kind"
+                    found, expected = str(error), "room for rings that are in use"
+                    raise CollectiveError("rings", found, expected, fix) from error
 
-    def _in_hbm(self, pe: PeCoord, num_bytes: int) -> int:
-        return self._driver.memory.allocator(pe).allocate(num_bytes, requester="a ring")
+    def _free_one(self, spec: RingSpec) -> bool:
+        """Of the rings in the same memory, those that have been idle for longest."""
+        for key, installed in self._rings.items():
+            group, _, _, other = key
+            if other.kind is spec.kind and installed.is_idle(group.size):
+                del self._rings[key]
+                self.plans.remove(installed.plan)
+                self._give_back(other, installed.spaces)
+                return True
+        return False
+
+    def _give_back(self, spec: RingSpec, spaces: Iterable[Space]) -> None:
+        for pe, address, num_bytes in spaces:
+            self._memory(spec, pe).free(address, num_bytes)
+
+    def _memory(self, spec: RingSpec, pe: PeCoord) -> Allocator:
+        """That of a receiver which its rings are in."""
+        machine = self._driver.machine
+        match spec.kind:
+            case RingKind.TCM:
+                name, size = f"{place_name(pe)}.tcm", machine.spec.pe.tcm.reserved_bytes
+                return self._tcms.setdefault(pe, Allocator(name, size))
+            case RingKind.SRAM:
+                name = f"{place_name(pe.cube_coord)}.sram"
+                sram = Allocator(name, machine.addresses.sram_bytes, alignment=64)
+                return self._srams.setdefault(pe.cube_coord, sram)
+            case RingKind.HBM:
+                return self._driver.memory.allocator(pe)

@@ -73,10 +73,11 @@ def start_collective(
     }
     # what an all-to-all exchanges is known to pairs alone, so all know the rings of all lanes
     ring_lanes = sorted(lanes) if call.is_uneven else variants
+    post = book.rings(group, edges, tuple(ring_lanes), tuning.ring, rank) if edges else None
     options = LaunchOptions(
         name=f"{call.operation.value} of rank {group.world_ranks[rank]}",
         on=tuple(jobs),
-        neighbours=book.rings(group, edges, tuple(ring_lanes), tuning.ring) if edges else None,
+        neighbours=post,
         carries_data=carries_data,
     )
     arguments = (
@@ -86,7 +87,10 @@ def start_collective(
         reduction,
         call.num_ranks,
     )
-    return launch(driver, owner, collective, arguments, {}, options)
+    pending = launch(driver, owner, collective, arguments, {}, options)
+    if post is not None:
+        book.note_launch(post, pending)
+    return pending
 
 
 def _by_lane(group: Group, rank: int, piece: Piece, lanes: frozenset[int]) -> Shares:

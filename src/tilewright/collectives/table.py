@@ -17,12 +17,16 @@ from tilewright.errors import CollectiveError, RegistryError
 
 __all__ = (
     "ALGORITHMS",
+    "AUTO_ALGORITHM",
     "Algorithm",
     "CheckedPlan",
     "build_table",
     "checked_plan",
     "find_algorithm",
 )
+
+AUTO_ALGORITHM = "auto"
+"""No algorithm: the one whose prediction is least."""
 
 PlanFunction = Callable[[Call, int], Plan]
 """From a call and a lane to a plan."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tilewright.collectives.buffers import Buffers
-from tilewright.collectives.choose import AUTO_ALGORITHM, Choice, Chooser, shape_of
+from tilewright.collectives.choose import Choice, Chooser, shape_of
 from tilewright.collectives.copies import copy_group, owner_lanes
 from tilewright.collectives.group import Group, RankPlaces, Signature, sip_ranks
 from tilewright.collectives.operation import Call, Operation
@@ -13,9 +13,10 @@ from tilewright.collectives.reduction import Reduction, check_reduction
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.run import Tuning, start_collective
 from tilewright.collectives.staging import Layout, layout_of, stage, targets_of
-from tilewright.collectives.table import ALGORITHMS, Algorithm
+from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, Algorithm
 from tilewright.collectives.work import Work
 from tilewright.collectives.worker import Workers
+from tilewright.device.ipcq import RingSpec
 from tilewright.errors import CollectiveError
 from tilewright.language.dtype import int32
 from tilewright.machine.coords import PeCoord
@@ -27,9 +28,7 @@ from tilewright.runtime.pending import Pending
 from tilewright.runtime.policy import DPPolicy
 from tilewright.runtime.tensor import Tensor
 
-__all__ = ("DEFAULT_ALGORITHM", "Place", "World", "places_of_ranks")
-
-DEFAULT_ALGORITHM = AUTO_ALGORITHM
+__all__ = ("Place", "World", "places_of_ranks")
 
 Place = PeCoord | Sequence[int]
 """A PE, or the numbers of its SIP, its cube and itself."""
@@ -61,11 +60,12 @@ class World:
     book: RingBook
     is_mapped: bool = False  # the user has said which PEs ranks are
     tuning: Tuning = field(default_factory=Tuning)
-    algorithm: str = DEFAULT_ALGORITHM
+    algorithm: str = AUTO_ALGORITHM
     algorithms: Mapping[str, Algorithm] = field(default_factory=lambda: ALGORITHMS)
+    rings: Mapping[str, RingSpec] = field(default_factory=dict)  # of some algorithms
 
     def __post_init__(self) -> None:
-        self.chooser = Chooser(self.driver.machine, self.algorithms)
+        self.chooser = Chooser(self.driver.machine, self.algorithms, self.rings)
         self.choices: list[Choice] = []  # of calls, in the order in which they began
         self.group = Group("the world", self.ranks, tuple(range(len(self.ranks))))
         self._groups: list[Group] = []

@@ -1,15 +1,17 @@
 """Who takes part in ``torch.distributed``: the world, its ranks, groups of them."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from tilewright.collectives.config import parse_config
 from tilewright.collectives.group import Group
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.run import Tuning
 from tilewright.collectives.staging import targets_of
-from tilewright.collectives.table import ALGORITHMS, Algorithm
+from tilewright.collectives.table import Algorithm
 from tilewright.collectives.worker import Workers
-from tilewright.collectives.world import DEFAULT_ALGORITHM, Place, World, places_of_ranks
+from tilewright.collectives.world import Place, World, places_of_ranks
 from tilewright.errors import CollectiveError
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
@@ -53,14 +55,16 @@ class ProcessGroups:
         device_id: object = None,
         *,
         rank_to_pe: Sequence[Place | Sequence[Place]] | None = None,
-        algorithm: str = DEFAULT_ALGORITHM,
-        algorithms: Mapping[str, Algorithm] = ALGORITHMS,
+        algorithm: str | None = None,
+        algorithms: Mapping[str, Algorithm] | None = None,
         tuning: Tuning | None = None,
+        ccl_yaml: str | Path | None = None,
     ) -> None:
         """Every worker calls it; the first makes the world, the others join it.
 
-        The last three are ours: a PE or PEs for each rank in the place of a SIP, and by which
-        algorithm, of which table, calls run that name none. How processes find each other
+        The last five are ours: a PE or PEs for each rank in the place of a SIP; by which algorithm,
+        of which table, calls run that name none, and on which rings. What is not said here is said
+        by ``ccl_yaml``, over the packaged file. How processes find each other
         (``init_method``, ``store`` and what is about them) has no meaning here.
         """
         del init_method, timeout, store, group_name, pg_options, device_id
@@ -78,10 +82,12 @@ class ProcessGroups:
         world = self._worlds.get(self._run)
         if world is None:
             places = places_of_ranks(self._driver.machine.grid, size, rank_to_pe)
+            config = parse_config(ccl_yaml)
             world = World(
                 self._driver, self._tensors, self._workers, places, self._carries_data, self.book,
-                is_mapped=rank_to_pe is not None, algorithm=algorithm, algorithms=algorithms,
-                tuning=tuning or Tuning(),
+                is_mapped=rank_to_pe is not None, algorithm=algorithm or config.algorithm,
+                algorithms=algorithms or config.algorithms, tuning=tuning or Tuning(config.ring),
+                rings={} if tuning else config.rings,
             )  # fmt: skip
             self._worlds[self._run] = world
         elif world.size != size:
