@@ -20,7 +20,7 @@ class MachineFigures(Document):
     overrides: tuple[str, ...]
     machine_hash: Sha256
     refresh_ps: NonNegativeInt
-    """Of one refresh of its memory, 0 without any. A step has one more or less by when it begins."""
+    """Of one refresh of its memory; 0: none. A step has one more or less by when it begins."""
 
 
 class StepFigures(Document):
