@@ -99,6 +99,21 @@ def test_wrong_input_is_refused(
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("flow", "model", "words"),
+    [
+        ("quest", "deepseek-v2-lite", "the gqa flow 'quest' for deepseek-v2-lite"),
+        ("quest_mla", "llama-3-8b", "the mla flow 'quest_mla' for llama-3-8b"),
+    ],
+)
+def test_a_model_of_the_other_kind_is_refused(
+    capsys: pytest.CaptureFixture[str], flow: str, model: str, words: str
+) -> None:
+    command = ("attention", "run", "--backend", "machine", "--flow", flow, "--model", model)
+    assert main([*command, "--context", "64"]) == 2
+    assert words in capsys.readouterr().err
+
+
 def test_contexts_that_are_no_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["attention", "run", "--backend", "machine", "--contexts", "4,no"]) == 2
     assert "whole numbers of 1 and more" in capsys.readouterr().err

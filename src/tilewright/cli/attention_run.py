@@ -214,6 +214,8 @@ def _run_on_machines(
     shape = None if wanted.model is None else find_shape(wanted.model)
     of_model = sizes.of_model(shape)
     graph = _graph(flow, name, of_model, DType.FLOAT16)
+    if shape is not None:
+        _check_kind(graph, shape)
     return run_on_machines(
         MachineRun(
             graph=graph,
@@ -235,6 +237,14 @@ def _run_on_machines(
             tune=bool(wanted.tune),
         )
     )
+
+
+def _check_kind(graph: Graph, shape: ModelShape) -> None:
+    """A model keeps latents, or keys and values; a flow is for one of them."""
+    kind = FlowKind.MLA if isinstance(shape, MlaShape) else FlowKind.GQA
+    if graph.geometry.kind is not kind:
+        found = f"the {graph.geometry.kind} flow {graph.name!r} for {shape.name}"
+        raise UsageError("--model", found, f"a flow of kind {kind}", "choose another flow or model")
 
 
 def _refuse(given: Mapping[str, object], backend: Backend) -> None:
