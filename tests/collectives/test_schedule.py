@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.collectives.test_plan import ring
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Move
-from tilewright.collectives.schedule import Message, Schedule, build_schedule
+from tilewright.collectives.schedule import Chunk, Message, Schedule, Wave, build_schedule
 from tilewright.collectives.table import ALGORITHMS, checked_plan
 
 RANKS = st.integers(2, 7)
@@ -26,7 +26,7 @@ def ring_schedules(num_ranks: int, size: int, chunk: int, round_size: int) -> li
     ]  # fmt: skip
 
 
-def between(messages: tuple[Message, ...], peer: int, *, sends: bool) -> list[tuple[object, int]]:
+def between(messages: tuple[Message, ...], peer: int, *, sends: bool) -> list[tuple[Chunk, Wave]]:
     return [
         (message.chunk, message.wave)
         for message in messages

@@ -45,7 +45,7 @@ def test_a_rank_that_leaves_while_others_wait_is_reported() -> None:
         r" of fp32, root 0 \(call 1 of the world\); rank 2 has ended"
     )
     with pytest.raises(CollectiveError, match=words):
-        run_ranks(3, program)
+        run_ranks(3, program, algorithm="double_tree")  # rank 1 is below rank 2
 
 
 def test_ranks_in_different_groups_are_told_where_each_waits() -> None:
@@ -157,3 +157,17 @@ def test_all_ranks_call_before_any_of_them_goes_on() -> None:
 
     run_ranks(4, program)
     assert order == ["called"] * 4 + ["went on"] * 4
+
+
+def test_what_nobody_asked_for_by_name_is_noted() -> None:
+    with RuntimeContext("ahbm-small") as torch:
+        places = [(0, 0, pe) for pe in range(3)]
+        torch.distributed.init_process_group(rank_to_pe=places)
+        torch.distributed.all_reduce(torch.from_numpy(np.ones(5, np.float32)))
+        chosen, *staged = torch.distributed.notes
+        assert "all_reduce in the world takes " in chosen
+        assert "the least of" in chosen
+        assert [note.split(" in ")[0] for note in staged] == [
+            f"all_reduce of rank {rank}" for rank in range(3)
+        ]
+        assert all("copied through the host" in note for note in staged)

@@ -232,6 +232,7 @@ class _Loads:
         self._ways: dict[tuple[PeCoord, PeCoord], Way] = {}
         self._blocks: dict[int, Counter[int]] = defaultdict(Counter)  # by turn, then link
         self._credits: dict[int, Counter[int]] = defaultdict(Counter)
+        self._times: dict[tuple[int, int], Fraction] = {}  # by link and turn, when all are added
         self._num_blocks = 1
 
     def add(self, lane: int, plan: Plan) -> None:
@@ -270,10 +271,15 @@ class _Loads:
 
     def _link_time(self, link: int, turn: int) -> Fraction:
         """Of a byte of every block that the link carries in a turn, and of the credits."""
+        known = self._times.get((link, turn))
+        if known is not None:
+            return known
         wire = self._machine.links[link]
         factor = self._share if wire.kind is LinkKind.FABRIC else Fraction(1)
         blocks = self._blocks[turn][link] + self._credit * self._credits[turn][link]
-        return factor * blocks * Fraction(PS_PER_US, wire.bytes_per_us)
+        found = factor * blocks * Fraction(PS_PER_US, wire.bytes_per_us)
+        self._times[link, turn] = found
+        return found
 
     def _way(self, lane: int, rank: int, peer: int) -> Way:
         pes = self._group.ranks[rank][lane], self._group.ranks[peer][lane]

@@ -63,6 +63,7 @@ class World:
     algorithm: str = AUTO_ALGORITHM
     algorithms: Mapping[str, Algorithm] = field(default_factory=lambda: ALGORITHMS)
     rings: Mapping[str, RingSpec] = field(default_factory=dict)  # of some algorithms
+    notes: list[str] = field(default_factory=list)  # for people: what nobody asked for by name
 
     def __post_init__(self) -> None:
         self.chooser = Chooser(self.driver.machine, self.algorithms, self.rings)
@@ -163,10 +164,15 @@ class World:
         number, agreed = group.begin_call(rank, signature, offer)
         if agreed is offer:
             self.choices.append(offer.choice)
+            if offer.choice.predictions:
+                self.notes.append(f"{call.name} in {group.name} takes {offer.choice.reason}")
         self.driver.settle()
 
         def body() -> None:
             staged = stage(self.tensors, group, rank, buffers, mine, agreed.layout)
+            if not staged.is_in_place:
+                text = "tensors that do not lie as others do were copied through the host"
+                self.notes.append(f"{call.name} of rank {world_rank} in {group.name}: {text}")
             lanes = owner_lanes(agreed.copied, len(group.ranks[rank]))
             self._exchange(group, rank, call, agreed.choice, staged.buffers, reduces, lanes).wait()
             self._tell_copies(group, rank, agreed, staged.buffers)

@@ -36,6 +36,7 @@ class ProcessGroups:
         self._workers = workers
         self._carries_data = carries_data
         self.book = RingBook(driver)  # of all worlds: rings never share bytes
+        self.notes: list[str] = []  # of all worlds, for people
         self._worlds: dict[int, World] = {}  # by run of workers; 0: outside of them
         self._members: set[tuple[int, int | None]] = set()  # runs and ranks
         self.group = _NamedGroups(self)
@@ -87,7 +88,7 @@ class ProcessGroups:
                 self._driver, self._tensors, self._workers, places, self._carries_data, self.book,
                 is_mapped=rank_to_pe is not None, algorithm=algorithm or config.algorithm,
                 algorithms=algorithms or config.algorithms, tuning=tuning or Tuning(config.ring),
-                rings={} if tuning else config.rings,
+                rings={} if tuning else config.rings, notes=self.notes,
             )  # fmt: skip
             self._worlds[self._run] = world
         elif world.size != size:

@@ -133,6 +133,7 @@ def _note_end(execution: Execution, torch: RuntimeContext) -> None:
     execution.now_ps = torch.now_ps
     execution.findings = None if torch.driver.watch is None else torch.findings
     execution.num_events = torch.driver.device.engine.core.events
+    execution.notes += dict.fromkeys(torch.distributed.notes)
 
 
 def _checked_outcome(source: RunSource, found: Any) -> BenchOutcome | None:
