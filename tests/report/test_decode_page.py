@@ -14,6 +14,7 @@ from tilewright.errors import RecordError
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.report.decode_page import decode_page_text, write_decode_page
+from tilewright.report.decode_page_stages import BAR_AT, BAR_WIDTH
 from tilewright.report.decode_page_view import DecodePage, ShownUsage
 from tilewright.units import format_ps
 
@@ -80,16 +81,17 @@ def test_every_stage_of_every_step_has_its_row_with_latency_and_bytes(page: Deco
 
 @few
 @given(pages())
-def test_the_pieces_of_each_bar_fill_it(page: DecodePage) -> None:
-    drawn = list(pictures(page))[1]
-    by_step: dict[str, float] = {}
-    for rect in drawn.iter(f"{SVG}rect"):
+def test_the_pieces_of_each_bar_lie_end_to_end_and_fill_it(page: DecodePage) -> None:
+    ends: dict[str, float] = {}
+    for rect in list(pictures(page))[1].iter(f"{SVG}rect"):
         tip = rect.findtext(f"{SVG}title")
         if tip is not None:
             name = tip.rsplit(": ", 1)[0].rsplit(", ", 1)[0]
-            by_step[name] = by_step.get(name, 0.0) + float(rect.get("width") or 0)
-    assert by_step.keys() == {step.label for step in page.steps}
-    assert all(abs(width - 532) < 0.1 for width in by_step.values())
+            start, width = (float(rect.get(key) or 0) for key in ("x", "width"))
+            assert start == pytest.approx(ends.get(name, BAR_AT), abs=0.1)
+            ends[name] = start + width
+    assert ends.keys() == {step.label for step in page.steps}
+    assert all(end == pytest.approx(BAR_AT + BAR_WIDTH, abs=0.1) for end in ends.values())
 
 
 def test_the_headline_has_quality_time_and_bottleneck_of_each_flow_in_one_row() -> None:
