@@ -37,6 +37,7 @@ Moment = tuple[int, int, int, int]
 
 START: Moment = (0, 0, 0, 0)
 END_OF_TIME = 2**63 - 1  # a group that all others are before
+MOST_WALKS = 4  # of lanes whose plans differ; links are shared by all of them anyway
 
 
 def predict(
@@ -62,7 +63,7 @@ def predict(
     block_bytes = -(-part_bytes // lanes[0].plan.num_blocks)
     num_chunks = -(-block_bytes // max(1, min(chunk_bytes, block_bytes)))
     size = _Size(-(-block_bytes // num_chunks), element_bytes, ring)
-    _, alpha_ps, beta_ps, gamma_ps = max(_Walk(lane, size, lead).end() for lane in lanes)
+    _, alpha_ps, beta_ps, gamma_ps = max(_Walk(lane, size, lead).end() for lane in lanes[:MOST_WALKS])
     behind_ps = int(lanes[0].busiest * part_bytes) * (num_chunks - 1) // num_chunks
     return Prediction(
         algorithm,

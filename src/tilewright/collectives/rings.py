@@ -21,7 +21,7 @@ from tilewright.runtime.launch import tell_rings
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.request import Request
 
-__all__ = ("InstallPlan", "RingBook", "check_install", "plan_install")
+__all__ = ("Edge", "InstallPlan", "RingBook", "check_install", "plan_install")
 
 Edge = tuple[int, int]  # a rank and a peer that it sends to
 

@@ -1,14 +1,13 @@
 """One rank's part of a collective: from tensors that are placed alike to a launch on its PEs."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.collectives.buffers import Buffers, Piece, Pieces
 from tilewright.collectives.group import Group
 from tilewright.collectives.kernel import collective
 from tilewright.collectives.operation import Call
-from tilewright.collectives.plan import Move
-from tilewright.collectives.rings import RingBook
+from tilewright.collectives.rings import Edge, RingBook
 from tilewright.collectives.schedule import Job, Schedule, build_schedule
 from tilewright.collectives.staging import LaneShare, shares_of
 from tilewright.collectives.table import Algorithm, CheckedPlan, checked_plan
@@ -61,7 +60,7 @@ def start_collective(
     shares = {piece: _by_lane(group, rank, piece, lanes) for piece in buffers.pieces}
     variants = _variants(call, shares.values())
     plans = {variant: checked_plan(algorithm, call, variant) for variant in set(variants.values())}
-    edges = frozenset(_edges(plans.values()))
+    edges = frozenset[Edge]().union(*(checked.edges for checked in plans.values()))
     lane_of = {group.ranks[rank][lane]: lane for lane in variants}
     jobs = {
         pe: Job(
@@ -108,14 +107,6 @@ def _variants(call: Call, shares: Iterable[Shares]) -> dict[int, int]:
         return {lane: lane % NUM_VARIANTS for lane in sorted(boxes)}
     places = {box: place for place, box in enumerate(dict.fromkeys(boxes.values()))}
     return {lane: places[box] % NUM_VARIANTS for lane, box in sorted(boxes.items())}
-
-
-def _edges(plans: Iterable[CheckedPlan]) -> Iterator[tuple[int, int]]:
-    for checked in plans:
-        for rank, steps in enumerate(checked.plan.steps):
-            for step in steps:
-                if step.move is Move.SEND:
-                    yield rank, step.peer
 
 
 def _schedule(

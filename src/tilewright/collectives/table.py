@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 
 from tilewright.collectives.algorithms.direct import plan_direct
@@ -12,7 +12,7 @@ from tilewright.collectives.algorithms.hierarchical import plan_hierarchical
 from tilewright.collectives.algorithms.ring import plan_bidirectional_ring, plan_ring
 from tilewright.collectives.algorithms.tree import plan_double_tree
 from tilewright.collectives.operation import Call, Operation, goal_of, start_of
-from tilewright.collectives.plan import Plan, check_plan
+from tilewright.collectives.plan import Move, Plan, check_plan
 from tilewright.errors import CollectiveError, RegistryError
 
 __all__ = (
@@ -83,12 +83,22 @@ ALGORITHMS = build_table(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckedPlan:
     """A plan that was proved, and the steps at which blocks become complete."""
 
     plan: Plan
     completing: frozenset[tuple[int, int]]
+
+    @cached_property
+    def edges(self) -> frozenset[tuple[int, int]]:
+        """Ranks, and whom they send to."""
+        return frozenset(
+            (rank, step.peer)
+            for rank, steps in enumerate(self.plan.steps)
+            for step in steps
+            if step.move is Move.SEND
+        )
 
 
 @cache
