@@ -63,7 +63,9 @@ def predict(
     block_bytes = -(-part_bytes // lanes[0].plan.num_blocks)
     num_chunks = -(-block_bytes // max(1, min(chunk_bytes, block_bytes)))
     size = _Size(-(-block_bytes // num_chunks), element_bytes, ring)
-    _, alpha_ps, beta_ps, gamma_ps = max(_Walk(lane, size, lead).end() for lane in lanes[:MOST_WALKS])
+    _, alpha_ps, beta_ps, gamma_ps = max(
+        _Walk(lane, size, lead).end() for lane in lanes[:MOST_WALKS]
+    )
     behind_ps = int(lanes[0].busiest * part_bytes) * (num_chunks - 1) // num_chunks
     return Prediction(
         algorithm,
