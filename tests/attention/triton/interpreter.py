@@ -1,10 +1,12 @@
-"""Generated kernels under Triton's interpreter, in a process of its own that serves all tests."""
+"""Generated kernels under Triton's interpreter, or its compiler: a process each for all tests."""
 
 import atexit
 import os
 import pickle
+import shutil
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,13 @@ class InterpreterFailure(Exception):  # noqa: N818  # its text is the worker's t
 
 
 @cache
-def _process() -> subprocess.Popen[bytes]:
+def _process(interprets: bool) -> subprocess.Popen[bytes]:
     """Ends with this process, which waits for it so that its time is accounted for."""
+    kept = tempfile.mkdtemp(prefix="kernels-")  # what the compiler writes beside its result
+    atexit.register(shutil.rmtree, kept)
     process = subprocess.Popen(
         [sys.executable, str(WORKER)],
-        env=os.environ | {"TRITON_INTERPRET": "1"},
+        env=os.environ | {"TRITON_INTERPRET": str(int(interprets)), "TRITON_CACHE_DIR": kept},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -31,7 +35,8 @@ def _process() -> subprocess.Popen[bytes]:
 
 
 def ask(task: str, *arguments: Any) -> dict[str, Any]:
-    process = _process()
+    """Run kernels under the interpreter; only compiling them needs a process without it."""
+    process = _process(task != "compile")
     assert process.stdin is not None
     assert process.stdout is not None
     pickle.dump((task, *arguments), process.stdin)

@@ -1,4 +1,4 @@
-"""The process that runs generated kernels under Triton's interpreter. Started, never imported.
+"""The process that runs or compiles generated kernels. Started, never imported.
 
 Messages are pickles: (what, kernel file, arguments) in, (ok, arrays or traceback) out.
 """
@@ -13,6 +13,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import torch
+import triton  # type: ignore[import-untyped]
+from triton.backends.compiler import GPUTarget  # type: ignore[import-untyped]
+from triton.compiler import ASTSource  # type: ignore[import-untyped]
 
 from tilewright.attention.backends.triton import StepSizes, complete, load_kernels, plan, run
 from tilewright.attention.codegen import KernelFile
@@ -50,7 +53,18 @@ def stepped(file: KernelFile, sizes: StepSizes, arguments: dict[str, Any]) -> di
     }
 
 
-TASKS: dict[str, Callable[..., dict[str, Any]]] = {"complete": completed, "step": stepped}
+def compiled(file: KernelFile, kernel: str, signature: dict[str, str]) -> dict[str, Any]:
+    """What the compiler makes of a kernel for a GPU that need not be there."""
+    source = ASTSource(fn=loaded(file).functions[kernel], signature=signature)
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32))
+    return {stage: len(text) for stage, text in made.asm.items()}
+
+
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "compile": compiled,
+    "complete": completed,
+    "step": stepped,
+}
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:

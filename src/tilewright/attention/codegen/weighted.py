@@ -17,8 +17,8 @@ WEIGHTED = (linear.FactorScore, linear.LearnedDescriptor)
 """Ops that always read their tables by themselves; products do if theirs are no blocks."""
 
 _LARGEST_BLOCK = 1 << 15  # elements of a product that is still one block
-_STRIP_ELEMENTS = 1 << 17  # of a product with a strip of a table
-_LEAST_STRIP = 16
+_STRIP_ELEMENTS = 1 << 15  # of a product with a strip of a table
+_LEAST_STRIP = 4
 
 Value = Callable[[Node], Operand]
 
