@@ -28,8 +28,8 @@ A flow may take arguments, and a learned one takes its weights; without them the
 seed, and the flow says so.
 
 Every flow has kernels: `tilewright attention compile NAME` prints them. Each is held to the
-reference in float32 and float16 under Triton's interpreter, the stateful ones over several steps;
-no GPU has run them.
+reference in float32 and float16 under Triton's interpreter, the stateful ones over several steps.
+Triton's compiler makes GPU code of every op; no GPU has run it.
 
 ```python
 >>> import tilewright.attention.flows  # registers them

@@ -1,7 +1,7 @@
 """Generated kernels on a GPU: plan the launches of a step, then run them.
 
 Needs torch and triton. Under ``TRITON_INTERPRET=1`` the same text runs on the CPU, which shows
-values and nothing about speed, nor that a GPU's compiler accepts it.
+values and nothing about speed.
 """
 
 from tilewright.attention.backends.triton.launch import (
