@@ -51,10 +51,9 @@ def run(kernels: LoadedKernels, plan: LaunchPlan, arguments: Mapping[str, Any]) 
 
     ``arguments`` are the inputs (``q_in``), pools (``k_pool``, ...), ``num_tokens_ptr``,
     ``block_table``, the arrays of `row_budgets`, ``first_reserved``, ``last_reserved``, ``scale``,
-    and what the flow asks for: ``layer``, ``step_ptr``, tables of parameters (``x_table``), state as
-    the last step left it (``x_state``, with ``kept_pages``) and memory for the next (``x_next``).
-    The caller takes ``x_next`` for the ``x_state`` of the next step. Tensors lie on one device and
-    are contiguous.
+    and what the flow asks for: ``layer``, ``step_ptr``, tables of parameters (``x_table``), state
+    as the last step left it (``x_state``, with ``kept_pages``) and memory for the next (``x_next``,
+    which the caller passes as ``x_state`` then). Tensors lie on one device and are contiguous.
     """
     _check_interpreted(kernels, arguments)
     _check_plan(kernels, arguments)
