@@ -21,7 +21,7 @@ INSTALL_INPUTS := pyproject.toml CMakeLists.txt $(shell find csrc -type f)
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: $(VENV)/.installed ## the headline, in under a minute
+demo: $(VENV)/.installed ## the headline, about a minute
 	$(BIN)/tilewright demo
 
 # ALREADY_RUN names folders of tests to leave out: `make check` runs the examples of the docs.
