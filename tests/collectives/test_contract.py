@@ -1,7 +1,8 @@
 """One suite for every algorithm and every call: the values of NumPy, whatever lies where.
 
 Ranks begin at random times. Continuous integration runs a cover of all pairs of choices; with
-``HYPOTHESIS_PROFILE=all`` it is one of all triples.
+``HYPOTHESIS_PROFILE=all``, as `make test-all` runs it, it is one of all triples, and every
+algorithm meets every call, world and placement, with values and sizes in turn.
 """
 
 import os
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.collectives.calls import CALLS, PLACEMENTS, STORAGE, Table, has_meaning, inputs_of
-from tests.collectives.cover import Case, cover
+from tests.collectives.cover import Case, cover, crossed
 from tests.collectives.worlds import run_ranks
 from tilewright.collectives.table import ALGORITHMS
 
@@ -51,9 +52,11 @@ SUMS = {
 }
 """What most programs do, in more worlds and placements than its share of all pairs would be."""
 
+CROSSED = ("algorithm", "call", "ranks", "placement", "rank_is_pe")
 CASES = [
     *cover(FACTORS, is_possible, strength=STRENGTH, seed=6),
     *cover(SUMS, is_possible, strength=STRENGTH, seed=7),
+    *(crossed(FACTORS, CROSSED, is_possible, seed=8) if STRENGTH > 2 else ()),
 ]
 
 
