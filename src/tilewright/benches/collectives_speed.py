@@ -18,6 +18,7 @@ __all__ = ("CollectivesBenchSpec", "Series", "measure", "run_collectives_bench")
 
 MIB = 2**20
 PES_OF_A_SIP = 128
+PES_OF_A_CUBE = 8
 
 
 class Series(Enum):
@@ -38,9 +39,9 @@ class CollectivesBenchSpec:
     series: tuple[Series, ...] = tuple(Series)
     bus_bytes: int = 64 * MIB
     bus_sips: tuple[int, ...] = (2, 4, 8, 16)
-    alpha_beta_bytes: tuple[int, ...] = (64 * 1024, 256 * 1024, MIB, 4 * MIB)
+    alpha_beta_bytes: tuple[int, ...] = (64 * 1024, 256 * 1024, MIB)  # above it goes in rounds
     sweep_bytes: tuple[int, ...] = (64 * 1024, 2 * MIB)
-    event_bytes: int = 64 * 1024
+    event_chunk_bytes: int = 1024  # of a message, whatever the number of ranks
     num_processes: int = 1  # cases do not know each other; figures are the same
 
 
@@ -64,7 +65,7 @@ def run_collectives_bench(
         event_growth=_event_growth(found.get(Series.EVENTS, ())),
         rows=tuple(rows),
         events=tuple(
-            EventRow(ranks=each.row.ranks, events=each.events)
+            EventRow(ranks=each.row.ranks, chunks=_event_chunks(each.row.ranks), events=each.events)
             for each in found.get(Series.EVENTS, ())
         ),
     )
@@ -137,11 +138,16 @@ def _cases_of(spec: CollectivesBenchSpec, series: Series) -> list[CollectiveCase
         case Series.EVENTS:
             return [
                 CollectiveCase(
-                    "ahbm-8sip", spec.event_bytes, "hierarchical", (), _first_pes(ranks),
-                    topology=f"{ranks} PEs",
+                    "ahbm-8sip", _event_chunks(ranks) * spec.event_chunk_bytes, "hierarchical", (),
+                    _first_pes(ranks), topology=f"{ranks} PEs",
                 )
                 for ranks in (PES_OF_A_SIP, 8 * PES_OF_A_SIP)
             ]  # fmt: skip
+
+
+def _event_chunks(num_ranks: int) -> int:
+    """Blocks of the hierarchical plan: one for each PE of a cube and each SIP."""
+    return PES_OF_A_CUBE * num_ranks // PES_OF_A_SIP
 
 
 def _alpha_beta_cases(spec: CollectivesBenchSpec) -> list[CollectiveCase]:
@@ -202,4 +208,5 @@ def _event_growth(measured: Sequence[Measured]) -> float | None:
     if len(measured) < 2:
         return None
     few, many = measured[0], measured[-1]
-    return (many.events / few.events) / (many.row.ranks / few.row.ranks)
+    sizes = [each.row.ranks * _event_chunks(each.row.ranks) for each in (few, many)]
+    return (many.events / few.events) / (sizes[1] / sizes[0])

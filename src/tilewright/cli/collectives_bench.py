@@ -78,6 +78,9 @@ def _lines(record: CollectivesBenchRecord) -> list[str]:
         (record.bus_fraction_large, "Large all-reduces use at least {:.1%} of a SIP's links."),
         (record.bus_spread, "Their bus bandwidths differ by {:.1%}."),
         (record.torus6_64k_ratio, "8 MiB on six SIPs: {:.2f} times the bound."),
-        (record.event_growth, "Events of a rank among 1024: {:.2f} times those among 128."),
+        (
+            record.event_growth,
+            "Events of a chunk of a rank among 1024: {:.2f} times those among 128.",
+        ),
     )
     return [text.format(value) for value, text in texts if value is not None]

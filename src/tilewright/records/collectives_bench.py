@@ -34,6 +34,7 @@ class EventRow(Document):
     """What simulating the hierarchical all-reduce of PEs takes."""
 
     ranks: PositiveInt
+    chunks: PositiveInt  # of a rank's tensor; each is of the same size
     events: PositiveInt
 
 
