@@ -48,6 +48,6 @@ class CollectivesBenchRecord(Document):
     bus_fraction_large: PositiveFloat | None  # the least, of what leaves a SIP
     bus_spread: NonNegativeFloat | None  # greatest / least - 1
     torus6_64k_ratio: PositiveFloat | None  # to the bound of the links or the path, if longer
-    event_growth: PositiveFloat | None  # of the events, over the growth of the ranks
+    event_growth: PositiveFloat | None  # of the events, over the growth of ranks x chunks
     rows: tuple[CollectiveRow, ...]
     events: tuple[EventRow, ...]
