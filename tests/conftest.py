@@ -8,7 +8,7 @@ import os
 import pytest
 from hypothesis import settings
 
-settings.register_profile("ci", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("all", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

@@ -14,7 +14,7 @@ from tilewright.benches.peers import simpy_message
 from tilewright.benches.workload import MeshSpec, NetworkLoad, mesh_load
 from tilewright.engine import EngineKind
 
-pytestmark = pytest.mark.timeout(600)  # `make test-all` runs ten times the examples
+pytestmark = pytest.mark.timeout(600)  # `make test-all` runs many more examples
 assert settings.default is not None
 many = settings(max_examples=5 * settings.default.max_examples)
 unbounded_loads = choices.map(partial(random_load, arbitrated=False))

@@ -32,7 +32,7 @@ from tests.trace_rules import check_times, check_turns, check_work, least_makesp
 from tilewright.engine import EngineKind, native_built
 from tilewright.engine.spec import MAX_SALT
 
-pytestmark = pytest.mark.timeout(600)  # `make test-all` runs ten times the examples
+pytestmark = pytest.mark.timeout(600)  # `make test-all` runs many more examples
 assert settings.default is not None
 many = settings(max_examples=5 * settings.default.max_examples)
 

@@ -31,7 +31,7 @@ from tilewright.engine.banked import (
 )
 from tilewright.errors import EngineError
 
-pytestmark = pytest.mark.timeout(600)  # `make test-all` runs ten times the examples
+pytestmark = pytest.mark.timeout(600)  # `make test-all` runs many more examples
 assert settings.default is not None
 many = settings(max_examples=2 * settings.default.max_examples)
 

@@ -26,6 +26,8 @@ print(engine_line("native" if native_built else "reference", native_built))
 
 pytestmark = pytest.mark.timeout(300)
 
+IS_THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "all"
+
 
 @dataclass(frozen=True, slots=True)
 class Install:
@@ -93,6 +95,7 @@ def test_without_a_compiler_the_install_works_and_says_that_the_python_engine_ru
     )
 
 
+@pytest.mark.skipif(not IS_THOROUGH, reason="make installs with a compiled core; see make test-all")
 @pytest.mark.skipif(not HAS_COMPILER, reason="this machine has no C++ compiler")
 def test_with_a_compiler_the_install_has_the_native_core(tmp_path: Path) -> None:
     # `make` compiles for speed, LTO included; here the question is if a core gets into the wheel
