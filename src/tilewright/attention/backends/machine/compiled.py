@@ -7,13 +7,13 @@ from tilewright.attention.backends.machine.load import LoadedKernels, load_kerne
 from tilewright.attention.codegen import (
     Cut,
     Deal,
+    KernelCache,
     Merge,
     Target,
     Tiling,
     compile_dense,
-    compile_graph,
 )
-from tilewright.attention.graph import Graph
+from tilewright.attention.graph import Geometry, Graph
 from tilewright.machine.build import Machine
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 
@@ -49,7 +49,9 @@ def target_of(machine: Machine, layout: RowLayout, merges: frozenset[Merge] = ME
     )
 
 
-@lru_cache(64)
+_FILES = KernelCache()
+
+
 def kernels_for(
     graph: Graph,
     target: Target,
@@ -59,7 +61,17 @@ def kernels_for(
     is_dense: bool = False,
     by_mass: bool = False,
 ) -> LoadedKernels:
-    """Compiled and loaded, once for the same arguments. ``by_mass``: the plan has such budgets."""
+    """Compiled and loaded, once for the same content. ``by_mass``: the plan has such budgets."""
     if is_dense:
-        return load_kernels(compile_dense(graph.geometry, target, tiling, cut))
-    return load_kernels(compile_graph(graph, tiling, target, cut, by_mass=by_mass))
+        return _dense_kernels(graph.geometry, target, tiling, cut)
+    return _load(_FILES.compile_graph(graph, tiling, target, cut, by_mass=by_mass))
+
+
+@lru_cache(64)
+def _dense_kernels(
+    sizes: Geometry, target: Target, tiling: Tiling | None, cut: Cut | None
+) -> LoadedKernels:
+    return load_kernels(compile_dense(sizes, target, tiling, cut))
+
+
+_load = lru_cache(64)(load_kernels)
