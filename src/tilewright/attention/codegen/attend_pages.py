@@ -74,20 +74,29 @@ def attend_lines(
         *make.start_lines(),
         *walk.ahead_lines(),
     ]
-    loop = f"for start in range(first, stop, {blocks.pages}):"
-    if walk.reads_ahead:
-        # logits of the next tile are there before those of this one are needed: units stay busy
-        ahead = [*walk.tile_lines("first"), *make.logit_lines("next_logits", "next_values")]
-        tile = walk.tile_lines(f"start + {blocks.pages}")
-        turn = [
-            "logits, values = next_logits, next_values",
-            *tile,
-            *make.logit_lines("next_logits", "next_values"),
+    softmax = _softmax_lines(sizes)
+    ending = "largest, total = tl.trans(largest), tl.trans(total)"
+    if not walk.reads_ahead:
+        turn = [*walk.tile_lines("start"), *make.logit_lines("logits", "values"), *softmax]
+        return [
+            *start,
+            f"for start in range(first, stop, {blocks.pages}):",
+            *indented(turn),
+            ending,
         ]
-    else:
-        ahead, turn = [], [*walk.tile_lines("start"), *make.logit_lines("logits", "values")]
-    lines = [*start, *ahead, loop, *indented([*turn, *_softmax_lines(sizes)])]
-    return [*lines, "largest, total = tl.trans(largest), tl.trans(total)"]
+    # logits of the next tile are there before those of this one are needed: units stay busy
+    ahead = make.logit_lines("next_logits", "next_values")
+    take = "logits, values = next_logits, next_values"
+    return [
+        *start,
+        *walk.tile_lines("first"),
+        *ahead,
+        f"for start in range(first, stop - {blocks.pages}, {blocks.pages}):",
+        *indented([take, *walk.tile_lines(f"start + {blocks.pages}"), *ahead, *softmax]),
+        take,
+        *softmax,
+        ending,
+    ]
 
 
 def _query_lines(sizes: Geometry, blocks: AttendBlocks, body: Body) -> list[str]:
@@ -237,8 +246,16 @@ class _TileText:
         """The products of queries and keys under one name, the values under another."""
         sizes, blocks = self._sizes, self._blocks
         first, *_, last = [next(iter(pools_of(sizes))), *pools_of(sizes)]
+        starts = {
+            width: f"block_of_{width} = block[:, None, None] * {sizes.page_size * width}"
+            for width in pools_of(sizes).values()
+        }
         keys = self._load_lines("keys", first, read=sizes.key_dim, padded=blocks.keys)
-        lines = [*keys, f"{logits} = tl.dot(keys, query{_precision(sizes)}) * scale"]
+        lines = [
+            *starts.values(),
+            *keys,
+            f"{logits} = tl.dot(keys, query{_precision(sizes)}) * scale",
+        ]
         if self._chosen is not None:
             lines += self._choice_lines(logits, self._chosen)
         flat = f"tl.reshape(there, ({blocks.tokens}, 1))"
@@ -253,11 +270,10 @@ class _TileText:
         sizes = self._sizes
         width, dtypes = pools_of(sizes)[pool], (sizes.kv_dtype, product_dtype(sizes))
         inside = "there[:, :, None]" + ("" if read == padded else f" & (channel < {read})")
-        start = f"{pool}_head + block[:, None, None] * {sizes.page_size * width}"
         shaped = f"tl.reshape({name}, ({self._blocks.tokens}, {padded}))"
         return [
             f"channel = tl.arange(0, {padded})[None, None, :]",
-            f"places = {start} + token[:, :, None] * {width} + channel",
+            f"places = {pool}_head + block_of_{width} + token[:, :, None] * {width} + channel",
             f"{name} = tl.load(places, mask={inside}, other={zero_of(sizes.kv_dtype)})",
             f"{name} = {_converted(shaped, *dtypes)}",
         ]

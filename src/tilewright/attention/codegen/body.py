@@ -76,11 +76,16 @@ class Body:
 
     def index(self, axis: int, size: int) -> str:
         """Positions along inner axis 1 or 2, as a block that broadcasts."""
+        place = "[None, :, None]" if axis == 1 else "[None, None, :]"
         name = f"{'row' if axis == 1 else 'column'}_of_{size}"
+        return self.once(name, f"tl.arange(0, {padded(size)}){place}")
+
+    def once(self, name: str, expression: str) -> str:
+        """A value that all lines from here on have under this name."""
         if name not in self._indices:
             self._indices.add(name)
-            place = "[None, :, None]" if axis == 1 else "[None, None, :]"
-            self.lines.append(f"{name} = tl.arange(0, {padded(size)}){place}")
+            self._taken.add(name)
+            self.lines.append(f"{name} = {expression}")
         return name
 
     def place(
@@ -95,6 +100,8 @@ class Body:
         parts = [base]
         if entry:
             parts.append(f"{entry} * {size}" if size > 1 else entry)
+        if entry == "block" and size > 1:
+            parts[-1] = self.once(f"block_of_{size}", parts[-1])  # pools of one width share it
         if skip:
             parts.append(str(skip))
         if rows > 1:
@@ -102,7 +109,7 @@ class Body:
             parts.append(f"{self.index(1, rows)}{factor}")
         if columns > 1:
             parts.append(self.index(2, columns))
-        if rows == columns == 1 and "page" not in entry:
+        if rows == columns == 1 and entry not in ("page", "block"):
             parts.append("tl.zeros((1, 1, 1), tl.int32)")  # a block, as all values are
         return " + ".join(parts)
 

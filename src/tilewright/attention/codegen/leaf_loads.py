@@ -44,8 +44,11 @@ def load_pool(node: Node, window: Window, condition: str, initial: float, body: 
     pool = body.need(f"{name}_pool", f"{whole.dtype} [KV heads, blocks, {sizes}]{halves}")
     body.need("num_blocks", "blocks of the pools")
     table_start(body)
-    entry = "(head * num_blocks + block)"
-    return load_entry(pool, entry, node, window, [condition], initial, body)
+    if whole.dtype is DType.INT4:
+        entry = "(head * num_blocks + block)"
+        return load_entry(pool, entry, node, window, [condition], initial, body)
+    start = body.once(f"{pool}_head", f"{pool} + head * num_blocks * {whole.num_elements}")
+    return load_entry(start, "block", node, window, [condition], initial, body)
 
 
 def state_memory(name: str, when: str) -> str:

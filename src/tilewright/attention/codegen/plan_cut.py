@@ -12,8 +12,8 @@ from tilewright.units import PS_PER_US
 __all__ = ("decide", "plan_cut")
 
 SCORE_BYTES = 4
-LIVING_BLOCKS = 3  # of a row's scores, while the last key that is in is looked for
-SEARCH_PASSES = 33  # over the keys of a row
+LIVING_BLOCKS = 3  # of a row's scores, while they are sorted
+SEARCH_PASSES = 20  # commands that read the scores of a row: they are made keys, sorted, marked
 MEMORY_PASSES = 10  # over the scores in memory, where they do not stay on the chip
 
 

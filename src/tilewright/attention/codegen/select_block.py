@@ -21,20 +21,17 @@ def signed_key(score):
 
 
 @triton.jit
-def last_key_of(keys, count):
-    """The largest key that ``count`` of the keys reach, found from its first bit on."""
-    limit = tl.where(tl.sum((keys >= 0).to(tl.int32), 0) >= count, 0, -2147483648)
-    for place in range(31):
-        trial = limit + (1 << (30 - place))
-        reached = tl.sum((keys >= trial).to(tl.int32), 0)
-        limit = tl.where(reached >= count, trial, limit)
-    return limit
+def last_key_of(keys, count, PAGES: tl.constexpr):
+    """The largest key that ``count`` of the keys reach; above all of them if that is none."""
+    ordered = tl.sort(keys, descending=True)
+    is_in = tl.arange(0, PAGES) < tl.broadcast_to(count, (PAGES,))
+    return tl.min(tl.where(is_in, ordered, 2147483647), 0)
 
 
 @triton.jit
-def best_of(keys, count):
+def best_of(keys, count, PAGES: tl.constexpr):
     """Which keys are the ``count`` largest: the first ones among equals."""
-    limit = last_key_of(keys, count)
+    limit = last_key_of(keys, count, PAGES)
     equal = keys == limit
     owed = count - tl.sum((keys > limit).to(tl.int32), 0)
     turn = tl.cumsum(equal.to(tl.int32), 0)
@@ -64,7 +61,7 @@ def select_block_lines(
         "candidate = (page >= first) & (page < stop)",
         f"keys = tl.where(candidate, signed_key({scores}), {LEAST_KEY})",
         *count_lines(node, body),
-        "best = best_of(keys, count)",
+        f"best = best_of(keys, count, {pages})",
         f"there = own < {form.num_own}",
         "mark = ((best & candidate) | (candidate == 0)).to(tl.int8)",
         f"tl.store({marks} + own, mark, mask=there)",

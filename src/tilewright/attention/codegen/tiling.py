@@ -9,8 +9,7 @@ from tilewright.errors import CodegenError
 
 __all__ = ("Tiling",)
 
-_TILES_ON_CHIP = 8  # of summaries
-_ATTEND_TILES = 4  # of keys or values: as fast as smaller ones, with fewer commands
+_TILES_ON_CHIP = 4  # of summaries or of keys: larger ones wait for space in the registers
 _ROW_BYTES = 32  # that a page of a row tile takes in registers: keys, marks, positions
 
 
@@ -45,7 +44,7 @@ class Tiling:
             page_tile=min(1024, padded(target.pages)),
             max_elements=_nearest(8 * tile_bytes, sizes.field_dtype.bits),
             row_tile=min(padded(target.pages), _nearest(target.register_bytes, _ROW_BYTES)),
-            attend_tokens=_nearest(target.register_bytes // _ATTEND_TILES, token_bytes),
+            attend_tokens=_nearest(tile_bytes, token_bytes),
             part_pages=target.pages,
         )
 

@@ -105,7 +105,7 @@ def _decide_lines(node: Node, form: RowForm, body: Body, pages: int) -> list[str
     back = turned if form.deal is Deal.DEALT else f"tl.reshape(taken, ({seats}, {pages}))"
     return [
         *count_lines(node, body),
-        "limit = last_key_of(keys, count)",
+        f"limit = last_key_of(keys, count, {seats * pages})",
         "owed = count - tl.sum((keys > limit).to(tl.int32), 0)",
         "equal = (keys == limit).to(tl.int32)",
         f"equal = tl.reshape({spread.format(seats, pages)}, ({seats * pages},))  # by page",
