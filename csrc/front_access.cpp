@@ -1,4 +1,4 @@
-// Loads and stores at known addresses; language/dma.py is the same in Python, and does all others.
+// Loads and stores; language/dma.py is the same in Python, and does those that are not done here.
 #include "front_desk.hpp"
 #include "front_layout.hpp"
 
@@ -19,7 +19,7 @@ bool is_number(PyObject* value) { return PyLong_Check(value) || PyFloat_Check(va
 bool Desk::aim(PyObject* pointers, PyObject* mask, Target& target) const {
     if (!is_pointers(pointers) || (mask != Py_None && !is_mask(mask))) return false;
     const PointersObject& addresses = *as_pointers(pointers);
-    if (addresses.offsets != Py_None || addresses.element == language.int4) return false;
+    if (addresses.element == language.int4) return false;
     target.form = addresses.form;
     if (mask == Py_None) {
         target.box = Region::whole(target.form.shape);
@@ -34,12 +34,40 @@ bool Desk::aim(PyObject* pointers, PyObject* mask, Target& target) const {
     return !target.box.is_empty();
 }
 
-// Fills in where an access goes; false if a page is not mapped.
-bool Desk::reach(const Layout& layout, bool is_write) {
+// Fills in where a known access goes; false if a page is not mapped.
+bool Desk::reach(bool is_write) {
     pieces_.clear();
-    accesses_.clear();
-    after_.clear();
     if (!paths_.find_pieces(spans_, pieces_)) return false;
+    follow(is_write);
+    return true;
+}
+
+// Fills in where items go, as one long segment whose parts lie anywhere; likewise.
+bool Desk::reach_items(bool is_write) {
+    const auto& [addresses, item_bytes] = items_;
+    spans_.clear();
+    pieces_.clear();
+    for (size_t place = 0; place < addresses.size();) {
+        const size_t first = place++;
+        while (place < addresses.size() && addresses[place] - addresses[place - 1] == item_bytes) {
+            ++place;
+        }
+        const int64_t num_bytes = static_cast<int64_t>(place - first) * item_bytes;
+        spans_.push_back({addresses[first], 1, num_bytes, num_bytes});
+        const size_t num_before = pieces_.size();
+        if (!paths_.find_pieces({&spans_.back(), 1}, pieces_)) return false;
+        for (size_t each = num_before; each < pieces_.size(); ++each) {
+            pieces_[each].skip_bytes += static_cast<int64_t>(first) * item_bytes;
+        }
+    }
+    follow(is_write);
+    return true;
+}
+
+// What the issuer is told of spans and pieces.
+void Desk::follow(bool is_write) {
+    after_.clear();
+    accesses_.clear();
     const int64_t command = issuer_.num_commands() + 1;
     if (is_write) {
         order_.before_write(spans_, command, after_);
@@ -51,26 +79,50 @@ bool Desk::reach(const Layout& layout, bool is_write) {
         accesses_.push_back({trip, piece.num_segments, piece.num_bytes, piece.stride_bytes,
                              piece.address, piece.walk_ps});
     }
-    (is_write ? shelf_.stored_bytes : shelf_.loaded_bytes) += layout.num_bytes;
-    return true;
 }
 
 PyObject* Desk::load(PyObject* pointers, PyObject* mask, PyObject* other) {
     Target target;
     if (!aim(pointers, mask, target)) return counted(Py_None);
     if (other != Py_None && !is_number(other)) return counted(Py_None);
+    const PointersObject& addresses = *as_pointers(pointers);
+    const bool is_gather = addresses.offsets != Py_None;
+    if (is_gather && !as_block(addresses.offsets)->is_there) return counted(Py_True);
     if (issuer_.num_commands() >= piece_end) return counted(Py_False);
-    PyObject* type = block_type_of(as_pointers(pointers)->element, target.form.shape);
-    const TypeView& view = type_view(type);
-    const bool carries = shelf_.carries_data || !view.is_floating;
+    PyObject* type = block_type_of(addresses.element, target.form.shape);
+    if (is_gather) {
+        const Layout layout(target.box, addresses.step);
+        if (!find_items(addresses, target, mask != Py_None) || !reach_items(false)) {
+            return counted(Py_None);
+        }
+        ++shelf_.num_gathers;
+        return issue_load(type, layout, other);
+    }
     spans_.clear();
-    Layout layout(target.form, target.box, as_pointers(pointers)->step, spans_);
-    if (carries && !can_capture(layout)) return counted(Py_None);
-    if (!reach(layout, false)) return counted(Py_None);
+    Layout layout(target.form, target.box, addresses.step, spans_);
+    if (carries(type) && !can_capture(layout)) return counted(Py_None);
+    if (!reach(false)) return counted(Py_None);
+    return issue_load(type, std::move(layout), other);
+}
+
+bool Desk::find_items(const PointersObject& addresses, const Target& target, bool is_masked) {
+    const BlockObject& offsets = *as_block(addresses.offsets);
+    if (type_view(offsets.type).is_extension) return false;
+    return list_items(target.form, target.box, is_masked, addresses.step,
+                      as_node(offsets.node)->value, items_);
+}
+
+bool Desk::carries(PyObject* type) const {
+    return shelf_.carries_data || !type_view(type).is_floating;
+}
+
+PyObject* Desk::issue_load(PyObject* type, Layout layout, PyObject* other) {
+    const TypeView& view = type_view(type);
     const SourceLine line = source_line();
     Ref node = nb::none();
     int64_t served = kNoEffect;
-    if (carries) {
+    shelf_.loaded_bytes += layout.num_bytes;
+    if (carries(type)) {
         node = steal(make_node(language.not_captured, PyTuple_New(0), line));
         served = effects_.add_capture(node.ptr(), program_, view, std::move(layout), pieces_,
                                       shelf_.fill(program_, other, view.dtype.ptr()));
@@ -87,20 +139,20 @@ PyObject* Desk::load(PyObject* pointers, PyObject* mask, PyObject* other) {
 PyObject* Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
     Target target;
     if (!is_block(value) || !aim(pointers, mask, target)) return counted(Py_None);
+    if (as_pointers(pointers)->offsets != Py_None) return counted(Py_None);
     const BlockObject& block = *as_block(value);
     const TypeView& view = type_view(block.type);
     if (view.dtype.ptr() != as_pointers(pointers)->element || !(view.shape == target.form.shape)) {
         return counted(Py_None);
     }
     if (issuer_.num_commands() >= piece_end) return counted(Py_False);
-    const bool carries =
-        block.node != Py_None && (shelf_.carries_data || !view.is_floating);
     spans_.clear();
     Layout layout(target.form, target.box, as_pointers(pointers)->step, spans_);
     const int64_t num_bytes = layout.num_bytes;
-    if (!reach(layout, true)) return counted(Py_None);
+    if (!reach(true)) return counted(Py_None);
+    shelf_.stored_bytes += num_bytes;
     int64_t served = kNoEffect;
-    if (carries) {
+    if (block.node != Py_None && carries(block.type)) {
         served = effects_.add_commit(block.node, program_, view, std::move(layout), pieces_);
     }
     const int64_t number = block.number == kNoNumber ? kNoValue : block.number;

@@ -104,7 +104,7 @@ Fill PlanShelf::fill(PyObject* program, PyObject* number, PyObject* dtype) {
 
 nb::tuple PlanShelf::take_counts() {
     return nb::make_tuple(std::exchange(num_loads, 0), std::exchange(num_stores, 0),
-                          std::exchange(loaded_bytes, 0), std::exchange(stored_bytes, 0));
+                          std::exchange(num_gathers, 0), std::exchange(loaded_bytes, 0), std::exchange(stored_bytes, 0));
 }
 
 int PlanShelf::traverse(visitproc visit, void* arg) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "front_effect.hpp"
+#include "front_item.hpp"
 #include "front_node.hpp"
 #include "front_order.hpp"
 #include "front_path.hpp"
@@ -68,9 +69,9 @@ class PlanShelf {
     ConstantView constant(PyObject* program, PyObject* op, PyObject* number, PyObject* block);
     Fill fill(PyObject* program, PyObject* number, PyObject* dtype);
 
-    // Loads, stores, and their bytes since the last time.
+    // Loads, stores, gathers among them, and bytes since the last time.
     nanobind::tuple take_counts();
-    int64_t num_loads = 0, num_stores = 0, loaded_bytes = 0, stored_bytes = 0;
+    int64_t num_loads = 0, num_stores = 0, num_gathers = 0, loaded_bytes = 0, stored_bytes = 0;
 
     const bool carries_data;
     std::unordered_map<PlanKey, const PlanView*, PlanKeyHash> by_types;
@@ -98,8 +99,9 @@ class Desk {
                       PyObject* make);
     PyObject* command_of(PyObject* plan, const Ref& operands, PyObject* make);
 
-    // An access to addresses that are known, of whole bytes. None: it is another one, and Python's;
-    // False: the program has to hand its commands over first. A store that is done gives True.
+    // An access of whole bytes: a store at known addresses, a load also at addresses by offsets. None:
+    // it is another one, and Python's; False: the program has to hand its commands over first. True of
+    // a load: the program has to wait for the offsets first; of a store: it is done.
     PyObject* load(PyObject* pointers, PyObject* mask, PyObject* other);
     PyObject* store(PyObject* pointers, PyObject* value, PyObject* mask);
 
@@ -131,7 +133,12 @@ class Desk {
 
     PyObject* self() const;  // as Python has it
     bool aim(PyObject* pointers, PyObject* mask, Target& target) const;
-    bool reach(const Layout& layout, bool is_write);
+    bool find_items(const PointersObject& addresses, const Target& target, bool is_masked);
+    bool reach(bool is_write);
+    bool reach_items(bool is_write);
+    void follow(bool is_write);
+    bool carries(PyObject* type) const;  // whether memory holds values of it
+    PyObject* issue_load(PyObject* type, Layout layout, PyObject* other);
     PyObject* result(const PlanView& plan, PyObject* const* operands, size_t count);
     PyObject* view(const PlanView& plan, PyObject* operand);
     Ref constant(Op op, PyObject* number, PyObject* block);
@@ -148,6 +155,7 @@ class Desk {
     std::vector<Tile> tiles_;  // those held, in the order of their loads
     // of the command at hand, kept for their memory
     std::vector<int64_t> numbers_, after_;
+    Items items_;
     std::vector<Strided> spans_;
     std::vector<Piece> pieces_;
     std::vector<IssuedAccess> accesses_;

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "front_buffer.hpp"
 #include "front_collect.hpp"
 #include "front_node.hpp"
 
@@ -11,22 +12,6 @@ namespace nb = nanobind;
 namespace tilewright {
 
 namespace {
-
-// The bytes of an array while somebody works on them.
-class Buffer {
-  public:
-    Buffer(PyObject* array, int flags) {
-        if (PyObject_GetBuffer(array, &view_, flags) < 0) nb::raise_python_error();
-    }
-    Buffer(const Buffer&) = delete;
-    ~Buffer() { PyBuffer_Release(&view_); }
-
-    char* bytes() const { return static_cast<char*>(view_.buf); }
-    const Py_buffer& view() const { return view_; }
-
-  private:
-    Py_buffer view_{};
-};
 
 Ref empty_array(const Ref& shape, const TypeView& type) {
     PyObject* parts[] = {shape.ptr(), type.plain.ptr()};

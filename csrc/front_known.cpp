@@ -1,11 +1,16 @@
 // Arithmetic on indices, masks, addresses and numbers; language/known.py is the same in Python.
+#include "front_layout.hpp"
+#include "front_node.hpp"
 #include "front_value.hpp"
+
+namespace nb = nanobind;
 
 namespace tilewright {
 
 namespace {
 
 constexpr int64_t kInt32Limit = int64_t{1} << 31;
+constexpr int64_t kInt32Bytes = 4;
 
 // An operand that no command has computed; of an index its form, of a number itself.
 struct Integer {
@@ -15,7 +20,21 @@ struct Integer {
     const IndexObject* index = nullptr;
 };
 
+// One signed integer that a command has computed and the program has waited for: the CPU knows it.
+bool read_block(PyObject* value, Integer& out) {
+    const BlockObject& block = *as_block(value);
+    const TypeView& type = type_view(block.type);
+    if (!block.is_there || type.shape.rank > 0 || !type.is_signed || type.is_extension) {
+        return false;
+    }
+    const Ref number = checked(PyNumber_Index(as_node(block.node)->value));
+    out.number = PyLong_AsLongLong(number.ptr());
+    out.is_wide = type.item_bytes > kInt32Bytes;
+    return true;
+}
+
 bool read_integer(PyObject* value, Integer& out) {
+    if (is_block(value)) return read_block(value, out);
     if (is_index(value)) {
         out.is_index = true;
         out.index = as_index(value);
@@ -135,11 +154,25 @@ PyObject* known_mask(Op op, PyObject* left, PyObject* right) {
     return is_known ? make_mask(as_mask(left)->program, region) : nullptr;
 }
 
+// Addresses plus a block of offsets that is computed.
+PyObject* offset_pointers(const PointersObject& pointers, PyObject* block) {
+    const TypeView& type = type_view(as_block(block)->type);
+    if (pointers.offsets != Py_None || type.is_floating || type.shape.rank == 0) return nullptr;
+    Form nowhere, spread;
+    nowhere.shape = type.shape;
+    const bool fits = pointers.form.plus(nowhere.constant(0), spread);
+    return fits ? make_pointers(pointers, spread, block) : nullptr;
+}
+
 PyObject* known_pointers(Op op, PyObject* left, PyObject* right) {
     if (op == Op::kAdd && is_pointers(right)) std::swap(left, right);
     if (op != Op::kAdd && op != Op::kSub) return nullptr;
+    if (!is_pointers(left)) return nullptr;
     Integer offset;
-    if (!is_pointers(left) || !read_integer(right, offset)) return nullptr;
+    if (!read_integer(right, offset)) {
+        const bool is_offset = op == Op::kAdd && is_block(right);
+        return is_offset ? offset_pointers(*as_pointers(left), right) : nullptr;
+    }
     const PointersObject& pointers = *as_pointers(left);
     const int64_t step = op == Op::kAdd ? pointers.step : -pointers.step;
     Form moved;
@@ -147,11 +180,12 @@ PyObject* known_pointers(Op op, PyObject* left, PyObject* right) {
         Form scaled;
         const bool is_known =
             offset.index->form.scaled(step, scaled) && pointers.form.plus(scaled, moved);
-        return is_known ? make_pointers(pointers, moved) : nullptr;
+        return is_known ? make_pointers(pointers, moved, pointers.offsets) : nullptr;
     }
     int64_t amount;
     if (__builtin_mul_overflow(offset.number, step, &amount)) return nullptr;
-    return pointers.form.shifted(amount, moved) ? make_pointers(pointers, moved) : nullptr;
+    const bool is_known = pointers.form.shifted(amount, moved);
+    return is_known ? make_pointers(pointers, moved, pointers.offsets) : nullptr;
 }
 
 }  // namespace

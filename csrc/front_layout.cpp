@@ -26,6 +26,7 @@ const TypeView& type_view(PyObject* block_type) {
     view.item_bytes = nb::cast<int64_t>(storage.attr("itemsize"));
     view.num_bytes = nb::cast<int64_t>(type.attr("num_bytes"));
     view.is_floating = nb::cast<bool>(view.dtype.attr("is_floating")());
+    view.is_signed = nb::cast<bool>(view.dtype.attr("is_int_signed")());
     view.is_extension = nb::cast<int>(storage.attr("isbuiltin")) != 1;
     view.plain = view.is_extension ? nb::steal(PyUnicode_FromFormat("u%lld", view.item_bytes))
                                    : storage;
@@ -170,6 +171,16 @@ Layout::Layout(const Form& addresses, const Region& region, int64_t item,
     for (size_t place = 0; place < inner; ++place) num_segments *= axes[place].extent;
     num_bytes = num_segments * segment_bytes;
     append_rows(start, axes.data(), inner, segment_bytes, spans);
+}
+
+Layout::Layout(const Region& region, int64_t item) : num_segments(1), item_bytes(item), box(region) {
+    num_bytes = item;
+    for (int axis = 0; axis < region.shape.rank; ++axis) {
+        const int64_t extent = region.high[axis] - region.low[axis];
+        if (extent > 1) axes.push_back({item, extent, axis});
+        num_bytes *= extent;
+    }
+    segment_bytes = num_bytes;
 }
 
 bool Layout::is_ordered() const {

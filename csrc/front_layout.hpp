@@ -20,6 +20,7 @@ struct TypeView {
     Ref plain;    // one of the same size that the buffer protocol knows
     bool is_extension = false;  // storage is not plain
     bool is_floating = false;
+    bool is_signed = false;     // an integer with a sign
     int64_t item_bytes = 0;
     int64_t num_bytes = 0;
 };
@@ -47,6 +48,9 @@ struct Layout {
     // The access's spans are appended.
     Layout(const Form& addresses, const Region& box, int64_t item_bytes,
            std::vector<Strided>& spans);
+
+    // Of elements in the order of a block's places, whose bytes lie anywhere: one long segment.
+    Layout(const Region& box, int64_t item_bytes);
 
     bool is_ordered() const;  // in memory as in a block, but for what lies outside the box
     // Whether the elements of the box are neighbours in a block; then the first of them.

@@ -25,6 +25,8 @@ Desk* desk_of(PyObject* block) {
 // A command on blocks of one program, or on one and a number; nullptr without an error: not here.
 PyObject* issued_result(Op op, PyObject* left, PyObject* right) {
     PyObject* block = is_block(left) ? left : right;
+    PyObject* beside = is_block(left) ? right : left;
+    if (is_index(beside) || is_pointers(beside)) return known_result(op, left, right);
     Desk* desk = desk_of(block);
     if (desk == nullptr) return nullptr;
     if (is_block(left) && is_block(right)) {
@@ -84,7 +86,7 @@ PyObject* expanded(PyObject* value, int axis) {
     if (is_pointers(value)) {
         const PointersObject& pointers = *as_pointers(value);
         if (pointers.offsets != Py_None || !pointers.form.expanded(axis, form)) return nullptr;
-        return make_pointers(pointers, form);
+        return make_pointers(pointers, form, Py_None);
     }
     Desk* desk = desk_of(value);
     return desk == nullptr ? nullptr : desk->expand(value, axis);

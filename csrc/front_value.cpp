@@ -284,6 +284,7 @@ PyMemberDef block_members[] = {
     {"type", T_OBJECT_EX, offsetof(BlockObject, type), READONLY, nullptr},
     {"node", T_OBJECT_EX, offsetof(BlockObject, node), 0, nullptr},
     {"parent", T_OBJECT_EX, offsetof(BlockObject, parent), READONLY, nullptr},
+    {"is_there", T_BOOL, offsetof(BlockObject, is_there), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef block_properties[] = {{"number", block_number, nullptr, nullptr, nullptr},
                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -362,12 +363,12 @@ PyObject* make_mask(PyObject* program, const Region& region) {
     return reinterpret_cast<PyObject*>(mask);
 }
 
-PyObject* make_pointers(const PointersObject& like, const Form& form) {
+PyObject* make_pointers(const PointersObject& like, const Form& form, PyObject* offsets) {
     auto* pointers = allocated<PointersObject>(language.pointers, like.program);
     if (pointers == nullptr) return nullptr;
     pointers->form = form;
     pointers->element = counted(like.element);
-    pointers->offsets = counted(like.offsets);
+    pointers->offsets = counted(offsets);
     pointers->step = like.step;
     return reinterpret_cast<PyObject*>(pointers);
 }

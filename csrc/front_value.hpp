@@ -77,6 +77,7 @@ struct BlockObject {
     PyObject* parent;  // or None
     PyObject* desk;    // of the program, or None
     int64_t number;    // kNoNumber for a constant
+    bool is_there;     // the program has waited for it, and its node has the value
 };
 
 #undef VALUE_HEAD
@@ -101,7 +102,7 @@ PyObject* make_index(PyObject* program, const Form& form, bool is_wide);
 PyObject* index_range(PyObject* program, int64_t start, int64_t end);
 PyObject* pointers_at(PyObject* program, int64_t address, PyObject* element, int64_t step);
 PyObject* make_mask(PyObject* program, const Region& region);
-PyObject* make_pointers(const PointersObject& like, const Form& form);
+PyObject* make_pointers(const PointersObject& like, const Form& form, PyObject* offsets);
 PyObject* make_block(PyObject* program, PyObject* desk, PyObject* type, PyObject* node,
                      int64_t number, PyObject* parent);
 
@@ -116,8 +117,9 @@ enum class Op {
 
 PyObject* op_name(Op op);  // as Program.binary knows it; borrowed
 
-// As known.py's known_binary, of operands that are no blocks: a new reference, or nullptr without
-// an error if Python has to decide.
+// As known.py's known_binary, and Program's rules for indices and addresses beside a block that is
+// there or is an offset: a new reference, or nullptr without an error if Python has to decide. One of
+// the operands is no block.
 PyObject* known_result(Op op, PyObject* left, PyObject* right);
 
 // The slots that all four types share.

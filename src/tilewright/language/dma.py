@@ -58,6 +58,7 @@ def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
     box = Box.whole(pointers.shape) if mask is None else mask.box
     if box.is_empty:
         return filled(program, kind, other)
+    program.stream.hand_over_if_long()
     return _issue_load(program, kind, *_reached(program, pointers, box), other)
 
 
@@ -83,7 +84,6 @@ def _issue_load(
     arrange: Callable[[Any], Any] | None = None,
 ) -> Block:
     """``arrange`` makes the block out of the elements, if they do not lie as its places do."""
-    program.stream.hand_over_if_long()
     issuer, run = program.issuer, program.run
     command = program.next_command
     after = program.order.before_read(spans, command)
@@ -140,6 +140,7 @@ def store(program: Program, pointers: Any, value: Any, mask: Any) -> None:
     box = Box.whole(pointers.shape) if mask is None else mask.box
     if box.is_empty:
         return
+    program.stream.hand_over_if_long()
     _issue_store(program, block, kind, *_reached(program, pointers, box))
 
 
@@ -165,7 +166,6 @@ def _issue_store(
     spans: list[Span],
     pieces: list[Piece],
 ) -> None:
-    program.stream.hand_over_if_long()
     issuer, run = program.issuer, program.run
     command = program.next_command
     if run.replicas:
@@ -208,6 +208,7 @@ def _gathered_load(
     addresses, num_elements, places = items_of(program, pointers, mask)
     if not addresses.size:
         return filled(program, kind, other)
+    program.stream.hand_over_if_long()
     layout, spans, pieces = listed(program, addresses, kind.dtype, num_elements)
 
     fill = 0 if other is None else program.element(other, kind.dtype)
@@ -233,6 +234,7 @@ def _scattered_store(
             return np.broadcast_to(value, kind.shape).reshape(-1)[places]
 
         part.node = Node(pick, (block.node,), source_line())
+    program.stream.hand_over_if_long()
     reached = listed(program, addresses, kind.dtype, num_elements)
     _issue_store(program, part, part.type, *reached)
 

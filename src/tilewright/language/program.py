@@ -222,10 +222,11 @@ class Program:
             found = f"the value of a {block.type} in a run that has only times"
             fix = "run with data, or let only integers decide"
             raise self.error(found, "control by integers", fix)
-        if block.number is not None:
+        if block.number is not None and not block.is_there:
             what = f"{self} waits for {block.type} at {line_text(source_line())}"
             self.stream.wait(self.issuer.task_of(block.number), what)
         found_value: np.ndarray[Any, Any] = np.asarray(evaluate(block.node))
+        block.is_there = True
         return found_value
 
     # -- blocks ----------------------------------------------------------------------------------

@@ -68,6 +68,9 @@ class NativeProgram(Program):
         if self.is_composing:
             return None
         block = self.desk.load(pointers, mask, other)
+        if block is True:
+            self.elements(pointers.offsets)
+            block = self.desk.load(pointers, mask, other)
         if block is False:
             self._hand_over()
             block = self.desk.load(pointers, mask, other)

@@ -105,9 +105,10 @@ class Run:
         """What compiled code has counted since the last time joins the counters."""
         if self.shelf is None:
             return
-        loads, stores, loaded_bytes, stored_bytes = self.shelf.take_counts()
+        loads, stores, gathers, loaded_bytes, stored_bytes = self.shelf.take_counts()
         self.counters.loads += loads
         self.counters.stores += stores
+        self.counters.gathers += gathers
         self.counters.loaded_bytes += loaded_bytes
         self.counters.stored_bytes += stored_bytes
 

@@ -132,7 +132,7 @@ class _Operators:
 class BlockFields(_Operators):
     """Of a block."""
 
-    __slots__ = ("node", "number", "parent", "type")
+    __slots__ = ("is_there", "node", "number", "parent", "type")
 
     def __init__(
         self,
@@ -147,6 +147,7 @@ class BlockFields(_Operators):
         self.node = node  # None where only time is asked for
         self.number = number
         self.parent = parent
+        self.is_there = False  # the program has waited for it, and its node has the value
 
     def __del__(self) -> None:
         if self.parent is None and self.number is not None:
