@@ -31,6 +31,7 @@ class Device:
     memories: dict[int, int] = field(repr=False)  # by node: the server of a memory
     gates: Gates = field(repr=False)
     _routes: dict[tuple[Route, int | None], int] = field(default_factory=dict, repr=False)
+    _ways: dict[tuple[int, int, Traffic, int], int] = field(default_factory=dict, repr=False)
     _trips: dict[tuple[int, int, Channel, int], int] = field(default_factory=dict, repr=False)
 
     def round_trip(self, requester: int, target: int, channel: Channel, spread: int) -> int:
@@ -60,7 +61,11 @@ class Device:
 
     def way(self, source: int, target: int, traffic: Traffic, spread: int) -> int:
         """The engine's route from node to node; made at first use."""
-        return self._route(self.machine.route(source, target, traffic, spread))
+        key = (source, target, traffic, spread)
+        way = self._ways.get(key)
+        if way is None:
+            way = self._ways[key] = self._route(self.machine.route(*key))
+        return way
 
     def message_route(self, sender: PeCoord, receiver: PeCoord) -> int:
         """From a PE's DMA to another's, on the virtual channels of communication."""

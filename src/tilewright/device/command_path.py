@@ -58,6 +58,7 @@ class CommandPath:
     device: Device
     _pes: dict[PeCoord, Pe] = field(default_factory=dict)
     _processors: dict[int, int] = field(default_factory=dict)  # by node: a route of one server
+    _io_cpus: dict[int, int] = field(default_factory=dict)  # by SIP: a node
     _num_deliveries: int = 0
 
     def pe(self, coord: PeCoord) -> Pe:
@@ -158,12 +159,13 @@ class CommandPath:
         return self._processors[node]
 
     def _io_cpu(self, sip: int) -> int:
-        nodes = self.device.machine.nodes
-        return next(
-            number
-            for number, node in enumerate(nodes)
-            if node.kind is NodeKind.IO_CPU and node.where == SipCoord(sip)
-        )
+        if sip not in self._io_cpus:
+            self._io_cpus[sip] = next(
+                number
+                for number, node in enumerate(self.device.machine.nodes)
+                if node.kind is NodeKind.IO_CPU and node.where == SipCoord(sip)
+            )
+        return self._io_cpus[sip]
 
     def _m_cpu(self, pe: PeCoord) -> int:
         return self.device.machine.node_of(NodeKind.M_CPU, pe)

@@ -202,9 +202,11 @@ def check_pes(kernel: Kernel, pes: Sequence[PeCoord]) -> None:
     where, fix = f"kernel {kernel.name!r}", "name each PE once"
     if not pes:
         raise KernelError(where, "no PEs to run on", "at least one", fix)
-    for place, pe in enumerate(pes):
-        if pe in pes[:place]:
+    seen: set[PeCoord] = set()
+    for pe in pes:
+        if pe in seen:
             raise KernelError(where, f"{pe} twice among the PEs", "different PEs", fix)
+        seen.add(pe)
 
 
 @contextmanager

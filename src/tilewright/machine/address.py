@@ -109,6 +109,11 @@ class AddressLayout:
         return self.sip_bits + self.die_bits + self.offset_bits
 
     @property
+    def die_bytes(self) -> int:
+        """Addresses of one die, whatever lies there."""
+        return 1 << self.offset_bits
+
+    @property
     def first_io_die(self) -> int:
         return 1 << (self.die_bits - 1)
 

@@ -18,6 +18,7 @@ from tilewright.machine.spec import MachineSpec
 from tilewright.machine.topology import build_topology
 from tilewright.records import content_hash
 
+_HOST = format_name(NodeName(NodeKind.HOST))
 _OF_A_PE = frozenset((NodeKind.PE_DMA, NodeKind.PE_CPU, NodeKind.HBM_CTRL))
 
 __all__ = ("Attachment", "Machine", "build_machine", "machine_hash")
@@ -43,6 +44,9 @@ class Machine:
     slice_map: SliceMap
     routes: RouteTable = field(repr=False)
     numbers: Mapping[str, int] = field(repr=False)  # node by name
+    _places: dict[tuple[NodeKind, PeCoord], int] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def node_id(self, name: str) -> int:
         """The number of a node; a name that no node has is refused."""
@@ -54,14 +58,18 @@ class Machine:
         return number
 
     def node_of(self, kind: NodeKind, pe: PeCoord) -> int:
-        """The node of a kind that a PE has, or its cube."""
-        own = pe.pe if kind in _OF_A_PE else None
-        return self.node_id(format_name(NodeName(kind, sip=pe.sip, cube=pe.cube, pe=own)))
+        """The node of a kind that a PE has, or its cube; found at first use and kept."""
+        number = self._places.get((kind, pe))
+        if number is None:
+            own = pe.pe if kind in _OF_A_PE else None
+            name = format_name(NodeName(kind, sip=pe.sip, cube=pe.cube, pe=own))
+            number = self._places[kind, pe] = self.node_id(name)
+        return number
 
     @property
     def host(self) -> int:
         """The node of the host."""
-        return self.node_id(format_name(NodeName(NodeKind.HOST)))
+        return self.node_id(_HOST)
 
     def link_name(self, link_id: int) -> str:
         link = self.links[link_id]

@@ -184,10 +184,11 @@ class _Viewers:
         if len(homes) == 1:
             yield from ((self._whole_sip(sip), homes[0]) for sip in self._pes)
             return
+        owners = frozenset(homes)
         for sip, by_cube in self._pes.items():
             cubes_told: dict[tuple[int | None, PeCoord], list[int]] = {}
             for cube, pes in by_cube.items():
-                seen = {pe.pe: _nearest(pe, homes) for pe in pes}
+                seen = {pe.pe: pe if pe in owners else _nearest(pe, homes) for pe in pes}
                 is_one = len(set(seen.values())) == 1
                 for pe, home in seen.items():
                     cubes = cubes_told.setdefault((None if is_one else pe, home), [])
@@ -209,7 +210,7 @@ def _nearest(viewer: PeCoord, homes: Sequence[PeCoord]) -> PeCoord:
         same_sip, same_cube = home.sip == viewer.sip, home.cube == viewer.cube
         return not same_sip, not same_cube, home.pe != viewer.pe, home
 
-    return viewer if viewer in homes else min(homes, key=distance)
+    return min(homes, key=distance)
 
 
 def _copies_by_range(

@@ -1,9 +1,10 @@
 """Where virtual pages are: ranges of them, each in neighbouring physical pages."""
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 
 from tilewright.errors import PageFaultError, RegistryError, UnitError
 from tilewright.memory.address import PhysicalByte, PhysicalPage, VirtualByte, VirtualPage
@@ -142,7 +143,10 @@ class PageTable:
             for other in self.spans[max(0, after_it - 1) : after_it + 1]:
                 if span[0] < other[1] and other[0] < span[1]:
                     raise self._mapped_twice(span, other)
-        return sorted([*self.spans, *new])
+        spans = self.spans.copy()
+        for span in new:
+            insort(spans, span)
+        return spans
 
     def unmap(self, ranges: Iterable[PageRange], shared: Shared | None = None) -> None:
         """Take out ranges as they were mapped; all of them, or none if one is not there."""
@@ -164,7 +168,7 @@ class PageTable:
         version = None if shared is None else shared.get(self._version)
         if version is None:
             spans = spans_after()
-            version = _Version(spans, [low for low, _, _ in spans])
+            version = _Version(spans, list(map(itemgetter(0), spans)))
             if shared is not None:
                 shared[self._version] = version
         self._become(version)

@@ -23,7 +23,7 @@ class DeviceMemory:
     memories: list[Memory] = field(default_factory=list)
     _numbers: dict[PeCoord, int] = field(default_factory=dict)
     _allocators: dict[PeCoord, Allocator] = field(default_factory=dict)
-    _bases: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _located: dict[tuple[int, int], int] = field(default_factory=dict)  # by die and slice
 
     def slice_of(self, pe: PeCoord) -> int:
         """The number of a PE's slice."""
@@ -51,9 +51,17 @@ class DeviceMemory:
 
     def locate(self, physical: int) -> tuple[int, int]:
         """The memory that a physical byte is in, and its address there."""
-        machine = self.device.machine
-        location = machine.addresses.decode(PhysicalAddress(physical))
+        layout = self.device.machine.addresses
+        die, offset = divmod(physical, layout.die_bytes)
+        place, inside = divmod(offset, layout.slice_bytes)  # slices of a die lie side by side
+        number = self._located.get((die, place))
+        if number is None:
+            number = self._located[die, place] = self._slice_with(physical)
+        return number, inside
+
+    def _slice_with(self, physical: int) -> int:
+        location = self.device.machine.addresses.decode(PhysicalAddress(physical))
         if location.unit is not SubUnit.HBM or not isinstance(location.where, PeCoord):
             found = f"physical {physical:#x} in {location.unit.value}"
             raise DeviceError("access", found, "an address in HBM", "map HBM pages")
-        return self.slice_of(location.where), location.offset
+        return self.slice_of(location.where)
