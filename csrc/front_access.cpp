@@ -82,6 +82,7 @@ void Desk::follow(bool is_write) {
 }
 
 PyObject* Desk::load(PyObject* pointers, PyObject* mask, PyObject* other) {
+    note_other();
     Target target;
     if (!aim(pointers, mask, target)) return counted(Py_None);
     if (other != Py_None && !is_number(other)) return counted(Py_None);
@@ -137,6 +138,7 @@ PyObject* Desk::issue_load(PyObject* type, Layout layout, PyObject* other) {
 }
 
 PyObject* Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
+    note_other();
     Target target;
     if (!is_block(value) || !aim(pointers, mask, target)) return counted(Py_None);
     if (as_pointers(pointers)->offsets != Py_None) return counted(Py_None);

@@ -118,6 +118,7 @@ int PlanShelf::traverse(visitproc visit, void* arg) {
 
 void PlanShelf::clear() {
     by_types.clear();
+    calls.clear();
     constants_.clear();
     views_.clear();
     plans_ = nb::dict();
@@ -142,6 +143,7 @@ Desk::Desk(nb::handle program, nb::object shelf, nb::object issuer, nb::object e
 PyObject* Desk::self() const { return nb::find(*this).ptr(); }
 
 PyObject* Desk::combine(Op op, PyObject* left, PyObject* right) {
+    note_other();
     PyObject* name = op_name(op);
     PyObject *left_type = as_block(left)->type, *right_type = as_block(right)->type;
     const PlanView*& plan = shelf_.by_types[{name, left_type, right_type, 0}];
@@ -161,11 +163,15 @@ PyObject* Desk::combine_with_number(Op op, PyObject* left, PyObject* right) {
 
 Ref Desk::constant(Op op, PyObject* number, PyObject* block) {
     const ConstantView known = shelf_.constant(program_, op_name(op), number, block);
-    return checked(make_block(program_, self(), known.type.ptr(), known.node.ptr(), kNoNumber,
-                              Py_None));
+    return constant(known.type.ptr(), known.node.ptr());
+}
+
+Ref Desk::constant(PyObject* type, PyObject* node) {
+    return checked(make_block(program_, self(), type, node, kNoNumber, Py_None));
 }
 
 PyObject* Desk::expand(PyObject* block, int axis) {
+    note_other();
     static PyObject* name = PyUnicode_InternFromString("expand_dims");
     PyObject* type = as_block(block)->type;
     const PlanView*& plan = shelf_.by_types[{name, type, nullptr, axis}];
@@ -184,7 +190,18 @@ PyObject* Desk::compute(PyObject* op, const Ref& operands, const Ref& attributes
         PyTuple_SET_ITEM(types.ptr(), place, counted(as_block(blocks[place])->type));
     }
     const PlanView& plan = shelf_.find(program_, op, types, attributes);
-    return result(plan, blocks, static_cast<size_t>(count));
+    PyObject* made = result(plan, blocks, static_cast<size_t>(count));
+    if (recording_ != nullptr) note(plan, blocks, static_cast<size_t>(count), made);
+    return made;
+}
+
+void Desk::note(const PlanView& plan, PyObject* const* operands, size_t count, PyObject* made) {
+    recording_->plan = &plan;
+    recording_->result = made;
+    if (++recording_->num_commands > 1) return;
+    for (size_t place = 0; place < count; ++place) {
+        recording_->operands.push_back(counted(operands[place]));
+    }
 }
 
 PyObject* Desk::result(const PlanView& plan, PyObject* const* operands, size_t count) {
@@ -234,6 +251,7 @@ PyObject* Desk::command(const PlanView& plan, PyObject* const* operands, size_t 
 }
 
 PyObject* Desk::command_of(PyObject* plan, const Ref& operands, PyObject* make) {
+    note_other();
     const auto count = static_cast<size_t>(PyTuple_GET_SIZE(operands.ptr()));
     return command(shelf_.view_of(plan), PySequence_Fast_ITEMS(operands.ptr()), count, make);
 }
@@ -278,7 +296,30 @@ int Desk::traverse(visitproc visit, void* arg) {
     return 0;
 }
 
+namespace {
+
+// A load that can be issued at once; anything but a block: the program has to say or to do something.
+PyObject* known_load(PyObject* pointers, PyObject* mask, PyObject* other) {
+    static PyObject* desk_name = PyUnicode_InternFromString("desk");
+    static PyObject* composing_name = PyUnicode_InternFromString("is_composing");
+    if (!is_pointers(pointers) || (other != Py_None && mask == Py_None)) return counted(Py_None);
+    PyObject* program = as_pointers(pointers)->program;
+    const Ref desk = checked(PyObject_GetAttr(program, desk_name));
+    if (desk.is_none()) return counted(Py_None);
+    const Ref is_composing = checked(PyObject_GetAttr(program, composing_name));
+    if (is_composing.ptr() != Py_False) return counted(Py_None);
+    Desk& issuing = *nb::inst_ptr<Desk>(desk);
+    return issuing.is_idle() ? issuing.load(pointers, mask, other) : counted(Py_None);
+}
+
+}  // namespace
+
 void bind_desk(nb::module_& module) {
+    module.def("known_load",
+               [](nb::handle pointers, nb::handle mask, nb::handle other) {
+                   return checked(known_load(pointers.ptr(), mask.ptr(), other.ptr()));
+               },
+               nb::arg().none(), nb::arg().none(), nb::arg().none());
     nb::class_<PlanShelf>(module, "PlanShelf", nb::type_slots(collected_slots<PlanShelf>))
         .def(nb::init<nb::dict, bool>())
         .def("take_counts", &PlanShelf::take_counts);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "front_call.hpp"
 #include "front_effect.hpp"
 #include "front_item.hpp"
 #include "front_node.hpp"
@@ -75,6 +76,7 @@ class PlanShelf {
 
     const bool carries_data;
     std::unordered_map<PlanKey, const PlanView*, PlanKeyHash> by_types;
+    KnownCalls calls;  // of functions of the library
 
   private:
     nanobind::dict plans_;
@@ -93,6 +95,8 @@ class Desk {
     // Results of commands, as new references; errors throw.
     PyObject* combine(Op op, PyObject* left, PyObject* right);
     PyObject* combine_with_number(Op op, PyObject* left, PyObject* right);  // nullptr: not here
+    PyObject* result(const PlanView& plan, PyObject* const* operands, size_t count);
+    Ref constant(PyObject* type, PyObject* node);  // a number as an operand
     PyObject* expand(PyObject* block, int axis);
     PyObject* compute(PyObject* op, const Ref& operands, const Ref& attributes);
     PyObject* command(const PlanView& plan, PyObject* const* operands, size_t count,
@@ -109,6 +113,11 @@ class Desk {
 
     void release(int64_t number);
     void end() { is_over_ = true; }
+
+    // What computes are asked for goes to a recording, until there is none.
+    void record(Recording* recording) { recording_ = recording; }
+    bool is_idle() const { return !is_over_ && recording_ == nullptr; }
+    PlanShelf& shelf() { return shelf_; }
 
     void note_tile(int64_t number, PyObject* type, const SourceLine& line);
     nanobind::list tiles() const;
@@ -132,6 +141,7 @@ class Desk {
     };
 
     PyObject* self() const;  // as Python has it
+    void note(const PlanView& plan, PyObject* const* operands, size_t count, PyObject* made);
     bool aim(PyObject* pointers, PyObject* mask, Target& target) const;
     bool find_items(const PointersObject& addresses, const Target& target, bool is_masked);
     bool reach(bool is_write);
@@ -139,7 +149,6 @@ class Desk {
     void follow(bool is_write);
     bool carries(PyObject* type) const;  // whether memory holds values of it
     PyObject* issue_load(PyObject* type, Layout layout, PyObject* other);
-    PyObject* result(const PlanView& plan, PyObject* const* operands, size_t count);
     PyObject* view(const PlanView& plan, PyObject* operand);
     Ref constant(Op op, PyObject* number, PyObject* block);
     [[noreturn]] void raise_out_of_room(PyObject* type, const Ref& num_bytes);
@@ -151,7 +160,12 @@ class Desk {
     EffectLog& effects_;
     PathFinder& paths_;
     AccessOrder& order_;
+    void note_other() {
+        if (recording_ != nullptr) recording_->is_plain = false;
+    }
+
     bool is_over_ = false;
+    Recording* recording_ = nullptr;
     std::vector<Tile> tiles_;  // those held, in the order of their loads
     // of the command at hand, kept for their memory
     std::vector<int64_t> numbers_, after_;

@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include "front_call.hpp"
 #include "front_desk.hpp"
 #include "front_effect.hpp"
 #include "front_order.hpp"
@@ -76,6 +77,7 @@ void bind_front(nb::module_& module) {
     bind_path(module);
     bind_effects(module);
     bind_desk(module);
+    bind_calls(module);
     module.def("adopt_language", &adopt_language);
     module.def("known_binary", &known_binary);
 }

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,8 @@ def test_a_program_that_waits_says_for_what_and_where(monkeypatch: pytest.Monkey
     told: list[str] = []
     wait = Stream.wait
 
-    def listening(stream: Stream, task: int, what: str) -> None:
-        told.append(what)
+    def listening(stream: Stream, task: int, what: Callable[[], str]) -> None:
+        told.append(what())
         wait(stream, task, what)
 
     monkeypatch.setattr(Stream, "wait", listening)

@@ -9,7 +9,14 @@ from tilewright.engine.core import WaitingPacket, WaitingTask
 from tilewright.engine.message import id_text
 from tilewright.engine.spec import Arbitration, ServerSpec
 
-__all__ = ("DeadlockReport", "Reason", "WaitingProgram", "report_deadlock", "waiting_program")
+__all__ = (
+    "DeadlockReport",
+    "Reason",
+    "WaitingProgram",
+    "What",
+    "report_deadlock",
+    "waiting_program",
+)
 
 MAX_LINES = 20
 MAX_NAMED = 3
@@ -31,6 +38,10 @@ class Reason:
     programs: Callable[[], Iterable[int]]  # the numbers of those that could do it
 
 
+What = str | Reason | Callable[[], str]
+"""That a program waits for, in words; those of a function are asked for when a report is made."""
+
+
 class WaitingProgram(NamedTuple):
     """A program that has not been resumed."""
 
@@ -43,11 +54,12 @@ class WaitingProgram(NamedTuple):
     programs: tuple[int, ...] = ()
 
 
-def waiting_program(number: int, name: str, task_id: int, reason: str | Reason) -> WaitingProgram:
-    if isinstance(reason, str):
-        return WaitingProgram(number, name, task_id, reason)
-    programs = tuple(sorted(reason.programs()))
-    return WaitingProgram(number, name, task_id, reason.tell(), reason.thing, reason.line, programs)
+def waiting_program(number: int, name: str, task_id: int, what: What) -> WaitingProgram:
+    if not isinstance(what, Reason):
+        words = what if isinstance(what, str) else what()
+        return WaitingProgram(number, name, task_id, words)
+    programs = tuple(sorted(what.programs()))
+    return WaitingProgram(number, name, task_id, what.tell(), what.thing, what.line, programs)
 
 
 class DeadlockReport(NamedTuple):

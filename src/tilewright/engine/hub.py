@@ -8,7 +8,7 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 from tilewright.engine.core import NO_WAKE, OWNER_SHIFT, Issuer
-from tilewright.engine.deadlock import Reason, WaitingProgram, waiting_program
+from tilewright.engine.deadlock import WaitingProgram, What, waiting_program
 from tilewright.engine.engine import MAX_OWNER, Engine
 from tilewright.engine.graph import TaskGraph
 from tilewright.engine.message import first_line
@@ -47,7 +47,7 @@ class Program:
         self._body = body
         self._args = args  # for its start
         self._resume: Callable[..., Any] = body.switch
-        self._what: str | Reason = ""  # that it waits for
+        self._what: What = ""  # that it waits for
         self._next: Program | None = None  # the next one that waits for the same task
         self._last: Program  # the last of them, known to the first if there is a next
 
@@ -186,7 +186,7 @@ class Hub:
             raise self._outside("submit_piece")
         self._engine.submit_piece(issuer, owner=program.number)
 
-    def perform(self, graph: TaskGraph, what: str | Reason = "", after: Sequence[int] = ()) -> None:
+    def perform(self, graph: TaskGraph, what: What = "", after: Sequence[int] = ()) -> None:
         """Submit work of the running program and wait for its last task."""
         program = self._current
         if program is None or program._body is not getcurrent():
@@ -215,7 +215,7 @@ class Hub:
         self._collect(wake)
         self._go_home()
 
-    def wait(self, task_id: int, what: str | Reason = "") -> None:
+    def wait(self, task_id: int, what: What = "") -> None:
         """Until the task is complete; ``what`` says in words what that means.
 
         A Reason also names the programs that have to do something first, so that the report of a

@@ -4,8 +4,10 @@ This is the only place that knows. Both give the same results and the same times
 there is the definition alone.
 """
 
+from collections.abc import Callable
+from functools import update_wrapper
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,9 +32,13 @@ __all__ = (
     "adopt_values",
     "compiled_front",
     "evaluate",
+    "known_load",
+    "planned",
 )
 
 _core = native_core()
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 if TYPE_CHECKING or _core is None:
     from tilewright.language.node_plain import Node, evaluate
@@ -44,7 +50,13 @@ if TYPE_CHECKING or _core is None:
     )
 
     IntegerFields = int
+
+    def known_load(pointers: Any, mask: Any, other: Any) -> Any:
+        """A load that compiled code can issue at once: its block, and nothing else if not."""
+        del pointers, mask, other
+
 else:
+    known_load = _core.known_load
     IntegerFields = _core.IntegerFields
     Node, evaluate = _core.Node, _core.evaluate
     BlockFields, IndexFields = _core.BlockFields, _core.IndexFields
@@ -73,3 +85,16 @@ def adopt_values(*values: Any) -> None:
 def compiled_front(kind: EngineKind) -> ModuleType | None:
     """The compiled front for programs on an engine: only with the compiled core can it issue."""
     return _core if kind is EngineKind.NATIVE else None
+
+
+def planned(function: Function) -> Function:
+    """A function of the library whose calls compiled code repeats without it, once it knows them.
+
+    A call is known by the types of its blocks and the values of all else. The function lets no
+    program wait, and decides by nothing but its arguments.
+    """
+    if _core is None:
+        return function
+    call: Any = update_wrapper(_core.PlannedCall(function), function)
+    repeated: Function = call
+    return repeated

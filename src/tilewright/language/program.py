@@ -223,8 +223,11 @@ class Program:
             fix = "run with data, or let only integers decide"
             raise self.error(found, "control by integers", fix)
         if block.number is not None and not block.is_there:
-            what = f"{self} waits for {block.type} at {line_text(source_line())}"
-            self.stream.wait(self.issuer.task_of(block.number), what)
+            kind, line = block.type, source_line()  # words that hold no block: it has to be let go
+            self.stream.wait(
+                self.issuer.task_of(block.number),
+                lambda: f"{self} waits for {kind} at {line_text(line)}",
+            )
         found_value: np.ndarray[Any, Any] = np.asarray(evaluate(block.node))
         block.is_there = True
         return found_value

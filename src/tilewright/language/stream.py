@@ -3,7 +3,7 @@
 from tilewright.device.pe import Pe
 from tilewright.engine import Engine
 from tilewright.engine.core import NO_TASK
-from tilewright.engine.deadlock import Reason
+from tilewright.engine.deadlock import What
 from tilewright.engine.hub import Hub
 
 __all__ = ("Stream",)
@@ -51,7 +51,7 @@ class Stream:
         if last != NO_TASK:
             self.wait(last, "its last command")
 
-    def wait(self, task: int, what: str | Reason) -> None:
+    def wait(self, task: int, what: What) -> None:
         """Suspend the running program until a task has ended; effects are applied by then."""
         self.hand_over()
         self._hub.wait(self.issuer.task_id(task), what)

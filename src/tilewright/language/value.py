@@ -9,12 +9,18 @@ from tilewright.language.front import (
     MaskFields,
     PointersFields,
     adopt_values,
+    planned,
 )
 from tilewright.language.pointer_type import PointerType
 from tilewright.language.scalar import Int32, Int64, scalar_result
 from tilewright.language.value_plain import Executor
 
 __all__ = ("Block", "Executor", "Index", "Mask", "PointerType", "Pointers", "Value")
+
+
+@planned
+def _converted(value: Any, dtype: Any, bitcast: bool) -> Any:
+    return value.program.convert(value, dtype, bitcast)
 
 
 class Value:
@@ -49,7 +55,9 @@ class Value:
             return self.program.method(
                 "cast", self, (dtype,), {"fp_downcast_rounding": fp_downcast_rounding}
             )
-        return self.program.convert(self, dtype, bitcast)
+        if isinstance(dtype, PointerType):
+            return self.program.convert(self, dtype, bitcast)  # it may wait for the address
+        return _converted(self, dtype, bitcast)
 
     def cast(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: bool = False) -> Any:
         return self.to(dtype, fp_downcast_rounding, bitcast)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
+from tilewright.language.front import planned
 from tilewright.language.known import known_binary, known_where
 from tilewright.language.value import Block
 
@@ -91,7 +92,7 @@ def _function(name: str, num_operands: int) -> Callable[..., Any]:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name} of every element."
-    return function
+    return planned(function)
 
 
 abs = _function("abs", 1)
@@ -153,11 +154,13 @@ def mul(x: Any, y: Any) -> Any:
     return current_program().binary("mul", x, y)
 
 
+@planned
 def maximum(x: Any, y: Any, propagate_nan: PropagateNan = PropagateNan.NONE) -> Any:
     """The greater of two elements."""
     return _extreme("maximum", x, y, propagate_nan)
 
 
+@planned
 def minimum(x: Any, y: Any, propagate_nan: PropagateNan = PropagateNan.NONE) -> Any:
     """The smaller of two elements."""
     return _extreme("minimum", x, y, propagate_nan)
@@ -182,6 +185,7 @@ def _propagates(propagate_nan: Any) -> bool:
     return name in ("ALL", True)
 
 
+@planned
 def clamp(x: Any, min: Any, max: Any, propagate_nan: PropagateNan = PropagateNan.NONE) -> Any:
     """x, but no less than min and no more than max."""
     program = current_program()
@@ -189,6 +193,7 @@ def clamp(x: Any, min: Any, max: Any, propagate_nan: PropagateNan = PropagateNan
     return program.compute("clamp", operands, (_propagates(propagate_nan),))
 
 
+@planned
 def fma(x: Any, y: Any, z: Any) -> Any:
     """x y + z, rounded once."""
     program = current_program()
@@ -196,6 +201,7 @@ def fma(x: Any, y: Any, z: Any) -> Any:
     return program.compute("fma", (first, program.block(y, first), program.block(z, first)))
 
 
+@planned
 def fdiv(x: Any, y: Any, ieee_rounding: bool = False) -> Any:
     """x / y of floats."""
     program = current_program()
@@ -203,6 +209,7 @@ def fdiv(x: Any, y: Any, ieee_rounding: bool = False) -> Any:
     return program.compute("fdiv", operands, (ieee_rounding, False))
 
 
+@planned
 def where(condition: Any, x: Any, y: Any) -> Any:
     """x where the condition holds, else y."""
     program = current_program()
@@ -228,6 +235,7 @@ def cast(
     return program.compute("cast", (block,), (program.dtype(dtype), fp_downcast_rounding))
 
 
+@planned
 def dot(
     input: Any,
     other: Any,
@@ -247,6 +255,7 @@ def dot(
     return program.compute("dot", tuple(operands), attributes)
 
 
+@planned
 def dot_scaled(
     lhs: Any,
     lhs_scale: Any,

@@ -7,10 +7,11 @@ from tilewright.language import dma
 from tilewright.language.atomic import atomic, parse_sem
 from tilewright.language.composite_operand import Ref, make_ref
 from tilewright.language.current import current_program
+from tilewright.language.front import known_load
 from tilewright.language.poll import note_look
 from tilewright.language.program import Program
 from tilewright.language.tensor_pointer import TensorDescriptor, Window
-from tilewright.language.value import Pointers
+from tilewright.language.value import Block, Pointers
 
 __all__ = (
     "advance",
@@ -54,6 +55,10 @@ def load(
     Of a block pointer, what lies outside the tensor on the axes of ``boundary_check`` is padded.
     The cache and eviction hints, and ``volatile``, say nothing here: there are no caches.
     """
+    if shape is None and dtype is None:
+        block = known_load(pointer, mask, other)
+        if type(block) is Block:
+            return block
     program = current_program()
     if shape is not None or dtype is not None:
         pointer = make_ref(program, pointer, () if shape is None else shape, dtype, None)

@@ -5,6 +5,7 @@ from typing import Any
 
 from tilewright.language.current import current_program
 from tilewright.language.eager import array_function
+from tilewright.language.front import planned
 
 __all__ = (
     "argmax",
@@ -32,12 +33,14 @@ def _reduced(op: str, input: Any, *attributes: Any) -> Any:
     return program.compute(op, (program.block(input),), attributes)
 
 
+@planned
 def sum(input: Any, axis: int | None = None, keep_dims: bool = False, dtype: Any = None) -> Any:
     """The sum over an axis, or over all elements."""
     wanted = None if dtype is None else current_program().dtype(dtype)
     return _reduced("sum", input, axis, keep_dims, wanted)
 
 
+@planned
 def max(
     input: Any,
     axis: int | None = None,
@@ -49,6 +52,7 @@ def max(
     return _reduced("max", input, axis, keep_dims, return_indices)
 
 
+@planned
 def min(
     input: Any,
     axis: int | None = None,
@@ -60,21 +64,25 @@ def min(
     return _reduced("min", input, axis, keep_dims, return_indices)
 
 
+@planned
 def argmax(input: Any, axis: int, tie_break_left: bool = True, keep_dims: bool = False) -> Any:
     """Where the greatest element is; the first one of equals."""
     return _reduced("argmax", input, axis, keep_dims)
 
 
+@planned
 def argmin(input: Any, axis: int, tie_break_left: bool = True, keep_dims: bool = False) -> Any:
     """Where the least element is; the first one of equals."""
     return _reduced("argmin", input, axis, keep_dims)
 
 
+@planned
 def xor_sum(input: Any, axis: int | None = None, keep_dims: bool = False) -> Any:
     """Exclusive or over an axis."""
     return _reduced("xor_sum", input, axis, keep_dims)
 
 
+@planned
 def reduce_or(input: Any, axis: int | None = None, keep_dims: bool = False) -> Any:
     """Or over an axis."""
     return _reduced("reduce_or", input, axis, keep_dims)
@@ -106,17 +114,20 @@ def _combined(op: str, input: Any, combine_fn: Callable[..., Any], *attributes: 
     return found if isinstance(input, list | tuple) is isinstance(found, tuple) else (found,)
 
 
+@planned
 def cumsum(input: Any, axis: int = 0, reverse: bool = False, dtype: Any = None) -> Any:
     """Sums of all prefixes of an axis."""
     wanted = None if dtype is None else current_program().dtype(dtype)
     return _reduced("cumsum", input, axis, reverse, wanted)
 
 
+@planned
 def cumprod(input: Any, axis: int = 0, reverse: bool = False) -> Any:
     """Products of all prefixes of an axis."""
     return _reduced("cumprod", input, axis, reverse, None)
 
 
+@planned
 def softmax(
     x: Any, dim: int | None = None, keep_dims: bool = False, ieee_rounding: bool = False
 ) -> Any:
@@ -124,21 +135,25 @@ def softmax(
     return _reduced("softmax", x, 0 if dim is None else dim)
 
 
+@planned
 def sort(x: Any, dim: int | None = None, descending: bool = False) -> Any:
     """Elements of the last axis in order."""
     return _reduced("sort", x, -1 if dim is None else dim, descending)
 
 
+@planned
 def bitonic_merge(x: Any, dim: int | None = None, descending: bool = False) -> Any:
     """The last axis in order, if it rises and then falls."""
     return _reduced("bitonic_merge", x, -1 if dim is None else dim, descending)
 
 
+@planned
 def topk(x: Any, k: int, dim: int | None = None, descending: bool = True) -> Any:
     """The k greatest elements of the last axis, in order."""
     return _reduced("topk", x, k, -1 if dim is None else dim, descending)
 
 
+@planned
 def histogram(input: Any, num_bins: int, mask: Any = None) -> Any:
     """How often each of 0, 1, ... num_bins - 1 occurs."""
     program = current_program()
@@ -148,6 +163,7 @@ def histogram(input: Any, num_bins: int, mask: Any = None) -> Any:
     return program.compute("histogram", tuple(operands), (num_bins,))
 
 
+@planned
 def gather(src: Any, index: Any, axis: int) -> Any:
     """Elements of ``src`` at the places that ``index`` names on an axis."""
     program = current_program()

@@ -5,6 +5,7 @@ from typing import Any
 
 from tilewright.language.affine import broadcast_shapes
 from tilewright.language.current import current_program
+from tilewright.language.front import planned
 from tilewright.language.value import Index, Mask, Pointers
 
 __all__ = (
@@ -33,6 +34,7 @@ def _tuple_of(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return args
 
 
+@planned
 def expand_dims(input: Any, axis: Any) -> Any:
     """New axes of extent 1, at these places of the result."""
     program = current_program()
@@ -48,12 +50,14 @@ def unsqueeze(x: Any, dim: int) -> Any:
     return expand_dims(x, dim)
 
 
+@planned
 def squeeze(x: Any, dim: int) -> Any:
     """Without an axis of extent 1."""
     program = current_program()
     return program.compute("squeeze", (program.block(x),), (dim,))
 
 
+@planned
 def broadcast_to(input: Any, *shape: Any) -> Any:
     """Spread over a shape."""
     program = current_program()
@@ -72,6 +76,7 @@ def broadcast(input: Any, other: Any) -> Any:
     return broadcast_to(input, shape), broadcast_to(other, shape)
 
 
+@planned
 def reshape(input: Any, *shape: Any, can_reorder: bool = False) -> Any:
     """The same elements in row-major order under another shape; -1 stands for what is left."""
     program = current_program()
@@ -106,11 +111,13 @@ def ravel(x: Any, can_reorder: bool = False) -> Any:
     return reshape(x, prod(x.shape))
 
 
+@planned
 def permute(input: Any, *dims: Any) -> Any:
     """Axes in another order."""
     return _permuted("permute", input, _tuple_of(dims))
 
 
+@planned
 def trans(input: Any, *dims: Any) -> Any:
     """Axes in another order; without one, the last two swapped."""
     order = _tuple_of(dims)
@@ -133,18 +140,21 @@ def _permuted(op: str, input: Any, order: tuple[Any, ...]) -> Any:
     return program.compute(op, (program.block(input),), (axes,))
 
 
+@planned
 def flip(x: Any, dim: int | None = None) -> Any:
     """Elements of an axis from last to first; of the only axis if none is named."""
     program = current_program()
     return program.compute("flip", (program.block(x),), (-1 if dim is None else dim,))
 
 
+@planned
 def join(a: Any, b: Any) -> Any:
     """Two blocks on a new last axis."""
     program = current_program()
     return program.compute("join", (program.block(a, b), program.block(b, a)))
 
 
+@planned
 def interleave(a: Any, b: Any) -> Any:
     """Elements of two blocks in turn, on the last axis."""
     program = current_program()
@@ -157,6 +167,7 @@ def split(a: Any) -> Any:
     return program.compute("split", (program.block(a),))
 
 
+@planned
 def cat(input: Any, other: Any, can_reorder: bool = False, dim: int = 0) -> Any:
     """Two blocks one after the other on an axis."""
     program = current_program()
