@@ -6,10 +6,9 @@ A function counts if a kernel that passes here and in Triton's interpreter calls
 
 import ast
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 import triton.language  # type: ignore[import-untyped]
@@ -21,6 +20,7 @@ from tests.kernels.op_case import OPS
 from tests.kernels.table import CASES
 from tilewright import language
 from tilewright.language.dtype import DTYPES
+from tilewright.language.front import FUNCTION_TYPES
 from tilewright.language.kernel import LAUNCH_OPTIONS
 from tilewright.language.value import METHODS
 
@@ -95,22 +95,22 @@ def held_here() -> set[str]:
 # -- tables ------------------------------------------------------------------------------------
 
 
-def public_functions() -> dict[str, FunctionType]:
+def public_functions() -> dict[str, Callable[..., Any]]:
     """Functions of the language by name."""
     named = {name: getattr(language, name) for name in language.__all__}
-    return {name: value for name, value in named.items() if isinstance(value, FunctionType)}
+    return {name: value for name, value in named.items() if isinstance(value, FUNCTION_TYPES)}
 
 
 def _in_triton(name: str) -> bool:
     return hasattr(triton.language, name)
 
 
-def _says(function: FunctionType) -> str:
+def _says(function: Callable[..., Any]) -> str:
     lines = (inspect.getdoc(function) or "").partition("\n\n")[0].split("\n")
     return " ".join(lines).replace("|", "\\|")
 
 
-def _chapter(function: FunctionType) -> str:
+def _chapter(function: Callable[..., Any]) -> str:
     return function.__module__.rpartition(".")[2]
 
 

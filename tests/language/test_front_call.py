@@ -116,3 +116,13 @@ def test_a_function_is_known_by_its_name_words_and_parameters() -> None:
     assert tl.dot.__name__ == "dot"
     assert tl.dot.__doc__ == "The product of two matrices, added to ``acc`` if there is one."
     assert list(inspect.signature(tl.dot).parameters)[:3] == ["input", "other", "acc"]
+
+
+def test_a_function_of_the_language_is_an_argument_of_a_kernel() -> None:
+    def kernel(x_ptr: Any, activation: Any) -> None:
+        tl.store(x_ptr, activation(tl.load(x_ptr)))
+
+    bed = Bed()
+    x = bed.place(np.array([-3.0]))
+    bed.launch(kernel, x, tl.abs)
+    assert bed.read(x).tolist() == [3.0]

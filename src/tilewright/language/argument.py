@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from tilewright.errors import KernelError
 from tilewright.language.dtype import DType
+from tilewright.language.front import FUNCTION_TYPES
 from tilewright.language.kernel import Kernel
 from tilewright.language.program import Program
 from tilewright.language.scalar import Scalar, strong_scalar
@@ -48,7 +48,9 @@ def checked_arguments(kernel: Kernel, arguments: Mapping[str, Any]) -> dict[str,
 
 def _checked(kernel: Kernel, name: str, value: Any) -> Any:
     match value:
-        case ArrayArgument() | DescriptorArgument() | DType() | FunctionType():
+        case ArrayArgument() | DescriptorArgument() | DType():
+            return value
+        case _ if isinstance(value, FUNCTION_TYPES):
             return value
         case None | bool() | str():
             return value

@@ -6,7 +6,7 @@ there is the definition alone.
 
 from collections.abc import Callable
 from functools import update_wrapper
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from tilewright.language.pointer_type import PointerType
 from tilewright.language.source import ROOM, add_place
 
 __all__ = (
+    "FUNCTION_TYPES",
     "BlockFields",
     "IndexFields",
     "IntegerFields",
@@ -39,6 +40,12 @@ __all__ = (
 _core = native_core()
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+FUNCTION_TYPES: tuple[Any, ...] = (FunctionType,)
+"""What functions are, those of the library among them."""
+
+if _core is not None:
+    FUNCTION_TYPES = (FunctionType, _core.PlannedCall)
 
 if TYPE_CHECKING or _core is None:
     from tilewright.language.node_plain import Node, evaluate
