@@ -76,6 +76,10 @@ def compile_(
     deal: Annotated[
         Deal | None, typer.Option(help="Machine: which pages of a row a member has.")
     ] = None,
+    most: Annotated[
+        int | None,
+        typer.Option(min=1, help="Pages that plans choose of a row at most: see selections."),
+    ] = None,
     queues: Annotated[
         bool, typer.Option("--queues", help="Machine: members join their parts over queues.")
     ] = False,
@@ -96,11 +100,11 @@ def compile_(
         graph = optimize_graph(trace_flow(made, sizes[made.kind], name=label))
     target = _target(emit, pages, members, deal, queues)
     tiling = _tiling(graph, target, page_tile, part_pages)
-    file = compile_graph(graph, tiling, target)
+    file = compile_graph(graph, tiling, target, most=most)
     if not json:
         print(file.text, end="")  # as it is: a view would be wrapped
         raise typer.Exit
-    record = _record(flow, emit, graph, file, kernel_key(graph, tiling, target))
+    record = _record(flow, emit, graph, file, kernel_key(graph, tiling, target, most=most))
     return Outcome(record, Text(file.text))
 
 
@@ -141,9 +145,10 @@ def _record(
         results=tuple(map(_array, file.results)),
         decisions=tuple(
             FusionDecision(
-                fusion=item.fusion.value,
+                fusion=item.choice.value,
                 accepted=item.is_accepted,
                 reason=item.reason,
+                predicted_bytes=item.num_bytes,
                 saved_bytes=item.saved_bytes,
                 saved_ps=item.saved_ps,
             )

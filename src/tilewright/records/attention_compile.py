@@ -42,11 +42,12 @@ class CompiledArray(Document):
 
 
 class FusionDecision(Document):
-    """Whether neighbouring stages share a kernel, why, and what a row is spared."""
+    """Whether stages share a kernel, or a way to select is taken; why, and what a row is spared."""
 
     fusion: str
     accepted: bool
     reason: str
+    predicted_bytes: int
     saved_bytes: int
     saved_ps: int
 

@@ -62,11 +62,12 @@ class DecodeStage(Document):
 
 
 class FusionRow(Document):
-    """Two stages in one kernel, or not: what the generator decided, and what it expected of it."""
+    """Two stages in one kernel, or a way to select: whether the generator took it, and why."""
 
     fusion: str
     is_fused: bool
-    saved_bytes: int  # that memories need not move
+    predicted_bytes: int  # of a row between the stages, if it is taken
+    saved_bytes: int  # that memories need not move, beside what is done if it is not taken
     saved_ps: int  # of a row, with what a launch costs
     reason: str
 

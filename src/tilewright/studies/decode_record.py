@@ -264,8 +264,9 @@ def _predicted_bytes(timing: StepTiming) -> dict[str, int]:
 def _fusion(file: KernelFile) -> tuple[FusionRow, ...]:
     return tuple(
         FusionRow(
-            fusion=decision.fusion.value,
+            fusion=decision.choice.value,
             is_fused=decision.is_accepted,
+            predicted_bytes=decision.num_bytes,
             saved_bytes=decision.saved_bytes,
             saved_ps=decision.saved_ps,
             reason=decision.reason,

@@ -24,7 +24,14 @@ from tilewright.attention.backends.machine import (
 )
 from tilewright.attention.codegen import Cut, KernelFile, Merge, Tiling
 from tilewright.attention.graph import Graph
-from tilewright.attention.planner import MassRule, PlanSpec, RowFacts, StepPlan, plan_step
+from tilewright.attention.planner import (
+    MassRule,
+    PlanSpec,
+    RowFacts,
+    StepPlan,
+    most_candidates,
+    plan_step,
+)
 from tilewright.benches.programs.contract import Bound
 from tilewright.device.build import Device
 from tilewright.engine import AUTO, Auto, EngineKind
@@ -160,13 +167,15 @@ def _compile(step: DecodeStep) -> tuple[RowLayout, LoadedKernels]:
         num_kv_heads=step.kv_heads,
         device=step.device,
     )
+    plan = _plan(step)
     kernels = kernels_for(
         step.graph,
         target_of(step.machine, layout, step.merges),
         step.tiling,
         step.cut,
         is_dense=step.is_dense,
-        by_mass=any(isinstance(budget.rule, MassRule) for budget in _plan(step).budgets),
+        by_mass=any(isinstance(budget.rule, MassRule) for budget in plan.budgets),
+        most=most_candidates(plan),
     )
     return layout, kernels
 

@@ -100,10 +100,11 @@ def run_pair(
     tiling: Tiling = SMALL,
     target: Target | None = None,
     cut: Cut | None = None,
+    most: int | None = None,
 ) -> Pair:
     """One step, and the summaries of all pages that are complete with it."""
     by_mass = isinstance(rows.budget, TopPBudget)
-    file = compile_graph(graph, tiling, target, cut, by_mass=by_mass)
+    file = compile_graph(graph, tiling, target, cut, by_mass=by_mass, most=most)
     both = Both(graph, rows, file)
     step = both.begin()
     return replace(both.attend(step), fields=both.completed())

@@ -72,13 +72,14 @@ def kernels_of(file: KernelFile, what: str) -> list[Kernel]:
     ("what", "graph"),
     [
         ("quest", quest()),
+        ("quest in two levels", quest()),
         ("every op of a page", test_ops.probe_of(0)),
         ("a selection by share", test_rows.probe(1)),
     ],
     ids=lambda item: item if isinstance(item, str) else "",
 )
 def test_the_compiler_makes_code_of_a_gpu(what: str, graph: Graph) -> None:
-    file = compile_graph(graph)
+    file = compile_graph(graph, most=8 if what == "quest in two levels" else None)
     types = types_for(Both(graph, ROWS, file))
     kernels = kernels_of(file, what)
     assert kernels

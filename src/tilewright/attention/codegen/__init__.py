@@ -2,7 +2,7 @@
 
 from tilewright.attention.codegen.compile import compile_graph
 from tilewright.attention.codegen.compile_dense import compile_dense
-from tilewright.attention.codegen.cut import Cut, Decision, Fusion
+from tilewright.attention.codegen.cut import Cut, Decision, Fusion, Selection
 from tilewright.attention.codegen.kernel_cache import KernelCache, kernel_key
 from tilewright.attention.codegen.kernel_file import (
     Grid,
@@ -28,6 +28,7 @@ __all__ = (
     "Merge",
     "Scratch",
     "ScratchAxis",
+    "Selection",
     "Stage",
     "Target",
     "Tiling",

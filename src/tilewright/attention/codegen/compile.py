@@ -7,9 +7,9 @@ from tilewright.attention.codegen.attend_pages import emit_attend_pages
 from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.branch_kernels import branch_kernels, is_plain
 from tilewright.attention.codegen.complete_pages import emit_complete_pages
-from tilewright.attention.codegen.compute_pages import emit_compute_pages
+from tilewright.attention.codegen.compute_pages import emit_compute_pages, page_work
 from tilewright.attention.codegen.coverage import check_supported
-from tilewright.attention.codegen.cut import Cut, Decision, Fusion
+from tilewright.attention.codegen.cut import Cut, Decision, Fusion, Selection
 from tilewright.attention.codegen.file_text import head_text, lists_of, outputs_of
 from tilewright.attention.codegen.fused_row import (
     attend_stages,
@@ -30,11 +30,12 @@ from tilewright.attention.codegen.kernel_file import (
 from tilewright.attention.codegen.list_pages import emit_list_pages
 from tilewright.attention.codegen.merge_parts import emit_merge_parts, part_scratch
 from tilewright.attention.codegen.naming import name_values
-from tilewright.attention.codegen.plan_cut import decide, plan_cut
+from tilewright.attention.codegen.plan_cut import plan_cut
 from tilewright.attention.codegen.rounds import is_row_op, page_roots, round_of
 from tilewright.attention.codegen.row_kernel import emit_row_op
 from tilewright.attention.codegen.row_text import RowForm
-from tilewright.attention.codegen.select_kernel import emit_select
+from tilewright.attention.codegen.select_kernel import SelectBounds, emit_select
+from tilewright.attention.codegen.select_segments import ScoreMemory, kept_of
 from tilewright.attention.codegen.slice_loads import push_slices
 from tilewright.attention.codegen.stage_function import StageFunction
 from tilewright.attention.codegen.state_writes import writes_by_round
@@ -62,27 +63,38 @@ def compile_graph(
     cut: Cut | None = None,
     *,
     by_mass: bool = False,
+    most: int | None = None,
 ) -> KernelFile:
     """The kernels of one flow; pure. A `CodegenError` names what cannot be put into kernels.
 
     With a target programs have whole rows, or a member's share of one; else tiles and parts. A cut
     that is given is taken as far as the flow and the target allow. With ``by_mass`` plans may ask
-    for a share of the softmax over scores.
+    for a share of the softmax over scores; with ``most`` they choose at most so many candidates of
+    a row, or all.
     """
     verify_graph(graph)
     graph = push_slices(graph)
     check_supported(graph)
     sizes = graph.geometry
     tiles = tiling or (Tiling() if target is None else Tiling.for_target(sizes, target))
+    bound = None if by_mass else most
     if not is_plain(graph):
-        return _compile_branches(graph, tiles, target, cut or Cut(), by_mass)
+        return _compile_branches(graph, tiles, target, cut or Cut(), by_mass, bound)
     chosen = graph.output.branches[0].selection
     if chosen is None:
         raise InternalError("branch", "no selection", "a selection or an estimate", "report it")
-    decisions = decide(plan_cut(target, chosen, round_of(graph), _apart(graph, by_mass)), cut)
-    made = replace(cut or Cut(), fusions=frozenset(d.fusion for d in decisions if d.is_accepted))
-    form = RowForm(sizes.page_size, target, made)
-    parts = _Parts(graph, tiles, form, by_mass)
+    rounds, kept = round_of(graph), kept_of(chosen, bound, tiles)
+    planned = plan_cut(
+        target,
+        chosen,
+        rounds,
+        kept=kept,
+        segment=0 if target is None else _segment(graph, tiles, target, chosen, rounds),
+        apart=_apart(graph, by_mass),
+        wanted=cut,
+    )
+    form = RowForm(sizes.page_size, target, planned.cut, kept)
+    parts = _Parts(graph, tiles, form, by_mass, bound)
     marks = parts.add_indexer((chosen,), chosen)[chosen]
     parts.add_attention(marks, chosen.type.shape[1])
     if form.has_parts:
@@ -92,11 +104,11 @@ def compile_graph(
         read = Weighed(marks, chosen.type.shape[1], "log_sum_exp")
         parts.add(emit_weigh_pages(sizes, tiles, form, [read]))
     results = (*lists_of(form), *outputs_of(sizes))
-    return _file(parts, results=results, marks=marks, decisions=decisions)
+    return _file(parts, results=results, marks=marks, decisions=planned.decisions)
 
 
 def _compile_branches(
-    graph: Graph, tiles: Tiling, target: Target | None, cut: Cut, by_mass: bool
+    graph: Graph, tiles: Tiling, target: Target | None, cut: Cut, by_mass: bool, most: int | None
 ) -> KernelFile:
     """Branches are joined behind their attention, so no two stages of them share a kernel."""
     why = "branches are joined behind their attention"
@@ -104,7 +116,7 @@ def _compile_branches(
     over_memory = frozenset({Merge.MEMORY})
     aim = None if target is None else replace(target, merges=over_memory)
     form = RowForm(graph.geometry.page_size, aim, replace(cut, fusions=frozenset()))
-    parts = _Parts(graph, tiles, form, by_mass)
+    parts = _Parts(graph, tiles, form, by_mass, most)
     names = parts.add_indexer(tuple(graph.output.nodes()), None)
     found = branch_kernels(graph, tiles, form, names)
     for emitted in found.emitted:
@@ -140,7 +152,18 @@ def _file(
         cut=form.cut,
         decisions=decisions,
         stage_of=tuple(parts.stage_of),
+        most=parts.most,
     )
+
+
+def _segment(
+    graph: Graph, tiles: Tiling, target: Target, chosen: Node, rounds: Mapping[Node, int]
+) -> int:
+    """Pages of a tile of the kernel that scores."""
+    form, scratch = RowForm(graph.geometry.page_size, target), _scratch_names(rounds)
+    scores = (chosen.inputs[0],)
+    at = rounds[chosen]
+    return page_work(graph, tiles, form, at, rounds, scratch, stored=(), kept=scores).tile
 
 
 def _apart(graph: Graph, by_mass: bool) -> str:
@@ -158,6 +181,7 @@ class _Parts:
     tiling: Tiling
     form: RowForm
     by_mass: bool
+    most: int | None
     kernels: list[Kernel] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     scratch: list[Scratch] = field(default_factory=list)
@@ -192,8 +216,10 @@ class _Parts:
                 if node is not chosen or Fusion.SELECT_LIST not in self.form.cut.fusions:
                     self._add_row_op(node, names)
         if chosen is not None and not self._open and Fusion.SELECT_LIST in self.form.cut.fusions:
-            loading, pages = load_stage(chosen, self.form, scores=names[chosen.inputs[0]])
-            self._open_selection(loading, pages, chosen, names[chosen])
+            scores = names[chosen.inputs[0]]
+            loading, pages = load_stage(chosen, self.form, self.tiling, scores=scores)
+            memory = ScoreMemory(scores, is_logical=True)
+            self._open_selection(loading, pages, chosen, names[chosen], memory)
         return names
 
     def _open_scoring(
@@ -202,13 +228,31 @@ class _Parts:
         scoring, pages = score_stage(
             self.graph, self.tiling, self.form, index, rounds, names, chosen.inputs[0]
         )
-        self._open_selection(scoring, pages, chosen, names[chosen])
+        memory = ScoreMemory(names[chosen.inputs[0]], is_logical=False)
+        if self.form.cut.selection is Selection.SEGMENTS:
+            self.scratch.append(
+                Scratch(memory.name, self._own_axis, chosen.inputs[0].type.shape, DType.FLOAT32)
+            )
+        self._open_selection(scoring, pages, chosen, names[chosen], memory)
 
-    def _open_selection(self, scores: StageFunction, pages: int, chosen: Node, marks: str) -> None:
-        """A choice among pages whose scores a stage gives as one block."""
-        self._open += [scores, select_stage(chosen, self.form, pages=pages, chosen=marks)]
-        axis = ScratchAxis.PAGES if self.form.part is None else ScratchAxis.MEMBER_PAGES
-        self.scratch.append(Scratch(marks, axis, chosen.type.shape, DType.INT8))
+    def _open_selection(
+        self,
+        scores: StageFunction,
+        pages: int,
+        chosen: Node,
+        marks: str,
+        memory: ScoreMemory,
+    ) -> None:
+        """A choice among pages whose scores a stage gives as one block, or the best of them."""
+        selecting = select_stage(
+            chosen, self.form, self.tiling, pages=pages, scores=memory, chosen=marks
+        )
+        self._open += [scores, selecting]
+        self.scratch.append(Scratch(marks, self._own_axis, chosen.type.shape, DType.INT8))
+
+    @property
+    def _own_axis(self) -> ScratchAxis:
+        return ScratchAxis.PAGES if self.form.part is None else ScratchAxis.MEMBER_PAGES
 
     def add_attention(self, marks: str, columns: int) -> None:
         """Lists of chosen pages, and attention over them."""
@@ -244,7 +288,7 @@ class _Parts:
         index = self.row_kernels
         if isinstance(node.op, selection.SelectionOp):
             kernel, text, kept = emit_select(
-                self.graph, self.tiling, node, index, names, by_mass=self.by_mass
+                self.graph, self.tiling, node, index, names, self._bounds(node)
             )
             self.add((kernel, text))
             self.scratch += kept
@@ -252,6 +296,11 @@ class _Parts:
             self.add(emit_row_op(self.graph, self.tiling, node, index, names))
         self._keep(node, names[node])
         self.row_kernels += 1
+
+    def _bounds(self, node: Node) -> SelectBounds:
+        wanted = self.form.cut.selection
+        kept = 0 if wanted is Selection.DIGITS else kept_of(node, self.most, self.tiling)
+        return SelectBounds(self.by_mass, kept)
 
     def _keep(self, node: Node, name: str) -> None:
         per_row = node.type.format is FORMAT.BATCHED

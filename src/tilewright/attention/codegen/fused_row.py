@@ -1,26 +1,35 @@
 """Kernels that carry out several stages of a row in one program."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tilewright.attention.codegen.attend_blocks import AttendBlocks
 from tilewright.attention.codegen.attend_pages import attend_lines
 from tilewright.attention.codegen.body import Body, padded
-from tilewright.attention.codegen.compute_pages import loop_lines, page_work
+from tilewright.attention.codegen.compute_pages import PageWork, loop_lines, page_work
+from tilewright.attention.codegen.cut import Selection
 from tilewright.attention.codegen.kernel_file import Grid, Kernel, ScratchAxis, Stage
 from tilewright.attention.codegen.list_pages import list_lines
 from tilewright.attention.codegen.merge_parts import finish_lines, part_lines
 from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.select_block import select_block_lines
+from tilewright.attention.codegen.select_segments import (
+    ScoreMemory,
+    best_in_lines,
+    keep_lines,
+    mark_segment_lines,
+    segment_start_lines,
+)
 from tilewright.attention.codegen.stage_function import StageFunction
 from tilewright.attention.codegen.target import Merge
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.codegen.traffic import (
+    MARK_BYTES,
     NUMBER_BYTES,
     Traffic,
     attend_traffic,
     list_traffic,
-    select_traffic,
 )
 from tilewright.attention.codegen.tree_merge import merge_tree_lines, select_tree_lines
 from tilewright.attention.graph import Geometry, Graph, Node
@@ -45,15 +54,21 @@ def score_stage(
     scratch: Mapping[Node, str],
     scores: Node,
 ) -> tuple[StageFunction, int]:
-    """The scores of all pages of a member as one block, and how many pages that block has."""
+    """The scores of all pages of a member as one block, and how many pages that block has.
+
+    In two levels: the best of them, and the scores in memory.
+    """
     if form.target is None:
         raise InternalError("scores", "no target", "a whole row", "report it")
     work = page_work(graph, tiling, form, index, rounds, scratch, stored=(), kept=(scores,))
+    full = f"num_full = num_tokens // {form.page_size}"
+    if form.cut.selection is Selection.SEGMENTS:
+        return _best_stage(form, work, full, work.names[scores], scratch[scores]), 0
     tiles = padded(-(-form.target.pages // work.tile))
     value = f"tl.reshape({work.names[scores]}, (1, {work.tile}))"
     after = [f"scores = tl.where(turn == start // {work.tile}, {value}, scores)"]
     lines = [
-        f"num_full = num_tokens // {form.page_size}",
+        full,
         *work.ahead,
         f"scores = tl.zeros(({tiles}, {work.tile}), tl.float32)",
         f"turn = tl.arange(0, {tiles})[:, None]",
@@ -73,36 +88,75 @@ def score_stage(
     return function, tiles * work.tile
 
 
-def select_stage(node: Node, form: RowForm, *, pages: int, chosen: str) -> StageFunction:
+def _best_stage(
+    form: RowForm, work: PageWork, full: str, scores: str, memory: str
+) -> StageFunction:
+    start = segment_start_lines(form, work.body, ScoreMemory(memory, is_logical=False))
+    after = keep_lines(form, scores, work.tile)
+    lines = [full, *work.ahead, *start, *loop_lines(form, work, after)]
+    page_bytes = work.traffic.page_bytes + NUMBER_BYTES
+    return StageFunction(
+        "score_pages",
+        Stage.SCORING,
+        f"Scores, and the best {form.kept} candidates: each tile is a segment.",
+        work.body,
+        lines,
+        result="best",
+        traffic=replace(work.traffic, page_bytes=page_bytes),
+    )
+
+
+def select_stage(
+    node: Node, form: RowForm, tiling: Tiling, *, pages: int, scores: ScoreMemory, chosen: str
+) -> StageFunction:
+    """From a block of scores of so many pages, or from the best of them, to marks in memory."""
     body = Body(page_tokens=None)
     form.preamble(body)
-    emit = select_block_lines if form.merge is Merge.MEMORY else select_tree_lines
-    lines = emit(node, form, body, scores="scores", pages=pages, chosen=chosen)
+    if form.cut.selection is Selection.SEGMENTS:
+        given = {"best": f"int64 [{form.kept}]: ranks of the best candidates"}
+        lines = mark_segment_lines(
+            node, form, body, memory=scores, chosen=chosen, tile=tiling.row_tile
+        )
+        page_bytes = MARK_BYTES + NUMBER_BYTES
+    else:
+        given = {"scores": f"float32 [{pages}]"}
+        emit = select_block_lines if form.merge is Merge.MEMORY else select_tree_lines
+        lines = emit(node, form, body, scores="scores", pages=pages, chosen=chosen)
+        page_bytes = MARK_BYTES
     purpose = f"{node.op.name}: marks of the pages that are chosen."
-    given = {"scores": f"float32 [{pages}]"}
-    traffic = select_traffic(on_chip=True)
+    traffic = Traffic(Stage.SELECTION, page_bytes=page_bytes)
     return StageFunction(
         "select_pages", Stage.SELECTION, purpose, body, lines, given, traffic=traffic
     )
 
 
-def load_stage(node: Node, form: RowForm, *, scores: str) -> tuple[StageFunction, int]:
-    """Scores that an earlier kernel left in memory as one block, and how many pages it has."""
+def load_stage(
+    node: Node, form: RowForm, tiling: Tiling, *, scores: str
+) -> tuple[StageFunction, int]:
+    """Scores that an earlier kernel left in memory as one block, and how many pages it has.
+
+    In two levels: the best of them.
+    """
     if form.target is None:
         raise InternalError("scores", "no target", "a whole row", "report it")
     body = Body(page_tokens=None)
     form.preamble(body)
     pages = padded(form.target.pages)
-    body.need(scores, "[rows, pages, 1, 1]")
-    lines = [
-        f"own = tl.arange(0, {pages})",
-        f"place = {row_start(body, scores)} + {form.page_of('own')}",
-        f"scores = tl.load(place, mask=own < {form.num_own}, other=0).to(tl.float32)",
-    ]
-    purpose = f"Scores of at most {pages} pages: {node.inputs[0].op.name}."
+    body.need(scores, "float32 [rows, pages, 1, 1]")
+    if form.cut.selection is Selection.SEGMENTS:
+        memory = ScoreMemory(scores, is_logical=True)
+        lines = best_in_lines(form, body, memory, tiling.row_tile)
+        purpose, result, pages = f"The best {form.kept} candidates of a row.", "best", 0
+    else:
+        lines = [
+            f"own = tl.arange(0, {pages})",
+            f"place = {row_start(body, scores)} + {form.page_of('own')}",
+            f"scores = tl.load(place, mask=own < {form.num_own}, other=0).to(tl.float32)",
+        ]
+        purpose, result = f"Scores of at most {pages} pages: {node.inputs[0].op.name}.", "scores"
     traffic = Traffic(Stage.SELECTION, page_bytes=NUMBER_BYTES)
     function = StageFunction(
-        "load_scores", Stage.SELECTION, purpose, body, lines, result="scores", traffic=traffic
+        "load_scores", Stage.SELECTION, purpose, body, lines, result=result, traffic=traffic
     )
     return function, pages
 

@@ -22,6 +22,7 @@ def kernel_key(
     cut: Cut | None = None,
     *,
     by_mass: bool = False,
+    most: int | None = None,
 ) -> str:
     """A hash of all that a file of kernels depends on, the version of the generator included."""
     return content_hash(
@@ -32,6 +33,7 @@ def kernel_key(
             "target": None if target is None else _plain(asdict(target)),
             "cut": None if cut is None else _plain(asdict(cut)),
             "by_mass": by_mass,
+            "most": most,
             "version": installed_version(),
         }
     )
@@ -61,10 +63,11 @@ class KernelCache:
         cut: Cut | None = None,
         *,
         by_mass: bool = False,
+        most: int | None = None,
     ) -> KernelFile:
-        key = kernel_key(graph, tiling, target, cut, by_mass=by_mass)
+        key = kernel_key(graph, tiling, target, cut, by_mass=by_mass, most=most)
         if key not in self._files:
-            self._files[key] = compile_graph(graph, tiling, target, cut, by_mass=by_mass)
+            self._files[key] = compile_graph(graph, tiling, target, cut, by_mass=by_mass, most=most)
             self.num_compiled += 1
         self._files.move_to_end(key)
         while len(self._files) > self.capacity:

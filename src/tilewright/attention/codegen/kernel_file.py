@@ -83,6 +83,7 @@ class KernelFile:
     cut: Cut
     decisions: tuple[Decision, ...]
     stage_of: tuple[tuple[str, Stage], ...] = ()
+    most: int | None = None  # candidates that plans may choose of a row that does not choose all
 
     def predicted_bytes(self, *, pages: int, listed: int) -> dict[Stage, int]:
         """Bytes of a row by stage, if it has so many pages and attention reads so many of them.

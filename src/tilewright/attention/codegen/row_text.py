@@ -49,6 +49,7 @@ class RowForm:
     page_size: int
     target: Target | None = None
     cut: Cut = field(default_factory=Cut)
+    kept: int = 0  # candidates of a segment, where pages are selected in two levels
 
     @property
     def members(self) -> int:
@@ -103,6 +104,16 @@ class RowForm:
             case Deal.CONTIGUOUS:
                 return f"first_own + {own}"
         return own
+
+    @property
+    def page_steps(self) -> tuple[str, str]:
+        """The same as two numbers: what a page is multiplied by, and what is added."""
+        match self.deal:
+            case Deal.DEALT:
+                return str(self.members), "member"
+            case Deal.CONTIGUOUS:
+                return "1", "first_own"
+        return "1", "0"
 
     def table(self, body: Body) -> str:
         """Where the block numbers of the member's pages begin."""

@@ -6,11 +6,18 @@ from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.graph import Node
 from tilewright.attention.ops import selection
 
-__all__ = ("BLOCK_HELPERS", "LEAST_KEY", "can_select_block", "count_lines", "select_block_lines")
+__all__ = (
+    "BLOCK_HELPERS",
+    "KEY_HELPERS",
+    "LEAST_KEY",
+    "can_select_block",
+    "count_lines",
+    "select_block_lines",
+)
 
 LEAST_KEY = -(2**31)  # of a page that is no candidate: no score has it
 
-BLOCK_HELPERS = '''\
+KEY_HELPERS = '''\
 @triton.jit
 def signed_key(score):
     """An int32 that orders as the score does; NaN is minus infinity."""
@@ -18,8 +25,9 @@ def signed_key(score):
     score = tl.where(score == 0.0, 0.0, score)  # -0.0 equals 0.0
     bits = score.to(tl.int32, bitcast=True)
     return tl.where(bits < 0, -2147483648 - bits, bits)
+'''
 
-
+BLOCK_HELPERS = '''\
 @triton.jit
 def last_key_of(keys, count, PAGES: tl.constexpr):
     """The largest key that ``count`` of the keys reach; above all of them if that is none."""
@@ -68,8 +76,8 @@ def select_block_lines(
     ]
 
 
-def count_lines(node: Node, body: Body) -> list[str]:
-    """How many candidates are taken, as ``count``."""
+def count_lines(node: Node, body: Body, reached: str = "keys >= least") -> list[str]:
+    """How many candidates are taken, as ``count``; ``reached`` says which reach a threshold."""
     match node.op:
         case selection.TopK(k=int(k)):
             return [f"count = tl.minimum({k}, stop - first)"]
@@ -84,7 +92,7 @@ def count_lines(node: Node, body: Body) -> list[str]:
             low_text, high_text = "tl.load(at_least + row)", "tl.load(at_most + row)"
     return [
         f"least = signed_key({least})",
-        "count = tl.sum((keys >= least).to(tl.int32), 0)",
+        f"count = tl.sum(({reached}).to(tl.int32), 0)",
         f"count = tl.minimum(tl.maximum(count, {low_text}), {high_text})",
         "count = tl.minimum(count, stop - first)",
     ]

@@ -6,18 +6,21 @@ from typing import Any
 
 from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.compute_pages import scratch_holds
+from tilewright.attention.codegen.cut import Selection
 from tilewright.attention.codegen.elementwise import number
 from tilewright.attention.codegen.kernel_file import Grid, Kernel, Scratch, ScratchAxis, Stage
 from tilewright.attention.codegen.naming import remark_of
 from tilewright.attention.codegen.row_text import row_preamble, row_start
 from tilewright.attention.codegen.row_work import span_lines
+from tilewright.attention.codegen.select_block import count_lines
+from tilewright.attention.codegen.select_segments import REACHED
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.codegen.traffic import select_traffic
 from tilewright.attention.graph import DType, Graph, Node, Span
 from tilewright.attention.ops import selection
 
-__all__ = ("SELECT_HELPERS", "emit_select")
+__all__ = ("SELECT_HELPERS", "SelectBounds", "emit_select")
 
 SELECT_HELPERS = '''\
 @triton.jit
@@ -82,37 +85,44 @@ def mark_best(scores, chosen, stride, first, stop, num_pages, count, TILE: tl.co
 '''
 
 
+@dataclass(frozen=True, slots=True)
+class SelectBounds:
+    """What is known of plans: whether they ask for a share of the softmax over scores, and how many
+    candidates are enough (0: nobody knows, and digits are looked for).
+    """
+
+    by_mass: bool = False
+    kept: int = 0
+
+
 def emit_select(
     graph: Graph,
     tiling: Tiling,
     node: Node,
     index: int,
     names: Mapping[Node, str],
-    *,
-    by_mass: bool = False,
+    bounds: SelectBounds,
 ) -> tuple[Kernel, str, tuple[Scratch, ...]]:
-    """Scores in scratch memory to marks in scratch memory, and what else is kept in between.
-
-    With ``by_mass`` a plan may ask for a share of the softmax over scores.
-    """
+    """Scores in scratch memory to marks in scratch memory, and what else is kept in between."""
     body = Body(page_tokens=None)
     scores, chosen = names[node.inputs[0]], names[node]
     body.need(scores, scratch_holds(node.inputs[0]))
     body.need(chosen, scratch_holds(node))
     start = row_preamble(body, graph.geometry.page_size)
-    work = _Selecting(node, tiling.row_tile, f"{scores}_weights", body)
+    work = _Selecting(node, tiling.row_tile, f"{scores}_weights", body, bounds.kept)
     body.lines += [
         f"# {remark_of(node)}",
         *start,
         *span_lines(Span.MIDDLE, body),
         f"scores = {row_start(body, scores)} + tl.program_id(1)",
         f"chosen = {row_start(body, chosen)} + tl.program_id(1)",
-        *work.lines(by_mass),
+        *work.lines(bounds.by_mass),
     ]
     name = f"select_{index}"
     purpose = f"{node.op.name}: a program for each row and column of scores."
     stages = (Stage.SELECTION,)
-    traffic = (select_traffic(work.columns, on_chip=False),)
+    selection_form = Selection.SEGMENTS if bounds.kept else Selection.DIGITS
+    traffic = (select_traffic(selection_form, work.columns, is_fused=False),)
     arguments = tuple(body.arguments)
     kernel = Kernel(name, Grid.ROW_COLUMNS, arguments, work.columns, stages, traffic)
     return kernel, kernel_text(name, purpose, body.arguments, body.lines), work.scratch()
@@ -126,6 +136,7 @@ class _Selecting:
     tile: int
     weights: str
     body: Body
+    kept: int  # candidates of a segment; 0: digits are looked for
 
     @property
     def columns(self) -> int:
@@ -140,6 +151,8 @@ class _Selecting:
     def lines(self, by_mass: bool) -> list[str]:
         if isinstance(self.node.op, selection.TopP):
             return self._top_p(self.node.op)
+        if self.kept:
+            return self._in_two_levels()
         counted = [*self._count(), self._mark("scores")]
         planned = isinstance(self.node.op, selection.ApproxTopK) or self.node.op == selection.TopK(
             per_head=self.columns > 1
@@ -153,6 +166,16 @@ class _Selecting:
             *(f"    {line}" for line in self._planned_mass()),
             "else:",
             *(f"    {line}" for line in counted),
+        ]
+
+    def _in_two_levels(self) -> list[str]:
+        where = f"{self.columns}, 1, 0, first, stop, num_pages"
+        marked = f"scores, {self.columns}, chosen, {where}"
+        return [
+            f"best = best_in(scores, {where}, {self.kept}, {self.tile})",
+            *count_lines(self.node, self.body, REACHED),
+            f"last = last_rank_of(best, count, stop - first, {self.kept})",
+            f"mark_from({marked}, last, {self.tile})",
         ]
 
     def _mark(self, ranked: str) -> str:

@@ -52,7 +52,8 @@ class Target:
     on_chip_bytes: int = 12 * 1024 * 1024  # registers spill into it
     spill_bytes_per_us: int = 512_000
     memory_bytes_per_us: int = 218_000  # what a worker's own memory delivers
-    launch_ps: int = 1_000_000
+    launch_ps: int = 300_000  # dispatch of a kernel and its completion
+    message_ps: int = 50_000  # from a member to another, if they have queues
     merges: frozenset[Merge] = field(default_factory=lambda: frozenset({Merge.MEMORY}))
 
     def __post_init__(self) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tilewright.attention.codegen.attend_blocks import pools_of
+from tilewright.attention.codegen.cut import Selection
 from tilewright.attention.codegen.rounds import is_row_op
 from tilewright.attention.codegen.slice_loads import window_of
 from tilewright.attention.codegen.stage import Stage
@@ -11,6 +12,8 @@ from tilewright.attention.graph import FORMAT, DType, Geometry, Leading, Node
 from tilewright.attention.ops import leaf
 
 __all__ = (
+    "LIST_BYTES",
+    "MARK_BYTES",
     "NUMBER_BYTES",
     "TABLE_BYTES",
     "Traffic",
@@ -19,13 +22,15 @@ __all__ = (
     "merge_traffic",
     "page_traffic",
     "predicted_bytes",
+    "select_page_bytes",
     "select_traffic",
 )
 
 TABLE_BYTES = 8  # of a block number
 MARK_BYTES = 1
 NUMBER_BYTES = 4  # of float32 and int32, which computed values are
-SEARCH_PASSES = 11  # over scores in memory, where a selection reads them there
+LIST_BYTES = 4  # of an entry of a list
+DIGIT_PASSES = 11  # over scores in memory: two counts, eight digits, and who is in
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +97,25 @@ def _kept_bytes(node: Node) -> int:
     return node.type.num_elements * size
 
 
-def select_traffic(columns: int = 1, *, on_chip: bool) -> Traffic:
-    """Of a selection: marks, and scores if they are in memory."""
-    scores = 0 if on_chip else SEARCH_PASSES * NUMBER_BYTES
-    return Traffic(Stage.SELECTION, page_bytes=columns * (MARK_BYTES + scores))
+def select_page_bytes(selection: Selection, *, is_fused: bool) -> int:
+    """Of a selection, for each page: its mark, and its score as often as it is read or written.
+
+    Fused with scoring, a selection in two levels leaves scores in memory and reads them once;
+    apart, somebody else has left them there, and it reads them twice.
+    """
+    match selection:
+        case Selection.BLOCK:
+            return MARK_BYTES + (0 if is_fused else NUMBER_BYTES)
+        case Selection.SEGMENTS:
+            return MARK_BYTES + 2 * NUMBER_BYTES
+        case Selection.DIGITS:
+            return MARK_BYTES + DIGIT_PASSES * NUMBER_BYTES
+
+
+def select_traffic(selection: Selection, columns: int = 1, *, is_fused: bool) -> Traffic:
+    """Of a selection for each column of scores."""
+    page_bytes = columns * select_page_bytes(selection, is_fused=is_fused)
+    return Traffic(Stage.SELECTION, page_bytes=page_bytes)
 
 
 def list_traffic(columns: int) -> Traffic:

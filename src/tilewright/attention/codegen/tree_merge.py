@@ -13,7 +13,13 @@ from tilewright.attention.codegen.select_block import LEAST_KEY, count_lines
 from tilewright.attention.codegen.target import Deal
 from tilewright.attention.graph import Geometry, Node
 
-__all__ = ("merge_tree_lines", "select_tree_lines", "tree_neighbours")
+__all__ = (
+    "best_down_lines",
+    "best_up_lines",
+    "merge_tree_lines",
+    "select_tree_lines",
+    "tree_neighbours",
+)
 
 
 def tree_neighbours(members: int) -> dict[int, dict[str, int]]:
@@ -136,6 +142,28 @@ def _own_share_lines(seats: int) -> list[str]:
         "best = (own_keys > limit) | (equal & (tl.cumsum(equal.to(tl.int32), 0) <= share))",
         "mark = ((best & candidate) | (candidate == 0)).to(tl.int8)",
     ]
+
+
+def best_up_lines(members: int, kept: int) -> list[str]:
+    """The best ranks of all members at member 0."""
+    lines = []
+    for level in range(_levels(members)):
+        received = f'tl.recv("child_{level}", ({kept},), tl.int64)'
+        lines += [f"if {_sends(level)}:", '    tl.send("parent", best)']
+        lines += [
+            f"if {_has_child(level, members)}:",
+            f"    best = best_of_both(best, {received}, {kept})",
+        ]
+    return lines
+
+
+def best_down_lines(members: int) -> list[str]:
+    """The lowest rank that is in from member 0 to all others."""
+    lines = []
+    for level in reversed(range(_levels(members))):
+        lines += [f"if {_sends(level)}:", '    last = tl.recv("parent", (1,), tl.int64)']
+        lines += [f"if {_has_child(level, members)}:", f'    tl.send("child_{level}", last)']
+    return lines
 
 
 def merge_tree_lines(sizes: Geometry, form: RowForm, body: Body, *, channels: int) -> list[str]:

@@ -14,7 +14,7 @@ from tilewright.attention.planner.budget import (
 from tilewright.attention.planner.config import plan_spec_of
 from tilewright.attention.planner.plan import PlanSpec, RowPath, StepPlan, plan_step
 from tilewright.attention.planner.policy import Policy, parse_policy
-from tilewright.attention.planner.row_arrays import row_budgets
+from tilewright.attention.planner.row_arrays import most_candidates, row_budgets
 from tilewright.attention.planner.rule import Exactly, MassRule, RowBudget, ScoreRule
 
 __all__ = (
@@ -35,6 +35,7 @@ __all__ = (
     "StepPlan",
     "ThresholdBudget",
     "TopPBudget",
+    "most_candidates",
     "parse_policy",
     "plan_spec_of",
     "plan_step",

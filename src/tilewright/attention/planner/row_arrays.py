@@ -8,7 +8,7 @@ import numpy.typing as npt
 from tilewright.attention.planner.plan import RowPath, StepPlan
 from tilewright.attention.planner.rule import MassRule, RowBudget, ScoreRule
 
-__all__ = ("row_budgets",)
+__all__ = ("most_candidates", "row_budgets")
 
 
 def row_budgets(plan: StepPlan) -> dict[str, npt.NDArray[np.generic]]:
@@ -33,6 +33,19 @@ def row_budgets(plan: StepPlan) -> dict[str, npt.NDArray[np.generic]]:
         "mass": np.array(shares, dtype=np.float64),
         "reads_all": np.array([path in dense for path in plan.paths], dtype=np.int8),
     }
+
+
+def most_candidates(plan: StepPlan) -> int:
+    """That a row chooses at most, of all rows that do not choose every candidate; at least 1."""
+    bounds = row_budgets(plan)
+    return max(
+        (
+            int(most)
+            for row, most in enumerate(bounds["at_most"])
+            if not bounds["reads_all"][row] and most < len(plan.candidates(row))
+        ),
+        default=1,
+    )
 
 
 def _threshold(budget: RowBudget) -> float:

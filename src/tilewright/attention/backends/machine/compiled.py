@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+from tilewright.attention.backends.machine.idle_time import launch_ps, message_ps
 from tilewright.attention.backends.machine.layout import RowLayout, RowPlacement
 from tilewright.attention.backends.machine.load import LoadedKernels, load_kernels
 from tilewright.attention.codegen import (
@@ -13,6 +14,7 @@ from tilewright.attention.codegen import (
     Tiling,
     compile_dense,
 )
+from tilewright.attention.codegen.body import padded
 from tilewright.attention.graph import Geometry, Graph
 from tilewright.machine.build import Machine
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
@@ -21,7 +23,6 @@ __all__ = ("MERGES", "kernels_for", "target_of")
 
 MERGES = frozenset({Merge.MEMORY, Merge.IPCQ})
 """The merges of divided rows that this backend can run."""
-LAUNCH_PS = 500_000  # dispatch and completion of a launch, about: the cost model's figure
 _DEALS = {
     RowPlacement.HEAD: Deal.WHOLE,
     RowPlacement.STRIPE: Deal.DEALT,
@@ -32,7 +33,7 @@ _DEALS = {
 
 def target_of(machine: Machine, layout: RowLayout, merges: frozenset[Merge] = MERGES) -> Target:
     """What the generator may know of a machine and of the rows on it."""
-    spec = machine.spec
+    spec, pes = machine.spec, layout.used_pes
     rate = int(slice_bytes_per_us(spec) * usable_share(spec.cube.hbm))
     return Target(
         rows=layout.num_rows,
@@ -44,9 +45,18 @@ def target_of(machine: Machine, layout: RowLayout, merges: frozenset[Merge] = ME
         on_chip_bytes=spec.pe.tcm.capacity_bytes - spec.pe.tcm.reserved_bytes,
         spill_bytes_per_us=spec.pe.tcm.read_bytes_per_us,
         memory_bytes_per_us=rate,
-        launch_ps=LAUNCH_PS,
+        launch_ps=max(launch_ps(machine, pe) for pe in (pes[0], pes[-1])),
+        message_ps=_hop_ps(machine, layout),
         merges=merges,
     )
+
+
+def _hop_ps(machine: Machine, layout: RowLayout) -> int:
+    """The farthest way between members that talk to each other: half of them apart."""
+    if layout.members == 1:
+        return 1
+    half = 1 << ((layout.members - 1).bit_length() - 1)
+    return message_ps(machine, layout.pes[half], layout.pes[0], machine.spec.flit_bytes)
 
 
 _FILES = KernelCache()
@@ -60,11 +70,17 @@ def kernels_for(
     *,
     is_dense: bool = False,
     by_mass: bool = False,
+    most: int | None = None,
 ) -> LoadedKernels:
-    """Compiled and loaded, once for the same content. ``by_mass``: the plan has such budgets."""
+    """Compiled and loaded, once for the same content.
+
+    ``by_mass``: the plan has such budgets; ``most``: what it chooses of a row at most.
+    """
     if is_dense:
         return _dense_kernels(graph.geometry, target, tiling, cut)
-    return _load(_FILES.compile_graph(graph, tiling, target, cut, by_mass=by_mass))
+    bound = None if most is None else padded(most)  # one file for budgets that are near
+    file = _FILES.compile_graph(graph, tiling, target, cut, by_mass=by_mass, most=bound)
+    return _load(file)
 
 
 @lru_cache(64)

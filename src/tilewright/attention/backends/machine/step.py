@@ -17,7 +17,7 @@ from tilewright.attention.codegen import Grid, Kernel, Merge, Scratch, ScratchAx
 from tilewright.attention.codegen.memory_form import parameter_tables
 from tilewright.attention.codegen.tree_merge import tree_neighbours
 from tilewright.attention.graph import DType
-from tilewright.attention.planner import StepPlan, row_budgets
+from tilewright.attention.planner import StepPlan, most_candidates, row_budgets
 from tilewright.errors import AttentionError
 from tilewright.host import LaunchReport, Neighbours, PeCoord, RuntimeContext, Tensor
 from tilewright.language.message import Post
@@ -112,6 +112,7 @@ def prepare_step(
 ) -> PreparedStep:
     """``marks`` are the pages that rows select where there are no scores."""
     layout, file = memory.layout, kernels.file
+    _check_most(kernels, plan)
     scratch = _scratch(torch, layout, kernels, memory)
     if marks is not None:
         _write_marks(layout, kernels, scratch, marks)
@@ -138,6 +139,15 @@ def prepare_step(
     ]
     row_pages = tuple(map(len, memory.blocks))
     return PreparedStep(layout, row_pages, scratch, tuple(planned))
+
+
+def _check_most(kernels: LoadedKernels, plan: StepPlan) -> None:
+    """A plan may not choose more than the kernels keep of a segment of a row."""
+    limit, most = kernels.file.most, most_candidates(plan)
+    if limit is not None and most > limit:
+        where, fix = f"kernels of {kernels.file.flow!r}", f"compile them for most={most}"
+        found = f"a plan that chooses {most} candidates of a row"
+        raise AttentionError(where, found, f"at most {limit}", fix)
 
 
 def _queues(torch: RuntimeContext, layout: RowLayout) -> Post:

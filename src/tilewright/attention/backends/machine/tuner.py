@@ -14,7 +14,7 @@ from tilewright.attention.backends.machine.selection import Uniform, model_pages
 from tilewright.attention.backends.machine.step import prepare_step
 from tilewright.attention.codegen import Target, Tiling
 from tilewright.attention.graph import Graph, graph_hash
-from tilewright.attention.planner import PlanSpec, RowFacts, plan_step
+from tilewright.attention.planner import PlanSpec, RowFacts, most_candidates, plan_step
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.errors import CodegenError, KernelError
 from tilewright.host import RuntimeContext
@@ -96,7 +96,7 @@ class Tuner:
         memory = deploy_rows(torch, graph, layout, num_tokens=tokens, values=None)
         plan = plan_step(spec.plan, [RowFacts(spec.num_pages, spec.context)])
         marks = model_pages(Uniform(spec.seed), plan, planned_counts(graph, plan).tolist())
-        kernels = kernels_for(graph, target, tiling)
+        kernels = kernels_for(graph, target, tiling, most=most_candidates(plan))
         scale = float(graph.geometry.key_dim**-0.5)
         step = prepare_step(torch, memory, kernels, plan, scale=scale, marks=marks)
         launches = step.run(torch).launches

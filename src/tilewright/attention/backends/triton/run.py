@@ -109,6 +109,22 @@ def _check_plan(kernels: LoadedKernels, arguments: Mapping[str, Any]) -> None:
     if planned and not takes and wanted is not None and bool(wanted.any()):
         where, fix = f"flow {kernels.file.flow!r}", "compile_graph(graph, by_mass=True)"
         raise AttentionError(where, "a plan by mass", "kernels that know one", fix)
+    if kernels.file.most is not None and planned:
+        _check_most(kernels, arguments, kernels.file.most)
+
+
+def _check_most(kernels: LoadedKernels, arguments: Mapping[str, Any], limit: int) -> None:
+    """No row may choose more than the kernels keep of a segment, but for one that takes all."""
+    size = kernels.file.geometry.page_size
+    at_most, tokens = arguments["at_most"].tolist(), arguments["num_tokens_ptr"].tolist()
+    reserved = arguments["first_reserved"] + arguments["last_reserved"]
+    heads = len(at_most) // len(tokens)
+    for row, most in enumerate(at_most):
+        candidates = -(-tokens[row // heads] // size) - reserved
+        if limit < most < candidates:
+            where, fix = f"row {row}", f"compile_graph(graph, most={most})"
+            found = f"a budget of {most} candidates"
+            raise AttentionError(where, found, f"at most {limit}, as the kernels expect", fix)
 
 
 def _check_interpreted(kernels: LoadedKernels, arguments: Mapping[str, Any]) -> None:
