@@ -182,8 +182,21 @@ def _simulated(found: SimulatedAttention) -> tuple[str, str]:
     text = f"{format_ps(found.latency_ps)} a token ({of})"
     if found.dense_latency_ps is None:
         return label, f"{text}; dense: {found.missing}"
-    faster = found.dense_latency_ps / found.latency_ps
-    return label, f"{text}; dense {format_ps(found.dense_latency_ps)}, {faster:.2f}x as long"
+    beside = speed_beside(found.latency_ps, found.dense_latency_ps)
+    return label, f"{text}; dense {format_ps(found.dense_latency_ps)}: {beside}"
+
+
+def speed_beside(latency_ps: int, dense_ps: int) -> str:
+    """What a flow gains over dense attention, or loses.
+
+    >>> speed_beside(100, 160), speed_beside(200, 110)
+    ('1.60 times as fast as dense', 'takes 1.82 times as long as dense')
+    """
+    if latency_ps == dense_ps:
+        return "as fast as dense"
+    if latency_ps < dense_ps:
+        return f"{dense_ps / latency_ps:.2f} times as fast as dense"
+    return f"takes {latency_ps / dense_ps:.2f} times as long as dense"
 
 
 def _share(part: int, whole: int) -> str:

@@ -26,10 +26,11 @@ from tilewright.records.attention_decode import (
 from tilewright.records.document import JsonScalar
 from tilewright.report.run_words import bottleneck_words
 from tilewright.studies.decode_step import DecodeStep, StepTiming, simulate_step
-from tilewright.studies.decode_step_data import ReferenceStep, draw_requests, reference_step
+from tilewright.studies.decode_step_check import value_error
+from tilewright.studies.decode_step_data import draw_requests, reference_step
 from tilewright.units import PS_PER_S, PS_PER_US
 
-__all__ = ("Compared", "DecodeComparison", "attention_figures", "compare_with_dense", "value_error")
+__all__ = ("Compared", "DecodeComparison", "attention_figures", "compare_with_dense")
 
 TOLERANCES = {DType.FLOAT32: 1e-5, DType.FLOAT16: 2e-3}
 NARROW_TOLERANCE = 2e-2  # of bfloat16 and of types of a byte and less
@@ -136,19 +137,12 @@ def compare_with_dense(comparison: DecodeComparison, *, tell: Tell) -> Compared:
         tell(f"simulating the {name} step on {comparison.machine_source}")
         found.append(simulate_step(step))
     if comparison.selection is None:
-        errors = [value_error(*pair) for pair in zip(found, expected, strict=True)]
+        reserved = comparison.reserved
+        errors = [
+            value_error(comparison.graph, timing, wanted, reserved)
+            for timing, wanted in zip(found, expected, strict=True)
+        ]
     return Compared(_record(comparison, found[0], found[1], errors), found[0], found[1])
-
-
-def value_error(timing: StepTiming, expected: ReferenceStep) -> float:
-    """The worst error of an output relative to its norm; infinite if other pages were read."""
-    output = timing.result.output
-    same = all(map(np.array_equal, timing.result.pages, expected.pages))
-    if output is None or not same:
-        return float("inf")
-    norm = np.linalg.norm(expected.output, axis=-1)
-    error = np.linalg.norm(output - expected.output, axis=-1) / np.maximum(norm, 1e-30)
-    return float(np.max(np.nan_to_num(error, nan=np.inf)))
 
 
 def _record(
@@ -160,7 +154,7 @@ def _record(
     finite = [error for error in errors if np.isfinite(error)]
     notes = list(comparison.notes)
     if len(finite) < len(errors):
-        notes.append("other pages were read than the reference reads")
+        notes.append("other pages were read than the reference reads, and not for a near tie")
     findings = _findings(dense, sparse)
     step_s = sparse.latency_ps / PS_PER_S * comparison.layers
     return AttentionDecodeRecord(

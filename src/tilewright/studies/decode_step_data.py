@@ -29,8 +29,10 @@ class ReferenceStep:
     """What the step starts from, and what the reference makes of it; rows as on the machine."""
 
     values: StepValues
+    num_tokens: tuple[int, ...]  # of each request, the new one included
     output: Array  # float32 [rows, query heads, value channels]
     pages: tuple[Int64s, ...]  # that each row reads, ascending
+    scores: tuple[Array | None, ...]  # float32 [pages] of each row; None: not one for each page
 
 
 def draw_requests(
@@ -86,6 +88,7 @@ def reference_step(
         token = slice(count - 1, count)
         step.write(0, name, data.keys[token], None if data.values is None else data.values[token])
     given = {name: {key: value[None] for key, value in own.items()} for name, own in inputs.items()}
+    scores = step.scores(0, given)
     found = step.attend(0, given)
     return ReferenceStep(
         StepValues(
@@ -97,9 +100,18 @@ def reference_step(
             },
             kept=kept,
         ),
+        tuple(contexts),
         np.concatenate([np.asarray(found[name].output)[0] for name in names]),
         tuple(found[name].pages(0, head) for name in names for head in range(kv_heads)),
+        tuple(_row_scores(scores[name], head) for name in names for head in range(kv_heads)),
     )
+
+
+def _row_scores(scores: Any, head: int) -> Array | None:
+    """Of one row, if its query heads choose together."""
+    if scores is None or scores.shape[-1] > 1:
+        return None
+    return np.asarray(scores[min(head, len(scores) - 1), :, 0, 0], dtype=np.float32)
 
 
 def _kept(

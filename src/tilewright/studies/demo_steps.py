@@ -22,8 +22,9 @@ from tilewright.report.run_usage import most_used
 from tilewright.report.trace import TraceRecorder
 from tilewright.report.trace_server import ServerTable
 from tilewright.serving.model_flow import plan_dense, plan_pages, stand_in_for, trace_for_model
-from tilewright.studies.decode_record import attention_figures, value_error
+from tilewright.studies.decode_record import attention_figures
 from tilewright.studies.decode_step import DecodeStep, StepTiming, simulate_step
+from tilewright.studies.decode_step_check import value_error
 from tilewright.studies.decode_step_data import ReferenceStep, draw_requests, reference_step
 from tilewright.studies.demo_quality import judge_step
 from tilewright.studies.demo_words import flow_label
@@ -128,14 +129,11 @@ class DemoRun:
         sizes = self._plan.sizes
         num_rows, length = sizes.quality_batch * sizes.kv_heads, context_text(sizes.quality_context)
         self._progress(f"{flow_label(flow)}: {num_rows} rows of {length} tokens, with values")
-        expected = reference_step(
-            self._graphs[flow],
-            self._requests,
-            _pages(flow, sizes.budget),
-            contexts=self._short_contexts,
-        )
+        graph, plan = self._graphs[flow], _pages(flow, sizes.budget)
+        expected = reference_step(graph, self._requests, plan, contexts=self._short_contexts)
         timing = self._run_with_values(flow, expected)
-        kept, error = self._judge(timing), value_error(timing, expected)
+        error = value_error(graph, timing, expected, plan.reserved)
+        kept = self._judge(timing)
         return DemoQuality(
             mass=kept.mass,
             output_error=kept.output_error,

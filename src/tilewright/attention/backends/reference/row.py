@@ -21,10 +21,10 @@ from tilewright.attention.backends.reference.softmax import (
 )
 from tilewright.attention.backends.reference.view import RowSources, RowView
 from tilewright.attention.graph import Branch, Estimate, EstimateOver, Graph, Node, Side
-from tilewright.attention.ops.selection import ApproxTopK, TopK
+from tilewright.attention.ops.selection import ApproxTopK, SelectionOp, TopK
 from tilewright.attention.planner import Reserved, RowBudget, RowPath
 
-__all__ = ("RowPlan", "RowResult", "attend_row", "select_row")
+__all__ = ("RowPlan", "RowResult", "attend_row", "score_row", "select_row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +69,20 @@ def select_row(view: RowView, inputs: dict[str, Array], plan: RowPlan) -> PageLi
     roots = () if plan.reuse else tuple(b.selection for b in branches if b.selection is not None)
     values = _run(view, inputs, plan, roots, with_state=False)
     return _union_of(view, [_selection(view, plan, values, i) for i in range(len(branches))])
+
+
+def score_row(view: RowView, inputs: dict[str, Array], plan: RowPlan) -> Array | None:
+    """What the selection of a flow ranks pages by: [heads, pages, 1, query heads or 1].
+
+    None where it does not choose by one score a page: several branches, or a combined choice.
+    """
+    branches = view.shared.graph.output.branches
+    node = branches[0].selection
+    if len(branches) > 1 or node is None or not isinstance(node.op, SelectionOp):
+        return None
+    (scores,) = node.inputs
+    with view.shared.namespace.quiet():
+        return _run(view, inputs, plan, (scores,), with_state=False)[scores]
 
 
 def _is_dense(graph: Graph, plan: RowPlan) -> bool:

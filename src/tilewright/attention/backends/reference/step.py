@@ -18,7 +18,13 @@ from tilewright.attention.backends.reference.operand import (
     checked_query,
 )
 from tilewright.attention.backends.reference.page_list import PageLists, every_page
-from tilewright.attention.backends.reference.row import RowPlan, RowResult, attend_row, select_row
+from tilewright.attention.backends.reference.row import (
+    RowPlan,
+    RowResult,
+    attend_row,
+    score_row,
+    select_row,
+)
 from tilewright.attention.backends.reference.shared import RequestProgress, Shared
 from tilewright.attention.backends.reference.step_output import StepOutput, gather_rows
 from tilewright.attention.backends.reference.view import RowView
@@ -109,6 +115,20 @@ class Step:
             row = self._row_plan(layer, 0, request, plan, index)
             view = self._view(layer, request, self._plan(request).first_token + 1)
             found[request] = select_row(view, _at(given[request], 0), row)
+        return found
+
+    def scores(self, layer: int, inputs: Mapping[str, Any]) -> dict[str, Array | None]:
+        """What pages are ranked by for the first new token of each request, if one score does it.
+
+        [heads, pages, 1, query heads or 1].
+        """
+        given = {request: self._inputs(request, found) for request, found in inputs.items()}
+        plan = self._plan_rows(layer, 0, list(given))
+        found = {}
+        for index, request in enumerate(given):
+            row = self._row_plan(layer, 0, request, plan, index)
+            view = self._view(layer, request, self._plan(request).first_token + 1)
+            found[request] = score_row(view, _at(given[request], 0), row)
         return found
 
     def attend_dense(self, layer: int, request: str, queries: Any) -> StepOutput:
