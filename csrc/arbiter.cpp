@@ -16,6 +16,7 @@ void Core::push_check(uint32_t index, int64_t at_ps) {
     event.time_ps = at_ps;
     event.rank = grant_rank(index);
     event.id = -1;
+    event.island = servers_[index].island;
     push(event);
 }
 

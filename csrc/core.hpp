@@ -15,6 +15,7 @@
 
 #include "event_queue.hpp"
 #include "graph.hpp"
+#include "island.hpp"
 #include "memory_server.hpp"
 #include "server.hpp"
 #include "slab.hpp"
@@ -55,12 +56,17 @@ struct RoundTrip {
     uint32_t back;
     uint32_t gate;  // kNone: all packets set out at once
     bool writes;    // data go there and an answer of one flit comes back; else the reverse
+    uint32_t island = kNone;  // that it does not leave
+    int64_t back_ps = 0;      // the least time that an answer takes
 };
 
 // Lets so many packets of exchanges be under way at once.
 struct Gate {
+    int64_t most;  // that it lets be under way
     int64_t room;
     bool is_due = false;      // to let in what there is room for
+    uint32_t num_tasks = 0;   // under way
+    uint32_t island = kNone;
     Ring<Waiting> waiting{};  // tasks with packets left to send, in the order of (start, id)
 };
 
@@ -71,6 +77,10 @@ struct Task {
     uint32_t packets_left = 0;
     uint32_t packets_sent = 0;  // of an exchange
     uint32_t packets_served = 0;
+    uint32_t packets_unserved = 0;  // of an exchange on an island: not decided when
+    uint32_t packets_awaited = 0;   // and answers that the last server has not taken
+    int64_t last_served_id = -1;    // the packet that is served at end_ps
+    int64_t started_ps = 0;
     uint32_t submission;
     uint32_t row;
     uint32_t pending = 0;         // conditions that have not happened yet
@@ -150,7 +160,7 @@ class Core {
     int64_t add_route(const std::vector<uint32_t>& servers, const std::vector<uint32_t>& channels);
     int64_t add_signal();
     int64_t add_gate(int64_t packets);
-    int64_t add_round_trip(uint32_t out, uint32_t back, int64_t gate, bool writes);
+    int64_t add_round_trip(uint32_t out, uint32_t back, int64_t gate, bool writes, bool is_home);
     GraphPtr compile(const nanobind::list& rows) const;
     void compile_into(Graph& graph, const nanobind::list& rows) const;
     // Checks a task whose afters are in the graph, numbers its packets and adds it.
@@ -181,8 +191,8 @@ class Core {
     std::array<int64_t, 8> server_counters(uint32_t server);
     std::array<int64_t, 4> route_counters(uint32_t route);
     std::optional<Violation> first_violation();
-    std::vector<WaitingTask> waiting_tasks() const;
-    std::vector<WaitingPacket> waiting_packets() const;
+    std::vector<WaitingTask> waiting_tasks();
+    std::vector<WaitingPacket> waiting_packets();
     void tamper(uint32_t server, const std::string& counter, int64_t amount);
 
     // For Python's garbage collector: the objects that the core holds.
@@ -217,6 +227,7 @@ class Core {
     void retire(uint32_t submission);
     void raise(uint32_t signal, int64_t amount);
     uint32_t find_live(int64_t task_id);
+    uint32_t find_task(int64_t task_id);
     Owner& owner_of(int64_t number);
     template <typename Visit>
     void each_owner(Visit visit) const {
@@ -234,11 +245,56 @@ class Core {
     bool is_beyond(const Event& event) const;
     [[gnu::noinline]] void handle(uint32_t event);
     void pass(uint32_t packet);
-    void push(const Event& event) { queue_.push(queue_.add(event)); }
+    void dispatch(uint32_t event) { queue_[event].flits != 0 ? pass(event) : handle(event); }
+    void count_event() {
+        if ((++events_ & kInterruptMask) == 0 && PyErr_CheckSignals() != 0) [[unlikely]] {
+            throw nanobind::python_error();
+        }
+    }
+    void push(const Event& event) { schedule(queue_.add(event)); }
+    // Into the queue of its island, if that is asleep.
+    void schedule(uint32_t event) {
+        const uint32_t island = queue_[event].island;
+        if (island != kNone && islands_[island].is_asleep) {
+            islands_[island].queue.push(event);
+        } else {
+            queue_.push(event);
+        }
+    }
     void push_complete(uint32_t task, int64_t at_ps);
     [[gnu::noinline]] void wait(Server& server, int64_t ready_ps);
     [[gnu::noinline]] void deliver(uint32_t packet, int64_t at_ps);
     void settle_clock(uint64_t limit_ps);
+
+    // island.cpp
+    uint32_t island_for(RoundTrip& trip);
+    bool is_worthwhile(const RoundTrip& trip) const;
+    void settle_on(Island& island, uint32_t number, const RoundTrip& trip);
+    void touch(Island& island);
+    int64_t catch_up(Island& island, const Event& limit);
+    void touch_islands();
+    void awaken(Island& island);
+    [[gnu::noinline]] void meet(uint32_t event);
+    void plan_catch_up(Island& island, uint32_t number);
+    int64_t least_end_ps(const Island& island) const;
+    int64_t least_end_ps(const Task& task, int64_t bytes_before) const;
+    int64_t bytes_before(const Island& island, size_t place) const;
+    int64_t awaited_bytes(const Task& task) const;
+    void end_late(uint32_t packet);
+    int64_t least_bytes(const Task& task, const Definition& definition, int64_t packets) const;
+    bool is_quiet(const Island& island, size_t place) const;
+    void settle_served(const Island& island);
+    [[gnu::noinline]] void visit(uint32_t island);
+    uint32_t island_of(const Task& task) const;
+    void touch_island_of(uint32_t task);
+    void look_out_for(uint32_t task);
+    void start_home(uint32_t task, uint32_t island);
+    void deliver_home(uint32_t packet);
+    void leave_gate(uint32_t task, const RoundTrip& trip);
+    [[gnu::noinline]] void do_duty(uint32_t event);
+    uint32_t last_server(uint32_t route) const {
+        return hops_[routes_[route].first_hop + routes_[route].num_hops - 1].server;
+    }
 
     // hop.hpp
     enum class Choice { kNever, kPossible };  // whether a server may have to choose
@@ -309,6 +365,7 @@ class Core {
     static constexpr uint32_t kWhatShift = 28;
     static constexpr uint32_t kGateRank = 1;  // gates act after all completions
     static constexpr uint32_t kLowMask = (1u << kPhaseShift) - 1;
+    static constexpr int64_t kInterruptMask = (1 << 16) - 1;  // events between looks for Ctrl-C
 
     uint32_t arrive_rank(What what) const { return (what << kWhatShift) ^ rank_salt_; }
     static uint32_t grant_rank(uint32_t server) { return (kGrantPhase << kPhaseShift) | server; }
@@ -333,6 +390,12 @@ class Core {
     std::vector<Signal> signals_;
     std::vector<Gate> gates_;
     std::vector<RoundTrip> trips_;
+    std::deque<Island> islands_;
+    uint32_t current_rank_ = 0;  // of the event that is handled now, but for those of islands
+    int64_t current_id_ = 0;
+    int64_t num_runs_ = 0;
+    int64_t touched_run_ = -1;  // after which all islands were touched
+    const Event* catch_up_limit_ = nullptr;  // while the events of an island happen
     Slab<Task> tasks_;
     Slab<Submission> submissions_;
     Slab<Follower> followers_;

@@ -1,4 +1,4 @@
-// A calendar queue of events in the order (time, rank, order): buckets of equal width for the near
+// Calendar queues of events in the order (time, rank, id): buckets of equal width for the near
 // future, a heap for the rest. The width follows the load, so that a push and a take cost the same
 // however many events there are. The order is total, so the width can change no result.
 #pragma once
@@ -30,6 +30,8 @@ struct alignas(64) Event {
     uint32_t returning : 1 = 0;  // or back
     int64_t tail_in_ps = 0;  // arrival of its tail at the server it is in front of
     int64_t num_bytes = 0;   // 0: a hold
+    uint32_t island = kNone;  // to which it belongs
+    uint32_t duty = 0;        // what an island asks for: see island.hpp
 
     bool operator<(const Event& other) const {
         if (time_ps != other.time_ps) [[likely]] return time_ps < other.time_ps;
@@ -40,14 +42,11 @@ struct alignas(64) Event {
 
 static_assert(sizeof(Event) == 64);
 
-class EventQueue {
+// Of events in a slab, which it does not own.
+template <int64_t kBuckets>
+class Calendar {
   public:
-    EventQueue() { heads_.fill(kNone); }
-
-    uint32_t add(const Event& event) { return events_.add(event); }
-    void remove(uint32_t slot) { events_.remove(slot); }
-    Event& operator[](uint32_t slot) { return events_[slot]; }
-    const Event& operator[](uint32_t slot) const { return events_[slot]; }
+    explicit Calendar(Slab<Event>& events) : events_(events) { heads_.fill(kNone); }
 
     // The next event, or kNone.
     uint32_t top() {
@@ -72,7 +71,6 @@ class EventQueue {
     }
 
   private:
-    static constexpr int64_t kBuckets = 4096;
     static constexpr size_t kMask = kBuckets - 1;
     static constexpr int64_t kReviewAfter = 512;  // opened buckets
     static constexpr int64_t kForgetAfter = 128;  // reviews
@@ -210,10 +208,28 @@ class EventQueue {
     std::vector<uint32_t> open_;  // the others in it, a heap
     std::array<uint32_t, kBuckets> heads_;
     std::array<uint64_t, kBuckets / 64> occupied_{};
-    Slab<Event> events_;
+    Slab<Event>& events_;
     std::vector<uint32_t> far_;  // a heap
     int64_t num_others_ = 0;     // in opened buckets, beside their first
     int64_t num_far_pushes_ = 0;
+};
+
+// The queue of a core, with the events of all its queues.
+class EventQueue {
+  public:
+    uint32_t add(const Event& event) { return events_.add(event); }
+    void remove(uint32_t slot) { events_.remove(slot); }
+    Event& operator[](uint32_t slot) { return events_[slot]; }
+    const Event& operator[](uint32_t slot) const { return events_[slot]; }
+    Slab<Event>& events() { return events_; }
+
+    uint32_t top() { return calendar_.top(); }
+    void take_top() { calendar_.take_top(); }
+    void push(uint32_t slot) { calendar_.push(slot); }
+
+  private:
+    Slab<Event> events_;
+    Calendar<4096> calendar_{events_};
 };
 
 }  // namespace tilewright

@@ -49,6 +49,9 @@ struct Cut {
 struct Span {
     uint32_t first = 0;
     uint32_t last = 0;
+
+    uint32_t size() const { return last - first; }
+    bool empty() const { return first == last; }
 };
 
 struct Definition {

@@ -35,34 +35,38 @@ inline void Core::check_at(Server& server, uint32_t index, int64_t at_ps, uint32
     Event& packet = queue_[slot];
     packet.time_ps = at_ps;
     packet.rank = grant_rank(index);
-    queue_.push(slot);
+    schedule(slot);
 }
 
 // The packet leaves the buffer behind the server before.
 inline void Core::return_credit(uint32_t slot, int64_t tail_ps) {
-    const Event& packet = queue_[slot];
-    const Hop& before = hops_[packet.hop - 1];
+    const Hop& before = hops_[queue_[slot].hop - 1];
     Server& server = servers_[before.server];
+    const bool is_foreign = server.island != queue_[slot].island;
+    if (is_foreign) [[unlikely]] touch(islands_[server.island]);  // which can move the packet
+    const Event& packet = queue_[slot];
     const int64_t at_ps = later(tail_ps, server.credit_ps, before.server, packet.id);
     server.first_channel[before.channel].returning.push_sorted({at_ps, packet.flits});
     silent_ps_ = std::max(silent_ps_, at_ps);
     if (server.is_stalled) [[unlikely]] {
         check_at(server, before.server, std::max(at_ps, server.free_ps), kNone);
+        if (is_foreign) plan_catch_up(islands_[server.island], server.island);
     }
 }
 
 // The packet will be ready in front of the server at its time, which may lie ahead. One that meets
 // nobody is in no queue: its event tells when it is ready, and then it starts.
 inline void Core::enqueue(uint32_t slot) {
-    Event& packet = queue_[slot];
-    const uint32_t index = hops_[packet.hop].server;
+    const uint32_t index = hops_[queue_[slot].hop].server;
     Server& server = servers_[index];
+    if (server.island != queue_[slot].island) [[unlikely]] visit(server.island);
+    Event& packet = queue_[slot];
     const bool is_lone = server.is_idle() && packet.time_ps >= server.free_ps;
     if (!is_lone) [[unlikely]] return enqueue_behind(server, index, slot);
     server.lone = slot;
     server.check_ps = server.booked_ps = packet.time_ps;
     packet.rank = grant_rank(index);
-    queue_.push(slot);
+    schedule(slot);
 }
 
 inline void Core::push_arrival(uint32_t slot, int64_t head_ps) {
@@ -92,6 +96,9 @@ template <Core::Choice kChoice>
     server.busy_ps += hold_ps;
     server.num_bytes += packet.num_bytes;
     ++server.packets;
+    if (server.island != packet.island && !server.is_memory) [[unlikely]] {
+        --islands_[server.island].num_foreign;
+    }
     if (tracing_ && is_traced(packet.id)) [[unlikely]] {
         trace_.emplace_back(hop.server, packet.id, ready_ps, start_ps, tail_ps);
     }

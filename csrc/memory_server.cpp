@@ -53,6 +53,7 @@ void Core::take_in(Server& server, uint32_t slot) {
     MemoryServer& memory = *memories_[server.memory];
     const Event& packet = queue_[slot];
     memory.accept(now_ps_, packet.id, access_of(packet), slot);
+    ++memory.num_inside;
     memory.blocked_id = -1;
     decide_at(server, memory.wake_ps());
 }
@@ -65,6 +66,7 @@ void Core::decide_at(Server& server, int64_t at_ps) {
     Event event{};
     event.time_ps = at_ps;
     event.rank = (kDecidePhase << kPhaseShift) | static_cast<uint32_t>(&server - servers_.data());
+    event.island = server.island;
     push(event);
 }
 
@@ -86,7 +88,10 @@ void Core::decide(uint32_t index) {
 }
 
 void Core::deliver_served(uint32_t index, const std::vector<Completion>& completions) {
+    const uint32_t island = servers_[index].island;
+    memories_[servers_[index].memory]->num_inside -= static_cast<uint32_t>(completions.size());
     for (const Completion& done : completions) {
+        if (queue_[done.tag].island != island) --islands_[island].num_foreign;
         if (is_traced(done.access_id)) {
             memory_trace_.emplace_back(index, done.access_id, done.decided_ps, done.done_ps,
                                        done.refresh_ps);
@@ -106,6 +111,7 @@ void Core::await_room(Server& server) {
 
 // Before anything is read from outside: the decisions before now that were put off.
 void Core::settle_memories() {
+    touch_islands();
     if (settled_events_ == events_ && settled_ps_ == now_ps_) return;
     for (const auto& memory : memories_) deliver_served(memory->server, memory->catch_up(now_ps_));
     settled_events_ = events_;

@@ -29,9 +29,12 @@ class MemoryServer {
     virtual const std::vector<Completion>& advance(int64_t now_ps) = 0;
     virtual const std::vector<Completion>& catch_up(int64_t now_ps) = 0;
     virtual std::vector<std::vector<int64_t>> counters() const = 0;
+    // From now until an access is served about which nothing is decided.
+    virtual int64_t least_service_ps() const = 0;
 
     int64_t capacity_bytes;
     uint32_t server = kNone;
+    uint32_t num_inside = 0;  // packets
     int64_t decide_ps = -1;  // when it next decides, -1 for never
     int64_t retry_ps = -1;   // when a packet at its door may find room, -1 for never
     int64_t blocked_id = -1;  // the last packet that found none, while that is sure to stay so
@@ -63,6 +66,7 @@ class MemoryOf final : public MemoryServer {
         return model_.catch_up(now_ps);
     }
     std::vector<std::vector<int64_t>> counters() const override { return model_.counters(); }
+    int64_t least_service_ps() const override { return model_.least_service_ps(); }
 
   private:
     Model model_;

@@ -7,7 +7,6 @@ namespace tilewright {
 namespace {
 constexpr uint64_t kNoLimit = UINT64_MAX;
 constexpr int64_t kNoWake = INT64_MAX;
-constexpr int64_t kInterruptMask = (1 << 16) - 1;  // look for Ctrl-C every so many events
 }
 
 int64_t Core::add_server(int64_t flit_ps, int64_t latency_ps, int64_t buffer_flits,
@@ -96,6 +95,7 @@ void Core::run_guarded(uint64_t limit_ps) {
     } running(running_);
     wakes_.clear();
     num_taken_wakes_ = 0;
+    ++num_runs_;
     run(limit_ps);
 }
 
@@ -108,16 +108,22 @@ void Core::run_guarded(uint64_t limit_ps) {
         if (next.time_ps < now_ps_) [[unlikely]] {
             raise_fault(Fault::kTimeReversed, next.rank & kLowMask, next.id, next.time_ps);
         }
-        now_ps_ = next.time_ps;
         queue_.take_top();
-        if (next.flits != 0) [[likely]] {
+        if (next.duty != kNoDuty) [[unlikely]] {
+            do_duty(slot);
+            continue;
+        }
+        now_ps_ = next.time_ps;
+        current_rank_ = next.rank;
+        current_id_ = next.id;
+        if (next.island != kNone && islands_[next.island].is_asleep) {
+            meet(slot);
+        } else if (next.flits != 0) [[likely]] {
             pass(slot);
         } else {
             handle(slot);
         }
-        if ((++events_ & kInterruptMask) == 0 && PyErr_CheckSignals() != 0) [[unlikely]] {
-            throw nanobind::python_error();
-        }
+        count_event();
     }
     settle_clock(limit_ps);
 }
@@ -192,6 +198,7 @@ void Core::deliver(uint32_t slot, int64_t at_ps) {
     if (packet.exchanged || packet.returning) {
         packet.time_ps = at_ps;
         packet.rank = kCompletePhase << kPhaseShift;
+        if (packet.island != kNone) return deliver_home(slot);
         return queue_.push(slot);
     }
     Task& task = tasks_[packet.subject];

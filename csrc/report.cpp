@@ -8,6 +8,7 @@ namespace tilewright {
 
 void Core::set_trace(bool on, int64_t first_owner, int64_t last_owner) {
     settle_memories();
+    if (on) std::for_each(islands_.begin(), islands_.end(), [this](Island& each) { awaken(each); });
     tracing_ = on;
     first_traced_owner_ = first_owner;
     last_traced_owner_ = last_owner;
@@ -16,6 +17,7 @@ void Core::set_trace(bool on, int64_t first_owner, int64_t last_owner) {
 }
 
 std::array<int64_t, 8> Core::server_counters(uint32_t index) {
+    touch_islands();
     return counters_at(servers_[index], now_ps_);
 }
 
@@ -119,7 +121,8 @@ void Core::tamper(uint32_t index, const std::string& counter, int64_t amount) {
     if (counter == "credits") server.channels.front().free_flits += amount;
 }
 
-std::vector<WaitingTask> Core::waiting_tasks() const {
+std::vector<WaitingTask> Core::waiting_tasks() {
+    touch_islands();
     std::vector<WaitingTask> rows;
     std::unordered_map<int64_t, std::vector<int64_t>> earlier;  // by follower
     each_owner([&](const Owner& owner) {
@@ -162,7 +165,8 @@ void Core::append_waiting(const Submission& submission, std::vector<WaitingTask>
     }
 }
 
-std::vector<WaitingPacket> Core::waiting_packets() const {
+std::vector<WaitingPacket> Core::waiting_packets() {
+    touch_islands();
     std::vector<WaitingPacket> rows;
     auto add_row = [&](size_t index, uint32_t slot) {
         const Event& packet = queue_[slot];

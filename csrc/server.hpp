@@ -154,6 +154,7 @@ struct alignas(64) Server {
     uint32_t num_queued = 0;  // packets in all queues
     uint32_t lone = kNone;    // or the only packet in front of it, which is in no queue
     bool has_many_queues = false;  // more than occupied can tell
+    uint32_t island = kNone;
     // waiting
     std::vector<Queue> queues;
     std::vector<Channel> channels;  // if the buffer is bounded

@@ -29,13 +29,15 @@ int64_t Core::add_signal() {
 
 int64_t Core::add_gate(int64_t packets) {
     check_outside();
-    gates_.push_back({packets});
+    gates_.push_back({packets, packets});
     return static_cast<int64_t>(gates_.size()) - 1;
 }
 
-int64_t Core::add_round_trip(uint32_t out, uint32_t back, int64_t gate, bool writes) {
+int64_t Core::add_round_trip(uint32_t out, uint32_t back, int64_t gate, bool writes,
+                             bool is_home) {
     check_outside();
     trips_.push_back({out, back, gate < 0 ? kNone : static_cast<uint32_t>(gate), writes});
+    if (is_home) trips_.back().island = island_for(trips_.back());
     return static_cast<int64_t>(trips_.size()) - 1;
 }
 
@@ -143,6 +145,7 @@ void Core::count_conditions(uint32_t slot, const Definition& definition, const G
 void Core::follow(uint32_t slot, uint32_t other) {
     ++tasks_[slot].pending;
     tasks_[other].followers = followers_.add(Follower{slot, tasks_[other].followers});
+    look_out_for(other);
 }
 
 // One event stands for all tasks that start later: the next of them.
@@ -228,13 +231,18 @@ void Core::inject(Event& packet) {
 }
 
 void Core::start_exchange(uint32_t slot, const Definition& definition) {
-    const uint32_t gate = trips_[definition.route].gate;
-    if (gate == kNone) {
+    const RoundTrip& trip = trips_[definition.route];
+    if (trip.gate == kNone) {
         for (uint32_t left = definition.num_packets; left > 0; --left) send_next(slot, definition);
-    } else {
-        gates_[gate].waiting.push_sorted({now_ps_, tasks_[slot].id, slot});
-        call_gate(gate);
+        return;
     }
+    Gate& gate = gates_[trip.gate];
+    ++gate.num_tasks;
+    if (gate.island != trip.island) visit(gate.island);
+    if (trip.island != kNone) start_home(slot, trip.island);
+    gate.waiting.push_sorted({now_ps_, tasks_[slot].id, slot});
+    call_gate(trip.gate);
+    if (trip.island != kNone) plan_catch_up(islands_[trip.island], trip.island);
 }
 
 void Core::send_next(uint32_t slot, const Definition& definition) {
@@ -246,6 +254,7 @@ void Core::send_next(uint32_t slot, const Definition& definition) {
     packet.id = task.id + place;
     packet.subject = slot;
     packet.num_bytes = trip.writes ? part_of(task, definition, place).num_bytes : flit_bytes_;
+    packet.island = trip.island;
     enter(packet, trip.out);
     inject(packet);
 }
@@ -268,7 +277,8 @@ void Core::turn(uint32_t packet_slot) {
     Task& task = tasks_[packet.subject];
     const Definition& definition = *task.definition;
     const RoundTrip& trip = trips_[definition.route];
-    if (++task.packets_served == definition.num_packets && definition.served_effect != kNoEffect) {
+    if (packet.island == kNone && definition.served_effect != kNoEffect &&
+        ++task.packets_served == definition.num_packets) {
         effects_.emplace_back(now_ps_, definition.served_effect);
     }
     const int64_t place = packet.id - task.id;
@@ -300,6 +310,7 @@ void Core::call_gate(uint32_t gate) {
     event.rank = kCompletePhase << kPhaseShift | kGateRank;
     event.id = gate;
     event.subject = gate;
+    event.island = gates_[gate].island;
     push(event);
 }
 
@@ -321,6 +332,7 @@ void Core::complete(uint32_t slot) {
     submissions_[task.submission].tasks[task.row] = kNone;
     tasks_.remove(slot);
     --num_live_;
+    if (definition.kind == Kind::kExchange) leave_gate(slot, trips_[definition.route]);
     if (definition.effect != kNoEffect) effects_.emplace_back(now_ps_, definition.effect);
     for (uint32_t index = definition.raises.first; index < definition.raises.last; ++index) {
         raise(graph->signals[index].signal, graph->signals[index].amount);
@@ -387,11 +399,19 @@ bool Core::watch(int64_t task_id) {
     const uint32_t task = find_live(task_id);
     if (task == kNone) return false;
     tasks_[task].watched = true;
+    look_out_for(task);
     return true;
 }
 
 // The task with this id, or kNone if it is complete; a fault if it was never submitted.
 uint32_t Core::find_live(int64_t task_id) {
+    const uint32_t task = find_task(task_id);
+    if (task == kNone || islands_.empty()) return task;
+    touch_island_of(task);
+    return find_task(task_id);
+}
+
+uint32_t Core::find_task(int64_t task_id) {
     const Owner& owner = owner_of(task_id >> kOwnerShift);
     if ((task_id & kSequenceMask) >= owner.next_sequence) {
         raise_fault(Fault::kUnknownTask, task_id);

@@ -168,6 +168,7 @@ class TripPlan:
     back: int
     gate: int | None = None
     writes: bool = False
+    is_home: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +218,7 @@ class Program:
     packet_flits: int = 2
     gates: tuple[int, ...] = ()  # packets that each lets be under way
     round_trips: tuple["TripPlan", ...] = ()
+    is_traced: bool = True
     raises_all: bool = True  # before the end, so that no task waits for a signal in vain
 
     def plan_of(self, submit: Submit) -> GraphPlan:
@@ -238,7 +240,9 @@ class Program:
         for packets in self.gates:
             engine.add_gate(packets)
         for trip in self.round_trips:
-            engine.add_round_trip(trip.out, trip.back, gate=trip.gate, writes=trip.writes)
+            engine.add_round_trip(
+                trip.out, trip.back, gate=trip.gate, writes=trip.writes, is_home=trip.is_home
+            )
         return engine
 
 
@@ -322,7 +326,7 @@ def run_program(program: Program, kind: EngineKind, *, salt: int = 0) -> Outcome
     """Build, play, and gather what there is to see, also after an error."""
     engine = program.engine(kind, salt)
     driver = _Driver(program, engine)
-    engine.set_trace(True)
+    engine.set_trace(program.is_traced)
     failure: TilewrightError | None = None
     try:
         driver.play()

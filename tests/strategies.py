@@ -36,8 +36,11 @@ __all__ = (
     "choices",
     "drawn_programs",
     "exchange_programs",
+    "is_rare",
+    "pick",
     "random_program",
     "seeded_programs",
+    "some",
 )
 
 MAX_SERVERS = 5
@@ -218,7 +221,8 @@ def random_trips(choices: Choices, num_routes: int) -> tuple[tuple[int, ...], tu
     def trip() -> TripPlan:
         out, back = (choices.integer(0, num_routes - 1) for _ in range(2))
         gate = choices.integer(-1, len(gates) - 1)
-        return TripPlan(out, back, None if gate < 0 else gate, pick(choices, [False, True]))
+        writes, is_home = pick(choices, [False, True]), pick(choices, [False, True])
+        return TripPlan(out, back, None if gate < 0 else gate, writes, is_home)
 
     return gates, tuple(some(choices, 3, trip, least=1)) if num_routes else ()
 
@@ -257,6 +261,7 @@ def random_program(choices: Choices, *, with_exchanges: bool = False) -> Program
         packet_flits=packet_flits,
         gates=gates,
         round_trips=trips,
+        is_traced=not any(trip.is_home for trip in trips) or is_rare(choices, 4),
         raises_all=choices.integer(0, 4) > 0,
     )
 

@@ -45,6 +45,7 @@ class Device:
                 self._route(back),
                 gate=self.gates.number(channel),
                 writes=channel.access is Access.WRITE,
+                is_home=channel.owner == self.machine.nodes[target].where,
             )
         return self._trips[key]
 

@@ -218,8 +218,8 @@ class Core(Protocol):
 
     def add_gate(self, packets: int) -> int: ...
 
-    def add_round_trip(self, out: int, back: int, gate: int, writes: bool) -> int:
-        """``gate`` is -1 for none."""
+    def add_round_trip(self, out: int, back: int, gate: int, writes: bool, is_home: bool) -> int:
+        """``gate`` is -1 for none. ``is_home`` decides nothing but how fast a core runs."""
         ...
 
     def add_issuer(self, numbers: list[int]) -> Issuer:

@@ -151,18 +151,26 @@ class Engine:
         return self.core.add_gate(packets)
 
     def add_round_trip(
-        self, out: int, back: int, *, gate: int | None = None, writes: bool = False
+        self,
+        out: int,
+        back: int,
+        *,
+        gate: int | None = None,
+        writes: bool = False,
+        is_home: bool = False,
     ) -> int:
         """Returns its number: the routes that the packets of an exchange and their answers take.
 
         A read sends requests of one flit and gets data back; a write sends data and gets answers
-        of one flit.
+        of one flit. One that ``is_home`` meets the packets of others seldom: that changes no
+        result, but the native core then simulates long stretches of it at a time.
         """
         self._check_usable()
         self._layout.check_round_trip(out, back, gate)
         if type(writes) is not bool:
             raise EngineError("round trip", f"writes = {writes!r}", "a bool", "pass True or False")
-        return self.core.add_round_trip(out, back, NO_GATE if gate is None else gate, writes)
+        number = NO_GATE if gate is None else gate
+        return self.core.add_round_trip(out, back, number, writes, bool(is_home))
 
     def add_issuer(self, spec: IssuerSpec) -> Issuer:
         """A processor that issues commands in order; its routes and round trips are there."""

@@ -115,7 +115,14 @@ class ReferenceCore(Memories):
         self._gates.append(Gate(len(self._gates), packets))
         return len(self._gates) - 1
 
-    def add_round_trip(self, out: int, back: int, gate: int, writes: bool) -> int:
+    def add_round_trip(
+        self,
+        out: int,
+        back: int,
+        gate: int,
+        writes: bool,
+        is_home: bool,  # noqa: ARG002 -- it simulates nothing apart
+    ) -> int:
         self._check_outside()
         guard = None if gate < 0 else self._gates[gate]
         self._trips.append(RoundTrip(self._routes[out], self._routes[back], guard, writes))

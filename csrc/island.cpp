@@ -1,0 +1,348 @@
+// How islands fall asleep, catch up and wake: see island.hpp.
+#include "island.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "core.hpp"
+#include "hop.hpp"
+
+namespace tilewright {
+
+// The island of a trip's servers, made of those that are in none yet; kNone if they cannot be one.
+uint32_t Core::island_for(RoundTrip& trip) {
+    if (trip.gate == kNone || !is_worthwhile(trip)) return kNone;
+    uint32_t found = gates_[trip.gate].island;
+    for (uint32_t number : {trip.out, trip.back}) {
+        const Route& route = routes_[number];
+        for (uint32_t hop = 0; hop < route.num_hops; ++hop) {
+            const Server& server = servers_[hops_[route.first_hop + hop].server];
+            if (server.eager && !server.is_memory) return kNone;
+            if (server.has_service) return kNone;
+            if (server.island == kNone) continue;
+            if (found != kNone && found != server.island) return kNone;
+            found = server.island;
+        }
+    }
+    if (found == kNone) {
+        found = static_cast<uint32_t>(islands_.size());
+        islands_.emplace_back(queue_.events());
+    }
+    settle_on(islands_[found], found, trip);
+    for (uint32_t hop = 0; hop < routes_[trip.back].num_hops; ++hop) {
+        const Server& server = servers_[hops_[routes_[trip.back].first_hop + hop].server];
+        trip.back_ps += server.flit_ps + server.latency_ps;
+    }
+    return found;
+}
+
+// A memory that answers at once would be asked all the time.
+bool Core::is_worthwhile(const RoundTrip& trip) const {
+    const Server& target = servers_[last_server(trip.out)];
+    if (!target.is_memory) return true;
+    const Server& first = servers_[hops_[routes_[trip.out].first_hop].server];
+    return memories_[target.memory]->least_service_ps() > first.flit_ps;
+}
+
+// What is under way in front of the servers belongs to others.
+void Core::settle_on(Island& island, uint32_t number, const RoundTrip& trip) {
+    if (gates_[trip.gate].island == kNone) {
+        gates_[trip.gate].island = number;
+        island.num_foreign += gates_[trip.gate].num_tasks;
+    }
+    for (uint32_t route_number : {trip.out, trip.back}) {
+        const Route& route = routes_[route_number];
+        for (uint32_t hop = 0; hop < route.num_hops; ++hop) {
+            Server& server = servers_[hops_[route.first_hop + hop].server];
+            if (server.island != kNone) continue;
+            server.island = number;
+            island.num_foreign += server.num_queued + (server.lone != kNone);
+            if (server.is_memory) island.num_foreign += memories_[server.memory]->num_inside;
+        }
+    }
+    if (island.is_asleep && island.num_foreign > 0) awaken(island);
+}
+
+// Its events up to the one that the core handles now.
+void Core::touch(Island& island) {
+    if (!island.is_asleep) return;
+    Event limit{};
+    limit.time_ps = now_ps_;
+    if (running_) {
+        limit.rank = current_rank_;
+        limit.id = current_id_;
+    } else {
+        if (island.touched_run == num_runs_) return;  // what was submitted since is yet to happen
+        island.touched_run = num_runs_;
+        limit.rank = kGrantPhase << kPhaseShift;
+        limit.id = INT64_MIN;
+    }
+    catch_up(island, limit);
+}
+
+// The events of an island before the limit; the time of the last of them.
+int64_t Core::catch_up(Island& island, const Event& limit) {
+    const int64_t now_ps = now_ps_;
+    int64_t last_ps = -1;
+    catch_up_limit_ = &limit;
+    for (uint32_t slot; (slot = island.queue.top()) != kNone && queue_[slot] < limit;) {
+        last_ps = now_ps_ = queue_[slot].time_ps;
+        island.queue.take_top();
+        dispatch(slot);
+        count_event();
+    }
+    catch_up_limit_ = nullptr;
+    now_ps_ = now_ps;
+    return last_ps;
+}
+
+void Core::touch_islands() {
+    if (touched_run_ == num_runs_) return;
+    for (Island& island : islands_) touch(island);
+    touched_run_ = num_runs_;
+}
+
+// From here on its events are among all others.
+void Core::awaken(Island& island) {
+    touch(island);
+    island.is_asleep = false;
+    for (uint32_t slot; (slot = island.queue.top()) != kNone;) {
+        island.queue.take_top();
+        queue_.push(slot);
+    }
+    island.due_ps = kNever;
+}
+
+// An event in the queue of the core that belongs to an island which is asleep.
+void Core::meet(uint32_t slot) {
+    const uint32_t number = queue_[slot].island;
+    touch(islands_[number]);
+    dispatch(slot);
+    plan_catch_up(islands_[number], number);
+}
+
+// A packet or an exchange of others comes: it will wait here, or use the gate.
+void Core::visit(uint32_t number) {
+    Island& island = islands_[number];
+    ++island.num_foreign;
+    if (island.is_asleep) awaken(island);
+}
+
+// An exchange on an island starts, which may fall asleep if nobody else is there.
+void Core::start_home(uint32_t slot, uint32_t number) {
+    Island& island = islands_[number];
+    Task& task = tasks_[slot];
+    task.packets_unserved = task.packets_awaited = task.definition->num_packets;
+    task.started_ps = now_ps_;
+    auto place = island.tasks.end();  // in the order in which the gate takes them
+    for (; place != island.tasks.begin(); --place) {
+        const Task& before = tasks_[*(place - 1)];
+        if (before.started_ps < now_ps_ || before.id < task.id) break;
+    }
+    island.tasks.insert(place, slot);
+    if (island.is_asleep) return touch(island);
+    island.is_asleep = island.num_foreign == 0 && !tracing_;
+    island.touched_run = running_ ? -1 : num_runs_;
+}
+
+uint32_t Core::island_of(const Task& task) const {
+    const Definition& definition = *task.definition;
+    return definition.kind == Kind::kExchange ? trips_[definition.route].island : kNone;
+}
+
+void Core::touch_island_of(uint32_t task) {
+    const uint32_t island = island_of(tasks_[task]);
+    if (island != kNone) touch(islands_[island]);
+}
+
+// From now on somebody sees its end.
+void Core::look_out_for(uint32_t task) {
+    const uint32_t island = island_of(tasks_[task]);
+    if (island != kNone) plan_catch_up(islands_[island], island);
+}
+
+void Core::leave_gate(uint32_t slot, const RoundTrip& trip) {
+    if (trip.gate == kNone) return;
+    Gate& gate = gates_[trip.gate];
+    --gate.num_tasks;
+    if (trip.island != kNone) {
+        std::erase(islands_[trip.island].tasks, slot);
+    } else if (gate.island != kNone) {
+        --islands_[gate.island].num_foreign;
+    }
+}
+
+// When a packet is served, or its answer back. What others see of it goes to the queue of the core:
+// that the last packet is served, and the end of the task. Answers come back in the order in which
+// the last server takes them.
+void Core::deliver_home(uint32_t slot) {
+    const Event& packet = queue_[slot];
+    Task& task = tasks_[packet.subject];
+    if (packet.returning) {
+        if (--task.packets_awaited > 0) return schedule(slot);
+        const bool is_late = catch_up_limit_ != nullptr && packet < *catch_up_limit_;
+        return is_late ? end_late(slot) : queue_.push(slot);
+    }
+    if (std::tie(packet.time_ps, packet.id) > std::tie(task.end_ps, task.last_served_id)) {
+        task.end_ps = packet.time_ps;
+        task.last_served_id = packet.id;
+    }
+    schedule(slot);
+    if (--task.packets_unserved > 0 || task.definition->served_effect == kNoEffect) return;
+    Event served{};
+    served.time_ps = task.end_ps;
+    served.rank = kCompletePhase << kPhaseShift;
+    served.id = task.last_served_id;
+    served.subject = queue_[slot].subject;
+    served.duty = kTellServed;
+    queue_.push(queue_.add(served));
+}
+
+// Nobody sees the end of a quiet task, which may lie behind the clock of the core.
+void Core::end_late(uint32_t slot) {
+    const Event& packet = queue_[slot];
+    const Island& island = islands_[packet.island];
+    const auto place = std::find(island.tasks.begin(), island.tasks.end(), packet.subject);
+    if (!is_quiet(island, static_cast<size_t>(place - island.tasks.begin()))) {
+        raise_fault(Fault::kTimeReversed, packet.rank & kLowMask, packet.id, packet.time_ps);
+    }
+    schedule(slot);
+}
+
+// What an island has asked for. That it catches up is no event: if nothing happens, the clock stays.
+void Core::do_duty(uint32_t slot) {
+    const Event event = queue_[slot];
+    queue_.remove(slot);
+    if (event.duty == kTellServed) {
+        now_ps_ = event.time_ps;
+        effects_.emplace_back(now_ps_, tasks_[event.subject].definition->served_effect);
+        return;
+    }
+    Island& island = islands_[event.island];
+    if (!island.is_asleep || island.due_ps != event.time_ps) return;  // it has planned anew
+    island.due_ps = kNever;
+    Event limit = event;
+    ++limit.id;
+    const int64_t clock_ps = now_ps_;
+    now_ps_ = event.time_ps;
+    const int64_t last_ps = catch_up(island, limit);
+    plan_catch_up(island, event.island);
+    now_ps_ = std::max(clock_ps, last_ps);
+}
+
+// Before any of its tasks can end, or tell that it is served.
+void Core::plan_catch_up(Island& island, uint32_t number) {
+    if (!island.is_asleep) return;
+    settle_served(island);
+    const uint32_t next = island.queue.top();
+    if (next == kNone) return;
+    Event due{};
+    due.time_ps = least_end_ps(island);
+    if (due.time_ps == INT64_MAX) {  // nobody waits for it
+        due.time_ps = queue_[next].time_ps;
+        due.rank = queue_[next].rank;
+        due.id = queue_[next].id;
+    }
+    if (island.due_ps != kNever && island.due_ps <= due.time_ps) return;
+    island.due_ps = due.time_ps;
+    due.island = number;
+    due.duty = kCatchUp;
+    queue_.push(queue_.add(due));
+}
+
+// No event of its tasks that others see comes before: all of the island up to now has happened.
+int64_t Core::least_end_ps(const Island& island) const {
+    int64_t least_ps = INT64_MAX;
+    for (size_t place = 0; place < island.tasks.size(); ++place) {
+        const Task& task = tasks_[island.tasks[place]];
+        if (is_quiet(island, place)) continue;
+        least_ps = std::min(least_ps, least_end_ps(task, bytes_before(island, place)));
+    }
+    return least_ps;
+}
+
+// Of answers that come before those of a task, the same way, but for those under way with it.
+int64_t Core::bytes_before(const Island& island, size_t place) const {
+    const RoundTrip& trip = trips_[tasks_[island.tasks[place]].definition->route];
+    int64_t bytes = 0;
+    for (size_t other = 0; other < place; ++other) {
+        const Task& earlier = tasks_[island.tasks[other]];
+        const RoundTrip& its = trips_[earlier.definition->route];
+        const bool is_same_way = its.gate == trip.gate && last_server(its.back) == last_server(trip.back);
+        if (is_same_way) bytes += awaited_bytes(earlier);
+    }
+    return bytes;
+}
+
+int64_t Core::least_end_ps(const Task& task, int64_t bytes_before) const {
+    const Definition& definition = *task.definition;
+    const RoundTrip& trip = trips_[definition.route];
+    const Server& target = servers_[last_server(trip.out)];
+    const Server& last = servers_[last_server(trip.back)];
+    const int64_t free_ps = std::max(now_ps_, last.free_ps);
+    const int64_t own_bytes = awaited_bytes(task);
+    // when its last packet has set out, or is about to
+    const int64_t under_way = gates_[trip.gate].most * packet_bytes_;
+    const int64_t bytes = std::max<int64_t>(0, bytes_before + own_bytes - under_way);
+    int64_t served_ps = bytes == 0 ? now_ps_ : free_ps + bytes / flit_bytes_ * last.flit_ps;
+    served_ps += target.is_memory ? memories_[target.memory]->least_service_ps()
+                                  : target.flit_ps + target.latency_ps;
+    int64_t end_ps = INT64_MAX;
+    if (task.packets_awaited > 0) {
+        const int64_t flits = std::max<int64_t>(task.packets_awaited, own_bytes / flit_bytes_);
+        end_ps = free_ps + flits * last.flit_ps + last.latency_ps;
+        if (task.packets_unserved > 0) end_ps = std::max(end_ps, served_ps + trip.back_ps);
+    }
+    const bool tells = definition.served_effect != kNoEffect && task.packets_unserved > 0;
+    return tells ? std::min(end_ps, served_ps) : end_ps;
+}
+
+// At least so many its answers still bring.
+int64_t Core::awaited_bytes(const Task& task) const {
+    const Definition& definition = *task.definition;
+    const int64_t packets = task.packets_awaited;
+    if (trips_[definition.route].writes) return packets * flit_bytes_;
+    return least_bytes(task, definition, packets);
+}
+
+// If its end is all that others see of the task, and that only together with the next one's.
+bool Core::is_quiet(const Island& island, size_t place) const {
+    if (place + 1 == island.tasks.size()) return false;
+    const Task& task = tasks_[island.tasks[place]];
+    const Definition& definition = *task.definition;
+    if (task.watched || task.performed || task.followers != kNone) return false;
+    if (definition.effect != kNoEffect || definition.served_effect != kNoEffect) return false;
+    if (!definition.raises.empty() || definition.dependents.size() != 1) return false;
+    const Task& next = tasks_[island.tasks[place + 1]];
+    const Definition& other = *next.definition;
+    if (next.submission != task.submission || other.dependents.size() != 1) return false;
+    const auto& dependents = submissions_[task.submission].graph->dependents;
+    return dependents[definition.dependents.first] == dependents[other.dependents.first];
+}
+
+// That so many packets of a task carry, whichever they are.
+int64_t Core::least_bytes(const Task& task, const Definition& definition, int64_t packets) const {
+    int64_t segment_bytes = definition.amount, num_segments = 1;
+    if (definition.cut != kNone) {
+        const Cut& cut = submissions_[task.submission].graph->cuts[definition.cut];
+        segment_bytes = cut.segment_bytes;
+        num_segments = definition.num_packets / cut.segment_packets;
+    }
+    const int64_t ends = std::min(packets, num_segments);  // that may be small
+    const int64_t end_bytes = (segment_bytes - 1) % packet_bytes_ + 1;
+    return ends * end_bytes + (packets - ends) * packet_bytes_;
+}
+
+// What its memory has decided before now.
+void Core::settle_served(const Island& island) {
+    for (uint32_t slot : island.tasks) {
+        const Task& task = tasks_[slot];
+        if (task.packets_unserved == 0) continue;
+        const Server& target = servers_[last_server(trips_[task.definition->route].out)];
+        if (!target.is_memory) continue;
+        MemoryServer& memory = *memories_[target.memory];
+        return deliver_served(memory.server, memory.catch_up(now_ps_));
+    }
+}
+
+}  // namespace tilewright

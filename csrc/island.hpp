@@ -1,0 +1,34 @@
+// Islands: servers of a round trip that meet nobody else's packets most of the time, such as the way
+// from a PE to its own slice of the HBM. An island that is asleep has its events in a queue of its
+// own, and runs behind the clock of the core until something from outside touches it: a task that
+// starts, a packet of others, or the earliest time at which a task on it could end. So its events
+// happen in one go, while all that they need is in the cache. Nothing that can be seen depends on
+// it: an event of an island comes after all those of it that are due before, and it is touched
+// before anybody looks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "event_queue.hpp"
+
+namespace tilewright {
+
+enum Duty : uint32_t {
+    kNoDuty = 0,
+    kCatchUp,    // the island, up to here
+    kTellServed  // the effect of a task whose last packet is served here
+};
+
+struct Island {
+    explicit Island(Slab<Event>& events) : queue(events) {}
+
+    Calendar<256> queue;          // while asleep
+    std::vector<uint32_t> tasks;  // exchanges on it that are under way
+    int64_t due_ps = -1;          // when it catches up, -1 for never
+    int64_t touched_run = -1;     // the run after which it was touched from outside
+    uint32_t num_foreign = 0;     // packets of others in front of its servers, and their exchanges
+    bool is_asleep = false;
+};
+
+}  // namespace tilewright
