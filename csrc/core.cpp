@@ -118,6 +118,7 @@ NB_MODULE(_core, module) {
         .def("raise_signal", &Core::raise_signal)
         .def("signal_value", &Core::signal_value)
         .def("watch", &Core::watch)
+        .def("is_complete", &Core::is_complete)
         .def("advance", &Core::advance)
         .def("is_drained", &Core::is_drained)
         .def("take_effects", &Core::take_effects)

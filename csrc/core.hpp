@@ -178,6 +178,7 @@ class Core {
     void raise_signal(uint32_t signal, int64_t amount);
     int64_t signal_value(uint32_t signal) const { return signals_[signal].value; }
     bool watch(int64_t task_id);
+    bool is_complete(int64_t task_id) { return find_live(task_id) == kNone; }
     std::vector<int64_t> advance(int64_t until_ps);
     int64_t next_wake();
     bool is_drained() { return queue_.top() == kNone && num_live_ == 0 && silent_ps_ <= now_ps_; }

@@ -37,7 +37,7 @@ bool Desk::aim(PyObject* pointers, PyObject* mask, Target& target) const {
 // Fills in where a known access goes; false if a page is not mapped.
 bool Desk::reach(bool is_write) {
     pieces_.clear();
-    if (!paths_.find_pieces(spans_, pieces_)) return false;
+    if (!paths_.find_pieces(spans_, asker(), pieces_)) return false;
     follow(is_write);
     return true;
 }
@@ -55,7 +55,7 @@ bool Desk::reach_items(bool is_write) {
         const int64_t num_bytes = static_cast<int64_t>(place - first) * item_bytes;
         spans_.push_back({addresses[first], 1, num_bytes, num_bytes});
         const size_t num_before = pieces_.size();
-        if (!paths_.find_pieces({&spans_.back(), 1}, pieces_)) return false;
+        if (!paths_.find_pieces({&spans_.back(), 1}, asker(), pieces_)) return false;
         for (size_t each = num_before; each < pieces_.size(); ++each) {
             pieces_[each].skip_bytes += static_cast<int64_t>(first) * item_bytes;
         }
@@ -77,7 +77,7 @@ void Desk::follow(bool is_write) {
     for (const Piece& piece : pieces_) {
         const int64_t trip = paths_.trip(program_, piece.memory, is_write);
         accesses_.push_back({trip, piece.num_segments, piece.num_bytes, piece.stride_bytes,
-                             piece.address, piece.walk_ps});
+                             piece.address, piece.walk});
     }
 }
 

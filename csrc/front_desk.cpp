@@ -126,10 +126,11 @@ void PlanShelf::clear() {
 
 // --- commands
 
-Desk::Desk(nb::handle program, nb::object shelf, nb::object issuer, nb::object effects,
-           nb::object paths, nb::object order)
+Desk::Desk(nb::handle program, nb::object shelf, nb::object walker, nb::object issuer,
+           nb::object effects, nb::object paths, nb::object order)
     : program_(program.ptr()),
       shelf_object_(std::move(shelf)),
+      walker_(std::move(walker)),
       issuer_object_(std::move(issuer)),
       effects_object_(std::move(effects)),
       paths_object_(std::move(paths)),
@@ -289,6 +290,7 @@ void Desk::raise_out_of_room(PyObject* type, const Ref& num_bytes) {
 
 int Desk::traverse(visitproc visit, void* arg) {
     Py_VISIT(shelf_object_.ptr());
+    Py_VISIT(walker_.ptr());
     Py_VISIT(issuer_object_.ptr());
     Py_VISIT(effects_object_.ptr());
     Py_VISIT(paths_object_.ptr());
@@ -324,7 +326,8 @@ void bind_desk(nb::module_& module) {
         .def(nb::init<nb::dict, bool>())
         .def("take_counts", &PlanShelf::take_counts);
     nb::class_<Desk>(module, "Desk", nb::type_slots(collected_slots<Desk>))
-        .def(nb::init<nb::handle, nb::object, nb::object, nb::object, nb::object, nb::object>())
+        .def(nb::init<nb::handle, nb::object, nb::object, nb::object, nb::object, nb::object,
+                      nb::object>())
         .def("compute",
              [](Desk& desk, nb::handle op, const nb::tuple& operands, const nb::tuple& attributes) {
                  return checked(desk.compute(op.ptr(), operands, attributes));

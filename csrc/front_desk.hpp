@@ -89,8 +89,9 @@ class Desk {
   public:
     Desk(const Desk&) = delete;
     // The program outlives its desk and is not counted, since it holds it.
-    Desk(nanobind::handle program, nanobind::object shelf, nanobind::object issuer,
-         nanobind::object effects, nanobind::object paths, nanobind::object order);
+    Desk(nanobind::handle program, nanobind::object shelf, nanobind::object walker,
+         nanobind::object issuer, nanobind::object effects, nanobind::object paths,
+         nanobind::object order);
 
     // Results of commands, as new references; errors throw.
     PyObject* combine(Op op, PyObject* left, PyObject* right);
@@ -142,6 +143,7 @@ class Desk {
 
     PyObject* self() const;  // as Python has it
     void note(const PlanView& plan, PyObject* const* operands, size_t count, PyObject* made);
+    Asker asker() const { return {walker_.ptr(), issuer_.num_commands() + 1}; }
     bool aim(PyObject* pointers, PyObject* mask, Target& target) const;
     bool find_items(const PointersObject& addresses, const Target& target, bool is_masked);
     bool reach(bool is_write);
@@ -154,7 +156,8 @@ class Desk {
     [[noreturn]] void raise_out_of_room(PyObject* type, const Ref& num_bytes);
 
     PyObject* program_;
-    nanobind::object shelf_object_, issuer_object_, effects_object_, paths_object_, order_object_;
+    nanobind::object shelf_object_, walker_, issuer_object_, effects_object_, paths_object_,
+        order_object_;
     PlanShelf& shelf_;
     Issuer& issuer_;
     EffectLog& effects_;

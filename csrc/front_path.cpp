@@ -12,16 +12,28 @@ namespace tilewright {
 namespace {
 
 constexpr int64_t kUnknown = -1;
+constexpr int64_t kNoWalk = 0;
 
 int64_t number(const nb::object& object, const char* name) {
     return nb::cast<int64_t>(object.attr(name));
 }
 
 void raise_count(const nb::object& state, PyObject* name, int64_t amount) {
-    if (amount == 0) return;
     const Ref count = checked(PyObject_GetAttr(state.ptr(), name));
     const Ref raised = checked(PyLong_FromLongLong(PyLong_AsLongLong(count.ptr()) + amount));
     if (PyObject_SetAttr(state.ptr(), name, raised.ptr()) < 0) nb::raise_python_error();
+}
+
+// Of a page's walks that may be under way: the walker's command, or none if there are none at all.
+int64_t own_walk(PyObject* walks, PyObject* walker) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(walks);
+    for (Py_ssize_t place = 0; place < count; ++place) {
+        PyObject* walk = PyTuple_GET_ITEM(walks, place);
+        if (PyTuple_GET_ITEM(walk, 0) == walker) {
+            return PyLong_AsLongLong(PyTuple_GET_ITEM(walk, 1));
+        }
+    }
+    return count == 0 ? kNoWalk : kUnknown;
 }
 
 }  // namespace
@@ -29,16 +41,14 @@ void raise_count(const nb::object& state, PyObject* name, int64_t amount) {
 PathFinder::PathFinder(const nb::object& mmu, nb::object locate)
     : locate_(std::move(locate)), spans_(nb::none()) {
     const nb::object spec = mmu.attr("spec");
+    mmu_ = mmu;
     table_ = mmu.attr("table");
     state_ = mmu.attr("state");
     tlb_ = state_.attr("tlb");
     page_bytes_ = number(spec, "page_bytes");
-    tlb_entries_ = number(spec, "tlb_entries");
-    hit_ps_ = number(spec, "hit_ps");
-    walk_ps_ = number(spec, "walk_ps");
 }
 
-bool PathFinder::find_pieces(Spans spans, std::vector<Piece>& pieces) {
+bool PathFinder::find_pieces(Spans spans, const Asker& by, std::vector<Piece>& pieces) {
     refresh_mappings();
     int64_t first = 0;
     for (const Strided& span : spans) {
@@ -46,9 +56,9 @@ bool PathFinder::find_pieces(Spans spans, std::vector<Piece>& pieces) {
             for (int64_t place = 0; place < span.num_segments; ++place) {
                 const int64_t address = span.address + place * span.stride_bytes;
                 const Strided one{address, 1, span.segment_bytes, span.segment_bytes};
-                if (!find_pieces(one, first + place, pieces)) return false;
+                if (!find_pieces(one, first + place, by, pieces)) return false;
             }
-        } else if (!find_pieces(span, first, pieces)) {
+        } else if (!find_pieces(span, first, by, pieces)) {
             return false;
         }
         first += span.num_segments;
@@ -57,10 +67,11 @@ bool PathFinder::find_pieces(Spans spans, std::vector<Piece>& pieces) {
 }
 
 // Every page between the first and the last byte has some of them.
-bool PathFinder::find_pieces(const Strided& span, int64_t first, std::vector<Piece>& pieces) {
+bool PathFinder::find_pieces(const Strided& span, int64_t first, const Asker& by,
+                             std::vector<Piece>& pieces) {
     const auto [address, num_segments, size, stride] = span;
     if (!find_runs(address, span.end())) return false;
-    const int64_t walk_ps = look_up(address / page_bytes_, (span.end() - 1) / page_bytes_);
+    const int64_t walk = look_up(address / page_bytes_, (span.end() - 1) / page_bytes_, by);
     split_runs();
     int64_t place = 0, done = 0;  // the next segment, and bytes of it that are found
     int64_t start = address;      // of the stretch
@@ -72,14 +83,14 @@ bool PathFinder::find_pieces(const Strided& span, int64_t first, std::vector<Pie
             const int64_t there = home.address + at - start;
             if (done > 0 || at + size > end) {  // a part of a segment
                 const int64_t part = std::min(size - done, end - at);
-                pieces.push_back({home.memory, there, first + place, 1, done, part, part, walk_ps});
+                pieces.push_back({home.memory, there, first + place, 1, done, part, part, walk});
                 done = (done + part) % size;
                 place += done == 0;
             } else {
                 const int64_t count =
                     std::min(num_segments - place, (end - at - size) / stride + 1);
                 pieces.push_back(
-                    {home.memory, there, first + place, count, 0, size, stride, walk_ps});
+                    {home.memory, there, first + place, count, 0, size, stride, walk});
                 place += count;
             }
         }
@@ -134,32 +145,29 @@ void PathFinder::refresh_mappings() {
     spans_ = std::move(spans);
 }
 
-// What it costs to know neighbouring pages, which are looked up beside each other.
-int64_t PathFinder::look_up(int64_t first_page, int64_t last_page) {
-    int64_t hits = 0, walks = 0;
-    for (int64_t page = first_page; page <= last_page; ++page) ++(look_up(page) ? hits : walks);
-    static PyObject* hits_name = PyUnicode_InternFromString("hits");
-    static PyObject* walks_name = PyUnicode_InternFromString("walks");
-    raise_count(state_, hits_name, hits);
-    raise_count(state_, walks_name, walks);
-    return walks == 0 ? hit_ps_ : walk_ps_;
+// The last command whose walk somebody waits for that needs neighbouring pages.
+int64_t PathFinder::look_up(int64_t first_page, int64_t last_page, const Asker& by) {
+    int64_t walk = kNoWalk;
+    for (int64_t page = first_page; page <= last_page; ++page) {
+        walk = std::max(walk, look_up(page, by));
+    }
+    return walk;
 }
 
-// Whether the TLB keeps a page; from now on it does.
-bool PathFinder::look_up(int64_t page) {
+// A page that the stream may use already; all others are the MMU's affair.
+int64_t PathFinder::look_up(int64_t page, const Asker& by) {
     static PyObject* to_end = PyUnicode_InternFromString("move_to_end");
+    static PyObject* hits = PyUnicode_InternFromString("hits");
     const Ref key = checked(PyLong_FromLongLong(page));
-    const int is_hit = PyDict_Contains(tlb_.ptr(), key.ptr());
-    if (is_hit < 0) nb::raise_python_error();
-    if (is_hit == 1) {
-        checked(PyObject_CallMethodOneArg(tlb_.ptr(), to_end, key.ptr()));
-        return true;
+    PyObject* walks = PyDict_GetItemWithError(tlb_.ptr(), key.ptr());
+    if (walks == nullptr && PyErr_Occurred()) nb::raise_python_error();
+    const int64_t walk = walks == nullptr ? kUnknown : own_walk(walks, by.walker);
+    if (walk == kUnknown) {
+        return nb::cast<int64_t>(mmu_.attr("look_up")(page, nb::handle(by.walker), by.command));
     }
-    if (PyObject_SetItem(tlb_.ptr(), key.ptr(), Py_None) < 0) nb::raise_python_error();
-    if (static_cast<int64_t>(nb::len(tlb_)) > tlb_entries_) {
-        tlb_.attr("popitem")(nb::arg("last") = false);
-    }
-    return false;
+    checked(PyObject_CallMethodOneArg(tlb_.ptr(), to_end, key.ptr()));
+    raise_count(state_, hits, 1);
+    return walk;
 }
 
 // Physical neighbours can be in two memories.
@@ -202,14 +210,14 @@ int64_t PathFinder::trip(PyObject* program, int64_t memory, bool is_write) {
 }
 
 int PathFinder::traverse(visitproc visit, void* arg) {
-    for (const nb::object* held : {&locate_, &table_, &state_, &tlb_, &spans_}) {
+    for (const nb::object* held : {&locate_, &mmu_, &table_, &state_, &tlb_, &spans_}) {
         Py_VISIT(held->ptr());
     }
     return 0;
 }
 
 void PathFinder::clear() {
-    for (nb::object* held : {&locate_, &table_, &state_, &tlb_, &spans_}) *held = nb::none();
+    for (nb::object* held : {&locate_, &mmu_, &table_, &state_, &tlb_, &spans_}) *held = nb::none();
 }
 
 void bind_path(nb::module_& module) {

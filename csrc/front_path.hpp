@@ -16,7 +16,13 @@ namespace tilewright {
 // Segments of an access, or a part of each, in one memory. A Piece in Python.
 struct Piece {
     int64_t memory, address, first_segment, num_segments, skip_bytes, num_bytes, stride_bytes;
-    int64_t walk_ps;
+    int64_t walk;  // the command whose walk it waits for
+};
+
+// Who looks pages up: a stream, by what the MMU knows it by, and the number of its command.
+struct Asker {
+    PyObject* walker;
+    int64_t command;
 };
 
 class PathFinder {
@@ -24,7 +30,7 @@ class PathFinder {
     PathFinder(const nanobind::object& mmu, nanobind::object locate);
 
     // Appends all of an access, in order; false if some page is not mapped.
-    bool find_pieces(Spans spans, std::vector<Piece>& pieces);
+    bool find_pieces(Spans spans, const Asker& by, std::vector<Piece>& pieces);
     // The round trip of accesses to a memory, which the program builds at the first.
     int64_t trip(PyObject* program, int64_t memory, bool is_write);
 
@@ -44,17 +50,18 @@ class PathFinder {
         bool operator==(const Home& other) const = default;
     };
 
-    bool find_pieces(const Strided& span, int64_t first, std::vector<Piece>& pieces);
+    bool find_pieces(const Strided& span, int64_t first, const Asker& by,
+                     std::vector<Piece>& pieces);
     bool find_runs(int64_t address, int64_t end);
     const Mapping* mapping_at(int64_t address);
     void refresh_mappings();
-    int64_t look_up(int64_t first_page, int64_t last_page);
-    bool look_up(int64_t page);
+    int64_t look_up(int64_t first_page, int64_t last_page, const Asker& by);
+    int64_t look_up(int64_t page, const Asker& by);
     void split_runs();
     Home home(int64_t physical);
 
-    nanobind::object locate_, table_, state_, tlb_, spans_;
-    int64_t page_bytes_, tlb_entries_, hit_ps_, walk_ps_;
+    nanobind::object locate_, mmu_, table_, state_, tlb_, spans_;
+    int64_t page_bytes_;
     std::vector<Mapping> mappings_;
     size_t last_mapping_ = 0;
     std::unordered_map<int64_t, Home> homes_;  // by physical page

@@ -27,6 +27,8 @@ Issuer::Issuer(const Core& core, const std::vector<int64_t>& numbers)
       write_rate_(numbers[7]),
       near_(numbers[8], numbers[3]),
       far_(numbers[9], numbers[3]),
+      hit_ps_(numbers[10]),
+      walk_ps_(numbers[11]),
       graph_(std::make_shared<Graph>()) {}
 
 int64_t Issuer::add_plan(const std::vector<int64_t>& plan) {
@@ -274,7 +276,7 @@ int64_t Issuer::access(std::span<const IssuedAccess> accesses, int64_t served) {
         Definition task{};
         task.kind = Kind::kExchange;
         task.amount = each.num_segments * each.segment_bytes;
-        task.delay_ps = dispatch_ps_ + each.walk_ps;
+        task.delay_ps = dispatch_ps_;
         task.effect = kNoEffect;
         task.served_effect = served;
         task.tag = each.address;
@@ -283,11 +285,36 @@ int64_t Issuer::access(std::span<const IssuedAccess> accesses, int64_t served) {
             task.cut = static_cast<uint32_t>(graph_->cuts.size());
             graph_->cuts.push_back(core_.cut_of(each.segment_bytes, each.stride_bytes));
         }
-        tasks.push_back(append(task, each.trip, after_));
+        access_after_ = after_;
+        translate(each.walk, access_after_);
+        tasks.push_back(append(task, each.trip, access_after_));
     }
     const int64_t last = tasks.size() == 1 ? tasks[0] : join(tasks);
     complete(last);
     return last;
+}
+
+// Adds what an access waits for until it knows where its pages are.
+void Issuer::translate(int64_t walk, std::vector<int64_t>& after) {
+    if (walk == num_commands_) {
+        if (walks_.empty() || walks_.back().command != walk) {
+            walks_.push_back({walk, since_issue(walk_ps_)});
+        }
+        after.push_back(walks_.back().task);
+        return;
+    }
+    if (hit_ps_ > 0) {
+        if (hit_.command != num_commands_) hit_ = {num_commands_, since_issue(hit_ps_)};
+        after.push_back(hit_.task);
+    }
+    // those before the window have ended
+    if (walk != kNoWalk && walk > num_commands_ - window_) after.push_back(walk_of(walk));
+}
+
+int64_t Issuer::walk_of(int64_t command) const {
+    return std::lower_bound(walks_.begin(), walks_.end(), command,
+                            [](const Walk& each, int64_t wanted) { return each.command < wanted; })
+        ->task;
 }
 
 int64_t Issuer::add_value(int64_t num_bytes, int64_t near_bytes, int64_t far_bytes, int64_t task) {

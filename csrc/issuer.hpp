@@ -23,7 +23,7 @@ struct IssuedAccess {
     int64_t segment_bytes;
     int64_t stride_bytes;
     int64_t address;
-    int64_t walk_ps;  // later than other tasks of the command: for its translation
+    int64_t walk;  // the last command that walks, or walked, for one of its pages
 };
 
 // An operand of an update, and how many of its bytes go by.
@@ -65,6 +65,7 @@ class Issuer {
     int64_t close_composite();
     void release(int64_t value);
     int64_t task_of(int64_t value) const { return values_[value].task; }
+    int64_t walk_of(int64_t command) const;
     void finish();
 
     int64_t num_commands() const { return num_commands_; }
@@ -82,6 +83,7 @@ class Issuer {
     static constexpr int64_t kNoTask = -1;
     static constexpr int64_t kFromStart = -1;
     static constexpr int64_t kUntouched = -1;
+    static constexpr int64_t kNoWalk = 0;  // commands count from 1
 
     enum class Staging { kFar, kStaged, kNoRoom };
 
@@ -106,6 +108,11 @@ class Issuer {
         }
     };
 
+    struct Walk {
+        int64_t command;
+        int64_t task;
+    };
+
     struct Piece {
         int64_t first_task;
         int64_t first_id;
@@ -118,6 +125,8 @@ class Issuer {
     int64_t stream(const Value& value, int64_t needed_bytes, int64_t issue);
     Staging stage(int64_t number, int64_t num_bytes);
     int64_t access(std::span<const IssuedAccess> accesses, int64_t served);
+    void translate(int64_t walk, std::vector<int64_t>& after);
+    int64_t since_issue(int64_t delay_ps);
     void note_use(int64_t number, int64_t task);
     void touch(int64_t number, int64_t uses_before);
     int64_t add_value(int64_t num_bytes, int64_t near_bytes, int64_t far_bytes, int64_t task);
@@ -137,6 +146,9 @@ class Issuer {
     int64_t issue_route_, issue_ps_, dispatch_ps_, window_;
     int64_t read_route_, read_rate_, write_route_, write_rate_;
     IssueSpace near_, far_;
+    int64_t hit_ps_, walk_ps_;
+    std::vector<Walk> walks_;  // in the order of commands
+    Walk hit_{kNoWalk, kNoTask};  // the last command that paid for one, and how
     std::vector<Plan> plans_;
     std::vector<Value> values_;
     std::vector<int64_t> free_values_;
@@ -152,7 +164,7 @@ class Issuer {
     std::vector<int64_t> touched_;  // values that parts of the composite use
     int64_t num_commands_ = 0;
     int64_t spilled_bytes_ = 0;
-    std::vector<int64_t> after_, fetch_after_;  // kept for their memory
+    std::vector<int64_t> after_, fetch_after_, access_after_;  // kept for their memory
 };
 
 void bind_issuer(nanobind::module_& module);

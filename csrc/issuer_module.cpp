@@ -116,6 +116,7 @@ void bind_issuer(nb::module_& module) {
         .def("close_composite", &Issuer::close_composite)
         .def("release", &Issuer::release)
         .def("task_of", &Issuer::task_of)
+        .def("walk_of", &Issuer::walk_of)
         .def("finish", &Issuer::finish)
         .def_prop_ro("num_commands", &Issuer::num_commands)
         .def_prop_ro("num_waiting", &Issuer::num_waiting)

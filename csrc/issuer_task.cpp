@@ -48,6 +48,15 @@ int64_t Issuer::hold(int64_t route, int64_t hold_ps, int64_t delay_ps,
     return append(task, route, after);
 }
 
+int64_t Issuer::since_issue(int64_t delay_ps) {
+    Definition task{};
+    task.kind = Kind::kTimer;
+    task.delay_ps = delay_ps;
+    task.effect = task.served_effect = kNoEffect;
+    task.cut = kNone;
+    return append(task, 0, {in_composite_ ? composite_issue_ : last_issue_});
+}
+
 int64_t Issuer::join(const std::vector<int64_t>& after) {
     Definition task{};
     task.kind = Kind::kTimer;

@@ -20,6 +20,7 @@ from tests.issuer_programs import (
     Store,
 )
 from tilewright.engine import TraceRecord
+from tilewright.engine.core import NO_WALK
 from tilewright.engine.issuer import IssuerSpec
 
 __all__ = ("Ledger", "Step", "ledger_of", "steps_of")
@@ -119,9 +120,26 @@ class Ledger:
                 if step.there:
                     least = steps[before].ended_ps + self.spec.dispatch_ps
                     assert min(record.ready_ps for record in step.there) >= least
+            self.translate(step, steps)
         self.drop(len(steps))
         for value in self.values.values():
             self.occupy(value, FOREVER)
+
+    def translate(self, step: Step, steps: list[Step]) -> None:
+        """No access goes before the walk that it waits for has ended, or its look-up."""
+        sent_ps = [record.ready_ps for record in step.there]
+        if not sent_ps:
+            return
+        least_ps, spec = [], self.spec
+        for walk in step.given.walks:
+            own_ps = step.issued_ps + spec.hit_ps
+            walked_ps = steps[walk - 1].issued_ps + spec.walk_ps if walk != NO_WALK else 0
+            is_own = walk != NO_WALK and steps[walk - 1] is step
+            least_ps.append((walked_ps if is_own else max(own_ps, walked_ps)) + spec.dispatch_ps)
+            self.seen["walk"] += is_own
+            self.seen["under a walk"] += not is_own and walked_ps > own_ps
+        assert min(sent_ps) >= min(least_ps)
+        assert max(sent_ps) >= max(least_ps)
 
     def drop(self, number: int) -> None:
         """The values that are gone before this command; their bytes may be taken again."""

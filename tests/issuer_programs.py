@@ -13,17 +13,19 @@ from tilewright.engine import (
     TraceRecord,
     build_engine,
 )
-from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess, Issuer
+from tilewright.engine.core import NO_ROOM, NO_VALUE, NO_WALK, IssuedAccess, Issuer
 from tilewright.engine.issuer import IssuerSpec
 
 __all__ = (
     "BACK",
     "FAST",
     "ISSUE",
+    "LAST_WALK",
     "LATENCIES_PS",
     "READ",
     "SLOW",
     "THERE",
+    "WALKS",
     "WRITE",
     "Command",
     "CommandProgram",
@@ -42,6 +44,8 @@ __all__ = (
 )
 
 OWNER = 3
+WALKS = -1  # in the place of a command: the one whose access it is
+LAST_WALK = -2  # the last one before that walked; if there is none, no walk
 FLIT_BYTES = 8
 # by server: what issues, two units, the ports to read and write, the links there and back
 NAMES = ("issue", "fast", "slow", "read", "write", "there", "back")
@@ -51,7 +55,7 @@ ISSUE, FAST, SLOW, READ, WRITE, THERE, BACK = LATENCIES_PS
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Read a value; ``after`` picks earlier accesses."""
+    """Read a value; ``after`` picks earlier accesses. A walk is NO_WALK, WALKS or LAST_WALK."""
 
     num_bytes: int
     accesses: tuple[IssuedAccess, ...]
@@ -115,7 +119,8 @@ def random_accesses(choices: Choices, trip: int) -> tuple[IssuedAccess, ...]:
     def access() -> IssuedAccess:
         segments = pick(choices, [1, 1, 2, 3])
         size, stride = choices.integer(1, 40), choices.integer(-30, 60)
-        return trip, segments, size, stride, choices.integer(0, 999), pick(choices, [0, 0, 7])
+        walk = pick(choices, [NO_WALK, WALKS, LAST_WALK, LAST_WALK])
+        return trip, segments, size, stride, choices.integer(0, 999), walk
 
     return tuple(some(choices, 2, access, least=1))
 
@@ -155,6 +160,8 @@ def command_program(choices: Choices) -> CommandProgram:
         write_bytes_per_us=10**6,
         near_bytes=choices.integer(1, 60),
         far_bytes=choices.integer(20, 200),
+        hit_ps=pick(choices, [0, 0, 2]),
+        walk_ps=pick(choices, [0, 60, 300]),
     )
     sizes = [1, 8, 16, 30]
 
@@ -179,6 +186,7 @@ class Given:
     after: tuple[int, ...] = ()  # commands that it was told to come after
     has_room: bool = True
     program: int = 0  # how many have finished before
+    walks: tuple[int, ...] = ()  # of its accesses: the command that each waits for, from 1
 
 
 @dataclass(slots=True)
@@ -217,6 +225,7 @@ class _Driver:
     accesses: list[tuple[int, int]] = field(default_factory=list)  # command, its last task
     num_values: int = 0
     num_finished: int = 0
+    last_walk: int = NO_WALK
 
     def issue(self, command: Load | Compute | Store) -> bool:
         given = Given(command, program=self.num_finished)
@@ -229,7 +238,8 @@ class _Driver:
                 self._make(given, self.issuer.compute(plan, operands))
             case Load(num_bytes, accesses, picks):
                 after = self._after(given, picks)
-                self._make(given, self.issuer.load(num_bytes, list(accesses), after, served))
+                walked = self._walked(given, accesses)
+                self._make(given, self.issuer.load(num_bytes, walked, after, served))
                 if given.has_room:
                     task = self.issuer.task_of(next(reversed(self.numbers.values())))
                     self.accesses.append((served - 1, task))
@@ -237,13 +247,22 @@ class _Driver:
                 after = self._after(given, picks)
                 given.operands = () if picked is None else tuple(self._values((picked,)))
                 value = self.numbers[given.operands[0]] if given.operands else NO_VALUE
-                task = self.issuer.store(value, num_bytes, list(accesses), after, served)
+                walked = self._walked(given, accesses)
+                task = self.issuer.store(value, num_bytes, walked, after, served)
                 given.has_room = task != NO_ROOM
                 self.accesses.append((served - 1, task))
         issuer = self.issuer
         counters = (issuer.num_commands, issuer.spilled_bytes, issuer.far_free_bytes)
         self.outcome.counters.append((*counters, issuer.num_waiting))
         return given.has_room
+
+    def _walked(self, given: Given, accesses: tuple[IssuedAccess, ...]) -> list[IssuedAccess]:
+        """With the commands that they wait for."""
+        command = len(self.outcome.given)
+        meant = {NO_WALK: NO_WALK, WALKS: command, LAST_WALK: self.last_walk}
+        given.walks = tuple(meant[access[-1]] for access in accesses)
+        self.last_walk = max(self.last_walk, *given.walks)
+        return [(*access[:-1], walk) for access, walk in zip(accesses, given.walks, strict=True)]
 
     def release(self, picked: int) -> None:
         for value in self._values((picked,)):

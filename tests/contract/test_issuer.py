@@ -12,9 +12,11 @@ from tests.issuer_programs import (
     BACK,
     FAST,
     ISSUE,
+    LAST_WALK,
     READ,
     SLOW,
     THERE,
+    WALKS,
     WRITE,
     Command,
     CommandProgram,
@@ -31,6 +33,7 @@ from tests.issuer_programs import (
 from tests.kinds import every_engine, needs_both_engines
 from tests.strategies import Seeded, choices
 from tilewright.engine import EngineKind, ServerSpec, TaskGraph, build_engine
+from tilewright.engine.core import NO_WALK
 from tilewright.engine.issuer import IssuerSpec
 from tilewright.engine.spec import MAX_SALT
 from tilewright.errors import EngineError
@@ -120,7 +123,7 @@ def test_random_programs_do_all_that_can_be_done() -> None:
         seen["to its end"] += not outcome.is_full
         seen["long"] += len(outcome.given) > 10
     least = {"spill": 60, "partly near": 20, "staged": 40, "no room": 40, "near again": 60}
-    least |= {"far again": 20, "to its end": 60, "long": 60}
+    least |= {"far again": 20, "to its end": 60, "long": 60, "walk": 40, "under a walk": 20}
     assert all(seen[name] >= count for name, count in least.items()), seen
 
 
@@ -139,6 +142,10 @@ SPEC = IssuerSpec(
 LOAD = Load(16, ((0, 1, 16, 0, 0, 0),))
 QUICK = (FAST, 3, FAST, 0, 8)
 LONG = (SLOW, 900, FAST, 0, 8)
+
+
+def walking(walk: int) -> Load:
+    return Load(16, ((0, 1, 16, 0, 0, walk),))
 
 
 def program_of(*commands: Command, near_bytes: int = 24, **fields: int) -> CommandProgram:
@@ -162,6 +169,57 @@ def test_a_load_a_computation_and_a_store_take_the_times_of_their_parts(kind: En
     assert outcome.effects == [(13, 1), (76, 3)]
     assert outcome.statistics is not None
     assert outcome.statistics.now_ps == 83
+
+
+def departures(kind: EngineKind, *commands: Command, **fields: int) -> list[int]:
+    """When the first packets of accesses are ready to go, in the order of commands."""
+    outcome = run_commands(program_of(*commands, **fields), kind)
+    return [step.there[0].ready_ps for step in steps_of(outcome) if step.there]
+
+
+@every_engine
+def test_an_access_waits_for_the_walk_of_an_earlier_command_and_no_longer(kind: EngineKind) -> None:
+    """Commands are issued 3 ps after each other; a walk is 50 ps from there, the dispatch 5."""
+    accesses = [walking(WALKS), walking(LAST_WALK), walking(NO_WALK), walking(WALKS)]
+    assert departures(kind, *accesses, walk_ps=50, hit_ps=4) == [58, 58, 18, 67]
+
+
+@every_engine
+def test_a_walk_begins_with_the_issue_and_not_when_operands_are_there(kind: EngineKind) -> None:
+    """So a load that is said later never waits for the operand of a store."""
+    store = Store(0, 8, ((1, 1, 8, 0, 0, WALKS),))
+    long_ps = 3 + 5 + 900 + 4
+    told = (Compute(1, ()), store, walking(LAST_WALK))
+    to_store, to_load = departures(kind, *told, walk_ps=50)
+    assert to_load == 6 + 50 + 5
+    assert to_store == long_ps + 5 + 8 + 5  # by way of the far space; the walk ended long before
+
+
+@every_engine
+def test_a_command_that_is_a_window_later_does_not_name_a_walk(kind: EngineKind) -> None:
+    """The command that walked has ended by then, and so has its walk."""
+    told = (walking(WALKS), *[Compute(0, ())] * 3, walking(LAST_WALK))
+    first, last = (step for step in steps_of(run_commands(program_of(*told, walk_ps=50), kind))
+                   if step.there)  # fmt: skip
+    assert last.issue.start_ps == first.ended_ps
+    assert last.there[0].ready_ps == last.issued_ps + SPEC.dispatch_ps
+
+
+@every_engine
+def test_the_walk_of_a_command_can_be_asked_after(kind: EngineKind) -> None:
+    engine, issuer = machine_of(program_of(walk_ps=50), kind, salt=0)
+    issuer.load(16, [(0, 1, 16, 0, 0, 1)], [], 1)
+    issuer.load(16, [(0, 1, 16, 0, 0, 1)], [], 2)
+    issuer.load(16, [(0, 1, 16, 0, 0, 3)], [], 3)
+    engine.submit_piece(issuer, owner=5)
+    first, last = (issuer.task_id(issuer.walk_of(command)) for command in (1, 3))
+    engine.advance(52)
+    assert not engine.core.is_complete(first)
+    engine.advance(54)
+    assert engine.core.is_complete(first)
+    assert not engine.core.is_complete(last)
+    engine.run()
+    assert engine.core.is_complete(last)
 
 
 @every_engine

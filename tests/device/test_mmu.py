@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.device.mmu import Mmu
-from tilewright.errors import PageFaultError, RegistryError, UnitError
+from tilewright.device.mmu import Mmu, Walk
+from tilewright.engine.core import NO_WALK
+from tilewright.errors import PageFaultError, RegistryError
 from tilewright.machine.spec import MmuSpec
 from tilewright.memory import (
     PageMapping,
@@ -17,15 +18,24 @@ from tilewright.memory import (
 NAME = "sip0.cube3.pe5.mmu"
 
 
+class Stream:
+    """Whose commands look pages up; a test says which of its walks have ended."""
+
+    def __init__(self) -> None:
+        self.ended: set[int] = set()
+
+    def has_walked(self, command: int) -> bool:
+        return command in self.ended
+
+
+ALONE = Stream()
+
+
 def mmu_of(num_pages: int = 0, *, entries: int = 4, page_bytes: int = 65_536) -> Mmu:
     spec = MmuSpec(page_bytes=page_bytes, tlb_entries=entries, hit_ps=7, walk_ps=50_000)
     mmu = Mmu(NAME, spec, PageTable(NAME, page_bytes))
     mmu.map([mapping(page) for page in range(num_pages)])
     return mmu
-
-
-def pages(*numbers: int) -> list[VirtualPage]:
-    return [VirtualPage(number) for number in numbers]
 
 
 def only(page: int) -> PageRange:
@@ -34,6 +44,12 @@ def only(page: int) -> PageRange:
 
 def mapping(page: int) -> PageMapping:
     return PageMapping(only(page), PhysicalPage(1_000 + page))
+
+
+def is_hit(mmu: Mmu, page: int, by: Stream = ALONE) -> bool:
+    """Whether a page is at hand for a command that is later than all others."""
+    command = mmu.state.hits + mmu.state.walks + 1
+    return mmu.look_up(VirtualPage(page), by, command) != command
 
 
 class ListModel:
@@ -72,18 +88,16 @@ def test_a_tlb_keeps_what_a_list_of_the_last_used_pages_keeps(
             mmu.map([mapping(page)])
             model.forget(number)
             continue
-        found = mmu.translate(page)
-        is_hit = model.has(number)
-        hits += is_hit
-        assert (found.page, found.is_hit) == (1_000 + number, is_hit)
-        assert found.cost_ps == (7 if is_hit else 50_000)
+        is_kept = model.has(number)
+        hits += is_kept
+        assert is_hit(mmu, page) == is_kept
     num_translations = sum(step == "t" for step, _ in steps)
     assert (mmu.state.hits, mmu.state.walks) == (hits, num_translations - hits)
 
 
 def test_the_least_recently_used_page_goes_though_it_is_not_the_oldest() -> None:
     mmu = mmu_of(3, entries=2)
-    hits = [mmu.translate(page).is_hit for page in pages(0, 1, 0, 2, 0, 1)]
+    hits = [is_hit(mmu, page) for page in (0, 1, 0, 2, 0, 1)]
     assert hits == [False, False, True, False, True, False]
 
 
@@ -91,38 +105,25 @@ def test_the_default_tlb_reaches_32_mib() -> None:
     spec = MmuSpec()
     mmu = Mmu(NAME, spec, PageTable(NAME, spec.page_bytes))
     mmu.map([PageMapping(PageRange(VirtualPage(0), 513), PhysicalPage(7))])
-    walked = sum(mmu.translate(VirtualPage(page)).cost_ps for page in range(512))
-    assert walked == 512 * 50_000
-    assert all(mmu.translate(VirtualPage(page)).cost_ps == 0 for page in range(512))
-    mmu.translate(VirtualPage(512))
-    assert not mmu.translate(VirtualPage(0)).is_hit
-
-
-def test_a_page_fault_names_address_and_pe_and_changes_nothing() -> None:
-    mmu = mmu_of(2)
-    with pytest.raises(PageFaultError) as caught:
-        mmu.translate(VirtualPage(2))
-    assert str(caught.value) == (
-        f"{NAME}: found an access to virtual page 2 (0x20000..0x2ffff), which is not mapped, "
-        "expected a mapped page; map it before the access, or correct the address"
-    )
-    assert (caught.value.address, f"{caught.value.pe}.mmu") == (0x20000, NAME)
-    assert (mmu.state.hits, mmu.state.walks, len(mmu.state.tlb)) == (0, 0, 0)
+    assert not any(is_hit(mmu, page) for page in range(512))
+    assert all(is_hit(mmu, page) for page in range(512))
+    assert not is_hit(mmu, 512)
+    assert not is_hit(mmu, 0)
 
 
 def test_an_unmapped_page_faults_though_it_was_at_hand() -> None:
     mmu = mmu_of(2)
-    mmu.translate(VirtualPage(1))
+    assert not is_hit(mmu, 1)
     mmu.unmap([only(1)])
-    with pytest.raises(PageFaultError, match="found an access to virtual page 1 "):
-        mmu.translate(VirtualPage(1))
+    with pytest.raises(PageFaultError, match="of which virtual page 1 "):
+        mmu.reach(VirtualByte(65_536), 1, Walk(ALONE, 9))
 
 
 def test_all_pages_of_an_unmapped_range_leave_the_tlb_and_no_others() -> None:
     mmu = mmu_of()
     mmu.map([PageMapping(PageRange(VirtualPage(4), 3), PhysicalPage(50)), mapping(3), mapping(7)])
-    for page in pages(3, 4, 6, 7):
-        mmu.translate(page)
+    for page in (3, 4, 6, 7):
+        is_hit(mmu, page)
     mmu.unmap([PageRange(VirtualPage(4), 3)])
     assert list(mmu.state.tlb) == [3, 7]
 
@@ -138,57 +139,76 @@ def test_an_overlapping_map_is_refused_as_a_whole() -> None:
 @pytest.mark.parametrize("unmapped", [[only(0), only(7)], [only(0), only(1), only(0)]])
 def test_a_wrong_unmap_is_refused_as_a_whole(unmapped: list[PageRange]) -> None:
     mmu = mmu_of(2)
-    mmu.translate(VirtualPage(0))
+    is_hit(mmu, 0)
     before = mmu.table.mappings
     with pytest.raises(RegistryError, match="expected a range as it was mapped"):
         mmu.unmap(unmapped)
     assert mmu.table.mappings == before
-    assert mmu.translate(VirtualPage(0)).is_hit
+    assert is_hit(mmu, 0)
 
 
 @given(
     accesses=st.lists(st.tuples(st.integers(0, 159), st.integers(1, 60)), min_size=1, max_size=30),
     entries=st.integers(1, 6),
 )
-def test_a_reach_pays_one_walk_if_one_of_its_pages_is_not_at_hand(
+def test_a_reach_walks_if_one_of_its_pages_is_not_at_hand(
     accesses: list[tuple[int, int]], entries: int
 ) -> None:
     mmu, model = mmu_of(10, entries=entries, page_bytes=16), ListModel(entries)
-    for address, wanted in accesses:
+    for command, (address, wanted) in enumerate(accesses, 1):
         num_bytes = min(wanted, 160 - address)
-        runs, cost_ps = mmu.reach(VirtualByte(address), num_bytes)
-        hits = [model.has(page) for page in mmu.pages_of(address, num_bytes)]
+        runs, walk = mmu.reach(VirtualByte(address), num_bytes, Walk(ALONE, command))
+        touched = sorted({byte // 16 for byte in range(address, address + num_bytes)})
+        hits = [model.has(page) for page in touched]
         assert runs == [(16_000 + address, num_bytes)]
-        assert cost_ps == (7 if all(hits) else 50_000)
+        assert (walk == command) == (not all(hits))
+
+
+@given(accesses=st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3)), min_size=1, max_size=30))
+def test_a_reach_waits_for_the_last_command_of_its_stream_that_walked_for_its_pages(
+    accesses: list[tuple[int, int]],
+) -> None:
+    mmu = mmu_of(8, entries=8, page_bytes=16)
+    walked: dict[int, int] = {}
+    for command, (first, count) in enumerate(accesses, 1):
+        _, walk = mmu.reach(VirtualByte(16 * first), 16 * count, Walk(ALONE, command))
+        commands = [walked.setdefault(page, command) for page in range(first, first + count)]
+        assert walk == max(commands)
+
+
+def test_a_page_whose_walk_by_another_stream_has_ended_is_at_hand_for_all() -> None:
+    mmu, first, second, third = mmu_of(1), Stream(), Stream(), Stream()
+    page = VirtualPage(0)
+    assert mmu.look_up(page, first, 4) == 4
+    first.ended.add(4)
+    assert mmu.look_up(page, second, 1) == NO_WALK
+    assert mmu.look_up(page, third, 1) == NO_WALK
+    assert mmu.look_up(page, first, 5) == NO_WALK
+    assert (mmu.state.hits, mmu.state.walks) == (3, 1)
+
+
+def test_a_stream_walks_once_for_a_page_that_another_stream_is_walking_for() -> None:
+    mmu, first, second, third = mmu_of(1), Stream(), Stream(), Stream()
+    page = VirtualPage(0)
+    assert mmu.look_up(page, first, 4) == 4
+    assert mmu.look_up(page, second, 1) == 1
+    assert mmu.look_up(page, first, 5) == 4
+    assert mmu.look_up(page, second, 2) == 1
+    second.ended.add(1)  # whichever walk ends first puts the page there
+    assert mmu.look_up(page, third, 7) == NO_WALK
+    assert (mmu.state.hits, mmu.state.walks) == (3, 2)
 
 
 def test_a_reach_over_places_that_are_apart_has_a_run_for_each() -> None:
     mmu = mmu_of(page_bytes=16)
     first, last = PageRange(VirtualPage(0), 2), PageRange(VirtualPage(2), 1)
     mmu.map([PageMapping(first, PhysicalPage(5)), PageMapping(last, PhysicalPage(9))])
-    assert mmu.reach(VirtualByte(20), 20) == ([(100, 12), (144, 8)], 50_000)
+    assert mmu.reach(VirtualByte(20), 20, Walk(ALONE, 3)) == ([(100, 12), (144, 8)], 3)
 
 
 def test_a_reach_beyond_what_is_mapped_names_the_pe_and_changes_nothing() -> None:
     mmu = mmu_of(2, page_bytes=16)
     with pytest.raises(PageFaultError, match="an access to 20 bytes at 0x14, of which") as caught:
-        mmu.reach(VirtualByte(20), 20)
+        mmu.reach(VirtualByte(20), 20, Walk(ALONE, 1))
     assert (caught.value.address, f"{caught.value.pe}.mmu") == (32, NAME)
     assert (mmu.state.hits, mmu.state.walks, len(mmu.state.tlb)) == (0, 0, 0)
-
-
-@given(
-    address=st.integers(0, 10_000), num_bytes=st.integers(1, 3_000), page_bits=st.integers(0, 11)
-)
-def test_an_access_touches_exactly_the_pages_of_its_bytes(
-    address: int, num_bytes: int, page_bits: int
-) -> None:
-    touched = {byte >> page_bits for byte in range(address, address + num_bytes)}
-    found = mmu_of(page_bytes=1 << page_bits).pages_of(address, num_bytes)
-    assert list(found) == sorted(touched)
-
-
-@pytest.mark.parametrize(("address", "num_bytes"), [(-1, 1), (0, 0), (0, -5), (1.0, 1), (0, True)])
-def test_an_access_that_is_none_is_refused(address: int, num_bytes: int) -> None:
-    with pytest.raises(UnitError, match=f"{NAME}: found an access to {num_bytes} bytes"):
-        mmu_of().pages_of(address, num_bytes)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.device.mmu import Mmu
+from tilewright.device.mmu import Mmu, Walk
 from tilewright.language.access import layout_of
 from tilewright.language.affine import Affine, Box
 from tilewright.language.order import Span
@@ -17,6 +17,17 @@ PAGE = 64
 NUM_PAGES = 8
 MEMORY_PAGES = 3  # physical pages of one memory
 FIRST = 16  # the first virtual page
+
+
+class Stream:
+    """Whose walks nobody knows the end of."""
+
+    def has_walked(self, command: int) -> bool:
+        del command
+        return False
+
+
+BY = Walk(Stream(), 5)
 
 
 @st.composite
@@ -85,7 +96,7 @@ def test_pieces_have_every_byte_of_every_segment_once(
                 address = span.address + segment * span.stride_bytes + byte
                 expected[first + segment, byte] = home(address, pages)
         first += span.num_segments
-    assert bytes_of_pieces(translator.pieces(accesses)) == expected
+    assert bytes_of_pieces(translator.pieces(accesses, BY)) == expected
 
 
 @given(translators(), spans())
@@ -93,7 +104,7 @@ def test_a_piece_lies_in_one_memory_and_on_pages_that_follow_each_other(
     translator_and_pages: tuple[Translator, list[int]], span: Span
 ) -> None:
     translator, _ = translator_and_pages
-    for piece in translator.pieces([span]):
+    for piece in translator.pieces([span], BY):
         reach = (piece.num_segments - 1) * piece.stride_bytes + piece.num_bytes
         assert piece.address >= 0
         assert piece.address + reach <= MEMORY_PAGES * PAGE * NUM_PAGES
@@ -107,9 +118,10 @@ def test_a_page_that_was_walked_is_known_the_next_time(
 ) -> None:
     translator, _ = translator_and_pages
     span = Span(FIRST * PAGE, 1, 8, 8)
-    (first,), (second,) = translator.pieces([span]), translator.pieces([span])
-    assert first.walk_ps == MmuSpec().walk_ps
-    assert second.walk_ps == MmuSpec().hit_ps
+    (first,) = translator.pieces([span], BY)
+    (second,) = translator.pieces([span], Walk(BY.walker, BY.command + 1))
+    assert (first.walk, second.walk) == (BY.command, BY.command)
+    assert translator.mmu.state.walks == 1
 
 
 def test_spans_are_the_rows_of_a_layout() -> None:

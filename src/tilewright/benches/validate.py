@@ -9,6 +9,7 @@ from tilewright.benches.oracles.laws.conservation import CONSERVATION
 from tilewright.benches.oracles.laws.finding import Finding, Oracle, OracleGroup
 from tilewright.benches.oracles.laws.hbm import HBM
 from tilewright.benches.oracles.laws.link import LINKS
+from tilewright.benches.oracles.laws.memory import MEMORY
 from tilewright.benches.oracles.laws.noc import NOC
 from tilewright.benches.oracles.laws.product import GEMM
 from tilewright.benches.oracles.laws.queue import QUEUES
@@ -41,6 +42,7 @@ ORACLES = build_table(
         *NOC,
         *SATURATION,
         *HBM,
+        *MEMORY,
         *LINKS,
         *GEMM,
         *ROOFLINE,

@@ -3,8 +3,9 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
-from tilewright.errors import PageFaultError, UnitError
+from tilewright.engine.core import NO_WALK
 from tilewright.machine.spec import MmuSpec
 from tilewright.memory import (
     PageMapping,
@@ -17,34 +18,44 @@ from tilewright.memory import (
 )
 from tilewright.memory.page_table import Shared
 
-__all__ = ("Mmu", "MmuState", "PhysicalPage", "Translation", "VirtualPage")
+__all__ = ("Mmu", "MmuState", "PhysicalPage", "VirtualPage", "Walk", "Walker")
 
 
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """A page's place and what it cost to find it: nobody gets the one without the other."""
+class Walker(Protocol):
+    """Who looks pages up: a stream of commands, numbered from 1 in the order of their issue."""
 
-    page: PhysicalPage
-    cost_ps: int
-    is_hit: bool
+    def has_walked(self, command: int) -> bool:
+        """Whether the walk of a command of the stream has ended by now."""
+        ...
+
+
+class Walk(NamedTuple):
+    """Of a page table, by a command."""
+
+    walker: Walker
+    command: int
 
 
 @dataclass(eq=False, slots=True)
 class MmuState:
-    """Plain state. The TLB keeps which pages are at hand, least recently used first."""
+    """Plain state. The TLB keeps pages, least recently used first, each with the walks for it that
+    may be under way: none as soon as one of them is known to have ended.
+    """
 
-    tlb: OrderedDict[VirtualPage, None] = field(default_factory=OrderedDict)
+    tlb: OrderedDict[VirtualPage, tuple[Walk, ...]] = field(default_factory=OrderedDict)
     hits: int = 0
     walks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Mmu:
-    """A translation costs ``hit_ps`` if the TLB keeps it, else ``walk_ps``, for that access alone.
+    """A page that the TLB keeps is known ``hit_ps`` after the issue of the command that asks.
 
-    Walks run beside each other and beside hits, so nothing queues here. A walked page is kept from
-    then on; when the TLB is full the least recently used one goes. A page that is not in the table
-    is an error and changes nothing.
+    Else it is known ``walk_ps`` after that, and kept from then on; when the TLB is full the least
+    recently used page goes. Walks run beside each other and beside hits, so nothing queues here.
+    Who finds a page that its own stream has a walk under way for waits for that walk; where it is
+    another stream's, it walks too (ADR 0008). A page that is not in the table is an error and
+    changes nothing.
     """
 
     name: str  # a path, "sip0.cube3.pe5.mmu"
@@ -56,49 +67,39 @@ class Mmu:
     def __post_init__(self) -> None:
         object.__setattr__(self, "pe", self.name.rpartition(".")[0])
 
-    def translate(self, page: VirtualPage) -> Translation:
-        """Where a page is, and what this access pays to know it."""
-        place = self.table.get(page)
-        if place is None:
-            raise self._page_fault(page)
-        is_hit = self._look_up(page)
-        return Translation(place, self.spec.hit_ps if is_hit else self.spec.walk_ps, is_hit)
+    def reach(
+        self, address: VirtualByte, num_bytes: int, by: Walk
+    ) -> tuple[list[PhysicalRun], int]:
+        """Where neighbouring bytes are, in as few runs as there are, for a command that asks.
 
-    def reach(self, address: VirtualByte, num_bytes: int) -> tuple[list[PhysicalRun], int]:
-        """Where neighbouring bytes are, in as few runs as there are, and what that costs to know.
-
-        Their pages are looked up beside each other, so an access pays for one walk if there is any.
+        And the last command of its stream whose walk it waits for: itself, if it has to walk; else
+        an earlier one, or ``NO_WALK``. Pages are looked up beside each other.
         """
         runs = self.table.runs(address, num_bytes, self.pe)
         page_bytes = self.table.page_bytes
         first, last = address // page_bytes, (address + num_bytes - 1) // page_bytes
-        walks = self.state.walks
-        for page in range(first, last + 1):
-            self._look_up(VirtualPage(page))
-        is_hit = self.state.walks == walks
-        return runs, self.spec.hit_ps if is_hit else self.spec.walk_ps
+        walks = [self.look_up(VirtualPage(page), *by) for page in range(first, last + 1)]
+        return runs, max(walks)
 
-    def _look_up(self, page: VirtualPage) -> bool:
-        """Whether the TLB keeps a page; from now on it does."""
+    def look_up(self, page: VirtualPage, walker: Walker, command: int) -> int:
+        """As ``reach``, of one page that is in the table; from now on the TLB keeps it."""
         state = self.state
-        if page in state.tlb:
+        walks = state.tlb.get(page)
+        if walks is not None:
             state.tlb.move_to_end(page)
-            state.hits += 1
-            return True
-        state.tlb[page] = None
+            for walk in walks:
+                if walk.walker is walker:
+                    state.hits += 1
+                    return walk.command
+            if not walks or any(walk.walker.has_walked(walk.command) for walk in walks):
+                state.tlb[page] = ()
+                state.hits += 1
+                return NO_WALK
         state.walks += 1
+        state.tlb[page] = (*(walks or ()), Walk(walker, command))
         if len(state.tlb) > self.spec.tlb_entries:
             state.tlb.popitem(last=False)
-        return False
-
-    def pages_of(self, address: int, num_bytes: int) -> range:
-        """The virtual pages that an access touches, lowest first."""
-        if type(address) is not int or type(num_bytes) is not int or address < 0 or num_bytes < 1:
-            found = f"an access to {num_bytes!r} bytes at {address!r}"
-            expected = "ints: at least 1 byte at address 0 or above"
-            raise UnitError(self.name, found, expected, "correct the access")
-        page_bytes = self.spec.page_bytes
-        return range(address // page_bytes, (address + num_bytes - 1) // page_bytes + 1)
+        return command
 
     def map(self, mappings: Sequence[PageMapping], shared: Shared | None = None) -> None:
         """Add translations; all of them, or none if one of the pages has one already."""
@@ -110,17 +111,3 @@ class Mmu:
         tlb = self.state.tlb
         for page in [page for page in tlb if self.table.get(page) is None]:
             del tlb[page]
-
-    def _page_fault(self, page: VirtualPage) -> PageFaultError:
-        return PageFaultError(
-            self.name,
-            f"an access to {self._range_text(page)}, which is not mapped",
-            "a mapped page",
-            "map it before the access, or correct the address",
-            address=page * self.spec.page_bytes,
-            pe=self.pe,
-        )
-
-    def _range_text(self, page: VirtualPage) -> str:
-        start = page * self.spec.page_bytes
-        return f"virtual page {page} ({start:#x}..{start + self.spec.page_bytes - 1:#x})"

@@ -62,5 +62,7 @@ def build_pe(device: Device, coord: PeCoord) -> Pe:
             write_bytes_per_us=spec.tcm.write_bytes_per_us,
             near_bytes=spec.registers.capacity_bytes,
             far_bytes=tcm.usable_bytes,
+            hit_ps=spec.mmu.hit_ps,
+            walk_ps=spec.mmu.walk_ps,
         ),
     )

@@ -28,11 +28,14 @@ NO_LIMIT = -1
 NO_WAKE = 2**63 - 1
 NO_ROOM = -1  # instead of an issued value: it does not fit the far space
 NO_VALUE = -1  # of a constant that is stored, of an update that begins
+NO_WALK = 0  # of an access whose pages are at hand: commands count from 1
 NO_TASK = -1  # instead of the end of a composite: none is open; of an issue: there was none
 FROM_START = -1  # of a step: it comes after no other one, but when its command starts
 
 IssuedAccess = tuple[int, int, int, int, int, int]
-"""Round trip, segments, bytes of a segment, stride, address, delay of an exchange."""
+"""Round trip, segments, bytes of a segment, stride, address of an exchange; and the last command
+that walks, or walked, for one of its pages: its own, an earlier one, or ``NO_WALK``.
+"""
 
 
 SignalPairs = tuple[tuple[int, int], ...]
@@ -169,6 +172,10 @@ class Issuer(Protocol):
         """The task after which a value is there."""
         ...
 
+    def walk_of(self, command: int) -> int:
+        """The task that ends with the walk of a command, which had one."""
+        ...
+
     def finish(self) -> None:
         """The next command comes after all others; all values are gone."""
         ...
@@ -263,6 +270,8 @@ class Core(Protocol):
     def watch(self, task_id: int) -> bool:
         """Ask for a wake-up; False if the task is already complete."""
         ...
+
+    def is_complete(self, task_id: int) -> bool: ...
 
     def advance(self, until_ps: int) -> list[int]: ...
 

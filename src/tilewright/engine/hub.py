@@ -228,6 +228,10 @@ class Hub:
             program._what = what
             self._wait_for(task_id, program)
 
+    def is_complete(self, task_id: int) -> bool:
+        """Whether a task that was submitted has ended by now."""
+        return self._core.is_complete(task_id)
+
     def sleep(self, time_ps: int) -> None:
         """Let simulated time pass; 0 lets what is due at this instant happen first."""
         check_integer("sleep", "time_ps", time_ps, 0, MAX_PS)

@@ -15,17 +15,17 @@ from tilewright.engine.core import (
     NO_ROOM,
     NO_TASK,
     NO_VALUE,
+    NO_WALK,
     CompiledGraph,
     IssuedAccess,
     IssuedStep,
 )
+from tilewright.engine.issuer_value import UNTOUCHED, IssuedValue, OpenComposite
 from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
 from tilewright.engine.space import Space
 from tilewright.units import PS_PER_US
 
 __all__ = ("IssuerSpec", "ReferenceIssuer")
-
-UNTOUCHED = -1
 
 Compile = Callable[[list[Row | Block]], CompiledGraph]
 
@@ -46,36 +46,8 @@ class IssuerSpec:
     write_bytes_per_us: int
     near_bytes: int
     far_bytes: int
-
-
-class _Value:
-    """Where a value lies, when it is there, and who uses it."""
-
-    __slots__ = ("far_bytes", "near_bytes", "num_bytes", "task", "uses", "uses_before")
-
-    def __init__(self, num_bytes: int, near_bytes: int, far_bytes: int, task: int) -> None:
-        self.num_bytes = num_bytes
-        self.near_bytes = near_bytes
-        self.far_bytes = far_bytes
-        self.task = task
-        self.uses = [task]  # one for each command: of the last ones some may be under way
-        self.uses_before = UNTOUCHED  # the composite that is open; then come those of its parts
-
-    def note_use(self, task: int) -> None:
-        """By a command whose part in the value ends with this task."""
-        if self.uses[-1] != task:
-            self.uses.append(task)
-
-
-class _Composite:
-    """A command that is told in parts: the issue of all, the ends of each, the values they use."""
-
-    __slots__ = ("ends", "issue", "touched")
-
-    def __init__(self, issue: int) -> None:
-        self.issue = issue
-        self.ends: list[int] = []
-        self.touched: list[_Value] = []
+    hit_ps: int = 0  # from its issue on, until an access may go whose pages are at hand
+    walk_ps: int = 0  # the same of one for whose pages a table is walked
 
 
 class ReferenceIssuer:
@@ -89,7 +61,7 @@ class ReferenceIssuer:
         self._near = Space(spec.near_bytes, spec.window)
         self._far = Space(spec.far_bytes, spec.window)
         self._plans: list[list[int]] = []
-        self._values: dict[int, _Value] = {}
+        self._values: dict[int, IssuedValue] = {}
         self._num_values = 0
         self._rows: list[Row | Block] = []  # of the current piece
         self._base = 0  # number of its first task
@@ -98,7 +70,9 @@ class ReferenceIssuer:
         self._pieces: list[tuple[int, list[int]]] = []  # their first id, and offsets
         self._under_way: deque[int] = deque(maxlen=spec.window)
         self._last_issue = -1
-        self._composite: _Composite | None = None
+        self._composite: OpenComposite | None = None
+        self._walks: dict[int, int] = {}  # by command: its walk
+        self._hit = NO_WALK, NO_TASK  # the last command that paid for one, and how
 
     @property
     def num_waiting(self) -> int:
@@ -138,7 +112,7 @@ class ReferenceIssuer:
         self._complete(task)
         for value in values:
             self._note_use(value, work)
-        return self._add(_Value(num_bytes, near_bytes, spilled_bytes, task))
+        return self._add(IssuedValue(num_bytes, near_bytes, spilled_bytes, task))
 
     def load(
         self, num_bytes: int, accesses: list[IssuedAccess], after: list[int], served: int
@@ -147,7 +121,8 @@ class ReferenceIssuer:
         if num_bytes > self._far.free_bytes:
             return NO_ROOM
         tasks += [*self._far.take(num_bytes), *after]
-        return self._add(_Value(num_bytes, 0, num_bytes, self._access(accesses, tasks, served)))
+        task = self._access(accesses, tasks, served)
+        return self._add(IssuedValue(num_bytes, 0, num_bytes, task))
 
     def store(
         self,
@@ -192,7 +167,7 @@ class ReferenceIssuer:
         for operand, _ in operands:
             self._note_use(self._values[operand], task)
         if target is None:
-            return self._add(_Value(num_bytes, num_bytes, 0, task))
+            return self._add(IssuedValue(num_bytes, num_bytes, 0, task))
         target.task = task
         self._touch(target, 0)
         target.uses = [task]  # which comes after all others
@@ -241,10 +216,10 @@ class ReferenceIssuer:
         tasks += self._far.take(num_bytes)
         task = self._steps(steps, tasks)
         self._complete(task)
-        return self._add(_Value(num_bytes, 0, num_bytes, task))
+        return self._add(IssuedValue(num_bytes, 0, num_bytes, task))
 
     def open_composite(self) -> None:
-        self._composite = _Composite(self._issue())
+        self._composite = OpenComposite(self._issue())
 
     def close_composite(self) -> int:
         composite = self._composite
@@ -270,6 +245,9 @@ class ReferenceIssuer:
 
     def task_of(self, value: int) -> int:
         return self._values[value].task
+
+    def walk_of(self, command: int) -> int:
+        return self._walks[command]
 
     def finish(self) -> None:
         if self._under_way:
@@ -299,11 +277,11 @@ class ReferenceIssuer:
         else:
             self._composite.ends.append(task)
 
-    def _note_use(self, value: _Value, task: int) -> None:
+    def _note_use(self, value: IssuedValue, task: int) -> None:
         self._touch(value, len(value.uses))
         value.note_use(task)
 
-    def _touch(self, value: _Value, uses_before: int) -> None:
+    def _touch(self, value: IssuedValue, uses_before: int) -> None:
         """The composite's uses of a value become one when it closes."""
         if self._composite is None:
             return
@@ -320,7 +298,7 @@ class ReferenceIssuer:
             task = self._hold(second_route, second_ps, (task,), delay_ps=dispatch_ps)
         return task
 
-    def _fetch(self, value: _Value, issue: int) -> int:
+    def _fetch(self, value: IssuedValue, issue: int) -> int:
         """Bring near what is missing of a value; one that came from far then stays."""
         spec = self.spec
         missing = value.num_bytes - value.near_bytes
@@ -334,7 +312,7 @@ class ReferenceIssuer:
             value.task = task
         return task
 
-    def _stream(self, value: _Value, needed_bytes: int, issue: int) -> list[int]:
+    def _stream(self, value: IssuedValue, needed_bytes: int, issue: int) -> list[int]:
         """Bytes of a value go by: what of them is far is read, and does not stay near."""
         missing = value.num_bytes - value.near_bytes
         if not missing:
@@ -354,20 +332,42 @@ class ReferenceIssuer:
 
     def _access(self, accesses: list[IssuedAccess], after: Sequence[int], served: int) -> int:
         """The exchanges of a load or store; the task that ends with the last of them."""
-        indices, dispatch_ps = self._indices(after), self.spec.dispatch_ps
+        dispatch_ps = self.spec.dispatch_ps
         tasks = []
-        for trip, num_segments, segment_bytes, stride_bytes, address, delay_ps in accesses:
+        for trip, num_segments, segment_bytes, stride_bytes, address, walk in accesses:
             segments = () if num_segments == 1 else (segment_bytes, stride_bytes)
             num_bytes = num_segments * segment_bytes
+            indices = self._indices([*after, *self._translation(walk)])
             tasks.append(
                 self._append(
-                    (EXCHANGE, trip, num_bytes, dispatch_ps + delay_ps, NO_EFFECT, address,
+                    (EXCHANGE, trip, num_bytes, dispatch_ps, NO_EFFECT, address,
                      indices, (), (), served, segments)
                 )
             )  # fmt: skip
         task = tasks[0] if len(tasks) == 1 else self._join(tasks)
         self._complete(task)
         return task
+
+    def _translation(self, walk: int) -> list[int]:
+        """What an access waits for until it knows where its pages are."""
+        spec, command = self.spec, self.num_commands
+        if walk == command:
+            if walk not in self._walks:
+                self._walks[walk] = self._since_issue(spec.walk_ps)
+            return [self._walks[walk]]
+        found = []
+        if spec.hit_ps:
+            if self._hit[0] != command:
+                self._hit = command, self._since_issue(spec.hit_ps)
+            found.append(self._hit[1])
+        if walk != NO_WALK and walk > command - spec.window:  # those before have ended
+            found.append(self._walks[walk])
+        return found
+
+    def _since_issue(self, delay_ps: int) -> int:
+        issue = self._last_issue if self._composite is None else self._composite.issue
+        indices = self._indices((issue,))
+        return self._append((TIMER, 0, 0, delay_ps, NO_EFFECT, 0, indices, (), (), NO_EFFECT, ()))
 
     def _steps(self, steps: list[IssuedStep], after: Sequence[int]) -> int:
         """Steps of a message; the task that ends with those that the command ends with."""
@@ -400,7 +400,7 @@ class ReferenceIssuer:
         self._rows.append(row)
         return self._base + len(self._rows) - 1
 
-    def _add(self, value: _Value) -> int:
+    def _add(self, value: IssuedValue) -> int:
         number = self._num_values
         self._num_values = number + 1
         self._values[number] = value

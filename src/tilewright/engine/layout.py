@@ -143,7 +143,8 @@ class Layout:
         for field in fields(spec):
             value = getattr(spec, field.name)
             high = self.num_routes - 1 if field.name.endswith("route") else MAX_PS
-            low = 0 if field.name.endswith(("route", "dispatch_ps")) else 1
+            is_free = field.name.endswith(("route", "dispatch_ps", "hit_ps", "walk_ps"))
+            low = 0 if is_free else 1
             check_integer("issuer", field.name, value, low, high)
 
     def _server_number(self, where: str, server: int | str) -> int:

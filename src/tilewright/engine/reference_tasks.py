@@ -336,3 +336,9 @@ class Tasks(Reports):
             return False
         self._task(task_id).watched = True
         return True
+
+    def is_complete(self, task_id: int) -> bool:
+        if task_id in self._live:
+            return False
+        self._check_issued(task_id)
+        return True

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewright.engine.core import NO_ROOM, NO_VALUE
+from tilewright.engine.core import NO_ROOM, NO_VALUE, NO_WALK
 from tilewright.errors import KernelError
 from tilewright.language.block_type import BlockType
 from tilewright.language.composite_epilogue import Scope, Stage
@@ -233,7 +233,7 @@ def run_composite(
 def _parts_of_one(program: Program) -> Iterator[None]:
     program.issuer.open_composite()
     program.is_composing = True
-    program.slowest_walk_ps = 0
+    program.last_walk = NO_WALK
     try:
         yield
     finally:

@@ -114,12 +114,12 @@ def accesses_of(program: Program, pieces: list[Piece], access: Access) -> list[I
     before one whose pages have to be looked up.
     """
     if program.is_composing:
-        slowest_ps = max(program.slowest_walk_ps, *[piece.walk_ps for piece in pieces])
-        program.slowest_walk_ps = slowest_ps
-        pieces = [piece._replace(walk_ps=slowest_ps) for piece in pieces]
+        last = max(program.last_walk, *[piece.walk for piece in pieces])
+        program.last_walk = last
+        pieces = [piece._replace(walk=last) for piece in pieces]
     return [
-        (program.trip(memory, access), num_segments, num_bytes, stride_bytes, address, walk_ps)
-        for memory, address, _, num_segments, _, num_bytes, stride_bytes, walk_ps in pieces
+        (program.trip(memory, access), num_segments, num_bytes, stride_bytes, address, walk)
+        for memory, address, _, num_segments, _, num_bytes, stride_bytes, walk in pieces
     ]
 
 
@@ -150,10 +150,10 @@ def _reached(program: Program, pointers: Pointers, box: Box) -> Reached:
     layout = layout_of(affine, box, element.step)
     if element is not int4:
         spans = program.translator.spans(affine.base, layout)
-        return layout, spans, program.translator.pieces(spans)
+        return layout, spans, program.pieces(spans)
     whole_bytes = aligned_spans(affine.base, layout)
     if whole_bytes is not None:
-        return packed_layout(layout), whole_bytes, program.translator.pieces(whole_bytes)
+        return packed_layout(layout), whole_bytes, program.pieces(whole_bytes)
     inside = tuple(map(slice, box.low, box.high))
     return _reached_halves(program, affine.array(np.dtype(np.int64))[inside], box)
 
@@ -264,7 +264,7 @@ def _runs(program: Program, addresses: Any, item_bytes: int) -> tuple[list[Span]
     spans = [Span(address, 1, size, size) for _, address, size in runs]
     pieces = []
     for (place, _, _), span in zip(runs, spans, strict=True):
-        for piece in program.translator.pieces([span]):
+        for piece in program.pieces([span]):
             skip = place * item_bytes + piece.skip_bytes
             pieces.append(piece._replace(skip_bytes=skip))
     return spans, pieces

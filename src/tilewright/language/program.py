@@ -7,20 +7,21 @@ from typing import Any
 import numpy as np
 
 from tilewright.device.dma import Access
-from tilewright.engine.core import NO_ROOM, Issuer
+from tilewright.device.mmu import Walk
+from tilewright.engine.core import NO_ROOM, NO_WALK, Issuer
 from tilewright.errors import KernelError
 from tilewright.language.affine import Affine
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import DType, dtype_of, int4, int32, int64
 from tilewright.language.known import known_binary
 from tilewright.language.node import Node, constant_node, evaluate
-from tilewright.language.order import AccessOrder
+from tilewright.language.order import AccessOrder, Span
 from tilewright.language.promote import computation_dtype, scalar_dtype
 from tilewright.language.run import Plan, Run
 from tilewright.language.scalar import INT32_LIMIT, Int32, Int64, Scalar
 from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.stream import Stream
-from tilewright.language.translate import Translator
+from tilewright.language.translate import Piece, Translator
 from tilewright.language.value import Block, Index, Mask, Pointers, PointerType, Value
 
 __all__ = ("Program",)
@@ -59,7 +60,7 @@ class Program:
         self._tiles: dict[int, tuple[BlockType, SourceLine]] = {}  # by value, for messages
         self._is_over = False
         self.is_composing = False  # commands are parts of the one that was issued last
-        self.slowest_walk_ps = 0  # of its translations so far
+        self.last_walk = NO_WALK  # that its parts wait for so far
 
     def _build_order(self, window: int) -> AccessOrder:
         return AccessOrder(window)
@@ -77,6 +78,10 @@ class Program:
     def next_command(self) -> int:
         """The number of the command that the next access belongs to."""
         return self.issuer.num_commands + (not self.is_composing)
+
+    def pieces(self, spans: list[Span]) -> list[Piece]:
+        """Where an access of the next command lies."""
+        return self.translator.pieces(spans, Walk(self.stream.walker, self.next_command))
 
     def trip(self, memory: int, access: Access) -> int:
         """The way of accesses to a memory, built at the first of them."""

@@ -39,7 +39,7 @@ class NativeProgram(Program):
         if translator.paths is None:
             translator.paths = front.PathFinder(translator.mmu, translator.locate)
         self.desk = front.Desk(
-            self, run.shelf, stream.issuer, run.effects, translator.paths, self.order
+            self, run.shelf, stream.walker, stream.issuer, run.effects, translator.paths, self.order
         )
         self.desk.piece_end = stream.piece_end
         # the desk's own, since every op of the library comes here: a frame less

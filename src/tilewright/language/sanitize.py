@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tilewright.device.mmu import Walk
 from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess, IssuedStep
 from tilewright.errors import InternalError, PageFaultError
 from tilewright.language.access import Layout
@@ -76,9 +77,9 @@ class _WatchedTranslator(_StandIn):
         found: list[Span] = self._real.spans(base, layout)
         return found
 
-    def pieces(self, spans: list[Span]) -> list[Piece]:
+    def pieces(self, spans: list[Span], by: Walk) -> list[Piece]:
         try:
-            found: list[Piece] = self._real.pieces(spans)
+            found: list[Piece] = self._real.pieces(spans, by)
         except PageFaultError as fault:
             self._watch.note_fault(spans, fault)
             raise

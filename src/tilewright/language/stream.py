@@ -6,9 +6,25 @@ from tilewright.engine.core import NO_TASK
 from tilewright.engine.deadlock import What
 from tilewright.engine.hub import Hub
 
-__all__ = ("Stream",)
+__all__ = ("Stream", "StreamWalker")
 
 PIECE_COMMANDS = 1024
+
+
+class StreamWalker:
+    """What the MMU knows a stream by, also when the stream and its tasks are gone."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: "Stream") -> None:
+        self._stream: Stream | None = stream
+
+    def has_walked(self, command: int) -> bool:
+        return self._stream is None or self._stream.has_walked(command)
+
+    def end(self) -> None:
+        """All walks have ended."""
+        self._stream = None
 
 
 class Stream:
@@ -19,11 +35,20 @@ class Stream:
     than may be under way, so none is issued later for that.
     """
 
-    __slots__ = ("_hub", "_num_handed", "_piece_commands", "issuer", "pe", "piece_end")
+    __slots__ = (
+        "_hub",
+        "_num_handed",
+        "_piece_commands",
+        "issuer",
+        "pe",
+        "piece_end",
+        "walker",
+    )
 
     def __init__(self, hub: Hub, engine: Engine, pe: Pe) -> None:
         self.pe = pe
         self.issuer = engine.add_issuer(pe.issuer)
+        self.walker = StreamWalker(self)
         self._hub = hub
         self._num_handed = 0  # tasks
         self._piece_commands = max(PIECE_COMMANDS, 2 * pe.issuer.window)
@@ -50,6 +75,16 @@ class Stream:
         last = self.issuer.last_issue
         if last != NO_TASK:
             self.wait(last, "its last command")
+        self.end()
+
+    def end(self) -> None:
+        """All is complete."""
+        self.walker.end()
+
+    def has_walked(self, command: int) -> bool:
+        """Whether the walk of a command has ended by now."""
+        task = self.issuer.walk_of(command)
+        return task < self._num_handed and self._hub.is_complete(self.issuer.task_id(task))
 
     def wait(self, task: int, what: What) -> None:
         """Suspend the running program until a task has ended; effects are applied by then."""

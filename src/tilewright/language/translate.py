@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from tilewright.device.dma import Access
-from tilewright.device.mmu import Mmu
+from tilewright.device.mmu import Mmu, Walk
 from tilewright.language.access import Layout
 from tilewright.language.order import Span
 from tilewright.memory.address import VirtualByte
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
     skip_bytes: int  # of a segment, before this part of it
     num_bytes: int  # of this part
     stride_bytes: int
-    walk_ps: int
+    walk: int  # the command whose walk it waits for, see Mmu.reach
 
 
 class Translator:
@@ -44,8 +44,8 @@ class Translator:
             Span(base + row.offset, row.num_segments, size, row.stride_bytes) for row in layout.rows
         ]
 
-    def pieces(self, spans: list[Span]) -> list[Piece]:
-        """All of an access, in order."""
+    def pieces(self, spans: list[Span], by: Walk) -> list[Piece]:
+        """All of an access of a command, in order."""
         found: list[Piece] = []
         first = 0
         for span in spans:
@@ -53,16 +53,16 @@ class Translator:
                 for place in range(span.num_segments):
                     address = span.address + place * span.stride_bytes
                     one = Span(address, 1, span.segment_bytes, span.segment_bytes)
-                    found.extend(self._pieces(one, first + place))
+                    found.extend(self._pieces(one, first + place, by))
             else:
-                found.extend(self._pieces(span, first))
+                found.extend(self._pieces(span, first, by))
             first += span.num_segments
         return found
 
-    def _pieces(self, span: Span, first: int) -> Iterator[Piece]:
+    def _pieces(self, span: Span, first: int, by: Walk) -> Iterator[Piece]:
         """Every page between the first and the last byte has some of them."""
         address, num_segments, size, stride = span
-        runs, walk_ps = self.mmu.reach(VirtualByte(address), span.end - address)
+        runs, walk = self.mmu.reach(VirtualByte(address), span.end - address, by)
         place = done = 0  # the next segment, and bytes of it that are found
         start = address  # of the run
         for memory, there, length in self._in_memories(runs):
@@ -74,14 +74,14 @@ class Translator:
                 if done or at + size > end:  # a part of a segment
                     part = min(size - done, end - at)
                     yield Piece(
-                        memory, there + at - start, first + place, 1, done, part, part, walk_ps
+                        memory, there + at - start, first + place, 1, done, part, part, walk
                     )
                     done = (done + part) % size
                     place += not done
                 else:
                     count = min(num_segments - place, (end - at - size) // stride + 1)
                     yield Piece(
-                        memory, there + at - start, first + place, count, 0, size, stride, walk_ps
+                        memory, there + at - start, first + place, count, 0, size, stride, walk
                     )
                     place += count
             start = end

@@ -120,6 +120,7 @@ class Workspace:
             pe = pes[turn % len(pes)]
             count = min(turn_pages, num_pages - page)
             offset = self._memory.allocator(pe).allocate(count * size, requester="array")
+            self._memory.slice_of(pe)  # there before a launch that nobody wrote for
             physical = self.machine.addresses.hbm(pe, offset).value
             pages = PageRange(VirtualPage(address // size + page), count)
             mappings.append(PageMapping(pages, PhysicalPage(physical // size)))
@@ -245,6 +246,8 @@ class Workspace:
             hub.run()
             engine.run()
             effects.apply(engine.take_effects())
+        for stream in run.streams:
+            stream.end()
         if self._sanitizer is not None:
             self._sanitizer.end_launch(run.sanitizer.launch)
         return LaunchResult(start_ps, engine.now_ps, run.counters)

@@ -50,6 +50,11 @@ GROUPS = {
         "again, and pays RRD and now and then RAS for it: it loses more, never less, the more so "
         "on HBM3, where it rotates over four bank groups."
     ),
+    OracleGroup.MEMORY: (
+        "Accesses of one PE of `ahbm-small`. A command is issued every 2 ns; a page that the TLB "
+        "does not keep is there 50 ns after the issue of the first command that names it, for all "
+        "that name it; 1 ns after that, and after its own issue, an access sets out."
+    ),
     OracleGroup.LINKS: (
         "Rates of PCIe and UCIe as closed forms, as streams over one link, and inside the default "
         "machine (its memory without refresh, since links are looked at); chains of links; and "

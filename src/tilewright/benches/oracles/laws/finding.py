@@ -41,6 +41,7 @@ class OracleGroup(Enum):
     QUEUES = "queues"
     NOC = "noc"
     HBM = "hbm"
+    MEMORY = "memory"
     LINKS = "links"
     GEMM = "gemm"
     ROOFLINE = "roofline"
