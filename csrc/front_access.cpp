@@ -74,8 +74,9 @@ void Desk::follow(bool is_write) {
     } else {
         order_.before_read(spans_, command, after_);
     }
+    const int64_t channel = paths_.take_channel(is_write);
     for (const Piece& piece : pieces_) {
-        const int64_t trip = paths_.trip(program_, piece.memory, is_write);
+        const int64_t trip = paths_.trip(program_, piece.memory, is_write, channel);
         accesses_.push_back({trip, piece.num_segments, piece.num_bytes, piece.stride_bytes,
                              piece.address, piece.walk});
     }

@@ -38,14 +38,17 @@ int64_t own_walk(PyObject* walks, PyObject* walker) {
 
 }  // namespace
 
-PathFinder::PathFinder(const nb::object& mmu, nb::object locate)
-    : locate_(std::move(locate)), spans_(nb::none()) {
+PathFinder::PathFinder(const nb::object& mmu, nb::object locate, nb::object channels)
+    : locate_(std::move(locate)), channels_(std::move(channels)), spans_(nb::none()) {
     const nb::object spec = mmu.attr("spec");
     mmu_ = mmu;
     table_ = mmu.attr("table");
     state_ = mmu.attr("state");
     tlb_ = state_.attr("tlb");
     page_bytes_ = number(spec, "page_bytes");
+    const nb::object counts = channels_.attr("num_of");
+    num_channels_[0] = nb::cast<int64_t>(counts[nb::handle(language.read)]);
+    num_channels_[1] = nb::cast<int64_t>(counts[nb::handle(language.write)]);
 }
 
 bool PathFinder::find_pieces(Spans spans, const Asker& by, std::vector<Piece>& pieces) {
@@ -199,30 +202,38 @@ PathFinder::Home PathFinder::home(int64_t physical) {
     return {made.memory, made.address + inside};
 }
 
-int64_t PathFinder::trip(PyObject* program, int64_t memory, bool is_write) {
+int64_t PathFinder::take_channel(bool is_write) {
+    if (num_channels_[is_write] == 1) return 0;
+    const nb::handle access = is_write ? language.write : language.read;
+    return nb::cast<int64_t>(channels_.attr("take")(access));
+}
+
+int64_t PathFinder::trip(PyObject* program, int64_t memory, bool is_write, int64_t channel) {
     std::vector<int64_t>& trips = trips_[is_write];
-    if (memory >= static_cast<int64_t>(trips.size())) trips.resize(memory + 1, kUnknown);
-    if (trips[memory] == kUnknown) {
-        PyObject* access = is_write ? language.write : language.read;
-        trips[memory] = nb::cast<int64_t>(nb::handle(program).attr("trip")(memory, nb::handle(access)));
+    const auto place = static_cast<size_t>(memory * num_channels_[is_write] + channel);
+    if (place >= trips.size()) trips.resize(place + 1, kUnknown);
+    if (trips[place] == kUnknown) {
+        const nb::handle access = is_write ? language.write : language.read;
+        trips[place] =
+            nb::cast<int64_t>(nb::handle(program).attr("trip")(memory, access, channel));
     }
-    return trips[memory];
+    return trips[place];
 }
 
 int PathFinder::traverse(visitproc visit, void* arg) {
-    for (const nb::object* held : {&locate_, &mmu_, &table_, &state_, &tlb_, &spans_}) {
+    for (const nb::object* held : {&locate_, &channels_, &mmu_, &table_, &state_, &tlb_, &spans_}) {
         Py_VISIT(held->ptr());
     }
     return 0;
 }
 
 void PathFinder::clear() {
-    for (nb::object* held : {&locate_, &mmu_, &table_, &state_, &tlb_, &spans_}) *held = nb::none();
+    for (nb::object* held : {&locate_, &channels_, &mmu_, &table_, &state_, &tlb_, &spans_}) *held = nb::none();
 }
 
 void bind_path(nb::module_& module) {
     nb::class_<PathFinder>(module, "PathFinder", nb::type_slots(collected_slots<PathFinder>))
-        .def(nb::init<const nb::object&, nb::object>());
+        .def(nb::init<const nb::object&, nb::object, nb::object>());
 }
 
 }  // namespace tilewright

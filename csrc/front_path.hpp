@@ -27,12 +27,14 @@ struct Asker {
 
 class PathFinder {
   public:
-    PathFinder(const nanobind::object& mmu, nanobind::object locate);
+    PathFinder(const nanobind::object& mmu, nanobind::object locate, nanobind::object channels);
 
     // Appends all of an access, in order; false if some page is not mapped.
     bool find_pieces(Spans spans, const Asker& by, std::vector<Piece>& pieces);
+    // The DMA channel of the next access.
+    int64_t take_channel(bool is_write);
     // The round trip of accesses to a memory, which the program builds at the first.
-    int64_t trip(PyObject* program, int64_t memory, bool is_write);
+    int64_t trip(PyObject* program, int64_t memory, bool is_write, int64_t channel);
 
     int traverse(visitproc visit, void* arg);
     void clear();
@@ -60,12 +62,13 @@ class PathFinder {
     void split_runs();
     Home home(int64_t physical);
 
-    nanobind::object locate_, mmu_, table_, state_, tlb_, spans_;
+    nanobind::object locate_, channels_, mmu_, table_, state_, tlb_, spans_;
     int64_t page_bytes_;
+    int64_t num_channels_[2];  // of reads and writes
     std::vector<Mapping> mappings_;
     size_t last_mapping_ = 0;
     std::unordered_map<int64_t, Home> homes_;  // by physical page
-    std::vector<int64_t> trips_[2];            // of reads and writes, by memory
+    std::vector<int64_t> trips_[2];            // of reads and writes, by memory and channel
     std::vector<Run> runs_;                    // of the span at hand
     struct Stretch {
         Home home;

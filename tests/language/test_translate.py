@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.device.dma import ChannelDeal
 from tilewright.device.mmu import Mmu, Walk
 from tilewright.language.access import layout_of
 from tilewright.language.affine import Affine, Box
@@ -49,7 +50,7 @@ def translators(draw: st.DrawFn) -> tuple[Translator, list[int]]:
     def locate(physical: int) -> tuple[int, int]:
         return divmod(physical, MEMORY_PAGES * PAGE)
 
-    return Translator(Mmu("pe.mmu", spec, table), locate), list(pages)
+    return Translator(Mmu("pe.mmu", spec, table), locate, ChannelDeal(1, 1)), list(pages)
 
 
 def home(address: int, pages: list[int]) -> tuple[int, int]:
@@ -126,7 +127,8 @@ def test_a_page_that_was_walked_is_known_the_next_time(
 
 def test_spans_are_the_rows_of_a_layout() -> None:
     table = PageTable("test", PAGE)
-    translator = Translator(Mmu("pe.mmu", MmuSpec(page_bytes=PAGE), table), lambda _: (0, 0))
+    mmu = Mmu("pe.mmu", MmuSpec(page_bytes=PAGE), table)
+    translator = Translator(mmu, lambda _: (0, 0), ChannelDeal(1, 1))
     affine = Affine(1000, (400, 100, 2), (2, 3, 4))
     layout = layout_of(affine, Box.whole(affine.shape), 2)
     expected = [Span(1000, 3, 8, 100), Span(1400, 3, 8, 100)]

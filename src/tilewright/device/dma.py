@@ -2,7 +2,12 @@
 
 A PE has ``read_channels`` and ``write_channels``, the host one of each per SIP. A channel sends its
 accesses in the order of their tasks, packet after packet, and has at most ``in_flight_bytes`` under
-way, counted in whole packets from setting out until the answer is back.
+way, counted in whole packets from setting out until the answer is back. Channels share the links
+behind them, where packets meet as any others do.
+
+Loads, stores and atomics of a PE are dealt to its channels in turn, reads and writes each for
+themselves, in the order in which they are issued; all of one access goes through one channel.
+Messages write and read through the first ones.
 """
 
 from dataclasses import dataclass
@@ -14,7 +19,7 @@ from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.name import place_name
 
-__all__ = ("Access", "Channel", "Gates", "num_channels", "window_packets")
+__all__ = ("Access", "Channel", "ChannelDeal", "Gates", "num_channels", "window_packets")
 
 
 class Access(Enum):
@@ -47,6 +52,26 @@ class Gates:
             packets = window_packets(self._machine, channel)
             self._numbers[channel] = self._engine.add_gate(packets)
         return self._numbers[channel]
+
+
+class ChannelDeal:
+    """Which channel the next access of a PE goes through.
+
+    >>> deal = ChannelDeal(num_reads=2, num_writes=1)
+    >>> [deal.take(Access.READ) for _ in range(3)], deal.take(Access.WRITE)
+    ([0, 1, 0], 0)
+    """
+
+    __slots__ = ("_dealt", "num_of")
+
+    def __init__(self, num_reads: int, num_writes: int) -> None:
+        self.num_of = {Access.READ: num_reads, Access.WRITE: num_writes}
+        self._dealt = {Access.READ: 0, Access.WRITE: 0}
+
+    def take(self, access: Access) -> int:
+        turn = self._dealt[access]
+        self._dealt[access] = turn + 1
+        return turn % self.num_of[access]
 
 
 def num_channels(machine: Machine, owner: PeCoord | SipCoord, access: Access) -> int:

@@ -117,8 +117,16 @@ def accesses_of(program: Program, pieces: list[Piece], access: Access) -> list[I
         last = max(program.last_walk, *[piece.walk for piece in pieces])
         program.last_walk = last
         pieces = [piece._replace(walk=last) for piece in pieces]
+    channel = program.translator.channels.take(access)
     return [
-        (program.trip(memory, access), num_segments, num_bytes, stride_bytes, address, walk)
+        (
+            program.trip(memory, access, channel),
+            num_segments,
+            num_bytes,
+            stride_bytes,
+            address,
+            walk,
+        )
         for memory, address, _, num_segments, _, num_bytes, stride_bytes, walk in pieces
     ]
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilewright.device.build import Device
+from tilewright.device.dma import Access, ChannelDeal, num_channels
 from tilewright.device.ipcq import Ring, build_ring, check_room
 from tilewright.device.mmu import Mmu
 from tilewright.device.pe import Pe
@@ -171,7 +172,9 @@ class Launcher:
 
     def _translator(self, coord: PeCoord) -> Translator:
         if coord not in self._translators:
-            self._translators[coord] = Translator(self._mmu_of(coord), self._locate)
+            machine = self.device.machine
+            deal = ChannelDeal(*(num_channels(machine, coord, access) for access in Access))
+            self._translators[coord] = Translator(self._mmu_of(coord), self._locate, deal)
         return self._translators[coord]
 
 

@@ -83,13 +83,12 @@ class Program:
         """Where an access of the next command lies."""
         return self.translator.pieces(spans, Walk(self.stream.walker, self.next_command))
 
-    def trip(self, memory: int, access: Access) -> int:
+    def trip(self, memory: int, access: Access, channel: int) -> int:
         """The way of accesses to a memory, built at the first of them."""
-        trips = self.translator.trips
-        trip = trips.get((memory, access))
+        trips, key = self.translator.trips, (memory, access, channel)
+        trip = trips.get(key)
         if trip is None:
-            coord = self.stream.pe.coord
-            trip = trips[memory, access] = self.run.round_trip(coord, memory, access)
+            trip = trips[key] = self.run.round_trip(self.stream.pe.coord, *key)
         return trip
 
     def known_load(self, pointers: Any, mask: Any, other: Any) -> Block | None:

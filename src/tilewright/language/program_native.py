@@ -37,7 +37,8 @@ class NativeProgram(Program):
         super().__init__(run, stream, translator, name, ids, counts)
         front: Any = run.front
         if translator.paths is None:
-            translator.paths = front.PathFinder(translator.mmu, translator.locate)
+            channels = translator.channels
+            translator.paths = front.PathFinder(translator.mmu, translator.locate, channels)
         self.desk = front.Desk(
             self, run.shelf, stream.walker, stream.issuer, run.effects, translator.paths, self.order
         )

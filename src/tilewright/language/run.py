@@ -150,8 +150,8 @@ class Run:
                 expected = "one program that stores into a tensor with copies"
                 raise program.error(found, expected, "split the tensor, or store from one program")
 
-    def round_trip(self, pe: PeCoord, memory: int, access: Access) -> int:
-        return self.device.pe_access(pe, self.memories[memory].slice_of, access)
+    def round_trip(self, pe: PeCoord, memory: int, access: Access, channel: int) -> int:
+        return self.device.pe_access(pe, self.memories[memory].slice_of, access, channel)
 
 
 def _issued(plan: Plan, pe: Pe) -> list[int]:

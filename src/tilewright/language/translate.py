@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tilewright.device.dma import Access
+from tilewright.device.dma import Access, ChannelDeal
 from tilewright.device.mmu import Mmu, Walk
 from tilewright.language.access import Layout
 from tilewright.language.order import Span
@@ -27,10 +27,16 @@ class Piece(NamedTuple):
 
 
 class Translator:
-    """The MMU of a PE in front of the memories; ``locate`` finds the memory of a physical byte."""
+    """The MMU and the DMA channels of a PE in front of the memories.
 
-    def __init__(self, mmu: Mmu, locate: Callable[[int], tuple[int, int]]) -> None:
-        self.trips: dict[tuple[int, Access], int] = {}  # by memory: the way of its accesses
+    ``locate`` finds the memory of a physical byte.
+    """
+
+    def __init__(
+        self, mmu: Mmu, locate: Callable[[int], tuple[int, int]], channels: ChannelDeal
+    ) -> None:
+        self.trips: dict[tuple[int, Access, int], int] = {}  # by memory and channel: the way there
+        self.channels = channels
         self.mmu = mmu
         self.locate = locate
         self.paths: Any = None  # what compiled code knows of it
