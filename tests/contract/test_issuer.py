@@ -198,7 +198,7 @@ def test_a_walk_begins_with_the_issue_and_not_when_operands_are_there(kind: Engi
 @every_engine
 def test_a_command_that_is_a_window_later_does_not_name_a_walk(kind: EngineKind) -> None:
     """The command that walked has ended by then, and so has its walk."""
-    told = (walking(WALKS), *[Compute(0, ())] * 3, walking(LAST_WALK))
+    told: list[Command] = [walking(WALKS), *[Compute(0, ())] * 3, walking(LAST_WALK)]
     first, last = (step for step in steps_of(run_commands(program_of(*told, walk_ps=50), kind))
                    if step.there)  # fmt: skip
     assert last.issue.start_ps == first.ended_ps

@@ -8,6 +8,7 @@ from greenlet import greenlet
 from tilewright.errors import KernelError, RequestError, SpecError, TensorError
 from tilewright.host import DPPolicy, Interleave, PeCoord, RuntimeContext
 from tilewright.machine import Machine, build_machine, parse_machine
+from tilewright.memory.place import MemoryKind, MemoryPlace
 
 PAGE = 65_536
 ROWS = DPPolicy(pe="row_wise")
@@ -25,7 +26,10 @@ def context(name: str = "ahbm-small", device: str = "all", **options: Any) -> Ru
 
 def total_used(torch: RuntimeContext) -> int:
     memory = torch.driver.memory
-    slices = sum(memory.allocator(pe).statistics.used_bytes for pe in torch.machine.grid.pes())
+    slices = sum(
+        memory.allocator(MemoryPlace(MemoryKind.HBM, pe)).statistics.used_bytes
+        for pe in torch.machine.grid.pes()
+    )
     return slices + torch.driver.space.statistics.used_bytes
 
 

@@ -115,7 +115,7 @@ def test_a_map_that_fails_fails_its_request_alone() -> None:
     [
         (0, 0, "0 bytes"),
         (0, -4, "-4 bytes"),
-        (0, 2**60, "up to the end of the slice"),
+        (0, 2**60, "up to the end of sip0.cube0.pe1.hbm"),
     ],
 )
 def test_a_message_that_cannot_be_carried_out_is_refused(

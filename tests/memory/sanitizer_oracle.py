@@ -12,6 +12,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import Access, AccessKind
 from tilewright.memory.sanitizer_finding import FindingKind
@@ -22,6 +23,7 @@ from tilewright.memory.shadow import Segments
 __all__ = ("Do", "Oracle", "Watched", "clipped", "scripts")
 
 HOME = PeCoord(0, 0, 0)
+PLACE = MemoryPlace(MemoryKind.HBM, HOME)
 NUM_BYTES = 24
 
 
@@ -266,7 +268,7 @@ class Watched:
             me.atomics |= 1 << place
         self._closed[event.strand, place] = self._after(event) | Places.one(place)
         line = f"{event.strand} {place}"
-        pieces = [(HOME, event.segments)]
+        pieces = [(PLACE, event.segments)]
         self._accesses[event.strand, place] = Access(
             event.kind, self._launch, me, place, past, "", line, HOME, 8, pieces
         )

@@ -6,6 +6,7 @@ import pytest
 
 from tilewright.errors import OutOfMemoryError, SanitizerError
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import Access, AccessKind, Launch
 from tilewright.memory.sanitizer_finding import Finding, FindingKind, Findings, Side
@@ -41,7 +42,12 @@ def access(
     strand = sanitizer.begin_strand()
     past = strand.past(NOWHERE)
     region = tensor.regions[0]
-    pieces = [(HERE, Segments(region.offset + start, 1, num_bytes, num_bytes))]
+    pieces = [
+        (
+            MemoryPlace(MemoryKind.HBM, HERE),
+            Segments(region.offset + start, 1, num_bytes, num_bytes),
+        )
+    ]
     spans = [Segments(region.address + start, 1, num_bytes, num_bytes)]
     place = strand.next_place()
     made = Access(

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer_tensor import Region, TensorBook, TensorPart, WatchedTensor
 from tilewright.memory.shadow import Segments
 
@@ -133,6 +134,6 @@ def test_a_byte_outside_is_told_by_its_distance() -> None:
 def test_a_byte_of_a_slice_leads_to_its_tensor() -> None:
     book = TensorBook()
     tensor = made(book, [Region(PES[1], 4096, BASE, 50), Region(PES[2], 0, BASE + 50, 50)])
-    assert book.in_memory(PES[2], 7) == (tensor, BASE + 57)
-    assert book.in_memory(PES[1], 4095) is None
-    assert book.in_memory(PES[0], 4096) is None
+    assert book.in_memory(MemoryPlace(MemoryKind.HBM, PES[2]), 7) == (tensor, BASE + 57)
+    assert book.in_memory(MemoryPlace(MemoryKind.HBM, PES[1]), 4095) is None
+    assert book.in_memory(MemoryPlace(MemoryKind.HBM, PES[0]), 4096) is None

@@ -16,8 +16,8 @@ from tilewright.machine.name import place_name
 from tilewright.memory import Allocator, ByteStore, MappingPlan, PageTable, VirtualSpace
 from tilewright.runtime.placement import Placement, Targets, place
 from tilewright.runtime.placement_pages import (
+    MemoryPart,
     Pool,
-    SlicePart,
     TensorPages,
     give_back_pages,
     take_pages,
@@ -50,7 +50,11 @@ class SmallPool:
         self.space = VirtualSpace(page_bytes=page)
         self.allocators = {pe: Allocator(place_name(pe), SLICE_BYTES, alignment=page) for pe in PES}
         self.tables = {pe: PageTable(place_name(pe), page) for pe in PES}
-        self.pool = Pool(self.space, self.allocators.__getitem__, self.physical)
+        self.pool = Pool(
+            self.space,
+            lambda place: self.allocators[place.pe],
+            lambda place, offset: self.physical(place.pe, offset),
+        )
 
     def physical(self, pe: PeCoord, offset: int) -> int:
         return PES.index(pe) * SLICE_BYTES + offset
@@ -79,21 +83,21 @@ class StoreOwner:
         self.stores = {pe: ByteStore(place_name(pe), SLICE_BYTES) for pe in PES}
         self.carries_data = carries_data
         self.timed: list[tuple[str, int]] = []  # what took time, and for how many bytes
-        self.written: list[SlicePart] = []
+        self.written: list[MemoryPart] = []
         self.abandoned: list[TensorPages] = []
 
     def write(
-        self, parts: Sequence[SlicePart], data: Sequence[Bytes] | None, *, timed: bool
+        self, parts: Sequence[MemoryPart], data: Sequence[Bytes] | None, *, timed: bool
     ) -> None:
         self._note("write", parts, timed=timed)
         self.written.extend(parts)
-        for (pe, offset, num_bytes), piece in zip(parts, data or (), strict=data is not None):
+        for (at, offset, num_bytes), piece in zip(parts, data or (), strict=data is not None):
             assert piece.size == num_bytes
-            self.stores[pe].write(offset, piece)
+            self.stores[at.pe].write(offset, piece)
 
-    def read(self, parts: Sequence[SlicePart], *, timed: bool) -> list[Bytes]:
+    def read(self, parts: Sequence[MemoryPart], *, timed: bool) -> list[Bytes]:
         self._note("read", parts, timed=timed)
-        return [self.stores[pe].read(offset, num_bytes) for pe, offset, num_bytes in parts]
+        return [self.stores[at.pe].read(offset, num_bytes) for at, offset, num_bytes in parts]
 
     def free(self, pages: TensorPages) -> None:
         self.small.remove(pages.mapping)
@@ -117,7 +121,7 @@ class StoreOwner:
     def host(self, array: object) -> Tensor:
         return host_tensor(array, self)
 
-    def _note(self, what: str, parts: Sequence[SlicePart], *, timed: bool) -> None:
+    def _note(self, what: str, parts: Sequence[MemoryPart], *, timed: bool) -> None:
         if timed:
             self.timed.append((what, sum(part.num_bytes for part in parts)))
 

@@ -23,7 +23,7 @@ def physical_bytes(small: SmallPool, pages: TensorPages) -> dict[int, list[int]]
     for home in pages.placement.homes:
         for piece in pages.pieces(home):
             for place_in_piece, byte in enumerate(piece.span):
-                at = small.physical(home, piece.slice_offset + place_in_piece)
+                at = small.physical(home, piece.offset + place_in_piece)
                 found.setdefault(byte, []).append(at)
     return found
 
@@ -38,7 +38,7 @@ def test_a_pe_finds_the_bytes_of_its_shard_through_its_page_table(placement: Pla
         assert tuple(spans) == shard.ranges
         for piece in pages.pieces(shard.home):
             start = VirtualByte(pages.base + piece.span.start)
-            expected = [(small.physical(shard.home, piece.slice_offset), len(piece.span))]
+            expected = [(small.physical(shard.home, piece.offset), len(piece.span))]
             assert small.tables[shard.home].runs(start, len(piece.span)) == expected
 
 

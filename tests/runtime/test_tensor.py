@@ -25,7 +25,7 @@ from tilewright.language.dtype import (
 )
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.placement import Placement
-from tilewright.runtime.placement_pages import SlicePart
+from tilewright.runtime.placement_pages import MemoryPart
 from tilewright.runtime.policy import DPPolicy, Interleave, Split
 from tilewright.runtime.tensor import Tensor, TensorOwner
 
@@ -78,7 +78,7 @@ def test_the_slice_of_a_pe_holds_the_bytes_of_its_shard(
     for shard in tensor.shards:
         pieces = tensor._device.pages.pieces(shard.home)
         store = owner.stores[shard.home]
-        found = [store.read(piece.slice_offset, len(piece.span)) for piece in pieces]
+        found = [store.read(piece.offset, len(piece.span)) for piece in pieces]
         expected = shard_bytes(placement, array, shard)
         np.testing.assert_array_equal(np.concatenate(found), expected)
 
@@ -137,12 +137,12 @@ def test_what_one_pe_has_may_differ_from_what_the_lowest_has() -> None:
     other = PeCoord(1, 0, 0)
     (piece,) = tensor._device.pages.pieces(other)
     changed = np.array([7, 8], np.float32).view(np.uint8)
-    owner.stores[other].write(piece.slice_offset + 16, changed)
+    owner.stores[other].write(piece.offset + 16, changed)
     for read in (Tensor.numpy, lambda t: t[2], lambda t: t.to("cpu")):
         with pytest.raises(TensorError) as caught:
             read(tensor)
         assert str(caught.value) == (
-            "tensor 'a': found other values in sip1.cube0.pe0 than in sip0.cube0.pe0, "
+            "tensor 'a': found other values in sip1.cube0.pe0.hbm than in sip0.cube0.pe0.hbm, "
             "expected copies that are the same; look at one copy: t.local(pe)"
         )
     assert repr(tensor).startswith("tensor(copies that differ, shape=(3, 2)")
@@ -156,7 +156,7 @@ def test_copies_may_differ_beside_what_is_read() -> None:
     tensor = filled(owner, (3, 2), dp=DPPolicy(num_sips=2, num_cubes=1, num_pes=1))
     other = PeCoord(1, 0, 0)
     (piece,) = tensor._device.pages.pieces(other)
-    owner.stores[other].write(piece.slice_offset + 4, np.ones(4, np.uint8))
+    owner.stores[other].write(piece.offset + 4, np.ones(4, np.uint8))
     assert tensor[:, 0].tolist() == [0, 2, 4]
     with pytest.raises(TensorError, match="copies that are the same"):
         tensor[:, 1]
@@ -344,7 +344,7 @@ def test_a_printed_tensor_shows_small_values_and_where_it_is() -> None:
 
 def test_a_tensor_of_a_machine_that_has_stopped_is_printed() -> None:
     class Stopped(StoreOwner):
-        def read(self, parts: Sequence[SlicePart], *, timed: bool) -> list[Bytes]:
+        def read(self, parts: Sequence[MemoryPart], *, timed: bool) -> list[Bytes]:
             found = f"a read of {len(parts)} parts, timed: {timed}, of a device that ended"
             raise RequestError("wait", found, "one that can go on", "make a new context")
 

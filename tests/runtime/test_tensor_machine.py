@@ -10,6 +10,7 @@ from tests.runtime.placements import bits_of, draw_array, policies
 from tilewright.host import DPPolicy, RuntimeContext, Split
 from tilewright.language.dtype import DTYPES, DType
 from tilewright.machine import Machine, build_machine, parse_machine
+from tilewright.memory.place import MemoryKind, MemoryPlace
 
 PAGE_BYTES = 4096
 
@@ -24,7 +25,8 @@ def is_clean(torch: RuntimeContext) -> bool:
     """No page is taken and none is mapped."""
     driver = torch.driver
     used = driver.space.statistics.used_bytes + sum(
-        driver.memory.allocator(pe).statistics.used_bytes for pe in torch.machine.grid.pes()
+        driver.memory.allocator(MemoryPlace(MemoryKind.HBM, pe)).statistics.used_bytes
+        for pe in torch.machine.grid.pes()
     )
     return used == 0 and not any(len(mmu.table) for mmu in driver.mmus.values())
 

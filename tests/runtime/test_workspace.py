@@ -10,6 +10,7 @@ from tests.language.bed import Bed
 from tilewright import language as tl
 from tilewright.errors import KernelError
 from tilewright.language.dtype import DTYPES, DType, float32
+from tilewright.memory.place import MemoryKind, MemoryPlace
 
 SMALL_PAGES = "pe.mmu.page_bytes=4096"
 dtypes = st.sampled_from(DTYPES)
@@ -74,7 +75,10 @@ def test_all_that_arrays_took_is_given_back() -> None:
     assert again.address == first.address
     bed.workspace.free(again)
     for pe in bed.pes:
-        assert bed.workspace._memory.allocator(pe).statistics.used_bytes == 0
+        assert (
+            bed.workspace._memory.allocator(MemoryPlace(MemoryKind.HBM, pe)).statistics.used_bytes
+            == 0
+        )
 
 
 def test_a_descriptor_has_the_rank_of_its_array() -> None:

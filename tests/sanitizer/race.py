@@ -82,7 +82,7 @@ def impatient_host(torch: RuntimeContext, wrong: bool) -> None:
     pending = torch.launch(read, x, out, grid=(1,), wait=not wrong)
     (home,) = x.placement.homes
     (piece,) = torch._tensors._live[x.address].pieces(home)
-    address = torch.machine.addresses.hbm(piece.pe, piece.slice_offset).value
+    address = torch.machine.addresses.hbm(piece.place.pe, piece.offset).value
     torch.submit(MemoryWriteMsg(address, PAGE_BYTES))
     pending.wait()
     torch.wait_all()

@@ -13,15 +13,18 @@ from tilewright.collectives.kernel import direction_to
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.errors import CollectiveError, OutOfMemoryError
 from tilewright.language.message import Neighbours, Post
-from tilewright.machine.coords import CubeCoord, PeCoord
+from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.allocator import Allocator
+from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch import tell_rings
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.request import Request
 
 __all__ = ("Edge", "InstallPlan", "RingBook", "check_install", "plan_install")
+
+SRAM_ALIGNMENT = 64  # of rings, so that they share pages
 
 Edge = tuple[int, int]  # a rank and a peer that it sends to
 
@@ -118,7 +121,6 @@ class RingBook:
         self._rings: dict[RingKey, _Installed] = {}  # the one that was used last is the last
         self._fixed: dict[tuple[str, tuple[RankPlaces, ...]], Group] = {}  # of `install`
         self._tcms: dict[PeCoord, Allocator] = {}
-        self._srams: dict[CubeCoord, Allocator] = {}
         self.plans: list[InstallPlan] = []  # of those that there are
 
     def rings(
@@ -173,7 +175,10 @@ class RingBook:
 
             def place(pe: PeCoord, num_bytes: int, spaces: list[Space] = spaces) -> int:
                 requester = f"a ring of {group.name}"
-                address = self._memory(spec, pe).allocate(num_bytes, requester=requester)
+                alignment = SRAM_ALIGNMENT if spec.kind is RingKind.SRAM else None
+                address = self._memory(spec, pe).allocate(
+                    num_bytes, requester=requester, alignment=alignment
+                )
                 spaces.append((pe, address, num_bytes))
                 return address
 
@@ -203,14 +208,12 @@ class RingBook:
 
     def _memory(self, spec: RingSpec, pe: PeCoord) -> Allocator:
         """That of a receiver which its rings are in."""
-        machine = self._driver.machine
+        machine, memory = self._driver.machine, self._driver.memory
         match spec.kind:
             case RingKind.TCM:
                 name, size = f"{place_name(pe)}.tcm", machine.spec.pe.tcm.reserved_bytes
                 return self._tcms.setdefault(pe, Allocator(name, size))
             case RingKind.SRAM:
-                name = f"{place_name(pe.cube_coord)}.sram"
-                sram = Allocator(name, machine.addresses.sram_bytes, alignment=64)
-                return self._srams.setdefault(pe.cube_coord, sram)
+                return memory.allocator(MemoryPlace.of(MemoryKind.SRAM, pe))
             case RingKind.HBM:
-                return self._driver.memory.allocator(pe)
+                return memory.allocator(MemoryPlace(MemoryKind.HBM, pe))

@@ -2,20 +2,32 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import NamedTuple, assert_never
 
 from tilewright.device.dma import Access, Channel, Gates
 from tilewright.device.hbm import add_slice
 from tilewright.device.link import Around, link_server
 from tilewright.device.sram import add_sram
+from tilewright.device.tcm import Tcm
 from tilewright.engine import AUTO, Auto, Engine, EngineKind, EngineSpec, build_engine
 from tilewright.errors import SpecError
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
+from tilewright.machine.name import place_name
 from tilewright.machine.node import NodeKind
 from tilewright.machine.route import Route
 from tilewright.machine.route_level import Traffic
+from tilewright.memory.place import MemoryKind
 
-__all__ = ("Device", "build_device")
+__all__ = ("Device", "TcmServers", "build_device")
+
+
+class TcmServers(NamedTuple):
+    """Both ports of a TCM, and what passes beside them."""
+
+    read: int
+    write: int
+    turn: int
 
 
 MESSAGES = -1  # in the place of a spread: round trips whose way there is for communication
@@ -30,7 +42,10 @@ class Device:
     links: dict[int, int] = field(repr=False)  # by link: its server
     memories: dict[int, int] = field(repr=False)  # by node: the server of a memory
     gates: Gates = field(repr=False)
-    _routes: dict[tuple[Route, int | None], int] = field(default_factory=dict, repr=False)
+    _tcms: dict[PeCoord, TcmServers] = field(default_factory=dict, repr=False)
+    _routes: dict[tuple[Route, int | None, int | None], int] = field(
+        default_factory=dict, repr=False
+    )
     _ways: dict[tuple[int, int, Traffic, int], int] = field(default_factory=dict, repr=False)
     _trips: dict[tuple[int, int, Channel, int], int] = field(default_factory=dict, repr=False)
 
@@ -38,8 +53,7 @@ class Device:
         """From a node to a memory's node and back, through a DMA channel; made at first use."""
         key = (requester, target, channel, spread)
         if key not in self._trips:
-            out = self.machine.route(requester, target, Traffic.REQUEST, spread)
-            back = self.machine.route(target, requester, Traffic.RESPONSE, spread)
+            out, back = self._hops(requester, target, spread)
             self._trips[key] = self.engine.add_round_trip(
                 self._route(out, self._memory(target)),
                 self._route(back),
@@ -49,16 +63,78 @@ class Device:
             )
         return self._trips[key]
 
-    def pe_access(self, pe: PeCoord, target: PeCoord, access: Access, channel: int = 0) -> int:
-        """The round trip from a PE's DMA to a slice of the HBM, through one of its channels."""
-        dma, slice_node = self._dma(pe), self.slice_node(target)
-        return self.round_trip(dma, slice_node, Channel(pe, access, channel), spread=pe.pe)
+    def pe_access(
+        self,
+        pe: PeCoord,
+        target: PeCoord,
+        access: Access,
+        channel: int = 0,
+        memory: MemoryKind = MemoryKind.HBM,
+    ) -> int:
+        """The round trip from a PE's DMA, through one of its channels, to a memory of a PE."""
+        through = Channel(pe, access, channel)
+        return self._access(self._dma(pe), target, through, pe.pe, memory)
 
-    def host_access(self, target: PeCoord, access: Access) -> int:
-        """The round trip from the host to a slice of the HBM."""
-        host, slice_node = self.machine.host, self.slice_node(target)
-        channel = Channel(SipCoord(target.sip), access)
-        return self.round_trip(host, slice_node, channel, spread=target.pe)
+    def host_access(
+        self, target: PeCoord, access: Access, memory: MemoryKind = MemoryKind.HBM
+    ) -> int:
+        """The round trip from the host to a memory of a PE."""
+        through = Channel(SipCoord(target.sip), access)
+        return self._access(self.machine.host, target, through, target.pe, memory)
+
+    def _access(
+        self, requester: int, target: PeCoord, channel: Channel, spread: int, memory: MemoryKind
+    ) -> int:
+        match memory:
+            case MemoryKind.HBM:
+                return self.round_trip(requester, self.slice_node(target), channel, spread)
+            case MemoryKind.SRAM:
+                node = self.machine.node_of(NodeKind.SRAM, target)
+                return self.round_trip(requester, node, channel, spread)
+            case MemoryKind.TCM:
+                return self._tcm_trip(requester, target, channel, spread)
+            case _:
+                assert_never(memory)
+
+    def tcm_servers(self, pe: PeCoord) -> TcmServers:
+        """The ports of a PE's TCM, made at first use."""
+        if pe not in self._tcms:
+            tcm = Tcm(f"{place_name(pe)}.tcm", self.machine.spec.pe.tcm)
+            servers = (*tcm.ports(), tcm.turn())
+            self._tcms[pe] = TcmServers(*(self.engine.add_server(server) for server in servers))
+        return self._tcms[pe]
+
+    def _tcm_trip(self, requester: int, target: PeCoord, channel: Channel, spread: int) -> int:
+        """To the DMA of a PE and through a port of its TCM, and back; made at first use.
+
+        What is written crosses the write port when it has come, what is read the read port before
+        it goes. The PE itself needs no network: what it reads is served when it has crossed the
+        port, so in the engine's words its data go out, and an answer comes back.
+        """
+        node = self._dma(target)
+        key = (requester, node, channel, spread)
+        if key not in self._trips:
+            tcm, writes = self.tcm_servers(target), channel.access is Access.WRITE
+            port, turn = tcm.write if writes else tcm.read, [tcm.turn]
+            if requester == node:
+                routes = [self.engine.add_route([port]), self.engine.add_route(turn)]
+                is_outward = True
+            else:
+                there, back = self._hops(requester, node, spread)
+                routes = [self._route(there, port if writes else None),
+                          self._route(back, None, None if writes else port)]  # fmt: skip
+                is_outward = writes
+            gate = self.gates.number(channel)
+            self._trips[key] = self.engine.add_round_trip(*routes, gate=gate, writes=is_outward)
+        return self._trips[key]
+
+    def _hops(self, requester: int, target: int, spread: int) -> tuple[Route, Route]:
+        """A request's way to a node, and its answer's way back."""
+        route = self.machine.route
+        return (
+            route(requester, target, Traffic.REQUEST, spread),
+            route(target, requester, Traffic.RESPONSE, spread),
+        )
 
     def way(self, source: int, target: int, traffic: Traffic, spread: int) -> int:
         """The engine's route from node to node; made at first use."""
@@ -103,14 +179,18 @@ class Device:
             raise SpecError("round trip", f"{name} as its target", "a memory", fix)
         return server
 
-    def _route(self, hops: Route, memory: int | None = None) -> int:
-        key = (hops, memory)
+    def _route(self, hops: Route, last: int | None = None, first: int | None = None) -> int:
+        """Over links, and through a server behind the last or before the first of them."""
+        key = (hops, last, first)
         if key not in self._routes:
             servers = [self.links[link] for link, _ in hops]
             channels = [channel for _, channel in hops]
-            if memory is not None:
-                servers.append(memory)
+            if last is not None:
+                servers.append(last)
                 channels.append(0)
+            if first is not None:
+                servers.insert(0, first)
+                channels.insert(0, 0)
             self._routes[key] = self.engine.add_route(servers, channels)
         return self._routes[key]
 

@@ -43,7 +43,7 @@ def build_pe(device: Device, coord: PeCoord) -> Pe:
 
     cpu = CommandProcessor(f"{name}.cpu", spec.cpu)
     tcm = Tcm(f"{name}.tcm", spec.tcm)
-    read_port, write_port = tcm.ports()
+    ports = device.tcm_servers(coord)
     return Pe(
         coord,
         name,
@@ -56,9 +56,9 @@ def build_pe(device: Device, coord: PeCoord) -> Pe:
             issue_ps=spec.cpu.command_ps,
             dispatch_ps=spec.scheduler.command_ps,
             window=spec.queue_commands,
-            read_route=unit_route(read_port),
+            read_route=engine.add_route([ports.read]),
             read_bytes_per_us=spec.tcm.read_bytes_per_us,
-            write_route=unit_route(write_port),
+            write_route=engine.add_route([ports.write]),
             write_bytes_per_us=spec.tcm.write_bytes_per_us,
             near_bytes=spec.registers.capacity_bytes,
             far_bytes=tcm.usable_bytes,

@@ -41,5 +41,17 @@ class Tcm:
         return flit_ps(flit_bytes=num_bytes, bytes_per_us=self.spec.write_bytes_per_us)
 
     def ports(self) -> tuple[ServerSpec, ServerSpec]:
-        """The read and the write port as servers; accesses are holds on them."""
-        return ServerSpec(f"{self.name}.read"), ServerSpec(f"{self.name}.write")
+        """The read and the write port as servers.
+
+        Commands of the PE hold them; packets of a DMA cross them, each as a whole, since the links
+        in front of them are slower.
+        """
+        spec = self.spec
+        return (
+            ServerSpec(f"{self.name}.read", spec.read_bytes_per_us, reassemble=True),
+            ServerSpec(f"{self.name}.write", spec.write_bytes_per_us, reassemble=True),
+        )
+
+    def turn(self) -> ServerSpec:
+        """Where a request of the PE's own DMA, or the answer to it, passes beside the ports."""
+        return ServerSpec(f"{self.name}.turn", self.spec.read_bytes_per_us)

@@ -2,7 +2,7 @@
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
@@ -108,6 +108,7 @@ class Launcher:
         mmu_of: Callable[[PeCoord], Mmu],
         functions: Mapping[str, Callable[..., Any]],
         pe_of: Callable[[PeCoord], Pe],
+        tcm_used_bytes: Callable[[PeCoord], int],
     ) -> None:
         self.device = device
         self._memories = memories
@@ -115,6 +116,7 @@ class Launcher:
         self._mmu_of = mmu_of
         self._functions = functions
         self._pe_of = pe_of
+        self._tcm_used_bytes = tcm_used_bytes  # by tensors
         self._translators: dict[PeCoord, Translator] = {}
         self._num_posts = 0
 
@@ -133,7 +135,7 @@ class Launcher:
             ]
         bodies = []
         for share in shares:
-            pe = self._pe_of(share.pe)
+            pe = self._beside_tensors(share.pe)
             for turn in range(min(terms.resident, len(share.ids))):
                 stream = Stream(hub, engine, _part_of(pe, terms.resident))
                 run.streams.append(stream)
@@ -149,6 +151,23 @@ class Launcher:
             pes = {stream.pe.coord: stream.pe for stream in run.streams}
             run.post = self._post(terms.neighbours, pes)
         return run
+
+    def check_room(self, pes: Iterable[PeCoord]) -> None:
+        """Refuse a launch on PEs whose TCM has no byte left for a program."""
+        for coord in pes:
+            self._beside_tensors(coord)
+
+    def _beside_tensors(self, coord: PeCoord) -> Pe:
+        """A PE as programs have it beside tensors in its TCM."""
+        pe, used_bytes = self._pe_of(coord), self._tcm_used_bytes(coord)
+        if not used_bytes:
+            return pe
+        far_bytes = pe.issuer.far_bytes - used_bytes
+        if far_bytes < 1:
+            found = f"{used_bytes} of {pe.issuer.far_bytes} bytes of the TCM taken by tensors"
+            fix = "free a tensor there, or place it in another memory"
+            raise KernelError(pe.name, found, "room for the tiles of programs", fix)
+        return replace(pe, issuer=replace(pe.issuer, far_bytes=far_bytes))
 
     def install(self, neighbours: Neighbours) -> Post:
         """Rings that launches on these PEs share, none of them used before."""

@@ -15,15 +15,16 @@ from tilewright.language.meaning.bound import GemmCharge
 from tilewright.language.meaning.table import MEANINGS
 from tilewright.language.stream import Stream
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.place import MemoryPlace
 
 __all__ = ("Counters", "Memory", "Plan", "Replicated", "Run")
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One memory that accesses can end in: the slice of a PE."""
+    """One memory that accesses can end in."""
 
-    slice_of: PeCoord
+    place: MemoryPlace
     storage: Storage
 
 
@@ -151,7 +152,8 @@ class Run:
                 raise program.error(found, expected, "split the tensor, or store from one program")
 
     def round_trip(self, pe: PeCoord, memory: int, access: Access, channel: int) -> int:
-        return self.device.pe_access(pe, self.memories[memory].slice_of, access, channel)
+        kind, home = self.memories[memory].place
+        return self.device.pe_access(pe, home, access, channel, kind)
 
 
 def _issued(plan: Plan, pe: Pe) -> list[int]:

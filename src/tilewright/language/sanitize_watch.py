@@ -15,6 +15,7 @@ from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.translate import Piece
 from tilewright.language.value import Pointers
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.place import MemoryPlace
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import Access, AccessKind, Launch
 from tilewright.memory.sanitizer_past import Past, Strand
@@ -122,7 +123,7 @@ class ProgramWatch:
         self._item_bits = 8
         self._tensor: WatchedTensor | None = None
         self._spans: list[Segments] = []
-        self._pieces: list[tuple[PeCoord, Segments]] = []
+        self._pieces: list[tuple[MemoryPlace, Segments]] = []
 
     # -- addresses -------------------------------------------------------------------------------
 
@@ -172,7 +173,7 @@ class ProgramWatch:
         self._spans += [Segments(*span) for span in spans]
         self._pieces += [
             (
-                memories[piece.memory].slice_of,
+                memories[piece.memory].place,
                 Segments(piece.address, piece.num_segments, piece.num_bytes, piece.stride_bytes),
             )
             for piece in pieces

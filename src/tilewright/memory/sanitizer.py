@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.place import MemoryPlace
 from tilewright.memory.sanitizer_access import Access, AccessKind, Launch
 from tilewright.memory.sanitizer_bounds import (
     Unmap,
@@ -28,11 +29,11 @@ __all__ = ("Sanitizer",)
 HOST = "the host"
 
 
-class _Shadows(dict[PeCoord, Shadow]):
-    """One a slice, made when it is first asked for."""
+class _Shadows(dict[MemoryPlace, Shadow]):
+    """One a memory, made when it is first asked for."""
 
-    def __missing__(self, home: PeCoord) -> Shadow:
-        shadow = self[home] = Shadow()
+    def __missing__(self, place: MemoryPlace) -> Shadow:
+        shadow = self[place] = Shadow()
         return shadow
 
 
@@ -49,7 +50,7 @@ class Sanitizer:
         self._under_way: set[int] = set()  # launches that the host has not waited for
         self._num_launches = 0
         self._num_strands = 0
-        self._released: dict[tuple[PeCoord, int], Known] = {}  # by what atomics share
+        self._released: dict[tuple[MemoryPlace, int], Known] = {}  # by what atomics share
         self._messages: dict[Hashable, Past] = {}  # under way
         self._senders: dict[int, set[int]] = {}  # by strand: from whom it has messages
         self._races: dict[tuple[object, ...], tuple[Finding, Conflict]] = {}  # not told yet
@@ -92,7 +93,7 @@ class Sanitizer:
             at_ps=at_ps,
         )
         for region in tensor.regions:
-            self._shadows[region.home].forget(region.offset, region.num_bytes)
+            self._shadows[region.place].forget(region.offset, region.num_bytes)
         return tensor
 
     def note_free(self, tensor: WatchedTensor, at_ps: int) -> None:
@@ -130,14 +131,14 @@ class Sanitizer:
         self,
         launch: Launch,
         kind: AccessKind,
-        home: PeCoord,
+        memory: MemoryPlace,
         offset: int,
         num_bytes: int,
         line: str,
     ) -> Access:
-        """A transfer of the host to or from a slice, as a part of what it has begun."""
+        """A transfer of the host to or from a memory, as a part of what it has begun."""
         strand = self.begin_strand()
-        pieces = [(home, Segments(offset, 1, num_bytes, num_bytes))]
+        pieces = [(memory, Segments(offset, 1, num_bytes, num_bytes))]
         past = strand.past(NOWHERE)
         place = strand.next_place()
         return Access(kind, launch, strand, place, past, HOST, line, None, 8, pieces)
@@ -150,7 +151,7 @@ class Sanitizer:
         for region in regions:
             offset, size = region.offset, region.num_bytes
             self.complete(
-                self.begin_host_access(launch, kind, region.home, offset, size, line), at_ps
+                self.begin_host_access(launch, kind, region.place, offset, size, line), at_ps
             )
         self.end_launch(launch)
 
@@ -198,8 +199,8 @@ class Sanitizer:
             for conflict in self._history.note(access):
                 self._note_race(conflict)
         if access.kind.writes:
-            for home, segments in access.pieces:
-                self._shadows[home].mark_written(segments)
+            for place, segments in access.pieces:
+                self._shadows[place].mark_written(segments)
         if access.kind.is_atomic:
             self._synchronise(access)
         access.past = None
@@ -210,11 +211,11 @@ class Sanitizer:
             self._findings.add(replace(finding, sides=(side_of(access),)))
 
     def _check_written(self, access: Access) -> None:
-        for home, segments in access.pieces:
-            found = self._shadows[home].first_unwritten(segments)
+        for place, segments in access.pieces:
+            found = self._shadows[place].first_unwritten(segments)
             if found is not None:
                 offset, num_bytes = found
-                name, element = self._element(home, offset)
+                name, element = self._element(place, offset)
                 detail = "nobody has written them since the tensor was made"
                 sides = (side_of(access),)
                 kind = FindingKind.UNINITIALISED
@@ -223,7 +224,7 @@ class Sanitizer:
 
     def _note_race(self, conflict: Conflict) -> None:
         """Whether messages go between the two may be known only later."""
-        name, element = self._element(conflict.home, conflict.offset)
+        name, element = self._element(conflict.place, conflict.offset)
         sides = (side_of(conflict.earlier), side_of(conflict.later))
         detail = "nothing orders them: the times may be the other way"
         size = conflict.num_bytes
@@ -254,10 +255,10 @@ class Sanitizer:
             new = {sender for each in new for sender in self._senders.get(each, ())} - found
         return found
 
-    def _element(self, home: PeCoord, offset: int) -> tuple[str, str]:
-        found = self.tensors.in_memory(home, offset)
+    def _element(self, place: MemoryPlace, offset: int) -> tuple[str, str]:
+        found = self.tensors.in_memory(place, offset)
         if found is None:
-            return "no tensor", f"byte {offset:#x} of the slice of {home}"
+            return "no tensor", f"byte {offset:#x} of {place}"
         tensor, address = found
         return str(tensor), tensor.element_at(address)
 
@@ -277,10 +278,10 @@ class Sanitizer:
         access.strand.acquired[access.place] = learned
 
 
-def _elements(access: Access) -> Iterable[tuple[PeCoord, int]]:
+def _elements(access: Access) -> Iterable[tuple[MemoryPlace, int]]:
     item_bytes = max(1, access.item_bits // 8)
-    for home, (address, num_segments, num_bytes, stride) in access.pieces:
-        for place in range(num_segments):
-            start = address + place * stride
+    for memory, (address, num_segments, num_bytes, stride) in access.pieces:
+        for segment in range(num_segments):
+            start = address + segment * stride
             for offset in range(0, num_bytes, item_bytes):
-                yield home, start + offset
+                yield memory, start + offset

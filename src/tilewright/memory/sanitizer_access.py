@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.place import MemoryPlace
 from tilewright.memory.sanitizer_past import Past, Strand
 from tilewright.memory.sanitizer_tensor import WatchedTensor
 from tilewright.memory.shadow import Segments
@@ -69,7 +70,7 @@ class Access:
     line: str
     pe: PeCoord | None  # of the program
     item_bits: int
-    pieces: Sequence[tuple[PeCoord, Segments]]  # whose memory, and where there
+    pieces: Sequence[tuple[MemoryPlace, Segments]]  # which memory, and where there
     spans: Sequence[Segments] = ()  # in virtual addresses
     tensor: WatchedTensor | None = None  # that its pointer came from
     num_unmaps: int = 0  # that there had been when it was translated

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.shadow import Segments
 
 __all__ = ("Region", "TensorBook", "TensorPart", "WatchedTensor")
@@ -16,12 +17,17 @@ KEPT_DEAD = 4096
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Neighbouring bytes of a tensor in the slice of a PE."""
+    """Neighbouring bytes of a tensor in a memory of the PE that has them."""
 
     home: PeCoord
-    offset: int  # there
+    offset: int  # in the memory
     address: int  # virtual
     num_bytes: int
+    kind: MemoryKind = MemoryKind.HBM
+
+    @property
+    def place(self) -> MemoryPlace:
+        return MemoryPlace.of(self.kind, self.home)
 
     @property
     def end(self) -> int:
@@ -185,11 +191,11 @@ class TensorBook:
         place = bisect_right(self._lows, address) - 1
         return self._in_order[place] if place >= 0 else None
 
-    def in_memory(self, home: PeCoord, offset: int) -> tuple[WatchedTensor, int] | None:
-        """The living tensor that a byte of a slice is of, and the byte's virtual address."""
+    def in_memory(self, place: MemoryPlace, offset: int) -> tuple[WatchedTensor, int] | None:
+        """The living tensor that a byte of a memory is of, and the byte's virtual address."""
         for tensor in self._in_order:
             for region in tensor.regions:
-                if region.home == home and 0 <= offset - region.offset < region.num_bytes:
+                if region.place == place and 0 <= offset - region.offset < region.num_bytes:
                     return tensor, region.address + offset - region.offset
         return None
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewright.machine.coords import PeCoord
+from tilewright.memory.place import MemoryPlace
 from tilewright.memory.sanitizer_access import Access, is_ordered
 from tilewright.memory.shadow import Shadow, Window
 
@@ -23,7 +23,7 @@ class Conflict(NamedTuple):
 
     earlier: Access
     later: Access
-    home: PeCoord  # whose memory
+    place: MemoryPlace
     offset: int  # the first byte there
     num_bytes: int
 
@@ -38,7 +38,7 @@ class _Reader(NamedTuple):
 class History:
     """Over the memories of a machine. Accesses are told when they are complete, in that order."""
 
-    def __init__(self, shadows: dict[PeCoord, Shadow]) -> None:
+    def __init__(self, shadows: dict[MemoryPlace, Shadow]) -> None:
         self._shadows = shadows
         self._writers: list[Access | None] = [None]
         self._readers: list[_Reader | None] = [None]
@@ -50,11 +50,11 @@ class History:
         if access.kind.writes:
             number = len(self._writers)
             self._writers.append(access)
-        for home, segments in access.pieces:
-            for window in self._shadows[home].windows(segments):
-                found += self._meet_writers(access, home, window)
+        for place, segments in access.pieces:
+            for window in self._shadows[place].windows(segments):
+                found += self._meet_writers(access, place, window)
                 if number:
-                    found += self._meet_readers(access, home, window)
+                    found += self._meet_readers(access, place, window)
                     window.writers[...] = number
                     window.readers[...] = NOBODY
                 else:
@@ -70,19 +70,23 @@ class History:
         for shadow in self._shadows.values():
             shadow.forget_accesses()
 
-    def _meet_writers(self, access: Access, home: PeCoord, window: Window) -> Iterator[Conflict]:
+    def _meet_writers(
+        self, access: Access, place: MemoryPlace, window: Window
+    ) -> Iterator[Conflict]:
         numbers = window.writers
         for number in _distinct(numbers):
             earlier = self._writers[number]
             if earlier is not None and _conflicts(earlier, access):
-                yield _conflict(earlier, access, home, window, numbers == number)
+                yield _conflict(earlier, access, place, window, numbers == number)
 
-    def _meet_readers(self, access: Access, home: PeCoord, window: Window) -> Iterator[Conflict]:
+    def _meet_readers(
+        self, access: Access, place: MemoryPlace, window: Window
+    ) -> Iterator[Conflict]:
         numbers = window.readers
         for number in _distinct(numbers):
             for reader in self._chain(number):
                 if _conflicts(reader, access):
-                    yield _conflict(reader, access, home, window, numbers == number)
+                    yield _conflict(reader, access, place, window, numbers == number)
 
     def _chain(self, number: int) -> Iterator[Access]:
         link = self._readers[number]
@@ -115,10 +119,10 @@ def _conflicts(earlier: Access, later: Access) -> bool:
 
 
 def _conflict(
-    earlier: Access, later: Access, home: PeCoord, window: Window, where: Any
+    earlier: Access, later: Access, place: MemoryPlace, window: Window, where: Any
 ) -> Conflict:
     first = window.address_of(int(where.argmax()))
-    return Conflict(earlier, later, home, first, int(np.count_nonzero(where)))
+    return Conflict(earlier, later, place, first, int(np.count_nonzero(where)))
 
 
 def _distinct(numbers: np.ndarray[Any, np.dtype[np.int32]]) -> list[int]:

@@ -11,8 +11,8 @@ from tilewright.language.packing import bytes_of_elements
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.placement import Targets, place
 from tilewright.runtime.placement_pages import (
+    MemoryPart,
     Pool,
-    SlicePart,
     TensorPages,
     give_back_pages,
     take_pages,
@@ -40,7 +40,7 @@ class Deployments:
         self._pool = Pool(
             driver.space,
             driver.memory.allocator,
-            lambda pe, offset: driver.machine.addresses.hbm(pe, offset).value,
+            driver.memory.physical,
         )
         self._num_tensors = 0
         self._tensors: WeakSet[Tensor] = WeakSet()
@@ -82,7 +82,7 @@ class Deployments:
         element = resolve_elements("full" if name is None else f"tensor {name!r}", value, dtype)
         tensor, requests = self._make(shape, dtype, dp, name)
         parts = [
-            SlicePart(shard.home, piece.slice_offset, len(piece.span))
+            MemoryPart(piece.place, piece.offset, len(piece.span))
             for shard in tensor.placement.shards
             for piece in self._live[tensor.address].pieces(shard.home)
         ]
@@ -111,7 +111,8 @@ class Deployments:
         pages = take_pages(placement, self._pool)
         self._live[pages.base] = pages
         for home in placement.homes:
-            self._driver.memory.slice_of(home)  # there before a launch that nobody wrote for
+            # there before a launch that nobody wrote for
+            self._driver.memory.number(pages.place(home))
         if self._driver.watch is not None:
             self._driver.watch.note_tensor(pages)
         requests = [
@@ -126,7 +127,7 @@ class Deployments:
     # -- bytes -----------------------------------------------------------------------------------
 
     def write(
-        self, parts: Sequence[SlicePart], data: Sequence[Bytes] | None, *, timed: bool
+        self, parts: Sequence[MemoryPart], data: Sequence[Bytes] | None, *, timed: bool
     ) -> None:
         """From the host; without data only time passes."""
         self._driver.settle()
@@ -137,7 +138,7 @@ class Deployments:
         if request is not None:
             self._driver.wait(request)
 
-    def read(self, parts: Sequence[SlicePart], *, timed: bool) -> list[Bytes]:
+    def read(self, parts: Sequence[MemoryPart], *, timed: bool) -> list[Bytes]:
         """To the host, once all that is under way is complete; untimed, as it is now."""
         if timed:
             self._driver.settle()

@@ -72,6 +72,7 @@ class Driver:
             self.mmu,
             vars(language),
             self.path.pe,
+            self.memory.tcm_used_bytes,
         )
         self.requests: list[Request] = []
         self._open: dict[int | None, dict[int, Request]] = {}  # by worker, those under way

@@ -15,7 +15,7 @@ from tilewright.memory.page_table import PageRange
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import AccessKind, Launch
 from tilewright.memory.sanitizer_tensor import Region, TensorPart, WatchedTensor
-from tilewright.runtime.placement_pages import SlicePart, TensorPages
+from tilewright.runtime.placement_pages import MemoryPart, TensorPages
 from tilewright.runtime.request import Request
 
 __all__ = ("HostWatch", "WatchedTransfer")
@@ -42,7 +42,7 @@ class HostWatch:
         placement, base = pages.placement, pages.base
         dtype = placement.dtype
         regions = [
-            Region(piece.pe, piece.slice_offset, base + piece.span.start, len(piece.span))
+            Region(home, piece.offset, base + piece.span.start, len(piece.span), placement.memory)
             for home in placement.homes
             for piece in pages.pieces(home)
         ]
@@ -77,9 +77,11 @@ class HostWatch:
         kind = AccessKind.HOST_READ if access is Access.READ else AccessKind.HOST_WRITE
         return WatchedTransfer(self, kind, self.sanitizer.begin_launch(what), host_line())
 
-    def note_untimed_write(self, parts: Sequence[SlicePart]) -> None:
+    def note_untimed_write(self, parts: Sequence[MemoryPart]) -> None:
         """Outside of simulated time; to read so is to look, and no access."""
-        regions = [Region(part.pe, part.offset, 0, part.num_bytes) for part in parts]
+        regions = [
+            Region(part.place.pe, part.offset, 0, part.num_bytes, part.place.kind) for part in parts
+        ]
         kind = AccessKind.HOST_WRITE
         self.sanitizer.note_host_access(kind, regions, self._now_ps(), host_line())
 
@@ -107,13 +109,10 @@ class WatchedTransfer:
     launch: Launch
     line: str
 
-    def hear(self, part: SlicePart, served: int) -> int:
+    def hear(self, part: MemoryPart, served: int) -> int:
         """The effect by which a part of it is heard of, once it has been served."""
         sanitizer = self.watch.sanitizer
-        home, offset, num_bytes = part
-        access = sanitizer.begin_host_access(
-            self.launch, self.kind, home, offset, num_bytes, self.line
-        )
+        access = sanitizer.begin_host_access(self.launch, self.kind, *part, self.line)
         return self.watch.effects.watch(
             served, 1, lambda at_ps: sanitizer.complete(access, at_ps), self.launch.name
         )

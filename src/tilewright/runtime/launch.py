@@ -95,6 +95,7 @@ def _send(
 ) -> Pending:
     name = options.name or terms.kernel.name
     entries = {share.pe: num_arguments for share in shares}
+    driver.launcher.check_room(entries)
     before: list[Request] = []
     if terms.neighbours is not None:
         before.append(tell_rings(driver, f"rings of {name!r}", terms.neighbours))

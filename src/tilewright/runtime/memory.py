@@ -4,46 +4,67 @@ from dataclasses import dataclass, field
 
 from tilewright.device.build import Device
 from tilewright.errors import DeviceError
-from tilewright.language.effect import EffectLog, build_effect_log
+from tilewright.language.effect import EffectLog, Storage, build_effect_log
 from tilewright.language.run import Memory
-from tilewright.machine.address import PhysicalAddress, SubUnit
-from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.address import Location, PhysicalAddress, SubUnit
+from tilewright.machine.coords import CubeCoord, PeCoord
 from tilewright.memory.allocator import Allocator
+from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.store import ByteStore
 
 __all__ = ("DeviceMemory",)
 
+_UNITS = {
+    MemoryKind.HBM: SubUnit.HBM,
+    MemoryKind.SRAM: SubUnit.SRAM,
+    MemoryKind.TCM: SubUnit.TCM,
+}
+_KINDS = {unit: kind for kind, unit in _UNITS.items()}
+
 
 @dataclass(eq=False)
 class DeviceMemory:
-    """HBM slices, made at first use; a memory's number is the order of its first use."""
+    """Memories are made at first use; a memory's number is the order of its first use."""
 
     device: Device
     memories: list[Memory] = field(default_factory=list)
-    _numbers: dict[PeCoord, int] = field(default_factory=dict)
-    _allocators: dict[PeCoord, Allocator] = field(default_factory=dict)
+    _numbers: dict[MemoryPlace, int] = field(default_factory=dict)
+    _allocators: dict[MemoryPlace, Allocator] = field(default_factory=dict)
     _located: dict[tuple[int, int], int] = field(default_factory=dict)  # by die and slice
 
-    def slice_of(self, pe: PeCoord) -> int:
-        """The number of a PE's slice."""
-        if pe not in self._numbers:
-            layout = self.device.machine.addresses
-            store = ByteStore(f"{place_name(pe)}.hbm", layout.slice_bytes)
-            self._numbers[pe] = len(self.memories)
-            self.memories.append(Memory(pe, store))
-        return self._numbers[pe]
+    def number(self, place: MemoryPlace) -> int:
+        if place not in self._numbers:
+            self._numbers[place] = len(self.memories)
+            store = ByteStore(str(place), self.capacity_bytes(place))
+            self.memories.append(Memory(place, store))
+        return self._numbers[place]
 
-    def allocator(self, pe: PeCoord) -> Allocator:
-        """Of a PE's slice, in whole pages."""
-        if pe not in self._allocators:
+    def capacity_bytes(self, place: MemoryPlace) -> int:
+        return self.device.machine.addresses.size_of(_UNITS[place.kind])
+
+    def storage(self, place: MemoryPlace) -> Storage:
+        return self.memories[self.number(place)].storage
+
+    def allocator(self, place: MemoryPlace) -> Allocator:
+        """In whole pages; of a TCM behind what is reserved."""
+        if place not in self._allocators:
             machine = self.device.machine
-            self._allocators[pe] = Allocator(
-                f"{place_name(pe)}.hbm",
-                machine.addresses.slice_bytes,
-                alignment=machine.spec.pe.mmu.page_bytes,
-            )
-        return self._allocators[pe]
+            tcm, page_bytes = machine.spec.pe.tcm, machine.spec.pe.mmu.page_bytes
+            start = tcm.reserved_bytes if place.kind is MemoryKind.TCM else 0
+            size = self.capacity_bytes(place) - start
+            self._allocators[place] = Allocator(str(place), size, start=start, alignment=page_bytes)
+        return self._allocators[place]
+
+    def tcm_used_bytes(self, pe: PeCoord) -> int:
+        """What tensors have of a PE's TCM: programs have the rest."""
+        taken = self._allocators.get(MemoryPlace(MemoryKind.TCM, pe))
+        return 0 if taken is None else taken.statistics.used_bytes
+
+    def physical(self, place: MemoryPlace, offset: int) -> int:
+        """The address of a byte of a memory."""
+        where = place.pe.cube_coord if place.kind is MemoryKind.SRAM else place.pe
+        location = Location(_UNITS[place.kind], where, offset)
+        return self.device.machine.addresses.encode(location).value
 
     def build_effect_log(self) -> EffectLog:
         """What accesses do to these memories, at their times."""
@@ -53,15 +74,26 @@ class DeviceMemory:
         """The memory that a physical byte is in, and its address there."""
         layout = self.device.machine.addresses
         die, offset = divmod(physical, layout.die_bytes)
-        place, inside = divmod(offset, layout.slice_bytes)  # slices of a die lie side by side
-        number = self._located.get((die, place))
-        if number is None:
-            number = self._located[die, place] = self._slice_with(physical)
+        key = die, offset // layout.slice_bytes  # slices of a die lie side by side
+        number = self._located.get(key)
+        if number is not None:
+            return number, offset % layout.slice_bytes
+        place, inside = self.place_of(physical)
+        number = self.number(place)
+        if place.kind is MemoryKind.HBM:
+            self._located[key] = number
         return number, inside
 
-    def _slice_with(self, physical: int) -> int:
+    def place_of(self, physical: int) -> tuple[MemoryPlace, int]:
+        """The same, by the memory's name; what is no memory of programs is refused."""
         location = self.device.machine.addresses.decode(PhysicalAddress(physical))
-        if location.unit is not SubUnit.HBM or not isinstance(location.where, PeCoord):
-            found = f"physical {physical:#x} in {location.unit.value}"
-            raise DeviceError("access", found, "an address in HBM", "map HBM pages")
-        return self.slice_of(location.where)
+        kind = _KINDS.get(location.unit)
+        match location.where:
+            case PeCoord() as pe if kind is not None:
+                return MemoryPlace(kind, pe), location.offset
+            case CubeCoord(sip=sip, cube=cube) if kind is not None:
+                return MemoryPlace(kind, PeCoord(sip, cube, 0)), location.offset
+            case _:
+                found = f"physical {physical:#x} in {location.unit.value}"
+                fix = "correct the address"
+                raise DeviceError("access", found, "an address in HBM, SRAM or TCM", fix)

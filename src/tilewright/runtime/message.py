@@ -8,12 +8,11 @@ import numpy as np
 
 from tilewright.device.dma import Access
 from tilewright.errors import InternalError, RequestError, TilewrightError
-from tilewright.machine.address import PhysicalAddress, SubUnit
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import MapMsg, UnmapMsg
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch import LaunchOptions, launch
-from tilewright.runtime.placement_pages import SlicePart
+from tilewright.runtime.placement_pages import MemoryPart
 from tilewright.runtime.request import Request
 from tilewright.runtime.tensor import TensorOwner
 from tilewright.runtime.transfer import Bytes, pe_dma, read_parts, write_parts
@@ -120,17 +119,14 @@ def _written(message: MemoryWriteMsg) -> Bytes:
     return np.frombuffer(message.data, np.uint8)
 
 
-def _part(driver: Driver, where: str, address: int, num_bytes: int) -> SlicePart:
-    layout = driver.machine.addresses
+def _part(driver: Driver, where: str, address: int, num_bytes: int) -> MemoryPart:
     try:
-        place = layout.decode(PhysicalAddress(address))
+        place, offset = driver.memory.place_of(address)
     except TilewrightError as error:
         raise RequestError(where, error.found, error.expected, error.fix) from error
-    if place.unit is not SubUnit.HBM or not isinstance(place.where, PeCoord):
-        found = f"{address:#x}, which is in {place.unit.value}"
-        raise RequestError(where, found, "an address in HBM", "correct the address")
-    if type(num_bytes) is not int or not 1 <= num_bytes <= layout.slice_bytes - place.offset:
+    room = driver.memory.capacity_bytes(place) - offset
+    if type(num_bytes) is not int or not 1 <= num_bytes <= room:
         found = f"{num_bytes!r} bytes from {address:#x}"
-        expected = f"1 to {layout.slice_bytes - place.offset}, up to the end of the slice"
-        raise RequestError(where, found, expected, "split it by slices")
-    return SlicePart(place.where, place.offset, num_bytes)
+        expected = f"1 to {room}, up to the end of {place}"
+        raise RequestError(where, found, expected, "split it by memories")
+    return MemoryPart(place, offset, num_bytes)

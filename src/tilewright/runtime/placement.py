@@ -17,6 +17,7 @@ from tilewright.language.dtype import DType
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 from tilewright.machine.name import place_name
+from tilewright.memory.place import MemoryKind
 from tilewright.runtime.placement_division import Box, Region, box_num_bytes, divide
 from tilewright.runtime.placement_text import placement_text
 from tilewright.runtime.policy import DPPolicy, Interleave, Level, Split
@@ -107,6 +108,11 @@ class Placement:
     def where(self) -> str:
         """How errors call the tensor."""
         return f"tensor {self.name!r}"
+
+    @property
+    def memory(self) -> MemoryKind:
+        """The kind of memory that all shards are in."""
+        return MemoryKind(self.policy.memory)
 
     @property
     def num_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""The pages of a tensor: which a PE needs, where they are in its slice, and who is told.
+"""The pages of a tensor: which a PE needs, where they are in its memory, and who is told.
 
 A page that several PEs have shards in is a page of each of them; bytes keep their place in it.
 """
@@ -16,14 +16,15 @@ from tilewright.memory.address import PhysicalPage, VirtualByte, VirtualPage
 from tilewright.memory.allocator import Allocator
 from tilewright.memory.mapping import MappingPlan, ShardPages, Sight, plan_mapping
 from tilewright.memory.page_table import PageMapping, PageRange
+from tilewright.memory.place import MemoryPlace
 from tilewright.memory.virtual import VirtualSpace
 from tilewright.runtime.placement import Placement, Shard
 
 __all__ = (
     "HomePages",
+    "MemoryPart",
     "Piece",
     "Pool",
-    "SlicePart",
     "TensorPages",
     "give_back_pages",
     "plan_pages",
@@ -33,32 +34,32 @@ __all__ = (
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """What pages come from: the virtual space of a context and the slices of its PEs."""
+    """What pages come from: the virtual space of a context, and memories."""
 
     space: VirtualSpace
-    allocator_of: Callable[[PeCoord], Allocator]  # of a PE's slice
-    physical_of: Callable[[PeCoord, int], int]  # the address of an offset in a PE's slice
+    allocator_of: Callable[[MemoryPlace], Allocator]
+    physical_of: Callable[[MemoryPlace, int], int]  # the address of an offset there
 
 
-class SlicePart(NamedTuple):
-    """Neighbouring bytes in the slice of a PE."""
+class MemoryPart(NamedTuple):
+    """Neighbouring bytes in a memory."""
 
-    pe: PeCoord
+    place: MemoryPlace
     offset: int
     num_bytes: int
 
 
 class Piece(NamedTuple):
-    """Bytes of a tensor that are neighbours in its virtual range and in the slice of a PE."""
+    """Bytes of a tensor that are neighbours in its virtual range and in a memory."""
 
-    pe: PeCoord
+    place: MemoryPlace
     span: range  # of the virtual range
-    slice_offset: int
+    offset: int  # in the memory
 
 
 @dataclass(frozen=True, slots=True)
 class HomePages:
-    """The virtual pages that a PE has, in order. In its slice they are neighbours."""
+    """The virtual pages that a PE has, in order. In its memory they are neighbours."""
 
     home: PeCoord
     ranges: tuple[PageRange, ...]
@@ -96,12 +97,16 @@ class TensorPages:
     placement: Placement
     base: VirtualByte
     homes: tuple[HomePages, ...]  # one a shard
-    slice_offsets: tuple[int, ...]  # where the pages of each are
+    offsets: tuple[int, ...]  # where the pages of each are
     mapping: MappingPlan
+
+    def place(self, home: PeCoord) -> MemoryPlace:
+        """The memory that a PE's shard is in."""
+        return MemoryPlace.of(self.placement.memory, home)
 
     @cached_property
     def _pieces_of(self) -> Mapping[PeCoord, tuple[Piece, ...]]:
-        shards = zip(self.placement.shards, self.homes, self.slice_offsets, strict=True)
+        shards = zip(self.placement.shards, self.homes, self.offsets, strict=True)
         return {
             shard.home: tuple(self._pieces_of_shard(shard, home, offset))
             for shard, home, offset in shards
@@ -110,14 +115,14 @@ class TensorPages:
     def _pieces_of_shard(self, shard: Shard, home: HomePages, offset: int) -> Iterable[Piece]:
         page_bytes = self.placement.page_bytes
         starts: list[int] = []  # of the page ranges, counted from the base
-        shifts: list[int] = []  # from there to the slice
+        shifts: list[int] = []  # from there to the memory
         for pages in home.ranges:
             starts.append(pages.first * page_bytes - self.base)
             shifts.append(offset - starts[-1])
             offset += pages.num_pages * page_bytes
         for run in shard.ranges:
             shift = shifts[bisect_right(starts, run.start) - 1]
-            yield Piece(shard.home, run, run.start + shift)
+            yield Piece(self.place(shard.home), run, run.start + shift)
 
     def pieces(self, pe: PeCoord) -> tuple[Piece, ...]:
         """Where the bytes of a PE's shard are, in order."""
@@ -138,11 +143,11 @@ class TensorPages:
         pieces = [piece for home in homes for piece in self._pieces_of[home]]
         return tuple(sorted(pieces, key=_start))
 
-    def read_parts(self, span: range) -> Iterator[tuple[int, SlicePart]]:
+    def read_parts(self, span: range) -> Iterator[tuple[int, MemoryPart]]:
         """Where bytes of the virtual range can be read, and how far behind the first of them."""
         return _overlaps(self._owned_pieces, span)
 
-    def write_parts(self, span: range) -> Iterator[tuple[int, SlicePart]]:
+    def write_parts(self, span: range) -> Iterator[tuple[int, MemoryPart]]:
         """Where they are to be written: all copies of them."""
         return _overlaps(self._all_pieces, span)
 
@@ -151,16 +156,16 @@ def _start(piece: Piece) -> int:
     return piece.span.start
 
 
-def _overlaps(pieces: Sequence[Piece], span: range) -> Iterator[tuple[int, SlicePart]]:
+def _overlaps(pieces: Sequence[Piece], span: range) -> Iterator[tuple[int, MemoryPart]]:
     """What pieces, in order and without a gap, have of a span."""
     at = bisect_right(pieces, span.start, key=_start) - 1
     first = bisect_left(pieces, pieces[at].span.start, key=_start)  # of its copies
-    for pe, there, slice_offset in islice(pieces, first, None):
+    for place, there, start in islice(pieces, first, None):
         if there.start >= span.stop:
             break
         both = range(max(span.start, there.start), min(span.stop, there.stop))
-        offset = slice_offset + both.start - there.start
-        yield both.start - span.start, SlicePart(pe, offset, len(both))
+        offset = start + both.start - there.start
+        yield both.start - span.start, MemoryPart(place, offset, len(both))
 
 
 def take_pages(placement: Placement, pool: Pool) -> TensorPages:
@@ -174,7 +179,7 @@ def take_pages(placement: Placement, pool: Pool) -> TensorPages:
     try:
         for home in homes:
             num_bytes = home.num_pages * placement.page_bytes
-            allocator = pool.allocator_of(home.home)
+            allocator = pool.allocator_of(MemoryPlace.of(placement.memory, home.home))
             offsets.append(allocator.allocate(num_bytes, requester=placement.where))
     except OutOfMemoryError:
         _give_back(placement, base, homes[: len(offsets)], offsets, pool)
@@ -187,7 +192,7 @@ def take_pages(placement: Placement, pool: Pool) -> TensorPages:
 
 def give_back_pages(pages: TensorPages, pool: Pool) -> None:
     """All of it, once; nobody may be told of them any more."""
-    _give_back(pages.placement, pages.base, pages.homes, pages.slice_offsets, pool)
+    _give_back(pages.placement, pages.base, pages.homes, pages.offsets, pool)
 
 
 def _give_back(
@@ -199,7 +204,8 @@ def _give_back(
 ) -> None:
     pool.space.free(base, max(1, placement.num_bytes))
     for home, offset in zip(homes, offsets, strict=True):
-        pool.allocator_of(home.home).free(offset, home.num_pages * placement.page_bytes)
+        allocator = pool.allocator_of(MemoryPlace.of(placement.memory, home.home))
+        allocator.free(offset, home.num_pages * placement.page_bytes)
 
 
 def _shard_pages(
@@ -207,7 +213,8 @@ def _shard_pages(
 ) -> list[ShardPages]:
     found = []
     for home, offset in zip(homes, offsets, strict=True):
-        physical = pool.physical_of(home.home, offset) // placement.page_bytes
+        place = MemoryPlace.of(placement.memory, home.home)
+        physical = pool.physical_of(place, offset) // placement.page_bytes
         for pages in home.ranges:
             mapping = PageMapping(pages, PhysicalPage(physical))
             found.append(ShardPages(home.home, mapping))

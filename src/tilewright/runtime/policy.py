@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from tilewright.errors import PlacementError
+from tilewright.memory.place import MemoryKind
 
 __all__ = ("DPPolicy", "Interleave", "Layout", "LayoutWord", "Level", "Split")
 
@@ -65,7 +66,8 @@ class DPPolicy:
     """How SIPs divide a tensor, then the cubes of a SIP its part, then the PEs of a cube theirs.
 
     Each level is ``"replicate"``, ``"row_wise"``, ``"column_wise"``, ``Split(axis)`` or
-    ``Interleave(num_bytes)``; the counts let only the first so many units take part.
+    ``Interleave(num_bytes)``; the counts let only the first so many units take part. A PE's part
+    lies in its slice of the HBM; with ``memory`` it lies in its TCM, or in the SRAM of its cube.
 
     >>> policy = DPPolicy(cube="row_wise", pe=Split(-1), num_cubes=4)
     >>> policy.cube == "row_wise", [level.num_units for level in policy.levels]
@@ -82,12 +84,14 @@ class DPPolicy:
     num_sips: int | None = None
     num_cubes: int | None = None
     num_pes: int | None = None
+    memory: MemoryKind | str = MemoryKind.HBM
 
     def __post_init__(self) -> None:
         for level in self.levels:
             object.__setattr__(self, level.name, level.layout)
             _check_count(level)
         _check_nesting(self.levels)
+        object.__setattr__(self, "memory", _parse_memory(self.memory))
 
     @property
     def levels(self) -> tuple[Level, Level, Level]:
@@ -97,6 +101,15 @@ class DPPolicy:
             Level("cube", _parse_layout("cube", self.cube), self.num_cubes),
             Level("pe", _parse_layout("pe", self.pe), self.num_pes),
         )
+
+
+def _parse_memory(value: object) -> MemoryKind:
+    words = [kind.value for kind in MemoryKind]
+    if isinstance(value, str) and value in words:
+        return MemoryKind(value)
+    near = get_close_matches(value[:80], words, n=1) if isinstance(value, str) else []
+    fix = f"did you mean {near[0]!r}?" if near else "write one of these"
+    raise PlacementError("DPPolicy memory", repr(value), ", ".join(map(repr, words)), fix)
 
 
 def _parse_layout(level: str, value: object) -> Layout:

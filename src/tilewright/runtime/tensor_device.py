@@ -5,7 +5,6 @@ the bytes that change, and no others.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from math import prod
 from typing import Any, Protocol
 
@@ -14,10 +13,10 @@ import numpy as np
 from tilewright.errors import TensorError
 from tilewright.language.packing import bytes_of_elements, elements_of_bytes
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.memory.place import MemoryPlace
 from tilewright.runtime.placement import Placement
 from tilewright.runtime.placement_division import Box
-from tilewright.runtime.placement_pages import SlicePart, TensorPages
+from tilewright.runtime.placement_pages import MemoryPart, TensorPages
 from tilewright.runtime.tensor_window import Window, windows
 
 __all__ = ("DeviceStorage", "Transport")
@@ -34,11 +33,11 @@ class Transport(Protocol):
     """
 
     def write(
-        self, parts: Sequence[SlicePart], data: Sequence[Bytes] | None, *, timed: bool
+        self, parts: Sequence[MemoryPart], data: Sequence[Bytes] | None, *, timed: bool
     ) -> None:
         """Bytes for each part; without data it only takes its time."""
 
-    def read(self, parts: Sequence[SlicePart], *, timed: bool) -> Sequence[Bytes]:
+    def read(self, parts: Sequence[MemoryPart], *, timed: bool) -> Sequence[Bytes]:
         """The bytes of each part."""
 
     def free(self, pages: TensorPages) -> None:
@@ -79,8 +78,9 @@ class DeviceStorage:
         """Programs may have stored into one copy and not into another."""
         if not self.has_values:
             return
+        owned = set(self.pages.read_parts(window.span))
         for start, part in self.pages.write_parts(window.span):
-            if part.pe in self._owners:
+            if (start, part) in owned:
                 continue
             (data,) = self.transport.read([part], timed=False)
             if np.array_equal(data, image[start : start + part.num_bytes]):
@@ -89,29 +89,25 @@ class DeviceStorage:
             other[start : start + part.num_bytes] = data
             shown = [window.view(window.elements(bytes_)) for bytes_ in (image, other)]
             if shown[0].tobytes() != shown[1].tobytes():  # not only elements beside the box
-                raise self._copies_differ(window.span.start + start, part.pe)
+                raise self._copies_differ(window.span.start + start, part.place)
 
-    @cached_property
-    def _owners(self) -> frozenset[PeCoord]:
-        return frozenset(shard.home for shard in self.placement.owners)
-
-    def _copies_differ(self, offset: int, pe: PeCoord) -> TensorError:
-        owner = place_name(self.placement.owner_of(offset))
-        found = f"other values in {place_name(pe)} than in {owner}"
+    def _copies_differ(self, offset: int, place: MemoryPlace) -> TensorError:
+        owner = self.pages.place(self.placement.owner_of(offset))
+        found = f"other values in {place} than in {owner}"
         expected = "copies that are the same"
         return TensorError(self.placement.where, found, expected, "look at one copy: t.local(pe)")
 
     def read_shard(self, pe: PeCoord, *, timed: bool) -> Array:
         """The elements of the box that a PE has, from its own copy."""
         part = self.placement.shard_of(pe).part
-        pieces = [SlicePart(pe, at, len(span)) for _, span, at in self.pages.pieces(pe)]
+        pieces = [MemoryPart(place, at, len(span)) for place, span, at in self.pages.pieces(pe)]
         image = np.concatenate(self.transport.read(pieces, timed=timed))
         count = prod(part.shape)
         return elements_of_bytes(image, self.placement.dtype, count).reshape(part.shape)
 
     def write(self, box: Box, array: Array, *, timed: bool, mask: Mask | None = None) -> None:
         """The elements of a box; with a mask, only where it is true and no other byte."""
-        parts: list[SlicePart] = []
+        parts: list[MemoryPart] = []
         data: list[Bytes] = []
         for window in windows(self.placement, box):
             for span, image in self._spans(window, array, mask):

@@ -1,4 +1,4 @@
-"""Bytes between the host and HBM slices, and between a PE and a slice."""
+"""Bytes between the host and memories, and between a PE and a memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from tilewright.engine.rows import NO_EFFECT
 from tilewright.language.effect import Effect, Storage
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.placement_pages import SlicePart
+from tilewright.runtime.placement_pages import MemoryPart
 from tilewright.runtime.request import Request
 
 __all__ = ("Bytes", "pe_dma", "read_parts", "write_parts")
@@ -47,7 +47,7 @@ class _HostCapture:
 def write_parts(
     driver: Driver,
     what: str,
-    parts: Sequence[tuple[SlicePart, Bytes | None]],
+    parts: Sequence[tuple[MemoryPart, Bytes | None]],
     *,
     timed: bool = True,
 ) -> Request | None:
@@ -63,7 +63,7 @@ def write_parts(
 
 
 def read_parts(
-    driver: Driver, what: str, parts: Sequence[SlicePart], *, timed: bool = True
+    driver: Driver, what: str, parts: Sequence[MemoryPart], *, timed: bool = True
 ) -> tuple[Request | None, list[Bytes]]:
     """Read to the host; the bytes are there when the request is complete."""
     data = [np.empty(part.num_bytes, np.uint8) for part in parts]
@@ -77,7 +77,7 @@ def read_parts(
 def _move(
     driver: Driver,
     what: str,
-    parts: Sequence[SlicePart],
+    parts: Sequence[MemoryPart],
     effects: Sequence[Effect | None],
     access: Access,
     timed: bool,
@@ -96,7 +96,7 @@ def _move(
         served = NO_EFFECT if effect is None else driver.effects.add(effect, 1, what)
         if watched is not None:
             served = watched.hear(part, served)
-        trip = driver.device.host_access(part.pe, access)
+        trip = driver.device.host_access(part.place.pe, access, part.place.kind)
         end = graph.exchange(trip, part.num_bytes, served_effect=served, tag=part.offset)
         ends.append(end)
     graph.timer(after=tuple(ends))
@@ -106,13 +106,14 @@ def _move(
     return request
 
 
-def pe_dma(driver: Driver, what: str, pe: PeCoord, part: SlicePart, access: Access) -> Request:
-    """A PE's DMA reads or writes bytes of a slice, for their time alone."""
+def pe_dma(driver: Driver, what: str, pe: PeCoord, part: MemoryPart, access: Access) -> Request:
+    """A PE's DMA reads or writes bytes of a memory, for their time alone."""
     graph = TaskGraph()
-    graph.exchange(driver.device.pe_access(pe, part.pe, access), part.num_bytes, tag=part.offset)
+    kind, home = part.place
+    trip = driver.device.pe_access(pe, home, access, memory=kind)
+    graph.exchange(trip, part.num_bytes, tag=part.offset)
     return driver.submit(what, graph)
 
 
-def _storage(driver: Driver, part: SlicePart) -> Storage:
-    memory = driver.memory
-    return memory.memories[memory.slice_of(part.pe)].storage
+def _storage(driver: Driver, part: MemoryPart) -> Storage:
+    return driver.memory.storage(part.place)

@@ -43,6 +43,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.address import PhysicalPage, VirtualByte, VirtualPage
 from tilewright.memory.page_table import PageMapping, PageRange, PageTable
+from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import AccessKind
 from tilewright.memory.sanitizer_space import QuarantinedSpace
@@ -55,7 +56,7 @@ __all__ = ("PlacedArray", "Workspace")
 
 @dataclass(frozen=True, slots=True)
 class PlacedArray:
-    """An array in virtual memory, page by page in the slices of some PEs."""
+    """An array in virtual memory, page by page in the memories of some PEs."""
 
     address: int
     dtype: DType
@@ -96,17 +97,28 @@ class Workspace:
             self._mmu,
             vars(namespace),
             CommandPath(self.device).pe,
+            self._memory.tcm_used_bytes,
         )
         self._end_reason: str | None = None
 
-    def place(self, values: np.ndarray[Any, Any], pes: Sequence[PeCoord]) -> PlacedArray:
-        """Put an array into memory, its pages dealt to the slices of these PEs in turn."""
-        array = self.reserve(values.shape, dtype_of(values.dtype), pes)
+    def place(
+        self,
+        values: np.ndarray[Any, Any],
+        pes: Sequence[PeCoord],
+        memory: MemoryKind = MemoryKind.HBM,
+    ) -> PlacedArray:
+        """Put an array into memory, its pages dealt to the memories of these PEs in turn."""
+        array = self.reserve(values.shape, dtype_of(values.dtype), pes, memory=memory)
         self.write(array, values)
         return array
 
     def reserve(
-        self, shape: tuple[int, ...], dtype: DType, pes: Sequence[PeCoord], turn_pages: int = 1
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        pes: Sequence[PeCoord],
+        turn_pages: int = 1,
+        memory: MemoryKind = MemoryKind.HBM,
     ) -> PlacedArray:
         """Memory for an array, ``turn_pages`` neighbouring pages to each PE in turn; all zero."""
         if not pes or turn_pages < 1:
@@ -117,11 +129,11 @@ class Workspace:
         address = self._space.allocate(num_pages * size, requester="array")
         mappings = []
         for turn, page in enumerate(range(0, num_pages, turn_pages)):
-            pe = pes[turn % len(pes)]
+            place = MemoryPlace.of(memory, pes[turn % len(pes)])
             count = min(turn_pages, num_pages - page)
-            offset = self._memory.allocator(pe).allocate(count * size, requester="array")
-            self._memory.slice_of(pe)  # there before a launch that nobody wrote for
-            physical = self.machine.addresses.hbm(pe, offset).value
+            offset = self._memory.allocator(place).allocate(count * size, requester="array")
+            self._memory.number(place)  # there before a launch that nobody wrote for
+            physical = self._memory.physical(place, offset)
             pages = PageRange(VirtualPage(address // size + page), count)
             mappings.append(PageMapping(pages, PhysicalPage(physical // size)))
         self._table.map(mappings)
@@ -158,9 +170,8 @@ class Workspace:
         for mmu in self._mmus.values():
             for page in range(mapping.pages.first, mapping.pages.end):
                 mmu.state.tlb.pop(VirtualPage(page), None)
-        memory, offset = self._memory.locate(mapping.physical_page * size)
-        allocator = self._memory.allocator(self._memory.memories[memory].slice_of)
-        allocator.free(offset, mapping.pages.num_pages * size)
+        place, offset = self._memory.place_of(mapping.physical_page * size)
+        self._memory.allocator(place).free(offset, mapping.pages.num_pages * size)
 
     def _check_live(self, array: PlacedArray) -> None:
         if array.address not in self._mappings:
@@ -257,12 +268,11 @@ class Workspace:
         regions = []
         start, end = array.address, array.address + _num_bytes(array.shape, array.dtype)
         for mapping in self._mappings[start]:
-            memory, offset = self._memory.locate(mapping.physical_page * self._page_bytes)
+            place, offset = self._memory.place_of(mapping.physical_page * self._page_bytes)
             low = mapping.pages.first * self._page_bytes
             size = min(end, mapping.pages.end * self._page_bytes) - low
             if size > 0:
-                home = self._memory.memories[memory].slice_of
-                regions.append(Region(home, offset, low, size))
+                regions.append(Region(place.pe, offset, low, size, place.kind))
         return sanitizer.note_tensor(
             f"array{len(sanitizer.tensors)}",
             array.shape,
