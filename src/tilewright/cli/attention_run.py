@@ -28,6 +28,22 @@ from tilewright.records.attention_run import AttentionRunRecord
 
 __all__ = ("HELP", "run")
 
+
+class PlacementWish(StrEnum):
+    """A placement by name, or what the cost model expects to take the least time."""
+
+    HEAD = RowPlacement.HEAD.value
+    STRIPE = RowPlacement.STRIPE.value
+    CUBE = RowPlacement.CUBE.value
+    SIP = RowPlacement.SIP.value
+    AUTO = "auto"
+
+    @property
+    def named(self) -> RowPlacement | None:
+        """None: it is chosen for each machine."""
+        return None if self is PlacementWish.AUTO else RowPlacement(self.value)
+
+
 HELP = """Run a flow beside dense attention: on the reference for quality, on a machine for time.
 
 reference: decode some tokens and compare every step with dense attention. Keys and values are
@@ -96,7 +112,7 @@ MachineOption = Annotated[
     typer.Option(metavar="FILE|PRESET", help="A machine; several are shown side by side."),
 ]
 PlacementOption = Annotated[
-    RowPlacement | None,
+    PlacementWish | None,
     typer.Option(help="Machine: how the pages of a row are cut over PEs. Default: head."),
 ]
 SelectionOption = Annotated[
@@ -192,7 +208,7 @@ class _MachineOptions:
     model: str | None
     machine: list[str] | None
     set: list[str] | None
-    placement: RowPlacement | None
+    placement: PlacementWish | None
     selection: str | None
     data: bool | None
     device: str | None
@@ -226,7 +242,7 @@ def _run_on_machines(
             budget=budget,
             machines=tuple(wanted.machine or (DEFAULT_PRESET,)),
             overrides=tuple(wanted.set or ()),
-            placement=wanted.placement or RowPlacement.HEAD,
+            placement=(wanted.placement or PlacementWish.HEAD).named,
             selection=wanted.selection,
             data=wanted.data,
             device=wanted.device or "all",

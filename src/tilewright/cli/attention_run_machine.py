@@ -16,11 +16,13 @@ from tilewright.attention.backends.machine import (
     Tuner,
     TuneSpec,
     Uniform,
+    choose_placement,
+    placement_costs,
     tiling_of,
 )
 from tilewright.attention.codegen import Tiling
 from tilewright.attention.graph import Graph
-from tilewright.attention.planner import PlanSpec, parse_policy
+from tilewright.attention.planner import PlanSpec, RowFacts, parse_policy, plan_step
 from tilewright.cli.outcome import Outcome
 from tilewright.cli.output import note
 from tilewright.cli.startup import engine_line
@@ -56,7 +58,7 @@ class MachineRun:
     budget: int
     machines: tuple[str, ...]
     overrides: tuple[str, ...]
-    placement: RowPlacement
+    placement: RowPlacement | None  # None: what each machine is expected to do fastest
     selection: str | None
     data: bool | None
     device: str
@@ -146,9 +148,12 @@ def _comparison(
     for warning in unused_keys(document, spec):
         note(f"warning: {warning}")
     machine = build_machine(spec)
-    tiling = None
+    placement, tiling = run.placement, None
+    if placement is None:
+        placement, text = _placed(run, machine)
+        notes = (*notes, text)
     if run.tune:
-        tiling, text = _tuned(run, machine, kind)
+        tiling, text = _tuned(run, machine, placement, kind)
         notes = (*notes, text)
     return DecodeComparison(
         machine=machine,
@@ -161,7 +166,7 @@ def _comparison(
         contexts=run.contexts,
         kv_heads=run.kv_heads,
         budget=run.budget,
-        placement=run.placement,
+        placement=placement,
         selection=model,
         device=run.device,
         seed=run.seed,
@@ -171,7 +176,30 @@ def _comparison(
     )
 
 
-def _tuned(run: MachineRun, machine: Machine, kind: EngineKind) -> tuple[Tiling, str]:
+def _placed(run: MachineRun, machine: Machine) -> tuple[RowPlacement, str]:
+    """The placement that is expected to take the least time, and what the others would take."""
+    size = run.graph.geometry.page_size
+    facts = [
+        RowFacts(-(-count // size), count, head=head)
+        for count in run.contexts
+        for head in range(run.kv_heads)
+    ]
+    costs = placement_costs(
+        machine,
+        run.graph,
+        plan_step(PlanSpec(budget=parse_policy(str(run.budget))), facts),
+        num_tokens=run.contexts,
+        num_kv_heads=run.kv_heads,
+        device=run.device,
+    )
+    taken = choose_placement(costs)
+    others = ", ".join(str(cost) for cost in costs if cost is not taken)
+    return taken.placement, f"placement by expected time: {taken}; {others}"
+
+
+def _tuned(
+    run: MachineRun, machine: Machine, placement: RowPlacement, kind: EngineKind
+) -> tuple[Tiling, str]:
     """The tiling of the longest row, and what the record says about the search."""
     note(f"tuning the tiling on {machine.spec.name}")
     spec = TuneSpec(
@@ -179,7 +207,7 @@ def _tuned(run: MachineRun, machine: Machine, kind: EngineKind) -> tuple[Tiling,
         graph=run.graph,
         context=max(run.contexts),
         plan=PlanSpec(budget=parse_policy(str(run.budget))),
-        placement=run.placement,
+        placement=placement,
         seed=run.seed,
         engine=kind,
     )

@@ -8,7 +8,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tilewright.attention.backends.machine import RowPlacement, Uniform, kernels_for
-from tilewright.attention.codegen import Cut, Fusion, Target, compile_graph
+from tilewright.attention.codegen import Cut, Fusion, Selection, Target, compile_graph
 from tilewright.attention.flow import registry, trace_flow
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph
 from tilewright.attention.passes import optimize_graph
@@ -149,13 +149,19 @@ def _mla_step(spec: DecodeBenchSpec) -> DecodeStep:
 
 
 def _ablations(spec: DecodeBenchSpec, progress: Progress) -> Iterator[AblationRow]:
-    """The first row is the step as it is; each other one differs in one thing."""
+    """The first row is the step as it is; each other one differs in one thing, and from all."""
     whole = spec.step(is_dense=False, batch=spec.ablation_batch, context=spec.context)
     no_scores = ALL_FUSIONS - {Fusion.SCORE_SELECT}
     variants = {
         "as it is": whole,
         "no fusion": replace(whole, cut=Cut()),
         "scoring and selection apart": replace(whole, cut=Cut(fusions=no_scores)),
+        "selection in two levels": replace(
+            whole, cut=Cut(fusions=ALL_FUSIONS, selection=Selection.SEGMENTS)
+        ),
+        "selection by digits": replace(
+            whole, cut=Cut(fusions=ALL_FUSIONS, selection=Selection.DIGITS)
+        ),
         "no hoisting": replace(whole, cut=Cut(fusions=ALL_FUSIONS, hoists=False)),
         "no matrix unit for scores": replace(whole, cut=Cut(fusions=ALL_FUSIONS, has_dots=False)),
         "no reading ahead": replace(whole, cut=Cut(fusions=ALL_FUSIONS, reads_ahead=False)),
@@ -173,7 +179,11 @@ def _ablations(spec: DecodeBenchSpec, progress: Progress) -> Iterator[AblationRo
         },
     }
     first: StepTiming | None = None
+    seen = set()
     for name, step in variants.items():
+        if (step.contexts, step.placement, step.cut) in seen:
+            continue
+        seen.add((step.contexts, step.placement, step.cut))
         progress(f"ablation: {name}")
         timing = simulate_step(step, tells_stages=False)
         first = first or timing

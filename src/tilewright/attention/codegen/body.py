@@ -48,6 +48,7 @@ class Body:
     page_tokens: str | None
     page_size: int = 1
     query_heads: int = 1
+    exact: frozenset[int] = frozenset()  # sizes that need no padding, since no GPU runs the text
     lines: list[str] = field(default_factory=list)
     arguments: dict[str, str] = field(default_factory=dict)  # name to what it holds
     _taken: set[str] = field(default_factory=set)
@@ -78,7 +79,11 @@ class Body:
         """Positions along inner axis 1 or 2, as a block that broadcasts."""
         place = "[None, :, None]" if axis == 1 else "[None, None, :]"
         name = f"{'row' if axis == 1 else 'column'}_of_{size}"
-        return self.once(name, f"tl.arange(0, {padded(size)}){place}")
+        return self.once(name, f"tl.arange(0, {self.extent(size)}){place}")
+
+    def extent(self, size: int) -> int:
+        """What an inner axis of that size is long in a block."""
+        return size if size in self.exact else padded(size)
 
     def once(self, name: str, expression: str) -> str:
         """A value that all lines from here on have under this name."""
@@ -118,7 +123,7 @@ class Body:
         return [
             f"({self.index(axis, size)} < {size})"
             for axis, size in zip((1, 2), shape, strict=True)
-            if padded(size) != size
+            if self.extent(size) != size
         ]
 
     def present(self, value: ValueType, axis: int) -> str:
@@ -126,7 +131,7 @@ class Body:
         size = value.shape[axis - 1]
         if axis in value.token_axes and self.page_tokens is not None:
             return f"{self.index(axis, size)} < {self.page_tokens}"
-        return "" if padded(size) == size else f"{self.index(axis, size)} < {size}"
+        return "" if self.extent(size) == size else f"{self.index(axis, size)} < {size}"
 
     def kept(self, operand: Operand, axis: int, fill: str) -> str:
         """The operand with ``fill`` where an entry along the axis does not count."""
@@ -140,7 +145,7 @@ class Body:
     def without_padding(self, operand: Operand, axis: int, fill: str) -> str:
         """The operand with ``fill`` in the padding of an axis; missing tokens stay as they are."""
         size = operand.type.shape[axis - 1]
-        if padded(size) == size:
+        if self.extent(size) == size:
             return operand.name
         return f"tl.where({self.index(axis, size)} < {size}, {operand.name}, {fill})"
 

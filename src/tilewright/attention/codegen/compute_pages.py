@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.attention.codegen.body import Body, padded
+from tilewright.attention.codegen.exact_width import exact_widths
 from tilewright.attention.codegen.inner import product_elements
 from tilewright.attention.codegen.kernel_file import Grid, Kernel, Stage
 from tilewright.attention.codegen.leaf_loads import KeptLoads, load_pool
@@ -94,9 +95,12 @@ def page_work(
 ) -> PageWork:
     """Of one round: ``stored`` values go to scratch memory, ``kept`` ones stay as they are."""
     size = graph.geometry.page_size
+    has_dots = form.target is not None and form.cut.has_dots
+    wanted = (*stored, *kept, *(write.value for write in writes))
+    exact = exact_widths(wanted) if has_dots else frozenset[int]()
 
     def emit(tile: int) -> tuple[Body, "_Loads", dict[Node, str]]:
-        body = Body("page_tokens", size, graph.geometry.query_heads)
+        body = Body("page_tokens", size, graph.geometry.query_heads, exact)
         form.preamble(body)  # arguments in the order in which they are used
         names = name_values(rounds, body)
         loads = _Loads(graph, form, index, rounds, scratch, tile)
@@ -223,7 +227,8 @@ class _Loads:
         for node in self.seen:
             if node.type.leading is Leading.PAGES:
                 rows, columns = node.type.shape
-                blocks.append(padded(rows) * padded(columns))
+                body = self.emitter.body
+                blocks.append(body.extent(rows) * body.extent(columns))
                 if not (self._has_dots and is_dot(node)):
                     blocks.append(padded(max(product_elements(node), 1)))
         return max(blocks)

@@ -1,6 +1,6 @@
 """Products of queries and pages on a matrix unit, in the type that both are stored in."""
 
-from tilewright.attention.codegen.body import Body, Operand, padded
+from tilewright.attention.codegen.body import Body, Operand
 from tilewright.attention.codegen.side import SideEmitter
 from tilewright.attention.codegen.slice_loads import window_of
 from tilewright.attention.graph import DType, Leading, Node
@@ -86,8 +86,9 @@ def dot_text(node: Node, emitter: SideEmitter, stored: dict[Node, str], tile: in
     pages, row = (x, y) if swapped else (y, x)
     operands = {item: emitter.value(item) for item in (x, y)}
     narrow, body = narrow_type(pages), emitter.body
-    contracted, rows = padded(x.type.shape[1]), padded(pages.type.shape[0])
-    columns = padded(row.type.shape[0])
+    contracted, rows, columns = (
+        body.extent(size) for size in (x.type.shape[1], pages.type.shape[0], row.type.shape[0])
+    )
     right = body.kept(operands[row], 2, "0")
     unit = ""
     if narrow is not None and narrow_type(row) is not narrow:

@@ -1,5 +1,10 @@
 """Generated kernels on a simulated machine: values and time of a decode step."""
 
+from tilewright.attention.backends.machine.choose_placement import (
+    PlacementCost,
+    choose_placement,
+    placement_costs,
+)
 from tilewright.attention.backends.machine.compiled import MERGES, kernels_for, target_of
 from tilewright.attention.backends.machine.layout import (
     LayoutSpec,
@@ -41,6 +46,7 @@ __all__ = (
     "LayoutSpec",
     "LoadedKernels",
     "PageOrder",
+    "PlacementCost",
     "PreparedStep",
     "Recent",
     "Recorded",
@@ -55,11 +61,13 @@ __all__ = (
     "Tuner",
     "Uniform",
     "block_bytes",
+    "choose_placement",
     "deploy_rows",
     "kernels_for",
     "layout_of",
     "load_kernels",
     "model_pages",
+    "placement_costs",
     "plan_layout",
     "planned_counts",
     "pooled",
