@@ -51,6 +51,13 @@ def test_a_full_slice_means_bandwidth_and_an_idle_one_latency() -> None:
     assert "memory" not in explained(RunParts(memory_read=300, gemm=700), utilisation={HBM: 0.9})
 
 
+def test_a_full_sram_is_named_as_one() -> None:
+    parts = RunParts(memory_read=900, gemm=100)
+    found = explained(parts, utilisation={HBM: 0.2, "sip0.cube0.sram": 0.92})
+    assert "SRAM-bound: 90 % of the time" in found["memory"]
+    assert "sip0.cube0.sram is in use 92 % of the time" in found["memory"]
+
+
 def test_the_achieved_rate_stands_beside_the_peak_of_the_slices_that_are_used() -> None:
     """8 of 32 PEs have a quarter of the machine's 6.99 TB/s."""
     counters = {"loaded_bytes": 1_000_000, "stored_bytes": 0}

@@ -42,6 +42,13 @@ def test_a_unit_is_named_with_its_pe(name: str, words: str) -> None:
     assert bottleneck_words(found) == f"{words}: in use 75 % of the time"
 
 
+def test_a_memory_is_named_by_what_it_is() -> None:
+    slice_words = bottleneck_words(Bottleneck(kind="memory", name="hbm_ctrl.pe0", share=0.75))
+    assert slice_words == "the HBM behind hbm_ctrl.pe0: in use 75 % of the time, refresh included"
+    sram_words = bottleneck_words(Bottleneck(kind="memory", name="sip0.cube1.sram", share=0.75))
+    assert sram_words == "the SRAM of sip0.cube1: in use 75 % of the time"
+
+
 def test_every_part_of_a_record_has_words() -> None:
     assert list(PART_WORDS) == list(RunParts.model_fields)
 

@@ -13,6 +13,7 @@ __all__ = ("explain_memory",)
 BOUND_SHARE = 0.4  # of the time, from which on a run waits for memory
 FULL_USE = 0.85
 WORTH_TELLING = 0.05
+SRAM = ".sram"
 
 
 def explain_memory(record: RunRecord) -> Iterator[Remark]:
@@ -24,7 +25,7 @@ def explain_memory(record: RunRecord) -> Iterator[Remark]:
     memories = {
         name: share
         for name, share in record.utilisation.items()
-        if "hbm_ctrl" in name and "->" not in name
+        if ("hbm_ctrl" in name or name.endswith(SRAM)) and "->" not in name
     }
     if waiting_ps >= BOUND_SHARE * total_ps and memories:
         busiest = max(memories, key=lambda name: memories[name])
@@ -36,6 +37,12 @@ def explain_memory(record: RunRecord) -> Iterator[Remark]:
 
 
 def _bandwidth(record: RunRecord, waiting: float, busiest: str, use: float) -> str:
+    if busiest.endswith(SRAM):
+        return (
+            f"SRAM-bound: {share_text(waiting)} of the time is memory traffic, and {busiest} is in "
+            f"use {share_text(use)} of the time. Fewer bytes would help, or more cubes that hold "
+            "them."
+        )
     return (
         f"HBM-bound: {share_text(waiting)} of the time is memory traffic, and {busiest} is in use "
         f"{share_text(use)} of the time, refresh included. {_achieved(record)} More DMA in flight "

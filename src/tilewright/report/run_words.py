@@ -30,6 +30,7 @@ _UNITS = {
     "gemm": "the GEMM unit of",
     "vector": "the vector unit of",
     "cpu": "the CPU of",
+    "sram": "the SRAM of",
     "tcm.read": "the read port of the TCM of",
     "tcm.write": "the write port of the TCM of",
 }
@@ -66,6 +67,8 @@ def bottleneck_words(found: Bottleneck | None) -> str:
     match found.kind:
         case "part":
             return f"{PART_WORDS[found.name]}: {share} of the time, on the critical path"
+        case "memory" if found.name.endswith(".sram"):
+            return f"{_unit_words(found.name)}: in use {share} of the time"
         case "memory":
             return f"the HBM behind {found.name}: in use {share} of the time, refresh included"
         case "link":
