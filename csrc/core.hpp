@@ -277,9 +277,8 @@ class Core {
     void awaken(Island& island);
     [[gnu::noinline]] void meet(uint32_t event);
     void plan_catch_up(Island& island, uint32_t number);
-    int64_t least_end_ps(const Island& island) const;
+    int64_t least_end_ps(Island& island) const;
     int64_t least_end_ps(const Task& task, int64_t bytes_before) const;
-    int64_t bytes_before(const Island& island, size_t place) const;
     int64_t awaited_bytes(const Task& task) const;
     void end_late(uint32_t packet);
     int64_t least_bytes(const Task& task, const Definition& definition, int64_t packets) const;

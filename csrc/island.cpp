@@ -251,29 +251,20 @@ void Core::plan_catch_up(Island& island, uint32_t number) {
 }
 
 // No event of its tasks that others see comes before: all of the island up to now has happened.
-int64_t Core::least_end_ps(const Island& island) const {
+int64_t Core::least_end_ps(Island& island) const {
     int64_t least_ps = INT64_MAX;
+    for (Way& way : island.ways) way.bytes = 0;
     for (size_t place = 0; place < island.tasks.size(); ++place) {
         const Task& task = tasks_[island.tasks[place]];
-        if (is_quiet(island, place)) continue;
-        least_ps = std::min(least_ps, least_end_ps(task, bytes_before(island, place)));
+        const RoundTrip& trip = trips_[task.definition->route];
+        int64_t& bytes_before = island.way(trip.gate, last_server(trip.back)).bytes;
+        if (!is_quiet(island, place)) least_ps = std::min(least_ps, least_end_ps(task, bytes_before));
+        bytes_before += awaited_bytes(task);
     }
     return least_ps;
 }
 
-// Of answers that come before those of a task, the same way, but for those under way with it.
-int64_t Core::bytes_before(const Island& island, size_t place) const {
-    const RoundTrip& trip = trips_[tasks_[island.tasks[place]].definition->route];
-    int64_t bytes = 0;
-    for (size_t other = 0; other < place; ++other) {
-        const Task& earlier = tasks_[island.tasks[other]];
-        const RoundTrip& its = trips_[earlier.definition->route];
-        const bool is_same_way = its.gate == trip.gate && last_server(its.back) == last_server(trip.back);
-        if (is_same_way) bytes += awaited_bytes(earlier);
-    }
-    return bytes;
-}
-
+// Before its answers others come the same way, but for those under way with them.
 int64_t Core::least_end_ps(const Task& task, int64_t bytes_before) const {
     const Definition& definition = *task.definition;
     const RoundTrip& trip = trips_[definition.route];

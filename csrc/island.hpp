@@ -20,6 +20,13 @@ enum Duty : uint32_t {
     kTellServed  // the effect of a task whose last packet is served here
 };
 
+// Answers to packets of one gate that come back through one server.
+struct Way {
+    uint32_t gate;
+    uint32_t last;
+    int64_t bytes = 0;
+};
+
 struct Island {
     explicit Island(Slab<Event>& events) : queue(events) {}
 
@@ -29,6 +36,14 @@ struct Island {
     int64_t touched_run = -1;     // the run after which it was touched from outside
     uint32_t num_foreign = 0;     // packets of others in front of its servers, and their exchanges
     bool is_asleep = false;
+    std::vector<Way> ways;  // a few
+
+    Way& way(uint32_t gate, uint32_t last) {
+        for (Way& known : ways) {
+            if (known.gate == gate && known.last == last) return known;
+        }
+        return ways.emplace_back(Way{gate, last});
+    }
 };
 
 }  // namespace tilewright
