@@ -6,8 +6,8 @@ from tilewright.collectives.choose import Chooser, shape_of
 from tilewright.collectives.cost import lane_plans
 from tilewright.collectives.group import Group, sip_ranks
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.run import Tuning
 from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, checked_plan
+from tilewright.collectives.tuning import TuningSpec
 from tilewright.device.ipcq import RingSpec
 from tilewright.errors import CollectiveError
 from tilewright.machine.build import Machine, build_machine
@@ -54,7 +54,7 @@ def test_auto_takes_the_least_prediction_and_names_the_others(name: str) -> None
     group = sips_of(machine)
     call = Call(Operation.ALL_REDUCE, group.size, shape=shape_of(group, machine))
     chooser = Chooser(machine, ALGORITHMS)
-    choice = chooser.choose(AUTO_ALGORITHM, call, group, LANES, 64 * 1024, 4, Tuning())
+    choice = chooser.choose(AUTO_ALGORITHM, call, group, LANES, 64 * 1024, 4, TuningSpec())
     times = [each.total_ps for each in choice.predictions]
     assert times == sorted(times)
     assert choice.predictions[0].algorithm == choice.algorithm.name
@@ -68,7 +68,7 @@ def test_small_calls_take_fewer_turns_than_large_ones() -> None:
     call = Call(Operation.ALL_REDUCE, 8)
     chooser = Chooser(machine, ALGORITHMS)
     small, large = (
-        chooser.choose(AUTO_ALGORITHM, call, group, (0,), num_bytes, 4, Tuning())
+        chooser.choose(AUTO_ALGORITHM, call, group, (0,), num_bytes, 4, TuningSpec())
         for num_bytes in (64, 64 * MIB)
     )
     assert small.predictions[0].alpha_ps < large.predictions[0].alpha_ps
@@ -78,7 +78,9 @@ def test_a_named_algorithm_is_taken_without_predictions() -> None:
     machine = machine_of("ahbm")
     group = sips_of(machine)
     chooser = Chooser(machine, ALGORITHMS)
-    choice = chooser.choose("ring", Call(Operation.ALL_REDUCE, 2), group, LANES, 1024, 4, Tuning())
+    choice = chooser.choose(
+        "ring", Call(Operation.ALL_REDUCE, 2), group, LANES, 1024, 4, TuningSpec()
+    )
     assert (choice.algorithm.name, choice.predictions) == ("ring", ())
 
 
@@ -87,7 +89,7 @@ def test_an_unknown_algorithm_is_refused() -> None:
     chooser = Chooser(machine, ALGORITHMS)
     with pytest.raises(CollectiveError, match="rign"):
         chooser.choose(
-            "rign", Call(Operation.ALL_REDUCE, 2), sips_of(machine), LANES, 1024, 4, Tuning()
+            "rign", Call(Operation.ALL_REDUCE, 2), sips_of(machine), LANES, 1024, 4, TuningSpec()
         )
 
 
@@ -96,8 +98,8 @@ def test_one_pe_alone_gets_slots_for_all_that_its_link_has_under_way() -> None:
     group = Group("pair", ((PeCoord(0, 0, 0),), (PeCoord(1, 0, 0),)), (0, 1))
     call = Call(Operation.ALL_REDUCE, 2)
     chooser = Chooser(machine, ALGORITHMS)
-    alone = chooser.choose("ring", call, group, (0,), 8 * MIB, 4, Tuning()).tuning
-    shared = chooser.choose("ring", call, sips_of(machine), LANES, 8 * MIB, 4, Tuning()).tuning
+    alone = chooser.choose("ring", call, group, (0,), 8 * MIB, 4, TuningSpec()).tuning
+    shared = chooser.choose("ring", call, sips_of(machine), LANES, 8 * MIB, 4, TuningSpec()).tuning
     assert alone.ring.num_bytes >= 128_000 * 1_000_000 // 10**6  # a link's bytes in 1 us
     assert shared.ring.num_bytes == 2 * shared.chunk_bytes  # one is read, one arrives
 

@@ -5,7 +5,6 @@ import pytest
 
 from tilewright.collectives.config import parse_config
 from tilewright.collectives.operation import Operation
-from tilewright.collectives.run import Tuning
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
 from tilewright.errors import RegistryError, SpecError
 from tilewright.host import RuntimeContext
@@ -19,20 +18,20 @@ def written(folder: Path, text: str) -> Path:
 
 def test_the_packaged_file_gives_the_rings_that_are_the_default() -> None:
     config = parse_config()
-    assert (config.algorithm, config.ring) == ("auto", RingSpec())
+    assert (config.algorithm, config.ring.spec()) == ("auto", RingSpec())
 
 
 def test_an_entry_of_an_algorithm_changes_its_rings_only(tmp_path: Path) -> None:
     text = "defaults:\n  n_slots: 8\nalgorithms:\n  direct:\n    buffer_kind: hbm\n"
     config = parse_config(written(tmp_path, text))
-    assert config.ring_of("ring") == RingSpec(slots=8)
-    assert config.ring_of("direct") == RingSpec(RingKind.HBM, slots=8)
+    assert config.ring_of("ring").spec() == RingSpec(slots=8)
+    assert config.ring_of("direct").spec() == RingSpec(RingKind.HBM, slots=8)
 
 
 def test_backpressure_and_the_size_of_credits_are_read(tmp_path: Path) -> None:
     text = "defaults:\n  backpressure: poll\n  ipcq_credit_size_bytes: 32\n  slot_size: 1024\n"
     expected = RingSpec(slot_bytes=1024, backpressure=Backpressure.POLL, token_bytes=32)
-    assert parse_config(written(tmp_path, text)).ring == expected
+    assert parse_config(written(tmp_path, text)).ring.spec() == expected
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_what_a_program_says_goes_before_the_file(tmp_path: Path) -> None:
     with RuntimeContext("ahbm-small") as torch:
         places = [(0, 0, pe) for pe in range(4)]
         torch.distributed.init_process_group(
-            rank_to_pe=places, ccl_yaml=file, algorithm="ring", tuning=Tuning()
+            rank_to_pe=places, ccl_yaml=file, algorithm="ring", buffer_kind="tcm"
         )
         torch.distributed.all_reduce(torch.from_numpy(np.ones(5, np.float32)))
         (plan,) = torch.distributed.book.plans

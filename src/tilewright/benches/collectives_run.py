@@ -1,21 +1,25 @@
-"""One all-reduce without values, beside what it takes on paper."""
+"""One collective without values, beside what it takes on paper."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import takewhile
 
-from tilewright.collectives.buffers import Buffers, as_one
+from tilewright.collectives.buffers import Buffers, Piece, only_at, pairs_of
 from tilewright.collectives.choose import Choice, Chooser, shape_of
 from tilewright.collectives.cost import way_of
 from tilewright.collectives.critical import Prediction
 from tilewright.collectives.group import Group, RankPlaces, sip_ranks
 from tilewright.collectives.operation import Call, Operation
+from tilewright.collectives.option import RingOptions
 from tilewright.collectives.rings import RingBook
-from tilewright.collectives.run import Tuning, start_collective
+from tilewright.collectives.run import start_collective
 from tilewright.collectives.staging import targets_of
 from tilewright.collectives.table import ALGORITHMS
-from tilewright.device.ipcq import RingKind, RingSpec
+from tilewright.collectives.tuning import TuningSpec
+from tilewright.device.ipcq import RingKind
+from tilewright.engine import AUTO, Auto, EngineKind
+from tilewright.errors import BenchError
 from tilewright.host import DPPolicy, RuntimeContext, Split
 from tilewright.language.dtype import float32
 from tilewright.machine.build import Machine, build_machine
@@ -25,7 +29,7 @@ from tilewright.records.collectives_bench import CollectiveRow
 from tilewright.runtime.deployment import Deployments
 from tilewright.units import PS_PER_US
 
-__all__ = ("CollectiveCase", "Measured", "run_case")
+__all__ = ("CollectiveCase", "Measured", "bus_factor", "run_case")
 
 SPREAD = DPPolicy(cube=Split(0), pe=Split(0))
 ELEMENT_BYTES = 4
@@ -35,10 +39,10 @@ ROUND_BYTES = 2**20  # of blocks that are not cut: twice the registers of a PE
 
 @dataclass(frozen=True, slots=True)
 class CollectiveCase:
-    """An all-reduce of f32; ``pes`` are the ranks, or every SIP is one."""
+    """A collective of f32; ``pes`` are the ranks, or every SIP is one."""
 
     machine: str
-    num_bytes: int  # of the tensor of a rank
+    num_bytes: int  # of the whole buffer at a rank
     algorithm: str = "auto"
     overrides: tuple[str, ...] = ()
     pes: tuple[RankPlaces, ...] = ()
@@ -46,6 +50,8 @@ class CollectiveCase:
     in_one_chunk: bool = False
     topology: str = ""
     series: str = ""
+    operation: Operation = Operation.ALL_REDUCE
+    engine: EngineKind | Auto = AUTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +73,40 @@ class _Outcome:
     link_ps: int
 
 
+def bus_factor(operation: Operation, num_ranks: int) -> Fraction:
+    """What leaves a rank at least, of its buffer: the bus bandwidth counts that.
+
+    >>> bus_factor(Operation.ALL_REDUCE, 4)
+    Fraction(3, 2)
+    """
+    others = Fraction(num_ranks - 1, num_ranks)
+    match operation:
+        case Operation.ALL_REDUCE:
+            return 2 * others
+        case Operation.BROADCAST | Operation.REDUCE:
+            return Fraction(1)
+        case _:
+            return others
+
+
 def run_case(case: CollectiveCase) -> Measured:
     """On a machine of its own; times are from the first start of a program to the last end."""
     machine = build_machine(parse_machine(case.machine, case.overrides))
     places = case.pes or sip_ranks(machine.grid, machine.grid.num_sips)
     group = Group("bench", places, tuple(range(len(places))))
-    call = Call(Operation.ALL_REDUCE, group.size, shape=shape_of(group, machine))
+    call = Call(case.operation, group.size, shape=shape_of(group, machine))
     lanes = range(len(places[0]))
     shard_bytes = -(-case.num_bytes // len(lanes))
     chooser = Chooser(machine, ALGORITHMS)
-    in_one = Tuning(RingSpec(case.buffer), WHOLE_BYTES, 1, ROUND_BYTES)
+    in_one = TuningSpec(RingOptions(case.buffer), WHOLE_BYTES, 1, ROUND_BYTES)
     size = shard_bytes, ELEMENT_BYTES
-    asked = in_one if case.in_one_chunk else Tuning(RingSpec(case.buffer))
+    asked = in_one if case.in_one_chunk else TuningSpec(RingOptions(case.buffer))
     choice = chooser.choose(case.algorithm, call, group, lanes, *size, asked)
     name = choice.algorithm.name
     paper = chooser.choose(name, call, group, lanes, *size, in_one).tuning
     prediction = chooser.predict(choice.algorithm, call, group, lanes, size, paper)
     found = _run(case, machine, group, call, choice)
-    sent = Fraction(2 * (group.size - 1) * case.num_bytes, group.size)
+    sent = bus_factor(case.operation, group.size) * case.num_bytes
     bound_ps = int(sent * PS_PER_US / _leaving_bytes_per_us(machine, places))
     row = CollectiveRow(
         series=case.series,
@@ -109,24 +131,18 @@ def run_case(case: CollectiveCase) -> Measured:
 def _run(
     case: CollectiveCase, machine: Machine, group: Group, call: Call, choice: Choice
 ) -> _Outcome:
-    with RuntimeContext(machine, data=False) as torch:
+    with RuntimeContext(machine, data=False, engine=case.engine) as torch:
         device = torch.driver.device
         owner = Deployments(torch.driver, torch._targets, carries_data=False)
         book = RingBook(torch.driver)
-        tensors = [
-            owner.empty(
-                (case.num_bytes // ELEMENT_BYTES,), float32, dp=SPREAD, targets=targets_of(pes)
-            )
-            for pes in group.ranks
-        ]
+        buffers = [_buffers(owner, group, rank, call, case.num_bytes) for rank in range(group.size)]
         before = device.engine.statistics()
         pending = [
             start_collective(
                 torch.driver, owner, book, group, rank, call, choice.algorithm,
-                Buffers((as_one(tensor),), (as_one(tensor),)), "sum", choice.tuning,
-                carries_data=False,
+                of_rank, "sum", choice.tuning, carries_data=False,
             )
-            for rank, tensor in enumerate(tensors)
+            for rank, of_rank in enumerate(buffers)
         ]  # fmt: skip
         reports = [each.wait() for each in pending]
         after = device.engine.statistics()
@@ -140,6 +156,37 @@ def _run(
     )
     events = after.events - before.events
     return _Outcome(latency_ps, events, after.servers[link].name, busy[link])
+
+
+def _buffers(owner: Deployments, group: Group, rank: int, call: Call, num_bytes: int) -> Buffers:
+    """Tensors that are spread over the PEs of a rank."""
+    ranks, elements = group.size, num_bytes // ELEMENT_BYTES
+    targets = targets_of(group.ranks[rank])
+
+    def pieces(count: int, size: int) -> tuple[Piece, ...]:
+        return tuple(
+            Piece(owner.empty((size,), float32, dp=SPREAD, targets=targets)) for _ in range(count)
+        )
+
+    match call.operation:
+        case Operation.ALL_REDUCE:
+            whole = pieces(1, elements)
+            return Buffers(whole, whole)
+        case Operation.REDUCE_SCATTER:
+            own = pieces(1, elements // ranks)[0]
+            return Buffers(pieces(ranks, elements // ranks), only_at(rank, own, ranks))
+        case Operation.ALL_GATHER:
+            own = pieces(1, elements // ranks)[0]
+            return Buffers(only_at(rank, own, ranks), pieces(ranks, elements // ranks))
+        case Operation.ALL_TO_ALL:
+            size = elements // ranks
+            return pairs_of(rank, pieces(ranks, size), pieces(ranks, size))
+        case Operation.BROADCAST:
+            whole = pieces(1, elements)
+            return Buffers(whole, (None,)) if rank == call.root else Buffers((None,), whole)
+        case _:
+            found = f"the operation {call.operation.value}"
+            raise BenchError("collectives", found, "one that is measured", "name another")
 
 
 def _leaving_bytes_per_us(machine: Machine, places: Sequence[RankPlaces]) -> Fraction:

@@ -8,14 +8,16 @@ from tilewright.collectives.cost import LanePlan, lane_plans, message_ps, way_of
 from tilewright.collectives.critical import Prediction, predict
 from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call
+from tilewright.collectives.option import NOTHING_SAID, RingOptions
 from tilewright.collectives.plan import Plan
-from tilewright.collectives.run import NUM_VARIANTS, Tuning
+from tilewright.collectives.run import NUM_VARIANTS
 from tilewright.collectives.table import (
     AUTO_ALGORITHM,
     Algorithm,
     checked_plan,
     find_algorithm,
 )
+from tilewright.collectives.tuning import Tuning, TuningSpec, tune
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
@@ -24,10 +26,6 @@ from tilewright.units import PS_PER_US
 
 __all__ = ("Choice", "Chooser", "shape_of")
 
-LEAST_CHUNK_BYTES = 4_096  # below that, commands and tokens cost more than they hide
-LEAST_SLOTS = 4
-ROUNDS_IN_TCM = 12  # held, arriving from several ranks and turns, combined, on their way out
-RING_SETS = 2  # that the reserved TCM has room for, at least
 MOST_PREDICTED_RANKS = 64  # plans that hand every rank a block have p * p steps
 
 
@@ -79,7 +77,8 @@ class Chooser:
 
     machine: Machine
     algorithms: Mapping[str, Algorithm]
-    rings: Mapping[str, RingSpec] = field(default_factory=dict)  # of some algorithms
+    ring: RingOptions = NOTHING_SAID
+    rings: Mapping[str, RingOptions] = field(default_factory=dict)  # of some algorithms instead
     _lanes: dict[tuple[object, ...], list[LanePlan]] = field(default_factory=dict)
     _predictions: dict[tuple[object, ...], Prediction] = field(default_factory=dict)
     _flights: dict[tuple[object, ...], int] = field(default_factory=dict)
@@ -92,23 +91,19 @@ class Chooser:
         lanes: Sequence[int],
         shard_bytes: int,
         element_bytes: int,
-        tuning: Tuning,
+        asked: TuningSpec,
     ) -> Choice:
         """By name; ``auto`` takes the least prediction, of equal ones the first in the table."""
         if name != AUTO_ALGORITHM:
             algorithm = find_algorithm(name, call.operation, self.algorithms)
-            return Choice(
-                algorithm, self._tuned(algorithm, call, group, lanes, shard_bytes, tuning)
-            )
+            return Choice(algorithm, self._tuned(algorithm, call, group, lanes, shard_bytes, asked))
         candidates = self._candidates(call)
         if len(candidates) == 1 or call.num_ranks == 1:
             algorithm = candidates[0]
-            return Choice(
-                algorithm, self._tuned(algorithm, call, group, lanes, shard_bytes, tuning)
-            )
+            return Choice(algorithm, self._tuned(algorithm, call, group, lanes, shard_bytes, asked))
         found = []
         for each in candidates:
-            tuned = self._tuned(each, call, group, lanes, shard_bytes, tuning)
+            tuned = self._tuned(each, call, group, lanes, shard_bytes, asked)
             size = shard_bytes, element_bytes
             found.append((self.predict(each, call, group, lanes, size, tuned), tuned))
         found.sort(key=lambda pair: pair[0].total_ps)
@@ -173,41 +168,14 @@ class Chooser:
         group: Group,
         lanes: Sequence[int],
         shard_bytes: int,
-        tuning: Tuning,
+        asked: TuningSpec,
     ) -> Tuning:
-        """Chunks that let a block overlap with itself, slots for what is under way meanwhile."""
         plan = checked_plan(algorithm, call, 0).plan
-        tcm = self.machine.spec.pe.tcm
-        round_bytes = (tcm.capacity_bytes - tcm.reserved_bytes) // ROUNDS_IN_TCM
-        tuned = replace(
-            tuning,
-            ring=self.rings.get(algorithm.name, tuning.ring),
-            round_bytes=max(1, min(tuning.round_bytes, round_bytes)),
-        )
-        block_bytes = -(-min(shard_bytes, tuned.round_bytes) // max(1, plan.num_blocks))
-        chunk_bytes = max(LEAST_CHUNK_BYTES, -(-block_bytes // tuning.chunks_per_block))
+        ring = asked.ring.over(self.rings.get(algorithm.name, self.ring))
         flight_bytes = self._in_flight(group, lanes, plan)
-        chunk_bytes = min(max(tuning.chunk_bytes, flight_bytes // 2), chunk_bytes)
-        lead = flight_bytes // (4 * max(1, min(chunk_bytes, block_bytes))) + 1 + plan.is_staggered
-        tuned = replace(tuned, chunk_bytes=chunk_bytes, lead=lead)
-        slots = self._slots(group, lanes, tuned, block_bytes, plan)
-        return replace(tuned, ring=replace(tuned.ring, slots=max(tuned.ring.slots, slots)))
-
-    def _slots(
-        self, group: Group, lanes: Sequence[int], tuning: Tuning, block_bytes: int, plan: Plan
-    ) -> int:
-        """For what is under way on the longest way, and for a chunk, which waits for room for all
-        of it at once; no more than leaves room for the rings of another algorithm.
-        """
-        flight_bytes = self._in_flight(group, lanes, plan)
-        chunk_bytes = max(1, min(tuning.chunk_bytes, block_bytes))
-        fragments = -(-chunk_bytes // tuning.ring.slot_bytes)  # each in a slot of its own
-        num_chunks = -(-min(flight_bytes, plan.num_turns * block_bytes) // chunk_bytes) + 1
-        room_bytes = self.machine.spec.pe.tcm.reserved_bytes // (
-            RING_SETS * max(1, len(plan.peers(0)))
+        return tune(
+            replace(asked, ring=ring), plan, shard_bytes, flight_bytes, self.machine.spec.pe.tcm
         )
-        power = 1 << max(0, num_chunks * fragments - 1).bit_length()  # few sizes: rings are kept
-        return max(LEAST_SLOTS, min(power, room_bytes // tuning.ring.slot_bytes))
 
     def _in_flight(self, group: Group, lanes: Sequence[int], plan: Plan) -> int:
         """Bytes of a lane: bandwidth times delay of the longest way there and back.

@@ -8,8 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tilewright.collectives.operation import Operation
+from tilewright.collectives.option import RING_KEYS, RingOptions
 from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, Algorithm, build_table
-from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
+from tilewright.device.ipcq import Backpressure, RingKind
 from tilewright.errors import SpecError
 from tilewright.machine.yaml_text import (
     Entry,
@@ -24,7 +25,6 @@ from tilewright.machine.yaml_text import (
 
 __all__ = ("CollectiveConfig", "parse_config")
 
-RING_KEYS = ("buffer_kind", "backpressure", "n_slots", "slot_size", "ipcq_credit_size_bytes")
 ENTRY_KEYS = (*RING_KEYS, "world_size", "module", "operations")
 
 
@@ -80,24 +80,24 @@ class CollectiveConfig:
     """A file over the packaged one: rings and worlds by algorithm, and the table of algorithms."""
 
     algorithm: str
-    ring: RingSpec
+    ring: RingOptions
     algorithms: Mapping[str, Algorithm]
-    rings: Mapping[str, RingSpec]
+    rings: Mapping[str, RingOptions]
     world_sizes: Mapping[str, int]
 
-    def ring_of(self, algorithm: str) -> RingSpec:
+    def ring_of(self, algorithm: str) -> RingOptions:
         return self.rings.get(algorithm, self.ring)
 
 
 def parse_config(source: str | Path | None = None) -> CollectiveConfig:
     """The packaged file, with what a file of the user's says instead.
 
-    >>> parse_config().ring.slots
-    4
+    >>> parse_config().ring.buffer_kind
+    <RingKind.TCM: 'tcm'>
     """
     packaged = files("tilewright.collectives").joinpath("ccl.yaml").read_text("utf-8")
     base = _root(parse_yaml(packaged, "ccl.yaml"))
-    config = _over(CollectiveConfig(AUTO_ALGORITHM, RingSpec(), ALGORITHMS, {}, {}), base)
+    config = _over(CollectiveConfig(AUTO_ALGORITHM, RingOptions(), ALGORITHMS, {}, {}), base)
     if source is None:
         return config
     return _over(config, _root(load_yaml_with_lines(Path(source))))
@@ -132,16 +132,17 @@ def _over(base: CollectiveConfig, root: _Words) -> CollectiveConfig:
     )
 
 
-def _ring(base: RingSpec, words: _Words) -> RingSpec:
+def _ring(base: RingOptions, words: _Words) -> RingOptions:
     kind = words.text("buffer_kind", tuple(each.value for each in RingKind))
     pressure = words.text("backpressure", tuple(each.value for each in Backpressure))
-    return RingSpec(
-        RingKind(kind) if kind else base.kind,
-        words.number("n_slots") or base.slots,
-        words.number("slot_size") or base.slot_bytes,
-        Backpressure(pressure) if pressure else base.backpressure,
-        words.number("ipcq_credit_size_bytes") or base.token_bytes,
+    said = RingOptions(
+        RingKind(kind) if kind else None,
+        Backpressure(pressure) if pressure else None,
+        words.number("n_slots"),
+        words.number("slot_size"),
+        words.number("ipcq_credit_size_bytes"),
     )
+    return said.over(base)
 
 
 def _algorithm(name: str, words: _Words) -> Algorithm:

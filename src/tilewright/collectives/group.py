@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.collectives.operation import Call
+from tilewright.collectives.option import NO_OPTIONS, CallOptions
 from tilewright.collectives.work import Work
 from tilewright.errors import CollectiveError
 from tilewright.machine.coords import PeCoord
@@ -39,10 +40,11 @@ class Signature:
     reduction: str
     part_sizes: Mapping[int, int]  # elements of the parts that the rank has
     world_rank: int
+    options: CallOptions = NO_OPTIONS
 
     @property
     def _facts(self) -> tuple[object, ...]:
-        return self.call, self.call.name, self.dtype, self.reduction
+        return self.call, self.call.name, self.dtype, self.reduction, self.options
 
     def check(self, other: "Signature", where: str) -> None:
         """Refuse a rank that calls something else."""
@@ -55,6 +57,11 @@ class Signature:
             raise CollectiveError(where, found, expected, "let all ranks call the same")
 
     def __str__(self) -> str:
+        said = str(self.options)
+        return f"{self._what}, with {said}" if said else self._what
+
+    @property
+    def _what(self) -> str:
         operation, has_own_word = self.call.operation, bool(self.call.word)
         if operation.combines and has_own_word:
             return self.call.word  # the element of a barrier is nobody's affair

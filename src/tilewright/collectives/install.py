@@ -7,6 +7,7 @@ from tilewright.collectives.choose import shape_of
 from tilewright.collectives.config import CollectiveConfig, parse_config
 from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call
+from tilewright.collectives.option import RingOptions
 from tilewright.collectives.plan import Move
 from tilewright.collectives.rings import Edge, InstallPlan, RingBook
 from tilewright.collectives.run import NUM_VARIANTS
@@ -27,8 +28,12 @@ def install_rings(
     ccl_yaml: str | Path | None,
     world_size: int | None,
     rank_to_pe: Sequence[Sequence[int]] | None,
+    options: RingOptions,
 ) -> InstallPlan:
-    """Rings that an algorithm needs, once for all calls; a second installation changes nothing."""
+    """Rings that an algorithm needs, once for all calls; a second installation changes nothing.
+
+    ``options`` go before what the file says of the algorithm.
+    """
     config = parse_config(ccl_yaml)
     name = algorithm or config.algorithm
     if name == AUTO_ALGORITHM:  # no call, so nothing to choose by: the first that there is
@@ -41,7 +46,8 @@ def install_rings(
     places = places_of_ranks(machine.grid, size, rank_to_pe)
     group = Group(f"rings of {name}", places, tuple(range(size)))
     lanes = tuple(range(len(places[0])))
-    return book.install(group, _edges(machine, group, chosen), lanes, config.ring_of(name))
+    ring = options.over(config.ring_of(name)).spec()
+    return book.install(group, _edges(machine, group, chosen), lanes, ring)
 
 
 def _world_size(

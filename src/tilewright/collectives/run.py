@@ -1,7 +1,6 @@
 """One rank's part of a collective: from tensors that are placed alike to a launch on its PEs."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from tilewright.collectives.buffers import Buffers, Piece, Pieces
 from tilewright.collectives.group import Group
@@ -11,7 +10,7 @@ from tilewright.collectives.rings import Edge, RingBook
 from tilewright.collectives.schedule import Job, Schedule, build_schedule
 from tilewright.collectives.staging import LaneShare, shares_of
 from tilewright.collectives.table import Algorithm, CheckedPlan, checked_plan
-from tilewright.device.ipcq import RingSpec
+from tilewright.collectives.tuning import Tuning
 from tilewright.errors import InternalError
 from tilewright.language.argument import ArrayArgument
 from tilewright.machine.coords import PeCoord
@@ -21,23 +20,12 @@ from tilewright.runtime.launch_arguments import PerPe
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.tensor import TensorOwner
 
-__all__ = ("Tuning", "start_collective")
+__all__ = ("NUM_VARIANTS", "start_collective")
 
 NUM_VARIANTS = 64
 
 Shares = dict[int, LaneShare]
 """Of a piece, by lane."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """How a collective uses the machine."""
-
-    ring: RingSpec = field(default_factory=RingSpec)
-    chunk_bytes: int = 16_384  # the most of a message
-    chunks_per_block: int = 3  # some travel while others are sent
-    round_bytes: int = 2**20  # that a program holds at a time
-    lead: int = 1  # chunks that are sent while one travels
 
 
 def start_collective(

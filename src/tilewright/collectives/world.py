@@ -9,14 +9,15 @@ from tilewright.collectives.choose import Choice, Chooser, shape_of
 from tilewright.collectives.copies import copy_group, owner_lanes
 from tilewright.collectives.group import Group, RankPlaces, Signature, sip_ranks
 from tilewright.collectives.operation import Call, Operation
+from tilewright.collectives.option import NO_OPTIONS, NOTHING_SAID, CallOptions, RingOptions
 from tilewright.collectives.reduction import Reduction, check_reduction
 from tilewright.collectives.rings import RingBook
-from tilewright.collectives.run import Tuning, start_collective
+from tilewright.collectives.run import start_collective
 from tilewright.collectives.staging import Layout, layout_of, stage, targets_of
 from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, Algorithm
+from tilewright.collectives.tuning import TuningSpec
 from tilewright.collectives.work import Work
 from tilewright.collectives.worker import Workers
-from tilewright.device.ipcq import RingSpec
 from tilewright.errors import CollectiveError
 from tilewright.language.dtype import int32
 from tilewright.machine.coords import PeCoord
@@ -59,14 +60,14 @@ class World:
     carries_data: bool
     book: RingBook
     is_mapped: bool = False  # the user has said which PEs ranks are
-    tuning: Tuning = field(default_factory=Tuning)
     algorithm: str = AUTO_ALGORITHM
     algorithms: Mapping[str, Algorithm] = field(default_factory=lambda: ALGORITHMS)
-    rings: Mapping[str, RingSpec] = field(default_factory=dict)  # of some algorithms
+    ring: RingOptions = NOTHING_SAID
+    rings: Mapping[str, RingOptions] = field(default_factory=dict)  # of some algorithms instead
     notes: list[str] = field(default_factory=list)  # for people: what nobody asked for by name
 
     def __post_init__(self) -> None:
-        self.chooser = Chooser(self.driver.machine, self.algorithms, self.rings)
+        self.chooser = Chooser(self.driver.machine, self.algorithms, self.ring, self.rings)
         self.choices: list[Choice] = []  # of calls, in the order in which they began
         self.group = Group("the world", self.ranks, tuple(range(len(self.ranks))))
         self._groups: list[Group] = []
@@ -146,11 +147,13 @@ class World:
         call: Call,
         buffers: Buffers,
         reduction: Reduction = Reduction.SUM,
+        options: CallOptions = NO_OPTIONS,
         algorithm: str | None = None,
     ) -> Work:
         """One rank's part; it meets the parts of the others in simulated time.
 
         It comes after all that the caller has submitted, and after the rank's call before it.
+        ``algorithm`` is taken unless the options name one.
         """
         self._check_tensors(call, buffers)
         call = replace(call, shape=shape_of(group, self.driver.machine))
@@ -158,9 +161,10 @@ class World:
         mine = layout_of(group, rank, call, buffers)
         world_rank = group.world_ranks[rank]
         signature = Signature(
-            call, str(buffers.dtype), reduction.value, buffers.part_sizes, world_rank
+            call, str(buffers.dtype), reduction.value, buffers.part_sizes, world_rank, options
         )
-        offer = self._agreement(group, call, buffers, mine, algorithm)
+        named = options.algorithm or algorithm
+        offer = self._agreement(group, call, buffers, mine, named, options.ring)
         number, agreed = group.begin_call(rank, signature, offer)
         if agreed is offer:
             self.choices.append(offer.choice)
@@ -230,6 +234,7 @@ class World:
         buffers: Buffers,
         layout: Layout | None,
         algorithm: str | None,
+        ring: RingOptions,
     ) -> Agreement:
         """How a call is to run if nobody has come before."""
         boxes = dict(layout.boxes) if layout is not None else {}
@@ -241,9 +246,8 @@ class World:
         shard_bytes = -(-num_elements * buffers.dtype.bits // (8 * max(1, len(lanes))))
         element_bytes = -(-buffers.dtype.bits // 8)
         name = algorithm or self._default(call)
-        choice = self.chooser.choose(
-            name, call, group, lanes, shard_bytes, element_bytes, self.tuning
-        )
+        asked = TuningSpec(ring)
+        choice = self.chooser.choose(name, call, group, lanes, shard_bytes, element_bytes, asked)
         return Agreement(layout, choice, tells_copies=shard_bytes > choice.tuning.chunk_bytes)
 
     def _default(self, call: Call) -> str:

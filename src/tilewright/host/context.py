@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from operator import index
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 
 from tilewright.collectives.install import install_rings
+from tilewright.collectives.option import RingKeys, parse_ring
 from tilewright.collectives.rings import InstallPlan
 from tilewright.collectives.worker import Workers
 from tilewright.engine import AUTO, Auto, EngineKind
@@ -203,11 +204,16 @@ class RuntimeContext:
         ccl_yaml: str | Path | None = None,
         world_size_override: int | None = None,
         rank_to_pe: Sequence[Sequence[int]] | None = None,
+        **ring: Unpack[RingKeys],
     ) -> InstallPlan:
-        """Rings of an algorithm, checked and sent to the PEs; the plan says who has which."""
+        """Rings of an algorithm, checked and sent to the PEs; the plan says who has which.
+
+        Further keywords are keys of ``ccl.yaml``, for these rings alone.
+        """
+        options = parse_ring("install_ipcq", ring)
         book = self.distributed.book
         return install_rings(
-            self.machine, book, algorithm, ccl_yaml, world_size_override, rank_to_pe
+            self.machine, book, algorithm, ccl_yaml, world_size_override, rank_to_pe, options
         )
 
     # -- its life --------------------------------------------------------------------------------

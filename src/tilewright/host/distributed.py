@@ -1,6 +1,7 @@
 """``torch.distributed``: collectives, by the names and meanings of torch."""
 
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
 from tilewright.collectives.buffers import (
     Buffers,
@@ -12,6 +13,7 @@ from tilewright.collectives.buffers import (
 )
 from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call, Operation
+from tilewright.collectives.option import CallKeys, parse_call
 from tilewright.collectives.reduction import Reduction
 from tilewright.collectives.work import JointWork, Work
 from tilewright.errors import CollectiveError
@@ -28,7 +30,9 @@ class Distributed(PointToPoint):
     """Roots are ranks of the world; ``group_src`` and ``group_dst`` are ranks of the group.
 
     With ``async_op`` a call returns at once with a handle, whose ``wait`` makes results usable.
-    Outside of workers a call is that of all ranks.
+    Outside of workers a call is that of all ranks. Every call takes the keys of ``ccl.yaml`` as
+    keywords, for itself alone: ``algorithm``, ``buffer_kind``, ``backpressure``, ``n_slots``,
+    ``slot_size``, ``ipcq_credit_size_bytes``; all its ranks must say the same.
     """
 
     ReduceOp = Reduction
@@ -41,11 +45,12 @@ class Distributed(PointToPoint):
         op: str = SUM,
         group: Group | None = None,
         async_op: bool = False,
+        **options: Unpack[CallKeys],
     ) -> Handle | None:
         """In place, element by element over ranks."""
         whole = (Piece(tensor),)
         buffers = Buffers(whole, whole)
-        return self._call(Operation.ALL_REDUCE, group, lambda _: buffers, async_op, op=op)
+        return self._call(Operation.ALL_REDUCE, group, lambda _: buffers, async_op, options, op=op)
 
     def all_gather(
         self,
@@ -53,10 +58,11 @@ class Distributed(PointToPoint):
         tensor: Tensor,
         group: Group | None = None,
         async_op: bool = False,
+        **options: Unpack[CallKeys],
     ) -> Handle | None:
         """The tensors of all ranks, in the order of ranks."""
         targets = self._pieces("all_gather", tensor_list, group)
-        return self._gather_all(targets, tensor, group, async_op)
+        return self._gather_all(targets, tensor, group, async_op, options)
 
     def all_gather_into_tensor(
         self,
@@ -64,12 +70,13 @@ class Distributed(PointToPoint):
         input_tensor: Tensor,
         group: Group | None = None,
         async_op: bool = False,
+        **options: Unpack[CallKeys],
     ) -> Handle | None:
         """As `all_gather`, one after the other along the first axis, or along a new one."""
         where = "all_gather_into_tensor"
         size = self._group(where, group).size
         targets = equal_rows(where, output_tensor, size, part=input_tensor)
-        return self._gather_all(targets, input_tensor, group, async_op)
+        return self._gather_all(targets, input_tensor, group, async_op, options)
 
     all_gather_single = all_gather_into_tensor
 
@@ -79,6 +86,7 @@ class Distributed(PointToPoint):
         tensor: Tensor,
         group: Group | None,
         async_op: bool,
+        options: CallKeys,
     ) -> Handle | None:
         own = Piece(tensor)
         return self._call(
@@ -86,6 +94,7 @@ class Distributed(PointToPoint):
             group,
             lambda rank: Buffers(only_at(rank, own, len(targets)), targets),
             async_op,
+            options,
         )
 
     # -- each rank gets its part -----------------------------------------------------------------
@@ -97,10 +106,11 @@ class Distributed(PointToPoint):
         op: str = SUM,
         group: Group | None = None,
         async_op: bool = False,
+        **options: Unpack[CallKeys],
     ) -> Handle | None:
         """Rank r gets the reduction of everybody's r-th tensor."""
         sources = self._pieces("reduce_scatter", input_list, group)
-        return self._reduce_parts(output, sources, op, group, async_op)
+        return self._reduce_parts(output, sources, op, group, async_op, options)
 
     def reduce_scatter_tensor(
         self,
@@ -109,11 +119,12 @@ class Distributed(PointToPoint):
         op: str = SUM,
         group: Group | None = None,
         async_op: bool = False,
+        **options: Unpack[CallKeys],
     ) -> Handle | None:
         """As `reduce_scatter`, of equal parts of one tensor."""
         where = "reduce_scatter_tensor"
         sources = equal_rows(where, input, self._group(where, group).size, part=output)
-        return self._reduce_parts(output, sources, op, group, async_op)
+        return self._reduce_parts(output, sources, op, group, async_op, options)
 
     reduce_scatter_single = reduce_scatter_tensor
 
@@ -124,6 +135,7 @@ class Distributed(PointToPoint):
         op: str,
         group: Group | None,
         async_op: bool,
+        options: CallKeys,
     ) -> Handle | None:
         own = Piece(output)
         return self._call(
@@ -131,6 +143,7 @@ class Distributed(PointToPoint):
             group,
             lambda rank: Buffers(sources, only_at(rank, own, len(sources))),
             async_op,
+            options,
             op=op,
         )
 
@@ -140,12 +153,17 @@ class Distributed(PointToPoint):
         input_tensor_list: Sequence[Tensor],
         group: Group | None = None,
         async_op: bool = False,
+        **options: Unpack[CallKeys],
     ) -> Handle | None:
         """The s-th output is what rank s has for this rank; sizes may differ."""
         inputs = self._pieces("all_to_all", input_tensor_list, group)
         outputs = self._pieces("all_to_all", output_tensor_list, group)
         return self._call(
-            Operation.ALL_TO_ALL, group, lambda rank: pairs_of(rank, outputs, inputs), async_op
+            Operation.ALL_TO_ALL,
+            group,
+            lambda rank: pairs_of(rank, outputs, inputs),
+            async_op,
+            options,
         )
 
     def all_to_all_single(
@@ -156,6 +174,7 @@ class Distributed(PointToPoint):
         input_split_sizes: Sequence[int] | None = None,
         group: Group | None = None,
         async_op: bool = False,
+        **options: Unpack[CallKeys],
     ) -> Handle | None:
         """As `all_to_all`, of parts of two tensors along their first axis."""
         where = "all_to_all_single"
@@ -163,7 +182,11 @@ class Distributed(PointToPoint):
         inputs = rows_by_size(where, input, input_split_sizes, size)
         outputs = rows_by_size(where, output, output_split_sizes, size)
         return self._call(
-            Operation.ALL_TO_ALL, group, lambda rank: pairs_of(rank, outputs, inputs), async_op
+            Operation.ALL_TO_ALL,
+            group,
+            lambda rank: pairs_of(rank, outputs, inputs),
+            async_op,
+            options,
         )
 
     # -- one rank sends or gets it ---------------------------------------------------------------
@@ -175,6 +198,7 @@ class Distributed(PointToPoint):
         group: Group | None = None,
         async_op: bool = False,
         group_src: int | None = None,
+        **options: Unpack[CallKeys],
     ) -> Handle | None:
         """Every rank's tensor becomes that of ``src``."""
         root = self._root("broadcast", self._group("broadcast", group), src, group_src)
@@ -183,7 +207,7 @@ class Distributed(PointToPoint):
         def buffers(rank: int) -> Buffers:
             return Buffers(whole, (None,)) if rank == root else Buffers((None,), whole)
 
-        return self._call(Operation.BROADCAST, group, buffers, async_op, root=root)
+        return self._call(Operation.BROADCAST, group, buffers, async_op, options, root=root)
 
     def reduce(
         self,
@@ -193,6 +217,7 @@ class Distributed(PointToPoint):
         group: Group | None = None,
         async_op: bool = False,
         group_dst: int | None = None,
+        **options: Unpack[CallKeys],
     ) -> Handle | None:
         """Only the tensor of ``dst`` changes."""
         root = self._root("reduce", self._group("reduce", group), dst, group_dst)
@@ -201,7 +226,7 @@ class Distributed(PointToPoint):
         def buffers(rank: int) -> Buffers:
             return Buffers(whole, whole if rank == root else (None,))
 
-        return self._call(Operation.REDUCE, group, buffers, async_op, op=op, root=root)
+        return self._call(Operation.REDUCE, group, buffers, async_op, options, op=op, root=root)
 
     def gather(
         self,
@@ -211,6 +236,7 @@ class Distributed(PointToPoint):
         group: Group | None = None,
         async_op: bool = False,
         group_dst: int | None = None,
+        **options: Unpack[CallKeys],
     ) -> Handle | None:
         """``dst``, which alone has a list, gets the tensors of all ranks."""
         root = self._root("gather", self._group("gather", group), dst, group_dst, default=0)
@@ -219,7 +245,7 @@ class Distributed(PointToPoint):
         def buffers(rank: int) -> Buffers:
             return Buffers(only_at(rank, Piece(tensor), len(pieces)), pieces)
 
-        return self._call(Operation.GATHER, group, buffers, async_op, root=root)
+        return self._call(Operation.GATHER, group, buffers, async_op, options, root=root)
 
     def scatter(
         self,
@@ -229,6 +255,7 @@ class Distributed(PointToPoint):
         group: Group | None = None,
         async_op: bool = False,
         group_src: int | None = None,
+        **options: Unpack[CallKeys],
     ) -> Handle | None:
         """Rank r gets the r-th tensor of the list that ``src`` alone has."""
         root = self._root("scatter", self._group("scatter", group), src, group_src, default=0)
@@ -237,10 +264,14 @@ class Distributed(PointToPoint):
         def buffers(rank: int) -> Buffers:
             return Buffers(pieces, only_at(rank, Piece(tensor), len(pieces)))
 
-        return self._call(Operation.SCATTER, group, buffers, async_op, root=root)
+        return self._call(Operation.SCATTER, group, buffers, async_op, options, root=root)
 
     def barrier(
-        self, group: Group | None = None, async_op: bool = False, device_ids: object = None
+        self,
+        group: Group | None = None,
+        async_op: bool = False,
+        device_ids: object = None,
+        **options: Unpack[CallKeys],
     ) -> Handle | None:
         """Nobody leaves it before all have come; it takes the time of a small all-reduce."""
         del device_ids
@@ -251,8 +282,9 @@ class Distributed(PointToPoint):
             return Buffers(flag, flag)
 
         return self._call(
-            Operation.ALL_REDUCE, group, buffers, async_op, word="barrier", algorithm="direct"
-        )
+            Operation.ALL_REDUCE, group, buffers, async_op, options,
+            word="barrier", algorithm="direct",
+        )  # fmt: skip
 
     # -- what they have in common ----------------------------------------------------------------
 
@@ -262,6 +294,7 @@ class Distributed(PointToPoint):
         group: Group | None,
         buffers_of: Callable[[int], Buffers],
         async_op: bool,
+        options: CallKeys,
         *,
         op: str = SUM,
         root: int = 0,
@@ -274,8 +307,9 @@ class Distributed(PointToPoint):
             expected = ", ".join(Reduction)
             raise CollectiveError(operation.value, f"op={op!r}", expected, "name one of these")
         call = Call(operation, chosen.size, root, word=word)
+        said = parse_call(call.name, options)
         works = [
-            world.start(chosen, rank, call, buffers_of(rank), Reduction(op), algorithm)
+            world.start(chosen, rank, call, buffers_of(rank), Reduction(op), said, algorithm)
             for rank in world.callers(chosen)
         ]
         work = works[0] if len(works) == 1 else JointWork(works)

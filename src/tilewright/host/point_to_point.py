@@ -1,11 +1,12 @@
 """``torch.distributed``: messages from one rank to another."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from tilewright.collectives.buffers import Buffers, Piece
 from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call, Operation
+from tilewright.collectives.option import CallOptions, RingKeys, parse_ring
 from tilewright.collectives.work import Work
 from tilewright.errors import CollectiveError
 from tilewright.host.process_group import ProcessGroups
@@ -35,7 +36,10 @@ class PairMessage:
 
 
 class PointToPoint(ProcessGroups):
-    """Messages of a pair of ranks with one tag arrive in the order in which they are sent."""
+    """Messages of a pair of ranks with one tag arrive in the order in which they are sent.
+
+    Both sides may say on which rings, by the keys of ``ccl.yaml``, and must say the same.
+    """
 
     P2POp = PairMessage
 
@@ -46,9 +50,10 @@ class PointToPoint(ProcessGroups):
         group: Group | None = None,
         tag: int = 0,
         group_dst: int | None = None,
+        **ring: Unpack[RingKeys],
     ) -> None:
         """Until all of it is in the receiver's ring: a long message waits for its receiver."""
-        self.isend(tensor, dst, group, tag, group_dst).wait()
+        self.isend(tensor, dst, group, tag, group_dst, **ring).wait()
 
     def recv(
         self,
@@ -57,11 +62,12 @@ class PointToPoint(ProcessGroups):
         group: Group | None = None,
         tag: int = 0,
         group_src: int | None = None,
+        **ring: Unpack[RingKeys],
     ) -> int:
         """Into the tensor; returns the rank of the world that has sent it."""
         chosen = self._group("recv", group)
         sender = self._root("recv", chosen, src, group_src)
-        self.irecv(tensor, src, group, tag, group_src).wait()
+        self.irecv(tensor, src, group, tag, group_src, **ring).wait()
         return chosen.world_ranks[sender]
 
     def isend(
@@ -71,10 +77,11 @@ class PointToPoint(ProcessGroups):
         group: Group | None = None,
         tag: int = 0,
         group_dst: int | None = None,
+        **ring: Unpack[RingKeys],
     ) -> Work:
         """As `send`, and do not wait."""
         chosen, mine, peer = self._pair("isend", dst, group, group_dst)
-        return self._message(chosen, (mine, peer), tag, tensor, sends=True)
+        return self._message(chosen, (mine, peer), tag, tensor, ring, sends=True)
 
     def irecv(
         self,
@@ -83,10 +90,11 @@ class PointToPoint(ProcessGroups):
         group: Group | None = None,
         tag: int = 0,
         group_src: int | None = None,
+        **ring: Unpack[RingKeys],
     ) -> Work:
         """As `recv`, and do not wait."""
         chosen, mine, peer = self._pair("irecv", src, group, group_src)
-        return self._message(chosen, (peer, mine), tag, tensor, sends=False)
+        return self._message(chosen, (peer, mine), tag, tensor, ring, sends=False)
 
     def batch_isend_irecv(self, p2p_op_list: Sequence[PairMessage]) -> list[Work]:
         """All of them under way at once; a handle for each."""
@@ -115,12 +123,23 @@ class PointToPoint(ProcessGroups):
         return chosen, mine, other
 
     def _message(
-        self, group: Group, pair: tuple[int, int], tag: int, tensor: Tensor, *, sends: bool
+        self,
+        group: Group,
+        pair: tuple[int, int],
+        tag: int,
+        tensor: Tensor,
+        ring: RingKeys,
+        *,
+        sends: bool,
     ) -> Work:
         """A broadcast in a group of the two."""
-        world = self._checked_world("isend" if sends else "irecv")
+        where = "isend" if sends else "irecv"
+        world = self._checked_world(where)
+        options = CallOptions(ring=parse_ring(where, ring))
         channel = world.channel(group, *pair, tag)
         piece = (Piece(tensor),)
         buffers = Buffers(piece, (None,)) if sends else Buffers((None,), piece)
         call = Call(Operation.BROADCAST, num_ranks=2, word="message")
-        return world.start(channel, 0 if sends else 1, call, buffers, algorithm="direct")
+        return world.start(
+            channel, 0 if sends else 1, call, buffers, options=options, algorithm="direct"
+        )

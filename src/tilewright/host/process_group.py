@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from tilewright.collectives.config import parse_config
 from tilewright.collectives.group import Group
+from tilewright.collectives.option import RingKeys, parse_ring
 from tilewright.collectives.rings import RingBook
-from tilewright.collectives.run import Tuning
 from tilewright.collectives.staging import targets_of
 from tilewright.collectives.table import Algorithm
 from tilewright.collectives.worker import Workers
@@ -58,15 +58,16 @@ class ProcessGroups:
         rank_to_pe: Sequence[Place | Sequence[Place]] | None = None,
         algorithm: str | None = None,
         algorithms: Mapping[str, Algorithm] | None = None,
-        tuning: Tuning | None = None,
         ccl_yaml: str | Path | None = None,
+        **ring: Unpack[RingKeys],
     ) -> None:
         """Every worker calls it; the first makes the world, the others join it.
 
-        The last five are ours: a PE or PEs for each rank in the place of a SIP; by which algorithm,
-        of which table, calls run that name none, and on which rings. What is not said here is said
-        by ``ccl_yaml``, over the packaged file. How processes find each other
-        (``init_method``, ``store`` and what is about them) has no meaning here.
+        What comes after ``device_id`` is ours: a PE or PEs for each rank in the place of a SIP; by
+        which algorithm, of which table, calls run that name none; and on which rings, by the keys
+        of ``ccl.yaml``. What is not said here is said by ``ccl_yaml``, over the packaged file. How
+        processes find each other (``init_method``, ``store`` and what is about them) has no meaning
+        here.
         """
         del init_method, timeout, store, group_name, pg_options, device_id
         where, mine = "init_process_group", self._workers.rank
@@ -83,12 +84,13 @@ class ProcessGroups:
         world = self._worlds.get(self._run)
         if world is None:
             places = places_of_ranks(self._driver.machine.grid, size, rank_to_pe)
-            config = parse_config(ccl_yaml)
+            config, said = parse_config(ccl_yaml), parse_ring(where, ring)
             world = World(
                 self._driver, self._tensors, self._workers, places, self._carries_data, self.book,
                 is_mapped=rank_to_pe is not None, algorithm=algorithm or config.algorithm,
-                algorithms=algorithms or config.algorithms, tuning=tuning or Tuning(config.ring),
-                rings={} if tuning else config.rings, notes=self.notes,
+                algorithms=algorithms or config.algorithms, ring=said.over(config.ring),
+                rings={name: said.over(entry) for name, entry in config.rings.items()},
+                notes=self.notes,
             )  # fmt: skip
             self._worlds[self._run] = world
         elif world.size != size:

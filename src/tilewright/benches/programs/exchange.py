@@ -9,8 +9,6 @@ import numpy as np
 from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram, Bound
 from tilewright.benches.programs.size import check_sizes
-from tilewright.collectives.run import Tuning
-from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.errors import BenchError
 from tilewright.host import DPPolicy, RuntimeContext, Split
 from tilewright.runtime.tensor import Tensor
@@ -83,8 +81,7 @@ def _run_exchange(
     num_before = len(torch.reports)
 
     def worker(rank: int) -> None:
-        tuning = Tuning(RingSpec(RingKind(buffer)))
-        torch.distributed.init_process_group(algorithm=algorithm, tuning=tuning)
+        torch.distributed.init_process_group(algorithm=algorithm, buffer_kind=buffer)
         found = exchange.call(torch.distributed, *tensors[rank])
         if torch.carries_data:
             results[rank] = np.concatenate([each.numpy(timed=False) for each in found])

@@ -1,0 +1,63 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.collectives.operation import Call, Operation
+from tilewright.collectives.option import RingOptions
+from tilewright.collectives.plan import Plan
+from tilewright.collectives.table import ALGORITHMS, checked_plan
+from tilewright.collectives.tuning import TuningSpec, tune
+from tilewright.device.ipcq import RingKind, RingSpec
+from tilewright.machine.spec import TcmSpec
+
+TCM = TcmSpec()
+KIB = 1024
+
+
+def plan_of(name: str, ranks: int) -> Plan:
+    return checked_plan(ALGORITHMS[name], Call(Operation.ALL_REDUCE, ranks), 0).plan
+
+
+RING_OF_16 = plan_of("ring", 16)
+
+
+def test_a_block_that_outlasts_its_way_is_cut_in_two_and_a_shorter_one_in_three() -> None:
+    long, short = (
+        tune(TuningSpec(), RING_OF_16, 512 * KIB, flight_bytes, TCM).chunk_bytes
+        for flight_bytes in (16 * KIB, 16 * KIB + 1)
+    )
+    assert (long, short) == (16 * KIB, -(-32 * KIB // 3))
+
+
+@pytest.mark.parametrize(("shard_bytes", "slot_bytes"), [(64, 4096), (2**20, 8192), (2**26, 8192)])
+def test_slots_take_a_quarter_of_a_message_and_never_less_than_a_page(
+    shard_bytes: int, slot_bytes: int
+) -> None:
+    assert tune(TuningSpec(), RING_OF_16, shard_bytes, 1024, TCM).ring.slot_bytes == slot_bytes
+
+
+def test_a_small_call_has_four_slots_of_4_kib() -> None:
+    assert tune(TuningSpec(), RING_OF_16, 64, 4, TCM).ring == RingSpec()
+
+
+def test_what_is_said_of_rings_is_taken_whatever_the_size() -> None:
+    said = TuningSpec(RingOptions(RingKind.SRAM, n_slots=3, slot_size=100))
+    for shard_bytes in (1, 2**24):
+        ring = tune(said, RING_OF_16, shard_bytes, 2**20, TCM).ring
+        assert (ring.kind, ring.slots, ring.slot_bytes) == (RingKind.SRAM, 3, 100)
+
+
+@given(
+    st.sampled_from(["ring", "direct", "double_tree"]),
+    st.integers(2, 16),
+    st.integers(0, 2**26),
+    st.integers(0, 2**21),
+)
+def test_two_sets_of_rings_fit_the_tcm_and_hold_two_fragments(
+    name: str, ranks: int, shard_bytes: int, flight_bytes: int
+) -> None:
+    plan = plan_of(name, ranks)
+    tuning = tune(TuningSpec(), plan, shard_bytes, flight_bytes, TCM)
+    assert 2 * len(plan.peers(0)) * tuning.ring.num_bytes <= TCM.reserved_bytes
+    assert tuning.ring.slots >= 2
+    assert tuning.chunk_bytes <= max(65_536, flight_bytes // 2)
