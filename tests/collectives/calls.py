@@ -10,6 +10,7 @@ import numpy as np
 
 from tests.collectives.worlds import Array
 from tilewright.collectives.operation import Operation
+from tilewright.collectives.table import ALGORITHMS
 from tilewright.host import DPPolicy
 
 STORAGE: Mapping[str, Any] = {
@@ -229,6 +230,13 @@ CALLS: Mapping[str, tuple[Operation, Callable[[Table, Inputs], tuple[Array, Arra
     "scatter": (Operation.SCATTER, scatter),
     "exchange": (Operation.BROADCAST, exchange),
 }
+
+
+def can_run(algorithm: str, call: str) -> bool:
+    """Messages of pairs have no algorithm of their own."""
+    if call == "exchange":
+        return algorithm == "direct"
+    return algorithm == "auto" or CALLS[call][0] in ALGORITHMS[algorithm].operations
 
 
 def has_meaning(dtype: str, reduction: str) -> bool:

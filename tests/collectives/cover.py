@@ -51,28 +51,6 @@ def cover(
     return cases
 
 
-def crossed(
-    factors: Mapping[str, Sequence[Any]],
-    names: Sequence[str],
-    is_possible: Callable[[Case], bool],
-    *,
-    seed: int,
-    num_witnesses: int = 40,
-) -> list[Case]:
-    """Every choice of the named factors with every other; those of the rest are drawn."""
-    draw = np.random.default_rng(seed)
-    cases = []
-    for chosen in product(*(factors[name] for name in names)):
-        part = dict(zip(names, chosen, strict=True))
-        for _ in range(num_witnesses):
-            drawn = {name: _one_of(draw, choices) for name, choices in factors.items()}
-            case = {name: part.get(name, drawn[name]) for name in factors}
-            if is_possible(case):
-                cases.append(case)
-                break
-    return cases
-
-
 def parts_of(case: Case, strength: int) -> set[Part]:
     """All choices that a case brings together."""
     return {frozenset(chosen) for chosen in combinations(case.items(), strength)}

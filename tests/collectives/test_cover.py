@@ -3,7 +3,7 @@ from itertools import combinations, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.collectives.cover import Case, cover, crossed, parts_of
+from tests.collectives.cover import Case, cover, parts_of
 
 FACTORS = st.lists(st.integers(1, 4), min_size=2, max_size=4).map(
     lambda sizes: {f"factor {place}": list(range(size)) for place, size in enumerate(sizes)}
@@ -31,10 +31,3 @@ def test_no_case_is_impossible_and_a_seed_gives_the_same() -> None:
     assert all(map(is_possible, cases))
     assert {(case["a"], case["b"]) for case in cases} == set(product([1, 2, 3], repeat=2))
     assert cases == cover(factors, is_possible, strength=2, seed=3)
-
-
-def test_crossed_factors_meet_in_every_possible_way_once() -> None:
-    factors = {"a": [1, 2], "b": [1, 2, 3], "c": list(range(5))}
-    cases = crossed(factors, ("a", "b"), lambda case: case["a"] != case["b"], seed=0)
-    assert [(case["a"], case["b"]) for case in cases] == [(1, 2), (1, 3), (2, 1), (2, 3)]
-    assert all(list(case) == ["a", "b", "c"] for case in cases)
