@@ -7,7 +7,7 @@ from tilewright.collectives.cost import lane_plans
 from tilewright.collectives.group import Group, sip_ranks
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, checked_plan
-from tilewright.collectives.tuning import TuningSpec
+from tilewright.collectives.tuning import Tuning, TuningSpec
 from tilewright.device.ipcq import RingSpec
 from tilewright.errors import CollectiveError
 from tilewright.machine.build import Machine, build_machine
@@ -40,8 +40,8 @@ def test_the_busiest_link_of_a_torus_carries_what_lanes_of_both_orders_send() ->
     """
     machine = machine_of("ahbm-6sip")
     call = Call(Operation.ALL_REDUCE, 6, shape=(2, 3))
-    plans = {lane: checked_plan(ALGORITHMS["torus_2d"], call, lane).plan for lane in range(64)}
-    lanes = lane_plans(machine, sips_of(machine), plans, 128, RingSpec())
+    plans = {lane: checked_plan(ALGORITHMS["torus_2d"], call, lane).plan for lane in range(128)}
+    lanes = lane_plans(machine, sips_of(machine), plans, RingSpec())
     beta_ps = lanes[0].busiest * (8 * MIB // 128)
     sent = 7 / 16 * 4 / 6 + 9 / 16 * 2 / 6
     links_ps = 2 * sent * 8 * MIB / 256e9 * 1e12
@@ -110,3 +110,16 @@ def test_ranks_lie_as_the_machine_says() -> None:
     assert shape_of(pes_of(small, 16), small) == (1, 2, 2, 4)
     assert shape_of(pes_of(small, 5), small) == ()
     assert shape_of(Group("one", ((PeCoord(0, 1, 0),),), (0,)), small) == ()
+
+
+def test_a_plan_takes_as_long_as_the_lane_that_has_farthest_to_go() -> None:
+    """Lanes 0 and 64 have one plan; the second is two cubes farther from the IO chiplet."""
+    machine = machine_of("ahbm")
+    call, chooser = Call(Operation.ALL_REDUCE, 2), Chooser(machine, ALGORITHMS)
+    alphas = {
+        lanes: chooser.predict(
+            ALGORITHMS["ring"], call, sips_of(machine), lanes, (64, 4), Tuning()
+        ).alpha_ps
+        for lanes in ((0,), (64,), (0, 64))
+    }
+    assert alphas[0,] < alphas[64,] == alphas[0, 64]

@@ -144,14 +144,13 @@ class Chooser:
         lanes: Sequence[int],
         ring: RingSpec,
     ) -> list[LanePlan]:
-        """One lane of each variant stands for all."""
         key = (algorithm, call, group.ranks, tuple(lanes), ring.slot_bytes, ring.token_bytes)
         if key not in self._lanes:
             plans = {
-                lane: checked_plan(algorithm, call, place).plan
-                for place, lane in enumerate(lanes[:NUM_VARIANTS])
+                lane: checked_plan(algorithm, call, place % NUM_VARIANTS).plan
+                for place, lane in enumerate(lanes)
             }
-            self._lanes[key] = lane_plans(self.machine, group, plans, len(lanes), ring)
+            self._lanes[key] = lane_plans(self.machine, group, plans, ring)
         return self._lanes[key]
 
     def _candidates(self, call: Call) -> list[Algorithm]:

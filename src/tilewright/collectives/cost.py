@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from tilewright.collectives.group import Group
@@ -38,6 +39,9 @@ __all__ = (
     "path_of",
     "way_of",
 )
+
+
+MOST_LOADS = 64  # lanes whose messages are counted link by link
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,24 +203,35 @@ class LanePlan:
 
 
 def lane_plans(
-    machine: Machine, group: Group, plans: Mapping[int, Plan], num_lanes: int, ring: RingSpec
+    machine: Machine, group: Group, plans: Mapping[int, Plan], ring: RingSpec
 ) -> list[LanePlan]:
-    """Those that differ among ``plans``: they are of some lanes that stand for all ``num_lanes``.
+    """Those that differ among the plans of all lanes, each on the lane that has farthest to go.
 
-    Links between SIPs are shared by all lanes, so they carry what the other lanes send, too.
+    Links between SIPs are shared by all lanes, so they carry what the other lanes send, too; the
+    first ``MOST_LOADS`` stand for all.
     """
-    book = _Loads(machine, group, Fraction(num_lanes, len(plans)), ring)
-    for lane, plan in plans.items():
+    loads = dict(islice(plans.items(), MOST_LOADS))
+    book = _Loads(machine, group, Fraction(len(plans), max(1, len(loads))), ring)
+    for lane, plan in loads.items():
         book.add(lane, plan)
     busiest = book.busiest()
-    firsts: dict[Plan, int] = {}
-    for lane, plan in plans.items():
-        firsts.setdefault(plan, lane)
     cost = PeCost.of(machine, group.ranks[0][0])
     return [
         LanePlan(plan, book.ways(lane, plan), book.shares(lane, plan), busiest, cost)
-        for plan, lane in firsts.items()
+        for plan, lane in _farthest(machine, group, plans).items()
     ]
+
+
+def _farthest(machine: Machine, group: Group, plans: Mapping[int, Plan]) -> dict[Plan, int]:
+    """By plan the lane whose messages take longest to its first peer; of equal ones the first."""
+    found: dict[Plan, tuple[int, int]] = {}
+    for lane, plan in plans.items():
+        peers = plan.peers(0)
+        way = group.ranks[0][lane], group.ranks[peers[0] if peers else 0][lane]
+        away_ps = message_ps(machine, *way) if peers else 0
+        if plan not in found or away_ps > found[plan][0]:
+            found[plan] = away_ps, lane
+    return {plan: lane for plan, (_, lane) in found.items()}
 
 
 class _Loads:
