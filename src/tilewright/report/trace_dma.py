@@ -42,7 +42,9 @@ Kind = tuple[int, bool]
 @dataclass(slots=True)
 class DmaJobs:
     """Follows packets. A channel sends those of one access after those of another, in order; so a
-    command's job is over when its packets are back and another's have set out behind them.
+    command's job is over when its packets are back and another's have set out behind them. Where
+    a PE has several channels of a kind, packets of two commands alternate, and a job whose packets
+    are all back for a while is told in parts.
     """
 
     _away: dict[int, tuple[Kind, int, int]] = field(default_factory=dict)  # by packet
