@@ -12,6 +12,7 @@ from tilewright.memory.mapping import (
     plan_mapping,
 )
 from tilewright.memory.page_table import PageMapping, PageRange, PageTable, PhysicalRun
+from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_finding import Finding, FindingKind, Findings
 from tilewright.memory.store import ByteStore
@@ -28,6 +29,8 @@ __all__ = (
     "MapMsg",
     "MapTarget",
     "MappingPlan",
+    "MemoryKind",
+    "MemoryPlace",
     "PageMapping",
     "PageRange",
     "PageTable",
