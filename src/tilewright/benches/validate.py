@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from tilewright.benches.oracles.laws.collective import COLLECTIVES
 from tilewright.benches.oracles.laws.collective_bound import COLLECTIVE_BOUNDS
+from tilewright.benches.oracles.laws.collective_machine import MACHINE_COLLECTIVES
 from tilewright.benches.oracles.laws.conservation import CONSERVATION
 from tilewright.benches.oracles.laws.finding import Finding, Oracle, OracleGroup
 from tilewright.benches.oracles.laws.hbm import HBM
@@ -48,6 +49,7 @@ ORACLES = build_table(
         *ROOFLINE,
         *COLLECTIVES,
         *COLLECTIVE_BOUNDS,
+        *MACHINE_COLLECTIVES,
         *CONSERVATION,
         *REPLAYS,
     )
