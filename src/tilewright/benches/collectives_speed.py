@@ -1,7 +1,7 @@
 """The collectives' benchmark: series of all-reduces and what they say together."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from enum import Enum
 from multiprocessing import get_context
@@ -13,6 +13,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 from tilewright.records import installed_versions
 from tilewright.records.collectives_bench import CollectivesBenchRecord, EventRow
+from tilewright.units import format_bytes, format_ps
 
 __all__ = ("CollectivesBenchSpec", "Series", "measure", "run_collectives_bench")
 
@@ -74,25 +75,30 @@ def run_collectives_bench(
 def measure(
     cases: Sequence[CollectiveCase], num_processes: int, progress: Callable[[str], None]
 ) -> list[Measured]:
-    """In the order of the cases; the largest begin first, so that processes end together."""
+    """In the order of the cases; ``progress`` is told each when it is done.
 
-    def tell(case: CollectiveCase) -> None:
-        ranks = len(case.pes) or "all"
-        progress(f"{case.series}: {case.num_bytes} bytes, {ranks} ranks of {case.topology}")
+    The largest begin first, so that processes end together.
+    """
+    found: dict[CollectiveCase, Measured] = {}
 
-    found = []
+    def note(case: CollectiveCase, measured: Measured) -> None:
+        found[case] = measured
+        row = measured.row
+        progress(
+            f"{len(found)} of {len(cases)}: {row.series}, {row.algorithm} on {row.topology},"
+            f" {format_bytes(row.bytes)} in {format_ps(row.latency_ps)}"
+        )
+
     if num_processes == 1:
         for case in cases:
-            tell(case)
-            found.append(run_case(case))
-        return found
-    with ProcessPoolExecutor(num_processes, get_context("fork")) as pool:
-        order = sorted(cases, key=lambda case: -case.num_bytes)
-        pending = {case: pool.submit(run_case, case) for case in order}
-        for case in cases:
-            found.append(pending[case].result())
-            tell(case)
-    return found
+            note(case, run_case(case))
+    else:
+        order = sorted(cases, key=lambda case: case.num_bytes)[::-1]
+        with ProcessPoolExecutor(num_processes, get_context("fork")) as pool:
+            pending = {pool.submit(run_case, case): case for case in order}
+            for done in as_completed(pending):
+                note(pending[done], done.result())
+    return [found[case] for case in cases]
 
 
 def _cases(spec: CollectivesBenchSpec, series: Series) -> list[CollectiveCase]:
