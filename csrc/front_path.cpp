@@ -141,9 +141,13 @@ void PathFinder::refresh_mappings() {
     nb::object spans = checked(PyObject_GetAttr(table_.ptr(), name));
     if (spans.ptr() == spans_.ptr()) return;
     mappings_.clear();
+    mappings_.reserve(nb::len(spans));
     for (nb::handle each : spans) {
-        mappings_.push_back(
-            {nb::cast<int64_t>(each[0]), nb::cast<int64_t>(each[1]), nb::cast<int64_t>(each[2])});
+        int64_t span[3];  // tuples of three integers
+        for (int place = 0; place < 3; ++place) {
+            span[place] = PyLong_AsLongLong(PyTuple_GET_ITEM(each.ptr(), place));
+        }
+        mappings_.push_back({span[0], span[1], span[2]});
     }
     spans_ = std::move(spans);
 }

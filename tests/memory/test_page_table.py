@@ -95,7 +95,7 @@ def test_tables_that_share_changes_know_what_tables_on_their_own_know(
     alone = [PageTable(f"mmu {number}", PAGE) for number in range(3)]
     batches.insert(data.draw(st.integers(0, len(batches))), own)
     for batch in batches:
-        shared: Shared = {}
+        shared = Shared()
         members = range(1) if batch is own else range(3)  # one table differs from then on
         for number in members:
             outcomes = [

@@ -1,8 +1,8 @@
 """Where virtual pages are: ranges of them, each in neighbouring physical pages."""
 
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import itemgetter
 
@@ -52,8 +52,13 @@ class _Version:
 
 _EMPTY = _Version([], [])
 
-Shared = dict[_Version, _Version]
-"""What one change makes of tables: those that hold the same share the work and the result."""
+
+@dataclass(eq=False, slots=True)
+class Shared:
+    """What one change makes of tables: those that hold the same share the work and the result."""
+
+    after: dict[_Version, _Version] = field(default_factory=dict)
+    new: list[_Span] | None = None  # that are mapped, in order
 
 
 class PageTable:
@@ -129,28 +134,42 @@ class PageTable:
     def map(self, mappings: Iterable[PageMapping], shared: Shared | None = None) -> None:
         """Add ranges; all of them, or none if one has a page that is mapped already.
 
-        Who maps the same ranges in several tables gives each the same ``shared``, empty at first.
+        Who maps the same ranges in several tables gives each the same ``shared``, new at first.
         """
-        self._change(lambda: self._with(mappings), shared)
+        change = Shared() if shared is None else shared
+        if change.new is None:
+            change.new = self._new_spans(mappings)
+        new = change.new
+        self._change(lambda: self._with(new), change)
 
-    def _with(self, mappings: Iterable[PageMapping]) -> list[_Span]:
+    def _new_spans(self, mappings: Iterable[PageMapping]) -> list[_Span]:
         new = sorted(self._span(mapping) for mapping in mappings)
         for before, after in pairwise(new):
             if after[0] < before[1]:
                 raise self._mapped_twice(after, before)
-        for span in new:
-            after_it = bisect_right(self._starts, span[0])
-            for other in self.spans[max(0, after_it - 1) : after_it + 1]:
-                if span[0] < other[1] and other[0] < span[1]:
-                    raise self._mapped_twice(span, other)
-        spans = self.spans.copy()
-        for span in new:
-            insort(spans, span)
-        return spans
+        return new
+
+    def _with(self, new: list[_Span]) -> list[_Span]:
+        if not new:
+            return self.spans
+        place = bisect_right(self._starts, new[0][0])
+        if place != bisect_right(self._starts, new[-1][0]):  # there are others in between
+            for span in new:
+                self._check_free(span, bisect_right(self._starts, span[0]))
+            return sorted([*self.spans, *new])
+        for span in (new[0], new[-1]):
+            self._check_free(span, place)
+        return [*self.spans[:place], *new, *self.spans[place:]]
+
+    def _check_free(self, span: _Span, place: int) -> None:
+        """Refuse a span that overlaps one of those beside its place."""
+        for other in self.spans[max(0, place - 1) : place + 1]:
+            if span[0] < other[1] and other[0] < span[1]:
+                raise self._mapped_twice(span, other)
 
     def unmap(self, ranges: Iterable[PageRange], shared: Shared | None = None) -> None:
         """Take out ranges as they were mapped; all of them, or none if one is not there."""
-        self._change(lambda: self._without(ranges), shared)
+        self._change(lambda: self._without(ranges), Shared() if shared is None else shared)
 
     def _without(self, ranges: Iterable[PageRange]) -> list[_Span]:
         gone: set[_Span] = set()
@@ -164,13 +183,12 @@ class PageTable:
             gone.add(span)
         return [span for span in self.spans if span not in gone]
 
-    def _change(self, spans_after: Callable[[], list[_Span]], shared: Shared | None) -> None:
-        version = None if shared is None else shared.get(self._version)
+    def _change(self, spans_after: Callable[[], list[_Span]], shared: Shared) -> None:
+        version = shared.after.get(self._version)
         if version is None:
             spans = spans_after()
             version = _Version(spans, list(map(itemgetter(0), spans)))
-            if shared is not None:
-                shared[self._version] = version
+            shared.after[self._version] = version
         self._become(version)
 
     def _become(self, version: _Version) -> None:

@@ -33,7 +33,7 @@ def send_mapping(
     """Send one message to all PEs that it is for; it takes effect at each of them as it arrives."""
     pes = pes_of(driver, message.target)
     failures: list[TilewrightError] = []
-    shared: Shared = {}
+    shared = Shared()
     effects = {
         pe: driver.effects.add(_Change(_change(driver, pe, message, shared), failures), 1, what)
         for pe in pes
