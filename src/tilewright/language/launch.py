@@ -42,6 +42,7 @@ __all__ = (
     "checked_grid",
     "dealt",
     "quiet_values",
+    "rare_collections",
 )
 
 COLLECTION_THRESHOLD = 10**6
@@ -232,18 +233,21 @@ def check_pes(kernel: Kernel, pes: Sequence[PeCoord]) -> None:
 
 
 @contextmanager
-def quiet_values() -> Iterator[None]:
-    """While programs run: NumPy is silent and has one thread, and garbage is collected rarely.
-
-    Programs leave many objects that stay and few cycles: looking for these costs a fifth.
-    """
+def rare_collections() -> Iterator[None]:
+    """While many objects are made that stay, and few cycles: looking for these costs a third."""
     thresholds = gc.get_threshold()
     gc.set_threshold(COLLECTION_THRESHOLD, *thresholds[1:])
     try:
-        with np.errstate(all="ignore"), one_blas_thread():
-            yield
+        yield
     finally:
         gc.set_threshold(*thresholds)
+
+
+@contextmanager
+def quiet_values() -> Iterator[None]:
+    """While programs run: NumPy is silent and has one thread, and garbage is collected rarely."""
+    with rare_collections(), np.errstate(all="ignore"), one_blas_thread():
+        yield
 
 
 @dataclass(frozen=True, slots=True)

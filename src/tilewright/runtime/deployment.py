@@ -7,6 +7,7 @@ from weakref import WeakSet
 import numpy as np
 
 from tilewright.language.dtype import DType
+from tilewright.language.launch import rare_collections
 from tilewright.language.packing import bytes_of_elements
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.placement import Targets, place
@@ -95,6 +96,7 @@ class Deployments:
         self._driver.wait_all(requests if writes is None else [*requests, writes])
         return tensor
 
+    @rare_collections()
     def _make(
         self,
         shape: tuple[int, ...],

@@ -16,7 +16,7 @@ from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph
 from tilewright.engine.hub import Hub, Program
 from tilewright.engine.message import first_line
 from tilewright.errors import RequestError
-from tilewright.language.launch import Launcher, quiet_values
+from tilewright.language.launch import Launcher, quiet_values, rare_collections
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
@@ -57,7 +57,8 @@ class Driver:
     ) -> None:
         self.machine = machine
         self.correlation_id = correlation_id
-        self.device: Device = build_device(machine, choice)
+        with rare_collections():
+            self.device: Device = build_device(machine, choice)
         self.page_bytes = machine.spec.pe.mmu.page_bytes
         self.memory = DeviceMemory(self.device)
         self.watch = HostWatch(lambda: self.now_ps) if sanitize else None
@@ -198,6 +199,8 @@ class Driver:
         All are complete by then.
         """
         waited = list(self.requests if requests is None else requests)
+        if waited and not waited[-1].is_completed and not self.hub.is_inside:
+            self.drive(until=waited[-1].program)  # mostly the last one ends last: one run for all
         failed = []
         for request in waited:
             try:

@@ -8,7 +8,13 @@ from tilewright import language
 from tilewright.errors import KernelError
 from tilewright.language.hardware_axis import HARDWARE_AXES, place_on_axis
 from tilewright.language.kernel import Kernel
-from tilewright.language.launch import Share, Terms, check_pes, checked_grid
+from tilewright.language.launch import (
+    Share,
+    Terms,
+    check_pes,
+    checked_grid,
+    rare_collections,
+)
 from tilewright.language.message import Neighbours, Post
 from tilewright.language.run import Counters, Run
 from tilewright.language.triton_adaptor import adapt_kernel
@@ -39,6 +45,7 @@ class LaunchOptions:
     carries_data: bool = True
 
 
+@rare_collections()
 def launch(
     driver: Driver,
     owner: TensorOwner,
