@@ -167,4 +167,50 @@ PyObject* Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
     return counted(Py_True);
 }
 
+namespace {
+
+// The desk of the program whose addresses these are; nullptr if it issues no accesses now.
+Desk* desk_of_access(PyObject* pointers) {
+    static PyObject* desk_name = PyUnicode_InternFromString("desk");
+    static PyObject* composing_name = PyUnicode_InternFromString("is_composing");
+    if (!is_pointers(pointers)) return nullptr;
+    PyObject* program = as_pointers(pointers)->program;
+    const Ref desk = checked(PyObject_GetAttr(program, desk_name));  // which the program holds
+    if (desk.is_none()) return nullptr;
+    const Ref is_composing = checked(PyObject_GetAttr(program, composing_name));
+    Desk* issuing = nb::inst_ptr<Desk>(desk);
+    return is_composing.ptr() == Py_False && issuing->is_idle() ? issuing : nullptr;
+}
+
+// A load that can be issued at once; anything but a block: the program has to say or to do something.
+PyObject* known_load(PyObject* pointers, PyObject* mask, PyObject* other) {
+    Desk* desk = desk_of_access(pointers);
+    if (desk == nullptr || (other != Py_None && mask == Py_None)) return counted(Py_None);
+    return desk->load(pointers, mask, other);
+}
+
+// A store that is issued at once; likewise, if it is not True.
+PyObject* known_store(PyObject* pointers, PyObject* value, PyObject* mask) {
+    Desk* desk = desk_of_access(pointers);
+    if (desk == nullptr) return counted(Py_None);
+    const nb::handle program(as_pointers(pointers)->program);
+    const int has_replicas = PyObject_IsTrue(nb::object(program.attr("run").attr("replicas")).ptr());
+    return has_replicas == 0 ? desk->store(pointers, value, mask) : counted(Py_None);
+}
+
+}  // namespace
+
+void bind_accesses(nb::module_& module) {
+    module.def("known_load",
+               [](nb::handle pointers, nb::handle mask, nb::handle other) {
+                   return checked(known_load(pointers.ptr(), mask.ptr(), other.ptr()));
+               },
+               nb::arg().none(), nb::arg().none(), nb::arg().none());
+    module.def("known_store",
+               [](nb::handle pointers, nb::handle value, nb::handle mask) {
+                   return checked(known_store(pointers.ptr(), value.ptr(), mask.ptr()));
+               },
+               nb::arg().none(), nb::arg().none(), nb::arg().none());
+}
+
 }  // namespace tilewright

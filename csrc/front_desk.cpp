@@ -298,30 +298,7 @@ int Desk::traverse(visitproc visit, void* arg) {
     return 0;
 }
 
-namespace {
-
-// A load that can be issued at once; anything but a block: the program has to say or to do something.
-PyObject* known_load(PyObject* pointers, PyObject* mask, PyObject* other) {
-    static PyObject* desk_name = PyUnicode_InternFromString("desk");
-    static PyObject* composing_name = PyUnicode_InternFromString("is_composing");
-    if (!is_pointers(pointers) || (other != Py_None && mask == Py_None)) return counted(Py_None);
-    PyObject* program = as_pointers(pointers)->program;
-    const Ref desk = checked(PyObject_GetAttr(program, desk_name));
-    if (desk.is_none()) return counted(Py_None);
-    const Ref is_composing = checked(PyObject_GetAttr(program, composing_name));
-    if (is_composing.ptr() != Py_False) return counted(Py_None);
-    Desk& issuing = *nb::inst_ptr<Desk>(desk);
-    return issuing.is_idle() ? issuing.load(pointers, mask, other) : counted(Py_None);
-}
-
-}  // namespace
-
 void bind_desk(nb::module_& module) {
-    module.def("known_load",
-               [](nb::handle pointers, nb::handle mask, nb::handle other) {
-                   return checked(known_load(pointers.ptr(), mask.ptr(), other.ptr()));
-               },
-               nb::arg().none(), nb::arg().none(), nb::arg().none());
     nb::class_<PlanShelf>(module, "PlanShelf", nb::type_slots(collected_slots<PlanShelf>))
         .def(nb::init<nb::dict, bool>())
         .def("take_counts", &PlanShelf::take_counts);

@@ -179,5 +179,6 @@ class Desk {
 };
 
 void bind_desk(nanobind::module_& module);
+void bind_accesses(nanobind::module_& module);
 
 }  // namespace tilewright

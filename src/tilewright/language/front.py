@@ -34,6 +34,7 @@ __all__ = (
     "compiled_front",
     "evaluate",
     "known_load",
+    "known_store",
     "planned",
 )
 
@@ -59,11 +60,15 @@ if TYPE_CHECKING or _core is None:
     IntegerFields = int
 
     def known_load(pointers: Any, mask: Any, other: Any) -> Any:
-        """A load that compiled code can issue at once: its block, and nothing else if not."""
+        """A load that compiled code can issue at once: its block, and no block if not."""
         del pointers, mask, other
 
+    def known_store(pointers: Any, value: Any, mask: Any) -> Any:
+        """A store that compiled code has issued at once: True if it has."""
+        del pointers, value, mask
+
 else:
-    known_load = _core.known_load
+    known_load, known_store = _core.known_load, _core.known_store
     IntegerFields = _core.IntegerFields
     Node, evaluate = _core.Node, _core.evaluate
     BlockFields, IndexFields = _core.BlockFields, _core.IndexFields

@@ -7,7 +7,7 @@ from tilewright.language import dma
 from tilewright.language.atomic import atomic, parse_sem
 from tilewright.language.composite_operand import Ref, make_ref
 from tilewright.language.current import current_program
-from tilewright.language.front import known_load
+from tilewright.language.front import known_load, known_store
 from tilewright.language.poll import note_look
 from tilewright.language.program import Program
 from tilewright.language.tensor_pointer import TensorDescriptor, Window
@@ -90,9 +90,10 @@ def store(
 
     A ref is written as a whole; so is a tile whose address alone is given, row by row.
     """
+    if known_store(pointer, value, mask) is True:
+        return
     program = current_program()
     shape = getattr(value, "shape", ())
-    # the pointer's shape last: asking for it costs as much as the store
     if mask is None and shape and isinstance(pointer, Pointers) and not pointer.shape:
         pointer = make_ref(program, pointer, shape, None, None)
     if isinstance(pointer, Ref):
