@@ -170,6 +170,7 @@ def _kernel(kernel: Kernel) -> CompiledKernel:
                 row_bytes=item.row_bytes,
                 page_bytes=item.page_bytes,
                 listed_bytes=item.listed_bytes,
+                head_bytes=item.head_bytes,
             )
             for item in kernel.traffic
         ),

@@ -14,12 +14,16 @@ __all__ = (
 
 
 class StageTraffic(Document):
-    """Bytes that a stage moves: for a row, for each of its pages, for each page that is read."""
+    """Bytes that a stage moves: for a row, for each of its pages, for each page that is read.
+
+    ``head_bytes`` are for each of its pages and each KV head of its request.
+    """
 
     stage: str
     row_bytes: int
     page_bytes: int
     listed_bytes: int
+    head_bytes: int
 
 
 class CompiledKernel(Document):

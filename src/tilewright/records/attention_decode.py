@@ -94,7 +94,7 @@ class DecodeAttention(Document):
     fusion: tuple[FusionRow, ...] = ()
     merge: str = "memory"  # through what the parts of divided rows are joined
     predicted_bytes: dict[str, NonNegativeInt] = Field(default_factory=dict)
-    """By stage, what the generator expected kernels to move, but for ops over all pages."""
+    """By stage, what the generator expected kernels to move."""
     kernels: tuple[str, ...]
     kernels_hash: Sha256  # of the text
 

@@ -250,7 +250,7 @@ def _predicted_bytes(timing: StepTiming) -> dict[str, int]:
     heads = timing.layout.num_kv_heads
     for row, read in enumerate(timing.result.pages):
         pages = 0 if is_dense else timing.row_pages[row // heads]
-        found = timing.kernels.predicted_bytes(pages=pages, listed=len(read))
+        found = timing.kernels.predicted_bytes(pages=pages, listed=len(read), heads=heads)
         total.update({stage.value: count for stage, count in found.items()})
     return dict(total)
 

@@ -32,6 +32,7 @@ class ReferenceStep:
     num_tokens: tuple[int, ...]  # of each request, the new one included
     output: Array  # float32 [rows, query heads, value channels]
     pages: tuple[Int64s, ...]  # that each row reads, ascending
+    kept: Mapping[str, Sequence[Array]]  # state behind the step, as in its values
     scores: tuple[Array | None, ...]  # float32 [pages] of each row; None: not one for each page
 
 
@@ -90,6 +91,7 @@ def reference_step(
     given = {name: {key: value[None] for key, value in own.items()} for name, own in inputs.items()}
     scores = step.scores(0, given)
     found = step.attend(0, given)
+    step.finish()
     return ReferenceStep(
         StepValues(
             fields=fields,
@@ -103,6 +105,11 @@ def reference_step(
         tuple(contexts),
         np.concatenate([np.asarray(found[name].output)[0] for name in names]),
         tuple(found[name].pages(0, head) for name in names for head in range(kv_heads)),
+        _states(
+            graph,
+            session,
+            {name: -(-count // size) for name, count in zip(names, contexts, strict=True)},
+        ),
         tuple(_row_scores(scores[name], head) for name in names for head in range(kv_heads)),
     )
 
@@ -120,23 +127,28 @@ def _kept(
     """What requests have kept behind their prompts."""
     size = graph.geometry.page_size
     pages = {name: -(-(len(data.keys) - 1) // size) for name, data in requests.items()}
-    kept = {
-        state_memory(state.name, "state"): [
-            packed(
-                np.asarray(session.state(name, 0, state.name))[:, : pages[name]].astype(
-                    _storage(state.type.dtype)
-                ),
-                state.type,
-            )
-            for name in requests
-        ]
-        for state in graph.states
-    }
+    kept = _states(graph, session, pages)
     for window in prompt_windows(graph):
         kept[f"prompt_mass_{window}_state"] = [
             _prompt_mass(graph, data, window) for data in requests.values()
         ]
     return kept
+
+
+def _states(graph: Graph, session: Session, pages: Mapping[str, int]) -> dict[str, list[Array]]:
+    """By name, then request: [KV heads, pages, r, c] of so many pages."""
+    return {
+        state_memory(state.name, "state"): [
+            packed(
+                np.asarray(session.state(name, 0, state.name))[:, :count].astype(
+                    _storage(state.type.dtype)
+                ),
+                state.type,
+            )
+            for name, count in pages.items()
+        ]
+        for state in graph.states
+    }
 
 
 def _prompt_mass(graph: Graph, data: RequestData, window: int) -> Array:

@@ -85,10 +85,10 @@ class KernelFile:
     stage_of: tuple[tuple[str, Stage], ...] = ()
     most: int | None = None  # candidates that plans may choose of a row that does not choose all
 
-    def predicted_bytes(self, *, pages: int, listed: int) -> dict[Stage, int]:
+    def predicted_bytes(self, *, pages: int, listed: int, heads: int = 1) -> dict[Stage, int]:
         """Bytes of a row by stage, if it has so many pages and attention reads so many of them.
 
-        What kernels of ops over all pages move, other than selections, is not told.
+        ``heads`` are the KV heads of its request, which some ops over all pages look at.
         """
         traffic = [item for kernel in self.step for item in kernel.traffic]
-        return predicted_bytes(traffic, pages=pages, listed=listed)
+        return predicted_bytes(traffic, pages=pages, listed=listed, heads=heads)

@@ -1,5 +1,6 @@
 """The kernels of ops over all pages of a row, or all KV heads of a request, but selections."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,12 +14,13 @@ from tilewright.attention.codegen.row_text import row_preamble, row_start
 from tilewright.attention.codegen.row_work import RowWork, identity
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
-from tilewright.attention.codegen.traffic import NUMBER_BYTES, Traffic
+from tilewright.attention.codegen.traffic import MARK_BYTES, NUMBER_BYTES, Traffic, column_bytes
 from tilewright.attention.graph import DType, Graph, Node, Op
 from tilewright.attention.ops import page_axis, reduce, selection
 
 __all__ = ("ROW_OPS", "emit_row_op")
 
+_INNER_LOOP = re.compile(r" {4}for \w+ in range\((-?\d+), (-?\d+|num_kv_heads)\):")
 _COMBINED = {
     "sum": "{0} + {1}",
     "max": "tl.maximum({0}, {1})",
@@ -56,13 +58,39 @@ def emit_row_op(
 
 
 def _traffic(work: RowWork, lines: Sequence[str]) -> Traffic:
-    """Every load and store in a loop over pages goes once over the row."""
-    touched = sum(line.startswith("    ") and _moves(line) for line in lines)
-    return Traffic(Stage.SCORING, page_bytes=touched * work.columns * NUMBER_BYTES)
+    """A load or store in a loop over pages goes once over the row; in a loop inside it more often.
+
+    Pages outside of a span are few, and are not counted.
+    """
+    page_bytes = head_bytes = 0
+    turns: int | None = 1  # of the loop inside; None: one for each KV head
+    for line in lines:
+        inside = _INNER_LOOP.match(line)
+        if inside is not None:
+            turns = None if inside[2] == "num_kv_heads" else int(inside[2]) - int(inside[1])
+        elif not line.startswith(" " * 8):
+            turns = 1
+        if not line.startswith("    ") or "mask=outside" in line:
+            continue
+        moved = _moved_bytes(work, line)
+        if turns is None:
+            head_bytes += moved
+        else:
+            page_bytes += turns * moved
+    return Traffic(Stage.SCORING, page_bytes=page_bytes, head_bytes=head_bytes)
 
 
-def _moves(line: str) -> bool:
-    return "tl.load(" in line or "tl.store(" in line
+def _moved_bytes(work: RowWork, line: str) -> int:
+    """Of a page with all its columns: bools take a byte in memory."""
+    read, written = (
+        column_bytes(
+            work.columns,
+            MARK_BYTES if item.type.dtype is DType.BOOL else NUMBER_BYTES,
+            is_written=item is work.node,
+        )
+        for item in (work.source, work.node)
+    )
+    return line.count("tl.load(") * read + line.count("tl.store(") * written
 
 
 def _reduction(work: RowWork) -> list[str]:

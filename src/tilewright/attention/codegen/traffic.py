@@ -18,6 +18,7 @@ __all__ = (
     "TABLE_BYTES",
     "Traffic",
     "attend_traffic",
+    "column_bytes",
     "list_traffic",
     "merge_traffic",
     "page_traffic",
@@ -29,33 +30,42 @@ __all__ = (
 TABLE_BYTES = 8  # of a block number
 MARK_BYTES = 1
 NUMBER_BYTES = 4  # of float32 and int32, which computed values are
+BURST_BYTES = 64  # that a memory moves at least
 LIST_BYTES = 4  # of an entry of a list
 DIGIT_PASSES = 11  # over scores in memory: two counts, eight digits, and who is in
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes of one stage: for a row, for each of its pages, for each page that attention reads."""
+    """Bytes of one stage: for a row, for each of its pages, for each page that attention reads.
+
+    ``head_bytes`` are for each of its pages and each KV head of its request.
+    """
 
     stage: Stage
     row_bytes: int = 0
     page_bytes: int = 0
     listed_bytes: int = 0
+    head_bytes: int = 0
 
-    def of(self, *, pages: int, listed: int) -> int:
-        """Bytes of a row with so many pages.
+    def of(self, *, pages: int, listed: int, heads: int = 1) -> int:
+        """Bytes of a row with so many pages, in a request of so many KV heads.
 
         >>> Traffic(Stage.SELECTION, 8, 1, 4).of(pages=100, listed=10)
         148
         """
-        return self.row_bytes + pages * self.page_bytes + listed * self.listed_bytes
+        page_bytes = self.page_bytes + heads * self.head_bytes
+        return self.row_bytes + pages * page_bytes + listed * self.listed_bytes
 
 
-def predicted_bytes(traffic: Iterable[Traffic], *, pages: int, listed: int) -> dict[Stage, int]:
+def predicted_bytes(
+    traffic: Iterable[Traffic], *, pages: int, listed: int, heads: int = 1
+) -> dict[Stage, int]:
     """Bytes of a row by stage."""
     found: dict[Stage, int] = {}
     for item in traffic:
-        found[item.stage] = found.get(item.stage, 0) + item.of(pages=pages, listed=listed)
+        num_bytes = item.of(pages=pages, listed=listed, heads=heads)
+        found[item.stage] = found.get(item.stage, 0) + num_bytes
     return found
 
 
@@ -97,6 +107,17 @@ def _kept_bytes(node: Node) -> int:
     return node.type.num_elements * size
 
 
+def column_bytes(columns: int, size: int, *, is_written: bool) -> int:
+    """Of one element of each column of a page, each moved by a program of its own.
+
+    Memory moves bursts: who reads one column of several reads its neighbours, too, and who writes
+    one writes a burst for each element.
+    """
+    if columns > 1 and is_written:
+        return columns * BURST_BYTES
+    return columns * min(columns * size, BURST_BYTES)
+
+
 def select_page_bytes(selection: Selection, *, is_fused: bool) -> int:
     """Of a selection, for each page: its mark, and its score as often as it is read or written.
 
@@ -114,7 +135,10 @@ def select_page_bytes(selection: Selection, *, is_fused: bool) -> int:
 
 def select_traffic(selection: Selection, columns: int = 1, *, is_fused: bool) -> Traffic:
     """Of a selection for each column of scores."""
-    page_bytes = columns * select_page_bytes(selection, is_fused=is_fused)
+    scores = select_page_bytes(selection, is_fused=is_fused) - MARK_BYTES
+    page_bytes = column_bytes(columns, MARK_BYTES, is_written=True)
+    each = column_bytes(columns, NUMBER_BYTES, is_written=False)
+    page_bytes += scores // NUMBER_BYTES * each
     return Traffic(Stage.SELECTION, page_bytes=page_bytes)
 
 

@@ -58,7 +58,8 @@ def placement_costs(
         file = kernels_for(graph, target, most=most_candidates(plan)).file
         pages = layout.member_pages * layout.members
         listed = max((budget.at_most for budget in plan.budgets), default=pages)
-        row_bytes = sum(file.predicted_bytes(pages=pages, listed=min(listed, pages)).values())
+        predicted = file.predicted_bytes(pages=pages, listed=min(listed, pages), heads=num_kv_heads)
+        row_bytes = sum(predicted.values())
         levels = (layout.members - 1).bit_length()
         row_ps = memory_ps(target, row_bytes // layout.members) + WAYS * levels * target.message_ps
         time_ps = turns_of(target) * row_ps + len(file.step) * target.launch_ps

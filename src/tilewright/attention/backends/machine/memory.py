@@ -44,6 +44,7 @@ __all__ = (
 
 Array = np.ndarray[Any, Any]
 Int64s = npt.NDArray[np.int64]
+NEXT = "_next"  # of memory that the next step has as its state
 NEW = "new_{}"  # the new token's part of a field of keys or values
 
 
@@ -74,6 +75,7 @@ class DecodeMemory:
     blocks: tuple[Int64s, ...]  # of each request's logical pages, for its first KV head
     pools: Mapping[str, Pieces]
     arguments: Mapping[str, Tensor | int]
+    written: Mapping[str, Pieces]  # what requests keep for the next step, by the name it has there
 
 
 def _item_bytes(dtype: DType) -> int:
@@ -160,9 +162,13 @@ def deploy_rows(
             "kept_pages": _kept_pages(graph, num_tokens),
         },
     )
-    return DecodeMemory(
-        layout, graph, num_tokens, blocks, pools, {**tensors, **_numbers(layout, rows)}
-    )
+    arguments: dict[str, Tensor | int] = {**tensors, **_numbers(layout, rows)}
+    written = {
+        f"{name.removesuffix(NEXT)}_state": pieces
+        for name, pieces in rows.items()
+        if name.endswith(NEXT)
+    }
+    return DecodeMemory(layout, graph, num_tokens, blocks, pools, arguments, written)
 
 
 def _kept_pages(graph: Graph, num_tokens: Sequence[int]) -> npt.NDArray[np.int32]:

@@ -48,6 +48,8 @@ class StepResult:
     pages: tuple[Int64s, ...]  # logical pages that each row read, ascending
     output: Array | None  # float32 [rows, query heads, value channels]
     log_sum_exp: Array | None  # float32 [rows, query heads]; None too where branches are added
+    kept: Mapping[str, tuple[Array, ...]]
+    """What requests keep: the ``kept`` values of the next step; empty without values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class PreparedStep:
     row_pages: tuple[int, ...]  # of each request
     scratch: Mapping[str, Pieces]
     planned: tuple[_Planned, ...]
+    written: Mapping[str, Pieces]  # for the next step
 
     def run(self, torch: RuntimeContext) -> StepResult:
         """One launch after the other, each when the host knows of the end of the last."""
@@ -79,7 +82,20 @@ class PreparedStep:
             self.scratch[name].read()[:, 0] if torch.carries_data and name in self.scratch else None
             for name in ("output", "log_sum_exp")
         )
-        return StepResult(launches, self._pages_read(), output, log_sum_exp)
+        kept = self._kept() if torch.carries_data else {}
+        return StepResult(launches, self._pages_read(), output, log_sum_exp, kept)
+
+    def _kept(self) -> dict[str, tuple[Array, ...]]:
+        """Of each request: [KV heads, pages, r, c]."""
+        heads = self.layout.num_kv_heads
+        found = {}
+        for name, pieces in self.written.items():
+            rows = pieces.read()[:, 0]
+            found[name] = tuple(
+                rows[request * heads : (request + 1) * heads, :pages]
+                for request, pages in enumerate(self.row_pages)
+            )
+        return found
 
     def _pages_read(self) -> tuple[Int64s, ...]:
         """From the lists of members, which name their own pages by place; without lists all."""
@@ -138,7 +154,7 @@ def prepare_step(
         ),
     ]
     row_pages = tuple(map(len, memory.blocks))
-    return PreparedStep(layout, row_pages, scratch, tuple(planned))
+    return PreparedStep(layout, row_pages, scratch, tuple(planned), memory.written)
 
 
 def _check_most(kernels: LoadedKernels, plan: StepPlan) -> None:

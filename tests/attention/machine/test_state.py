@@ -1,0 +1,95 @@
+"""What requests keep from step to step on a machine is what they keep in the reference."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.attention.machine.pair import (
+    Pair,
+    exact_requests,
+    graph_of,
+    kv_heads_of,
+    plan_of,
+    run_pair,
+    small_machine,
+)
+from tilewright.attention.backends.machine import StepResult
+from tilewright.benches.attention_data import RequestData
+from tilewright.studies.decode_step import DecodeStep, simulate_step
+from tilewright.studies.decode_step_data import reference_step
+
+FLOWS = ("running_avg_block_sparse", "h2o")
+CONTEXTS = (30, 15)  # neither completes a page in the first two steps but for one of them
+PLAN = plan_of(4)
+
+
+def of_length(
+    requests: tuple[RequestData, ...], contexts: tuple[int, ...]
+) -> tuple[RequestData, ...]:
+    """The first tokens of requests that are longer."""
+    return tuple(
+        replace(
+            data,
+            keys=data.keys[:count],
+            values=None if data.values is None else data.values[:count],
+            queries=data.queries[:count],
+        )
+        for data, count in zip(requests, contexts, strict=True)
+    )
+
+
+def first_step(name: str) -> tuple[Pair, tuple[RequestData, ...]]:
+    graph = graph_of(name)
+    longer = exact_requests(graph, tuple(count + 1 for count in CONTEXTS))
+    return run_pair(graph, CONTEXTS, PLAN, requests=of_length(longer, CONTEXTS)), longer
+
+
+def second_step(name: str, longer: tuple[RequestData, ...], kept: Any) -> StepResult:
+    """Another token for each request, with what the first step left."""
+    graph, contexts = graph_of(name), tuple(count + 1 for count in CONTEXTS)
+    values = reference_step(graph, longer, PLAN, contexts=contexts).values
+    step = DecodeStep(
+        machine=small_machine(),
+        graph=graph,
+        contexts=contexts,
+        kv_heads=kv_heads_of(graph),
+        plan=PLAN,
+        values=replace(values, kept=kept),
+    )
+    return simulate_step(step, tells_stages=False).result
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_a_step_leaves_the_state_of_the_reference(name: str) -> None:
+    pair, _ = first_step(name)
+    size, found = graph_of(name).geometry.page_size, pair.timing.result.kept
+    assert set(pair.expected.kept) <= set(found)
+    for state, of_requests in pair.expected.kept.items():
+        for request, expected in enumerate(of_requests):
+            complete = CONTEXTS[request] // size
+            ours = found[state][request][:, :complete].astype(np.float32)
+            np.testing.assert_allclose(ours, expected[:, :complete].astype(np.float32), rtol=1e-5)
+            assert np.abs(ours).max() > 0, "the flow keeps nothing"
+
+
+def test_the_next_step_goes_on_from_what_the_last_one_left() -> None:
+    name = "running_avg_block_sparse"
+    pair, longer = first_step(name)
+    ours = second_step(name, longer, pair.timing.result.kept)
+    reference = second_step(name, longer, pair.expected.kept)
+    assert [pages.tolist() for pages in ours.pages] == [pages.tolist() for pages in reference.pages]
+    assert ours.output is not None
+    assert reference.output is not None
+    np.testing.assert_allclose(ours.output, reference.output, rtol=1e-5, atol=1e-6)
+    forgotten = {state: [0 * item for item in items] for state, items in pair.expected.kept.items()}
+    assert not np.allclose(
+        second_step(name, longer, forgotten).kept["running_score_state"][0],
+        ours.kept["running_score_state"][0],
+    )
+
+
+def test_a_flow_without_state_keeps_nothing() -> None:
+    pair = run_pair(graph_of("quest"), (14,), PLAN)
+    assert pair.timing.result.kept == {}
