@@ -9,6 +9,12 @@
 
 namespace tilewright {
 
+namespace {
+
+constexpr uint32_t kManyPackets = 32;  // an exchange of fewer that tells when it is served tells it soon
+
+}  // namespace
+
 // The island of a trip's servers, made of those that are in none yet; kNone if they cannot be one.
 uint32_t Core::island_for(RoundTrip& trip) {
     if (trip.gate == kNone || !is_worthwhile(trip)) return kNone;
@@ -141,7 +147,9 @@ void Core::start_home(uint32_t slot, uint32_t number) {
     }
     island.tasks.insert(place, slot);
     if (island.is_asleep) return touch(island);
-    island.is_asleep = island.num_foreign == 0 && !tracing_;
+    const bool tells_soon = task.definition->served_effect != kNoEffect &&
+                            task.definition->num_packets < kManyPackets;
+    island.is_asleep = island.num_foreign == 0 && !tracing_ && !tells_soon;
     island.touched_run = running_ ? -1 : num_runs_;
 }
 
