@@ -28,7 +28,7 @@ demo: $(VENV)/.installed ## the headline, about a minute
 test: $(VENV)/.installed-test ## all tests, with the examples CI runs
 	$(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ALREADY_RUN))
 
-test-all: $(VENV)/.installed-test ## all tests, with twenty times the random examples
+test-all: $(VENV)/.installed-test ## all tests, twenty times the examples, all collectives: a night
 	HYPOTHESIS_PROFILE=all $(BIN)/python -m pytest -n 2
 
 check: $(VENV)/.installed-test ## format, lint, types, import contract, docs examples, sizes

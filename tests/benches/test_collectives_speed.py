@@ -1,16 +1,18 @@
 """The series on machines that are small enough for every day."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
-from tilewright.benches.collectives_run import CollectiveCase, run_case
+from tilewright.benches.collectives_run import CollectiveCase, bus_factor, run_case
 from tilewright.benches.collectives_speed import (
     CollectivesBenchSpec,
     Series,
     measure,
     run_collectives_bench,
 )
+from tilewright.collectives.operation import Operation
 from tilewright.device.ipcq import RingKind
 from tilewright.machine.coords import PeCoord
 
@@ -80,3 +82,29 @@ def test_several_processes_find_the_same_figures_as_one() -> None:
     one, two = (measure(cases, count, lambda _: None) for count in (1, 2))
     assert [each.row for each in one] == [each.row for each in two]
     assert [each.row.bytes for each in two] == [12_288, 24_576]
+
+
+def test_a_bound_is_what_the_links_of_a_rank_take_for_all_that_must_leave_it() -> None:
+    """Two thirds of 3 KiB leave a rank twice: by four links of 128 GB/s, or by one of a PE."""
+    pes = tuple((PeCoord(sip, 0, 0),) for sip in range(3))
+    cases = [CollectiveCase("ahbm-small", 3072, "ring", SMALL, ranks) for ranks in ((), pes)]
+    assert [run_case(case).row.bound_ps for case in cases] == [
+        4096 * 1000 // 512,
+        4096 * 1000 // 128,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("operation", "factor"),
+    [
+        (Operation.ALL_REDUCE, Fraction(3, 2)),
+        (Operation.REDUCE_SCATTER, Fraction(3, 4)),
+        (Operation.ALL_GATHER, Fraction(3, 4)),
+        (Operation.ALL_TO_ALL, Fraction(3, 4)),
+        (Operation.BROADCAST, Fraction(1)),
+    ],
+)
+def test_bus_bandwidth_counts_what_leaves_one_of_four_ranks(
+    operation: Operation, factor: Fraction
+) -> None:
+    assert bus_factor(operation, 4) == factor
