@@ -34,7 +34,7 @@ class BankedCore {
     const std::vector<Completion>& advance(int64_t now_ps);
     std::vector<std::vector<int64_t>> counters() const;
 
-    int64_t least_service_ps() const { return shape_.least_data_end; }
+    int64_t least_service_ps(bool is_write) const { return shape_.data_end[is_write]; }
 
     // Makes the decisions before now_ps.
     const std::vector<Completion>& catch_up(int64_t now_ps);
@@ -91,7 +91,7 @@ class SimpleCore {
         return completions_;
     }
     int64_t wake_ps() const { return next_ps(); }
-    int64_t least_service_ps() const { return latency_ps_; }
+    int64_t least_service_ps(bool) const { return latency_ps_; }
     Room find_room(int64_t, bool, int64_t, int64_t) const { return {true, kLongAgoPs}; }
     bool is_there(const Room&, int64_t) const { return true; }
 

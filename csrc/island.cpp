@@ -47,7 +47,7 @@ bool Core::is_worthwhile(const RoundTrip& trip) const {
     const Server& target = servers_[last_server(trip.out)];
     if (!target.is_memory) return true;
     const Server& first = servers_[hops_[routes_[trip.out].first_hop].server];
-    return memories_[target.memory]->least_service_ps() > first.flit_ps;
+    return memories_[target.memory]->least_service_ps(trip.writes) > first.flit_ps;
 }
 
 // What is under way in front of the servers belongs to others.
@@ -284,7 +284,7 @@ int64_t Core::least_end_ps(const Task& task, int64_t bytes_before) const {
     const int64_t under_way = gates_[trip.gate].most * packet_bytes_;
     const int64_t bytes = std::max<int64_t>(0, bytes_before + own_bytes - under_way);
     int64_t served_ps = bytes == 0 ? now_ps_ : free_ps + bytes / flit_bytes_ * last.flit_ps;
-    served_ps += target.is_memory ? memories_[target.memory]->least_service_ps()
+    served_ps += target.is_memory ? memories_[target.memory]->least_service_ps(trip.writes)
                                   : target.flit_ps + target.latency_ps;
     int64_t end_ps = INT64_MAX;
     if (task.packets_awaited > 0) {

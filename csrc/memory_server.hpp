@@ -30,7 +30,7 @@ class MemoryServer {
     virtual const std::vector<Completion>& catch_up(int64_t now_ps) = 0;
     virtual std::vector<std::vector<int64_t>> counters() const = 0;
     // From now until an access is served about which nothing is decided.
-    virtual int64_t least_service_ps() const = 0;
+    virtual int64_t least_service_ps(bool is_write) const = 0;
 
     int64_t capacity_bytes;
     uint32_t server = kNone;
@@ -66,7 +66,9 @@ class MemoryOf final : public MemoryServer {
         return model_.catch_up(now_ps);
     }
     std::vector<std::vector<int64_t>> counters() const override { return model_.counters(); }
-    int64_t least_service_ps() const override { return model_.least_service_ps(); }
+    int64_t least_service_ps(bool is_write) const override {
+        return model_.least_service_ps(is_write);
+    }
 
   private:
     Model model_;
