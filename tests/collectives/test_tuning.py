@@ -61,3 +61,9 @@ def test_two_sets_of_rings_fit_the_tcm_and_hold_two_fragments(
     assert 2 * len(plan.peers(0)) * tuning.ring.num_bytes <= TCM.reserved_bytes
     assert tuning.ring.slots >= 2
     assert tuning.chunk_bytes <= max(65_536, flight_bytes // 2)
+
+
+def test_a_short_block_is_cut_in_three_however_near_its_peer_is() -> None:
+    """Two chunks of two fragments each would fill the four slots of a ring."""
+    torus = plan_of("torus_2d", 6)
+    assert tune(TuningSpec(), torus, 64 * KIB, 1, TCM).chunk_bytes == 4096

@@ -10,6 +10,7 @@ from tilewright.machine.spec import TcmSpec
 __all__ = ("Tuning", "TuningSpec", "tune")
 
 LEAST_CHUNK_BYTES = 4_096  # below that, commands and tokens cost more than they hide
+LONG_BLOCK_BYTES = 32_768
 LEAST_SLOTS = 2  # one is read while another is filled
 FRAGMENTS = 4  # of a chunk: what has come is read while the rest travels
 ROUNDS_IN_TCM = 12  # held, arriving from several ranks and turns, combined, on their way out
@@ -46,7 +47,8 @@ def tune(
     room_bytes = (tcm.capacity_bytes - tcm.reserved_bytes) // ROUNDS_IN_TCM
     round_bytes = max(1, min(asked.round_bytes, room_bytes))
     block_bytes = -(-min(shard_bytes, round_bytes) // max(1, plan.num_blocks))
-    is_long = block_bytes >= 2 * flight_bytes  # half of it lasts longer than a message travels
+    # half of it lasts longer than a message travels, and is not read in a few fragments
+    is_long = block_bytes >= max(2 * flight_bytes, LONG_BLOCK_BYTES)
     num_chunks = min(2, asked.chunks_per_block) if is_long else asked.chunks_per_block
     chunk_bytes = min(
         max(asked.chunk_bytes, flight_bytes // 2),
