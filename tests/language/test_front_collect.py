@@ -5,7 +5,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import tilewright.language  # noqa: F401 -- hands its words over to compiled code
 from tests.kinds import needs_both_engines
+from tilewright.device.dma import ChannelDeal
 from tilewright.device.mmu import Mmu
 from tilewright.engine.select import native_core
 from tilewright.machine.spec import MmuSpec
@@ -27,7 +29,8 @@ class Owner:
 def test_the_paths_of_a_pe_go_with_the_device_that_they_ask() -> None:
     core: Any = native_core()
     mmu = Mmu("pe.mmu", MmuSpec(page_bytes=PAGE), PageTable("test", PAGE))
-    assert is_collected(lambda owner: core.PathFinder(mmu, owner.locate))
+    deal = ChannelDeal(num_reads=1, num_writes=1)
+    assert is_collected(lambda owner: core.PathFinder(mmu, owner.locate, deal))
 
 
 @needs_both_engines
