@@ -11,8 +11,9 @@ import pytest
 from tests.studies.demo_records import demo_record
 from tilewright.cli import demo as command
 from tilewright.cli.app import run
+from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.records.demo import DemoRecord
-from tilewright.studies.demo import PAGE_FILE, SIZES, TRACE_FILE
+from tilewright.studies.demo import PAGE_FILE, TRACE_FILE, plan_demo
 from tilewright.studies.demo_steps import DemoPlan
 from tilewright.studies.demo_words import NEXT, meaning_of
 
@@ -101,9 +102,10 @@ def test_the_batch_is_that_of_the_steps_without_values(
         return demo_record()
 
     monkeypatch.setattr(command, "run_demo", remembered)
-    assert run(["demo", "--batch", "16"]) == 0
+    assert run(["demo", "--batch", "3"]) == 0
     assert run(["demo"]) == 0
-    assert [plan.sizes.batch for plan in plans] == [16, SIZES.batch]
+    usual = plan_demo(resolve_engine(AUTO, native_built=native_built()))
+    assert [plan.sizes.batch for plan in plans] == [3, usual.sizes.batch]
     assert capsys.readouterr().out
 
 

@@ -170,6 +170,7 @@ def test_the_python_engine_gets_shorter_contexts_and_the_rows_of_a_cube() -> Non
     assert reduced.sizes.num_rows == reduced.machine.spec.cube.pes
 
 
-def test_sixteen_requests_give_every_pe_of_a_sip_a_row() -> None:
-    plan = plan_demo(EngineKind.NATIVE, batch=16)
+def test_every_pe_of_a_sip_has_a_row_unless_fewer_requests_are_asked_for() -> None:
+    plan = plan_demo(EngineKind.NATIVE)
+    assert plan_demo(EngineKind.NATIVE, batch=1).sizes.num_rows == plan.machine.spec.cube.pes
     assert plan.sizes.num_rows == plan.machine.grid.num_cubes_per_sip * plan.machine.spec.cube.pes

@@ -30,20 +30,21 @@ def demo(
         Path, typer.Option(metavar="DIR", help="Where the page and the trace are written.")
     ] = Path(),
     batch: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
-            help="Requests of the steps without values, 8 rows each: 1 fills a cube, 16 fill a SIP "
-            "and take some minutes.",
+            help=f"Requests of the steps without values, 8 rows each: {SIZES.batch}, if not said, "
+            "fill a SIP; 1 fills a cube and takes a third of the time.",
         ),
-    ] = SIZES.batch,
+    ] = None,
     _json: JsonOption = False,
 ) -> Outcome:
     """Show what sparse attention keeps and what it buys on the default machine.
 
     Dense, Quest, block-sparse and StreamingLLM decode attention run on `ahbm`, first with values,
-    judged against dense attention, then without values at 32K and 128K tokens; the Python engine
-    takes shorter contexts, and says so. About a minute. In the directory are then
+    judged against dense attention, then without values at 32K and 128K tokens, a row for each PE of
+    a SIP; the Python engine takes one cube of rows and shorter contexts, and says so. A minute or
+    two. In the directory are then
     tilewright-demo.html, a page that needs no other file, and tilewright-demo.pftrace for
     ui.perfetto.dev; older ones are replaced. Exit status 1 if a value that the machine computed is
     wrong.

@@ -21,9 +21,9 @@ __all__ = ("PAGE_FILE", "SIZES", "TRACE_FILE", "plan_demo", "run_demo")
 PAGE_FILE = "tilewright-demo.html"
 TRACE_FILE = "tilewright-demo.pftrace"
 
-# The KV heads and groups of an 8B model; with one request each PE of a cube has a row.
+# The KV heads and groups of an 8B model; with 16 requests each PE of a SIP has a row.
 SIZES = DemoSizes(
-    batch=1,
+    batch=16,
     kv_heads=8,
     query_heads=4,
     head_dim=128,
@@ -34,9 +34,10 @@ SIZES = DemoSizes(
     quality_batch=2,
     quality_context=8 * 1024,
 )
-# What the Python engine simulates in a few minutes.
+# What the Python engine simulates in a few minutes: a row for each PE of a cube.
 REDUCED = SIZES.model_copy(
     update={
+        "batch": 1,
         "contexts": (2 * 1024, 8 * 1024),
         "quality_batch": 1,
         "quality_context": 2 * 1024,
@@ -44,15 +45,15 @@ REDUCED = SIZES.model_copy(
 )
 
 
-def plan_demo(engine: EngineKind, batch: int = SIZES.batch) -> DemoPlan:
-    """``batch`` requests at length; shorter ones on the Python engine, which is far slower."""
+def plan_demo(engine: EngineKind, batch: int | None = None) -> DemoPlan:
+    """``batch`` requests at length; fewer and shorter ones on the Python engine, if not said."""
     is_reduced = engine is EngineKind.REFERENCE
     sizes = REDUCED if is_reduced else SIZES
     return DemoPlan(
         machine=build_machine(parse_machine(DEFAULT_PRESET)),
         device="sip:0",
         engine=engine,
-        sizes=sizes.model_copy(update={"batch": batch}),
+        sizes=sizes if batch is None else sizes.model_copy(update={"batch": batch}),
         is_reduced=is_reduced,
     )
 
