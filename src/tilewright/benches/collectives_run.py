@@ -34,7 +34,6 @@ __all__ = ("CollectiveCase", "Measured", "bus_factor", "run_case")
 SPREAD = DPPolicy(cube=Split(0), pe=Split(0))
 ELEMENT_BYTES = 4
 WHOLE_BYTES = 1 << 40  # chunks that no block is larger than
-SLOT_BYTES = 4_096  # of these: what has come is read while the rest of the block travels
 ROUND_BYTES = 2**20  # of blocks that are not cut: twice the registers of a PE
 
 
@@ -49,6 +48,7 @@ class CollectiveCase:
     pes: tuple[RankPlaces, ...] = ()
     buffer: RingKind = RingKind.TCM
     in_one_chunk: bool = False
+    slot_bytes: int | None = None  # None: as calls choose
     topology: str = ""
     series: str = ""
     operation: Operation = Operation.ALL_REDUCE
@@ -99,10 +99,10 @@ def run_case(case: CollectiveCase) -> Measured:
     lanes = range(len(places[0]))
     shard_bytes = -(-case.num_bytes // len(lanes))
     chooser = Chooser(machine, ALGORITHMS)
-    ring = RingOptions(case.buffer, slot_size=SLOT_BYTES)
+    ring = RingOptions(case.buffer, slot_size=case.slot_bytes)
     in_one = TuningSpec(ring, WHOLE_BYTES, 1, ROUND_BYTES)
     size = shard_bytes, ELEMENT_BYTES
-    asked = in_one if case.in_one_chunk else TuningSpec(RingOptions(case.buffer))
+    asked = in_one if case.in_one_chunk else TuningSpec(ring)
     choice = chooser.choose(case.algorithm, call, group, lanes, *size, asked)
     name = choice.algorithm.name
     paper = chooser.choose(name, call, group, lanes, *size, in_one).tuning

@@ -20,6 +20,7 @@ __all__ = ("CollectivesBenchSpec", "Series", "measure", "run_collectives_bench")
 MIB = 2**20
 PES_OF_A_SIP = 128
 PES_OF_A_CUBE = 8
+SLOT_BYTES = 4_096  # small: what has come of a block is read while the rest travels
 
 
 class Series(Enum):
@@ -168,7 +169,7 @@ def _alpha_beta_cases(spec: CollectivesBenchSpec) -> list[CollectiveCase]:
         CollectiveCase(
             "ahbm", num_bytes, algorithm, _fabric(kind, sips),
             tuple((PeCoord(sip, 0, 0),) for sip in range(sips)),
-            in_one_chunk=True, topology=f"{kind} of {sips}",
+            in_one_chunk=True, slot_bytes=SLOT_BYTES, topology=f"{kind} of {sips}",
         )
         for num_bytes in spec.alpha_beta_bytes
         for kind, sips, algorithm in shapes
