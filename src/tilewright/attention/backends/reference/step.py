@@ -1,7 +1,7 @@
 """One step of a session: new tokens of some requests, layer by layer."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from tilewright.attention.backends.reference.causal import attend_causal
 from tilewright.attention.backends.reference.completion import complete_pages, store_states
@@ -34,6 +34,8 @@ from tilewright.attention.planner import RowFacts, StepPlan, plan_step
 from tilewright.errors import AttentionError
 
 __all__ = ("Step",)
+
+Found = TypeVar("Found")
 
 
 class Step:
@@ -108,27 +110,28 @@ class Step:
 
     def select(self, layer: int, inputs: Mapping[str, Any]) -> dict[str, PageLists]:
         """The pages that `attend` would read for the first new token of each request."""
-        given = {request: self._inputs(request, found) for request, found in inputs.items()}
-        plan = self._plan_rows(layer, 0, list(given))
-        found = {}
-        for index, request in enumerate(given):
-            row = self._row_plan(layer, 0, request, plan, index)
-            view = self._view(layer, request, self._plan(request).first_token + 1)
-            found[request] = select_row(view, _at(given[request], 0), row)
-        return found
+        return self._of_first_tokens(layer, inputs, select_row)
 
     def scores(self, layer: int, inputs: Mapping[str, Any]) -> dict[str, Array | None]:
         """What pages are ranked by for the first new token of each request, if one score does it.
 
         [heads, pages, 1, query heads or 1].
         """
+        return self._of_first_tokens(layer, inputs, score_row)
+
+    def _of_first_tokens(
+        self,
+        layer: int,
+        inputs: Mapping[str, Any],
+        find: Callable[[RowView, dict[str, Array], RowPlan], Found],
+    ) -> dict[str, Found]:
         given = {request: self._inputs(request, found) for request, found in inputs.items()}
         plan = self._plan_rows(layer, 0, list(given))
         found = {}
         for index, request in enumerate(given):
             row = self._row_plan(layer, 0, request, plan, index)
             view = self._view(layer, request, self._plan(request).first_token + 1)
-            found[request] = score_row(view, _at(given[request], 0), row)
+            found[request] = find(view, _at(given[request], 0), row)
         return found
 
     def attend_dense(self, layer: int, request: str, queries: Any) -> StepOutput:
