@@ -43,6 +43,12 @@ class Emit(StrEnum):
     MACHINE = "machine"  # workers with memories of their own: programs have whole rows
 
 
+MostOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Pages that plans choose of a row at most: see selections."),
+]
+
+
 def compile_(
     flow: Annotated[
         str, typer.Argument(metavar="FILE|NAME", help="A flow file, or the name of a ready flow.")
@@ -76,10 +82,7 @@ def compile_(
     deal: Annotated[
         Deal | None, typer.Option(help="Machine: which pages of a row a member has.")
     ] = None,
-    most: Annotated[
-        int | None,
-        typer.Option(min=1, help="Pages that plans choose of a row at most: see selections."),
-    ] = None,
+    most: MostOption = None,
     queues: Annotated[
         bool, typer.Option("--queues", help="Machine: members join their parts over queues.")
     ] = False,
