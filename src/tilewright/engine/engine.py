@@ -167,10 +167,13 @@ class Engine:
         """
         self._check_usable()
         self._layout.check_round_trip(out, back, gate)
-        if type(writes) is not bool:
-            raise EngineError("round trip", f"writes = {writes!r}", "a bool", "pass True or False")
+        for name, value in (("writes", writes), ("is_home", is_home)):
+            if type(value) is not bool:
+                raise EngineError(
+                    "round trip", f"{name} = {value!r}", "a bool", "pass True or False"
+                )
         number = NO_GATE if gate is None else gate
-        return self.core.add_round_trip(out, back, number, writes, bool(is_home))
+        return self.core.add_round_trip(out, back, number, writes, is_home)
 
     def add_issuer(self, spec: IssuerSpec) -> Issuer:
         """A processor that issues commands in order; its routes and round trips are there."""
