@@ -23,8 +23,7 @@ uint32_t Core::island_for(RoundTrip& trip) {
         const Route& route = routes_[number];
         for (uint32_t hop = 0; hop < route.num_hops; ++hop) {
             const Server& server = servers_[hops_[route.first_hop + hop].server];
-            if (server.eager && !server.is_memory) return kNone;
-            if (server.has_service) return kNone;
+            if (server.eager || server.has_service) return kNone;
             if (server.island == kNone) continue;
             if (found != kNone && found != server.island) return kNone;
             found = server.island;
@@ -86,19 +85,27 @@ void Core::touch(Island& island) {
     catch_up(island, limit);
 }
 
-// The events of an island before the limit; the time of the last of them.
+// The events of an island before the limit; the time of the last of them. Afterwards, also after an
+// error or Ctrl-C, the clock is where it was.
 int64_t Core::catch_up(Island& island, const Event& limit) {
-    const int64_t now_ps = now_ps_;
+    struct Behind {
+        Core& core;
+        const int64_t now_ps;
+        Behind(Core& of, const Event& until) : core(of), now_ps(of.now_ps_) {
+            core.catch_up_limit_ = &until;
+        }
+        ~Behind() {
+            core.catch_up_limit_ = nullptr;
+            core.now_ps_ = now_ps;
+        }
+    } behind(*this, limit);
     int64_t last_ps = -1;
-    catch_up_limit_ = &limit;
     for (uint32_t slot; (slot = island.queue.top()) != kNone && queue_[slot] < limit;) {
         last_ps = now_ps_ = queue_[slot].time_ps;
         island.queue.take_top();
         dispatch(slot);
         count_event();
     }
-    catch_up_limit_ = nullptr;
-    now_ps_ = now_ps;
     return last_ps;
 }
 
