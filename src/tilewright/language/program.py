@@ -215,6 +215,12 @@ class Program:
             raise self.error(found, "a block of one element", "reduce it first, or use tl.where")
         return self.elements(value).reshape(())[()].item()
 
+    def printable(self, value: Any) -> Any:
+        """The elements of a value; in words what has none: addresses, floats of a run without."""
+        if isinstance(value, Pointers) or (isinstance(value, Block) and value.node is None):
+            return repr(value)
+        return self.elements(value)
+
     def elements(self, value: Any) -> np.ndarray[Any, Any]:
         """All elements of a value, for Python: waits until they are there."""
         if isinstance(value, Index):

@@ -84,6 +84,10 @@ class Value:
     def __float__(self) -> float:
         return float(self.program.number(self))
 
+    def __str__(self) -> str:
+        """The elements, for ``print``: waits until they are there. ``repr`` never does."""
+        return str(self.program.printable(self))
+
 
 _METHOD_NAMES = """
     abs advance argmax argmin associative_scan atomic_add atomic_and atomic_cas atomic_max

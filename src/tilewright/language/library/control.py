@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.errors import KernelError
 from tilewright.language.current import current_program
 from tilewright.language.program import Program
-from tilewright.language.value import Block, Value
+from tilewright.language.value import Value
 
 __all__ = (
     "assume",
@@ -101,8 +101,9 @@ def device_assert(cond: Any, msg: str = "", mask: Any = None) -> None:
 def static_print(
     *values: Any, sep: str = " ", end: str = "\n", file: Any = None, flush: bool = False
 ) -> None:
-    """Python's print."""
-    (file or sys.stdout).write(sep.join(map(str, values)) + end)
+    """Python's print, with the types of blocks."""
+    shown = [repr(value) if isinstance(value, Value) else str(value) for value in values]
+    (file or sys.stdout).write(sep.join(shown) + end)
 
 
 def device_print(prefix: str, *args: Any, hex: bool = False) -> None:
@@ -116,10 +117,8 @@ def device_print(prefix: str, *args: Any, hex: bool = False) -> None:
 
 
 def _shown(program: Program, value: Any, in_hex: bool) -> str:
-    if isinstance(value, Block) and value.node is None:
-        return repr(value)
-    found = program.elements(value) if isinstance(value, Value) else np.asarray(value)
-    if in_hex and found.dtype.kind in "iu":
+    found = program.printable(value) if isinstance(value, Value) else np.asarray(value)
+    if in_hex and isinstance(found, np.ndarray) and found.dtype.kind in "iu":
         return np.array2string(found, formatter={"int": builtins.hex})
     return str(found)
 
