@@ -17,7 +17,7 @@ from tilewright.studies.demo import PAGE_FILE, TRACE_FILE, plan_demo
 from tilewright.studies.demo_steps import DemoPlan
 from tilewright.studies.demo_words import NEXT, meaning_of
 
-COMMAND = (sys.executable, "-m", "tilewright.cli", "demo")
+COMMAND = (sys.executable, "-m", "tilewright", "demo")
 
 
 def show(

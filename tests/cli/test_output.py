@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.cli.output import note
 
-COMMAND = (sys.executable, "-m", "tilewright.cli")
+COMMAND = (sys.executable, "-m", "tilewright")
 FULL = Path("/dev/full")
 LINES = [
     (("nosuch", "--json"), 2),

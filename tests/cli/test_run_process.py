@@ -14,7 +14,7 @@ SMALL = ("--machine", "ahbm-small")
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "tilewright.cli", "run", *arguments, *SMALL]
+    return [sys.executable, "-m", "tilewright", "run", *arguments, *SMALL]
 
 
 def test_ctrl_c_in_the_middle_of_a_run_leaves_a_record_and_ends_with_130(tmp_path: Path) -> None:

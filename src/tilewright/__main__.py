@@ -1,8 +1,10 @@
-"""``python -m tilewright.cli`` is the command line too."""
+"""``python -m tilewright`` is the command line too."""
 
 import sys
 
 from tilewright.cli.main import main
+
+__all__ = ()
 
 if __name__ == "__main__":
     sys.exit(main())
