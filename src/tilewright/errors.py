@@ -40,6 +40,7 @@ TilewrightError           where, found, expected, fix
 ├── BenchError            a program of `run` that cannot be asked for so
 │   └── ProgramError      a program of the user's that fails by itself
 ├── UsageError            a command line that names no known command or option
+├── ProcessError          a process of a run that somebody ended
 ├── InterruptError        the user stopped the command
 └── InternalError         a broken rule of our own, with the state
 """
@@ -75,6 +76,7 @@ __all__ = (
     "PagingError",
     "PlacementError",
     "PlanError",
+    "ProcessError",
     "ProgramError",
     "RecordError",
     "RegistryError",
@@ -371,6 +373,10 @@ class ProgramError(BenchError):
 
 class UsageError(TilewrightError):
     """A command line that names no known command or option."""
+
+
+class ProcessError(TilewrightError):
+    """A process of a run that somebody ended: the user, or a system without memory."""
 
 
 class InterruptError(TilewrightError):

@@ -100,12 +100,27 @@ def test_speed_ups_are_over_dense_attention_at_the_same_context(record: DemoReco
             assert step.bytes_bound_speedup >= 1.0
 
 
-def test_it_says_what_it_is_doing_before_each_step(record: DemoRecord, told: list[str]) -> None:
+def test_it_says_how_many_steps_there_are_and_each_that_is_done(
+    record: DemoRecord, told: list[str]
+) -> None:
     del record
-    assert told[0] == "dense: 4 rows of 512 tokens, with values"
-    assert told[4] == "dense: 4 rows of 512 tokens"
-    assert told[-1] == "StreamingLLM: 4 rows of 1K tokens"
-    assert len(told) == 4 * (1 + len(SMALL.sizes.contexts))
+    num_steps = 4 * (1 + len(SMALL.sizes.contexts))
+    assert told[0] == f"{num_steps} steps, 1 at a time"
+    assert told[1] == f"1 of {num_steps} done: dense: 4 rows of 1K tokens"
+    assert (
+        told[-1]
+        == f"{num_steps} of {num_steps} done: StreamingLLM: 4 rows of 512 tokens, with values"
+    )
+    assert len(told) == 1 + num_steps
+
+
+def test_several_processes_find_the_same(
+    record: DemoRecord, directory: Path, tmp_path: Path
+) -> None:
+    other = run_demo(SMALL, directory=tmp_path, progress=lambda _: None, num_processes=3)
+    same = {"page": record.page, "trace": record.trace, "demo_s": record.demo_s}
+    assert other.model_copy(update=same) == record
+    assert (tmp_path / TRACE_FILE).read_bytes() == (directory / TRACE_FILE).read_bytes()
 
 
 def test_page_and_trace_are_written_and_an_older_page_is_replaced(

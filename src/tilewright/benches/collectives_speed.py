@@ -1,16 +1,15 @@
 """The collectives' benchmark: series of all-reduces and what they say together."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from enum import Enum
-from multiprocessing import get_context
 
 from tilewright.benches.collectives_run import CollectiveCase, Measured, run_case
 from tilewright.device.ipcq import RingKind
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
+from tilewright.processes import in_processes
 from tilewright.records import installed_versions
 from tilewright.records.collectives_bench import CollectivesBenchRecord, EventRow
 from tilewright.units import format_bytes, format_ps
@@ -90,15 +89,9 @@ def measure(
             f" {format_bytes(row.bytes)} in {format_ps(row.latency_ps)}"
         )
 
-    if num_processes == 1:
-        for case in cases:
-            note(case, run_case(case))
-    else:
-        order = sorted(cases, key=lambda case: case.num_bytes)[::-1]
-        with ProcessPoolExecutor(num_processes, get_context("fork")) as pool:
-            pending = {pool.submit(run_case, case): case for case in order}
-            for done in as_completed(pending):
-                note(pending[done], done.result())
+    order = sorted(cases, key=lambda case: case.num_bytes)[::-1]
+    for case, measured in in_processes(run_case, order, num_processes):
+        note(case, measured)
     return [found[case] for case in cases]
 
 

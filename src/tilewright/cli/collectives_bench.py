@@ -15,6 +15,7 @@ from tilewright.benches.collectives_speed import (
 )
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
+from tilewright.processes import num_cores
 from tilewright.records.collectives_bench import CollectivesBenchRecord
 from tilewright.report.collectives_plot import draw_collectives
 from tilewright.report.probe_plot import check_plot_path
@@ -28,8 +29,11 @@ def collectives(
         list[Series] | None, typer.Option(help="What to measure; all of it if it is left out.")
     ] = None,
     jobs: Annotated[
-        int, typer.Option(min=1, help="Processes that run cases; figures are the same.")
-    ] = 2,
+        int | None,
+        typer.Option(
+            min=1, help="Processes that share the cases: one a core. Figures are the same."
+        ),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(help="Draw bus bandwidths over sizes in this SVG file.", metavar="FILE.svg"),
@@ -43,7 +47,7 @@ def collectives(
     if plot is not None:
         check_plot_path(plot)
     asked = tuple(series) if series else tuple(Series)
-    spec = CollectivesBenchSpec(asked, num_processes=jobs)
+    spec = CollectivesBenchSpec(asked, num_processes=jobs or num_cores())
     record = run_collectives_bench(spec, progress=note)
     if plot is not None:
         write_svg(plot, draw_collectives(record))

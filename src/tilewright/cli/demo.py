@@ -13,6 +13,7 @@ from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.startup import engine_line
 from tilewright.engine import AUTO, native_built, resolve_engine
+from tilewright.processes import num_cores
 from tilewright.records.demo import DemoFlow, DemoRecord, DemoStep
 from tilewright.report.decode_page_view import context_text
 from tilewright.report.decode_page_words import bytes_text, latency_text, short_bottleneck
@@ -37,22 +38,32 @@ def demo(
             "fill a SIP; 1 fills a cube and takes a third of the time.",
         ),
     ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Processes that share the steps: one a core. The result is the same."
+        ),
+    ] = None,
     _json: JsonOption = False,
 ) -> Outcome:
     """Show what sparse attention keeps and what it buys on the default machine.
 
     Dense, Quest, block-sparse and StreamingLLM decode attention run on `ahbm`, first with values,
     judged against dense attention, then without values at 32K and 128K tokens, a row for each PE of
-    a SIP; the Python engine takes one cube of rows and shorter contexts, and says so. A minute or
-    two. In the directory are then
-    tilewright-demo.html, a page that needs no other file, and tilewright-demo.pftrace for
-    ui.perfetto.dev; older ones are replaced. Exit status 1 if a value that the machine computed is
-    wrong.
+    a SIP; the Python engine takes one cube of rows and shorter contexts, and says so. In the
+    directory are then tilewright-demo.html, a page that needs no other file, and
+    tilewright-demo.pftrace for ui.perfetto.dev; older ones are replaced. Exit status 1 if a value
+    that the machine computed is wrong.
     """
     built = native_built()
     engine = resolve_engine(AUTO, native_built=built)
     note(engine_line(engine.value, built))
-    record = run_demo(plan_demo(engine, batch), directory=out, progress=note)
+    record = run_demo(
+        plan_demo(engine, batch),
+        directory=out,
+        progress=note,
+        num_processes=jobs or num_cores(),
+    )
     return Outcome(record, view(record), passed=record.ok)
 
 

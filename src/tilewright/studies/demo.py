@@ -5,16 +5,28 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+from tilewright.attention.graph import Graph, graph_hash
 from tilewright.engine import EngineKind
 from tilewright.errors import RecordError
 from tilewright.machine.build import build_machine, machine_hash
 from tilewright.machine.parse import DEFAULT_PRESET, parse_machine
 from tilewright.machine.totals import totals_of
+from tilewright.processes import in_processes
 from tilewright.records import MachineFigures, check_target, installed_versions, replace_file
-from tilewright.records.demo import DemoRecord, DemoSizes
+from tilewright.records.demo import DemoFlow, DemoRecord, DemoSizes, DemoStep
 from tilewright.report.decode_page import write_decode_page
 from tilewright.studies.demo_page import page_of
-from tilewright.studies.demo_steps import DemoPlan, DemoRun
+from tilewright.studies.demo_steps import (
+    DENSE,
+    SHOWN,
+    TRACED,
+    DemoCase,
+    DemoPlan,
+    DemoSteps,
+    FoundQuality,
+    FoundTiming,
+    selection_name,
+)
 
 __all__ = ("PAGE_FILE", "SIZES", "TRACE_FILE", "plan_demo", "run_demo")
 
@@ -58,14 +70,22 @@ def plan_demo(engine: EngineKind, batch: int | None = None) -> DemoPlan:
     )
 
 
-def run_demo(plan: DemoPlan, *, directory: Path, progress: Callable[[str], None]) -> DemoRecord:
+def run_demo(
+    plan: DemoPlan,
+    *,
+    directory: Path,
+    progress: Callable[[str], None],
+    num_processes: int = 1,
+) -> DemoRecord:
     """Run all steps, then write the page and the trace, each whole or not at all."""
     page, trace = directory / PAGE_FILE, directory / TRACE_FILE
     check_target(page, "page")
     check_target(trace, "trace")
     start = time.perf_counter()
-    run = DemoRun(plan, progress)
-    flows = run.run()
+    steps = DemoSteps(plan)
+    found = _run_cases(steps, num_processes, progress)
+    flows = tuple(_flow(flow, graph, plan, found) for flow, graph in steps.graphs.items())
+    traced = found.quality(TRACED)
     record = DemoRecord(
         ok=all(flow.quality.values_ok for flow in flows),
         versions=installed_versions(engine=plan.engine.value),
@@ -73,19 +93,74 @@ def run_demo(plan: DemoPlan, *, directory: Path, progress: Callable[[str], None]
         machine_hash=machine_hash(plan.machine.spec),
         figures=MachineFigures(**asdict(totals_of(plan.machine))),
         device=plan.device,
-        num_pes=run.num_pes,
+        num_pes=found.timing(DENSE, plan.sizes.contexts[-1]).num_pes,
         is_reduced=plan.is_reduced,
         seed=plan.seed,
         sizes=plan.sizes,
         flows=flows,
         page=str(page),
         trace=str(trace),
-        trace_events=run.num_trace_events,
+        trace_events=traced.num_trace_events,
         demo_s=time.perf_counter() - start,
     )
-    write_decode_page(page, page_of(record, plan.machine, run.usages))
-    _write_trace(trace, run.trace.getvalue())
+    usages = [found.timing(flow, plan.sizes.contexts[-1]).usage for flow in SHOWN]
+    shown = [usage for usage in usages if usage is not None]
+    write_decode_page(page, page_of(record, plan.machine, shown))
+    _write_trace(trace, traced.trace)
     return record
+
+
+class _Found:
+    """What the cases gave."""
+
+    def __init__(self) -> None:
+        self._qualities: dict[str, FoundQuality] = {}
+        self._timings: dict[tuple[str, int | None], FoundTiming] = {}
+
+    def __len__(self) -> int:
+        return len(self._qualities) + len(self._timings)
+
+    def add(self, case: DemoCase, result: FoundQuality | FoundTiming) -> None:
+        if isinstance(result, FoundQuality):
+            self._qualities[case.flow] = result
+        else:
+            self._timings[case.flow, case.context] = result
+
+    def quality(self, flow: str) -> FoundQuality:
+        return self._qualities[flow]
+
+    def timing(self, flow: str, context: int) -> FoundTiming:
+        return self._timings[flow, context]
+
+
+def _run_cases(steps: DemoSteps, num_processes: int, progress: Callable[[str], None]) -> _Found:
+    cases, found = steps.cases(), _Found()
+    progress(f"{len(cases)} steps, {num_processes} at a time")
+    for case, result in in_processes(steps.run, cases, num_processes):
+        found.add(case, result)
+        progress(f"{len(found)} of {len(cases)} done: {steps.name(case)}")
+    return found
+
+
+def _flow(flow: str, graph: Graph, plan: DemoPlan, found: _Found) -> DemoFlow:
+    return DemoFlow(
+        flow=flow,
+        graph_hash=None if flow == DENSE else graph_hash(graph),
+        quality=found.quality(flow).quality,
+        steps=tuple(_step(flow, context, found) for context in plan.sizes.contexts),
+    )
+
+
+def _step(flow: str, context: int, found: _Found) -> DemoStep:
+    attention = found.timing(flow, context).attention
+    dense = found.timing(DENSE, context).attention
+    return DemoStep(
+        context=context,
+        selection=selection_name(flow),
+        speedup=dense.latency_ps / attention.latency_ps,
+        bytes_bound_speedup=dense.ideal_bytes / attention.ideal_bytes,
+        attention=attention,
+    )
 
 
 def _write_trace(path: Path, content: bytes) -> None:

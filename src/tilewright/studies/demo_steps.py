@@ -1,6 +1,6 @@
 """The steps of the demonstration: each flow with values, each flow at length, and who looks on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -8,15 +8,16 @@ from math import isfinite
 from typing import Any, Literal
 
 from tilewright.attention.backends.machine import Recent, SelectionModel, StepValues, Uniform
-from tilewright.attention.graph import DType, Geometry, Graph, graph_hash
+from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.planner import PlanSpec, Reserved
 from tilewright.benches.attention_data import RequestData
 from tilewright.device.build import Device
 from tilewright.engine import EngineKind
 from tilewright.errors import InternalError
 from tilewright.machine.build import Machine
+from tilewright.records.attention_decode import DecodeAttention
 from tilewright.records.attention_run import NeedleFigures
-from tilewright.records.demo import DemoFlow, DemoQuality, DemoSizes, DemoStep
+from tilewright.records.demo import DemoQuality, DemoSizes
 from tilewright.report.decode_page_view import FlowQuality, ShownUsage, context_text
 from tilewright.report.run_usage import most_used
 from tilewright.report.trace import TraceRecorder
@@ -30,7 +31,18 @@ from tilewright.studies.demo_quality import judge_step
 from tilewright.studies.demo_words import flow_label
 from tilewright.studies.run_listener import Listener, TraceListener
 
-__all__ = ("DENSE", "SHOWN", "SPARSE", "DemoPlan", "DemoRun")
+__all__ = (
+    "DENSE",
+    "SHOWN",
+    "SPARSE",
+    "TRACED",
+    "DemoCase",
+    "DemoPlan",
+    "DemoSteps",
+    "FoundQuality",
+    "FoundTiming",
+    "selection_name",
+)
 
 DENSE = "dense"
 SPARSE = ("quest", "block_sparse_attention", "streaming_llm")
@@ -38,8 +50,6 @@ SHOWN = (DENSE, "quest")  # whose use of the machine is drawn, at the longest co
 TRACED = "quest"  # whose step with values has a timeline
 TRACE_LIMIT = 200_000  # events of the timeline
 TOLERANCE = 2e-3  # of float16, relative to the norm of an output
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,42 +76,62 @@ class DemoPlan:
         )
 
 
-class DemoRun:
-    """Runs the steps of a plan one after the other; dense attention comes first."""
+@dataclass(frozen=True, slots=True)
+class DemoCase:
+    """A step of a flow; without a context it is the short one with values."""
 
-    def __init__(self, plan: DemoPlan, progress: Progress) -> None:
-        self.usages: list[ShownUsage] = []
-        self.num_pes = 0  # that had a row in the last step
-        self.trace = BytesIO()
-        self.num_trace_events = 0
+    flow: str
+    context: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundQuality:
+    """What a step with values shows, with its timeline if it was traced."""
+
+    quality: DemoQuality
+    trace: bytes
+    num_trace_events: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTiming:
+    """What a step at length shows, with the use of the machine if that is drawn."""
+
+    attention: DecodeAttention
+    num_pes: int  # that had a row
+    usage: ShownUsage | None
+
+
+class DemoSteps:
+    """Runs the cases of a plan, each by itself."""
+
+    def __init__(self, plan: DemoPlan) -> None:
+        self.graphs = {flow: _graph(flow, plan.geometry) for flow in (DENSE, *SPARSE)}
         self._plan = plan
-        self._progress = progress
-        self._graphs = {flow: _graph(flow, plan.geometry) for flow in (DENSE, *SPARSE)}
 
-    def run(self) -> tuple[DemoFlow, ...]:
-        """Every flow with values, then every flow at every context."""
-        qualities = {flow: self._quality(flow) for flow in self._graphs}
-        steps: dict[str, list[DemoStep]] = {flow: [] for flow in self._graphs}
-        for context in self._plan.sizes.contexts:
-            timings = {flow: self._time(flow, context) for flow in self._graphs}
-            for flow, timing in timings.items():
-                steps[flow].append(self._step(flow, context, timing, timings[DENSE]))
-        return tuple(
-            DemoFlow(
-                flow=flow,
-                graph_hash=None if flow == DENSE else graph_hash(graph),
-                quality=qualities[flow],
-                steps=tuple(steps[flow]),
-            )
-            for flow, graph in self._graphs.items()
-        )
+    def cases(self) -> list[DemoCase]:
+        """The longest first, so that processes which share them end together."""
+        contexts = (*sorted(self._plan.sizes.contexts, reverse=True), None)
+        return [DemoCase(flow, context) for context in contexts for flow in self.graphs]
+
+    def name(self, case: DemoCase) -> str:
+        """For people."""
+        sizes = self._plan.sizes
+        num_rows, length, values = sizes.num_rows, case.context, ""
+        if length is None:
+            num_rows, length = sizes.quality_batch * sizes.kv_heads, sizes.quality_context
+            values = ", with values"
+        return f"{flow_label(case.flow)}: {num_rows} rows of {context_text(length)} tokens{values}"
+
+    def run(self, case: DemoCase) -> FoundQuality | FoundTiming:
+        return self._quality(case.flow) if case.context is None else self._time(case)
 
     def _decode_step(
         self, flow: str, contexts: tuple[int, ...], values: StepValues | None
     ) -> DecodeStep:
         return DecodeStep(
             machine=self._plan.machine,
-            graph=self._graphs[flow],
+            graph=self.graphs[flow],
             contexts=contexts,
             kv_heads=self._plan.sizes.kv_heads,
             plan=_pages(flow, self._plan.sizes.budget),
@@ -123,18 +153,16 @@ class DemoRun:
     def _requests(self) -> tuple[RequestData, ...]:
         """The same for all flows: none of them asks for more than the query."""
         heads, seed = self._plan.sizes.kv_heads, self._plan.seed
-        return draw_requests(self._graphs[DENSE], self._short_contexts, kv_heads=heads, seed=seed)
+        return draw_requests(self.graphs[DENSE], self._short_contexts, kv_heads=heads, seed=seed)
 
-    def _quality(self, flow: str) -> DemoQuality:
-        sizes = self._plan.sizes
-        num_rows, length = sizes.quality_batch * sizes.kv_heads, context_text(sizes.quality_context)
-        self._progress(f"{flow_label(flow)}: {num_rows} rows of {length} tokens, with values")
-        graph, plan = self._graphs[flow], _pages(flow, sizes.budget)
+    def _quality(self, flow: str) -> FoundQuality:
+        graph, plan = self.graphs[flow], _pages(flow, self._plan.sizes.budget)
         expected = reference_step(graph, self._requests, plan, contexts=self._short_contexts)
-        timing = self._run_with_values(flow, expected)
+        trace = BytesIO()
+        timing, num_trace_events = self._run_with_values(flow, expected, trace)
         error = value_error(graph, timing, expected, plan.reserved)
         kept = self._judge(timing)
-        return DemoQuality(
+        quality = DemoQuality(
             mass=kept.mass,
             output_error=kept.output_error,
             needles=NeedleFigures(planted=kept.needles_planted, found=kept.needles_found),
@@ -142,21 +170,23 @@ class DemoRun:
             values_ok=error <= TOLERANCE,
             max_error=error if isfinite(error) else None,
         )
+        return FoundQuality(quality, trace.getvalue(), num_trace_events)
 
-    def _run_with_values(self, flow: str, expected: ReferenceStep) -> StepTiming:
+    def _run_with_values(
+        self, flow: str, expected: ReferenceStep, trace: BytesIO
+    ) -> tuple[StepTiming, int]:
         step = self._decode_step(flow, self._short_contexts, expected.values)
         if flow != TRACED:
-            return simulate_step(step)
+            return simulate_step(step), 0
         recorders: list[TraceRecorder] = []
 
         def traced(device: Device) -> tuple[Sequence[Listener], Any]:
-            recorders.append(TraceRecorder(device, self.trace, limit=TRACE_LIMIT))
+            recorders.append(TraceRecorder(device, trace, limit=TRACE_LIMIT))
             return [TraceListener(recorders[0])], recorders[0].commands
 
         timing = simulate_step(step, listeners_of=traced)
         recorders[0].close()
-        self.num_trace_events = recorders[0].writer.num_events
-        return timing
+        return timing, recorders[0].writer.num_events
 
     def _judge(self, timing: StepTiming) -> FlowQuality:
         geometry, output = self._plan.geometry, timing.result.output
@@ -172,34 +202,27 @@ class DemoRun:
 
     # -- without values --------------------------------------------------------------------------
 
-    def _time(self, flow: str, context: int) -> StepTiming:
-        sizes = self._plan.sizes
-        length = context_text(context)
-        self._progress(f"{flow_label(flow)}: {sizes.num_rows} rows of {length} tokens")
+    def _time(self, case: DemoCase) -> FoundTiming:
+        sizes, context = self._plan.sizes, case.context or 0
         devices: list[Device] = []
 
         def remembered(device: Device) -> tuple[Sequence[Listener], Any]:
             devices.append(device)
             return (), None
 
-        step = self._decode_step(flow, (context,) * sizes.batch, None)
+        step = self._decode_step(case.flow, (context,) * sizes.batch, None)
         timing = simulate_step(step, listeners_of=remembered)
-        self.num_pes = len(timing.layout.used_pes)
-        if flow in SHOWN and context == sizes.contexts[-1]:
-            servers = ServerTable(devices[0])
-            used = most_used(*timing.usage, servers, num=len(timing.usage[1].used_ps))
-            shares = {block.name: block.share for block in used}
-            self.usages.append(ShownUsage(flow_label(flow), context, shares))
-        return timing
-
-    def _step(self, flow: str, context: int, timing: StepTiming, dense: StepTiming) -> DemoStep:
-        return DemoStep(
-            context=context,
-            selection=_selection_name(flow),
-            speedup=dense.latency_ps / timing.latency_ps,
-            bytes_bound_speedup=dense.ideal.total_bytes / timing.ideal.total_bytes,
-            attention=attention_figures(self._plan.machine, timing),
+        is_shown = case.flow in SHOWN and context == sizes.contexts[-1]
+        return FoundTiming(
+            attention_figures(self._plan.machine, timing),
+            num_pes=len(timing.layout.used_pes),
+            usage=_usage(case.flow, context, timing, devices[0]) if is_shown else None,
         )
+
+
+def _usage(flow: str, context: int, timing: StepTiming, device: Device) -> ShownUsage:
+    used = most_used(*timing.usage, ServerTable(device), num=len(timing.usage[1].used_ps))
+    return ShownUsage(flow_label(flow), context, {block.name: block.share for block in used})
 
 
 def _graph(flow: str, geometry: Geometry) -> Graph:
@@ -211,7 +234,7 @@ def _pages(flow: str, budget: int) -> PlanSpec:
     return plan_dense(1, Reserved()) if flow == DENSE else plan_pages(budget, Reserved())
 
 
-def _selection_name(flow: str) -> Literal["all", "uniform", "recent"]:
+def selection_name(flow: str) -> Literal["all", "uniform", "recent"]:
     """A window is what StreamingLLM reads; where the scores of others fall nobody knows."""
     match flow:
         case "dense":
@@ -223,7 +246,7 @@ def _selection_name(flow: str) -> Literal["all", "uniform", "recent"]:
 
 
 def _selection(flow: str, seed: int) -> SelectionModel | None:
-    match _selection_name(flow):
+    match selection_name(flow):
         case "all":
             return None
         case "recent":

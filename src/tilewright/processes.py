@@ -1,0 +1,84 @@
+"""Cases that need nothing of each other, in processes of their own, so that all cores work."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from tilewright.errors import ProcessError
+
+__all__ = ("in_processes", "num_cores")
+
+Case = TypeVar("Case")
+Result = TypeVar("Result")
+
+
+def num_cores() -> int:
+    """Of those that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def in_processes(
+    run: Callable[[Case], Result], cases: Sequence[Case], num_processes: int
+) -> Iterator[tuple[Case, Result]]:
+    """Each case with what ``run`` gives for it, as they end; they begin in their order.
+
+    ``run`` may be a closure, which processes know from their birth; what it returns is pickled. The
+    first error of a case, or Ctrl-C, ends all of them. With one process, and where none can be
+    forked, cases run here, one after the other.
+    """
+    num_processes = min(num_processes, len(cases))
+    if num_processes > 1 and "fork" in multiprocessing.get_all_start_methods():
+        yield from _forked(run, cases, num_processes)
+    else:
+        for case in cases:
+            yield case, run(case)
+
+
+def _forked(
+    run: Callable[[Case], Result], cases: Sequence[Case], num_processes: int
+) -> Iterator[tuple[Case, Result]]:
+    others = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(num_processes, context, initializer=_begin, initargs=(run,)) as pool:
+        try:
+            with _without_interrupts():  # which a process that is half born would lose
+                pending = {pool.submit(_run, case): case for case in cases}
+            for done in as_completed(pending):
+                yield pending[done], done.result()
+        except BaseException as error:
+            for child in set(multiprocessing.active_children()) - others:
+                child.terminate()
+            if isinstance(error, BrokenProcessPool):
+                found, fix = "one that was ended from outside", "free memory, or ask for fewer"
+                expected = "processes that live until their cases end"
+                raise ProcessError("processes", found, expected, fix) from error
+            raise
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Ctrl-C comes afterwards; processes that are born meanwhile leave it to their parent."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_run_case: Callable[[Any], Any]
+
+
+def _begin(run: Callable[[Any], Any]) -> None:
+    global _run_case  # noqa: PLW0603  # the executor hands cases on, not what runs them
+    _run_case = run
+
+
+def _run(case: Any) -> Any:
+    return _run_case(case)
