@@ -6,7 +6,7 @@ import pytest
 
 from tests.studies.run_programs import SCALE, request_of, written
 from tilewright.benches.programs.matmul import sweep_points
-from tilewright.errors import BenchError
+from tilewright.errors import BenchError, ProgramError
 from tilewright.report.run_sweep_plot import PART_COLOURS, draw_sweep
 from tilewright.report.run_sweep_table import sweep_view
 from tilewright.report.run_words import PART_WORDS
@@ -48,7 +48,7 @@ def test_the_points_of_a_sweep_are_runs(tmp_path: Path) -> None:
     request = request_of(written(tmp_path, SCALE), n=64)
     texts: list[str] = []
     record = run_sweep(request, [{"times": 1}, {"times": 2}], texts.append)
-    assert texts == ["1 of 2: times=1", "2 of 2: times=2"]
+    assert texts == ["2 points, 1 at a time", "1 of 2 done: times=1", "2 of 2 done: times=2"]
     assert record.parameters == {"n": 64}
     once, twice = record.points
     assert twice.latency_ps > 1.5 * once.latency_ps
@@ -69,3 +69,17 @@ def test_an_interrupted_sweep_keeps_the_points_that_are_complete(tmp_path: Path)
     record = run_sweep(request_of(written(tmp_path, text), n=64), [{"times": 1}, {"times": 2}])
     assert (record.status, record.ok, len(record.points)) == ("interrupted", False, 1)
     assert "INTERRUPTED" in sweep_view(record).plain
+
+
+def test_several_processes_find_the_same_in_the_same_order(tmp_path: Path) -> None:
+    request = request_of(written(tmp_path, SCALE), n=64)
+    points = [{"times": times} for times in (5, 1, 3)]
+    assert run_sweep(request, points, num_processes=3) == run_sweep(request, points)
+
+
+def test_an_error_of_one_point_is_that_of_the_sweep(tmp_path: Path) -> None:
+    text = SCALE + "    if times == 2:\n        raise ValueError('two')\n"
+    request = request_of(written(tmp_path, text), n=64)
+    points = [{"times": 1}, {"times": 2}, {"times": 3}]
+    with pytest.raises(ProgramError, match="two"):
+        run_sweep(request, points, num_processes=2)

@@ -19,6 +19,7 @@ from tilewright.errors import UsageError
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import load_machine_document, spec_of
 from tilewright.machine.unused import unused_keys
+from tilewright.processes import num_cores
 from tilewright.records import check_target, write_record
 from tilewright.records.document import JsonScalar
 from tilewright.records.run_sweep import RunSweepRecord
@@ -114,6 +115,10 @@ SweepOption = Annotated[
         help="Run every combination of these values; ready: the program's own points (matmul).",
     ),
 ]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Processes that share the points of a sweep: one a core."),
+]
 PlotOption = Annotated[
     Path | None, typer.Option(metavar="FILE.svg", help="Draw the sweep into this file.")
 ]
@@ -137,6 +142,7 @@ def run(
     trace: TraceOption = None,
     trace_limit: TraceLimitOption = TRACE_LIMIT,
     sweep: SweepOption = None,
+    jobs: JobsOption = None,
     plot: PlotOption = None,
     json_: JsonOption = False,
 ) -> Outcome:
@@ -158,7 +164,8 @@ def run(
     }  # fmt: skip
     with _progress(is_wanted=not json_) as progress:
         if sweep:
-            swept = run_sweep(request, sweep_of(source, sweep), progress)
+            points = sweep_of(source, sweep)
+            swept = run_sweep(request, points, progress, jobs or num_cores())
             return _swept(swept, record, plot)
         watch = RunWatch(trace, trace_limit, progress, once)
         found = run_program(request, watch, options)

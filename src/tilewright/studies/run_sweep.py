@@ -1,6 +1,7 @@
-"""One program at several points of its parameters, one run after the other."""
+"""One program at several points of its parameters."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
@@ -10,6 +11,7 @@ from tilewright.benches.programs.matmul import sweep_points
 from tilewright.benches.programs.parameter import parse_parameters
 from tilewright.errors import BenchError
 from tilewright.machine.build import machine_hash
+from tilewright.processes import in_processes
 from tilewright.records import RunRecord, installed_versions
 from tilewright.records.document import JsonScalar
 from tilewright.records.run_sweep import RunSweepRecord, SweepPoint
@@ -55,30 +57,38 @@ def _axis(source: RunSource, text: str) -> tuple[str, list[Any]]:
     return name, parsed
 
 
-def run_sweep(request: RunRequest, points: Points, tell: Tell | None = None) -> RunSweepRecord:
-    """Run all points; Ctrl-C leaves those that are complete."""
-    found: list[SweepPoint] = []
-    is_interrupted = False
-    for number, point in enumerate(points, 1):
-        if tell is not None:
-            tell(f"{number} of {len(points)}: {_text(point)}")
-        chosen = replace(request, parameters={**request.parameters, **point})
+def run_sweep(
+    request: RunRequest, points: Points, tell: Tell | None = None, num_processes: int = 1
+) -> RunSweepRecord:
+    """Run all points, each by itself; Ctrl-C leaves those that are complete."""
+    found: dict[int, SweepPoint] = {}
+
+    def run(number: int) -> SweepPoint | None:
+        chosen = replace(request, parameters={**request.parameters, **points[number]})
         record = run_program(chosen, RunWatch(), {})
-        if record.status == "interrupted":
-            is_interrupted = True
-            break
-        found.append(_point(point, record))
+        return None if record.status == "interrupted" else _point(points[number], record)
+
+    if tell is not None:
+        tell(f"{len(points)} points, {min(num_processes, len(points))} at a time")
+    with suppress(KeyboardInterrupt):
+        for number, point in in_processes(run, range(len(points)), num_processes):
+            if point is None:
+                break
+            found[number] = point
+            if tell is not None:
+                tell(f"{len(found)} of {len(points)} done: {_text(points[number])}")
+    is_interrupted = len(found) < len(points)
     swept = {name for point in points for name in point}
     return RunSweepRecord(
         status="interrupted" if is_interrupted else "complete",
-        ok=not is_interrupted and all(point.ok for point in found),
+        ok=not is_interrupted and all(point.ok for point in found.values()),
         program=request.source.name,
         parameters={name: v for name, v in request.parameters.items() if name not in swept},
         machine=request.machine.spec.name,
         machine_hash=machine_hash(request.machine.spec),
         seed=request.seed,
         versions=installed_versions(engine=request.engine.value),
-        points=tuple(found),
+        points=tuple(point for _, point in sorted(found.items())),
     )
 
 
