@@ -152,7 +152,7 @@ PyObject* Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
     spans_.clear();
     Layout layout(target.form, target.box, as_pointers(pointers)->step, spans_);
     const int64_t num_bytes = layout.num_bytes;
-    if (!reach(true)) return counted(Py_None);
+    if (shelf_.has_copies(spans_) || !reach(true)) return counted(Py_None);
     shelf_.stored_bytes += num_bytes;
     int64_t served = kNoEffect;
     if (block.node != Py_None && carries(block.type)) {
@@ -192,10 +192,7 @@ PyObject* known_load(PyObject* pointers, PyObject* mask, PyObject* other) {
 // A store that is issued at once; likewise, if it is not True.
 PyObject* known_store(PyObject* pointers, PyObject* value, PyObject* mask) {
     Desk* desk = desk_of_access(pointers);
-    if (desk == nullptr) return counted(Py_None);
-    const nb::handle program(as_pointers(pointers)->program);
-    const int has_replicas = PyObject_IsTrue(nb::object(program.attr("run").attr("replicas")).ptr());
-    return has_replicas == 0 ? desk->store(pointers, value, mask) : counted(Py_None);
+    return desk == nullptr ? counted(Py_None) : desk->store(pointers, value, mask);
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // Commands of vector and GEMM unit, and what their values occupy.
 #include "front_desk.hpp"
 
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -100,6 +103,15 @@ Fill PlanShelf::fill(PyObject* program, PyObject* number, PyObject* dtype) {
     std::memcpy(fill.data(), PyBytes_AsString(bytes.ptr()), PyBytes_Size(bytes.ptr()));
     if (has_key && fills_.size() < kMaxConstants) fills_.emplace(key, fill);
     return fill;
+}
+
+bool PlanShelf::has_copies(Spans spans) const {
+    for (const auto& [low, high] : copies_) {
+        for (const Strided& span : spans) {
+            if (span.address < high && span.end() > low) return true;
+        }
+    }
+    return false;
 }
 
 nb::tuple PlanShelf::take_counts() {
@@ -300,7 +312,7 @@ int Desk::traverse(visitproc visit, void* arg) {
 
 void bind_desk(nb::module_& module) {
     nb::class_<PlanShelf>(module, "PlanShelf", nb::type_slots(collected_slots<PlanShelf>))
-        .def(nb::init<nb::dict, bool>())
+        .def(nb::init<nb::dict, bool, std::vector<std::pair<int64_t, int64_t>>>())
         .def("take_counts", &PlanShelf::take_counts);
     nb::class_<Desk>(module, "Desk", nb::type_slots(collected_slots<Desk>))
         .def(nb::init<nb::handle, nb::object, nb::object, nb::object, nb::object, nb::object,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "front_call.hpp"
@@ -58,8 +59,10 @@ struct ConstantView {
 class PlanShelf {
   public:
     PlanShelf(const PlanShelf&) = delete;
-    PlanShelf(nanobind::dict plans, bool carries_data)
-        : carries_data(carries_data), plans_(std::move(plans)) {}
+    // Copies are virtual bytes from, to, of tensors of which there are several.
+    PlanShelf(nanobind::dict plans, bool carries_data,
+              std::vector<std::pair<int64_t, int64_t>> copies)
+        : carries_data(carries_data), plans_(std::move(plans)), copies_(std::move(copies)) {}
 
     const PlanView& find(PyObject* program, PyObject* op, const Ref& types, const Ref& attributes);
     const PlanView& view_of(PyObject* plan);
@@ -69,6 +72,9 @@ class PlanShelf {
 
     ConstantView constant(PyObject* program, PyObject* op, PyObject* number, PyObject* block);
     Fill fill(PyObject* program, PyObject* number, PyObject* dtype);
+
+    // Whether a store reaches copies: one program alone may store there.
+    bool has_copies(Spans spans) const;
 
     // Loads, stores, gathers among them, and bytes since the last time.
     nanobind::tuple take_counts();
@@ -80,6 +86,7 @@ class PlanShelf {
 
   private:
     nanobind::dict plans_;
+    std::vector<std::pair<int64_t, int64_t>> copies_;
     std::unordered_map<PyObject*, PlanView> views_;  // by plan, which they keep
     std::unordered_map<PlanKey, ConstantView, PlanKeyHash> constants_;
     std::unordered_map<PlanKey, Fill, PlanKeyHash> fills_;

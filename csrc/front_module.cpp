@@ -45,6 +45,7 @@ void adopt_language(const nb::dict& names) {
     language.pointer_type = kept(names, "PointerType");
     language.explained = kept(names, "explained");
     language.not_captured = kept(names, "not_captured");
+    language.walk = kept(names, "Walk");
     language.add_place = kept(names, "add_place");
     language.error = kept(names, "TilewrightError");
     language.read = kept(names, "READ");

@@ -202,6 +202,27 @@ PyObject* evaluate(PyObject* object) {
     return as_node(object)->value;
 }
 
+bool is_determined(PyObject* object) {
+    static uint64_t visits = 0;
+    static std::vector<PyObject*> stack;
+    ++visits;
+    stack.assign(1, object);
+    while (!stack.empty()) {
+        const NodeObject& node = *as_node(stack.back());
+        stack.pop_back();
+        if (node.run == language.not_captured) return false;
+        const Py_ssize_t count = PySequence_Fast_GET_SIZE(node.inputs);
+        PyObject** inputs = PySequence_Fast_ITEMS(node.inputs);
+        for (Py_ssize_t place = 0; place < count; ++place) {
+            NodeObject& input = *as_node(inputs[place]);
+            if (input.run == Py_None || input.visit == visits) continue;
+            input.visit = visits;
+            stack.push_back(inputs[place]);
+        }
+    }
+    return true;
+}
+
 void bind_nodes(nb::module_& module) {
     PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_node)},
                            {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
@@ -217,6 +238,7 @@ void bind_nodes(nb::module_& module) {
     node_type = reinterpret_cast<PyTypeObject*>(counted(type.ptr()));
     module.attr("Node") = type;
     module.def("evaluate", [](nb::handle node) { return borrow(evaluate(node.ptr())); });
+    module.def("is_determined", [](nb::handle node) { return is_determined(node.ptr()); });
     module.def("source_line", [] {
         const SourceLine line = source_line();
         return line_tuple(line.code, line.instruction);

@@ -22,6 +22,7 @@ struct NodeObject {
     PyObject* value;
     PyObject* code;  // of the source line, or nullptr
     int instruction;
+    uint64_t visit;  // the last one of is_determined that came by
 };
 
 inline NodeObject* as_node(PyObject* node) { return reinterpret_cast<NodeObject*>(node); }
@@ -31,6 +32,8 @@ PyObject* make_node(PyObject* run, PyObject* inputs, const SourceLine& line);
 void settle(PyObject* node, const Ref& value);
 // The value, after all that it is made of; borrowed from the node. An error throws.
 PyObject* evaluate(PyObject* node);
+// Whether the value follows from bytes that have been read: no time has to pass for it.
+bool is_determined(PyObject* node);
 
 void bind_nodes(nanobind::module_& module);
 

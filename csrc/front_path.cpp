@@ -46,6 +46,7 @@ PathFinder::PathFinder(const nb::object& mmu, nb::object locate, nb::object chan
     state_ = mmu.attr("state");
     tlb_ = state_.attr("tlb");
     page_bytes_ = number(spec, "page_bytes");
+    tlb_entries_ = static_cast<size_t>(number(spec, "tlb_entries"));
     const nb::object counts = channels_.attr("num_of");
     num_channels_[0] = nb::cast<int64_t>(counts[nb::handle(language.read)]);
     num_channels_[1] = nb::cast<int64_t>(counts[nb::handle(language.write)]);
@@ -161,20 +162,37 @@ int64_t PathFinder::look_up(int64_t first_page, int64_t last_page, const Asker& 
     return walk;
 }
 
-// A page that the stream may use already; all others are the MMU's affair.
+// As Mmu.look_up of device/mmu.py; a page that others walk for is its affair.
 int64_t PathFinder::look_up(int64_t page, const Asker& by) {
     static PyObject* to_end = PyUnicode_InternFromString("move_to_end");
     static PyObject* hits = PyUnicode_InternFromString("hits");
     const Ref key = checked(PyLong_FromLongLong(page));
     PyObject* walks = PyDict_GetItemWithError(tlb_.ptr(), key.ptr());
-    if (walks == nullptr && PyErr_Occurred()) nb::raise_python_error();
-    const int64_t walk = walks == nullptr ? kUnknown : own_walk(walks, by.walker);
+    if (walks == nullptr) {
+        if (PyErr_Occurred()) nb::raise_python_error();
+        return walk_for(key.ptr(), by);
+    }
+    const int64_t walk = own_walk(walks, by.walker);
     if (walk == kUnknown) {
         return nb::cast<int64_t>(mmu_.attr("look_up")(page, nb::handle(by.walker), by.command));
     }
     checked(PyObject_CallMethodOneArg(tlb_.ptr(), to_end, key.ptr()));
     raise_count(state_, hits, 1);
     return walk;
+}
+
+// A page that the TLB does not keep.
+int64_t PathFinder::walk_for(PyObject* page, const Asker& by) {
+    static PyObject* count = PyUnicode_InternFromString("walks");
+    auto* type = reinterpret_cast<PyTypeObject*>(language.walk);  // a tuple with names
+    const Ref walk = checked(type->tp_alloc(type, 2));
+    PyTuple_SET_ITEM(walk.ptr(), 0, counted(by.walker));
+    PyTuple_SET_ITEM(walk.ptr(), 1, checked(PyLong_FromLongLong(by.command)).release().ptr());
+    const Ref walks = checked(PyTuple_Pack(1, walk.ptr()));
+    if (PyODict_SetItem(tlb_.ptr(), page, walks.ptr()) < 0) nb::raise_python_error();
+    raise_count(state_, count, 1);
+    if (nb::len(tlb_) > tlb_entries_) tlb_.attr("popitem")(nb::arg("last") = false);
+    return by.command;
 }
 
 // Physical neighbours can be in two memories.
@@ -197,13 +215,26 @@ void PathFinder::split_runs() {
 }
 
 PathFinder::Home PathFinder::home(int64_t physical) {
-    const int64_t page = physical / page_bytes_, inside = physical % page_bytes_;
-    const auto known = homes_.find(page);
-    if (known != homes_.end()) return {known->second.memory, known->second.address + inside};
-    const nb::object found = locate_(physical - inside);
-    const Home made{nb::cast<int64_t>(found[0]), nb::cast<int64_t>(found[1])};
-    homes_.emplace(page, made);
-    return {made.memory, made.address + inside};
+    const Extent& extent = extent_at(physical);
+    return {extent.memory, physical + extent.delta};
+}
+
+const PathFinder::Extent& PathFinder::extent_at(int64_t physical) {
+    if (last_extent_ < extents_.size() && extents_[last_extent_].holds(physical)) {
+        return extents_[last_extent_];
+    }
+    auto above = std::upper_bound(
+        extents_.begin(), extents_.end(), physical,
+        [](int64_t wanted, const Extent& each) { return wanted < each.low; });
+    if (above == extents_.begin() || !(above - 1)->holds(physical)) {
+        const nb::object found = locate_(physical);
+        const auto memory = nb::cast<int64_t>(found[0]), address = nb::cast<int64_t>(found[1]),
+                   num_bytes = nb::cast<int64_t>(found[2]);
+        const Extent made{physical - address, physical + num_bytes, memory, address - physical};
+        above = extents_.insert(above, made) + 1;
+    }
+    last_extent_ = static_cast<size_t>(above - 1 - extents_.begin());
+    return extents_[last_extent_];
 }
 
 int64_t PathFinder::take_channel(bool is_write) {

@@ -5,7 +5,6 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "front_order.hpp"
@@ -51,6 +50,11 @@ class PathFinder {
 
         bool operator==(const Home& other) const = default;
     };
+    struct Extent {  // physical bytes from, to, that lie side by side in one memory
+        int64_t low, high, memory, delta;  // which is to add for the address there
+
+        bool holds(int64_t physical) const { return low <= physical && physical < high; }
+    };
 
     bool find_pieces(const Strided& span, int64_t first, const Asker& by,
                      std::vector<Piece>& pieces);
@@ -59,17 +63,21 @@ class PathFinder {
     void refresh_mappings();
     int64_t look_up(int64_t first_page, int64_t last_page, const Asker& by);
     int64_t look_up(int64_t page, const Asker& by);
+    int64_t walk_for(PyObject* page, const Asker& by);
     void split_runs();
     Home home(int64_t physical);
+    const Extent& extent_at(int64_t physical);
 
     nanobind::object locate_, channels_, mmu_, table_, state_, tlb_, spans_;
     int64_t page_bytes_;
     int64_t num_channels_[2];  // of reads and writes
     std::vector<Mapping> mappings_;
     size_t last_mapping_ = 0;
-    std::unordered_map<int64_t, Home> homes_;  // by physical page
-    std::vector<int64_t> trips_[2];            // of reads and writes, by memory and channel
-    std::vector<Run> runs_;                    // of the span at hand
+    size_t tlb_entries_;
+    std::vector<Extent> extents_;    // that were found so far, by where they begin
+    size_t last_extent_ = 0;
+    std::vector<int64_t> trips_[2];  // of reads and writes, by memory and channel
+    std::vector<Run> runs_;          // of the span at hand
     struct Stretch {
         Home home;
         int64_t num_bytes;

@@ -33,6 +33,7 @@ struct Language {
     PyObject *block_type, *pointer_type;
     PyObject *explained;      // (error, node): the error to raise
     PyObject *not_captured;   // what runs for a value that is not there
+    PyObject *walk;           // the class of walks of a page table
     PyObject *add_place;      // (error, place)
     PyObject *error;          // TilewrightError
     PyObject *read, *write;   // Access

@@ -182,6 +182,7 @@ void Issuer::release(int64_t number) {
 void Issuer::finish() {
     if (!under_way_.empty()) last_issue_ = join({under_way_.begin(), under_way_.end()});
     under_way_.clear();
+    stalls_.clear();  // each of them ends before a command that was under way
     values_.clear();
     free_values_.clear();
     near_.reset();
@@ -195,6 +196,8 @@ int64_t Issuer::issue() {
     after_.clear();
     if (last_issue_ >= 0) after_.push_back(last_issue_);
     if (static_cast<int64_t>(under_way_.size()) == window_) after_.push_back(under_way_.front());
+    after_.insert(after_.end(), stalls_.begin(), stalls_.end());
+    stalls_.clear();
     last_issue_ = hold(issue_route_, issue_ps_, 0, after_);
     ++num_commands_;
     return last_issue_;

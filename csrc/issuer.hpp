@@ -66,6 +66,7 @@ class Issuer {
     void release(int64_t value);
     int64_t task_of(int64_t value) const { return values_[value].task; }
     int64_t walk_of(int64_t command) const;
+    void stall(int64_t task) { stalls_.push_back(task); }
     void finish();
 
     int64_t num_commands() const { return num_commands_; }
@@ -158,6 +159,7 @@ class Issuer {
     std::vector<Piece> pieces_;
     std::deque<int64_t> under_way_;
     int64_t last_issue_ = -1;
+    std::vector<int64_t> stalls_;  // tasks that the next command is issued after
     bool in_composite_ = false;
     int64_t composite_issue_ = -1;
     std::vector<int64_t> composite_ends_;

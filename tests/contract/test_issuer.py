@@ -223,6 +223,28 @@ def test_the_walk_of_a_command_can_be_asked_after(kind: EngineKind) -> None:
 
 
 @every_engine
+def test_a_command_behind_a_stall_is_issued_when_the_value_is_there(kind: EngineKind) -> None:
+    engine, issuer = machine_of(program_of(), kind, salt=0)
+    engine.set_trace(True)
+    value = issuer.load(16, [(0, 1, 16, 0, 0, NO_WALK)], [], 1)
+    issuer.compute(0, [])
+    issuer.stall(issuer.task_of(value))
+    issuer.compute(0, [])
+    issuer.compute(0, [])
+    engine.submit_piece(issuer, owner=5)
+    engine.watch(issuer.task_id(issuer.task_of(value)))
+    engine.next_wake()
+    there_ps = engine.now_ps
+    engine.run()
+    first, second, third, fourth = (
+        record.start_ps for record in engine.take_trace() if record.server == ISSUE
+    )
+    assert first < second < there_ps
+    assert third == there_ps
+    assert fourth == third + (second - first)  # the stall holds one command back, not all
+
+
+@every_engine
 def test_a_program_that_says_nothing_keeps_the_order_of_those_around_it(kind: EngineKind) -> None:
     outcome = run_commands(program_of(Compute(1, ()), Finish(), Finish(), Compute(0, ())), kind)
     first, second = steps_of(outcome)

@@ -62,7 +62,7 @@ def tell(choices: Choices, engine: Engine, issuer: Issuer, told: Told, cuts: boo
     kind = pick(
         choices,
         ["load", "load", "begin", *["update"] * 3, "compute", "park", "store", "release", "open",
-         "close", "cut", "send", "send", "receive"],
+         "close", "cut", "send", "send", "receive", "stall"],
     )  # fmt: skip
     place = choices.integer(0, 99)
     value = told.values[place % len(told.values)] if told.values else None
@@ -99,6 +99,8 @@ def tell(choices: Choices, engine: Engine, issuer: Issuer, told: Told, cuts: boo
     elif kind == "close":
         told.answers.append(issuer.close_composite())
         told.is_open = False
+    elif kind == "stall" and value is not None:
+        issuer.stall(issuer.task_of(value))
     elif kind == "cut" and cuts:
         engine.submit_piece(issuer, owner=OWNER)
     if made is not None and made != NO_ROOM:

@@ -21,8 +21,8 @@ class Owner:
 
     held: Any = None
 
-    def locate(self, physical: int) -> tuple[int, int]:
-        return 0, physical
+    def locate(self, physical: int) -> tuple[int, int, int]:
+        return 0, physical, PAGE
 
 
 @needs_both_engines

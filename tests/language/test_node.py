@@ -90,3 +90,32 @@ def test_a_load_that_has_not_been_served_has_no_value(nodes: ModuleType) -> None
         nodes.evaluate(node)
     node.settle(np.array(3))
     assert nodes.evaluate(node) == 3
+
+
+@every_kind
+def test_a_value_is_determined_as_soon_as_all_loads_behind_it_are_captured(
+    nodes: ModuleType,
+) -> None:
+    def add(left: int, right: int) -> int:
+        return left + right
+
+    loads = [nodes.Node(not_captured, (), None) for _ in range(2)]
+    total = nodes.Node(add, loads, None)
+    top = nodes.Node(add, (total, total), None)
+    assert nodes.is_determined(constant(nodes, 1))
+    assert not nodes.is_determined(top)
+    loads[0].settle(np.array(1))
+    assert not nodes.is_determined(top)
+    loads[1].settle(np.array(2))
+    assert nodes.is_determined(top)
+    assert total.run is add  # asking computes nothing
+    assert nodes.evaluate(top) == 6
+    assert nodes.is_determined(top)
+
+
+@every_kind
+def test_asking_if_a_value_is_determined_visits_each_operand_once(nodes: ModuleType) -> None:
+    top = nodes.Node(not_captured, (), None)
+    for _ in range(200):  # 2**200 paths
+        top = nodes.Node(max, (top, top), None)
+    assert not nodes.is_determined(top)

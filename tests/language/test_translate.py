@@ -47,8 +47,9 @@ def translators(draw: st.DrawFn) -> tuple[Translator, list[int]]:
         start = end
     spec = MmuSpec(page_bytes=PAGE, tlb_entries=4)
 
-    def locate(physical: int) -> tuple[int, int]:
-        return divmod(physical, MEMORY_PAGES * PAGE)
+    def locate(physical: int) -> tuple[int, int, int]:
+        memory, address = divmod(physical, MEMORY_PAGES * PAGE)
+        return memory, address, MEMORY_PAGES * PAGE - address
 
     return Translator(Mmu("pe.mmu", spec, table), locate, ChannelDeal(1, 1)), list(pages)
 
@@ -128,7 +129,7 @@ def test_a_page_that_was_walked_is_known_the_next_time(
 def test_spans_are_the_rows_of_a_layout() -> None:
     table = PageTable("test", PAGE)
     mmu = Mmu("pe.mmu", MmuSpec(page_bytes=PAGE), table)
-    translator = Translator(mmu, lambda _: (0, 0), ChannelDeal(1, 1))
+    translator = Translator(mmu, lambda _: (0, 0, PAGE), ChannelDeal(1, 1))
     affine = Affine(1000, (400, 100, 2), (2, 3, 4))
     layout = layout_of(affine, Box.whole(affine.shape), 2)
     expected = [Span(1000, 3, 8, 100), Span(1400, 3, 8, 100)]

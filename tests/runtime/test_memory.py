@@ -37,9 +37,11 @@ def test_a_byte_is_found_where_its_address_says(kind: MemoryKind, pe: PeCoord, s
     offset = (memory().capacity_bytes(place) - 1) * share // 1000
     physical = memory().physical(place, offset)
     assert memory().place_of(physical) == (place, offset)
-    number, inside = memory().locate(physical)
+    number, inside, num_bytes = memory().locate(physical)
     assert (memory().memories[number].place, inside) == (place, offset)
-    assert memory().locate(physical) == (number, inside)  # found before, and not looked up again
+    assert inside + num_bytes == memory().capacity_bytes(place)
+    again = memory().locate(physical)  # found before, and not looked up again
+    assert again == (number, inside, num_bytes)
 
 
 def test_the_pes_of_a_cube_have_one_sram_and_a_tcm_and_a_slice_each() -> None:

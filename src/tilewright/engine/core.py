@@ -176,6 +176,10 @@ class Issuer(Protocol):
         """The task that ends with the walk of a command, which had one."""
         ...
 
+    def stall(self, task: int) -> None:
+        """The next command is not issued before this task has ended."""
+        ...
+
     def finish(self) -> None:
         """The next command comes after all others; all values are gone."""
         ...

@@ -70,6 +70,7 @@ class ReferenceIssuer:
         self._pieces: list[tuple[int, list[int]]] = []  # their first id, and offsets
         self._under_way: deque[int] = deque(maxlen=spec.window)
         self._last_issue = -1
+        self._stalls: list[int] = []  # tasks that the next command is issued after
         self._composite: OpenComposite | None = None
         self._walks: dict[int, int] = {}  # by command: its walk
         self._hit = NO_WALK, NO_TASK  # the last command that paid for one, and how
@@ -249,10 +250,14 @@ class ReferenceIssuer:
     def walk_of(self, command: int) -> int:
         return self._walks[command]
 
+    def stall(self, task: int) -> None:
+        self._stalls.append(task)
+
     def finish(self) -> None:
         if self._under_way:
             self._last_issue = self._join(self._under_way)
         self._under_way.clear()
+        self._stalls.clear()  # each of them ends before a command that was under way
         self._values.clear()
         self._near = Space(self.spec.near_bytes, self.spec.window)
         self._far = Space(self.spec.far_bytes, self.spec.window)
@@ -266,6 +271,8 @@ class ReferenceIssuer:
         after = [] if self._last_issue < 0 else [self._last_issue]
         if len(self._under_way) == spec.window:
             after.append(self._under_way[0])
+        after += self._stalls
+        self._stalls.clear()
         self._last_issue = self._hold(spec.issue_route, spec.issue_ps, after, delay_ps=0)
         self.num_commands += 1
         return self._last_issue

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from tilewright.device.dma import Access
+from tilewright.device.mmu import Walk
 from tilewright.engine.kind import EngineKind
 from tilewright.engine.select import native_core
 from tilewright.errors import TilewrightError
@@ -33,6 +34,7 @@ __all__ = (
     "adopt_values",
     "compiled_front",
     "evaluate",
+    "is_determined",
     "known_load",
     "known_store",
     "planned",
@@ -49,7 +51,7 @@ if _core is not None:
     FUNCTION_TYPES = (FunctionType, _core.PlannedCall)
 
 if TYPE_CHECKING or _core is None:
-    from tilewright.language.node_plain import Node, evaluate
+    from tilewright.language.node_plain import Node, evaluate, is_determined
     from tilewright.language.value_plain import (
         BlockFields,
         IndexFields,
@@ -70,7 +72,7 @@ if TYPE_CHECKING or _core is None:
 else:
     known_load, known_store = _core.known_load, _core.known_store
     IntegerFields = _core.IntegerFields
-    Node, evaluate = _core.Node, _core.evaluate
+    Node, evaluate, is_determined = _core.Node, _core.evaluate, _core.is_determined
     BlockFields, IndexFields = _core.BlockFields, _core.IndexFields
     MaskFields, PointersFields = _core.MaskFields, _core.PointersFields
 
@@ -87,7 +89,7 @@ def adopt_values(*values: Any) -> None:
     """Tell compiled code of the classes it makes values of, and of the words that it needs."""
     if _core is None:
         return
-    named = (Affine, Box, PointerType, TilewrightError, add_place, block_type)
+    named = (Affine, Box, PointerType, TilewrightError, Walk, add_place, block_type)
     language: dict[str, Any] = {each.__name__: each for each in (*values, *named, *_FUNCTIONS)}
     language |= {dtype.language_name: dtype for dtype in (int1, int4, int32, int64)}
     language |= {access.name: access for access in Access} | {"ROOM": ROOM}

@@ -105,7 +105,7 @@ class Launcher:
         self,
         device: Device,
         memories: Sequence[Memory],
-        locate: Callable[[int], tuple[int, int]],
+        locate: Callable[[int], tuple[int, int, int]],
         mmu_of: Callable[[PeCoord], Mmu],
         functions: Mapping[str, Callable[..., Any]],
         pe_of: Callable[[PeCoord], Pe],
@@ -126,8 +126,16 @@ class Launcher:
     ) -> Run:
         """Spawn the programs of each PE; they run when the hub does."""
         engine = self.device.engine
-        run = Run(self.device, hub, self._memories, effects, self._functions, terms.carries_data)
-        run.replicas, run.observer = terms.replicas, terms.observer
+        run = Run(
+            self.device,
+            hub,
+            self._memories,
+            effects,
+            self._functions,
+            terms.carries_data,
+            replicas=terms.replicas,
+            observer=terms.observer,
+        )
         if terms.sanitizer is not None:
             run.sanitizer = watch_launch(terms.sanitizer, terms.kernel.name, run)
             shares = [
@@ -265,8 +273,10 @@ class _Body:
     def run(self) -> None:
         with np.errstate(all="ignore"):  # each greenlet has NumPy's state of its own
             self.gate.begin(self.stream)
+            self.translator.num_streams += 1
             self._run()
             self.gate.end(self.stream)
+            self.translator.num_streams -= 1
 
     def _run(self) -> None:
         name, grid = self.terms.kernel.name, self.terms.grid

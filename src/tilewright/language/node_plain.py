@@ -9,7 +9,7 @@ from typing import Any
 from tilewright.errors import InternalError, KernelError, TilewrightError
 from tilewright.language.source import SourceLine, line_text
 
-__all__ = ("Node", "evaluate", "explained", "not_captured")
+__all__ = ("Node", "evaluate", "explained", "is_determined", "not_captured")
 
 
 class Node:
@@ -60,6 +60,20 @@ def evaluate(node: Node) -> Any:
         top.run = None
         top.inputs = ()
     return node.value
+
+
+def is_determined(node: Node) -> bool:
+    """Whether the value follows from bytes that have been read: no time has to pass for it."""
+    stack, seen = [node], {id(node)}
+    while stack:
+        top = stack.pop()
+        if top.run is not_captured:
+            return False
+        for operand in top.inputs:
+            if operand.run is not None and id(operand) not in seen:
+                seen.add(id(operand))
+                stack.append(operand)
+    return True
 
 
 def explained(error: Exception, node: Node) -> Exception:

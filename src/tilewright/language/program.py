@@ -14,7 +14,7 @@ from tilewright.language.affine import Affine
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import DType, dtype_of, int4, int32, int64
 from tilewright.language.known import known_binary
-from tilewright.language.node import Node, constant_node, evaluate
+from tilewright.language.node import Node, constant_node, evaluate, is_determined
 from tilewright.language.order import AccessOrder, Span
 from tilewright.language.promote import computation_dtype, scalar_dtype
 from tilewright.language.run import Plan, Run
@@ -233,14 +233,28 @@ class Program:
             fix = "run with data, or let only integers decide"
             raise self.error(found, "control by integers", fix)
         if block.number is not None and not block.is_there:
-            kind, line = block.type, source_line()  # words that hold no block: it has to be let go
-            self.stream.wait(
-                self.issuer.task_of(block.number),
-                lambda: f"{self} waits for {kind} at {line_text(line)}",
-            )
+            self._await(self.issuer.task_of(block.number), block.type, block.node)
         found_value: np.ndarray[Any, Any] = np.asarray(evaluate(block.node))
         block.is_there = True
         return found_value
+
+    def _await(self, task: int, kind: BlockType, node: Node) -> None:
+        """The CPU goes on when a value is there. Its block is not held: it has to be let go.
+
+        What follows from bytes that have been read is known now: then the next command waits, not
+        the program.
+        """
+        if is_determined(node) and self._runs_ahead:
+            self.issuer.stall(task)
+            return
+        line = source_line()
+        self.stream.wait(task, lambda: f"{self} waits for {kind} at {line_text(line)}")
+
+    @property
+    def _runs_ahead(self) -> bool:
+        """Whether nothing that the program does but its commands happens at a time."""
+        is_alone = self.translator.num_streams == 1 and self.run.post is None
+        return is_alone and self.run.sanitizer is None and not self.is_composing
 
     # -- blocks ----------------------------------------------------------------------------------
 

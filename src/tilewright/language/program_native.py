@@ -79,7 +79,7 @@ class NativeProgram(Program):
         return known
 
     def known_store(self, pointers: Any, value: Any, mask: Any) -> bool:
-        if self.is_composing or self.run.replicas:
+        if self.is_composing:
             return False
         is_stored = self.desk.store(pointers, value, mask)
         if is_stored is False:

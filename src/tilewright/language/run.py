@@ -100,7 +100,8 @@ class Run:
         self.front = compiled_front(self.device.engine.kind)
         self.shelf: Any = None
         if self.front is not None:
-            self.shelf = self.front.PlanShelf(self.plans, self.carries_data)
+            copies = [(copy.low, copy.high) for copy in self.replicas]
+            self.shelf = self.front.PlanShelf(self.plans, self.carries_data, copies)
 
     def count_accesses(self) -> None:
         """What compiled code has counted since the last time joins the counters."""

@@ -29,13 +29,14 @@ class Piece(NamedTuple):
 class Translator:
     """The MMU and the DMA channels of a PE in front of the memories.
 
-    ``locate`` finds the memory of a physical byte.
+    ``locate`` finds the memory of a physical byte, its address there, and the bytes from it on.
     """
 
     def __init__(
-        self, mmu: Mmu, locate: Callable[[int], tuple[int, int]], channels: ChannelDeal
+        self, mmu: Mmu, locate: Callable[[int], tuple[int, int, int]], channels: ChannelDeal
     ) -> None:
         self.trips: dict[tuple[int, Access, int], int] = {}  # by memory and channel: the way there
+        self.num_streams = 0  # of programs that have begun, and not ended all their commands
         self.channels = channels
         self.mmu = mmu
         self.locate = locate
@@ -116,5 +117,5 @@ class Translator:
         page, inside = divmod(physical, self._page_bytes)
         home = self._homes.get(page)
         if home is None:
-            home = self._homes[page] = self.locate(physical - inside)
+            home = self._homes[page] = self.locate(physical - inside)[:2]
         return home[0], home[1] + inside

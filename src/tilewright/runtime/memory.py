@@ -70,19 +70,20 @@ class DeviceMemory:
         """What accesses do to these memories, at their times."""
         return build_effect_log(self.device.engine.kind, self.memories)
 
-    def locate(self, physical: int) -> tuple[int, int]:
-        """The memory that a physical byte is in, and its address there."""
+    def locate(self, physical: int) -> tuple[int, int, int]:
+        """The memory that a physical byte is in, its address there, and the bytes from it on."""
         layout = self.device.machine.addresses
         die, offset = divmod(physical, layout.die_bytes)
         key = die, offset // layout.slice_bytes  # slices of a die lie side by side
         number = self._located.get(key)
         if number is not None:
-            return number, offset % layout.slice_bytes
+            inside = offset % layout.slice_bytes
+            return number, inside, layout.slice_bytes - inside
         place, inside = self.place_of(physical)
         number = self.number(place)
         if place.kind is MemoryKind.HBM:
             self._located[key] = number
-        return number, inside
+        return number, inside, self.capacity_bytes(place) - inside
 
     def place_of(self, physical: int) -> tuple[MemoryPlace, int]:
         """The same, by the memory's name; what is no memory of programs is refused."""

@@ -206,7 +206,7 @@ class Workspace:
             return
         done = 0
         for physical, length in self._table.runs(VirtualByte(array.address), data.size):
-            memory, offset = self._memory.locate(physical)
+            memory, offset, _ = self._memory.locate(physical)
             yield data[done : done + length].reshape(1, -1), memory, offset
             done += length
 
