@@ -36,8 +36,8 @@ int64_t MemoryChannel::least_done_ps() const {
 
 void MemoryChannel::accept(int direction, const MemoryChunk& chunk, int64_t now_ps,
                            int64_t until_ps) {
-    const bool is_later_round = accepted_ps_ == now_ps && accepted_round_ != chunk.round;
-    if (is_later_round) decided_ps_ = now_ps;  // if only that there was nothing to do
+    const bool is_new_round = accepted_round_ != chunk.round;
+    if (accepted_ps_ == now_ps && is_new_round) decided_ps_ = now_ps;  // if only to do nothing
     accepted_ps_ = now_ps;
     accepted_round_ = chunk.round;
     refresh_until(now_ps);
@@ -46,17 +46,18 @@ void MemoryChannel::accept(int direction, const MemoryChunk& chunk, int64_t now_
     MemoryChunk& added = chunks_[slot];
     added.left = shape_.banks_between(added.first, added.first + added.num_bursts);
     added.blocked_ps = blocked_ps(last_bank(added), now_ps);
-    queue.banks |= added.left;
-    for (uint64_t banks = added.left; banks;) ++banks_[take_bank(banks)].demands[direction];
-    queue.bursts += added.num_bursts;
 
     uint32_t place = queue.order.size();
-    while (place > 0 && added.is_older(chunks_[queue.order[place - 1]])) --place;
+    if (!is_new_round) {
+        while (place > 0 && added.is_older(chunks_[queue.order[place - 1]])) --place;
+    }
     const bool is_youngest = place == queue.order.size();
+    const bool is_plain = is_youngest && direction == direction_ && is_steady();
+    queue.bursts += added.num_bursts;
     queue.order.insert(place, slot);
     if (direction == direction_ && !is_closing_) {
         if (is_youngest) {
-            set_head(added.left & ~wanted_, slot);
+            set_head(added.left & ~wanted_, added.row);
         } else {
             find_heads(added.left);
         }
@@ -65,7 +66,7 @@ void MemoryChannel::accept(int direction, const MemoryChunk& chunk, int64_t now_
         const Room below_high = room(1, shape_.drain_high, 1);
         if (!below_high.is_decided || below_high.at_ps > until_ps) is_draining_ = true;
     }
-    event_ps_ = event_after_accept(direction, now_ps);
+    event_ps_ = event_after_accept(added, is_plain, now_ps);
 }
 
 uint32_t MemoryChannel::add_chunk(const MemoryChunk& chunk) {
@@ -79,12 +80,15 @@ uint32_t MemoryChannel::add_chunk(const MemoryChunk& chunk) {
     return slot;
 }
 
-// Most accesses come in the middle of a run and change nothing yet.
-int64_t MemoryChannel::event_after_accept(int direction, int64_t now_ps) {
+// Plain is what joins the end of a queue that is being served: it adds its own commands, no more.
+int64_t MemoryChannel::event_after_accept(const MemoryChunk& added, bool is_plain,
+                                          int64_t now_ps) {
     if (event_ps_ <= now_ps || is_closing() != is_closing_) return now_ps;
-    const bool waits_for_bus = event_ps_ == floor_ps();  // and nothing is due before
-    if (waits_for_bus && direction == direction_ && is_row_event_known_) return event_ps_;
-    return std::max(now_ps, next_event_ps(now_ps));
+    if (!is_plain) return std::max(now_ps, next_event_ps(now_ps));
+    if (!is_row_event_known_) find_row_event();
+    int64_t found_ps = std::min(event_ps_, row_event_ps_);
+    if (found_ps > floor_ps()) found_ps = std::min(found_ps, column_ps(added));
+    return std::max(now_ps, found_ps);
 }
 
 // --- an instant
@@ -172,9 +176,15 @@ bool MemoryChannel::is_closing() const {
 // --- counters
 
 std::vector<int64_t> MemoryChannel::counters() const {
-    return {tally_.bursts[0],     tally_.bursts[1],      tally_.row_hits, tally_.row_closed,
-            tally_.row_conflicts, tally_.busy_ps,        tally_.idle_ps,  tally_.refresh_ps,
-            tally_.turnaround_ps, tally_.bank_group_ps,  tally_.row_ps,   data_end_ps_};
+    const int64_t bursts = tally_.bursts[0] + tally_.bursts[1];
+    const int64_t row_hits = bursts - tally_.row_closed - tally_.row_conflicts;
+    const int64_t paced_ps = (bursts - tally_.runs) * (shape_.pace - shape_.timing.bl);
+    return {tally_.bursts[0],      tally_.bursts[1],
+            row_hits,              tally_.row_closed,
+            tally_.row_conflicts,  bursts * shape_.timing.bl,
+            tally_.idle_ps,        tally_.refresh_ps,
+            tally_.turnaround_ps,  tally_.bank_group_ps + paced_ps,
+            tally_.row_ps,         data_end_ps_};
 }
 
 }  // namespace tilewright

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "banked_shape.hpp"
@@ -54,7 +56,7 @@ class AgeOrder {
     uint32_t operator[](uint32_t place) const { return slots_[index(place)]; }
 
     void insert(uint32_t place, uint32_t slot) {
-        if (size_ > mask_ || slots_.empty()) grow();
+        if (size_ > mask_) [[unlikely]] grow();
         for (uint32_t at = size_++; at > place; --at) slots_[index(at)] = slots_[index(at - 1)];
         slots_[index(place)] = slot;
     }
@@ -68,25 +70,29 @@ class AgeOrder {
   private:
     uint32_t index(uint32_t place) const { return (front_ + place) & mask_; }
 
-    void grow() {
-        std::vector<uint32_t> larger(slots_.empty() ? 16 : 2 * slots_.size());
+    [[gnu::noinline]] void grow() {
+        auto larger = std::make_unique<uint32_t[]>(2 * size_);
         for (uint32_t place = 0; place < size_; ++place) larger[place] = (*this)[place];
-        slots_.swap(larger);
-        mask_ = static_cast<uint32_t>(slots_.size()) - 1;
+        slots_ = std::move(larger);
+        mask_ = 2 * size_ - 1;
         front_ = 0;
     }
 
-    std::vector<uint32_t> slots_;
-    uint32_t mask_ = 0;
+    static constexpr uint32_t kFirstSize = 16;
+
+    std::unique_ptr<uint32_t[]> slots_ = std::make_unique<uint32_t[]>(kFirstSize);
+    uint32_t mask_ = kFirstSize - 1;
     uint32_t front_ = 0;
     uint32_t size_ = 0;
 };
 
+// What counters tell, as far as it does not follow from the rest.
 struct MemoryTally {
     int64_t bursts[2] = {0, 0};
-    int64_t row_hits = 0, row_closed = 0, row_conflicts = 0;
-    int64_t busy_ps = 0, idle_ps = 0, refresh_ps = 0, turnaround_ps = 0, bank_group_ps = 0;
-    int64_t row_ps = 0;
+    int64_t runs = 0;
+    int64_t row_closed = 0, row_conflicts = 0;
+    int64_t idle_ps = 0, refresh_ps = 0, turnaround_ps = 0, row_ps = 0;
+    int64_t bank_group_ps = 0;  // before the first burst of a run
 };
 
 // When there is room: the time if that is decided, else the earliest that it could be.
@@ -110,7 +116,7 @@ class alignas(64) MemoryChannel {
     // Makes the decisions up to until_ps; slots of completed accesses go to finished.
     void advance(int64_t until_ps, std::vector<uint32_t>& finished) {
         while (event_ps_ <= until_ps) {
-            if (is_streaming() && event_ps_ < due_ps_) {
+            if (is_steady() && event_ps_ < due_ps_) {
                 stream(until_ps, finished);
             } else {
                 decide(event_ps_, finished);
@@ -128,8 +134,6 @@ class alignas(64) MemoryChannel {
         int64_t precharge_ps = kLongAgoPs;  // may be closed from then on
         int64_t idle_ps = kLongAgoPs;       // closed, and RP is over
         int64_t wanted_row = 0;             // of the head: the oldest chunk that may decide
-        uint32_t head = 0;
-        uint32_t demands[2] = {0, 0};  // chunks of each queue that need it
         Opening opening = Opening::kClosed;
     };
 
@@ -142,7 +146,6 @@ class alignas(64) MemoryChannel {
 
     struct Queue {
         int64_t bursts = 0;
-        uint64_t banks = 0;  // that its bursts need
         AgeOrder order;
     };
 
@@ -163,7 +166,7 @@ class alignas(64) MemoryChannel {
 
     // banked_channel.cpp
     uint32_t add_chunk(const MemoryChunk& chunk);
-    int64_t event_after_accept(int direction, int64_t now_ps);
+    int64_t event_after_accept(const MemoryChunk& added, bool is_plain, int64_t now_ps);
     void decide(int64_t now_ps, std::vector<uint32_t>& finished);
     int64_t next_event_ps(int64_t now_ps);
     int64_t next_column_ps(int64_t now_ps, int64_t before_ps) const;
@@ -177,22 +180,24 @@ class alignas(64) MemoryChannel {
     // banked_row.cpp
     void give_row_commands(int64_t now_ps) {
         if (is_row_event_known_ && row_event_ps_ > now_ps) return;
-        if (to_precharge_) precharge(now_ps);
-        if (to_activate_) activate(now_ps);
-        is_row_event_known_ = false;
+        row_event_ps_ = to_precharge_ ? precharge(now_ps) : kNeverPs;
+        if (to_activate_) row_event_ps_ = std::min(row_event_ps_, activate(now_ps));
+        is_row_event_known_ = true;
     }
     void find_row_event();
     void find_heads(uint64_t banks);
-    void set_head(uint64_t banks, uint32_t slot);
-    void precharge(int64_t now_ps);
-    void activate(int64_t now_ps);
+    void set_head(uint64_t banks, int64_t row);
+    // These return when the next of them may be, as things are.
+    int64_t precharge(int64_t now_ps);
+    int64_t activate(int64_t now_ps);
+    void open(int index, int64_t now_ps);
     int64_t activate_ps(int bank) const;
-    bool goes_before(int bank, int other) const;
+    int oldest_of(uint64_t banks) const;
 
     // banked_column.cpp
-    // If all that is left to decide for now are column commands: rows are open, and no turn is wanted.
-    bool is_streaming() const {
-        if (is_closing_ || (to_precharge_ | to_activate_) != 0) return false;
+    // If it goes on in its direction: bursts wait, and no turn is wanted.
+    bool is_steady() const {
+        if (is_closing_) return false;
         if (direction_ == 0) return !is_draining_ && queues_[0].bursts > 0;
         const int64_t least = is_draining_ ? shape_.drain_low : 0;
         return queues_[1].bursts > least && (is_draining_ || queues_[0].bursts == 0);
@@ -200,23 +205,24 @@ class alignas(64) MemoryChannel {
     void stream(int64_t until_ps, std::vector<uint32_t>& finished);
     // Serves a run if one can start, and tells how many bursts that were.
     int64_t issue(int64_t now_ps, std::vector<uint32_t>& finished);
-    int64_t run_length(const MemoryChunk& chunk, uint32_t place, int64_t start_ps) const;
+    int64_t serve(uint32_t place, int64_t start_ps, std::vector<uint32_t>& finished);
+    int64_t most_bursts(const MemoryChunk& chunk, int64_t start_ps, int64_t until_ps) const;
     int64_t overtaken_ps(uint32_t place, int64_t start_ps, uint64_t& contested) const;
-    int64_t follow(const MemoryChunk& chunk, int64_t start_ps, int64_t limit,
-                   uint64_t contested) const;
-    void serve(MemoryChunk& chunk, int64_t start_ps, int64_t num_bursts);
-    void use_bank(Bank& bank, int64_t at_ps);
+    int64_t follow(const MemoryChunk& chunk, MemoryShape::UsedBanks uses, int64_t start_ps,
+                   int64_t limit, uint64_t contested) const;
+    void use_banks(MemoryShape::UsedBanks uses, int64_t start_ps);
+    void note_opening(Bank& bank);
     void use_group(int own, int64_t at_ps);
     void count_gap(const MemoryChunk& chunk, int bank, int64_t start_ps);
-    void settle_demands(uint32_t place, int64_t num_bursts);
+    void settle_queue(uint32_t place, int64_t num_bursts);
     void finish(const MemoryChunk& chunk, int64_t now_ps, std::vector<uint32_t>& finished);
 
     int64_t bus_ps() const { return data_end_ps_ - shape_.latency[direction_]; }
     // No column command of the current direction goes before that.
     int64_t floor_ps() const { return std::max(issued_ps_ + shape_.least_ccd, bus_ps()); }
     // When a column command may go to the open row of a bank, but for the data bus.
-    int64_t ready_ps(const Bank& bank, int index) const {
-        const Group& group = groups_[shape_.group_of[index]];
+    int64_t ready_ps(const Bank& bank, int group_index) const {
+        const Group& group = groups_[group_index];
         return std::max(bank.activated_ps + shape_.rcd[direction_],
                         std::max(spaced_ps(group), group.turn_ps));
     }
@@ -229,7 +235,7 @@ class alignas(64) MemoryChannel {
         const int index = shape_.bank_of[chunk.next()];
         const Bank& bank = banks_[index];
         if (bank.open_row != chunk.row) return kNeverPs;
-        return std::max(bus_ps(), ready_ps(bank, index));
+        return std::max(bus_ps(), ready_ps(bank, shape_.group_of[index]));
     }
 
     // banked_refresh.cpp

@@ -3,20 +3,21 @@
 
 namespace tilewright {
 
-// Instants at which nothing but a column command can be due, one after the other. What a decision
+// Instants at which no refresh is due and no turn is wanted, one after the other. What a decision
 // does besides would find nothing to do; at the first that is not so, it decides.
 void MemoryChannel::stream(int64_t until_ps, std::vector<uint32_t>& finished) {
-    row_event_ps_ = kNeverPs;
-    is_row_event_known_ = true;
     do {
         const int64_t now_ps = event_ps_;
         decided_ps_ = now_ps;
+        give_row_commands(now_ps);
         const int64_t num_bursts = issue(now_ps, finished);
-        if (!is_streaming()) {
+        if (!is_steady()) {
             if (num_bursts != 1) event_ps_ = std::max(now_ps, next_event_ps(now_ps));
             return;  // after a single burst the instant goes on
         }
-        event_ps_ = std::max(now_ps, next_column_ps(now_ps, due_ps_));
+        if (!is_row_event_known_) find_row_event();
+        const int64_t before_ps = std::min(due_ps_, row_event_ps_);
+        event_ps_ = std::max(now_ps, next_column_ps(now_ps, before_ps));
     } while (event_ps_ <= until_ps && event_ps_ < due_ps_);
 }
 
@@ -25,35 +26,53 @@ int64_t MemoryChannel::issue(int64_t now_ps, std::vector<uint32_t>& finished) {
     const AgeOrder& order = queues_[direction_].order;
     const uint32_t size = order.size();
     for (uint32_t place = 0; place < size; ++place) {
-        MemoryChunk& chunk = chunks_[order[place]];
-        if (!is_eligible(chunk) || column_ps(chunk) > now_ps) continue;
-        const int64_t num_bursts = run_length(chunk, place, now_ps);
-        num_begun_ -= chunk.is_begun();
-        serve(chunk, now_ps, num_bursts);
-        num_begun_ += chunk.is_begun();
-        if (chunk.issued == chunk.num_bursts) finish(chunk, now_ps, finished);
-        settle_demands(place, num_bursts);
-        return num_bursts;
+        const MemoryChunk& chunk = chunks_[order[place]];
+        if (is_eligible(chunk) && column_ps(chunk) <= now_ps) return serve(place, now_ps, finished);
     }
     return 0;
 }
 
-// How many bursts follow each other at the bus's pace with nothing that could come in between.
-int64_t MemoryChannel::run_length(const MemoryChunk& chunk, uint32_t place,
-                                  int64_t start_ps) const {
-    int64_t limit = std::min<int64_t>(chunk.num_bursts - chunk.issued, shape_.paced[chunk.next()]);
-    if (direction_) {  // a run ends where the end of a drain could be due
-        limit = std::min(limit, shape_.drain_high - shape_.drain_low);
-        if (is_draining_) limit = std::min(limit, queues_[1].bursts - shape_.drain_low);
-    }
-    if (limit <= 1) return 1;
+// A run: the bursts of a chunk that follow each other at the bus's pace, with nothing that could
+// come in between.
+int64_t MemoryChannel::serve(uint32_t place, int64_t start_ps, std::vector<uint32_t>& finished) {
+    MemoryChunk& chunk = chunks_[queues_[direction_].order[place]];
     uint64_t contested = 0;
     int64_t until_ps = due_ps_;
     if (place > 0) until_ps = std::min(until_ps, overtaken_ps(place, start_ps, contested));
-    if (start_ps + (limit - 1) * shape_.pace >= until_ps) {
-        limit = until_ps <= start_ps ? 1 : (until_ps - start_ps - 1) / shape_.pace + 1;
+    const int64_t most = most_bursts(chunk, start_ps, until_ps);
+    MemoryShape::UseList list;
+    MemoryShape::UsedBanks uses = shape_.used_banks(chunk.next(), most, list);
+    const int64_t num_bursts = follow(chunk, uses, start_ps, most, contested);
+    if (num_bursts < most) uses = shape_.used_banks(chunk.next(), num_bursts, list);
+
+    if (bus_ps() != start_ps) count_gap(chunk, uses.front().bank, start_ps);
+    tally_.bursts[direction_] += num_bursts;
+    ++tally_.runs;
+    use_banks(uses, start_ps);
+    issued_ps_ = start_ps + (num_bursts - 1) * shape_.pace;
+    data_end_ps_ = issued_ps_ + shape_.data_end[direction_];
+    if (!direction_) read_ps_ = issued_ps_;
+    last_direction_ = run_direction_ = direction_;
+    run_start_ps_ = start_ps;
+    run_bursts_ = num_bursts;
+    num_begun_ -= chunk.is_begun();
+    chunk.issued = static_cast<uint16_t>(chunk.issued + num_bursts);
+    num_begun_ += chunk.is_begun();
+    if (chunk.issued == chunk.num_bursts) finish(chunk, start_ps, finished);
+    settle_queue(place, num_bursts);
+    return num_bursts;
+}
+
+// Bursts of a chunk before some time, as far as they can go at the pace and no drain can end.
+int64_t MemoryChannel::most_bursts(const MemoryChunk& chunk, int64_t start_ps,
+                                   int64_t until_ps) const {
+    int64_t most = std::min<int64_t>(chunk.num_bursts - chunk.issued, shape_.paced[chunk.next()]);
+    if (direction_) {
+        most = std::min(most, shape_.drain_high - shape_.drain_low);
+        if (is_draining_) most = std::min(most, queues_[1].bursts - shape_.drain_low);
     }
-    return follow(chunk, start_ps, limit, contested);
+    if (start_ps + (most - 1) * shape_.pace < until_ps) return most;
+    return until_ps <= start_ps ? 1 : (until_ps - start_ps - 1) / shape_.pace + 1;
 }
 
 // Before that no older chunk can issue a burst, whatever happens; contested gets the banks that an
@@ -75,80 +94,59 @@ int64_t MemoryChannel::overtaken_ps(uint32_t place, int64_t start_ps, uint64_t& 
 }
 
 // The first burst may go; the others need a look where a bank comes up for the first time. Among
-// themselves they keep their distances (paced).
-int64_t MemoryChannel::follow(const MemoryChunk& chunk, int64_t start_ps, int64_t limit,
-                              uint64_t contested) const {
-    const uint32_t first = chunk.next();
-    uint64_t seen = bit(shape_.bank_of[first]);
-    for (int64_t count = 1; count < limit && (contested || seen != chunk.left); ++count) {
-        const int index = shape_.bank_of[first + count];
-        if (contested & bit(index)) return count;
-        if (seen & bit(index)) continue;
-        seen |= bit(index);
-        const Bank& bank = banks_[index];
-        const int64_t at_ps = start_ps + count * shape_.pace;
-        if (bank.open_row != chunk.row || ready_ps(bank, index) > at_ps) return count;
+// themselves they keep their distances (paced). In a contested bank only the first burst goes.
+int64_t MemoryChannel::follow(const MemoryChunk& chunk, MemoryShape::UsedBanks uses,
+                              int64_t start_ps, int64_t limit, uint64_t contested) const {
+    if (contested) {
+        int64_t count = 1;
+        while (count < limit && !(contested & bit(shape_.bank_of[chunk.next() + count]))) ++count;
+        limit = count;
+    }
+    for (const BankUse& use : uses.subspan(1)) {
+        if (use.first >= limit) break;
+        const Bank& bank = banks_[use.bank];
+        const int64_t at_ps = start_ps + use.first * shape_.pace;
+        if (bank.open_row != chunk.row || ready_ps(bank, use.group) > at_ps) return use.first;
     }
     return limit;
 }
 
-void MemoryChannel::serve(MemoryChunk& chunk, int64_t start_ps, int64_t num_bursts) {
-    const uint32_t first = chunk.next();
-    count_gap(chunk, shape_.bank_of[first], start_ps);
-    tally_.bursts[direction_] += num_bursts;
-    tally_.busy_ps += num_bursts * shape_.timing.bl;
-    tally_.bank_group_ps += (num_bursts - 1) * (shape_.pace - shape_.timing.bl);
-    tally_.row_hits += num_bursts;
-    const int64_t pace = shape_.pace;
-    issued_ps_ = start_ps + (num_bursts - 1) * pace;
-    data_end_ps_ = issued_ps_ + shape_.data_end[direction_];
-    uint64_t banks = 0, groups = 0;
-    // from the last burst backwards: the first sight of a bank or group is its last command
-    uint32_t burst = first + static_cast<uint32_t>(num_bursts);
-    for (int64_t at_ps = issued_ps_; at_ps >= start_ps && banks != chunk.left; at_ps -= pace) {
-        const int index = shape_.bank_of[--burst];
-        if (banks & bit(index)) continue;
-        banks |= bit(index);
-        use_bank(banks_[index], at_ps);
-        const int group = shape_.group_of[index];
-        if (!(groups & bit(group))) use_group(group, at_ps);
-        groups |= bit(group);
+void MemoryChannel::use_banks(MemoryShape::UsedBanks uses, int64_t start_ps) {
+    const int64_t pace = shape_.pace, close_ps = shape_.close[direction_];
+    uint64_t used = 0;
+    for (const BankUse& use : uses) {
+        const int64_t at_ps = start_ps + use.last * pace;
+        Bank& bank = banks_[use.bank];
+        bank.precharge_ps = std::max(bank.precharge_ps, at_ps + close_ps);
+        if (bank.opening != Opening::kUsed) note_opening(bank);
+        use_group(use.group, at_ps);
+        used |= bit(use.bank);
     }
-    if (to_precharge_ & banks) is_row_event_known_ = false;
-    if (!direction_) read_ps_ = issued_ps_;
-    last_direction_ = run_direction_ = direction_;
-    run_start_ps_ = start_ps;
-    run_bursts_ = num_bursts;
-    chunk.issued = static_cast<uint16_t>(chunk.issued + num_bursts);
+    if (to_precharge_ & used) is_row_event_known_ = false;
 }
 
-// at_ps is the last column command of a run in the bank; the first one was counted as a hit.
-void MemoryChannel::use_bank(Bank& bank, int64_t at_ps) {
-    bank.precharge_ps = std::max(bank.precharge_ps, at_ps + shape_.close[direction_]);
-    if (bank.opening == Opening::kUsed) return;
-    --tally_.row_hits;
+void MemoryChannel::note_opening(Bank& bank) {
     ++(bank.opening == Opening::kClosed ? tally_.row_closed : tally_.row_conflicts);
     bank.opening = Opening::kUsed;
 }
 
-// at_ps is the last column command of a run in the group.
+// at_ps is the last column command of a run in one of the group's banks, in any order.
 void MemoryChannel::use_group(int own, int64_t at_ps) {
-    if (direction_) groups_[own].write_ps = at_ps;
+    Group& used = groups_[own];
+    if (direction_) used.write_ps = std::max(used.write_ps, at_ps);
     if (shape_.is_least_apart) {
-        groups_[own].spacing_ps = at_ps + shape_.timing.ccd_l;
+        used.spacing_ps = std::max(used.spacing_ps, at_ps + shape_.timing.ccd_l);
         return;
     }
     const int64_t* ccd = shape_.ccd.data() + own * shape_.num_groups;
     for (Group& group : groups_) {
-        const int64_t spacing_ps = at_ps + *ccd++;
-        if (spacing_ps > group.spacing_ps) group.spacing_ps = spacing_ps;
+        group.spacing_ps = std::max(group.spacing_ps, at_ps + *ccd++);
     }
 }
 
 // Deals the time that the data bus stood still before a burst out to its causes.
 void MemoryChannel::count_gap(const MemoryChunk& chunk, int bank, int64_t start_ps) {
     const int64_t could_ps = bus_ps();
-    if (could_ps == start_ps) return;
     const int64_t from_ps = std::max(could_ps, std::min(start_ps, chunk.accepted_ps));
     tally_.idle_ps += from_ps - could_ps;
     const Window& last = window(bank);
@@ -165,7 +163,7 @@ void MemoryChannel::count_gap(const MemoryChunk& chunk, int bank, int64_t start_
 }
 
 // Takes what a run has issued out of the queue; other chunks may now decide rows.
-void MemoryChannel::settle_demands(uint32_t place, int64_t num_bursts) {
+void MemoryChannel::settle_queue(uint32_t place, int64_t num_bursts) {
     Queue& queue = queues_[direction_];
     const uint32_t slot = queue.order[place];
     MemoryChunk& chunk = chunks_[slot];
@@ -174,13 +172,13 @@ void MemoryChannel::settle_demands(uint32_t place, int64_t num_bursts) {
     const uint64_t gone = chunk.left & ~left;
     if (gone == 0) return;
     chunk.left = left;
-    for (uint64_t banks = gone; banks;) {
-        const int bank = take_bank(banks);
-        if (--banks_[bank].demands[direction_] == 0) queue.banks &= ~bit(bank);
-    }
-    if (chunk.issued == chunk.num_bursts) {
-        queue.order.erase(place);
-        free_chunks_.push_back(slot);
+    if (chunk.issued < chunk.num_bursts) return find_heads(gone);
+    queue.order.erase(place);
+    free_chunks_.push_back(slot);
+    if (place == 0 && queue.order.size() > 0) {
+        const MemoryChunk& next = chunks_[queue.order[0]];
+        const bool is_same = next.row == chunk.row && (gone & ~next.left) == 0;
+        if (is_same && is_eligible(next)) return;  // it decides as the last one did
     }
     find_heads(gone);
 }

@@ -46,6 +46,7 @@ MemoryShape::MemoryShape(const std::vector<int64_t>& numbers, std::vector<uint8_
     }
     fill_spacing();
     fill_runs();
+    fill_uses();
 }
 
 void MemoryShape::fill_spacing() {
@@ -85,6 +86,30 @@ void MemoryShape::fill_runs() {
         }
         paced[first] = static_cast<uint16_t>(next - first);
     }
+}
+
+void MemoryShape::fill_uses() {
+    UseList list;
+    const auto size = static_cast<uint32_t>(chunk_bursts.value());
+    for (uint32_t first = 0; first < bank_of.size(); first += size) {
+        first_use.push_back(static_cast<uint32_t>(chunk_uses.size()));
+        const UsedBanks found = find_used_banks(first, size, list);
+        chunk_uses.insert(chunk_uses.end(), found.begin(), found.end());
+    }
+    first_use.push_back(static_cast<uint32_t>(chunk_uses.size()));
+}
+
+MemoryShape::UsedBanks MemoryShape::find_used_banks(uint32_t first, int64_t num_bursts,
+                                                    UseList& list) const {
+    size_t size = 0;
+    for (uint16_t place = 0; place < num_bursts; ++place) {
+        const uint8_t bank = bank_of[first + place];
+        size_t at = 0;
+        while (at < size && list[at].bank != bank) ++at;
+        if (at == size) list[size++] = {bank, group_of[bank], place, place};
+        list[at].last = place;
+    }
+    return {list.data(), size};
 }
 
 }  // namespace tilewright

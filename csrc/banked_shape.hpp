@@ -1,8 +1,10 @@
 // What the channels of a banked memory have in common: numbers and tables, no state.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace tilewright {
@@ -38,6 +40,14 @@ struct MemoryTiming {
     int64_t wtr_s, wtr_l, rtw, wr, rtp;
 };
 
+// A bank that neighbouring bursts need: the places of its first and its last one among them.
+struct BankUse {
+    uint8_t bank;
+    uint8_t group;
+    uint16_t first;
+    uint16_t last;
+};
+
 // Directions are numbers: 0 reads, 1 writes.
 struct MemoryShape {
     // numbers in the order of banked_numbers in Python; the bank of each burst of a row of all banks
@@ -60,8 +70,20 @@ struct MemoryShape {
     std::vector<uint16_t> paced;       // bursts from here in its chunk that can go at the bus's pace
     std::vector<uint64_t> banks_from;  // banks of the bursts from here to the end of its chunk
     std::vector<int64_t> ccd;          // group to group
+    std::vector<BankUse> chunk_uses;   // of every whole chunk of the span, one after the other
+    std::vector<uint32_t> first_use;   // of a chunk, and the end
 
     int64_t ccd_of(int64_t one, int64_t other) const { return ccd[one * num_groups + other]; }
+
+    using UsedBanks = std::span<const BankUse>;
+    using UseList = std::array<BankUse, kMaxBanks>;
+
+    // The banks of some bursts of a chunk, in the order in which they come up; list may keep them.
+    UsedBanks used_banks(uint32_t first, int64_t num_bursts, UseList& list) const {
+        if (num_bursts != chunk_bursts.value()) return find_used_banks(first, num_bursts, list);
+        const auto chunk = static_cast<size_t>(chunk_bursts.quotient(first));
+        return {chunk_uses.data() + first_use[chunk], chunk_uses.data() + first_use[chunk + 1]};
+    }
 
     uint64_t banks_between(uint32_t first, uint32_t end) const {
         if (first == end) return 0;
@@ -72,8 +94,10 @@ struct MemoryShape {
     }
 
   private:
+    UsedBanks find_used_banks(uint32_t first, int64_t num_bursts, UseList& list) const;
     void fill_spacing();
     void fill_runs();
+    void fill_uses();
 };
 
 }  // namespace tilewright
