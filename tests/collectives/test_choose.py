@@ -3,8 +3,8 @@ from functools import cache
 import pytest
 
 from tilewright.collectives.choose import Chooser, shape_of
-from tilewright.collectives.cost import lane_plans
 from tilewright.collectives.group import Group, sip_ranks
+from tilewright.collectives.lane_plan import lane_plans
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, checked_plan
 from tilewright.collectives.tuning import Tuning, TuningSpec

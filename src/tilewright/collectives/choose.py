@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
-from tilewright.collectives.cost import LanePlan, lane_plans, message_ps, way_of
+from tilewright.collectives.cost import message_ps, way_of
 from tilewright.collectives.critical import Prediction, predict
 from tilewright.collectives.group import Group
+from tilewright.collectives.lane_plan import LanePlan, lane_plans
 from tilewright.collectives.operation import Call
 from tilewright.collectives.option import NOTHING_SAID, RingOptions
 from tilewright.collectives.plan import Plan

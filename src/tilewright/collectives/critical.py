@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, groupby
 
-from tilewright.collectives.cost import LanePlan, PeCost, PlacedStep
+from tilewright.collectives.cost import PeCost
+from tilewright.collectives.lane_plan import LanePlan, PlacedStep
 from tilewright.collectives.plan import Move
 from tilewright.collectives.schedule import lag_of
 from tilewright.device.ipcq import RingSpec
