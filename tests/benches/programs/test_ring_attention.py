@@ -124,6 +124,17 @@ def test_what_has_to_come_in_is_what_the_last_tokens_see() -> None:
     assert RingDeal(10, 4, "contiguous").num_received(causal=False) == 9
 
 
+@pytest.mark.parametrize("causal", [True, False])
+def test_the_bound_counts_the_pairs_that_a_mask_leaves(causal: bool) -> None:
+    """Two products of 32 channels in 4 heads, by 4 units of 16 x 16 x 16 multiply-adds a ns."""
+    places = np.arange(100)
+    pairs = int(np.sum(places[:, None] >= places[None, :])) if causal else 100 * 100
+    parts = _run(causal=causal).bound.parts
+    assert parts["GEMM unit"] == pairs * 4 * 2 * 32 * 1000 // (16**3 * 4)
+    cycles = 1 + 1 + 4 + 1  # of an element: greatest, difference, power, sum
+    assert parts["vector unit"] == pairs * 4 * cycles * 1000 // (512 * 4)
+
+
 def test_a_ring_of_one_is_refused() -> None:
     with pytest.raises(BenchError, match="a ring of one sip, expected at least two members; set"):
         _run(ring="sip")
