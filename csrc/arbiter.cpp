@@ -20,6 +20,13 @@ void Core::push_check(uint32_t index, int64_t at_ps) {
     push(event);
 }
 
+// A stalled server looks again when the credit of a packet is back.
+void Core::await_credit(Server& server, uint32_t index, int64_t at_ps, uint32_t packet) {
+    const bool is_foreign = server.island != queue_[packet].island;
+    check_at(server, index, std::max(at_ps, server.free_ps), kNone);
+    if (is_foreign) plan_catch_up(islands_[server.island], server.island);
+}
+
 // Into the queue of its input and channel.
 inline const Ring<Waiting>& Core::line_up(Server& server, uint32_t slot) {
     const Event& packet = queue_[slot];
@@ -42,11 +49,15 @@ void Core::enqueue_behind(Server& server, uint32_t index, uint32_t slot) {
     }
 }
 
+// If there is room behind the server.
+inline bool Core::may_leave(Server& server, uint32_t flits, uint32_t channel, bool is_last) {
+    return !server.bounded || is_last || server.first_channel[channel].has_room(flits, now_ps_);
+}
+
 inline bool Core::may_start(Server& server, const Waiting& first) {
     if (first.ready_ps > now_ps_) return false;
     if (server.is_memory) return has_room(server, queue_[first.packet]);
-    if (!server.bounded || first.last) return true;
-    return server.first_channel[first.channel].free_at(now_ps_) >= first.flits;
+    return may_leave(server, first.flits, first.channel, first.last);
 }
 
 // The queue whose first packet starts now.
@@ -92,7 +103,8 @@ inline void Core::take(Server& server, uint32_t index, uint32_t number) {
     server.note_popped(number);
     int64_t hold_ps = 0, latency_ps = 0;
     if (!server.is_memory) std::tie(hold_ps, latency_ps) = service_times(server, first.packet);
-    serve<Choice::kPossible>(server, first.packet, now_ps_, hold_ps, latency_ps, first.ready_ps);
+    serve<Choice::kPossible>(server, first.packet, hops_[queue_[first.packet].hop], now_ps_, hold_ps,
+                             latency_ps, first.ready_ps);
 }
 
 // Unless it has looked earlier and planned anew, or a packet's own event is to come.
@@ -101,7 +113,7 @@ void Core::look(Server& server, uint32_t index) {
     server.is_memory ? admit(server, index) : grant(server, index);
 }
 
-void Core::grant(Server& server, uint32_t index) {
+[[gnu::flatten]] void Core::grant(Server& server, uint32_t index) {
     server.check_ps = kNever;
     server.is_stalled = false;
     const uint32_t number = choose(server);
@@ -114,13 +126,15 @@ void Core::grant(Server& server, uint32_t index) {
 }
 
 // A packet that has met nobody is ready: it starts, or it waits like any other.
-void Core::grant_lone(Server& server, uint32_t index, uint32_t slot) {
+[[gnu::flatten]] void Core::grant_lone(Server& server, uint32_t index, uint32_t slot) {
     const Event& packet = queue_[slot];
     const Hop hop = hops_[packet.hop];
-    const Waiting self{now_ps_, packet.id, slot, packet.flits, hop.channel, hop.last};
     server.lone = kNone;
     server.booked_ps = kNever;
-    if (!may_start(server, self)) [[unlikely]] {
+    const bool may_start = server.is_memory
+                               ? has_room(server, packet)
+                               : may_leave(server, packet.flits, hop.channel, hop.last);
+    if (!may_start) [[unlikely]] {
         line_up(server, slot);
         return look(server, index);
     }
@@ -128,7 +142,7 @@ void Core::grant_lone(Server& server, uint32_t index, uint32_t slot) {
     note_turn(server, index, server.first_queue[hop.queue], now_ps_, packet.id);
     int64_t hold_ps = 0, latency_ps = 0;
     if (!server.is_memory) std::tie(hold_ps, latency_ps) = service_times(server, slot);
-    serve<Choice::kPossible>(server, slot, now_ps_, hold_ps, latency_ps, now_ps_);
+    serve<Choice::kPossible>(server, slot, hop, now_ps_, hold_ps, latency_ps, now_ps_);
 }
 
 // A memory takes in all that it has room for, which takes no time.
@@ -161,10 +175,9 @@ void Core::check_next(Server& server, uint32_t index, bool has_granted) {
         if (at_ps <= now_ps_ && server.is_memory) {
             if (!has_room(server, queue_[first.packet])) return await_room(server);
         } else if (at_ps <= now_ps_ && !has_granted) {
-            const auto& returning = server.first_channel[first.channel].returning;
             server.is_stalled = true;
-            if (returning.empty()) return;
-            at_ps = returning.front().at_ps;
+            at_ps = server.first_channel[first.channel].returning.first_ps();
+            if (at_ps == kNever) return;
             slot = kNone;
         }
         if (next_ps != kNever && at_ps >= next_ps) return;

@@ -253,14 +253,14 @@ class Core {
         }
     }
     void push(const Event& event) { schedule(queue_.add(event)); }
+    bool is_asleep(uint32_t island) const {
+        return num_asleep_ > 0 && island != kNone && islands_[island].is_asleep;
+    }
     // Into the queue of its island, if that is asleep.
     void schedule(uint32_t event) {
         const uint32_t island = queue_[event].island;
-        if (island != kNone && islands_[island].is_asleep) {
-            islands_[island].queue.push(event);
-        } else {
-            queue_.push(event);
-        }
+        if (is_asleep(island)) [[unlikely]] return islands_[island].queue.push(event);
+        queue_.push(event);
     }
     void push_complete(uint32_t task, int64_t at_ps);
     [[gnu::noinline]] void wait(Server& server, int64_t ready_ps);
@@ -284,7 +284,9 @@ class Core {
     int64_t least_bytes(const Task& task, const Definition& definition, int64_t packets) const;
     bool is_quiet(const Island& island, size_t place) const;
     void settle_served(const Island& island);
-    [[gnu::noinline]] void visit(uint32_t island);
+    bool has_visitors(const Island& island) const;
+    bool is_visited(const Server& server) const;
+    void share_gate(uint32_t island);
     uint32_t island_of(const Task& task) const;
     void touch_island_of(uint32_t task);
     void look_out_for(uint32_t task);
@@ -299,7 +301,7 @@ class Core {
     // hop.hpp
     enum class Choice { kNever, kPossible };  // whether a server may have to choose
     template <Choice kChoice>
-    void serve(Server& server, uint32_t packet, int64_t start_ps, int64_t hold_ps,
+    void serve(Server& server, uint32_t packet, Hop hop, int64_t start_ps, int64_t hold_ps,
                int64_t latency_ps, int64_t ready_ps);
     void push_arrival(uint32_t packet, int64_t head_ps);
     void enqueue(uint32_t packet);
@@ -310,6 +312,8 @@ class Core {
 
     // arbiter.cpp
     [[gnu::noinline]] void push_check(uint32_t index, int64_t at_ps);
+    [[gnu::noinline]] void await_credit(Server& server, uint32_t index, int64_t at_ps,
+                                        uint32_t packet);
     void look(Server& server, uint32_t index);
     [[gnu::noinline]] void grant(Server& server, uint32_t index);
     const Ring<Waiting>& line_up(Server& server, uint32_t packet);
@@ -325,6 +329,7 @@ class Core {
     [[gnu::noinline]] uint32_t choose_among(Server& server);
     static bool goes_before(const Server& server, const Queue& left, const Queue& right);
     bool may_start(Server& server, const Waiting& first);
+    bool may_leave(Server& server, uint32_t flits, uint32_t channel, bool is_last);
 
     // memory_server.cpp
     int64_t add_memory(std::unique_ptr<MemoryServer> memory);
@@ -391,6 +396,7 @@ class Core {
     std::vector<Gate> gates_;
     std::vector<RoundTrip> trips_;
     std::deque<Island> islands_;
+    uint32_t num_asleep_ = 0;  // of them: hops ask no further while it is 0
     uint32_t current_rank_ = 0;  // of the event that is handled now, but for those of islands
     int64_t current_id_ = 0;
     int64_t num_runs_ = 0;

@@ -40,18 +40,16 @@ inline void Core::check_at(Server& server, uint32_t index, int64_t at_ps, uint32
 
 // The packet leaves the buffer behind the server before.
 inline void Core::return_credit(uint32_t slot, int64_t tail_ps) {
-    const Hop& before = hops_[queue_[slot].hop - 1];
+    const Hop before = hops_[queue_[slot].hop - 1];
     Server& server = servers_[before.server];
-    const bool is_foreign = server.island != queue_[slot].island;
-    if (is_foreign) [[unlikely]] touch(islands_[server.island]);  // which can move the packet
+    if (num_asleep_ > 0 && server.island != queue_[slot].island) [[unlikely]] {
+        touch(islands_[server.island]);  // which can move the packet
+    }
     const Event& packet = queue_[slot];
     const int64_t at_ps = later(tail_ps, server.credit_ps, before.server, packet.id);
-    server.first_channel[before.channel].returning.push_sorted({at_ps, packet.flits});
+    server.first_channel[before.channel].give_back({at_ps, packet.flits}, now_ps_);
     silent_ps_ = std::max(silent_ps_, at_ps);
-    if (server.is_stalled) [[unlikely]] {
-        check_at(server, before.server, std::max(at_ps, server.free_ps), kNone);
-        if (is_foreign) plan_catch_up(islands_[server.island], server.island);
-    }
+    if (server.is_stalled) [[unlikely]] await_credit(server, before.server, at_ps, slot);
 }
 
 // The packet will be ready in front of the server at its time, which may lie ahead. One that meets
@@ -59,10 +57,12 @@ inline void Core::return_credit(uint32_t slot, int64_t tail_ps) {
 inline void Core::enqueue(uint32_t slot) {
     const uint32_t index = hops_[queue_[slot].hop].server;
     Server& server = servers_[index];
-    if (server.island != queue_[slot].island) [[unlikely]] visit(server.island);
+    if (num_asleep_ > 0 && server.island != queue_[slot].island) [[unlikely]] {
+        awaken(islands_[server.island]);
+    }
     Event& packet = queue_[slot];
-    const bool is_lone = server.is_idle() && packet.time_ps >= server.free_ps;
-    if (!is_lone) [[unlikely]] return enqueue_behind(server, index, slot);
+    const bool is_lone = server.is_idle() & (packet.time_ps >= server.free_ps);
+    if (!is_lone) return enqueue_behind(server, index, slot);
     server.lone = slot;
     server.check_ps = server.booked_ps = packet.time_ps;
     packet.rank = grant_rank(index);
@@ -71,7 +71,7 @@ inline void Core::enqueue(uint32_t slot) {
 
 inline void Core::push_arrival(uint32_t slot, int64_t head_ps) {
     Event& packet = queue_[slot];
-    const Hop& hop = hops_[++packet.hop];
+    const Hop hop = hops_[++packet.hop];
     packet.time_ps = hop.whole ? packet.tail_in_ps : head_ps;
     if (!hop.eager) return enqueue(slot);
     __builtin_prefetch(&servers_[hop.server]);
@@ -81,11 +81,11 @@ inline void Core::push_arrival(uint32_t slot, int64_t head_ps) {
 
 // The timing law: when the packet leaves, and what follows from that.
 template <Core::Choice kChoice>
-[[gnu::always_inline]] inline void Core::serve(Server& server, uint32_t slot, int64_t start_ps, int64_t hold_ps,
-                        int64_t latency_ps, int64_t ready_ps) {
+[[gnu::always_inline]] inline void Core::serve(Server& server, uint32_t slot, Hop hop,
+                                               int64_t start_ps, int64_t hold_ps,
+                                               int64_t latency_ps, int64_t ready_ps) {
     constexpr bool kEager = kChoice == Choice::kNever;  // hold_ps is flits * flit_ps
     Event& packet = queue_[slot];
-    const Hop hop = hops_[packet.hop];
     const int64_t flit_ps = server.flit_ps;
     const int64_t done_ps = later(start_ps, hold_ps, hop.server, packet.id);
     const int64_t wire_ps = later(packet.tail_in_ps, flit_ps, hop.server, packet.id);
@@ -96,23 +96,19 @@ template <Core::Choice kChoice>
     server.busy_ps += hold_ps;
     server.num_bytes += packet.num_bytes;
     ++server.packets;
-    if (server.island != packet.island && !server.is_memory) [[unlikely]] {
-        --islands_[server.island].num_foreign;
-    }
     if (tracing_ && is_traced(packet.id)) [[unlikely]] {
         trace_.emplace_back(hop.server, packet.id, ready_ps, start_ps, tail_ps);
     }
-    if (hop.last) {
-        if (hop.returns_credit) return_credit(slot, tail_ps);
-        if (!kEager && server.is_memory) return take_in(server, slot);
-        return deliver(slot, arrival_ps);
-    }
-    packet.tail_in_ps = arrival_ps;
     const int64_t head_ps = kEager ? start_ps + flit_ps : done_ps - (packet.flits - 1) * flit_ps;
-    if (!kEager && server.bounded) server.first_channel[hop.channel].free_flits -= packet.flits;
+    packet.tail_in_ps = arrival_ps;
+    if (!kEager && server.bounded && !hop.last) {
+        server.first_channel[hop.channel].free_flits -= packet.flits;
+    }
     // only now: it may plan a check, and a new event can move the packet
     if (hop.returns_credit) return_credit(slot, tail_ps);
-    push_arrival(slot, head_ps + latency_ps);
+    if (!hop.last) return push_arrival(slot, head_ps + latency_ps);
+    if (!kEager && server.is_memory) return take_in(server, slot);
+    deliver(slot, arrival_ps);
 }
 
 }  // namespace tilewright

@@ -61,11 +61,31 @@ void Core::settle_on(Island& island, uint32_t number, const RoundTrip& trip) {
             Server& server = servers_[hops_[route.first_hop + hop].server];
             if (server.island != kNone) continue;
             server.island = number;
-            island.num_foreign += server.num_queued + (server.lone != kNone);
-            if (server.is_memory) island.num_foreign += memories_[server.memory]->num_inside;
+            island.servers.push_back(hops_[route.first_hop + hop].server);
+            if (!server.is_memory) continue;
+            memories_[server.memory]->num_foreign = memories_[server.memory]->num_inside;
         }
     }
-    if (island.is_asleep && island.num_foreign > 0) awaken(island);
+    if (island.is_asleep && has_visitors(island)) awaken(island);
+}
+
+// Packets of others in front of its servers or in its memory, or their exchanges at its gate.
+bool Core::has_visitors(const Island& island) const {
+    if (island.num_foreign > 0) return true;
+    return std::any_of(island.servers.begin(), island.servers.end(),
+                       [this](uint32_t index) { return is_visited(servers_[index]); });
+}
+
+bool Core::is_visited(const Server& server) const {
+    if (server.is_memory && memories_[server.memory]->num_foreign > 0) return true;
+    bool is_found = server.lone != kNone && queue_[server.lone].island != server.island;
+    server.each_occupied([&](uint32_t number) {
+        const auto& waiting = server.queues[number].waiting;
+        for (uint32_t place = 0; place < waiting.size() && !is_found; ++place) {
+            is_found = queue_[waiting[place].packet].island != server.island;
+        }
+    });
+    return is_found;
 }
 
 // Its events up to the one that the core handles now.
@@ -117,8 +137,10 @@ void Core::touch_islands() {
 
 // From here on its events are among all others.
 void Core::awaken(Island& island) {
+    if (!island.is_asleep) return;
     touch(island);
     island.is_asleep = false;
+    --num_asleep_;
     for (uint32_t slot; (slot = island.queue.top()) != kNone;) {
         island.queue.take_top();
         queue_.push(slot);
@@ -134,11 +156,10 @@ void Core::meet(uint32_t slot) {
     plan_catch_up(islands_[number], number);
 }
 
-// A packet or an exchange of others comes: it will wait here, or use the gate.
-void Core::visit(uint32_t number) {
-    Island& island = islands_[number];
-    ++island.num_foreign;
-    if (island.is_asleep) awaken(island);
+// An exchange of others comes, and will use the gate.
+void Core::share_gate(uint32_t number) {
+    ++islands_[number].num_foreign;
+    awaken(islands_[number]);
 }
 
 // An exchange on an island starts, which may fall asleep if nobody else is there.
@@ -156,7 +177,8 @@ void Core::start_home(uint32_t slot, uint32_t number) {
     if (island.is_asleep) return touch(island);
     const bool tells_soon = task.definition->served_effect != kNoEffect &&
                             task.definition->num_packets < kManyPackets;
-    island.is_asleep = island.num_foreign == 0 && !tracing_ && !tells_soon;
+    island.is_asleep = !tracing_ && !tells_soon && !has_visitors(island);
+    num_asleep_ += island.is_asleep;
     island.touched_run = running_ ? -1 : num_runs_;
 }
 

@@ -34,7 +34,8 @@ struct Island {
     std::vector<uint32_t> tasks;  // exchanges on it that are under way
     int64_t due_ps = -1;          // when it catches up, -1 for never
     int64_t touched_run = -1;     // the run after which it was touched from outside
-    uint32_t num_foreign = 0;     // packets of others in front of its servers, and their exchanges
+    uint32_t num_foreign = 0;     // exchanges of others at its gate
+    std::vector<uint32_t> servers;
     bool is_asleep = false;
     std::vector<Way> ways;  // a few
 

@@ -54,6 +54,7 @@ void Core::take_in(Server& server, uint32_t slot) {
     const Event& packet = queue_[slot];
     memory.accept(now_ps_, packet.id, access_of(packet), slot);
     ++memory.num_inside;
+    memory.num_foreign += packet.island != server.island;
     memory.blocked_id = -1;
     decide_at(server, memory.wake_ps());
 }
@@ -89,9 +90,10 @@ void Core::decide(uint32_t index) {
 
 void Core::deliver_served(uint32_t index, const std::vector<Completion>& completions) {
     const uint32_t island = servers_[index].island;
-    memories_[servers_[index].memory]->num_inside -= static_cast<uint32_t>(completions.size());
+    MemoryServer& memory = *memories_[servers_[index].memory];
+    memory.num_inside -= static_cast<uint32_t>(completions.size());
     for (const Completion& done : completions) {
-        if (queue_[done.tag].island != island) --islands_[island].num_foreign;
+        memory.num_foreign -= queue_[done.tag].island != island;
         if (is_traced(done.access_id)) {
             memory_trace_.emplace_back(index, done.access_id, done.decided_ps, done.done_ps,
                                        done.refresh_ps);

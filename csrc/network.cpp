@@ -109,16 +109,17 @@ void Core::run_guarded(uint64_t limit_ps) {
             raise_fault(Fault::kTimeReversed, next.rank & kLowMask, next.id, next.time_ps);
         }
         queue_.take_top();
-        if (next.duty != kNoDuty) [[unlikely]] {
+        const bool is_packet = next.flits != 0;
+        if (!is_packet && next.duty != kNoDuty) [[unlikely]] {
             do_duty(slot);
             continue;
         }
         now_ps_ = next.time_ps;
         current_rank_ = next.rank;
         current_id_ = next.id;
-        if (next.island != kNone && islands_[next.island].is_asleep) {
+        if (is_asleep(next.island)) [[unlikely]] {
             meet(slot);
-        } else if (next.flits != 0) [[likely]] {
+        } else if (is_packet) [[likely]] {
             pass(slot);
         } else {
             handle(slot);
@@ -180,7 +181,7 @@ void Core::pass(uint32_t slot) {
     if (start_ps > ready_ps) wait(server, ready_ps);
     const int64_t hold_ps = packet.num_bytes ? packet.flits * server.flit_ps
                                              : tasks_[packet.subject].definition->amount;
-    serve<Choice::kNever>(server, slot, start_ps, hold_ps, server.latency_ps, ready_ps);
+    serve<Choice::kNever>(server, slot, hops_[packet.hop], start_ps, hold_ps, server.latency_ps, ready_ps);
 }
 
 // A packet that an eager server cannot start at once.

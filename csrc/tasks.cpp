@@ -238,7 +238,7 @@ void Core::start_exchange(uint32_t slot, const Definition& definition) {
     }
     Gate& gate = gates_[trip.gate];
     ++gate.num_tasks;
-    if (gate.island != trip.island) visit(gate.island);
+    if (gate.island != trip.island) share_gate(gate.island);
     if (trip.island != kNone) start_home(slot, trip.island);
     gate.waiting.push_sorted({now_ps_, tasks_[slot].id, slot});
     call_gate(trip.gate);
