@@ -29,7 +29,7 @@ test: $(VENV)/.installed-test ## all tests, with the examples CI runs
 	$(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(ALREADY_RUN))
 
 test-all: $(VENV)/.installed-test ## all tests, twenty times the examples, all collectives: a night
-	HYPOTHESIS_PROFILE=all $(BIN)/python -m pytest -n 2
+	HYPOTHESIS_PROFILE=all $(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(VENV)/.installed-test ## format, lint, types, import contract, docs examples, sizes
 	$(BIN)/ruff format --check

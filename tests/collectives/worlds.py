@@ -42,17 +42,25 @@ def run_ranks(
 ) -> RuntimeContext:
     """Run ``program(rank, torch, dist)`` on every rank; what is over when this returns."""
     machine = machine_of_pes() if rank_is_pe else machine_of_sips(num_ranks)
-    if rank_is_pe:
-        options["rank_to_pe"] = places_of_pes(num_ranks)
     torch = RuntimeContext(machine, sanitize=sanitize, data=data)
 
     def worker(rank: int) -> None:
         if not rank_is_pe:
             torch.ahbm.set_device(rank)
-        torch.distributed.init_process_group("ahbm", **options)
+        join_world(torch, num_ranks, rank_is_pe=rank_is_pe, **options)
         if skews_ps is not None:
             torch.driver.hub.sleep(skews_ps[rank])
         program(rank, torch, torch.distributed)
 
     torch.multiprocessing.spawn(worker, nprocs=num_ranks)
     return torch
+
+
+def join_world(torch: RuntimeContext, num_ranks: int, *, rank_is_pe: bool, **options: Any) -> None:
+    """By each rank; one that is in a world leaves it first."""
+    dist = torch.distributed
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    if rank_is_pe:
+        options["rank_to_pe"] = places_of_pes(num_ranks)
+    dist.init_process_group("ahbm", **options)

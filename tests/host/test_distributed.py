@@ -231,6 +231,47 @@ def test_a_world_begins_and_ends_for_each_rank() -> None:
     torch.multiprocessing.spawn(worker, nprocs=2)  # nothing of the first is left
 
 
+def test_a_rank_that_is_back_early_waits_in_a_new_world_for_the_others() -> None:
+    """Rank 0 joins its second world, of another algorithm, while rank 1 is in the first."""
+    found: list[str] = []
+
+    def program(rank: int, torch: Any, dist: Any) -> None:
+        first = dist.group.WORLD
+        dist.destroy_process_group()
+        if rank == 1:
+            torch.driver.hub.sleep(1_000_000)
+        dist.init_process_group("ahbm", algorithm="direct")
+        assert dist.group.WORLD is not first
+        tensor = torch.from_numpy(np.array([rank + 1]))
+        dist.all_reduce(tensor)
+        assert tensor.tolist() == [3]
+        found.extend(choice.algorithm.name for choice in dist._checked_world("test").choices)
+
+    run_ranks(2, program, algorithm="ring")
+    assert found == ["direct", "direct"]
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ({"world_size": 3}, "found world_size=3, expected 2, as the others say"),
+        ({"algorithm": "ring"}, "found algorithm='ring', expected None, as the others say"),
+        ({"n_slots": 3}, r"found ring=RingOptions\(.*n_slots=3"),
+        ({"rank_to_pe": [(0, 0, 0), (1, 0, 0)]}, r"found rank_to_pe=\[\(0, 0, 0\)"),
+    ],
+)
+def test_a_rank_that_says_something_else_of_the_world_is_refused(
+    option: dict[str, Any], text: str
+) -> None:
+    torch = RuntimeContext(machine_of_sips(3))
+
+    def worker(rank: int) -> None:
+        torch.distributed.init_process_group("ahbm", **(option if rank else {}))
+
+    with pytest.raises(CollectiveError, match=text):
+        torch.multiprocessing.spawn(worker, nprocs=2)
+
+
 def test_groups_number_their_ranks_anew() -> None:
     def program(rank: int, torch: Any, dist: Any) -> None:
         group = dist.new_group([2, 0])

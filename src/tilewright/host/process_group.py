@@ -1,12 +1,14 @@
 """Who takes part in ``torch.distributed``: the world, its ranks, groups of them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Unpack
 
 from tilewright.collectives.config import parse_config
 from tilewright.collectives.group import Group
-from tilewright.collectives.option import RingKeys, parse_ring
+from tilewright.collectives.option import RingKeys, RingOptions, parse_ring
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.staging import targets_of
 from tilewright.collectives.table import Algorithm
@@ -21,11 +23,39 @@ __all__ = ("BACKEND", "ProcessGroups")
 
 BACKEND = "ahbm"
 
+Member = tuple[int, int | None]
+"""A run of workers, and a rank of it; 0 and None: the program outside of all workers."""
+
+WorldKey = tuple[int, int]
+"""A run of workers, and which of the worlds that each of them joins, one after the other."""
+
+RankMap = Sequence[Place | Sequence[Place]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What a rank says of a world; all of its ranks must say the same."""
+
+    world_size: int
+    rank_to_pe: RankMap | None
+    algorithm: str | None
+    algorithms: Mapping[str, Algorithm] | None
+    ccl_yaml: str | Path | None
+    ring: RingOptions
+
+    def check(self, other: "_Terms", where: str) -> None:
+        for each in fields(self):
+            mine, others = getattr(self, each.name), getattr(other, each.name)
+            if mine != others:
+                found, expected = f"{each.name}={others!r}", f"{mine!r}, as the others say"
+                raise CollectiveError(where, found, expected, "let all say the same")
+
 
 class ProcessGroups:
     """A world of ranks: by default as many as there are SIPs, a SIP each.
 
-    A world belongs to the workers of one spawn, or to the program outside of all workers.
+    A world belongs to the workers of one spawn, or to the program outside of all workers. The n-th
+    that a worker joins is the n-th of all others too.
     """
 
     def __init__(
@@ -37,8 +67,10 @@ class ProcessGroups:
         self._carries_data = carries_data
         self.book = RingBook(driver)  # of all worlds: rings never share bytes
         self.notes: list[str] = []  # of all worlds, for people
-        self._worlds: dict[int, World] = {}  # by run of workers; 0: outside of them
-        self._members: set[tuple[int, int | None]] = set()  # runs and ranks
+        self._worlds: dict[WorldKey, World] = {}
+        self._terms: dict[WorldKey, _Terms] = {}  # as the first of its ranks says
+        self._joined: dict[Member, WorldKey] = {}  # of those who have not left
+        self._num_joined: Counter[Member] = Counter()  # worlds so far
         self.group = _NamedGroups(self)
 
     # -- the world -------------------------------------------------------------------------------
@@ -55,7 +87,7 @@ class ProcessGroups:
         pg_options: object = None,
         device_id: object = None,
         *,
-        rank_to_pe: Sequence[Place | Sequence[Place]] | None = None,
+        rank_to_pe: RankMap | None = None,
         algorithm: str | None = None,
         algorithms: Mapping[str, Algorithm] | None = None,
         ccl_yaml: str | Path | None = None,
@@ -81,24 +113,27 @@ class ProcessGroups:
             fix = "call destroy_process_group first"
             raise CollectiveError(where, "a second call", "one by each rank", fix)
         size = self._size(world_size, rank_to_pe)
-        world = self._worlds.get(self._run)
-        if world is None:
-            places = places_of_ranks(self._driver.machine.grid, size, rank_to_pe)
-            config, said = parse_config(ccl_yaml), parse_ring(where, ring)
-            world = World(
-                self._driver, self._tensors, self._workers, places, self._carries_data, self.book,
-                is_mapped=rank_to_pe is not None, algorithm=algorithm or config.algorithm,
-                algorithms=algorithms or config.algorithms, ring=said.over(config.ring),
-                rings={name: said.over(entry) for name, entry in config.rings.items()},
-                notes=self.notes,
-            )  # fmt: skip
-            self._worlds[self._run] = world
-        elif world.size != size:
-            found, expected = f"world_size={size}", f"{world.size}, as the others say"
-            raise CollectiveError(where, found, expected, "let all say the same")
-        self._members.add((self._run, mine))
+        terms = _Terms(size, rank_to_pe, algorithm, algorithms, ccl_yaml, parse_ring(where, ring))
+        key = self._run, self._num_joined[self._caller]
+        if key in self._worlds:
+            self._terms[key].check(terms, where)
+        else:
+            self._worlds[key], self._terms[key] = self._made(terms), terms
+        self._joined[self._caller] = key
+        self._num_joined[self._caller] += 1
 
-    def _size(self, world_size: int, rank_to_pe: Sequence[Place | Sequence[Place]] | None) -> int:
+    def _made(self, terms: "_Terms") -> World:
+        places = places_of_ranks(self._driver.machine.grid, terms.world_size, terms.rank_to_pe)
+        config, said = parse_config(terms.ccl_yaml), terms.ring
+        return World(
+            self._driver, self._tensors, self._workers, places, self._carries_data, self.book,
+            is_mapped=terms.rank_to_pe is not None, algorithm=terms.algorithm or config.algorithm,
+            algorithms=terms.algorithms or config.algorithms, ring=said.over(config.ring),
+            rings={name: said.over(entry) for name, entry in config.rings.items()},
+            notes=self.notes,
+        )  # fmt: skip
+
+    def _size(self, world_size: int, rank_to_pe: RankMap | None) -> int:
         if world_size != -1:
             return world_size
         if self._workers.num_workers:
@@ -110,17 +145,21 @@ class ProcessGroups:
         world = self._checked_world("destroy_process_group")
         if group is not None and group is not world.group:
             return
-        self._members.discard((self._run, self._workers.rank))
-        if not any(run == self._run for run, _ in self._members):
-            del self._worlds[self._run]
+        left = self._joined.pop(self._caller)
+        if left not in self._joined.values():
+            del self._worlds[left], self._terms[left]
 
     @property
     def _run(self) -> int:
         return self._workers.num_runs if self._workers.rank is not None else 0
 
+    @property
+    def _caller(self) -> Member:
+        return self._run, self._workers.rank
+
     def is_initialized(self) -> bool:
         """For the caller."""
-        return (self._run, self._workers.rank) in self._members
+        return self._caller in self._joined
 
     @staticmethod
     def is_available() -> bool:
@@ -145,7 +184,7 @@ class ProcessGroups:
         if group is not None:
             return group.size if self.get_rank(group) >= 0 else -1
         if self.is_initialized():
-            return self._worlds[self._run].size
+            return self._worlds[self._joined[self._caller]].size
         return self._workers.num_workers or self._driver.machine.grid.num_sips
 
     def new_group(
@@ -183,9 +222,10 @@ class ProcessGroups:
 
     def targets_of_caller(self) -> Targets | None:
         """The PEs that a map gives the calling rank; None without a map, or if it is no rank."""
-        rank, world = self._workers.rank, self._worlds.get(self._run)
-        if rank is None or world is None or not self.is_initialized():
+        rank = self._workers.rank
+        if rank is None or not self.is_initialized():
             return None
+        world = self._worlds[self._joined[self._caller]]
         return targets_of(world.ranks[rank]) if world.is_mapped else None
 
     def wait_all(self) -> None:
@@ -198,7 +238,7 @@ class ProcessGroups:
             found, expected = "no process group", "one that is initialised"
             fix = 'call init_process_group(backend="ahbm") first'
             raise CollectiveError(where, found, expected, fix)
-        return self._worlds[self._run]
+        return self._worlds[self._joined[self._caller]]
 
     def _group(self, where: str, group: Group | None) -> Group:
         world = self._checked_world(where)
