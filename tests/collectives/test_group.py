@@ -31,20 +31,27 @@ def test_a_pe_belongs_to_one_rank_and_ranks_are_of_one_size() -> None:
 
 def test_the_first_to_come_decides_and_the_last_closes_a_call() -> None:
     group = Group("some", PLACES, (4, 5, 6))
-    agreed = [group.begin_call(rank, signature(rank, {0: 8}), offer)
-              for rank, offer in ((1, "a"), (0, "b"))]  # fmt: skip
-    assert agreed == [(0, "a"), (0, "a")]
-    assert group.begin_call(1, signature(1, {0: 8}), "c") == (1, "c")  # a call ahead of the others
-    assert group.begin_call(2, signature(2, {0: 8}), "d") == (0, "a")
-    assert group.begin_call(2, signature(2, {0: 8}), "d") == (1, "c")
+    asked: list[str] = []
+
+    def call(rank: int, offer: str) -> object:
+        def decide() -> str:
+            asked.append(offer)
+            return offer
+
+        return group.begin_call(rank, signature(rank, {0: 8}), decide)
+
+    assert [call(1, "a"), call(0, "b")] == [(0, "a"), (0, "a")]
+    assert call(1, "c") == (1, "c")  # a call ahead of the others
+    assert [call(2, "d"), call(2, "e")] == [(0, "a"), (1, "c")]
+    assert asked == ["a", "c"]
 
 
 def test_only_parts_that_both_ranks_have_must_be_of_one_size() -> None:
     group = Group("some", PLACES, (0, 1, 2))
-    group.begin_call(0, signature(0, {0: 1, 1: 2}), None)
-    group.begin_call(1, signature(1, {1: 2, 2: 9}), None)
+    group.begin_call(0, signature(0, {0: 1, 1: 2}), object)
+    group.begin_call(1, signature(1, {1: 2, 2: 9}), object)
     with pytest.raises(CollectiveError, match=r"by rank 2, expected .* as rank 1 calls it"):
-        group.begin_call(2, signature(2, {2: 8}), None)
+        group.begin_call(2, signature(2, {2: 8}), object)
 
 
 def test_a_rank_of_the_world_has_a_number_in_its_groups() -> None:

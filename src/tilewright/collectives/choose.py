@@ -172,7 +172,10 @@ class Chooser:
     ) -> Tuning:
         plan = checked_plan(algorithm, call, 0).plan
         ring = asked.ring.over(self.rings.get(algorithm.name, self.ring))
-        flight_bytes = self._in_flight(group, lanes, plan)
+        key = (algorithm, call, group.ranks, tuple(lanes))
+        if key not in self._flights:
+            self._flights[key] = self._in_flight(group, lanes, plan)
+        flight_bytes = self._flights[key]
         return tune(
             replace(asked, ring=ring), plan, shard_bytes, flight_bytes, self.machine.spec.pe.tcm
         )
@@ -182,13 +185,10 @@ class Chooser:
 
         Twice that: a slot is also held while it is filled and read.
         """
-        key = (group.ranks, tuple(lanes), plan)
-        if key not in self._flights:
-            lane = lanes[0] if lanes else 0
-            pairs = {(rank, peer) for rank in range(group.size) for peer in plan.peers(rank)}
-            ways = [(group.ranks[rank][lane], group.ranks[peer][lane]) for rank, peer in pairs]
-            flights = [
-                4 * message_ps(self.machine, *pes) / way_of(self.machine, *pes).byte for pes in ways
-            ]
-            self._flights[key] = ceil(max(flights, default=0) / max(1, len(lanes)))
-        return self._flights[key]
+        lane = lanes[0] if lanes else 0
+        pairs = {(rank, peer) for rank in range(group.size) for peer in plan.peers(rank)}
+        ways = [(group.ranks[rank][lane], group.ranks[peer][lane]) for rank, peer in pairs]
+        flights = [
+            4 * message_ps(self.machine, *pes) / way_of(self.machine, *pes).byte for pes in ways
+        ]
+        return ceil(max(flights, default=0) / max(1, len(lanes)))

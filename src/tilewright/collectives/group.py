@@ -1,6 +1,6 @@
 """Ranks as sets of PEs, and the calls that they make together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,13 +122,17 @@ class Group:
         chosen = range(self.size) if ranks is None else ranks
         return tuple(self.ranks[rank][lane] for rank in chosen)
 
-    def begin_call(self, rank: int, signature: Signature, offer: Any) -> tuple[int, Any]:
+    def begin_call(
+        self, rank: int, signature: Signature, offer: Callable[[], Any]
+    ) -> tuple[int, Any]:
         """The number of a rank's next call, and how it runs: as the first to come offers.
 
         All ranks must make the same calls in the same order.
         """
         number = self._num_calls.get(rank, 0)
-        meeting = self._meetings.setdefault(number, _Meeting(offer))
+        if number not in self._meetings:
+            self._meetings[number] = _Meeting(offer())
+        meeting = self._meetings[number]
         for other in meeting.come:
             other.check(signature, f"call {number} of {self.name}")
         self._num_calls[rank] = number + 1

@@ -164,12 +164,15 @@ class World:
             call, str(buffers.dtype), reduction.value, buffers.part_sizes, world_rank, options
         )
         named = options.algorithm or algorithm
-        offer = self._agreement(group, call, buffers, mine, named, options.ring)
+
+        def offer() -> Agreement:
+            agreement = self._agreement(group, call, buffers, mine, named, options.ring)
+            self.choices.append(agreement.choice)
+            if agreement.choice.predictions:
+                self.notes.append(f"{call.name} in {group.name} takes {agreement.choice.reason}")
+            return agreement
+
         number, agreed = group.begin_call(rank, signature, offer)
-        if agreed is offer:
-            self.choices.append(offer.choice)
-            if offer.choice.predictions:
-                self.notes.append(f"{call.name} in {group.name} takes {offer.choice.reason}")
         self.driver.settle()
 
         def body() -> None:
