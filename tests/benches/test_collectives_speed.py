@@ -2,19 +2,19 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
-from tilewright.benches.collectives_run import CollectiveCase, bus_factor, run_case
-from tilewright.benches.collectives_speed import (
-    CollectivesBenchSpec,
-    Series,
-    measure,
-    run_collectives_bench,
-)
-from tilewright.collectives.operation import Operation
+from tilewright.benches.collectives_cases import CollectivesBenchSpec, Series, cases_of
+from tilewright.benches.collectives_run import CollectiveCase, Measured, bus_factor, run_case
+from tilewright.benches.collectives_speed import measure, record_of, run_collectives_bench
+from tilewright.collectives.critical import Prediction
+from tilewright.collectives.operation import Call, Operation
+from tilewright.collectives.table import ALGORITHMS, checked_plan
 from tilewright.device.ipcq import RingKind
 from tilewright.machine.coords import PeCoord
+from tilewright.records.collectives_bench import CollectiveRow
 
 SMALL = ("sip.count=3",)
 
@@ -44,6 +44,76 @@ def test_a_series_alone_leaves_the_figures_of_others_empty() -> None:
     assert {row.algorithm for row in record.rows} == {
         "ring", "halving_doubling", "double_tree", "torus_2d",
     }  # fmt: skip
+
+
+def measured(latency_ps: int, *, alpha_ps: int = 0, events: int = 1, **fields: Any) -> Measured:
+    row = CollectiveRow(
+        **{
+            "series": "", "operation": "all_reduce", "algorithm": "ring", "topology": "ring of 4",
+            "ranks": 4, "bytes": 64, "buffer": "tcm", "alpha_beta_ps": 1, "bound_ps": 0,
+            "ratio": None, "algbw_gbs": 1.0, "busbw_gbs": 1.0, "bottleneck": "a link",
+            "bottleneck_share": 0.5, **fields,
+        },
+        latency_ps=latency_ps,
+    )  # fmt: skip
+    return Measured(row, Prediction("ring", alpha_ps, 0, 0), events)
+
+
+def test_each_figure_is_the_worst_of_its_series() -> None:
+    found = {
+        Series.ALPHA_BETA: [measured(92, alpha_beta_ps=100), measured(106, alpha_beta_ps=100)],
+        Series.WHOLE: [measured(92, alpha_beta_ps=100), measured(70, alpha_beta_ps=100)],
+        Series.BUS: [
+            measured(100, bound_ps=95, busbw_gbs=500.0),
+            measured(100, bound_ps=98, busbw_gbs=510.0),
+        ],
+        Series.EVENTS: [measured(9, events=800, ranks=128), measured(9, events=6720, ranks=1024)],
+    }
+    record = record_of(found)
+    assert record.alpha_beta_worst_error == pytest.approx(0.08)
+    assert record.whole_device_worst_ratio == pytest.approx(0.92)
+    assert record.bus_fraction_large == pytest.approx(0.95)
+    assert record.bus_spread == pytest.approx(0.02)
+    assert record.event_growth == pytest.approx(1.05)
+    assert record.torus6_64k_ratio is None
+    assert [row.latency_ps for row in record.rows] == [92, 106, 92, 70, 100, 100, 9, 9]
+
+
+@pytest.mark.parametrize(("alpha_ps", "ratio"), [(90, 1.2), (160, 0.75)])
+def test_six_sips_are_held_against_the_links_or_a_longer_path(alpha_ps: int, ratio: float) -> None:
+    found = {Series.TORUS: [measured(120, bound_ps=100, alpha_ps=alpha_ps)]}
+    assert record_of(found).torus6_64k_ratio == pytest.approx(ratio)
+
+
+def test_few_ranks_and_many_send_as_many_messages_of_one_size() -> None:
+    few, many = cases_of(CollectivesBenchSpec(), Series.EVENTS)
+    assert (len(few.pes), len(many.pes)) == (128, 1024)
+    assert few.num_bytes == many.num_bytes
+    blocks = {
+        case: checked_plan(
+            ALGORITHMS["hierarchical"],
+            Call(Operation.ALL_REDUCE, len(case.pes), shape=(len(case.pes) // 128, 4, 4, 8)),
+            0,
+        ).plan.num_blocks
+        for case in (few, many)
+    }
+    assert few.round_bytes // blocks[few] == many.round_bytes // blocks[many] == 1024
+
+
+def test_the_bench_has_what_its_figures_are_of() -> None:
+    spec = CollectivesBenchSpec()
+    bus = cases_of(spec, Series.BUS)
+    assert {case.topology for case in bus} == {
+        f"{kind} of {sips}" for kind in ("ring", "switch") for sips in (2, 4, 8, 16)
+    }
+    assert {case.num_bytes for case in bus} == {64 * 2**20}
+    one_pe, whole = (cases_of(spec, series) for series in (Series.ALPHA_BETA, Series.WHOLE))
+    assert all(case.in_one_chunk and len(case.pes) == 8 for case in one_pe)
+    assert not any(case.in_one_chunk or case.pes for case in whole)
+    assert {case.num_bytes for case in whole} == {128 * 64 * 2**10}
+    assert {(case.topology, case.algorithm) for case in one_pe} == {
+        (case.topology, case.algorithm) for case in whole
+    }
 
 
 @pytest.mark.parametrize(

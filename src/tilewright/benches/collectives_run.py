@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import takewhile
 
 from tilewright.collectives.buffers import Buffers, Piece, only_at, pairs_of
@@ -29,12 +30,11 @@ from tilewright.records.collectives_bench import CollectiveRow
 from tilewright.runtime.deployment import Deployments
 from tilewright.units import PS_PER_US
 
-__all__ = ("CollectiveCase", "Measured", "bus_factor", "run_case")
+__all__ = ("CollectiveCase", "Measured", "bus_factor", "machine_of", "run_case")
 
 SPREAD = DPPolicy(cube=Split(0), pe=Split(0))
 ELEMENT_BYTES = 4
 WHOLE_BYTES = 1 << 40  # chunks that no block is larger than
-ROUND_BYTES = 2**20  # of blocks that are not cut: twice the registers of a PE
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class CollectiveCase:
     buffer: RingKind = RingKind.TCM
     in_one_chunk: bool = False
     slot_bytes: int | None = None  # None: as calls choose
+    round_bytes: int = 2**20  # of blocks that are not cut: twice the registers of a PE
     topology: str = ""
     series: str = ""
     operation: Operation = Operation.ALL_REDUCE
@@ -90,9 +91,19 @@ def bus_factor(operation: Operation, num_ranks: int) -> Fraction:
             return others
 
 
+def machine_of(case: CollectiveCase) -> Machine:
+    return _machine(case.machine, case.overrides)
+
+
+@lru_cache(maxsize=32)
+def _machine(name: str, overrides: tuple[str, ...]) -> Machine:
+    """Cases of one machine share what is known of its routes."""
+    return build_machine(parse_machine(name, overrides))
+
+
 def run_case(case: CollectiveCase) -> Measured:
-    """On a machine of its own; times are from the first start of a program to the last end."""
-    machine = build_machine(parse_machine(case.machine, case.overrides))
+    """On a device of its own; times are from the first start of a program to the last end."""
+    machine = machine_of(case)
     places = case.pes or sip_ranks(machine.grid, machine.grid.num_sips)
     group = Group("bench", places, tuple(range(len(places))))
     call = Call(case.operation, group.size, shape=shape_of(group, machine))
@@ -100,7 +111,7 @@ def run_case(case: CollectiveCase) -> Measured:
     shard_bytes = -(-case.num_bytes // len(lanes))
     chooser = Chooser(machine, ALGORITHMS)
     ring = RingOptions(case.buffer, slot_size=case.slot_bytes)
-    in_one = TuningSpec(ring, WHOLE_BYTES, 1, ROUND_BYTES)
+    in_one = TuningSpec(ring, WHOLE_BYTES, 1, case.round_bytes)
     size = shard_bytes, ELEMENT_BYTES
     asked = in_one if case.in_one_chunk else TuningSpec(ring)
     choice = chooser.choose(case.algorithm, call, group, lanes, *size, asked)

@@ -8,11 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tilewright.benches.collectives_speed import (
-    CollectivesBenchSpec,
-    Series,
-    run_collectives_bench,
-)
+from tilewright.benches.collectives_cases import CollectivesBenchSpec, Series
+from tilewright.benches.collectives_speed import run_collectives_bench
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.processes import num_cores
@@ -36,7 +33,9 @@ def collectives(
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Draw bus bandwidths over sizes in this SVG file.", metavar="FILE.svg"),
+        typer.Option(
+            help="Draw latencies beside bounds and alpha-beta in this SVG file.", metavar="FILE.svg"
+        ),
     ] = None,
     _json: JsonOption = False,
 ) -> Outcome:
@@ -57,12 +56,13 @@ def collectives(
 
 def _view(record: CollectivesBenchRecord) -> RenderableType:
     table = Table(title="All-reduce, simulated")
-    for column in ("topology", "algorithm", "bytes", "buffer", "us", "alpha-beta us", "bound us",
-                   "bus GB/s", "busiest link"):  # fmt: skip
-        left = column in ("topology", "algorithm", "buffer", "busiest link")
+    for column in ("series", "topology", "algorithm", "bytes", "buffer", "us", "alpha-beta us",
+                   "bound us", "bus GB/s", "busiest link"):  # fmt: skip
+        left = column in ("series", "topology", "algorithm", "buffer", "busiest link")
         table.add_column(column, justify="left" if left else "right")
     for row in record.rows:
         table.add_row(
+            row.series,
             row.topology,
             row.algorithm,
             f"{row.bytes:,}",
@@ -79,6 +79,10 @@ def _view(record: CollectivesBenchRecord) -> RenderableType:
 def _lines(record: CollectivesBenchRecord) -> list[str]:
     texts = (
         (record.alpha_beta_worst_error, "Worst distance from alpha-beta: {:.1%}."),
+        (
+            record.whole_device_worst_ratio,
+            "Chunks on all PEs, 64 KiB each, take at most {:.2f} times alpha-beta without chunks.",
+        ),
         (record.bus_fraction_large, "Large all-reduces use at least {:.1%} of a SIP's links."),
         (record.bus_spread, "Their bus bandwidths differ by {:.1%}."),
         (record.torus6_64k_ratio, "8 MiB on six SIPs: {:.2f} times the bound."),

@@ -45,6 +45,7 @@ class CollectivesBenchRecord(Document):
     schema_version: Literal[1] = 1
     versions: Versions
     alpha_beta_worst_error: NonNegativeFloat | None  # None: the series was not asked for
+    whole_device_worst_ratio: PositiveFloat | None  # latency of chunks / alpha-beta without cuts
     bus_fraction_large: PositiveFloat | None  # the least, of what leaves a SIP
     bus_spread: NonNegativeFloat | None  # greatest / least - 1
     torus6_64k_ratio: PositiveFloat | None  # to the bound of the links or the path, if longer
