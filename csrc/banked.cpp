@@ -107,15 +107,7 @@ int64_t BankedCore::wake_ps() const {
 
 void BankedCore::accept(int64_t now_ps, int64_t access_id, bool is_write, int64_t address,
                         int64_t num_bytes, uint32_t tag) {
-    uint32_t slot;
-    if (free_accesses_.empty()) {
-        slot = static_cast<uint32_t>(accesses_.size());
-        accesses_.emplace_back();
-    } else {
-        slot = free_accesses_.back();
-        free_accesses_.pop_back();
-    }
-    accesses_[slot] = {{access_id, 0, 0, 0, tag}, 0, 0};
+    const uint32_t slot = accesses_.add(MemoryAccess{{access_id, 0, 0, 0, tag}, 0, 0, now_ps});
     if (accepted_ps_ != now_ps) ++round_;
     accepted_ps_ = now_ps;
     has_accepted_ = true;
@@ -123,7 +115,6 @@ void BankedCore::accept(int64_t now_ps, int64_t access_id, bool is_write, int64_
     chunk.round = round_;
     chunk.access_id = access_id;
     chunk.access = slot;
-    chunk.accepted_ps = now_ps;
     const int64_t until = until_ps(now_ps);
     for_chunks(shape_, address, num_bytes,
                [&](int64_t channel, int64_t row, int64_t first, int64_t bursts) {
@@ -157,7 +148,7 @@ const std::vector<Completion>& BankedCore::decide_all(int64_t until_ps) {
     completions_.clear();
     for (uint32_t slot : finished_) {
         completions_.push_back(accesses_[slot].completion);
-        free_accesses_.push_back(slot);
+        accesses_.remove(slot);
     }
     finished_.clear();
     sort_completions(completions_);

@@ -57,8 +57,7 @@ class BankedCore {
 
     std::shared_ptr<const MemoryShape> shared_shape_;
     const MemoryShape& shape_;
-    std::vector<MemoryAccess> accesses_;
-    std::vector<uint32_t> free_accesses_;
+    Slab<MemoryAccess> accesses_;
     std::vector<MemoryChannel> channels_;
     std::vector<int64_t> events_ps_;
     std::vector<int64_t> wakes_ps_;

@@ -3,7 +3,7 @@
 
 namespace tilewright {
 
-MemoryChannel::MemoryChannel(const MemoryShape& shape, std::vector<MemoryAccess>& accesses)
+MemoryChannel::MemoryChannel(const MemoryShape& shape, Slab<MemoryAccess>& accesses)
     : shape_(shape),
       banks_(shape.num_banks),
       groups_(shape.num_groups),
@@ -16,22 +16,10 @@ MemoryChannel::MemoryChannel(const MemoryShape& shape, std::vector<MemoryAccess>
 
 // A queue is emptied in runs: the last one is decided burst by burst, what comes after it goes at
 // the pace at best, whatever is added meanwhile.
-Room MemoryChannel::room(int direction, int64_t capacity, int64_t num_bursts) const {
-    if (num_bursts > capacity) return {false, kNeverPs};
-    const int64_t surplus = queues_[direction].bursts + num_bursts - capacity;
-    if (surplus > 0) {
-        const int64_t bus_ps = data_end_ps_ - shape_.latency[direction];
-        const int64_t first_ps = std::max({event_ps_, issued_ps_ + shape_.least_ccd, bus_ps});
-        return {false, first_ps + (surplus - 1) * shape_.pace};
-    }
-    const int64_t place = run_bursts_ + surplus - 1;  // in the run: the burst that makes the room
-    if (run_direction_ != direction || place < 0) return {true, kLongAgoPs};
-    return {true, run_start_ps_ + place * shape_.pace};
-}
-
-int64_t MemoryChannel::least_done_ps() const {
-    if (queues_[1].bursts > 0) return event_ps_ + shape_.least_data_end;
-    return queues_[0].bursts > 0 ? event_ps_ + shape_.data_end[0] : kNeverPs;
+Room MemoryChannel::room_behind(int direction, int64_t surplus) const {
+    const int64_t bus_ps = data_end_ps_ - shape_.latency[direction];
+    const int64_t first_ps = std::max({event_ps_, issued_ps_ + shape_.least_ccd, bus_ps});
+    return {false, first_ps + (surplus - 1) * shape_.pace};
 }
 
 void MemoryChannel::accept(int direction, const MemoryChunk& chunk, int64_t now_ps,
@@ -42,9 +30,10 @@ void MemoryChannel::accept(int direction, const MemoryChunk& chunk, int64_t now_
     accepted_round_ = chunk.round;
     refresh_until(now_ps);
     Queue& queue = queues_[direction];
-    const uint32_t slot = add_chunk(chunk);
+    const uint32_t slot = chunks_.add(chunk);
     MemoryChunk& added = chunks_[slot];
     added.left = shape_.banks_between(added.first, added.first + added.num_bursts);
+    added.pattern = shape_.pattern(added.first, added.num_bursts);
     added.blocked_ps = blocked_ps(last_bank(added), now_ps);
 
     uint32_t place = queue.order.size();
@@ -55,6 +44,10 @@ void MemoryChannel::accept(int direction, const MemoryChunk& chunk, int64_t now_
     const bool is_plain = is_youngest && direction == direction_ && is_steady();
     queue.bursts += added.num_bursts;
     queue.order.insert(place, slot);
+    if (!is_youngest) {
+        next_place_ = kNone;
+        end_streak();
+    }
     if (direction == direction_ && !is_closing_) {
         if (is_youngest) {
             set_head(added.left & ~wanted_, added.row);
@@ -66,18 +59,8 @@ void MemoryChannel::accept(int direction, const MemoryChunk& chunk, int64_t now_
         const Room below_high = room(1, shape_.drain_high, 1);
         if (!below_high.is_decided || below_high.at_ps > until_ps) is_draining_ = true;
     }
-    event_ps_ = event_after_accept(added, is_plain, now_ps);
-}
-
-uint32_t MemoryChannel::add_chunk(const MemoryChunk& chunk) {
-    if (free_chunks_.empty()) {
-        chunks_.push_back(chunk);
-        return static_cast<uint32_t>(chunks_.size() - 1);
-    }
-    const uint32_t slot = free_chunks_.back();
-    free_chunks_.pop_back();
-    chunks_[slot] = chunk;
-    return slot;
+    const int64_t event_ps = event_after_accept(added, is_plain, now_ps);
+    if (std::exchange(event_ps_, event_ps) != event_ps) next_place_ = kNone;
 }
 
 // Plain is what joins the end of a queue that is being served: it adds its own commands, no more.
@@ -87,13 +70,17 @@ int64_t MemoryChannel::event_after_accept(const MemoryChunk& added, bool is_plai
     if (!is_plain) return std::max(now_ps, next_event_ps(now_ps));
     if (!is_row_event_known_) find_row_event();
     int64_t found_ps = std::min(event_ps_, row_event_ps_);
-    if (found_ps > floor_ps()) found_ps = std::min(found_ps, column_ps(added));
+    if (found_ps > floor_ps()) {
+        tell_banks();
+        found_ps = std::min(found_ps, column_ps(added));
+    }
     return std::max(now_ps, found_ps);
 }
 
 // --- an instant
 
 void MemoryChannel::decide(int64_t now_ps, std::vector<uint32_t>& finished) {
+    next_place_ = kNone;
     if (run_bursts_ > 1 && issued_ps_ == now_ps && decided_ps_ < now_ps) end_run(now_ps);
     decided_ps_ = now_ps;
     do {
@@ -121,13 +108,24 @@ int64_t MemoryChannel::next_event_ps(int64_t now_ps) {
 }
 
 // When the next column command may go, if that is before some time; else that time.
-int64_t MemoryChannel::next_column_ps(int64_t now_ps, int64_t before_ps) const {
+int64_t MemoryChannel::next_column_ps(int64_t now_ps, int64_t before_ps) {
+    next_place_ = kNone;
+    if (goes_on_with_streak()) {
+        if (bus_ps() >= before_ps) return before_ps;
+        next_place_ = 0;
+        return bus_ps();
+    }
+    tell_banks();
     const AgeOrder& order = queues_[direction_].order;
     const int64_t enough_ps = std::max(now_ps, floor_ps());  // nothing goes before that
     const uint32_t size = order.size();
     for (uint32_t place = 0; place < size && before_ps > enough_ps; ++place) {
         const MemoryChunk& chunk = chunks_[order[place]];
-        if (is_eligible(chunk)) before_ps = std::min(before_ps, column_ps(chunk));
+        if (!is_eligible(chunk)) continue;
+        const int64_t at_ps = column_ps(chunk);
+        if (at_ps >= before_ps) continue;
+        before_ps = at_ps;
+        next_place_ = place;
     }
     return before_ps;
 }
@@ -141,6 +139,7 @@ void MemoryChannel::turn(bool may_turn) {
         has_turned = wants_turn();
     }
     if (has_turned) {
+        end_streak();
         direction_ = 1 - direction_;
         for (Group& group : groups_) {
             group.turn_ps = direction_ ? read_ps_ + shape_.timing.rtw : after_writes_ps(group);

@@ -4,87 +4,14 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <memory>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "banked_queue.hpp"
 #include "banked_shape.hpp"
+#include "slab.hpp"
 
 namespace tilewright {
-
-struct Completion {
-    int64_t access_id;
-    int64_t done_ps;     // its last data
-    int64_t refresh_ps;  // how long refresh held that up
-    int64_t decided_ps;  // when that was clear
-    uint32_t tag;        // what the caller gave with the access
-};
-
-struct MemoryAccess {
-    Completion completion;
-    uint32_t chunks_left;
-    uint32_t last_position;  // of the chunk whose data are done last
-};
-
-// Neighbouring bursts of an access in one channel; they go in order.
-struct alignas(64) MemoryChunk {
-    uint64_t left;  // banks of the bursts that wait
-    uint64_t round;
-    int64_t access_id;
-    int64_t accepted_ps;
-    int64_t blocked_ps;
-    int64_t row;
-    uint32_t access;
-    uint32_t position;
-    uint32_t first;  // burst of the span
-    uint16_t num_bursts;
-    uint16_t issued;
-
-    uint32_t next() const { return first + issued; }
-    bool is_begun() const { return issued > 0 && issued < num_bursts; }
-    bool is_older(const MemoryChunk& other) const {
-        return std::tie(round, access_id, position) <
-               std::tie(other.round, other.access_id, other.position);
-    }
-};
-
-// Slots of chunks in order of age: a ring. Nearly all come at the end and go at the front.
-class AgeOrder {
-  public:
-    uint32_t size() const { return size_; }
-    uint32_t operator[](uint32_t place) const { return slots_[index(place)]; }
-
-    void insert(uint32_t place, uint32_t slot) {
-        if (size_ > mask_) [[unlikely]] grow();
-        for (uint32_t at = size_++; at > place; --at) slots_[index(at)] = slots_[index(at - 1)];
-        slots_[index(place)] = slot;
-    }
-
-    void erase(uint32_t place) {
-        for (uint32_t at = place; at > 0; --at) slots_[index(at)] = slots_[index(at - 1)];
-        front_ = index(1);
-        --size_;
-    }
-
-  private:
-    uint32_t index(uint32_t place) const { return (front_ + place) & mask_; }
-
-    [[gnu::noinline]] void grow() {
-        auto larger = std::make_unique<uint32_t[]>(2 * size_);
-        for (uint32_t place = 0; place < size_; ++place) larger[place] = (*this)[place];
-        slots_ = std::move(larger);
-        mask_ = 2 * size_ - 1;
-        front_ = 0;
-    }
-
-    static constexpr uint32_t kFirstSize = 16;
-
-    std::unique_ptr<uint32_t[]> slots_ = std::make_unique<uint32_t[]>(kFirstSize);
-    uint32_t mask_ = kFirstSize - 1;
-    uint32_t front_ = 0;
-    uint32_t size_ = 0;
-};
 
 // What counters tell, as far as it does not follow from the rest.
 struct MemoryTally {
@@ -103,14 +30,23 @@ struct Room {
 
 class alignas(64) MemoryChannel {
   public:
-    MemoryChannel(const MemoryShape& shape, std::vector<MemoryAccess>& accesses);
+    MemoryChannel(const MemoryShape& shape, Slab<MemoryAccess>& accesses);
 
     // Nothing is decided before that. At that time something may be.
     int64_t event_ps() const { return event_ps_; }
     // Before that no data are done whose command is not decided yet.
-    int64_t least_done_ps() const;
-    // When a queue of that capacity has room for more bursts.
-    Room room(int direction, int64_t capacity, int64_t num_bursts) const;
+    int64_t least_done_ps() const {
+        if (queues_[1].bursts > 0) return event_ps_ + shape_.least_data_end;
+        return queues_[0].bursts > 0 ? event_ps_ + shape_.data_end[0] : kNeverPs;
+    }
+    // When a queue of that capacity, which they do not exceed, has room for more bursts.
+    Room room(int direction, int64_t capacity, int64_t num_bursts) const {
+        const int64_t surplus = queues_[direction].bursts + num_bursts - capacity;
+        if (surplus > 0) return room_behind(direction, surplus);
+        const int64_t place = run_bursts_ + surplus - 1;  // the burst of the run that makes room
+        if (run_direction_ != direction || place < 0) return {true, kLongAgoPs};
+        return {true, run_start_ps_ + place * shape_.pace};
+    }
     // Decisions before now_ps have been made; column commands up to until_ps have been issued.
     void accept(int direction, const MemoryChunk& chunk, int64_t now_ps, int64_t until_ps);
     // Makes the decisions up to until_ps; slots of completed accesses go to finished.
@@ -155,7 +91,8 @@ class alignas(64) MemoryChannel {
         int64_t blocked_ps = 0;  // all windows so far
     };
 
-    static constexpr int64_t kClosed = -1;  // the row of a closed bank
+    static constexpr int64_t kClosed = -1;             // the row of a closed bank
+    static constexpr uint32_t kNoStreak = kNone - 1;  // no pattern, nor that of a chunk without one
 
     static uint64_t bit(int bank) { return uint64_t{1} << bank; }
     static int take_bank(uint64_t& banks) {  // the lowest of a set, which is then without it
@@ -165,11 +102,11 @@ class alignas(64) MemoryChannel {
     }
 
     // banked_channel.cpp
-    uint32_t add_chunk(const MemoryChunk& chunk);
+    Room room_behind(int direction, int64_t surplus) const;
     int64_t event_after_accept(const MemoryChunk& added, bool is_plain, int64_t now_ps);
     void decide(int64_t now_ps, std::vector<uint32_t>& finished);
     int64_t next_event_ps(int64_t now_ps);
-    int64_t next_column_ps(int64_t now_ps, int64_t before_ps) const;
+    int64_t next_column_ps(int64_t now_ps, int64_t before_ps);
     void end_run(int64_t now_ps);
     void turn(bool may_turn);
     bool wants_turn() const;
@@ -180,6 +117,7 @@ class alignas(64) MemoryChannel {
     // banked_row.cpp
     void give_row_commands(int64_t now_ps) {
         if (is_row_event_known_ && row_event_ps_ > now_ps) return;
+        next_place_ = kNone;
         row_event_ps_ = to_precharge_ ? precharge(now_ps) : kNeverPs;
         if (to_activate_) row_event_ps_ = std::min(row_event_ps_, activate(now_ps));
         is_row_event_known_ = true;
@@ -203,9 +141,30 @@ class alignas(64) MemoryChannel {
         return queues_[1].bursts > least && (is_draining_ || queues_[0].bursts == 0);
     }
     void stream(int64_t until_ps, std::vector<uint32_t>& finished);
+
+    // A streak: whole chunks of one pattern and row, each at the end of the one before. Since its last
+    // run nothing was opened or closed for another chunk that goes first. That run is told to its
+    // banks only when it matters.
+    bool goes_on_with_streak() const {
+        const AgeOrder& order = queues_[direction_].order;
+        if (streak_pattern_ == kNoStreak || is_closing_ || order.size() == 0) return false;
+        const MemoryChunk& oldest = chunks_[order[0]];
+        return oldest.pattern == streak_pattern_ && oldest.row == streak_row_;
+    }
+    void tell_banks() {
+        if (!std::exchange(is_run_untold_, false)) return;
+        use_banks(shape_.chunk_banks(streak_pattern_), run_start_ps_);
+    }
+    void end_streak() {
+        tell_banks();
+        streak_pattern_ = kNoStreak;
+    }
+    int64_t prolong_streak(int64_t start_ps, std::vector<uint32_t>& finished);
+
     // Serves a run if one can start, and tells how many bursts that were.
     int64_t issue(int64_t now_ps, std::vector<uint32_t>& finished);
     int64_t serve(uint32_t place, int64_t start_ps, std::vector<uint32_t>& finished);
+    void note_run(int64_t start_ps, int64_t num_bursts);
     int64_t most_bursts(const MemoryChunk& chunk, int64_t start_ps, int64_t until_ps) const;
     int64_t overtaken_ps(uint32_t place, int64_t start_ps, uint64_t& contested) const;
     int64_t follow(const MemoryChunk& chunk, MemoryShape::UsedBanks uses, int64_t start_ps,
@@ -240,7 +199,10 @@ class alignas(64) MemoryChannel {
 
     // banked_refresh.cpp
     void refresh_until(int64_t now_ps) {
-        if (due_ps_ <= now_ps) make_refreshes(now_ps);
+        if (due_ps_ > now_ps) return;
+        next_place_ = kNone;
+        end_streak();
+        make_refreshes(now_ps);
     }
     void make_refreshes(int64_t now_ps);
     void skip_refreshes(int64_t now_ps);
@@ -270,6 +232,10 @@ class alignas(64) MemoryChannel {
     bool is_draining_ = false;
     bool is_closing_ = false;  // as the heads know it
     bool is_row_event_known_ = true;
+    bool is_run_untold_ = false;  // the last run, of a streak, to its banks
+    uint32_t next_place_ = kNone;  // in the queue, of the chunk that goes next: then at event_ps_
+    uint32_t streak_pattern_ = kNoStreak;
+    int64_t streak_row_ = 0;
     int num_begun_ = 0;
     int64_t due_ps_ = kNeverPs;
     int64_t row_event_ps_ = kNeverPs;  // the next precharge or activate
@@ -280,9 +246,8 @@ class alignas(64) MemoryChannel {
     Queue queues_[2];
     std::vector<Bank> banks_;
     std::vector<Group> groups_;
-    std::vector<MemoryChunk> chunks_;
-    std::vector<uint32_t> free_chunks_;
-    std::vector<MemoryAccess>& accesses_;
+    Slab<MemoryChunk> chunks_;
+    Slab<MemoryAccess>& accesses_;
     std::vector<Window> windows_;
     MemoryTally tally_;
     int64_t activates_ps_[4] = {kLongAgoPs, kLongAgoPs, kLongAgoPs, kLongAgoPs};

@@ -23,6 +23,13 @@ void MemoryChannel::stream(int64_t until_ps, std::vector<uint32_t>& finished) {
 
 int64_t MemoryChannel::issue(int64_t now_ps, std::vector<uint32_t>& finished) {
     if (floor_ps() > now_ps) return 0;
+    const uint32_t known_place = std::exchange(next_place_, kNone);
+    if (bus_ps() == now_ps && goes_on_with_streak()) {
+        const int64_t num_bursts = prolong_streak(now_ps, finished);
+        if (num_bursts > 0) return num_bursts;
+    }
+    tell_banks();
+    if (known_place != kNone) return serve(known_place, now_ps, finished);
     const AgeOrder& order = queues_[direction_].order;
     const uint32_t size = order.size();
     for (uint32_t place = 0; place < size; ++place) {
@@ -41,25 +48,53 @@ int64_t MemoryChannel::serve(uint32_t place, int64_t start_ps, std::vector<uint3
     if (place > 0) until_ps = std::min(until_ps, overtaken_ps(place, start_ps, contested));
     const int64_t most = most_bursts(chunk, start_ps, until_ps);
     MemoryShape::UseList list;
-    MemoryShape::UsedBanks uses = shape_.used_banks(chunk.next(), most, list);
+    MemoryShape::UsedBanks uses = shape_.used_banks(chunk.next(), most, chunk.left, list);
     const int64_t num_bursts = follow(chunk, uses, start_ps, most, contested);
-    if (num_bursts < most) uses = shape_.used_banks(chunk.next(), num_bursts, list);
+    if (num_bursts < most) {
+        uses = shape_.used_banks(chunk.next(), num_bursts, chunk.left, list);
+    }
 
     if (bus_ps() != start_ps) count_gap(chunk, uses.front().bank, start_ps);
+    use_banks(uses, start_ps);
+    note_run(start_ps, num_bursts);
+    const bool is_whole = num_bursts == chunk.num_bursts && chunk.pattern != kNone;
+    streak_pattern_ = is_whole ? chunk.pattern : kNoStreak;
+    streak_row_ = chunk.row;
+    chunk.pattern = kNone;
+    num_begun_ -= chunk.is_begun();
+    chunk.issued = static_cast<uint16_t>(chunk.issued + num_bursts);
+    num_begun_ += chunk.is_begun();
+    if (chunk.issued == chunk.num_bursts) finish(chunk, start_ps, finished);
+    settle_queue(place, num_bursts);
+    return num_bursts;
+}
+
+void MemoryChannel::note_run(int64_t start_ps, int64_t num_bursts) {
     tally_.bursts[direction_] += num_bursts;
     ++tally_.runs;
-    use_banks(uses, start_ps);
     issued_ps_ = start_ps + (num_bursts - 1) * shape_.pace;
     data_end_ps_ = issued_ps_ + shape_.data_end[direction_];
     if (!direction_) read_ps_ = issued_ps_;
     last_direction_ = run_direction_ = direction_;
     run_start_ps_ = start_ps;
     run_bursts_ = num_bursts;
-    num_begun_ -= chunk.is_begun();
-    chunk.issued = static_cast<uint16_t>(chunk.issued + num_bursts);
-    num_begun_ += chunk.is_begun();
-    if (chunk.issued == chunk.num_bursts) finish(chunk, start_ps, finished);
-    settle_queue(place, num_bursts);
+}
+
+// The oldest chunk goes where the last one went, as soon as the bus is free. If all of it can, it
+// changes times and counts only, until one of another kind is the oldest; else it serves none.
+int64_t MemoryChannel::prolong_streak(int64_t start_ps, std::vector<uint32_t>& finished) {
+    Queue& queue = queues_[direction_];
+    const uint32_t slot = queue.order[0];
+    const MemoryChunk& chunk = chunks_[slot];
+    const int64_t num_bursts = chunk.num_bursts;
+    if (most_bursts(chunk, start_ps, due_ps_) < num_bursts) return 0;
+    note_run(start_ps, num_bursts);
+    is_run_untold_ = true;
+    finish(chunk, start_ps, finished);
+    queue.bursts -= num_bursts;
+    queue.order.erase(0);
+    chunks_.remove(slot);
+    if (!goes_on_with_streak()) find_heads(chunk.left);
     return num_bursts;
 }
 
@@ -147,7 +182,7 @@ void MemoryChannel::use_group(int own, int64_t at_ps) {
 // Deals the time that the data bus stood still before a burst out to its causes.
 void MemoryChannel::count_gap(const MemoryChunk& chunk, int bank, int64_t start_ps) {
     const int64_t could_ps = bus_ps();
-    const int64_t from_ps = std::max(could_ps, std::min(start_ps, chunk.accepted_ps));
+    const int64_t from_ps = std::max(could_ps, std::min(start_ps, accesses_[chunk.access].accepted_ps));
     tally_.idle_ps += from_ps - could_ps;
     const Window& last = window(bank);
     const int64_t refresh_ps =
@@ -168,19 +203,21 @@ void MemoryChannel::settle_queue(uint32_t place, int64_t num_bursts) {
     const uint32_t slot = queue.order[place];
     MemoryChunk& chunk = chunks_[slot];
     queue.bursts -= num_bursts;
-    const uint64_t left = shape_.banks_between(chunk.next(), chunk.first + chunk.num_bursts);
-    const uint64_t gone = chunk.left & ~left;
-    if (gone == 0) return;
-    chunk.left = left;
-    if (chunk.issued < chunk.num_bursts) return find_heads(gone);
+    if (chunk.issued < chunk.num_bursts) {
+        const uint64_t left = shape_.banks_between(chunk.next(), chunk.first + chunk.num_bursts);
+        const uint64_t gone = chunk.left & ~left;
+        chunk.left = left;
+        if (gone) find_heads(gone);
+        return;
+    }
     queue.order.erase(place);
-    free_chunks_.push_back(slot);
+    chunks_.remove(slot);
     if (place == 0 && queue.order.size() > 0) {
         const MemoryChunk& next = chunks_[queue.order[0]];
-        const bool is_same = next.row == chunk.row && (gone & ~next.left) == 0;
+        const bool is_same = next.row == chunk.row && (chunk.left & ~next.left) == 0;
         if (is_same && is_eligible(next)) return;  // it decides as the last one did
     }
-    find_heads(gone);
+    find_heads(chunk.left);
 }
 
 void MemoryChannel::finish(const MemoryChunk& chunk, int64_t now_ps,

@@ -16,6 +16,7 @@ void MemoryChannel::find_row_event() {
 
 // Finds again who decides the rows of some banks.
 void MemoryChannel::find_heads(uint64_t banks) {
+    tell_banks();  // they may be closed now
     if ((to_precharge_ | to_activate_) & banks) is_row_event_known_ = false;
     wanted_ &= ~banks;
     to_precharge_ &= ~banks;

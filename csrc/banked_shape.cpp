@@ -2,6 +2,7 @@
 #include "banked_shape.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace tilewright {
@@ -47,6 +48,7 @@ MemoryShape::MemoryShape(const std::vector<int64_t>& numbers, std::vector<uint8_
     fill_spacing();
     fill_runs();
     fill_uses();
+    fill_patterns();
 }
 
 void MemoryShape::fill_spacing() {
@@ -93,21 +95,56 @@ void MemoryShape::fill_uses() {
     const auto size = static_cast<uint32_t>(chunk_bursts.value());
     for (uint32_t first = 0; first < bank_of.size(); first += size) {
         first_use.push_back(static_cast<uint32_t>(chunk_uses.size()));
-        const UsedBanks found = find_used_banks(first, size, list);
+        const UsedBanks found = find_used_banks(first, size, banks_from[first], list);
         chunk_uses.insert(chunk_uses.end(), found.begin(), found.end());
     }
     first_use.push_back(static_cast<uint32_t>(chunk_uses.size()));
 }
 
+void MemoryShape::fill_patterns() {
+    std::map<std::vector<uint8_t>, uint32_t> found;
+    const auto size = static_cast<size_t>(chunk_bursts.value());
+    for (uint32_t chunk = 0; chunk < first_use.size() - 1; ++chunk) {
+        const auto first = bank_of.begin() + static_cast<ptrdiff_t>(chunk * size);
+        std::vector<uint8_t> banks(first, first + static_cast<ptrdiff_t>(size));
+        const uint32_t pattern = found.try_emplace(std::move(banks), chunk).first->second;
+        patterns.push_back(can_repeat(chunk_banks(pattern)) ? pattern : kNone);
+    }
+}
+
+// If a chunk may start with the first burst after another one of the same banks, at the pace.
+bool MemoryShape::can_repeat(UsedBanks uses) const {
+    const int64_t size = chunk_bursts.value();
+    if (pace != timing.bl) return false;
+    for (const BankUse& before : uses) {
+        for (const BankUse& use : uses) {
+            const int64_t apart_ps = (size + use.first - before.last) * pace;
+            if (apart_ps < ccd_of(before.group, use.group)) return false;
+        }
+    }
+    return true;
+}
+
 MemoryShape::UsedBanks MemoryShape::find_used_banks(uint32_t first, int64_t num_bursts,
-                                                    UseList& list) const {
+                                                    uint64_t most, UseList& list) const {
+    const uint8_t* banks = bank_of.data() + first;
+    const auto end = static_cast<uint16_t>(num_bursts);
     size_t size = 0;
-    for (uint16_t place = 0; place < num_bursts; ++place) {
-        const uint8_t bank = bank_of[first + place];
-        size_t at = 0;
-        while (at < size && list[at].bank != bank) ++at;
-        if (at == size) list[size++] = {bank, group_of[bank], place, place};
-        list[at].last = place;
+    uint64_t seen = 0;
+    for (uint16_t place = 0; place < end && seen != most; ++place) {
+        const uint64_t bit = uint64_t{1} << banks[place];
+        if (seen & bit) continue;
+        seen |= bit;
+        list[size++] = {banks[place], group_of[banks[place]], place, place};
+    }
+    for (uint16_t place = end; seen; --place) {  // backwards: now the last ones come up first
+        const uint8_t bank = banks[place - 1];
+        const uint64_t bit = uint64_t{1} << bank;
+        if (!(seen & bit)) continue;
+        seen &= ~bit;
+        const auto use = std::find_if(list.begin(), list.begin() + size,
+                                      [bank](const BankUse& one) { return one.bank == bank; });
+        use->last = static_cast<uint16_t>(place - 1);
     }
     return {list.data(), size};
 }

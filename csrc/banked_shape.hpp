@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "slab.hpp"
+
 namespace tilewright {
 
 constexpr int64_t kNeverPs = int64_t{1} << 62;
@@ -72,6 +74,7 @@ struct MemoryShape {
     std::vector<int64_t> ccd;          // group to group
     std::vector<BankUse> chunk_uses;   // of every whole chunk of the span, one after the other
     std::vector<uint32_t> first_use;   // of a chunk, and the end
+    std::vector<uint32_t> patterns;    // of a chunk
 
     int64_t ccd_of(int64_t one, int64_t other) const { return ccd[one * num_groups + other]; }
 
@@ -79,25 +82,41 @@ struct MemoryShape {
     using UseList = std::array<BankUse, kMaxBanks>;
 
     // The banks of some bursts of a chunk, in the order in which they come up; list may keep them.
-    UsedBanks used_banks(uint32_t first, int64_t num_bursts, UseList& list) const {
-        if (num_bursts != chunk_bursts.value()) return find_used_banks(first, num_bursts, list);
-        const auto chunk = static_cast<size_t>(chunk_bursts.quotient(first));
-        return {chunk_uses.data() + first_use[chunk], chunk_uses.data() + first_use[chunk + 1]};
+    // No others but those of most are among them.
+    UsedBanks used_banks(uint32_t first, int64_t num_bursts, uint64_t most, UseList& list) const {
+        if (num_bursts == chunk_bursts.value()) return chunk_banks(chunk_of(first));
+        return find_used_banks(first, num_bursts, most, list);
+    }
+    UsedBanks chunk_banks(size_t chunk) const {
+        const BankUse* uses = chunk_uses.data();
+        return {uses + first_use[chunk], uses + first_use[chunk + 1]};
     }
 
+    // The first whole chunk of the span with the same banks in the same order, if chunks of them can
+    // follow each other at the pace; else kNone.
+    uint32_t pattern(uint32_t first, int64_t num_bursts) const {
+        return num_bursts == chunk_bursts.value() ? patterns[chunk_of(first)] : kNone;
+    }
+
+    // The banks of some bursts of a chunk.
     uint64_t banks_between(uint32_t first, uint32_t end) const {
-        if (first == end) return 0;
-        if (end == bank_of.size() || chunk_bursts.remainder(end) == 0) return banks_from[first];
+        if (chunk_bursts.remainder(end) == 0) return banks_from[first];
         uint64_t banks = 0;
         for (; first < end; ++first) banks |= uint64_t{1} << bank_of[first];
         return banks;
     }
 
   private:
-    UsedBanks find_used_banks(uint32_t first, int64_t num_bursts, UseList& list) const;
+    size_t chunk_of(uint32_t burst) const {
+        return static_cast<size_t>(chunk_bursts.quotient(burst));
+    }
+    UsedBanks find_used_banks(uint32_t first, int64_t num_bursts, uint64_t most,
+                              UseList& list) const;
     void fill_spacing();
     void fill_runs();
     void fill_uses();
+    void fill_patterns();
+    bool can_repeat(UsedBanks uses) const;
 };
 
 }  // namespace tilewright

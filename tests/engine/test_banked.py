@@ -17,6 +17,7 @@ from tests.oracles_hbm.loads import (
     loads,
     refreshes,
     slice_spec,
+    streak_cases,
     tight_cases,
     timing_of,
 )
@@ -47,7 +48,7 @@ def test_every_load_is_served_as_burst_by_burst(case: Case) -> None:
 
 
 @many
-@given(tight_cases())
+@given(st.one_of(tight_cases(), streak_cases()))
 def test_runs_that_something_happens_in_are_served_as_burst_by_burst(case: Case) -> None:
     spec, load = case
     assert drive(BankedMemory(spec, EngineKind.REFERENCE), load) == run_bursts(spec, load)
@@ -91,7 +92,7 @@ def test_no_row_is_opened_for_writes_once_a_drain_is_over(kind: EngineKind) -> N
 
 @needs_both_engines
 @many
-@given(st.one_of(cases(), tight_cases()))
+@given(st.one_of(cases(), tight_cases(), streak_cases()))
 def test_both_cores_answer_every_call_alike(case: Case) -> None:
     spec, load = case
     reference = Tapped(BankedMemory(spec, EngineKind.REFERENCE))

@@ -236,8 +236,8 @@ def cases(draw: st.DrawFn) -> tuple[BankedSpec, list[Request]]:
 
 
 @st.composite
-def tight_cases(draw: st.DrawFn) -> tuple[BankedSpec, list[Request]]:
-    """Runs that something happens in: few banks, rows that change fast, drains that end early."""
+def tight_specs(draw: st.DrawFn) -> BankedSpec:
+    """Few banks, rows that change fast, drains that end early."""
     short, some = st.integers(0, 6), st.integers(0, 14)
     clocks = HBM4_CLOCKS | {"rtp": draw(st.integers(1, 4)), "wr": draw(short), "cwl": draw(short)}
     clocks |= {"cl": draw(some), "rcd_read": draw(some), "rcd_write": draw(some)}
@@ -249,7 +249,7 @@ def tight_cases(draw: st.DrawFn) -> tuple[BankedSpec, list[Request]]:
     }
     clocks |= {"rrd_s": draw(short), "rrd_l": draw(short), "faw": draw(some)}
     timing, high = timing_of(clocks, 1), draw(st.integers(4, 30))
-    spec = BankedSpec(
+    return BankedSpec(
         pseudo_channels=1,
         stack_ids=1,
         bank_groups=2,
@@ -266,6 +266,11 @@ def tight_cases(draw: st.DrawFn) -> tuple[BankedSpec, list[Request]]:
         timing=timing,
         refresh=draw(refreshes(timing)),
     )
+
+
+@st.composite
+def tight_cases(draw: st.DrawFn) -> tuple[BankedSpec, list[Request]]:
+    """Runs that something happens in."""
     count, share = draw(st.integers(4, 16)), draw(st.sampled_from((0, 2, 5, 8)))
     now_ps, load = 0, []
     for access_id in range(count):
@@ -277,4 +282,24 @@ def tight_cases(draw: st.DrawFn) -> tuple[BankedSpec, list[Request]]:
         is_write = draw(st.integers(0, 9)) < share
         address, num_bytes = chunk * 32 + first * 4, (last - first + 1) * 4
         load.append(Request(now_ps, access_id, is_write, address, num_bytes))
-    return spec, load
+    return draw(tight_specs()), load
+
+
+@st.composite
+def streak_cases(draw: st.DrawFn) -> tuple[BankedSpec, list[Request]]:
+    """The same whole chunk over and over, until something else comes in between."""
+    count, share = draw(st.integers(6, 20)), draw(st.sampled_from((0, 1, 10)))
+    ids = list(range(count)) if draw(st.booleans()) else draw(st.permutations(range(count)))
+    pause, chunk, now_ps, load = draw(st.sampled_from((0, 2, 16))), 0, 0, []
+    for access_id in ids:
+        now_ps += draw(st.integers(0, pause))
+        first, last = 0, 7
+        match draw(st.integers(0, 9)):
+            case 0:
+                first, last = sorted((draw(st.integers(0, 7)), draw(st.integers(0, 7))))
+            case 1:
+                chunk = draw(st.integers(0, 11))
+        is_write = draw(st.integers(0, 9)) < share
+        address, num_bytes = chunk * 32 + first * 4, (last - first + 1) * 4
+        load.append(Request(now_ps, access_id, is_write, address, num_bytes))
+    return draw(tight_specs()), load
