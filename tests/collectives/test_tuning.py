@@ -40,6 +40,18 @@ def test_a_small_call_has_four_slots_of_4_kib() -> None:
     assert tune(TuningSpec(), RING_OF_16, 64, 4, TCM).ring == RingSpec()
 
 
+@pytest.mark.parametrize("name", ["double_tree", "torus_2d", "halving_doubling"])
+def test_a_ring_has_room_for_all_short_blocks_of_a_turn_until_the_way_is_full(name: str) -> None:
+    """A peer that sends several blocks in a turn does not wait for credits between them."""
+    plan = plan_of(name, 12)
+    assert plan.blocks_per_turn > 1
+    blocks = 64 * KIB // plan.num_blocks * plan.blocks_per_turn
+    ring = tune(TuningSpec(), plan, 64 * KIB, 2**20, TCM).ring
+    assert ring.num_bytes >= plan.num_turns * blocks
+    near = tune(TuningSpec(), plan, 64 * KIB, 4 * KIB, TCM).ring
+    assert near.num_bytes < plan.num_turns * blocks
+
+
 def test_what_is_said_of_rings_is_taken_whatever_the_size() -> None:
     said = TuningSpec(RingOptions(RingKind.SRAM, n_slots=3, slot_size=100))
     for shard_bytes in (1, 2**24):
