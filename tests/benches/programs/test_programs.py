@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from tests.benches.programs.mutant import mutant
-from tests.benches.programs.small import MACHINE, SMALL, run_small
+from tests.benches.programs.small import EXCHANGES, MACHINE, SIPS, SMALL, run_small
 from tests.kinds import needs_both_engines
 from tilewright.benches import programs
 from tilewright.benches.programs import PROGRAMS
 from tilewright.benches.programs.parameter import parse_parameters
 from tilewright.engine import EngineKind
+from tilewright.errors import CollectiveError
 from tilewright.host import RuntimeContext
 
 WITHOUT_VALUES: dict[str, dict[str, Any]] = {"quest_decode": {"selection": "recent"}}
@@ -114,3 +115,18 @@ def test_a_program_runs_on_the_second_sip_of_a_larger_machine() -> None:
     assert outcome.values_ok is True
     assert {pe.sip for pe in outcome.launches[0].pes} == {1}
     assert MACHINE.grid.num_sips == 1
+
+
+def test_an_algorithm_that_cannot_carry_out_a_collective_is_refused() -> None:
+    with pytest.raises(CollectiveError, match=r"found the algorithm 'ring', expected .*: direct;"):
+        run_small("alltoall", algorithm="ring")
+
+
+@pytest.mark.parametrize("name", EXCHANGES)
+def test_collectives_run_where_their_tensors_lie(name: str) -> None:
+    with RuntimeContext(SIPS) as torch:
+        outcome = PROGRAMS[name].run(torch, bytes=3001)
+        assert not [note for note in torch.distributed.notes if "copied through the host" in note]
+    assert outcome.values_ok is True
+    assert outcome.notes == ("3000 of 3001 bytes: as many f32 for each rank",)
+    assert run_small(name).notes == ()

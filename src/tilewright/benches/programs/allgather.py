@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.benches.programs.exchange import Exchange, exchange_program
+from tilewright.collectives.operation import Operation
 from tilewright.runtime.tensor import Tensor
 
 __all__ = ("ALLGATHER",)
@@ -18,6 +19,7 @@ ALLGATHER = exchange_program(
     "allgather",
     "parts of all SIPs, everywhere",
     Exchange(
+        Operation.ALL_GATHER,
         _call,
         lambda values, _: values.reshape(-1),
         lambda ranks: (ranks - 1) / ranks,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.benches.programs.exchange import Exchange, exchange_program
+from tilewright.collectives.operation import Operation
 from tilewright.runtime.tensor import Tensor
 
 __all__ = ("ALLREDUCE",)
@@ -19,6 +20,7 @@ ALLREDUCE = exchange_program(
     "allreduce",
     "sum of a tensor over SIPs, everywhere",
     Exchange(
+        Operation.ALL_REDUCE,
         _call,
         lambda values, _: values.sum(0),
         lambda ranks: 2 * (ranks - 1) / ranks,

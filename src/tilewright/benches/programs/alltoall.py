@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.benches.programs.exchange import Exchange, exchange_program
+from tilewright.collectives.operation import Operation
 from tilewright.runtime.tensor import Tensor
 
 __all__ = ("ALLTOALL",)
@@ -18,11 +19,11 @@ ALLTOALL = exchange_program(
     "alltoall",
     "every SIP has a part for every other",
     Exchange(
+        Operation.ALL_TO_ALL,
         _call,
         lambda values, rank: values.reshape(len(values), len(values), -1)[:, rank].reshape(-1),
         lambda ranks: (ranks - 1) / ranks,
         lambda ranks, elements: [elements // ranks] * ranks,
         is_cut=True,
     ),
-    algorithm="direct",
 )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.benches.programs.exchange import Exchange, exchange_program
+from tilewright.collectives.operation import Operation
 from tilewright.runtime.tensor import Tensor
 
 __all__ = ("BROADCAST",)
@@ -19,6 +20,7 @@ BROADCAST = exchange_program(
     "broadcast",
     "a tensor of the first SIP, everywhere",
     Exchange(
+        Operation.BROADCAST,
         _call,
         lambda values, _: values[0],
         lambda ranks: min(ranks - 1, 1),

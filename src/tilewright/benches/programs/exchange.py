@@ -1,7 +1,7 @@
 """What the programs of collectives have in common: ranks are SIPs, values are exact in f32."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -9,6 +9,8 @@ import numpy as np
 from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram, Bound
 from tilewright.benches.programs.size import check_sizes
+from tilewright.collectives.operation import Operation
+from tilewright.collectives.table import AUTO_ALGORITHM, find_algorithm
 from tilewright.errors import BenchError
 from tilewright.host import DPPolicy, RuntimeContext, Split
 from tilewright.runtime.tensor import Tensor
@@ -22,6 +24,7 @@ Buffer = Annotated[Literal["tcm", "sram", "hbm"], "memory of the rings"]
 Array = np.ndarray[Any, Any]
 
 SPREAD = DPPolicy(cube=Split(0), pe=Split(0))
+BY_COLUMNS = DPPolicy(cube=Split(1), pe=Split(1))
 F32_BYTES = 4
 
 
@@ -34,6 +37,7 @@ class Exchange:
     the values of all.
     """
 
+    operation: Operation
     call: Callable[[Any, list[Tensor], list[Tensor]], Sequence[Tensor]]
     expected: Callable[[Array, int], Array]
     sent_share: Callable[[int], float]  # of the buffer, that leaves a rank at least
@@ -42,19 +46,20 @@ class Exchange:
     is_split: bool = False  # a rank begins with its part of the buffer
 
 
-def exchange_program(
-    name: str, summary: str, exchange: Exchange, *, algorithm: str = "auto"
-) -> BenchProgram:
-    """The ready program of a collective; ``algorithm`` is what it takes unless a user names one."""
+def exchange_program(name: str, summary: str, exchange: Exchange) -> BenchProgram:
+    """The ready program of a collective; an algorithm that cannot carry it out is refused."""
 
     def run(
         torch: RuntimeContext,
         bytes: NumBytes = 65_536,
-        algorithm: Algorithm = algorithm,
+        algorithm: Algorithm = AUTO_ALGORITHM,
         buffer: Buffer = "tcm",
     ) -> BenchOutcome:
+        if algorithm != AUTO_ALGORITHM:
+            find_algorithm(algorithm, exchange.operation)
         elements = _num_elements(name, bytes, torch.machine.grid.num_sips)
-        return _run_exchange(torch, exchange, elements, algorithm, buffer)
+        outcome = _run_exchange(torch, exchange, elements, algorithm, buffer)
+        return replace(outcome, notes=_notes(bytes, elements))
 
     return BenchProgram(name, summary, run)
 
@@ -67,6 +72,12 @@ def _num_elements(where: str, num_bytes: int, ranks: int) -> int:
         found, expected = f"bytes={num_bytes}", f"an element for each of {ranks} ranks"
         raise BenchError(where, found, expected, "set it higher")
     return elements
+
+
+def _notes(num_bytes: int, elements: int) -> tuple[str, ...]:
+    used_bytes = elements * F32_BYTES
+    left = f"{used_bytes} of {num_bytes} bytes: as many f32 for each rank"
+    return () if used_bytes == num_bytes else (left,)
 
 
 def _run_exchange(
@@ -84,7 +95,7 @@ def _run_exchange(
         torch.distributed.init_process_group(algorithm=algorithm, buffer_kind=buffer)
         found = exchange.call(torch.distributed, *tensors[rank])
         if torch.carries_data:
-            results[rank] = np.concatenate([each.numpy(timed=False) for each in found])
+            results[rank] = np.concatenate([each.numpy(timed=False).reshape(-1) for each in found])
 
     torch.multiprocessing.spawn(worker, nprocs=ranks)
     return BenchOutcome(
@@ -102,13 +113,19 @@ def _tensors(
     ranks = torch.machine.grid.num_sips
     torch.ahbm.set_device(rank)
     parts = np.split(values, ranks) if exchange.is_cut else [values]
-    inputs = [torch.empty(part.size, "f32", dp=SPREAD) for part in parts]
-    sizes = exchange.outputs(ranks, elements)
-    outputs = [torch.empty(size, "f32", dp=SPREAD) for size in sizes]
+    inputs = [_empty(torch, exchange, part.size) for part in parts]
+    outputs = [_empty(torch, exchange, size) for size in exchange.outputs(ranks, elements)]
     torch.wait_all()  # at one time with and without values
     for tensor, part in zip(inputs, parts, strict=True):
-        tensor.copy_(part, timed=False)
+        tensor.copy_(part.reshape(tensor.shape), timed=False)
     return inputs, outputs
+
+
+def _empty(torch: RuntimeContext, exchange: Exchange, size: int) -> Tensor:
+    """Parts of an all-to-all may have different numbers of rows: they lie alike by columns."""
+    if exchange.operation is Operation.ALL_TO_ALL:
+        return torch.empty((1, size), "f32", dp=BY_COLUMNS)
+    return torch.empty(size, "f32", dp=SPREAD)
 
 
 def _bound(torch: RuntimeContext, exchange: Exchange, num_bytes: int) -> Bound:

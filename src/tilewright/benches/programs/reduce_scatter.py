@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.benches.programs.exchange import Exchange, exchange_program
+from tilewright.collectives.operation import Operation
 from tilewright.runtime.tensor import Tensor
 
 __all__ = ("REDUCE_SCATTER",)
@@ -18,6 +19,7 @@ REDUCE_SCATTER = exchange_program(
     "reduce_scatter",
     "sum of a tensor over SIPs, a part on each",
     Exchange(
+        Operation.REDUCE_SCATTER,
         _call,
         lambda values, rank: values.sum(0).reshape(len(values), -1)[rank],
         lambda ranks: (ranks - 1) / ranks,
