@@ -61,6 +61,9 @@ class Affine:
 
     def array(self, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """All values; they wrap as the dtype does."""
+        if len(self.shape) == 1:  # mostly
+            steps = np.arange(self.shape[0], dtype=np.int64) * self.strides[0]
+            return (steps + self.base).astype(dtype, copy=False)
         total = np.full(self.shape, self.base, np.int64)
         for axis, (stride, extent) in enumerate(zip(self.strides, self.shape, strict=True)):
             places = [1] * len(self.shape)

@@ -129,7 +129,11 @@ class Program:
         if isinstance(other, Index) and not block.dtype.signed:
             return None  # an unsigned integer promotes an index
         number = (Int64 if block.dtype.bits > INDEX_BITS else Int32)(self.number(block))
-        return known_binary(op, *((number, other) if block is left else (other, number)))
+        return self._known_binary(op, *((number, other) if block is left else (other, number)))
+
+    def _known_binary(self, op: str, left: Any, right: Any) -> Any:
+        """What no command has to compute, else None."""
+        return known_binary(op, left, right)
 
     def unary(self, op: str, value: Any) -> Any:
         if isinstance(value, Index) and op == "neg":

@@ -65,6 +65,11 @@ class NativeProgram(Program):
         pointers: Pointers = self.desk.pointers(address, element, element.step)
         return pointers
 
+    def _known_binary(self, op: str, left: Any, right: Any) -> Any:
+        front: Any = self.run.front
+        known = front.known_binary(op, left, right)
+        return super()._known_binary(op, left, right) if known is None else known
+
     def known_load(self, pointers: Any, mask: Any, other: Any) -> Block | None:
         if self.is_composing:
             return None

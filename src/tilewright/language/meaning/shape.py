@@ -34,7 +34,7 @@ def _bind_reshape(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     if prod(shape) != types[0].num_elements:
         expected = f"a block of {prod(shape)} elements for the shape {shape}"
         refuse(op, types, expected, "keep the number of elements")
-    return Bound(types[0].with_shape(shape), lambda array: np.reshape(array, shape), ())
+    return Bound(types[0].with_shape(shape), lambda array: array.reshape(shape), ())
 
 
 def _bind_expand_dims(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
@@ -46,7 +46,7 @@ def _bind_expand_dims(op: str, types: Types, attributes: tuple[Any, ...]) -> Bou
         raise KernelError(op, f"the axes {tuple(given)}", "each axis once", "drop one of them")
     extents = iter(types[0].shape)
     shape = tuple(1 if axis in axes else next(extents) for axis in range(rank))
-    return Bound(types[0].with_shape(shape), lambda array: np.reshape(array, shape), ())
+    return Bound(types[0].with_shape(shape), lambda array: array.reshape(shape), ())
 
 
 def _bind_squeeze(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
@@ -54,7 +54,7 @@ def _bind_squeeze(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     if types[0].shape[axis] != 1:
         refuse(op, types, f"an extent of 1 at axis {axis}", "squeeze another axis")
     shape = types[0].shape[:axis] + types[0].shape[axis + 1 :]
-    return Bound(types[0].with_shape(shape), lambda array: np.reshape(array, shape), ())
+    return Bound(types[0].with_shape(shape), lambda array: array.reshape(shape), ())
 
 
 def _bind_broadcast_to(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
@@ -83,7 +83,7 @@ def _bind_permute(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     result = types[0].with_shape(tuple(types[0].shape[axis] for axis in given))
     stays = [axis for axis in given if types[0].shape[axis] > 1]
     charges = () if stays == sorted(stays) else _moved(op, result)
-    return Bound(result, lambda array: np.transpose(array, given), charges)
+    return Bound(result, lambda array: array.transpose(given), charges)
 
 
 def _bind_join(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
