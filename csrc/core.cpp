@@ -133,6 +133,7 @@ NB_MODULE(_core, module) {
         .def("memory_counters", &Core::memory_counters)
         .def("server_counters",
              [](Core& core, uint32_t server) { return std::tuple_cat(core.server_counters(server)); })
+        .def("busy_ps", &Core::busy_ps)
         .def("route_counters",
              [](Core& core, uint32_t route) { return std::tuple_cat(core.route_counters(route)); })
         .def("first_violation", &Core::first_violation)

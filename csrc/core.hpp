@@ -190,6 +190,7 @@ class Core {
     std::vector<std::vector<int64_t>> memory_counters(uint32_t server);
 
     std::array<int64_t, 8> server_counters(uint32_t server);
+    std::vector<int64_t> busy_ps();  // of all servers
     std::array<int64_t, 4> route_counters(uint32_t route);
     std::optional<Violation> first_violation();
     std::vector<WaitingTask> waiting_tasks();

@@ -21,6 +21,15 @@ std::array<int64_t, 8> Core::server_counters(uint32_t index) {
     return counters_at(servers_[index], now_ps_);
 }
 
+std::vector<int64_t> Core::busy_ps() {
+    touch_islands();
+    std::vector<int64_t> found;
+    found.reserve(servers_.size());
+    constexpr size_t kBusy = 2;
+    for (Server& server : servers_) found.push_back(counters_at(server, now_ps_)[kBusy]);
+    return found;
+}
+
 std::array<int64_t, 8> Core::counters_at(Server& server, int64_t now_ps) const {
     if (server.eager) {
         server.note_starts(now_ps);

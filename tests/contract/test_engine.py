@@ -497,6 +497,7 @@ def test_statistics_by_hand(engine: Engine, arbitration: Arbitration) -> None:
         free_ps=32,
     )
     assert engine.statistics().servers == (expected,)
+    assert engine.busy_ps() == [14]
     assert engine.now_ps == 82
     assert engine.statistics().routes == (RouteStatistics(4, 7 * FLIT, 4, 7 * FLIT),)
 

@@ -231,6 +231,10 @@ def test_what_goes_to_the_machine_or_back_takes_time_and_a_printed_tensor_none()
     tensor.to("cpu", timed=False)
     assert tensor.numpy(timed=False)[0, 0] == tensor.tolist(timed=False)[0][0] == 1
     assert tensor.local(PES[0], timed=False)[0, 0] == 1
+    assert (
+        tensor.read(np.s_[1:, :1], timed=False).tolist()
+        == tensor.numpy(timed=False)[1:, :1].tolist()
+    )
     assert repr(tensor)
     assert owner.timed == []
 

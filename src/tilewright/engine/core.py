@@ -297,6 +297,10 @@ class Core(Protocol):
 
     def take_trace(self) -> list[tuple[int, int, int, int, int]]: ...
 
+    def busy_ps(self) -> list[int]:
+        """Of all servers."""
+        ...
+
     def server_counters(self, server: int) -> tuple[int, int, int, int, int, int, int, int]:
         """The fields of ServerStatistics behind the name."""
         ...

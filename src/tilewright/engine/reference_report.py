@@ -15,6 +15,9 @@ __all__ = ("Reports",)
 Violation = tuple[str, int, int, int]  # rule, server or route, found, expected
 
 
+_BUSY = 2  # among the counters of a server
+
+
 class Reports:
     """The half of the reference core that is read; ``ReferenceCore`` has the state and runs it."""
 
@@ -70,6 +73,9 @@ class Reports:
         trace = self._trace or []
         self._trace = None if self._trace is None else []
         return trace
+
+    def busy_ps(self) -> list[int]:
+        return [server_counters(server, self.now_ps)[_BUSY] for server in self._servers]
 
     def server_counters(self, server: int) -> tuple[int, int, int, int, int, int, int, int]:
         return server_counters(self._servers[server], self.now_ps)

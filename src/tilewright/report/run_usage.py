@@ -30,7 +30,7 @@ class Usage:
     def now(cls, device: Device) -> "Usage":
         """Of all servers that there are by now."""
         engine = device.engine
-        used_ps = {n: server.busy_ps for n, server in enumerate(engine.statistics().servers)}
+        used_ps = dict(enumerate(engine.busy_ps()))
         if device.machine.spec.cube.hbm.impl is None:
             for server in device.memories.values():
                 channels = engine.memory_counters(server)

@@ -133,8 +133,12 @@ class Tensor:
         return array if dtype is None else array.astype(dtype)
 
     def __getitem__(self, key: Any) -> Any:
+        return self.read(key)
+
+    def read(self, key: Any, *, timed: bool = True) -> Any:
+        """A copy of the elements that a key selects."""
         selection = self._select(key)
-        return self._read_values(selection.box, timed=True)[selection.key]
+        return self._read_values(selection.box, timed=timed)[selection.key]
 
     def local(self, pe: PeCoord, *, timed: bool = True) -> Array:
         """A copy of what one PE has: its own replica of a box."""

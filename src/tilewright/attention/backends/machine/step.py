@@ -20,6 +20,7 @@ from tilewright.attention.graph import DType
 from tilewright.attention.planner import StepPlan, most_candidates, row_budgets
 from tilewright.errors import AttentionError
 from tilewright.host import LaunchReport, Neighbours, PeCoord, RuntimeContext, Tensor
+from tilewright.language.launch import rare_collections
 from tilewright.language.message import Post
 from tilewright.runtime.launch import tell_rings
 
@@ -77,7 +78,10 @@ class PreparedStep:
 
     def run(self, torch: RuntimeContext) -> StepResult:
         """One launch after the other, each when the host knows of the end of the last."""
-        launches = tuple(StageLaunch(_launch(torch, item), item.stages) for item in self.planned)
+        with rare_collections():
+            launches = tuple(
+                StageLaunch(_launch(torch, item), item.stages) for item in self.planned
+            )
         output, log_sum_exp = (
             self.scratch[name].read()[:, 0] if torch.carries_data and name in self.scratch else None
             for name in ("output", "log_sum_exp")
