@@ -110,3 +110,15 @@ def test_dense_attention_is_told_to_read_every_page() -> None:
     page = SIZES.page_size * (SIZES.key_dim + SIZES.value_dim) * 2
     bytes_of_pages = file.predicted_bytes(pages=0, listed=512)[Stage.ATTENTION]
     assert 0 < bytes_of_pages - 512 * page < 0.1 * 512 * page
+
+
+def test_dense_attention_loads_its_block_numbers_once_if_they_are_few_beside_the_registers() -> (
+    None
+):
+    num_bytes = TARGET.pages * 8
+    kept = compile_dense(SIZES, replace(TARGET, register_bytes=4 * num_bytes)).text
+    loaded = compile_dense(SIZES, replace(TARGET, register_bytes=4 * num_bytes - 1)).text
+    assert kept.count("tl.load(table") == 1
+    assert kept.count("tl.gather(row_blocks") == 2  # of the first tile, and of the next one
+    assert "row_blocks" not in loaded
+    assert loaded.count("tl.load(table") == 3

@@ -75,10 +75,21 @@ def test_queues_join_scoring_and_selection_and_leave_no_merge_to_memory() -> Non
     assert not any(item.name.startswith("part_") for item in file.scratch)
 
 
-@pytest.mark.parametrize("members", [1, 4])
-def test_a_budget_for_every_page_gives_dense_attention_bit_for_bit(members: int) -> None:
+@pytest.mark.parametrize(
+    ("members", "register_bytes"), [(1, 2**19), (4, 2**19), (1, 8)], ids=["a row", "members", "few"]
+)
+def test_a_budget_for_every_page_gives_dense_attention_bit_for_bit(
+    members: int, register_bytes: int
+) -> None:
     deal = Deal.WHOLE if members == 1 else Deal.CONTIGUOUS
-    target = Target(rows=1, pages=-(-PAGES // members), members=members, deal=deal, merges=QUEUES)
+    target = Target(
+        rows=1,
+        pages=-(-PAGES // members),
+        members=members,
+        deal=deal,
+        register_bytes=register_bytes,
+        merges=QUEUES,
+    )
     values = draw_row(SIZES, TOKENS, seed=2, ties=False)
     dense, sparse = compile_dense(SIZES, target, TILES), compile_graph(GRAPH, TILES, target)
     rows = [run_row(small_machine(), file, values, TOKENS, PAGES) for file in (dense, sparse)]

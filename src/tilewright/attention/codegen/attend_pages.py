@@ -1,7 +1,7 @@
 """The kernels of attention over listed pages."""
 
 from tilewright.attention.codegen.attend_blocks import AttendBlocks, pools_of, product_dtype
-from tilewright.attention.codegen.body import Body
+from tilewright.attention.codegen.body import Body, padded
 from tilewright.attention.codegen.kernel_file import Grid, Kernel, Stage
 from tilewright.attention.codegen.loop_text import indented
 from tilewright.attention.codegen.merge_parts import LOWEST, finish_lines, part_lines
@@ -13,6 +13,9 @@ from tilewright.attention.codegen.traffic import attend_traffic
 from tilewright.attention.graph import DType, Geometry
 
 __all__ = ("attend_lines", "emit_attend_pages")
+
+_ENTRY_BYTES = 8  # of a block number, as places in pools are counted
+_REGISTER_SHARE = 4  # block numbers may fill one register in so many
 
 
 def emit_attend_pages(
@@ -141,6 +144,7 @@ class _Walk:
         self._blocks, self._is_listed = blocks, is_listed
         self._size = sizes.page_size
         self.reads_ahead = form.target is not None and form.cut.reads_ahead
+        self._kept_entries = None if is_listed else _kept_entries(form, blocks)
 
     def range_lines(self) -> list[str]:
         """Which entries the program looks at: ``first`` to ``stop``, with ``num_listed`` tokens."""
@@ -169,7 +173,7 @@ class _Walk:
         ]
 
     def ahead_lines(self) -> list[str]:
-        """Block numbers of the first tile, and what goes on from there."""
+        """Block numbers of all tiles, or of the first, and what goes on from there."""
         pages = self._blocks.pages
         lines = [
             f"offset = tl.arange(0, {pages})",
@@ -177,6 +181,12 @@ class _Walk:
         ]
         if not self.reads_ahead:
             return lines
+        if self._kept_entries is not None:
+            return [
+                *lines,
+                f"row_entry = tl.arange(0, {self._kept_entries})",
+                f"row_blocks = {self._block('row_entry')}.to(tl.int64)",
+            ]
         if self._is_listed:
             lines.append(f"page = {self._page('offset')}")
         lines.append(f"next_block = {self._block('offset')}")
@@ -187,14 +197,16 @@ class _Walk:
     def tile_lines(self, start: str) -> list[str]:
         """The blocks of a tile and the tokens that are there.
 
-        If it reads ahead, block numbers are loaded a tile ahead, and entries of the list two: a
-        program waits for neither.
+        If it reads ahead, block numbers that are not kept are loaded a tile ahead, and entries of
+        the list two: a program waits for neither.
         """
         pages = self._blocks.pages
         lines = [f"entry = {start} + offset"]
         if not self.reads_ahead:
             lines += [f"page = {self._page('entry')}"] if self._is_listed else []
             lines.append(f"block = {self._block('entry')}.to(tl.int64)")
+        elif self._kept_entries is not None:
+            lines.append("block = tl.gather(row_blocks, entry, 0)")
         else:
             lines += [
                 "block = next_block.to(tl.int64)",
@@ -217,6 +229,15 @@ class _Walk:
         if self._blocks.page_tokens != self._size:
             conditions.append(f"(token < {self._size})")
         return " & ".join(conditions)
+
+
+def _kept_entries(form: RowForm, blocks: AttendBlocks) -> int | None:
+    """Entries of a row's table that stay on the chip, in whole tiles; None: they are too many."""
+    if form.target is None:
+        return None
+    entries = padded(-(-form.target.pages // blocks.pages) * blocks.pages)
+    is_small = entries * _ENTRY_BYTES * _REGISTER_SHARE <= form.target.register_bytes
+    return entries if is_small else None
 
 
 class _TileText:
