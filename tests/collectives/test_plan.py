@@ -92,3 +92,23 @@ def test_a_rank_cannot_send_what_it_does_not_have() -> None:
     plan = Plan(2, ((Step(TAKE, 1, 0, 0),), (Step(SEND, 0, 0, 0),)))
     with pytest.raises(CollectiveError, match="rank 1 sends block 0, which it does not have"):
         check(plan, Operation.BROADCAST)
+
+
+@given(st.integers(2, 16))
+def test_all_ranks_of_a_ring_send_in_every_turn(num_ranks: int) -> None:
+    assert not ring(num_ranks).is_staggered
+
+
+def test_a_chain_is_staggered() -> None:
+    chain = Script(3, 1)
+    chain.move(0, 0, 1, [0], combines=False)
+    chain.move(1, 1, 2, [0], combines=False)
+    assert chain.plan().is_staggered
+
+
+def test_blocks_of_a_turn_are_counted_for_each_peer() -> None:
+    script = Script(3, 4)
+    script.move(0, 0, 1, [0, 1, 2], combines=True)
+    script.move(0, 0, 2, [3], combines=True)
+    script.move(1, 0, 1, [3], combines=True)
+    assert script.plan().blocks_per_turn == 3

@@ -1,13 +1,14 @@
 from collections import Counter
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.collectives.test_plan import ring
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Move
-from tilewright.collectives.schedule import Chunk, Message, Schedule, Wave, build_schedule
+from tilewright.collectives.schedule import Chunk, Message, Schedule, Wave, build_schedule, lag_of
 from tilewright.collectives.table import ALGORITHMS, checked_plan
 
 RANKS = st.integers(2, 7)
@@ -67,6 +68,38 @@ def test_waves_never_go_back_and_each_chunk_has_one_last_use(
         last = {message.chunk: number for number, message in enumerate(schedule.messages)}
         for number, message in enumerate(schedule.messages):
             assert message.is_last_use == (last[message.chunk] == number)
+
+
+@given(RANKS, SIZES, LIMITS, LIMITS)
+def test_a_chunk_is_let_go_if_another_value_takes_its_place(
+    num_ranks: int, size: int, chunk: int, round_size: int
+) -> None:
+    for schedule in ring_schedules(num_ranks, size, chunk, round_size):
+        following: dict[Chunk, Move] = {}
+        for message in reversed(schedule.messages):
+            assert message.is_replaced == (following.get(message.chunk) is Move.TAKE)
+            following[message.chunk] = message.move
+
+
+@given(RANKS, st.integers(1, 60), LIMITS)
+def test_a_round_has_its_share_of_every_part(num_ranks: int, size: int, round_size: int) -> None:
+    """Parts of an all-gather are held together, so all of them count."""
+    call = Call(Operation.ALL_GATHER, num_ranks)
+    plan = checked_plan(ALGORITHMS["ring"], call, 0).plan
+    schedule = build_schedule(
+        plan, 0, [size] * num_ranks, chunk_elements=10**9, round_elements=round_size,
+        completing=frozenset(),
+    )  # fmt: skip
+    longest = max(message.chunk.size for message in schedule.messages)
+    assert longest == min(size, max(1, round_size // num_ranks))
+
+
+@pytest.mark.parametrize(("name", "lag"), [("ring", 4), ("double_tree", 10)])
+def test_what_is_not_sent_on_is_waited_for_later_where_ranks_take_turns(
+    name: str, lag: int
+) -> None:
+    plan = checked_plan(ALGORITHMS[name], Call(Operation.ALL_REDUCE, 8), 0).plan
+    assert lag_of(plan, lead=5) == lag
 
 
 @given(RANKS, st.data())
