@@ -144,6 +144,9 @@ const std::vector<Completion>& BankedCore::advance(int64_t now_ps) {
 }
 
 const std::vector<Completion>& BankedCore::decide_all(int64_t until_ps) {
+    for (int64_t channel = 0; channel < shape_.num_channels; ++channel) {
+        if (events_ps_[channel] <= until_ps) channels_[channel].fetch();
+    }
     for (int64_t channel = 0; channel < shape_.num_channels; ++channel) decide(channel, until_ps);
     completions_.clear();
     for (uint32_t slot : finished_) {

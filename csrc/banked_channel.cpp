@@ -5,9 +5,9 @@ namespace tilewright {
 
 MemoryChannel::MemoryChannel(const MemoryShape& shape, Slab<MemoryAccess>& accesses)
     : shape_(shape),
+      accesses_(accesses),
       banks_(shape.num_banks),
       groups_(shape.num_groups),
-      accesses_(accesses),
       windows_(std::max<int64_t>(1, shape.refresh_turns)) {
     due_ps_ = refresh_due_ps();
 }
@@ -175,15 +175,21 @@ bool MemoryChannel::is_closing() const {
 // --- counters
 
 std::vector<int64_t> MemoryChannel::counters() const {
-    const int64_t bursts = tally_.bursts[0] + tally_.bursts[1];
+    const int64_t bursts = num_bursts_[0] + num_bursts_[1];
     const int64_t row_hits = bursts - tally_.row_closed - tally_.row_conflicts;
-    const int64_t paced_ps = (bursts - tally_.runs) * (shape_.pace - shape_.timing.bl);
-    return {tally_.bursts[0],      tally_.bursts[1],
-            row_hits,              tally_.row_closed,
-            tally_.row_conflicts,  bursts * shape_.timing.bl,
-            tally_.idle_ps,        tally_.refresh_ps,
-            tally_.turnaround_ps,  tally_.bank_group_ps + paced_ps,
-            tally_.row_ps,         data_end_ps_};
+    const int64_t paced_ps = (bursts - num_runs_) * (shape_.pace - shape_.timing.bl);
+    return {num_bursts_[0],
+            num_bursts_[1],
+            row_hits,
+            tally_.row_closed,
+            tally_.row_conflicts,
+            bursts * shape_.timing.bl,
+            tally_.idle_ps,
+            tally_.refresh_ps,
+            tally_.turnaround_ps,
+            tally_.bank_group_ps + paced_ps,
+            tally_.row_ps,
+            data_end_ps_};
 }
 
 }  // namespace tilewright

@@ -13,10 +13,8 @@
 
 namespace tilewright {
 
-// What counters tell, as far as it does not follow from the rest.
+// What counters tell, as far as it does not follow from how many bursts and runs there were.
 struct MemoryTally {
-    int64_t bursts[2] = {0, 0};
-    int64_t runs = 0;
     int64_t row_closed = 0, row_conflicts = 0;
     int64_t idle_ps = 0, refresh_ps = 0, turnaround_ps = 0, row_ps = 0;
     int64_t bank_group_ps = 0;  // before the first burst of a run
@@ -60,6 +58,12 @@ class alignas(64) MemoryChannel {
         }
     }
     std::vector<int64_t> counters() const;
+    // It will be needed soon.
+    void fetch() const {
+        constexpr size_t kLines = 4;
+        const char* const first = reinterpret_cast<const char*>(this);
+        for (size_t line = 0; line < kLines; ++line) __builtin_prefetch(first + 64 * line, 1);
+    }
 
   private:
     enum class Opening : uint8_t { kClosed, kConflict, kUsed };
@@ -216,16 +220,15 @@ class alignas(64) MemoryChannel {
         return shape_.bank_of[chunk.first + chunk.num_bursts - 1];
     }
 
-    // in the order in which a run needs them
+    // what a streak needs: four cache lines
     const MemoryShape& shape_;
     int64_t event_ps_ = kNeverPs;
     int64_t issued_ps_ = kLongAgoPs;
     int64_t data_end_ps_ = 0;
-    int64_t run_start_ps_ = kLongAgoPs;
-    int64_t run_bursts_ = 0;
-    int64_t decided_ps_ = -1;
-    int64_t accepted_ps_ = -1;
-    uint64_t accepted_round_ = 0;
+    int64_t due_ps_ = kNeverPs;
+    int64_t row_event_ps_ = kNeverPs;  // the next precharge or activate
+    int num_begun_ = 0;
+    uint32_t next_place_ = kNone;  // in the queue, of the chunk that goes next: then at event_ps_
     uint8_t direction_ = 0;
     uint8_t run_direction_ = 0;
     int8_t last_direction_ = -1;
@@ -233,21 +236,28 @@ class alignas(64) MemoryChannel {
     bool is_closing_ = false;  // as the heads know it
     bool is_row_event_known_ = true;
     bool is_run_untold_ = false;  // the last run, of a streak, to its banks
-    uint32_t next_place_ = kNone;  // in the queue, of the chunk that goes next: then at event_ps_
-    uint32_t streak_pattern_ = kNoStreak;
+
+    int64_t run_start_ps_ = kLongAgoPs;
+    int64_t run_bursts_ = 0;
     int64_t streak_row_ = 0;
-    int num_begun_ = 0;
-    int64_t due_ps_ = kNeverPs;
-    int64_t row_event_ps_ = kNeverPs;  // the next precharge or activate
-    uint64_t wanted_ = 0;              // banks that have a head
-    uint64_t to_precharge_ = 0;
-    uint64_t to_activate_ = 0;
+    int64_t decided_ps_ = -1;
     int64_t read_ps_ = kLongAgoPs;  // last read command
+    int64_t num_bursts_[2] = {0, 0};
+    int64_t num_runs_ = 0;
+
     Queue queues_[2];
-    std::vector<Bank> banks_;
-    std::vector<Group> groups_;
+
     Slab<MemoryChunk> chunks_;
     Slab<MemoryAccess>& accesses_;
+    uint32_t streak_pattern_ = kNoStreak;
+    // and others
+    uint64_t wanted_ = 0;  // banks that have a head
+    uint64_t to_precharge_ = 0;
+    uint64_t to_activate_ = 0;
+    int64_t accepted_ps_ = -1;
+    uint64_t accepted_round_ = 0;
+    std::vector<Bank> banks_;
+    std::vector<Group> groups_;
     std::vector<Window> windows_;
     MemoryTally tally_;
     int64_t activates_ps_[4] = {kLongAgoPs, kLongAgoPs, kLongAgoPs, kLongAgoPs};

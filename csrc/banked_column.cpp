@@ -70,8 +70,8 @@ int64_t MemoryChannel::serve(uint32_t place, int64_t start_ps, std::vector<uint3
 }
 
 void MemoryChannel::note_run(int64_t start_ps, int64_t num_bursts) {
-    tally_.bursts[direction_] += num_bursts;
-    ++tally_.runs;
+    num_bursts_[direction_] += num_bursts;
+    ++num_runs_;
     issued_ps_ = start_ps + (num_bursts - 1) * shape_.pace;
     data_end_ps_ = issued_ps_ + shape_.data_end[direction_];
     if (!direction_) read_ps_ = issued_ps_;

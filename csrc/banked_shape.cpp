@@ -2,7 +2,8 @@
 #include "banked_shape.hpp"
 
 #include <algorithm>
-#include <map>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 namespace tilewright {
@@ -102,12 +103,12 @@ void MemoryShape::fill_uses() {
 }
 
 void MemoryShape::fill_patterns() {
-    std::map<std::vector<uint8_t>, uint32_t> found;
+    std::unordered_map<std::string, uint32_t> found;
     const auto size = static_cast<size_t>(chunk_bursts.value());
     for (uint32_t chunk = 0; chunk < first_use.size() - 1; ++chunk) {
         const auto first = bank_of.begin() + static_cast<ptrdiff_t>(chunk * size);
-        std::vector<uint8_t> banks(first, first + static_cast<ptrdiff_t>(size));
-        const uint32_t pattern = found.try_emplace(std::move(banks), chunk).first->second;
+        const std::string banks(first, first + static_cast<ptrdiff_t>(size));
+        const uint32_t pattern = found.try_emplace(banks, chunk).first->second;
         patterns.push_back(can_repeat(chunk_banks(pattern)) ? pattern : kNone);
     }
 }

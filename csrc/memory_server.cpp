@@ -44,7 +44,9 @@ AccessRequest Core::access_of(const Event& packet) const {
 bool Core::has_room(const Server& server, const Event& packet) const {
     MemoryServer& memory = *memories_[server.memory];
     if (memory.blocked_id == packet.id && memory.room_ps > now_ps_) return false;
-    const bool is_there = memory.has_room(now_ps_, access_of(packet));
+    memory.looked_at = access_of(packet);
+    memory.looked_at_id = packet.id;
+    const bool is_there = memory.has_room(now_ps_, memory.looked_at);
     memory.blocked_id = is_there ? -1 : packet.id;
     return is_there;
 }
@@ -52,7 +54,8 @@ bool Core::has_room(const Server& server, const Event& packet) const {
 void Core::take_in(Server& server, uint32_t slot) {
     MemoryServer& memory = *memories_[server.memory];
     const Event& packet = queue_[slot];
-    memory.accept(now_ps_, packet.id, access_of(packet), slot);
+    const bool is_known = memory.looked_at_id == packet.id;
+    memory.accept(now_ps_, packet.id, is_known ? memory.looked_at : access_of(packet), slot);
     ++memory.num_inside;
     memory.num_foreign += packet.island != server.island;
     memory.blocked_id = -1;

@@ -36,6 +36,8 @@ class MemoryServer {
     uint32_t server = kNone;
     uint32_t num_inside = 0;   // packets
     uint32_t num_foreign = 0;  // of these, on an island to which they do not belong
+    AccessRequest looked_at{};  // the last one at its door that asked for room
+    int64_t looked_at_id = -1;
     int64_t decide_ps = -1;  // when it next decides, -1 for never
     int64_t retry_ps = -1;   // when a packet at its door may find room, -1 for never
     int64_t blocked_id = -1;  // the last packet that found none, while that is sure to stay so
