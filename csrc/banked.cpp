@@ -105,6 +105,21 @@ int64_t BankedCore::wake_ps() const {
     return found_ps == kNeverPs - 1 ? -1 : found_ps;
 }
 
+int64_t BankedCore::least_read_ps(int64_t now_ps, int64_t access_id, int64_t address,
+                                  int64_t num_bytes) {
+    int64_t inside_ps = -1, outside_ps = now_ps;  // its last command
+    for_chunks(shape_, address, num_bytes,
+               [&](int64_t channel, int64_t, int64_t, int64_t bursts) {
+                   const ReadTurn turn = channels_[channel].read_turn(now_ps, access_id);
+                   if (turn.is_inside) {
+                       inside_ps = std::max(inside_ps, turn.at_ps);
+                   } else {  // or served, if it is inside another channel
+                       outside_ps = std::max(outside_ps, turn.at_ps + (bursts - 1) * shape_.pace);
+                   }
+               });
+    return (inside_ps < 0 ? outside_ps : inside_ps) + shape_.data_end[0];
+}
+
 void BankedCore::accept(int64_t now_ps, int64_t access_id, bool is_write, int64_t address,
                         int64_t num_bytes, uint32_t tag) {
     const uint32_t slot = accesses_.add(MemoryAccess{{access_id, 0, 0, 0, tag}, 0, 0, now_ps});

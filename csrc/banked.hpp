@@ -35,6 +35,9 @@ class BankedCore {
     std::vector<std::vector<int64_t>> counters() const;
 
     int64_t least_service_ps(bool is_write) const { return shape_.data_end[is_write]; }
+    // When a read that has been added, or will be, is served at the earliest; decisions before now_ps
+    // have been made, but not those that it waits for.
+    int64_t least_read_ps(int64_t now_ps, int64_t access_id, int64_t address, int64_t num_bytes);
 
     // Makes the decisions before now_ps.
     const std::vector<Completion>& catch_up(int64_t now_ps);
@@ -91,6 +94,9 @@ class SimpleCore {
     }
     int64_t wake_ps() const { return next_ps(); }
     int64_t least_service_ps(bool) const { return latency_ps_; }
+    int64_t least_read_ps(int64_t now_ps, int64_t, int64_t, int64_t) const {
+        return now_ps + latency_ps_;
+    }
     Room find_room(int64_t, bool, int64_t, int64_t) const { return {true, kLongAgoPs}; }
     bool is_there(const Room&, int64_t) const { return true; }
 

@@ -26,6 +26,12 @@ struct Room {
     int64_t at_ps;
 };
 
+// When the last command of a read goes at the earliest.
+struct ReadTurn {
+    bool is_inside;  // else the turn of the first command of one that comes now
+    int64_t at_ps;
+};
+
 class alignas(64) MemoryChannel {
   public:
     MemoryChannel(const MemoryShape& shape, Slab<MemoryAccess>& accesses);
@@ -37,6 +43,8 @@ class alignas(64) MemoryChannel {
         if (queues_[1].bursts > 0) return event_ps_ + shape_.least_data_end;
         return queues_[0].bursts > 0 ? event_ps_ + shape_.data_end[0] : kNeverPs;
     }
+    // Decisions before now_ps have been made.
+    ReadTurn read_turn(int64_t now_ps, int64_t access_id);
     // When a queue of that capacity, which they do not exceed, has room for more bursts.
     Room room(int direction, int64_t capacity, int64_t num_bursts) const {
         const int64_t surplus = queues_[direction].bursts + num_bursts - capacity;
@@ -200,6 +208,9 @@ class alignas(64) MemoryChannel {
         if (bank.open_row != chunk.row) return kNeverPs;
         return std::max(bus_ps(), ready_ps(bank, shape_.group_of[index]));
     }
+
+    // banked_wait.cpp
+    bool is_ready_at(const MemoryChunk& chunk, const MemoryChunk* before, int64_t at_ps) const;
 
     // banked_refresh.cpp
     void refresh_until(int64_t now_ps) {

@@ -23,6 +23,7 @@ void add_methods(nb::class_<Core>& type) {
                  core.accept(now_ps, access_id, is_write, address, num_bytes);
              })
         .def("next_ps", &Core::next_ps)
+        .def("least_read_ps", &Core::least_read_ps)
         .def("advance",
              [](Core& core, int64_t now_ps) {
                  std::vector<Row> rows;

@@ -38,6 +38,7 @@ struct alignas(64) MemoryChunk {
     uint16_t issued;
 
     uint32_t next() const { return first + issued; }
+    int64_t num_left() const { return num_bursts - issued; }
     bool is_begun() const { return issued > 0 && issued < num_bursts; }
     bool is_older(const MemoryChunk& other) const {
         return std::tie(round, access_id, position) <

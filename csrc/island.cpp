@@ -315,11 +315,18 @@ int64_t Core::least_end_ps(const Task& task, int64_t bytes_before) const {
     int64_t served_ps = bytes == 0 ? now_ps_ : free_ps + bytes / flit_bytes_ * last.flit_ps;
     served_ps += target.is_memory ? memories_[target.memory]->least_service_ps(trip.writes)
                                   : target.flit_ps + target.latency_ps;
+    const bool is_one_read = target.is_memory && !trip.writes && definition.num_packets == 1;
+    if (is_one_read && task.packets_unserved > 0) {
+        const int64_t read_ps = memories_[target.memory]->least_read_ps(
+            now_ps_, task.id, definition.tag, definition.amount);
+        served_ps = std::max(served_ps, read_ps);
+    }
     int64_t end_ps = INT64_MAX;
     if (task.packets_awaited > 0) {
         const int64_t flits = std::max<int64_t>(task.packets_awaited, own_bytes / flit_bytes_);
-        end_ps = free_ps + flits * last.flit_ps + last.latency_ps;
-        if (task.packets_unserved > 0) end_ps = std::max(end_ps, served_ps + trip.back_ps);
+        const int64_t last_served_ps = task.packets_unserved > 0 ? served_ps : task.end_ps;
+        end_ps = std::max(free_ps + flits * last.flit_ps + last.latency_ps,
+                          last_served_ps + trip.back_ps);
     }
     const bool tells = definition.served_effect != kNoEffect && task.packets_unserved > 0;
     return tells ? std::min(end_ps, served_ps) : end_ps;
@@ -361,15 +368,16 @@ int64_t Core::least_bytes(const Task& task, const Definition& definition, int64_
     return ends * end_bytes + (packets - ends) * packet_bytes_;
 }
 
-// What its memory has decided before now.
+// What its memories have decided before now.
 void Core::settle_served(const Island& island) {
+    uint32_t settled = kNone;
     for (uint32_t slot : island.tasks) {
         const Task& task = tasks_[slot];
         if (task.packets_unserved == 0) continue;
-        const Server& target = servers_[last_server(trips_[task.definition->route].out)];
-        if (!target.is_memory) continue;
-        MemoryServer& memory = *memories_[target.memory];
-        return deliver_served(memory.server, memory.catch_up(now_ps_));
+        const uint32_t number = servers_[last_server(trips_[task.definition->route].out)].memory;
+        if (number == kNone || number == settled) continue;
+        settled = number;
+        deliver_served(memories_[number]->server, memories_[number]->catch_up(now_ps_));
     }
 }
 

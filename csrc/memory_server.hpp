@@ -31,6 +31,9 @@ class MemoryServer {
     virtual std::vector<std::vector<int64_t>> counters() const = 0;
     // From now until an access is served about which nothing is decided.
     virtual int64_t least_service_ps(bool is_write) const = 0;
+    // When a read that is not decided is served at the earliest; what lies before now is decided.
+    virtual int64_t least_read_ps(int64_t now_ps, int64_t id, int64_t address,
+                                  int64_t num_bytes) = 0;
 
     int64_t capacity_bytes;
     uint32_t server = kNone;
@@ -71,6 +74,10 @@ class MemoryOf final : public MemoryServer {
     std::vector<std::vector<int64_t>> counters() const override { return model_.counters(); }
     int64_t least_service_ps(bool is_write) const override {
         return model_.least_service_ps(is_write);
+    }
+    int64_t least_read_ps(int64_t now_ps, int64_t id, int64_t address,
+                          int64_t num_bytes) override {
+        return model_.least_read_ps(now_ps, id, address, num_bytes);
     }
 
   private:
