@@ -128,28 +128,42 @@ const PathFinder::Mapping* PathFinder::mapping_at(int64_t address) {
     if (last_mapping_ < mappings_.size() && holds(mappings_[last_mapping_])) {
         return &mappings_[last_mapping_];
     }
-    const auto above = std::upper_bound(
+    auto above = std::upper_bound(
         mappings_.begin(), mappings_.end(), address,
         [](int64_t wanted, const Mapping& each) { return wanted < each.low; });
-    if (above == mappings_.begin() || !holds(*(above - 1))) return nullptr;
+    if (above == mappings_.begin() || !holds(*(above - 1))) {
+        const Mapping found = find_mapping(address);
+        if (!holds(found)) return nullptr;
+        above = mappings_.insert(above, found) + 1;
+    }
     last_mapping_ = static_cast<size_t>(above - 1 - mappings_.begin());
     return &mappings_[last_mapping_];
 }
 
-// A page table that changes has another list from then on.
+// The last mapping of the table that begins at or before an address; an empty one if there is none.
+PathFinder::Mapping PathFinder::find_mapping(int64_t address) const {
+    const auto field = [this](Py_ssize_t place, Py_ssize_t name) {
+        return PyLong_AsLongLong(PyTuple_GET_ITEM(PyList_GET_ITEM(spans_.ptr(), place), name));
+    };
+    Py_ssize_t low = 0, high = PyList_GET_SIZE(spans_.ptr());
+    while (low < high) {
+        const Py_ssize_t middle = (low + high) / 2;
+        if (field(middle, 0) <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0) return {};
+    return {field(low - 1, 0), field(low - 1, 1), field(low - 1, 2)};
+}
+
+// A page table that changes has another list from then on: what was found of the old one goes.
 void PathFinder::refresh_mappings() {
     static PyObject* name = PyUnicode_InternFromString("spans");
     nb::object spans = checked(PyObject_GetAttr(table_.ptr(), name));
     if (spans.ptr() == spans_.ptr()) return;
     mappings_.clear();
-    mappings_.reserve(nb::len(spans));
-    for (nb::handle each : spans) {
-        int64_t span[3];  // tuples of three integers
-        for (int place = 0; place < 3; ++place) {
-            span[place] = PyLong_AsLongLong(PyTuple_GET_ITEM(each.ptr(), place));
-        }
-        mappings_.push_back({span[0], span[1], span[2]});
-    }
     spans_ = std::move(spans);
 }
 

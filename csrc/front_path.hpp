@@ -60,6 +60,7 @@ class PathFinder {
                      std::vector<Piece>& pieces);
     bool find_runs(int64_t address, int64_t end);
     const Mapping* mapping_at(int64_t address);
+    Mapping find_mapping(int64_t address) const;
     void refresh_mappings();
     int64_t look_up(int64_t first_page, int64_t last_page, const Asker& by);
     int64_t look_up(int64_t page, const Asker& by);
@@ -71,7 +72,7 @@ class PathFinder {
     nanobind::object locate_, channels_, mmu_, table_, state_, tlb_, spans_;
     int64_t page_bytes_;
     int64_t num_channels_[2];  // of reads and writes
-    std::vector<Mapping> mappings_;
+    std::vector<Mapping> mappings_;  // of the table, those that were found so far, in order
     size_t last_mapping_ = 0;
     size_t tlb_entries_;
     std::vector<Extent> extents_;    // that were found so far, by where they begin

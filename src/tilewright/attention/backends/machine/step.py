@@ -76,12 +76,10 @@ class PreparedStep:
     planned: tuple[_Planned, ...]
     written: Mapping[str, Pieces]  # for the next step
 
+    @rare_collections()
     def run(self, torch: RuntimeContext) -> StepResult:
         """One launch after the other, each when the host knows of the end of the last."""
-        with rare_collections():
-            launches = tuple(
-                StageLaunch(_launch(torch, item), item.stages) for item in self.planned
-            )
+        launches = tuple(StageLaunch(_launch(torch, item), item.stages) for item in self.planned)
         output, log_sum_exp = (
             self.scratch[name].read()[:, 0] if torch.carries_data and name in self.scratch else None
             for name in ("output", "log_sum_exp")
