@@ -3,7 +3,8 @@
 //
 // A server looks for a packet when one may be able to start. The event of such a look is that of the
 // packet itself, if it cannot start before that time: so a packet that meets no other needs no
-// further event. At most one packet in front of a server has its event under way (booked_ps).
+// further event. At most one packet in front of a server has its event under way (booked_ps). The
+// lone packet is in no queue: it is ready, and the server free, before any other can start.
 #include <utility>
 
 #include "core.hpp"
@@ -37,15 +38,17 @@ inline const Ring<Waiting>& Core::line_up(Server& server, uint32_t slot) {
     return waiting;
 }
 
-// The packet may meet others in front of the server.
+// The packet may meet others in front of the server. One that has met nobody and is ready before
+// all of them starts before all of them.
 void Core::enqueue_behind(Server& server, uint32_t index, uint32_t slot) {
-    if (server.lone != kNone) line_up(server, std::exchange(server.lone, kNone));
-    const auto& waiting = line_up(server, slot);
     const int64_t ready_ps = queue_[slot].time_ps;
+    if (server.lone != kNone && ready_ps <= queue_[server.lone].time_ps) {
+        line_up(server, std::exchange(server.lone, kNone));
+    }
+    const auto& waiting = line_up(server, slot);
+    silent_ps_ = std::max(silent_ps_, ready_ps);  // it may be held up before it has an event
     if (waiting.front().packet == slot) {
         check_at(server, index, std::max(ready_ps, server.free_ps), slot);
-    } else {
-        silent_ps_ = std::max(silent_ps_, ready_ps);
     }
 }
 
@@ -119,10 +122,24 @@ void Core::look(Server& server, uint32_t index) {
     const uint32_t number = choose(server);
     if (number == kNone) return check_next(server, index, false);
     take(server, index, number);
+    plan_next(server, index);
+}
+
+// After a start, while others may be in front of the server. In the only queue the first packet
+// starts before all that are there; if it will not have to wait, it is as if it met nobody.
+inline void Core::plan_next(Server& server, uint32_t index) {
     if (server.num_queued == 0) return;
     if (!server.has_one_queue()) return check_next(server, index, true);
-    const Waiting& next = server.first_queue[std::countr_zero(server.occupied)].waiting.front();
-    check_at(server, index, std::max(next.ready_ps, server.free_ps), next.packet);
+    const auto number = static_cast<uint32_t>(std::countr_zero(server.occupied));
+    auto& waiting = server.first_queue[number].waiting;
+    const Waiting next = waiting.front();
+    const bool waits = next.ready_ps < server.free_ps || next.ready_ps <= now_ps_;
+    if (waits || server.booked_ps != kNever) {
+        return check_at(server, index, std::max(next.ready_ps, server.free_ps), next.packet);
+    }
+    waiting.pop_front();
+    server.note_popped(number);
+    await_lone(server, index, next.packet);
 }
 
 // A packet that has met nobody is ready: it starts, or it waits like any other.
@@ -143,6 +160,7 @@ void Core::look(Server& server, uint32_t index) {
     int64_t hold_ps = 0, latency_ps = 0;
     if (!server.is_memory) std::tie(hold_ps, latency_ps) = service_times(server, slot);
     serve<Choice::kPossible>(server, slot, hop, now_ps_, hold_ps, latency_ps, now_ps_);
+    plan_next(server, index);
 }
 
 // A memory takes in all that it has room for, which takes no time.

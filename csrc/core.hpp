@@ -306,6 +306,7 @@ class Core {
                int64_t latency_ps, int64_t ready_ps);
     void push_arrival(uint32_t packet, int64_t head_ps);
     void enqueue(uint32_t packet);
+    void await_lone(Server& server, uint32_t index, uint32_t packet);
     void check_at(Server& server, uint32_t index, int64_t at_ps, uint32_t packet);
     void return_credit(uint32_t packet, int64_t tail_ps);
     void add_wait(Server& server, int64_t time_ps);
@@ -322,6 +323,7 @@ class Core {
     [[gnu::noinline]] void grant_lone(Server& server, uint32_t index, uint32_t packet);
     [[gnu::noinline]] void admit(Server& server, uint32_t index);
     void take(Server& server, uint32_t index, uint32_t queue);
+    void plan_next(Server& server, uint32_t index);
     void note_turn(Server& server, uint32_t index, Queue& queue, int64_t ready_ps, int64_t id);
     std::pair<int64_t, int64_t> service_times(Server& server, uint32_t packet);
     [[gnu::noinline]] std::pair<int64_t, int64_t> asked_times(Server& server, const Event& packet);

@@ -60,9 +60,14 @@ inline void Core::enqueue(uint32_t slot) {
     if (num_asleep_ > 0 && server.island != queue_[slot].island) [[unlikely]] {
         awaken(islands_[server.island]);
     }
-    Event& packet = queue_[slot];
+    const Event& packet = queue_[slot];
     const bool is_lone = server.is_idle() & (packet.time_ps >= server.free_ps);
     if (!is_lone) return enqueue_behind(server, index, slot);
+    await_lone(server, index, slot);
+}
+
+inline void Core::await_lone(Server& server, uint32_t index, uint32_t slot) {
+    Event& packet = queue_[slot];
     server.lone = slot;
     server.check_ps = server.booked_ps = packet.time_ps;
     packet.rank = grant_rank(index);

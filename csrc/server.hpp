@@ -218,7 +218,7 @@ struct alignas(64) Server {
     Channel* first_channel = nullptr;              // of channels
     int64_t credit_ps = 0;
     uint32_t num_queued = 0;  // packets in all queues
-    uint32_t lone = kNone;    // or the only packet in front of it, which is in no queue
+    uint32_t lone = kNone;    // the packet that starts before those, as soon as it is ready
     bool has_many_queues = false;  // more than occupied can tell
     uint32_t island = kNone;
     // waiting

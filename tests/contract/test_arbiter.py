@@ -8,6 +8,7 @@ from tilewright.engine import (
     Engine,
     EngineKind,
     EngineSpec,
+    PacketView,
     ServerSpec,
     TaskGraph,
     build_engine,
@@ -20,6 +21,13 @@ PACKET_BYTES = PACKET_FLITS * FLIT_BYTES
 
 
 RIVAL, FIRST, SECOND, BYSTANDER = range(4)
+
+
+class AtOnce:
+    """Takes no time, and delivers 1 ps later."""
+
+    def service(self, packet: PacketView, now_ps: int) -> tuple[int, int]:  # noqa: ARG002
+        return 0, 1
 
 
 def stalled_pair(kind: EngineKind) -> tuple[Engine, TaskGraph]:
@@ -74,6 +82,21 @@ def test_a_packet_that_starts_at_once_never_was_in_a_queue_that_lasted(kind: Eng
     engine.run()
     counts = engine.statistics().server("link")
     assert (counts.packets, counts.max_queue, counts.queue_ps) == (1, 0, 0)
+
+
+@every_engine
+def test_packets_that_start_at_one_instant_leave_no_queue_behind(kind: EngineKind) -> None:
+    """Even if somebody looks at the counters before they start."""
+    engine = build_engine(kind, EngineSpec(FLIT_BYTES, PACKET_FLITS))
+    at_once = ServerSpec("at once", service=AtOnce(), arbitration=Arbitration.ROUND_ROBIN)
+    graph = TaskGraph()
+    graph.transfer(engine.add_route([engine.add_server(at_once)]), 3 * PACKET_BYTES, delay_ps=5)
+    engine.submit(graph)
+    engine.advance(5)
+    assert engine.statistics().server("at once").packets == 0
+    engine.run()
+    counts = engine.statistics().server("at once")
+    assert (counts.packets, counts.wait_ps, counts.max_queue, counts.queue_ps) == (3, 0, 0, 0)
 
 
 @every_engine
