@@ -89,7 +89,7 @@ PyObject* Desk::load(PyObject* pointers, PyObject* mask, PyObject* other) {
     if (other != Py_None && !is_number(other)) return counted(Py_None);
     const PointersObject& addresses = *as_pointers(pointers);
     const bool is_gather = addresses.offsets != Py_None;
-    if (is_gather && !as_block(addresses.offsets)->is_there) return counted(Py_True);
+    if (is_gather && !is_there(addresses.offsets)) return counted(Py_True);
     if (issuer_.num_commands() >= piece_end) return counted(Py_False);
     PyObject* type = block_type_of(addresses.element, target.form.shape);
     if (is_gather) {
@@ -105,6 +105,21 @@ PyObject* Desk::load(PyObject* pointers, PyObject* mask, PyObject* other) {
     if (carries(type) && !can_capture(layout)) return counted(Py_None);
     if (!reach(false)) return counted(Py_None);
     return issue_load(type, std::move(layout), other);
+}
+
+// Whether Python may have a value now; one that follows from others is computed (ADR 0008).
+bool Desk::is_there(PyObject* value) {
+    static PyObject* runs_ahead = PyUnicode_InternFromString("runs_ahead");
+    BlockObject& block = *as_block(value);
+    if (block.is_there) return true;
+    if (block.node == Py_None || !is_determined(block.node)) return false;
+    if (block.number != kNoNumber) {
+        if (checked(PyObject_GetAttr(program_, runs_ahead)).ptr() != Py_True) return false;
+        issuer_.stall(issuer_.task_of(block.number));
+    }
+    evaluate(block.node);
+    block.is_there = true;
+    return true;
 }
 
 bool Desk::find_items(const PointersObject& addresses, const Target& target, bool is_masked) {

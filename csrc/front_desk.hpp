@@ -152,6 +152,7 @@ class Desk {
     void note(const PlanView& plan, PyObject* const* operands, size_t count, PyObject* made);
     Asker asker() const { return {walker_.ptr(), issuer_.num_commands() + 1}; }
     bool aim(PyObject* pointers, PyObject* mask, Target& target) const;
+    bool is_there(PyObject* value);
     bool find_items(const PointersObject& addresses, const Target& target, bool is_masked);
     bool reach(bool is_write);
     bool reach_items(bool is_write);

@@ -50,6 +50,9 @@ def look(counts_ptr: Any, x_ptr: Any, out_ptr: Any, block: int) -> None:
         total += 1.0
     if tl.load(counts_ptr + (rounds - 1) % 2) > 5:  # is loaded first
         total *= 2.0
+    places = tl.load(counts_ptr + tl.arange(0, 4))
+    picked = tl.load(x_ptr + places) + tl.load(x_ptr + (places + 1) * 2)  # the second follows
+    total += tl.sum(picked, 0)
     tl.store(out_ptr + program * block + tl.arange(0, block), total)
 
 
@@ -73,7 +76,7 @@ def test_a_value_that_follows_from_others_is_not_waited_for_and_changes_no_time(
     for runs_ahead in (True, False):
         with monkeypatch.context() as patch:
             if not runs_ahead:
-                patch.setattr(Program, "_runs_ahead", False)
+                patch.setattr(Program, "runs_ahead", False)
             workspace = Workspace(machine, kind)
             waits.append(0)
             placed = [workspace.place(each, pes) for each in (counts, x)]

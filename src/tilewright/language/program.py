@@ -248,14 +248,14 @@ class Program:
         What follows from bytes that have been read is known now: then the next command waits, not
         the program.
         """
-        if is_determined(node) and self._runs_ahead:
+        if is_determined(node) and self.runs_ahead:
             self.issuer.stall(task)
             return
         line = source_line()
         self.stream.wait(task, lambda: f"{self} waits for {kind} at {line_text(line)}")
 
     @property
-    def _runs_ahead(self) -> bool:
+    def runs_ahead(self) -> bool:
         """Whether nothing that the program does but its commands happens at a time."""
         is_alone = self.translator.num_streams == 1 and self.run.post is None
         return is_alone and self.run.sanitizer is None and not self.is_composing
