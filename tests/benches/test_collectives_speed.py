@@ -139,6 +139,20 @@ def test_one_pe_a_rank_takes_what_alpha_and_beta_say_and_chunks_never_make_it_sl
     assert cut.bound_ps <= cut.latency_ps <= 1.1 * cut.alpha_beta_ps
 
 
+@pytest.mark.parametrize(
+    ("fabric", "algorithm"),
+    [(("fabric.kind=ring",), "ring"), (("fabric.kind=torus", "fabric.columns=2"), "torus_2d")],
+)
+def test_chunks_on_all_pes_take_less_than_paper_without_chunks(
+    fabric: tuple[str, ...], algorithm: str
+) -> None:
+    """64 KiB on each of 16 PEs of four SIPs."""
+    row = run_case(
+        CollectiveCase("ahbm-small", 16 * 65_536, algorithm, ("sip.count=4", *fabric))
+    ).row
+    assert row.bound_ps <= row.latency_ps <= row.alpha_beta_ps
+
+
 def test_the_busiest_link_of_ranks_on_a_switch_leads_out_of_a_sip() -> None:
     row = run_case(CollectiveCase("ahbm-small", 3 * 65_536, "ring", SMALL)).row
     assert "sip" in row.bottleneck

@@ -3,6 +3,7 @@ from functools import cache
 import pytest
 
 from tilewright.collectives.choose import Chooser, shape_of
+from tilewright.collectives.cost import message_ps
 from tilewright.collectives.group import Group, sip_ranks
 from tilewright.collectives.lane_plan import lane_plans
 from tilewright.collectives.operation import Call, Operation
@@ -102,6 +103,29 @@ def test_one_pe_alone_gets_slots_for_all_that_its_link_has_under_way() -> None:
     shared = chooser.choose("ring", call, sips_of(machine), LANES, 8 * MIB, 4, TuningSpec()).tuning
     assert alone.ring.num_bytes >= 128_000 * 1_000_000 // 10**6  # a link's bytes in 1 us
     assert shared.ring.num_bytes == 2 * shared.chunk_bytes  # one is read, one arrives
+
+
+def test_a_lead_is_what_a_link_sends_while_a_message_travels() -> None:
+    machine = machine_of("ahbm")
+    pes = PeCoord(0, 0, 0), PeCoord(1, 0, 0)
+    group = Group("pair", ((pes[0],), (pes[1],)), (0, 1))
+    call = Call(Operation.ALL_REDUCE, 2)
+    tuning = Chooser(machine, ALGORITHMS).choose(
+        "ring", call, group, (0,), 64 * 1024, 4, TuningSpec()
+    ).tuning  # fmt: skip
+    sent_bytes = message_ps(machine, *pes) * 128 // 1000
+    assert tuning.chunk_bytes == -(-32 * 1024 // 3)
+    assert tuning.lead == sent_bytes // tuning.chunk_bytes + 1 > 2
+
+
+def test_many_ranks_take_what_suits_them_without_predictions() -> None:
+    machine = machine_of("ahbm")
+    group = pes_of(machine, 128)
+    call = Call(Operation.ALL_REDUCE, 128, shape=shape_of(group, machine))
+    choice = Chooser(machine, ALGORITHMS).choose(
+        AUTO_ALGORITHM, call, group, (0,), 1024, 4, TuningSpec()
+    )
+    assert (choice.algorithm.name, choice.predictions) == ("hierarchical", ())
 
 
 def test_ranks_lie_as_the_machine_says() -> None:

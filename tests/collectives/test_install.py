@@ -4,8 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tilewright.collectives.rings import InstallPlan, check_install
+from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.errors import CollectiveError
 from tilewright.host import RuntimeContext
+from tilewright.language.message import Neighbours
 from tilewright.machine.build import build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.parse import parse_machine
@@ -79,3 +82,80 @@ def test_rings_that_the_user_has_installed_stay_and_others_are_refused() -> None
         torch.install_ipcq("direct", rank_to_pe=places)
         with pytest.raises(CollectiveError, match="room for rings that are in use"):
             torch.install_ipcq("ring", rank_to_pe=places)
+
+
+def plan_of(table: dict[int, dict[str, int]], addresses: dict[tuple[int, str], int]) -> InstallPlan:
+    """Of PEs by number, with rings of two slots of 64 bytes in HBM."""
+    pes = [PeCoord(0, 0, number) for number in range(3)]
+    neighbours = Neighbours(
+        {pes[pe]: {way: pes[peer] for way, peer in ways.items()} for pe, ways in table.items()},
+        RingSpec(RingKind.HBM, slots=2, slot_bytes=64),
+        {(pes[pe], way): address for (pe, way), address in addresses.items()},
+    )
+    return InstallPlan("some", tuple((pe,) for pe in pes), neighbours)
+
+
+def test_a_direction_without_a_way_back_is_refused() -> None:
+    there = {0: {"E": 1}, 1: {"E": 2}, 2: {"W": 1}}
+    with pytest.raises(CollectiveError, match=r"'E' of sip0\.cube0\.pe0 to .*pe1, not back"):
+        check_install(plan_of(there, {}))
+
+
+@pytest.mark.parametrize("second", [0, 64, 127])
+def test_rings_that_share_a_byte_are_refused(second: int) -> None:
+    both = {0: {"E": 1, "W": 1}, 1: {"E": 0, "W": 0}}
+    apart = {(1, "E"): 0, (1, "W"): 128, (0, "E"): 0}
+    check_install(plan_of(both, apart))
+    with pytest.raises(CollectiveError, match="in the bytes of another ring"):
+        check_install(plan_of(both, {**apart, (1, "W"): second}))
+
+
+def test_rings_keep_what_a_rank_that_has_left_the_call_sent() -> None:
+    """The root of a broadcast is done; the others have not come for what lies in their rings."""
+    machine = build_machine(parse_machine("ahbm-small", ("pe.tcm.reserved_bytes=49152",)))
+    torch = RuntimeContext(machine)
+    dist = torch.distributed
+
+    def worker(rank: int) -> None:
+        dist.init_process_group(rank_to_pe=[(0, 0, pe) for pe in range(4)], algorithm="direct")
+        pair = dist.new_group([0, 1])
+        tensor = torch.from_numpy(np.full(5, rank, np.float32))
+        if rank == 0:
+            dist.broadcast(tensor, src=0)
+            dist.all_reduce(tensor, group=pair)
+        elif rank == 1:
+            torch.driver.hub.sleep(50_000_000)
+            dist.all_reduce(tensor, group=pair)
+
+    with pytest.raises(CollectiveError, match="room for rings that are in use"):
+        torch.multiprocessing.spawn(worker, nprocs=4)
+
+
+def test_two_groups_do_not_take_turns_in_the_room_of_one_ring() -> None:
+    """Two pairs have called before a program of either runs; PE 0 has room for one ring."""
+    machine = build_machine(parse_machine("ahbm-small", ("pe.tcm.reserved_bytes=16384",)))
+    torch = RuntimeContext(machine)
+    dist = torch.distributed
+
+    def worker(rank: int) -> None:
+        dist.init_process_group(rank_to_pe=[(0, 0, pe) for pe in range(3)], algorithm="ring")
+        pairs = [dist.new_group([0, 1]), dist.new_group([0, 2])]
+        works = [
+            dist.all_reduce(torch.from_numpy(np.ones(5)), group=pair, async_op=True)
+            for pair in (pairs if rank == 0 else [pairs[rank - 1]])
+        ]
+        for work in works:
+            assert work is not None
+            work.wait()
+
+    with pytest.raises(CollectiveError, match="room for rings that are in use"):
+        torch.multiprocessing.spawn(worker, nprocs=3)
+
+
+def test_a_file_says_how_many_ranks_an_algorithm_has(tmp_path: Path) -> None:
+    file = tmp_path / "ccl.yaml"
+    file.write_text("algorithms:\n  ring:\n    world_size: 2\n")
+    machine = build_machine(parse_machine("ahbm-small", ("sip.count=3",)))
+    with RuntimeContext(machine) as torch:
+        assert len(torch.install_ipcq("ring", str(file)).ranks) == 2
+        assert len(torch.install_ipcq("direct", str(file)).ranks) == 3

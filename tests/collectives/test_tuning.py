@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tilewright.collectives.operation import Call, Operation
@@ -59,6 +59,7 @@ def test_what_is_said_of_rings_is_taken_whatever_the_size() -> None:
         assert (ring.kind, ring.slots, ring.slot_bytes) == (RingKind.SRAM, 3, 100)
 
 
+@example("direct", 16, 2**26, 2**21)
 @given(
     st.sampled_from(["ring", "direct", "double_tree"]),
     st.integers(2, 16),
@@ -73,6 +74,17 @@ def test_two_sets_of_rings_fit_the_tcm_and_hold_two_fragments(
     assert 2 * len(plan.peers(0)) * tuning.ring.num_bytes <= TCM.reserved_bytes
     assert tuning.ring.slots >= 2
     assert tuning.chunk_bytes <= max(65_536, flight_bytes // 2)
+
+
+def test_slots_take_what_is_under_way_and_one_chunk_more() -> None:
+    """A chunk of 32 KiB, in slots of a quarter of it, travels while another is read."""
+    ring = tune(TuningSpec(), RING_OF_16, 2**20, 32 * KIB, TCM).ring
+    assert (ring.slot_bytes, ring.slots) == (8 * KIB, 2 * 4)
+
+
+@pytest.mark.parametrize(("name", "lead"), [("ring", 1), ("double_tree", 2)])
+def test_ranks_that_wait_for_their_turns_are_a_chunk_further_ahead(name: str, lead: int) -> None:
+    assert tune(TuningSpec(), plan_of(name, 8), 64 * KIB, 0, TCM).lead == lead
 
 
 def test_a_short_block_is_cut_in_three_however_near_its_peer_is() -> None:
