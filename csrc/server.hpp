@@ -4,82 +4,18 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdint>
-#include <memory>
-#include <utility>
 #include <vector>
 
+#include "credit.hpp"
+#include "ring.hpp"
 #include "slab.hpp"
 
 namespace tilewright {
 
 constexpr int64_t kUnbounded = -1;
-constexpr int64_t kNever = -1;
 constexpr int32_t kSource = -1;
-
-// A first-in-first-out ring; push_sorted keeps it ordered from the back. Most queues are short, so
-// the first two items live in the object itself.
-template <typename Item>
-class Ring {
-  public:
-    Ring() = default;
-    Ring(Ring&& other) noexcept
-        : head_(other.head_),
-          size_(other.size_),
-          mask_(other.mask_),
-          inside_(other.inside_),
-          outside_(std::move(other.outside_)),
-          items_(outside_ ? outside_.get() : inside_.data()) {}
-    Ring& operator=(Ring&&) = delete;
-
-    bool empty() const { return size_ == 0; }
-    bool is_full() const { return size_ > mask_; }
-    uint32_t size() const { return size_; }
-    const Item& front() const { return items_[head_]; }
-    const Item& operator[](uint32_t place) const { return items_[index(place)]; }
-
-    void pop_front() {
-        head_ = index(1);
-        --size_;
-    }
-
-    void push_back(const Item& item) {
-        if (is_full()) [[unlikely]] grow();
-        items_[index(size_++)] = item;
-    }
-
-    void push_sorted(const Item& item) {
-        if (is_full()) [[unlikely]] grow();
-        uint32_t place = size_++;
-        for (; place > 0 && item < items_[index(place - 1)]; --place) {
-            items_[index(place)] = items_[index(place - 1)];
-        }
-        items_[index(place)] = item;
-    }
-
-  private:
-    static constexpr uint32_t kInside = 2;
-
-    uint32_t index(uint32_t place) const { return (head_ + place) & mask_; }
-
-    [[gnu::noinline]] void grow() {
-        auto larger = std::make_unique<Item[]>(2 * size_);
-        for (uint32_t place = 0; place < size_; ++place) larger[place] = items_[index(place)];
-        outside_ = std::move(larger);
-        items_ = outside_.get();
-        mask_ = 2 * size_ - 1;
-        head_ = 0;
-    }
-
-    uint32_t head_ = 0;
-    uint32_t size_ = 0;
-    uint32_t mask_ = kInside - 1;
-    std::array<Item, kInside> inside_{};
-    std::unique_ptr<Item[]> outside_;
-    Item* items_ = inside_.data();
-};
 
 struct Waiting {
     int64_t ready_ps;
@@ -94,91 +30,6 @@ struct Waiting {
         return ready_ps != other.ready_ps ? ready_ps < other.ready_ps : id < other.id;
     }
 };
-
-struct Credit {
-    int64_t at_ps;
-    int64_t flits;
-};
-
-// Credits on their way back, in no order. Most channels have few, so two live in the object itself.
-class Credits {
-  public:
-    Credits() = default;
-    Credits(Credits&& other) noexcept
-        : size_(other.size_), capacity_(other.capacity_), inside_(other.inside_) {
-        if (other.items_ != other.inside_.data()) items_ = std::exchange(other.items_, nullptr);
-    }
-    Credits& operator=(Credits&&) = delete;
-    ~Credits() {
-        if (items_ != inside_.data()) delete[] items_;
-    }
-
-    bool is_full() const { return size_ == capacity_; }
-
-    void push(const Credit& credit) {
-        if (is_full()) [[unlikely]] grow();
-        items_[size_++] = credit;
-    }
-
-    // How many flits are back; forgets them.
-    int64_t take_due(int64_t now_ps) {
-        int64_t flits = 0;
-        uint32_t num_left = 0;
-        for (uint32_t place = 0; place < size_; ++place) {
-            const Credit credit = items_[place];
-            const bool is_due = credit.at_ps <= now_ps;
-            flits += is_due ? credit.flits : 0;
-            items_[num_left] = credit;
-            num_left += !is_due;
-        }
-        size_ = num_left;
-        return flits;
-    }
-
-    // When the first of them is back, kNever if there is none.
-    int64_t first_ps() const {
-        int64_t least_ps = kNever;
-        for (uint32_t place = 0; place < size_; ++place) {
-            if (least_ps == kNever || items_[place].at_ps < least_ps) least_ps = items_[place].at_ps;
-        }
-        return least_ps;
-    }
-
-  private:
-    static constexpr uint32_t kInside = 2;
-
-    [[gnu::noinline]] void grow() {
-        auto* larger = new Credit[2 * capacity_];
-        std::copy(items_, items_ + size_, larger);
-        if (items_ != inside_.data()) delete[] items_;
-        items_ = larger;
-        capacity_ *= 2;
-    }
-
-    uint32_t size_ = 0;
-    uint32_t capacity_ = kInside;
-    Credit* items_ = inside_.data();
-    std::array<Credit, kInside> inside_{};
-};
-
-// A virtual channel's buffer behind a server. Credits on their way back are counted when they are
-// needed, so that they cost no event unless somebody waits for them.
-struct alignas(64) Channel {
-    int64_t free_flits;
-    Credits returning{};
-
-    bool has_room(int64_t flits, int64_t now_ps) {
-        return free_flits >= flits || free_at(now_ps) >= flits;
-    }
-
-    void give_back(const Credit& credit, int64_t now_ps) {
-        if (returning.is_full()) free_at(now_ps);  // so that there stay few
-        returning.push(credit);
-    }
-
-    int64_t free_at(int64_t now_ps) { return free_flits += returning.take_due(now_ps); }
-};
-static_assert(sizeof(Channel) == 64);
 
 // The packets of one input and virtual channel, those on their way included; FIFO servers merge
 // their inputs. The key orders queues by (source, channel).
