@@ -215,14 +215,14 @@ class Core {
     // noinline: the loop stays small, which is worth a quarter of its speed
     [[gnu::noinline]] void start_next(uint32_t run);
     [[gnu::noinline]] void start(uint32_t task);
-    void inject(Event& packet);
+    void set_out(uint32_t packet);
     void enter(Event& packet, uint32_t route);
     void start_exchange(uint32_t task, const Definition& definition);
     void send_next(uint32_t task, const Definition& definition);
     [[gnu::noinline]] void turn(uint32_t packet);
     [[gnu::noinline]] void come_back(uint32_t packet);
     [[gnu::noinline]] void let_in(uint32_t gate);
-    void call_gate(uint32_t gate);
+    void call_gate(uint32_t gate, bool more_follows);
     [[gnu::noinline]] void complete(uint32_t task);
     void wake(int64_t who);
     void release(uint32_t task);
@@ -292,6 +292,11 @@ class Core {
     void touch_island_of(uint32_t task);
     void look_out_for(uint32_t task);
     void start_home(uint32_t task, uint32_t island);
+    // If an island catches up, and the event is the next that happens on it.
+    bool is_next(const Event& event) const {
+        return catch_up_limit_ != nullptr && event.island != kNone && event < *catch_up_limit_ &&
+               !islands_[event.island].queue.has_before(event);
+    }
     void deliver_home(uint32_t packet);
     void leave_gate(uint32_t task, const RoundTrip& trip);
     [[gnu::noinline]] void do_duty(uint32_t event);
@@ -398,7 +403,7 @@ class Core {
     std::vector<Signal> signals_;
     std::vector<Gate> gates_;
     std::vector<RoundTrip> trips_;
-    std::deque<Island> islands_;
+    std::vector<Island> islands_;
     uint32_t num_asleep_ = 0;  // of them: hops ask no further while it is 0
     uint32_t current_rank_ = 0;  // of the event that is handled now, but for those of islands
     int64_t current_id_ = 0;

@@ -120,7 +120,8 @@ int64_t Core::catch_up(Island& island, const Event& limit) {
         }
     } behind(*this, limit);
     int64_t last_ps = -1;
-    for (uint32_t slot; (slot = island.queue.top()) != kNone && queue_[slot] < limit;) {
+    while (island.queue.has_before(limit)) {
+        const uint32_t slot = island.queue.top();
         last_ps = now_ps_ = queue_[slot].time_ps;
         island.queue.take_top();
         dispatch(slot);

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "event_queue.hpp"
+#include "agenda.hpp"
 
 namespace tilewright {
 
@@ -30,7 +30,7 @@ struct Way {
 struct Island {
     explicit Island(Slab<Event>& events) : queue(events) {}
 
-    Calendar<256> queue;          // while asleep
+    Agenda queue;                 // while asleep
     std::vector<uint32_t> tasks;  // exchanges on it that are under way
     int64_t due_ps = -1;          // when it catches up, -1 for never
     int64_t touched_run = -1;     // the run after which it was touched from outside

@@ -213,21 +213,23 @@ void Core::start(uint32_t slot) {
     packet.route = definition.route;
     if (definition.kind == Kind::kHold) {
         packet.tail_in_ps -= servers_[hops_[route.first_hop].server].flit_ps;  // no wire
-        return inject(packet);
+        return set_out(queue_.add(packet));
     }
     route.bytes_in += definition.amount;
     for (int64_t left = definition.amount; left > 0; left -= packet_bytes_, ++packet.id) {
         packet.num_bytes = std::min(left, packet_bytes_);
         packet.flits = static_cast<uint32_t>((packet.num_bytes - 1) / flit_bytes_ + 1);
-        inject(packet);
+        set_out(queue_.add(packet));
     }
 }
 
-void Core::inject(Event& packet) {
+// In front of its first server.
+void Core::set_out(uint32_t slot) {
+    Event& packet = queue_[slot];
     const Hop& hop = hops_[packet.hop];
-    if (!hop.eager) return enqueue(queue_.add(packet));
+    if (!hop.eager) return enqueue(slot);
     packet.rank = grant_rank(hop.server);
-    push(packet);
+    queue_.push(slot);
 }
 
 void Core::start_exchange(uint32_t slot, const Definition& definition) {
@@ -241,7 +243,7 @@ void Core::start_exchange(uint32_t slot, const Definition& definition) {
     if (gate.island != trip.island) share_gate(gate.island);
     if (trip.island != kNone) start_home(slot, trip.island);
     gate.waiting.push_sorted({now_ps_, tasks_[slot].id, slot});
-    call_gate(trip.gate);
+    call_gate(trip.gate, true);
     if (trip.island != kNone) plan_catch_up(islands_[trip.island], trip.island);
 }
 
@@ -256,7 +258,7 @@ void Core::send_next(uint32_t slot, const Definition& definition) {
     packet.num_bytes = trip.writes ? part_of(task, definition, place).num_bytes : flit_bytes_;
     packet.island = trip.island;
     enter(packet, trip.out);
-    inject(packet);
+    set_out(queue_.add(packet));
 }
 
 // A packet in front of the first server of a route.
@@ -271,9 +273,8 @@ void Core::enter(Event& packet, uint32_t route_number) {
 }
 
 // A packet of an exchange is there: its answer sets out.
-void Core::turn(uint32_t packet_slot) {
-    Event packet = queue_[packet_slot];
-    queue_.remove(packet_slot);
+void Core::turn(uint32_t slot) {
+    Event& packet = queue_[slot];
     Task& task = tasks_[packet.subject];
     const Definition& definition = *task.definition;
     const RoundTrip& trip = trips_[definition.route];
@@ -286,31 +287,37 @@ void Core::turn(uint32_t packet_slot) {
     packet.returning = 1;
     packet.num_bytes = trip.writes ? flit_bytes_ : part_of(task, definition, place).num_bytes;
     enter(packet, trip.back);
-    inject(packet);
+    set_out(slot);
 }
 
 // The answer is there: another packet may set out, and with the last one the exchange ends.
 void Core::come_back(uint32_t packet_slot) {
     const uint32_t slot = queue_[packet_slot].subject;
     queue_.remove(packet_slot);
+    const bool is_last = --tasks_[slot].packets_left == 0;
     const uint32_t gate = trips_[tasks_[slot].definition->route].gate;
     if (gate != kNone) {
         ++gates_[gate].room;
-        if (!gates_[gate].waiting.empty()) call_gate(gate);
+        if (!gates_[gate].waiting.empty()) call_gate(gate, is_last);
     }
-    if (--tasks_[slot].packets_left == 0) complete(slot);
+    if (is_last) complete(slot);
 }
 
 // After all that starts at this instant, so that the order of starts decides nothing.
-void Core::call_gate(uint32_t gate) {
-    if (gates_[gate].is_due) return;
-    gates_[gate].is_due = true;
+void Core::call_gate(uint32_t number, bool more_follows) {
+    Gate& gate = gates_[number];
+    if (gate.is_due) return;
     Event event{};
     event.time_ps = now_ps_;
     event.rank = kCompletePhase << kPhaseShift | kGateRank;
-    event.id = gate;
-    event.subject = gate;
-    event.island = gates_[gate].island;
+    event.id = number;
+    event.subject = number;
+    event.island = gate.island;
+    if (!more_follows && is_next(event)) {  // it need not wait in a queue
+        let_in(number);
+        return count_event();
+    }
+    gate.is_due = true;
     push(event);
 }
 
