@@ -153,6 +153,13 @@ def test_chunks_on_all_pes_take_less_than_paper_without_chunks(
     assert row.bound_ps <= row.latency_ps <= row.alpha_beta_ps
 
 
+def test_paper_knows_no_chunks_whatever_a_run_is_cut_into() -> None:
+    cut = CollectiveCase("ahbm-small", 3 * 2**18, "ring", SMALL)  # blocks of 16 KiB, in three
+    rows = [run_case(case).row for case in (cut, replace(cut, in_one_chunk=True))]
+    assert rows[0].alpha_beta_ps == rows[1].alpha_beta_ps
+    assert rows[0].latency_ps != rows[1].latency_ps
+
+
 def test_the_busiest_link_of_ranks_on_a_switch_leads_out_of_a_sip() -> None:
     row = run_case(CollectiveCase("ahbm-small", 3 * 65_536, "ring", SMALL)).row
     assert "sip" in row.bottleneck
