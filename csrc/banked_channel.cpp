@@ -36,7 +36,7 @@ void MemoryChannel::accept(int direction, const MemoryChunk& chunk, int64_t now_
     added.pattern = shape_.pattern(added.first, added.num_bursts);
     added.blocked_ps = blocked_ps(last_bank(added), now_ps);
 
-    uint32_t place = queue.order.size();
+    uint32_t place = queue.order.size();  // it can go before others of its round, no more
     if (!is_new_round) {
         while (place > 0 && added.is_older(chunks_[queue.order[place - 1]])) --place;
     }
@@ -44,10 +44,6 @@ void MemoryChannel::accept(int direction, const MemoryChunk& chunk, int64_t now_
     const bool is_plain = is_youngest && direction == direction_ && is_steady();
     queue.bursts += added.num_bursts;
     queue.order.insert(place, slot);
-    if (!is_youngest) {
-        next_place_ = kNone;
-        end_streak();
-    }
     if (direction == direction_ && !is_closing_) {
         if (is_youngest) {
             set_head(added.left & ~wanted_, added.row);

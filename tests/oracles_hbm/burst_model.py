@@ -7,6 +7,7 @@ table of least distances, and at every tick the steps of ``docs/memory.md`` are 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from tilewright.engine.banked import BankedSpec, ChannelCounters, RefreshScope
@@ -391,7 +392,7 @@ class MemoryModel:
 def run_bursts(spec: BankedSpec, load: list[Request], tick_ps: int = 1) -> Outcome:
     """Serve a load; all its times and those of the spec are multiples of ``tick_ps``."""
     model = MemoryModel(spec)
-    coming = deque(sorted(load))
+    coming = deque(sorted(load, key=attrgetter("arrive_ps")))
     door: deque[Request] = deque()
     now = 0
     while coming or door or any(channel.waiting for channel in model.channels):

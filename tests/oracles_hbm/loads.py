@@ -1,8 +1,10 @@
 """Specs and loads for memories, and the driver that puts a load through one."""
 
 from collections import deque
+from operator import attrgetter
 from typing import TypeVar
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from tests.oracles_hbm.burst_model import Outcome, Request, Served
@@ -101,8 +103,9 @@ class Tapped:
 
 
 def drive(memory: Memory | Tapped, load: list[Request]) -> Outcome:
-    """Offer a load in order of arrival; whoever finds no room waits at the door."""
-    coming, door = deque(sorted(load)), deque[Request]()
+    """Offer a load in order of arrival, then of the list; who finds no room waits at the door."""
+    coming = deque(sorted(load, key=attrgetter("arrive_ps")))
+    door = deque[Request]()
     accepted: dict[int, int] = {}
     served: dict[int, Served] = {}
 
@@ -288,18 +291,20 @@ def tight_cases(draw: st.DrawFn) -> tuple[BankedSpec, list[Request]]:
 @st.composite
 def streak_cases(draw: st.DrawFn) -> tuple[BankedSpec, list[Request]]:
     """The same whole chunk over and over, until something else comes in between."""
+    spec = draw(st.one_of(tight_specs(), specs()))
+    size, burst = spec.interleave_bytes, spec.burst_bytes
+    assume(min(spec.read_queue_bursts, spec.write_queue_bursts) * burst >= size)
     count, share = draw(st.integers(6, 20)), draw(st.sampled_from((0, 1, 10)))
     ids = list(range(count)) if draw(st.booleans()) else draw(st.permutations(range(count)))
     pause, chunk, now_ps, load = draw(st.sampled_from((0, 2, 16))), 0, 0, []
     for access_id in ids:
         now_ps += draw(st.integers(0, pause))
-        first, last = 0, 7
+        start, num_bytes = chunk * size, size
         match draw(st.integers(0, 9)):
             case 0:
-                first, last = sorted((draw(st.integers(0, 7)), draw(st.integers(0, 7))))
+                num_bytes = draw(st.integers(1, size // burst)) * burst
             case 1:
-                chunk = draw(st.integers(0, 11))
+                chunk = draw(st.integers(0, min(12, spec.capacity_bytes // size) - 1))
         is_write = draw(st.integers(0, 9)) < share
-        address, num_bytes = chunk * 32 + first * 4, (last - first + 1) * 4
-        load.append(Request(now_ps, access_id, is_write, address, num_bytes))
-    return draw(tight_specs()), load
+        load.append(Request(now_ps, access_id, is_write, start, num_bytes))
+    return spec, load
