@@ -141,7 +141,12 @@ def test_one_pe_a_rank_takes_what_alpha_and_beta_say_and_chunks_never_make_it_sl
 
 @pytest.mark.parametrize(
     ("fabric", "algorithm"),
-    [(("fabric.kind=ring",), "ring"), (("fabric.kind=torus", "fabric.columns=2"), "torus_2d")],
+    [
+        (("fabric.kind=ring",), "ring"),
+        (("fabric.kind=switch",), "halving_doubling"),
+        (("fabric.kind=switch",), "double_tree"),
+        (("fabric.kind=torus", "fabric.columns=2"), "torus_2d"),
+    ],
 )
 def test_chunks_on_all_pes_take_less_than_paper_without_chunks(
     fabric: tuple[str, ...], algorithm: str

@@ -183,12 +183,14 @@ class Chooser:
     def _in_flight(self, group: Group, lanes: Sequence[int], plan: Plan) -> int:
         """Bytes of a lane: bandwidth times delay of the longest way there and back.
 
-        Twice that: a slot is also held while it is filled and read.
+        Twice that: a slot is also held while it is filled and read. Lanes of SIPs share all links
+        between these.
         """
         lane = lanes[0] if lanes else 0
+        num_links = min(len(lanes), self.machine.spec.fabric.links) if lanes else 1
         pairs = {(rank, peer) for rank in range(group.size) for peer in plan.peers(rank)}
         ways = [(group.ranks[rank][lane], group.ranks[peer][lane]) for rank, peer in pairs]
         flights = [
             4 * message_ps(self.machine, *pes) / way_of(self.machine, *pes).byte for pes in ways
         ]
-        return ceil(max(flights, default=0) / max(1, len(lanes)))
+        return ceil(max(flights, default=0) * num_links / max(1, len(lanes)))
