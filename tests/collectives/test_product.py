@@ -50,7 +50,7 @@ DTYPES = sorted(STORAGE) if IS_WHOLE else ["bf16"]
 def name_of(case: tuple[tuple[str, str], int, tuple[str, bool]]) -> str:
     (algorithm, call), ranks, (placement, is_pe) = case
     where = "PEs" if is_pe else "SIPs"
-    return f"{algorithm}-{call}-{ranks} {where}-{placement}"
+    return f"{algorithm}-{call}-{ranks}_{where}-{placement.replace(' ', '_')}"  # words for -k
 
 
 def reduction_of(dtype: str, number: int) -> str:
