@@ -278,12 +278,17 @@ class Core {
     void awaken(Island& island);
     [[gnu::noinline]] void meet(uint32_t event);
     void plan_catch_up(Island& island, uint32_t number);
+    void plan_for(uint32_t task, uint32_t island);
+    void catch_up_at(Island& island, uint32_t number, Event due);
     int64_t least_end_ps(Island& island) const;
+    int64_t least_end_ps(const Company& company) const;
     int64_t least_end_ps(const Task& task, int64_t bytes_before) const;
     int64_t awaited_bytes(const Task& task) const;
     void end_late(uint32_t packet);
     int64_t least_bytes(const Task& task, const Definition& definition, int64_t packets) const;
     bool is_quiet(const Island& island, size_t place) const;
+    bool is_plain(const Task& task) const;
+    bool end_together(const Task& task, const Task& other) const;
     void settle_served(const Island& island);
     bool has_visitors(const Island& island) const;
     bool is_visited(const Server& server) const;

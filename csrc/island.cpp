@@ -63,6 +63,7 @@ void Core::settle_on(Island& island, uint32_t number, const RoundTrip& trip) {
             server.island = number;
             island.servers.push_back(hops_[route.first_hop + hop].server);
             if (!server.is_memory) continue;
+            island.memories.push_back(server.memory);
             memories_[server.memory]->num_foreign = memories_[server.memory]->num_inside;
         }
     }
@@ -236,12 +237,20 @@ void Core::deliver_home(uint32_t slot) {
     queue_.push(queue_.add(served));
 }
 
-// Nobody sees the end of a quiet task, which may lie behind the clock of the core.
+// Nobody sees an end which may lie behind the clock of the core: others, that are seen only together
+// with it, are still to come.
 void Core::end_late(uint32_t slot) {
     const Event& packet = queue_[slot];
     const Island& island = islands_[packet.island];
+    const Task& task = tasks_[packet.subject];
     const auto place = std::find(island.tasks.begin(), island.tasks.end(), packet.subject);
-    if (!is_quiet(island, static_cast<size_t>(place - island.tasks.begin()))) {
+    bool is_unseen = is_quiet(island, static_cast<size_t>(place - island.tasks.begin()));
+    for (uint32_t number : island.tasks) {
+        if (is_unseen) break;
+        const Task& other = tasks_[number];
+        is_unseen = other.packets_awaited > 0 && is_plain(task) && end_together(task, other);
+    }
+    if (!is_unseen) {
         raise_fault(Fault::kTimeReversed, packet.rank & kLowMask, packet.id, packet.time_ps);
     }
     schedule(slot);
@@ -281,6 +290,27 @@ void Core::plan_catch_up(Island& island, uint32_t number) {
         due.rank = queue_[next].rank;
         due.id = queue_[next].id;
     }
+    island.planned_ps = now_ps_;
+    catch_up_at(island, number, due);
+}
+
+// A task has started. If it is the last of several that start at once, the plan for the others holds.
+void Core::plan_for(uint32_t slot, uint32_t number) {
+    Island& island = islands_[number];
+    const bool is_known = island.is_asleep && island.planned_ps == now_ps_;
+    if (!is_known || island.due_ps == kNever || island.tasks.back() != slot) {
+        return plan_catch_up(island, number);
+    }
+    const Task& task = tasks_[slot];
+    const RoundTrip& trip = trips_[task.definition->route];
+    Way& way = island.way(trip.gate, last_server(trip.back));
+    Event due{};
+    due.time_ps = least_end_ps(task, way.bytes);
+    way.bytes += awaited_bytes(task);
+    catch_up_at(island, number, due);
+}
+
+void Core::catch_up_at(Island& island, uint32_t number, Event due) {
     if (island.due_ps != kNever && island.due_ps <= due.time_ps) return;
     island.due_ps = due.time_ps;
     due.island = number;
@@ -292,14 +322,35 @@ void Core::plan_catch_up(Island& island, uint32_t number) {
 int64_t Core::least_end_ps(Island& island) const {
     int64_t least_ps = INT64_MAX;
     for (Way& way : island.ways) way.bytes = 0;
+    Company company;
     for (size_t place = 0; place < island.tasks.size(); ++place) {
         const Task& task = tasks_[island.tasks[place]];
         const RoundTrip& trip = trips_[task.definition->route];
-        int64_t& bytes_before = island.way(trip.gate, last_server(trip.back)).bytes;
-        if (!is_quiet(island, place)) least_ps = std::min(least_ps, least_end_ps(task, bytes_before));
-        bytes_before += awaited_bytes(task);
+        const uint32_t last = last_server(trip.back);
+        Way& way = island.way(trip.gate, last);
+        const int64_t bytes = awaited_bytes(task);
+        company.add(last, task.packets_awaited, bytes);
+        if (task.packets_awaited > 0) {
+            company.task = island.tasks[place];
+            company.bytes_before = way.bytes;
+        }
+        way.bytes += bytes;
+        if (is_quiet(island, place)) continue;
+        least_ps = std::min(least_ps, is_plain(task) ? least_end_ps(company)
+                                                     : least_end_ps(task, way.bytes - bytes));
+        company = {};
     }
     return least_ps;
+}
+
+// The last of their answers: all come through one server, and none before its own task allows.
+int64_t Core::least_end_ps(const Company& company) const {
+    if (company.task == kNone) return INT64_MAX;
+    const Server& last = servers_[company.last];
+    const int64_t flits = std::max(company.packets, company.bytes / flit_bytes_);
+    const int64_t free_ps = std::max(now_ps_, last.free_ps);
+    return std::max(free_ps + flits * last.flit_ps + last.latency_ps,
+                    least_end_ps(tasks_[company.task], company.bytes_before));
 }
 
 // Before its answers others come the same way, but for those under way with them.
@@ -345,15 +396,24 @@ int64_t Core::awaited_bytes(const Task& task) const {
 bool Core::is_quiet(const Island& island, size_t place) const {
     if (place + 1 == island.tasks.size()) return false;
     const Task& task = tasks_[island.tasks[place]];
+    return is_plain(task) && end_together(task, tasks_[island.tasks[place + 1]]);
+}
+
+// If nobody sees the task but one that waits for its end.
+bool Core::is_plain(const Task& task) const {
     const Definition& definition = *task.definition;
     if (task.watched || task.performed || task.followers != kNone) return false;
     if (definition.effect != kNoEffect || definition.served_effect != kNoEffect) return false;
-    if (!definition.raises.empty() || definition.dependents.size() != 1) return false;
-    const Task& next = tasks_[island.tasks[place + 1]];
-    const Definition& other = *next.definition;
-    if (next.submission != task.submission || other.dependents.size() != 1) return false;
+    return definition.raises.empty() && definition.dependents.size() == 1;
+}
+
+// If one task waits for both, and is all that does.
+bool Core::end_together(const Task& task, const Task& other) const {
+    if (task.submission != other.submission) return false;
+    const auto &mine = task.definition->dependents, &others = other.definition->dependents;
+    if (mine.size() != 1 || others.size() != 1) return false;
     const auto& dependents = submissions_[task.submission].graph->dependents;
-    return dependents[definition.dependents.first] == dependents[other.dependents.first];
+    return dependents[mine.first] == dependents[others.first];
 }
 
 // That so many packets of a task carry, whichever they are.
@@ -371,13 +431,7 @@ int64_t Core::least_bytes(const Task& task, const Definition& definition, int64_
 
 // What its memories have decided before now.
 void Core::settle_served(const Island& island) {
-    uint32_t settled = kNone;
-    for (uint32_t slot : island.tasks) {
-        const Task& task = tasks_[slot];
-        if (task.packets_unserved == 0) continue;
-        const uint32_t number = servers_[last_server(trips_[task.definition->route].out)].memory;
-        if (number == kNone || number == settled) continue;
-        settled = number;
+    for (uint32_t number : island.memories) {
         deliver_served(memories_[number]->server, memories_[number]->catch_up(now_ps_));
     }
 }

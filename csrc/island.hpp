@@ -20,11 +20,29 @@ enum Duty : uint32_t {
     kTellServed  // the effect of a task whose last packet is served here
 };
 
-// Answers to packets of one gate that come back through one server.
+// Answers to packets of one gate that come back through one server: those awaited when it was last
+// planned when to catch up, and of tasks that started since.
 struct Way {
     uint32_t gate;
     uint32_t last;
     int64_t bytes = 0;
+};
+
+// Tasks whose ends others see only together, and the answers that they wait for.
+struct Company {
+    uint32_t last = kNone;  // the server that the answers come through
+    int64_t packets = 0;
+    int64_t bytes = 0;
+    uint32_t task = kNone;  // the last one that waits
+    int64_t bytes_before = 0;  // on its way
+
+    // Of answers through several servers those through the last one count.
+    void add(uint32_t through, int64_t num_packets, int64_t num_bytes) {
+        if (through != last) packets = bytes = 0;
+        last = through;
+        packets += num_packets;
+        bytes += num_bytes;
+    }
 };
 
 struct Island {
@@ -33,9 +51,11 @@ struct Island {
     Agenda queue;                 // while asleep
     std::vector<uint32_t> tasks;  // exchanges on it that are under way
     int64_t due_ps = -1;          // when it catches up, -1 for never
+    int64_t planned_ps = -1;      // when that was found, -1 if events have happened since
     int64_t touched_run = -1;     // the run after which it was touched from outside
     uint32_t num_foreign = 0;     // exchanges of others at its gate
     std::vector<uint32_t> servers;
+    std::vector<uint32_t> memories;  // among them
     bool is_asleep = false;
     std::vector<Way> ways;  // a few
 

@@ -244,7 +244,7 @@ void Core::start_exchange(uint32_t slot, const Definition& definition) {
     if (trip.island != kNone) start_home(slot, trip.island);
     gate.waiting.push_sorted({now_ps_, tasks_[slot].id, slot});
     call_gate(trip.gate, true);
-    if (trip.island != kNone) plan_catch_up(islands_[trip.island], trip.island);
+    if (trip.island != kNone) plan_for(slot, trip.island);
 }
 
 void Core::send_next(uint32_t slot, const Definition& definition) {
