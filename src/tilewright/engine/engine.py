@@ -24,7 +24,7 @@ from tilewright.engine.core import (
 )
 from tilewright.engine.deadlock import WaitingProgram, report_deadlock
 from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.graph import TaskGraph
+from tilewright.engine.graph import TaskGraph, check_not_empty, no_graph_error
 from tilewright.engine.issuer import IssuerSpec
 from tilewright.engine.kind import EngineKind
 from tilewright.engine.layout import Layout
@@ -202,7 +202,7 @@ class Engine:
     def submit_watched(self, graph: TaskGraph, *, owner: int = 0, after: Sequence[int] = ()) -> int:
         """Submit and watch the graph's last task; returns the id of that."""
         if isinstance(graph, TaskGraph):
-            _check_not_empty(graph)
+            check_not_empty(graph)
         return self._hand_over(self.core.submit_watched, graph, owner, after)
 
     def submit_piece(self, issuer: Issuer, *, owner: int) -> None:
@@ -236,8 +236,9 @@ class Engine:
 
     def compiled(self, graph: TaskGraph) -> CompiledGraph:
         """For a hub: the core's form of a graph that has a last task to wait for."""
-        _check_graph(graph)
-        _check_not_empty(graph)
+        if not isinstance(graph, TaskGraph):
+            raise no_graph_error(graph)
+        check_not_empty(graph)
         try:
             return graph.compiled_for(self.core)
         except CoreFault as fault:
@@ -246,7 +247,7 @@ class Engine:
     def error_of_submit(self, error: BaseException, graph: object) -> BaseException:
         """What a user reads of an error in handing over a graph."""
         if not isinstance(graph, TaskGraph):
-            return _no_graph(graph)
+            return no_graph_error(graph)
         if not isinstance(error, CoreFault):
             return error
         return graph.row_error(error) or self._translated(error)
@@ -488,17 +489,3 @@ class Engine:
 
     def _names(self) -> Names:
         return Names([server.name for server in self._layout.servers], self._layout.signals)
-
-
-def _check_not_empty(graph: TaskGraph) -> None:
-    if not graph.size:
-        raise EngineError("submit", "an empty graph", "a last task to watch", "add a task")
-
-
-def _check_graph(graph: object) -> None:
-    if not isinstance(graph, TaskGraph):
-        raise _no_graph(graph)
-
-
-def _no_graph(graph: object) -> EngineError:
-    return EngineError("submit", repr(graph), "a TaskGraph", "build one")

@@ -25,7 +25,7 @@ from tilewright.units import MAX_PS
 if TYPE_CHECKING:
     from tilewright.engine.core import CompiledGraph, Core
 
-__all__ = ("TaskGraph",)
+__all__ = ("TaskGraph", "check_not_empty", "no_graph_error")
 
 Pair = tuple[int, int]
 Integers = Iterable[int] | npt.NDArray[np.int64]
@@ -262,3 +262,13 @@ def _column(where: str, name: str, values: Integers) -> npt.NDArray[np.integer[A
         found = f"{name} of up to {largest}"
         raise EngineError(where, found, f"integers of at most {MAX_PS}", f"correct {name}")
     return column
+
+
+def check_not_empty(graph: TaskGraph) -> None:
+    """For who watches the last task."""
+    if not graph.size:
+        raise EngineError("submit", "an empty graph", "a last task to watch", "add a task")
+
+
+def no_graph_error(graph: object) -> EngineError:
+    return EngineError("submit", repr(graph), "a TaskGraph", "build one")
