@@ -52,6 +52,14 @@ def test_a_ring_has_room_for_all_short_blocks_of_a_turn_until_the_way_is_full(na
     assert near.num_bytes < plan.num_turns * blocks
 
 
+@pytest.mark.parametrize("root", [0, 5])
+def test_the_rank_that_talks_to_all_others_has_room_for_its_rings(root: int) -> None:
+    call = Call(Operation.BROADCAST, 16, root=root)
+    plan = checked_plan(ALGORITHMS["direct"], call, 0).plan
+    ring = tune(TuningSpec(), plan, 2**24, 2**22, TCM).ring
+    assert len(plan.peers(root)) * ring.num_bytes <= TCM.reserved_bytes // 2
+
+
 def test_what_is_said_of_rings_is_taken_whatever_the_size() -> None:
     said = TuningSpec(RingOptions(RingKind.SRAM, n_slots=3, slot_size=100))
     for shard_bytes in (1, 2**24):

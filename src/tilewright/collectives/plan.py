@@ -77,6 +77,11 @@ class Plan:
         """Whom a rank sends to or receives from, in the order of first use."""
         return tuple(dict.fromkeys(step.peer for step in self.steps[rank]))
 
+    @cached_property
+    def most_peers(self) -> int:
+        """Of any rank."""
+        return max((len(self.peers(rank)) for rank in range(self.num_ranks)), default=0)
+
 
 Contribution = frozenset[int]
 """The ranks whose values are in a block, each once."""

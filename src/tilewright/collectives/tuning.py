@@ -57,7 +57,7 @@ def tune(
     sent_bytes = max(1, min(chunk_bytes, block_bytes))
     lead = flight_bytes // (4 * sent_bytes) + 1 + plan.is_staggered
     under_way = min(flight_bytes, plan.num_turns * plan.blocks_per_turn * block_bytes)
-    ring_bytes = tcm.reserved_bytes // (RING_SETS * max(1, len(plan.peers(0))))
+    ring_bytes = tcm.reserved_bytes // (RING_SETS * max(1, plan.most_peers))
     ring = _ring(asked.ring, sent_bytes, under_way, ring_bytes)
     return Tuning(ring, chunk_bytes, round_bytes, lead)
 
