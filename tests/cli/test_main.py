@@ -44,7 +44,7 @@ def test_without_arguments_there_is_the_help_alone_and_status_2(
     assert streams.err == ""
 
 
-@pytest.mark.parametrize("start", ["tilewright.cli.__main__", "tilewright.cli.main"])
+@pytest.mark.parametrize("start", ["tilewright.__main__", "tilewright.cli.main"])
 def test_ctrl_c_while_libraries_load_ends_with_130_and_one_line(start: str) -> None:
     command = (sys.executable, "-c", INTERRUPTED_IMPORT, start)
     run = subprocess.run(command, capture_output=True, text=True, check=False)
