@@ -90,7 +90,8 @@ class DecodeBenchSpec:
 
 
 def run_decode_bench(spec: DecodeBenchSpec, *, progress: Progress) -> DecodeBenchRecord:
-    """All figures of one machine, in one run."""
+    """All figures of one machine, in one run: what simulating costs first, in a young process."""
+    cost = _simulation_cost(spec, progress) if spec.has_cost else None
     steps = {}
     for name in ("dense", "sparse"):
         progress(f"{name} step: {spec.batch} requests of {spec.context} tokens")
@@ -113,7 +114,7 @@ def run_decode_bench(spec: DecodeBenchSpec, *, progress: Progress) -> DecodeBenc
         mla_roofline_fraction=mla.bound.total_ps / mla.latency_ps,
         dense_latency_ps=dense.latency_ps,
         sparse_latency_ps=sparse.latency_ps,
-        sim_cost=_simulation_cost(spec, progress) if spec.has_cost else None,
+        sim_cost=cost,
         compile_s_worst=compiled,
         compile_flow_worst=worst,
         cached_s_worst=cached,
