@@ -12,7 +12,6 @@ from tilewright.records import (
     RunRecord,
     WhatRan,
     canonical_json,
-    check_target,
     read_record,
     write_record,
 )
@@ -113,18 +112,3 @@ def test_a_record_whose_mapping_was_changed_is_not_written(
     with pytest.raises(RecordError, match="greater than or equal to 0"):
         write_record(tmp_path / "run.json", record)
     assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [("", "a directory"), ("no/page.md", "no directory "), ("closed/page.md", "a directory ")],
-)
-def test_a_target_that_cannot_be_written_is_refused_before_any_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, found: str
-) -> None:
-    (tmp_path / "closed").mkdir()
-    monkeypatch.setattr("os.access", lambda path, mode: "closed" not in str(path) and mode > 0)
-    with pytest.raises(RecordError, match=f"found {found}"):
-        check_target(tmp_path / name, "page")
-    check_target(tmp_path / "page.md", "page")
-    assert [path.name for path in tmp_path.iterdir()] == ["closed"]

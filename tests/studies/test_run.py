@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.kinds import every_engine
+from tests.records.full_disk import fill_disk, needs_full
 from tests.report.perfetto_trace import read_trace
 from tests.studies.run_programs import SCALE, request_of, run_file, written
 from tilewright.engine import EngineKind
@@ -105,6 +106,15 @@ def test_draining_a_trace_more_often_writes_the_same_slices(
 def test_a_trace_that_cannot_be_written_is_refused_before_the_run(scale: Path) -> None:
     with pytest.raises(RecordError, match="a directory to write the trace into"):
         run_file(scale, RunWatch(trace=scale.parent / "missing" / "run.pftrace"))
+
+
+@needs_full
+def test_a_disk_that_is_full_while_a_program_runs_is_not_its_mistake(
+    scale: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_disk(monkeypatch, buffering=0)
+    with pytest.raises(RecordError, match=r"No space left .* a writable path for the trace"):
+        run_file(scale, RunWatch(trace=scale.parent / "run.pftrace"))
 
 
 def test_without_a_second_execution_the_parts_are_those_of_launches(scale: Path) -> None:

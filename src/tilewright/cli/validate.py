@@ -16,7 +16,7 @@ from tilewright.cli.output import note
 from tilewright.cli.startup import engine_line
 from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
 from tilewright.errors import UsageError
-from tilewright.records import OracleRow, ValidateRecord, check_target, replace_file
+from tilewright.records import OracleRow, ValidateRecord, check_target, write_file
 
 __all__ = ("validate",)
 
@@ -51,16 +51,8 @@ def validate(
     note(engine_line(kind.value, built))
     record = run_oracles(kind, group=group, progress=note)
     if markdown is not None:
-        _write(markdown, validation_page(record))
+        write_file(markdown, validation_page(record).encode(), "page")
     return Outcome(record, _view(record), passed=record.ok)
-
-
-def _write(path: Path, page: str) -> None:
-    try:
-        replace_file(path, page.encode())
-    except OSError as error:
-        found = f"a page that cannot be written ({error.strerror})"
-        raise UsageError(str(path), found, "a writable path", "choose another one") from error
 
 
 HEADER = f"{'expected':>10}{'found':>11}{'error':>11}{'tolerance':>11}  oracle (unit)"

@@ -24,7 +24,8 @@ from tilewright.records.run import (
 from tilewright.records.run_parts import Bottleneck, RunParts
 from tilewright.records.validate import OracleRow, ValidateRecord
 from tilewright.records.versions import Versions, installed_version, installed_versions
-from tilewright.records.writer import check_target, replace_file, write_record
+from tilewright.records.whole_file import check_target, whole_file, write_file
+from tilewright.records.writer import write_record
 
 __all__ = (
     "Bottleneck",
@@ -58,6 +59,7 @@ __all__ = (
     "installed_version",
     "installed_versions",
     "read_record",
-    "replace_file",
+    "whole_file",
+    "write_file",
     "write_record",
 )

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from tilewright.errors import RecordError
-from tilewright.records import replace_file
+from tilewright.records import write_file
 from tilewright.report.decode_page_machine import draw_usage
 from tilewright.report.decode_page_plot import draw_quality_over_latency
 from tilewright.report.decode_page_stages import draw_stages
@@ -29,12 +28,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 def write_decode_page(path: Path, page: DecodePage) -> None:
     """Write the page whole or not at all; an older file is replaced in one step."""
-    try:
-        replace_file(path, decode_page_text(page).encode())
-    except OSError as error:
-        found = f"a target that cannot be written ({error.strerror})"
-        fix = "choose another path or change its permissions"
-        raise RecordError(str(path), found, "a writable path for the page", fix) from error
+    write_file(path, decode_page_text(page).encode(), "page")
 
 
 def decode_page_text(page: DecodePage) -> str:

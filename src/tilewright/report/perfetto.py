@@ -5,26 +5,32 @@ picoseconds as arguments. A trace is a row of packets, so it is whole at any pac
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, Protocol
 
 from tilewright.report.perfetto_schema import COUNTER, SLICE_BEGIN, SLICE_END, messages
 from tilewright.units import PS_PER_NS
 
-__all__ = ("PerfettoWriter",)
+__all__ = ("PerfettoWriter", "Sink")
 
 SEQUENCE = 1  # all packets come from one writer
 
 Argument = int | str
 
 
+class Sink(Protocol):
+    """What takes the bytes of a trace: a file, or a buffer."""
+
+    def write(self, content: bytes, /) -> int: ...
+
+
 class PerfettoWriter:
     """Slices and counters beyond ``limit`` are left out and counted; tracks are not."""
 
-    def __init__(self, stream: BinaryIO, *, limit: int) -> None:
+    def __init__(self, sink: Sink, *, limit: int) -> None:
         self.limit = limit
         self.num_events = 0
         self.num_left_out = 0
-        self._stream = stream
+        self._sink = sink
         self._num_tracks = 0
         self._num_processes = 0
 
@@ -94,7 +100,7 @@ class PerfettoWriter:
 
     def _write(self, packet: Any) -> None:
         packet.trusted_packet_sequence_id = SEQUENCE
-        self._stream.write(messages["Trace"](packet=[packet]).SerializeToString())
+        self._sink.write(messages["Trace"](packet=[packet]).SerializeToString())
 
 
 def _annotation(name: str, value: Argument) -> Any:

@@ -5,8 +5,7 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
-from tilewright.errors import RecordError
-from tilewright.records import replace_file
+from tilewright.records import write_file
 
 __all__ = ("INK", "Svg", "shorten", "text_width", "write_svg")
 
@@ -134,12 +133,7 @@ def shorten(text: str, width: float, *, size: float, bold: bool = False) -> str:
 
 def write_svg(path: Path, text: str) -> None:
     """Write a picture whole or not at all; an older file is replaced in one step."""
-    try:
-        replace_file(path, text.encode())
-    except (OSError, ValueError) as error:  # ValueError: no name, or a zero byte in it
-        found = f"a target that cannot be written ({getattr(error, 'strerror', None) or error})"
-        fix = "choose another path or change its permissions"
-        raise RecordError(str(path), found, "a writable path for the picture", fix) from error
+    write_file(path, text.encode(), "picture")
 
 
 def _attributes(values: dict[str, float]) -> str:

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tilewright.engine import TraceRecord
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
-from tilewright.report.perfetto import PerfettoWriter
+from tilewright.report.perfetto import PerfettoWriter, Sink
 from tilewright.report.trace_command import CommandBook, CommandNote
 from tilewright.report.trace_dma import DmaJob, DmaJobs, DmaWay
 from tilewright.report.trace_link import BusyBuckets
@@ -61,9 +61,9 @@ class TraceRecorder:
     ``drain`` is to be called often while the run goes on, so that little is kept.
     """
 
-    def __init__(self, device: Device, stream: BinaryIO, *, limit: int) -> None:
+    def __init__(self, device: Device, sink: Sink, *, limit: int) -> None:
         self.commands = CommandBook(limit=limit)
-        self.writer = PerfettoWriter(stream, limit=limit)
+        self.writer = PerfettoWriter(sink, limit=limit)
         self._engine = device.engine
         self._servers = ServerTable(device)
         self._owners: dict[int, _Owner] = {}
@@ -96,7 +96,7 @@ class TraceRecorder:
         self._add_values(self._engine.now_ps)
 
     def close(self) -> None:
-        """The rest; also of an engine that was stopped. The stream stays open."""
+        """The rest; also of an engine that was stopped. The sink stays open."""
         self.drain()
         self._add_values(None)
         self._add_jobs(self._dma.rest())

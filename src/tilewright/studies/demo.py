@@ -7,12 +7,11 @@ from pathlib import Path
 
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.engine import EngineKind
-from tilewright.errors import RecordError
 from tilewright.machine.build import build_machine, machine_hash
 from tilewright.machine.parse import DEFAULT_PRESET, parse_machine
 from tilewright.machine.totals import totals_of
 from tilewright.processes import in_processes
-from tilewright.records import MachineFigures, check_target, installed_versions, replace_file
+from tilewright.records import MachineFigures, check_target, installed_versions, write_file
 from tilewright.records.demo import DemoFlow, DemoRecord, DemoSizes, DemoStep
 from tilewright.report.decode_page import write_decode_page
 from tilewright.studies.demo_page import page_of
@@ -106,7 +105,7 @@ def run_demo(
     usages = [found.timing(flow, plan.sizes.contexts[-1]).usage for flow in SHOWN]
     shown = [usage for usage in usages if usage is not None]
     write_decode_page(page, page_of(record, plan.machine, shown))
-    _write_trace(trace, traced.trace)
+    write_file(trace, traced.trace, "trace")
     return record
 
 
@@ -161,12 +160,3 @@ def _step(flow: str, context: int, found: _Found) -> DemoStep:
         bytes_bound_speedup=dense.ideal_bytes / attention.ideal_bytes,
         attention=attention,
     )
-
-
-def _write_trace(path: Path, content: bytes) -> None:
-    try:
-        replace_file(path, content)
-    except OSError as error:
-        found = f"a target that cannot be written ({error.strerror})"
-        fix = "choose another path or change its permissions"
-        raise RecordError(str(path), found, "a writable path for the trace", fix) from error

@@ -1,15 +1,14 @@
 """``tilewright run``: a program, its values and its time, and why it took that time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
-from uuid import uuid4
+from typing import Any
 
 from tilewright.device.build import Device
 from tilewright.errors import BenchError, TilewrightError
-from tilewright.records import RunRecord, check_target
+from tilewright.records import RunRecord, check_target, whole_file
 from tilewright.records.document import JsonScalar
 from tilewright.report.run_usage import most_used
 from tilewright.report.trace import TraceRecorder
@@ -67,12 +66,12 @@ def _first(request: RunRequest, watch: RunWatch) -> Execution:
     recorders: list[TraceRecorder] = []
 
     def listeners_of(device: Device) -> tuple[Sequence[Listener], Any]:
-        recorder = TraceRecorder(device, stream, limit=watch.trace_limit)
+        recorder = TraceRecorder(device, file, limit=watch.trace_limit)
         recorders.append(recorder)
         listeners = [TraceListener(recorder), *_progress(device, watch, "run with a trace")]
         return listeners, recorder.commands
 
-    with _written_whole(watch.trace) as stream:
+    with whole_file(watch.trace, "trace") as file:
         execution = execute(request, listeners_of, is_silent=False)
         for recorder in recorders:
             with _interruptible(execution):
@@ -95,20 +94,6 @@ def _trace_notes(recorder: TraceRecorder, file: Path) -> Iterator[str]:
     yield f"trace: {writer.num_events} events in {file}"
     if writer.num_left_out:
         yield f"trace: {writer.num_left_out} more were left out; raise --trace-limit to have them"
-
-
-@contextmanager
-def _written_whole(file: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name when it is complete; after an error nothing is left."""
-    unfinished = file.with_name(f".{file.name}.{uuid4().hex}.tmp")
-    try:
-        with unfinished.open("xb") as stream:
-            yield stream
-        unfinished.replace(file)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
 
 
 def _progress(device: Device, watch: RunWatch, what: str) -> list[Listener]:
