@@ -16,27 +16,39 @@ void sort_completions(std::vector<Completion>& completions) {
     });
 }
 
-// Calls visit(channel, row, first burst, bursts) for each chunk of an access.
+// Chunks of an access that lie in neighbouring channels, at the same place of each.
+struct Swath {
+    int64_t first, end;  // channels
+    int64_t row;
+    uint32_t burst;  // the first of the span
+    uint16_t num_bursts;
+};
+
+// Calls visit(swath) for all chunks of an access, in order.
 template <typename Visit>
-void for_chunks(const MemoryShape& shape, int64_t address, int64_t num_bytes, Visit visit) {
-    const int64_t interleave = shape.interleave.value();
-    const int64_t number = shape.interleave.quotient(address);
-    int64_t start = address - number * interleave;  // in its interleave
+void for_swaths(const MemoryShape& shape, int64_t address, int64_t num_bytes, Visit visit) {
+    const int64_t first = shape.burst.quotient(address);
+    int64_t left = shape.burst.quotient(address + num_bytes - 1) - first + 1;
+    const int64_t number = shape.chunk_bursts.quotient(first);
+    const int64_t whole = shape.chunk_bursts.value();
+    int64_t start = shape.chunk_bursts.remainder(first);  // in its chunk
     int64_t channel = shape.channels.remainder(number);
-    int64_t local = shape.channels.quotient(number) * interleave;
-    while (num_bytes > 0) {  // a round over the channels: all chunks have the same place
-        const int64_t row = shape.span.quotient(local);
-        const int64_t base = shape.burst.quotient(local - row * shape.span.value());
-        for (; channel < shape.num_channels && num_bytes > 0; ++channel) {
-            const int64_t size = std::min(num_bytes, interleave - start);
-            const int64_t first = shape.burst.quotient(start);
-            const int64_t last = shape.burst.quotient(start + size - 1);
-            visit(channel, row, base + first, last - first + 1);
-            num_bytes -= size;
+    int64_t local = shape.channels.quotient(number);
+    for (; left > 0; channel = 0, ++local) {  // a round over the channels
+        const int64_t row = shape.span_chunks.quotient(local);
+        const int64_t base = shape.span_chunks.remainder(local) * whole;
+        while (left > 0 && channel < shape.num_channels) {
+            const int64_t size = std::min(left, whole - start);
+            int64_t count = 1;
+            if (size == whole) {
+                count = std::min(shape.num_channels - channel, shape.chunk_bursts.quotient(left));
+            }
+            visit(Swath{channel, channel + count, row, static_cast<uint32_t>(base + start),
+                        static_cast<uint16_t>(size)});
+            left -= count * size;
+            channel += count;
             start = 0;
         }
-        channel = 0;
-        local += interleave;
     }
 }
 
@@ -45,14 +57,8 @@ void for_chunks(const MemoryShape& shape, int64_t address, int64_t num_bytes, Vi
 BankedCore::BankedCore(std::shared_ptr<const MemoryShape> shape)
     : shared_shape_(std::move(shape)),
       shape_(*shared_shape_),
-      events_ps_(shape_.num_channels, kNeverPs),
-      wakes_ps_(shape_.num_channels, kNeverPs),
-      need_(shape_.num_channels, 0) {
-    channels_.reserve(shape_.num_channels);
-    for (int64_t channel = 0; channel < shape_.num_channels; ++channel) {
-        channels_.emplace_back(shape_, accesses_);
-    }
-}
+      gangs_(shape_, accesses_),
+      need_(shape_.num_channels, 0) {}
 
 bool BankedCore::can_accept(int64_t now_ps, bool is_write, int64_t address, int64_t num_bytes) {
     return is_there(find_room(now_ps, is_write, address, num_bytes), now_ps);
@@ -66,21 +72,24 @@ int64_t BankedCore::room_ps(bool is_write, int64_t address, int64_t num_bytes) {
 Room BankedCore::find_room(int64_t now_ps, bool is_write, int64_t address, int64_t num_bytes) {
     Room found{true, kLongAgoPs};
     const int64_t capacity = shape_.capacity[is_write];
-    auto look = [&](int64_t channel, int64_t bursts) {
-        decide(channel, now_ps - 1);
-        const Room room = channels_[channel].room(is_write, capacity, bursts);
+    auto look = [&](uint32_t gang, int64_t bursts) {
+        decide(gang, now_ps - 1);
+        const Room room = gangs_[gang].room(is_write, capacity, bursts);
         found.is_decided = found.is_decided && room.is_decided;
         found.at_ps = std::max(found.at_ps, room.at_ps);
     };
     if (num_bytes <= (shape_.num_channels - 1) * shape_.interleave.value()) {  // one chunk each
-        for_chunks(shape_, address, num_bytes,
-                   [&](int64_t channel, int64_t, int64_t, int64_t bursts) { look(channel, bursts); });
+        for_swaths(shape_, address, num_bytes, [&](const Swath& swath) {
+            gangs_.for_gangs(swath.first, swath.end,
+                             [&](uint32_t gang) { look(gang, swath.num_bursts); });
+        });
         return found;
     }
-    for_chunks(shape_, address, num_bytes,
-               [&](int64_t channel, int64_t, int64_t, int64_t bursts) {
-                   look(channel, need_[channel] += bursts);
-               });
+    for_swaths(shape_, address, num_bytes, [&](const Swath& swath) {
+        for (int64_t channel = swath.first; channel < swath.end; ++channel) {
+            look(gangs_.number_of(channel), need_[channel] += swath.num_bursts);
+        }
+    });
     std::fill(need_.begin(), need_.end(), 0);
     return found;
 }
@@ -89,34 +98,30 @@ const std::vector<Completion>& BankedCore::catch_up(int64_t now_ps) {
     return decide_all(now_ps - 1);
 }
 
-void BankedCore::decide_now(int64_t channel, int64_t until_ps) {
-    channels_[channel].advance(until_ps, finished_);
-    note_times(channel);
-}
-
-void BankedCore::note_times(int64_t channel) {
-    events_ps_[channel] = channels_[channel].event_ps();
-    wakes_ps_[channel] = channels_[channel].least_done_ps() - 1;
+void BankedCore::decide_now(uint32_t gang, int64_t until_ps) {
+    gangs_[gang].advance(until_ps, finished_);
+    gangs_.note_times(gang);
 }
 
 int64_t BankedCore::wake_ps() const {
-    int64_t found_ps = kNeverPs - 1;
-    for (int64_t wake_ps : wakes_ps_) found_ps = std::min(found_ps, wake_ps);
+    const int64_t found_ps = gangs_.next_wake_ps();
     return found_ps == kNeverPs - 1 ? -1 : found_ps;
 }
 
 int64_t BankedCore::least_read_ps(int64_t now_ps, int64_t access_id, int64_t address,
                                   int64_t num_bytes) {
     int64_t inside_ps = -1, outside_ps = now_ps;  // its last command
-    for_chunks(shape_, address, num_bytes,
-               [&](int64_t channel, int64_t, int64_t, int64_t bursts) {
-                   const ReadTurn turn = channels_[channel].read_turn(now_ps, access_id);
-                   if (turn.is_inside) {
-                       inside_ps = std::max(inside_ps, turn.at_ps);
-                   } else {  // or served, if it is inside another channel
-                       outside_ps = std::max(outside_ps, turn.at_ps + (bursts - 1) * shape_.pace);
-                   }
-               });
+    for_swaths(shape_, address, num_bytes, [&](const Swath& swath) {
+        gangs_.for_gangs(swath.first, swath.end, [&](uint32_t gang) {
+            const ReadTurn turn = gangs_[gang].read_turn(now_ps, access_id);
+            if (turn.is_inside) {
+                inside_ps = std::max(inside_ps, turn.at_ps);
+            } else {  // or served, if it is inside another channel
+                const int64_t after_ps = (swath.num_bursts - 1) * shape_.pace;
+                outside_ps = std::max(outside_ps, turn.at_ps + after_ps);
+            }
+        });
+    });
     return (inside_ps < 0 ? outside_ps : inside_ps) + shape_.data_end[0];
 }
 
@@ -131,22 +136,24 @@ void BankedCore::accept(int64_t now_ps, int64_t access_id, bool is_write, int64_
     chunk.access_id = access_id;
     chunk.access = slot;
     const int64_t until = until_ps(now_ps);
-    for_chunks(shape_, address, num_bytes,
-               [&](int64_t channel, int64_t row, int64_t first, int64_t bursts) {
-                   chunk.row = row;
-                   chunk.first = static_cast<uint32_t>(first);
-                   chunk.num_bursts = static_cast<uint16_t>(bursts);
-                   channels_[channel].accept(is_write, chunk, now_ps, until);
-                   note_times(channel);
-                   ++chunk.position;
-               });
+    for_swaths(shape_, address, num_bytes, [&](const Swath& swath) {
+        chunk.row = swath.row;
+        chunk.first = swath.burst;
+        chunk.num_bursts = swath.num_bursts;
+        gangs_.part_at(swath.first);
+        gangs_.part_at(swath.end);
+        gangs_.for_gangs(swath.first, swath.end, [&](uint32_t gang) {
+            gangs_[gang].accept(is_write, chunk, now_ps, until);
+            gangs_.note_times(gang);
+            chunk.position += gangs_[gang].num_members();
+        });
+    });
     accesses_[slot].chunks_left = chunk.position;
 }
 
 int64_t BankedCore::next_ps() const {
     if (has_accepted_) return accepted_ps_;
-    int64_t found_ps = kNeverPs;
-    for (int64_t event_ps : events_ps_) found_ps = std::min(found_ps, event_ps);
+    const int64_t found_ps = gangs_.next_event_ps();
     return found_ps == kNeverPs ? -1 : found_ps;
 }
 
@@ -159,10 +166,11 @@ const std::vector<Completion>& BankedCore::advance(int64_t now_ps) {
 }
 
 const std::vector<Completion>& BankedCore::decide_all(int64_t until_ps) {
-    for (int64_t channel = 0; channel < shape_.num_channels; ++channel) {
-        if (events_ps_[channel] <= until_ps) channels_[channel].fetch();
+    const uint32_t size = gangs_.size();
+    for (uint32_t gang = 0; gang < size; ++gang) {
+        if (gangs_.event_ps(gang) <= until_ps) gangs_[gang].fetch();
     }
-    for (int64_t channel = 0; channel < shape_.num_channels; ++channel) decide(channel, until_ps);
+    for (uint32_t gang = 0; gang < size; ++gang) decide(gang, until_ps);
     completions_.clear();
     for (uint32_t slot : finished_) {
         completions_.push_back(accesses_[slot].completion);
@@ -175,7 +183,9 @@ const std::vector<Completion>& BankedCore::decide_all(int64_t until_ps) {
 
 std::vector<std::vector<int64_t>> BankedCore::counters() const {
     std::vector<std::vector<int64_t>> rows;
-    for (const MemoryChannel& channel : channels_) rows.push_back(channel.counters());
+    for (int64_t channel = 0; channel < shape_.num_channels; ++channel) {
+        rows.push_back(gangs_.of(channel).counters());
+    }
     return rows;
 }
 

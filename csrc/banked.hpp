@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "banked_channel.hpp"
+#include "banked_gang.hpp"
 
 namespace nanobind {
 class module_;
@@ -50,20 +50,17 @@ class BankedCore {
     }
 
   private:
-    void decide(int64_t channel, int64_t until_ps) {
-        if (events_ps_[channel] <= until_ps) decide_now(channel, until_ps);
+    void decide(uint32_t gang, int64_t until_ps) {
+        if (gangs_.event_ps(gang) <= until_ps) decide_now(gang, until_ps);
     }
-    [[gnu::noinline]] void decide_now(int64_t channel, int64_t until_ps);
-    void note_times(int64_t channel);
+    [[gnu::noinline]] void decide_now(uint32_t gang, int64_t until_ps);
     const std::vector<Completion>& decide_all(int64_t until_ps);
     int64_t until_ps(int64_t now_ps) const { return advanced_ps_ == now_ps ? now_ps : now_ps - 1; }
 
     std::shared_ptr<const MemoryShape> shared_shape_;
     const MemoryShape& shape_;
     Slab<MemoryAccess> accesses_;
-    std::vector<MemoryChannel> channels_;
-    std::vector<int64_t> events_ps_;
-    std::vector<int64_t> wakes_ps_;
+    MemoryGangs gangs_;
     std::vector<int64_t> need_;  // bursts per channel, all 0 between calls
     std::vector<uint32_t> finished_;
     std::vector<Completion> completions_;

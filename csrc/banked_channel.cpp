@@ -3,13 +3,27 @@
 
 namespace tilewright {
 
-MemoryChannel::MemoryChannel(const MemoryShape& shape, Slab<MemoryAccess>& accesses)
+MemoryChannel::MemoryChannel(const MemoryShape& shape, Slab<MemoryAccess>& accesses,
+                             uint32_t num_members)
     : shape_(shape),
       accesses_(accesses),
+      num_members_(num_members),
       banks_(shape.num_banks),
       groups_(shape.num_groups),
       windows_(std::max<int64_t>(1, shape.refresh_turns)) {
     due_ps_ = refresh_due_ps();
+}
+
+MemoryChannel MemoryChannel::part(uint32_t num_last) {
+    num_members_ -= num_last;
+    MemoryChannel rest = *this;
+    rest.num_members_ = num_last;
+    for (const Queue& queue : rest.queues_) {
+        for (uint32_t place = 0; place < queue.order.size(); ++place) {
+            rest.chunks_[queue.order[place]].position += num_members_;
+        }
+    }
+    return rest;
 }
 
 // --- the door

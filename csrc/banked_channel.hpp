@@ -34,7 +34,11 @@ struct ReadTurn {
 
 class alignas(64) MemoryChannel {
   public:
-    MemoryChannel(const MemoryShape& shape, Slab<MemoryAccess>& accesses);
+    // It may be several that go the same way.
+    MemoryChannel(const MemoryShape& shape, Slab<MemoryAccess>& accesses, uint32_t num_members);
+    // The last members go their own way from now on.
+    MemoryChannel part(uint32_t num_last);
+    uint32_t num_members() const { return num_members_; }
 
     // Nothing is decided before that. At that time something may be.
     int64_t event_ps() const { return event_ps_; }
@@ -260,6 +264,7 @@ class alignas(64) MemoryChannel {
 
     Slab<MemoryChunk> chunks_;
     Slab<MemoryAccess>& accesses_;
+    uint32_t num_members_;
     uint32_t streak_pattern_ = kNoStreak;
     // and others
     uint64_t wanted_ = 0;  // banks that have a head

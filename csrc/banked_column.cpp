@@ -233,7 +233,8 @@ void MemoryChannel::finish(const MemoryChunk& chunk, int64_t now_ps,
         access.last_position = chunk.position;
     }
     found.decided_ps = std::max(found.decided_ps, now_ps);
-    if (--access.chunks_left == 0) finished.push_back(chunk.access);
+    access.chunks_left -= num_members_;
+    if (access.chunks_left == 0) finished.push_back(chunk.access);
 }
 
 }  // namespace tilewright

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace tilewright {
 
@@ -18,7 +18,7 @@ struct Completion {
 
 struct alignas(64) MemoryAccess {
     Completion completion;
-    uint32_t chunks_left;
+    uint32_t chunks_left;    // of all channels
     uint32_t last_position;  // of the chunk whose data are done last
     int64_t accepted_ps;
 };
@@ -31,7 +31,7 @@ struct alignas(64) MemoryChunk {
     int64_t blocked_ps;
     int64_t row;
     uint32_t access;
-    uint32_t position;
+    uint32_t position;  // in the access; of a gang's first channel
     uint32_t first;    // burst of the span
     uint32_t pattern;  // of its banks, while none of its bursts has been issued
     uint16_t num_bursts;
@@ -68,7 +68,7 @@ class AgeOrder {
     uint32_t index(uint32_t place) const { return (front_ + place) & mask_; }
 
     [[gnu::noinline]] void grow() {
-        auto larger = std::make_unique<uint32_t[]>(2 * size_);
+        std::vector<uint32_t> larger(2 * size_);
         for (uint32_t place = 0; place < size_; ++place) larger[place] = (*this)[place];
         slots_ = std::move(larger);
         mask_ = 2 * size_ - 1;
@@ -77,7 +77,7 @@ class AgeOrder {
 
     static constexpr uint32_t kFirstSize = 16;
 
-    std::unique_ptr<uint32_t[]> slots_ = std::make_unique<uint32_t[]>(kFirstSize);
+    std::vector<uint32_t> slots_ = std::vector<uint32_t>(kFirstSize);
     uint32_t mask_ = kFirstSize - 1;
     uint32_t front_ = 0;
     uint32_t size_ = 0;

@@ -14,9 +14,10 @@ MemoryShape::MemoryShape(const std::vector<int64_t>& numbers, std::vector<uint8_
     num_groups = *next++;
     group_banks = *next++;
     stack_groups = *next++;
-    span = Divisor(*next++);
+    const int64_t span_bytes = *next++;
     burst = Divisor(*next++);
     interleave = Divisor(*next++);
+    span_chunks = Divisor(span_bytes / interleave.value());
     for (int64_t& bursts : capacity) bursts = *next++;
     drain_high = *next++;
     drain_low = *next++;

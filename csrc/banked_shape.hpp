@@ -56,7 +56,7 @@ struct MemoryShape {
     MemoryShape(const std::vector<int64_t>& numbers, std::vector<uint8_t> bank_table);
 
     int64_t num_channels, num_groups, group_banks, stack_groups;
-    Divisor channels, span, burst, interleave, chunk_bursts;
+    Divisor channels, burst, interleave, chunk_bursts, span_chunks;  // the span: a row of all banks
     int64_t capacity[2];
     int64_t drain_high, drain_low;
     int64_t refresh_turns, refresh_interval, refresh_first, refresh_busy;  // turns 0: no refresh
