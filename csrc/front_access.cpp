@@ -141,7 +141,7 @@ PyObject* Desk::issue_load(PyObject* type, Layout layout, PyObject* other) {
     shelf_.loaded_bytes += layout.num_bytes;
     if (carries(type)) {
         node = steal(make_node(language.not_captured, PyTuple_New(0), line));
-        served = effects_.add_capture(node.ptr(), program_, view, std::move(layout), pieces_,
+        served = effects_.add_capture(node.ptr(), title_.ptr(), view, std::move(layout), pieces_,
                                       shelf_.fill(program_, other, view.dtype.ptr()));
     }
     const int64_t command = issuer_.num_commands() + 1;
@@ -171,7 +171,7 @@ PyObject* Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
     shelf_.stored_bytes += num_bytes;
     int64_t served = kNoEffect;
     if (block.node != Py_None && carries(block.type)) {
-        served = effects_.add_commit(block.node, program_, view, std::move(layout), pieces_);
+        served = effects_.add_commit(block.node, title_.ptr(), view, std::move(layout), pieces_);
     }
     const int64_t number = block.number == kNoNumber ? kNoValue : block.number;
     const int64_t command = issuer_.num_commands() + 1;

@@ -153,7 +153,18 @@ Desk::Desk(nb::handle program, nb::object shelf, nb::object walker, nb::object i
       paths_(nb::cast<PathFinder&>(paths_object_)),
       order_(nb::cast<AccessOrder&>(order_object_)) {}
 
-PyObject* Desk::self() const { return nb::find(*this).ptr(); }
+PyObject* Desk::self() const {
+    if (self_ == nullptr) self_ = nb::find(*this).ptr();
+    return self_;
+}
+
+void Desk::begin(nb::object title) {
+    title_ = std::move(title);
+    order_.clear();
+    tiles_.clear();
+    ++turn_;
+    is_over_ = false;
+}
 
 PyObject* Desk::combine(Op op, PyObject* left, PyObject* right) {
     note_other();
@@ -351,6 +362,7 @@ void bind_desk(nb::module_& module) {
              })
         .def("tiles", &Desk::tiles)
         .def("release", &Desk::release)
+        .def("begin", &Desk::begin)
         .def("end", &Desk::end);
 }
 

@@ -119,8 +119,13 @@ class Desk {
 
     int64_t piece_end = 0;  // commands at which they are handed over
 
-    void release(int64_t number);
+    // The programs of a PE have one desk, one after the other: what is left of an earlier one is not
+    // of this turn.
+    void begin(nanobind::object title);
     void end() { is_over_ = true; }
+    uint32_t turn() const { return turn_; }
+
+    void release(int64_t number);
 
     // What computes are asked for goes to a recording, until there is none.
     void record(Recording* recording) { recording_ = recording; }
@@ -175,7 +180,10 @@ class Desk {
         if (recording_ != nullptr) recording_->is_plain = false;
     }
 
-    bool is_over_ = false;
+    bool is_over_ = true;
+    uint32_t turn_ = 0;
+    nanobind::object title_;  // of the program, for messages
+    mutable PyObject* self_ = nullptr;  // not counted
     Recording* recording_ = nullptr;
     std::vector<Tile> tiles_;  // those held, in the order of their loads
     // of the command at hand, kept for their memory

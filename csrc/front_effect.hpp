@@ -51,7 +51,7 @@ class EffectLog {
     struct Effect {
         int64_t num_parts;
         Ref subject;  // the node of an access; else the effect itself
-        Ref owner;    // the program that an error in the effect names
+        Ref owner;    // what an error in the effect names: the title of a program
         std::unique_ptr<Access> access;
     };
 

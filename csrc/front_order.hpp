@@ -57,6 +57,7 @@ class AccessOrder {
     void note_write(Spans spans, int64_t command, int64_t task);
     // Whether the next write comes after all accesses before it.
     void release(bool wanted) { releases_ = wanted; }
+    void clear() { *this = AccessOrder(window_); }
     // All accesses from now on come after this one.
     void acquire(int64_t command, int64_t task) { acquired_ = {command, task}; }
 

@@ -107,6 +107,10 @@ Object* allocated(PyTypeObject* type, PyObject* program) {
     return object;
 }
 
+uint32_t turn_of(PyObject* desk) {
+    return desk == Py_None ? 0 : nb::inst_ptr<Desk>(desk)->turn();
+}
+
 // --- life of the objects
 
 // The references of each kind, for the garbage collector and the end.
@@ -161,7 +165,8 @@ void finalize_block(PyObject* self) {
     PyErr_Fetch(&kind, &value, &trace);
     const int64_t number = std::exchange(block->number, kNoNumber);
     if (block->desk != Py_None) {
-        nb::inst_ptr<Desk>(block->desk)->release(number);
+        Desk& desk = *nb::inst_ptr<Desk>(block->desk);
+        if (block->turn == desk.turn()) desk.release(number);
     } else if (block->program != Py_None) {
         const Ref called = steal(PyObject_CallMethod(block->program, "release", "L",
                                                      static_cast<long long>(number)));
@@ -232,6 +237,7 @@ PyObject* new_block(PyTypeObject* type, PyObject* args, PyObject* names) {
     block->parent = counted(parent);
     block->desk = desk.release().ptr();
     block->number = value;
+    block->turn = turn_of(block->desk);
     return reinterpret_cast<PyObject*>(block);
 }
 
@@ -382,6 +388,7 @@ PyObject* make_block(PyObject* program, PyObject* desk, PyObject* type, PyObject
     block->parent = counted(parent);
     block->desk = counted(desk);
     block->number = number;
+    block->turn = turn_of(desk);
     return reinterpret_cast<PyObject*>(block);
 }
 

@@ -78,6 +78,7 @@ struct BlockObject {
     PyObject* parent;  // or None
     PyObject* desk;    // of the program, or None
     int64_t number;    // kNoNumber for a constant
+    uint32_t turn;     // of the desk, when it was made
     bool is_there;     // the program has waited for it, and its node has the value
 };
 

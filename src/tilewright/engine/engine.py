@@ -179,7 +179,7 @@ class Engine:
         """A processor that issues commands in order; its routes and round trips are there."""
         self._check_usable()
         self._layout.check_issuer(spec)
-        return self.core.add_issuer(list(astuple(spec)))
+        return self.core.add_issuer([getattr(spec, name) for name in spec.__slots__])
 
     # -- tasks -----------------------------------------------------------------------------------
 

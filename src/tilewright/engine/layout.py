@@ -21,6 +21,7 @@ class Layout:
     """Grows with the core, which numbers servers, routes and signals in the order of adding."""
 
     __slots__ = (
+        "_issuers",
         "_memories",
         "_server_numbers",
         "_signal_numbers",
@@ -42,6 +43,7 @@ class Layout:
         self._unrated: set[int] = set()  # servers that no packet can cross
         self._unrated_routes: set[int] = set()
         self._memories: set[int] = set()
+        self._issuers: set[IssuerSpec] = set()  # that were found right
 
     @property
     def signals(self) -> list[str]:
@@ -140,12 +142,15 @@ class Layout:
 
     def check_issuer(self, spec: IssuerSpec) -> None:
         """Its figures; that a route has one server the core checks at the first command."""
+        if spec in self._issuers:
+            return
         for field in fields(spec):
             value = getattr(spec, field.name)
             high = self.num_routes - 1 if field.name.endswith("route") else MAX_PS
             is_free = field.name.endswith(("route", "dispatch_ps", "hit_ps", "walk_ps"))
             low = 0 if is_free else 1
             check_integer("issuer", field.name, value, low, high)
+        self._issuers.add(spec)
 
     def _server_number(self, where: str, server: int | str) -> int:
         if isinstance(server, str):

@@ -177,7 +177,7 @@ def _effect(
     old = Node(not_captured, (), line)
     storages = program.run.storages
     change = _Change(op, kind.dtype, old, picked, storages, pieces, count)
-    served = program.run.effects.add(change, len(pieces), program)
+    served = program.run.effects.add(change, len(pieces), program.title)
 
     def arrange(found: Any) -> Any:
         return dma.spread_out(found, places, kind, 0)

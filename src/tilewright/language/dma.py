@@ -93,7 +93,7 @@ def _issue_load(
         fill = 0 if other is None else program.element(other, kind.dtype)
         node = Node(not_captured, (), line)
         capture = Capture(node, run.storages, pieces, layout, kind.dtype, fill)
-        served = run.effects.add(capture, len(pieces), program)
+        served = run.effects.add(capture, len(pieces), program.title)
         if arrange is not None:
             node = Node(arrange, (node,), line)
     accesses = accesses_of(program, pieces, Access.READ)
@@ -183,7 +183,7 @@ def _issue_store(
     if block.node is not None and program.carries(kind.dtype):
         commits = Commit if kind.dtype is not int4 else PackedCommit
         commit = commits(block.node, run.storages, pieces, layout)  # type: ignore[arg-type]
-        served = run.effects.add(commit, len(pieces), program)
+        served = run.effects.add(commit, len(pieces), program.title)
     accesses = accesses_of(program, pieces, Access.WRITE)
     value = NO_VALUE if block.number is None else block.number
     task = issuer.store(value, layout.num_bytes, accesses, after, served)

@@ -35,6 +35,7 @@ class _EagerProgram(Program):
         self.stream = around.stream
         self.name = around.name
         self.ids = around.ids
+        self.title = around.title
         self.counts = around.counts
         self._constants: dict[tuple[Any, DType, type], Block] = {}
 

@@ -79,7 +79,8 @@ else:
 
 def spread(value: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
     """A value that is stored as an array of the shape of its addresses."""
-    return np.broadcast_to(np.asarray(value, dtype), shape)
+    array = np.asarray(value, dtype)
+    return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
 _FUNCTIONS: tuple[Any, ...] = (explained, not_captured, np.empty, np.ndarray, spread)

@@ -18,12 +18,13 @@ from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
 from tilewright.errors import KernelError
 from tilewright.language.argument import seen_by
-from tilewright.language.current import enter_program
+from tilewright.language.current import current_program, enter_program
 from tilewright.language.effect import EffectLog
 from tilewright.language.kernel import Kernel
 from tilewright.language.location import explained
 from tilewright.language.meaning.blas import one_blas_thread
 from tilewright.language.message import Neighbours, Post, build_post
+from tilewright.language.program import Program
 from tilewright.language.program_native import program_class
 from tilewright.language.run import Counters, Memory, Replicated, Run
 from tilewright.language.sanitize import WatchedProgram, tagged_arguments, watch_launch
@@ -279,19 +280,32 @@ class _Body:
             self.translator.num_streams -= 1
 
     def _run(self) -> None:
+        function = self.terms.kernel.function
+        program = self._program(self.ids[0])
+        with explained(current_program):
+            arguments = seen_by(program, self.arguments)
+            function(**arguments)
+            program.end()
+            for ids in self.ids[1:]:
+                if not program.begin_anew(ids):
+                    program = self._program(ids)
+                    arguments = seen_by(program, self.arguments)
+                function(**arguments)
+                program.end()
+            self._count()
+            self.stream.hand_over()
+
+    def _program(self, ids: tuple[int, ...]) -> Program:
         name, grid = self.terms.kernel.name, self.terms.grid
         make = program_class(self.shared) if self.shared.sanitizer is None else WatchedProgram
-        for ids in self.ids:
-            program = make(self.shared, self.stream, self.translator, name, ids, grid)
-            enter_program(program)
-            with explained(program):
-                self.terms.kernel.function(**seen_by(program, self.arguments))
-                program.end()
+        program = make(self.shared, self.stream, self.translator, name, ids, grid)
+        enter_program(program)
+        return program
+
+    def _count(self) -> None:
         self.shared.counters.commands += self.stream.issuer.num_commands
         self.shared.count_accesses()
         self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
-        with explained(program):
-            self.stream.hand_over()
 
 
 def _part_of(pe: Pe, resident: int) -> Pe:

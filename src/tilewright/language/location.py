@@ -1,9 +1,9 @@
 """Where an error of a kernel happened: the author's line, the program, the simulated time."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from traceback import walk_tb
 from types import FrameType
-from typing import Any
 
 from tilewright.engine.fault import CoreFault
 from tilewright.errors import PageFaultError, TilewrightError
@@ -13,43 +13,31 @@ from tilewright.language.source import add_place, is_ours, line_text
 __all__ = ("explained",)
 
 
-def explained(program: Program) -> AbstractContextManager[None]:
+@contextmanager
+def explained(running: Callable[[], Program]) -> Iterator[None]:
     """Errors inside say where the kernel's author finds the reason.
 
     An error of the author's own gets a note; what the core refuses reads as if the end of a piece
     had found it, whichever engine runs.
     """
-    return _Explained(program)
-
-
-class _Explained:
-    """A class, since each program enters one: a generator takes three times as long."""
-
-    __slots__ = ("_program",)
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    def __enter__(self) -> None:
-        """Nothing has happened yet."""
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        program = self._program
-        match error:
-            case None:
-                return
-            case PageFaultError():
-                place = _place(error, program)
-                raise error.located(kernel=program.name, line=place) from None
-            case TilewrightError():
-                _locate(error, program)
-            case CoreFault():
-                refused = program.run.device.engine.error_of_run(error)
-                refused = refused.with_traceback(error.__traceback__)
-                _locate(refused, program)
-                raise refused from None
-            case Exception():
-                error.add_note(f"in {program}, at {program.run.hub.now_ps} ps")
+    try:
+        yield
+    except PageFaultError as error:
+        program = running()
+        raise error.located(kernel=program.name, line=_place(error, program)) from None
+    except TilewrightError as error:
+        _locate(error, running())
+        raise
+    except CoreFault as error:
+        program = running()
+        refused = program.run.device.engine.error_of_run(error)
+        refused = refused.with_traceback(error.__traceback__)
+        _locate(refused, program)
+        raise refused from None
+    except Exception as error:
+        program = running()
+        error.add_note(f"in {program}, at {program.run.hub.now_ps} ps")
+        raise
 
 
 def _locate(error: BaseException, program: Program) -> None:

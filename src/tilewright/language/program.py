@@ -16,6 +16,7 @@ from tilewright.language.dtype import DType, dtype_of, int4, int32, int64
 from tilewright.language.known import known_binary
 from tilewright.language.node import Node, constant_node, evaluate, is_determined
 from tilewright.language.order import AccessOrder, Span
+from tilewright.language.program_title import ProgramTitle
 from tilewright.language.promote import computation_dtype, scalar_dtype
 from tilewright.language.run import Plan, Run
 from tilewright.language.scalar import INT32_LIMIT, Int32, Int64, Scalar
@@ -53,6 +54,7 @@ class Program:
         self.name = name
         self.ids = ids
         self.counts = counts
+        self.title = ProgramTitle(ids, name, stream.pe.name)
         self.order = self._build_order(stream.pe.issuer.window)
         self._constants: dict[tuple[Any, DType, type], Block] = {}
         self._plans = run.plans
@@ -66,7 +68,12 @@ class Program:
         return AccessOrder(window)
 
     def __str__(self) -> str:
-        return f"program {self.ids} of {self.name} on {self.stream.pe.name}"
+        return str(self.title)
+
+    def begin_anew(self, ids: tuple[int, ...]) -> bool:
+        """Be the next program of the PE, if one object can be all of them, one after the other."""
+        del ids
+        return False
 
     def end(self) -> None:
         """All commands are issued; what the kernel still holds is let go."""

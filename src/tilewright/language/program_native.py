@@ -11,7 +11,7 @@ from tilewright.language.run import Plan, Run
 from tilewright.language.source import SourceLine
 from tilewright.language.stream import Stream
 from tilewright.language.translate import Translator
-from tilewright.language.value import Block, Index, Pointers
+from tilewright.language.value import Block, Pointers
 
 __all__ = ("NativeProgram", "program_class")
 
@@ -42,22 +42,27 @@ class NativeProgram(Program):
         self.desk = front.Desk(
             self, run.shelf, stream.walker, stream.issuer, run.effects, translator.paths, self.order
         )
+        self.desk.begin(self.title)
         self.desk.piece_end = stream.piece_end
         # the desk's own, since every op of the library comes here: a frame less
         self.compute = self.desk.compute  # type: ignore[method-assign]
+        self.index_range = self.desk.range  # type: ignore[method-assign]
 
     def _build_order(self, window: int) -> AccessOrder:
         front: Any = self.run.front
         order: AccessOrder = front.AccessOrder(window)  # of the same methods
         return order
 
+    def begin_anew(self, ids: tuple[int, ...]) -> bool:
+        self.ids = ids
+        self.title = self.title._replace(ids=ids)
+        self.desk.begin(self.title)
+        self._is_over = False
+        return True
+
     def end(self) -> None:
         self.desk.end()
         super().end()
-
-    def index_range(self, start: int, end: int) -> Index:
-        index: Index = self.desk.range(start, end)
-        return index
 
     def pointers(self, address: int, element: DType) -> Pointers:
         if element is int4:

@@ -35,7 +35,8 @@ class Replicated:
     low: int
     high: int
     tensor: str
-    stored_by: Any = None  # the program that did
+    stored_by: PeCoord | None = None
+    storer: str = ""  # the program that did, for messages
 
 
 @dataclass(slots=True)
@@ -142,13 +143,12 @@ class Run:
         for replicated in self.replicas:
             if low >= replicated.high or high <= replicated.low:
                 continue
-            first = replicated.stored_by
-            if first is None:
-                replicated.stored_by = program
-            elif first.stream.pe.coord != program.stream.pe.coord:
-                found = (
-                    f"stores into copies of tensor {replicated.tensor!r} by {first} and {program}"
-                )
+            pe = program.stream.pe.coord
+            if replicated.stored_by is None:
+                replicated.stored_by, replicated.storer = pe, str(program)
+            elif replicated.stored_by != pe:
+                both = f"{replicated.storer} and {program}"
+                found = f"stores into copies of tensor {replicated.tensor!r} by {both}"
                 expected = "one program that stores into a tensor with copies"
                 raise program.error(found, expected, "split the tensor, or store from one program")
 

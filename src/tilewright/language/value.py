@@ -51,6 +51,8 @@ class Value:
 
     def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: bool = False) -> Any:
         """The same values as another dtype, or the same bits."""
+        if type(self) is Block and dtype is self.type.dtype:
+            return self
         if fp_downcast_rounding is not None:
             return self.program.method(
                 "cast", self, (dtype,), {"fp_downcast_rounding": fp_downcast_rounding}

@@ -21,6 +21,8 @@ def program_id(axis: int | str) -> Int32:
     the SIP, among those that the launch uses.
     """
     program = current_program()
+    if type(axis) is int and 0 <= axis < len(program.ids):
+        return Int32(program.ids[axis])
     if axis in HARDWARE_AXES:
         return Int32(_on_machine(program, axis)[0])
     return Int32(program.place(axis, program.ids, 0))
