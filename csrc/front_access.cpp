@@ -197,32 +197,17 @@ Desk* desk_of_access(PyObject* pointers) {
     return is_composing.ptr() == Py_False && issuing->is_idle() ? issuing : nullptr;
 }
 
-// A load that can be issued at once; anything but a block: the program has to say or to do something.
+}  // namespace
+
 PyObject* known_load(PyObject* pointers, PyObject* mask, PyObject* other) {
     Desk* desk = desk_of_access(pointers);
     if (desk == nullptr || (other != Py_None && mask == Py_None)) return counted(Py_None);
     return desk->load(pointers, mask, other);
 }
 
-// A store that is issued at once; likewise, if it is not True.
 PyObject* known_store(PyObject* pointers, PyObject* value, PyObject* mask) {
     Desk* desk = desk_of_access(pointers);
     return desk == nullptr ? counted(Py_None) : desk->store(pointers, value, mask);
-}
-
-}  // namespace
-
-void bind_accesses(nb::module_& module) {
-    module.def("known_load",
-               [](nb::handle pointers, nb::handle mask, nb::handle other) {
-                   return checked(known_load(pointers.ptr(), mask.ptr(), other.ptr()));
-               },
-               nb::arg().none(), nb::arg().none(), nb::arg().none());
-    module.def("known_store",
-               [](nb::handle pointers, nb::handle value, nb::handle mask) {
-                   return checked(known_store(pointers.ptr(), value.ptr(), mask.ptr()));
-               },
-               nb::arg().none(), nb::arg().none(), nb::arg().none());
 }
 
 }  // namespace tilewright

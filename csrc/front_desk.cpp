@@ -159,6 +159,7 @@ PyObject* Desk::self() const {
 }
 
 void Desk::begin(nb::object title) {
+    if (turn_ > 0) issuer_.finish();
     title_ = std::move(title);
     order_.clear();
     tiles_.clear();

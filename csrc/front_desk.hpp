@@ -119,8 +119,8 @@ class Desk {
 
     int64_t piece_end = 0;  // commands at which they are handed over
 
-    // The programs of a PE have one desk, one after the other: what is left of an earlier one is not
-    // of this turn.
+    // The programs of a PE have one desk, one after the other: each ends the one before, of which
+    // nothing is of this turn.
     void begin(nanobind::object title);
     void end() { is_over_ = true; }
     uint32_t turn() const { return turn_; }
@@ -194,7 +194,11 @@ class Desk {
     std::vector<IssuedAccess> accesses_;
 };
 
+// A load that can be issued at once; anything but a block: the program has to say or to do something.
+PyObject* known_load(PyObject* pointers, PyObject* mask, PyObject* other);
+// A store that is issued at once; likewise, if it is not True.
+PyObject* known_store(PyObject* pointers, PyObject* value, PyObject* mask);
+
 void bind_desk(nanobind::module_& module);
-void bind_accesses(nanobind::module_& module);
 
 }  // namespace tilewright

@@ -78,7 +78,6 @@ void bind_front(nb::module_& module) {
     bind_path(module);
     bind_effects(module);
     bind_desk(module);
-    bind_accesses(module);
     bind_calls(module);
     module.def("adopt_language", &adopt_language);
     module.def("known_binary", &known_binary);

@@ -35,9 +35,9 @@ __all__ = (
     "compiled_front",
     "evaluate",
     "is_determined",
-    "known_load",
-    "known_store",
     "planned",
+    "planned_load",
+    "planned_store",
 )
 
 _core = native_core()
@@ -61,16 +61,7 @@ if TYPE_CHECKING or _core is None:
 
     IntegerFields = int
 
-    def known_load(pointers: Any, mask: Any, other: Any) -> Any:
-        """A load that compiled code can issue at once: its block, and no block if not."""
-        del pointers, mask, other
-
-    def known_store(pointers: Any, value: Any, mask: Any) -> Any:
-        """A store that compiled code has issued at once: True if it has."""
-        del pointers, value, mask
-
 else:
-    known_load, known_store = _core.known_load, _core.known_store
     IntegerFields = _core.IntegerFields
     Node, evaluate, is_determined = _core.Node, _core.evaluate, _core.is_determined
     BlockFields, IndexFields = _core.BlockFields, _core.IndexFields
@@ -108,8 +99,22 @@ def planned(function: Function) -> Function:
     A call is known by the types of its blocks and the values of all else. The function lets no
     program wait, and decides by nothing but its arguments.
     """
+    return _called_by_core(function, "")
+
+
+def planned_load(function: Function) -> Function:
+    """The load of the library, of which compiled code does what it can issue at once."""
+    return _called_by_core(function, "load")
+
+
+def planned_store(function: Function) -> Function:
+    """The store of the library, likewise."""
+    return _called_by_core(function, "store")
+
+
+def _called_by_core(function: Function, kind: str) -> Function:
     if _core is None:
         return function
-    call: Any = update_wrapper(_core.PlannedCall(function), function)
+    call: Any = update_wrapper(_core.PlannedCall(function, kind), function)
     repeated: Function = call
     return repeated

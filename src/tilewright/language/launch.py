@@ -285,13 +285,13 @@ class _Body:
         with explained(current_program):
             arguments = seen_by(program, self.arguments)
             function(**arguments)
-            program.end()
             for ids in self.ids[1:]:
                 if not program.begin_anew(ids):
+                    program.end()
                     program = self._program(ids)
                     arguments = seen_by(program, self.arguments)
                 function(**arguments)
-                program.end()
+            program.end()
             self._count()
             self.stream.hand_over()
 

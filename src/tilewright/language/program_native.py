@@ -7,6 +7,7 @@ from tilewright.language.block_type import BlockType
 from tilewright.language.dtype import DType, int4
 from tilewright.language.order import AccessOrder
 from tilewright.language.program import Program
+from tilewright.language.program_title import ProgramTitle
 from tilewright.language.run import Plan, Run
 from tilewright.language.source import SourceLine
 from tilewright.language.stream import Stream
@@ -55,9 +56,8 @@ class NativeProgram(Program):
 
     def begin_anew(self, ids: tuple[int, ...]) -> bool:
         self.ids = ids
-        self.title = self.title._replace(ids=ids)
+        self.title = ProgramTitle(ids, self.name, self.title.pe)
         self.desk.begin(self.title)
-        self._is_over = False
         return True
 
     def end(self) -> None:

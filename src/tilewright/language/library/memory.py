@@ -7,11 +7,11 @@ from tilewright.language import dma
 from tilewright.language.atomic import atomic, parse_sem
 from tilewright.language.composite_operand import Ref, make_ref
 from tilewright.language.current import current_program
-from tilewright.language.front import known_load, known_store
+from tilewright.language.front import planned_load, planned_store
 from tilewright.language.poll import note_look
 from tilewright.language.program import Program
 from tilewright.language.tensor_pointer import TensorDescriptor, Window
-from tilewright.language.value import Block, Pointers
+from tilewright.language.value import Pointers
 
 __all__ = (
     "advance",
@@ -37,6 +37,7 @@ NOT_A_NUMBER = float("nan")
 PADDINGS = {"": None, "zero": 0, "nan": NOT_A_NUMBER}
 
 
+@planned_load
 def load(
     pointer: Any,
     mask: Any = None,
@@ -55,10 +56,6 @@ def load(
     Of a block pointer, what lies outside the tensor on the axes of ``boundary_check`` is padded.
     The cache and eviction hints, and ``volatile``, say nothing here: there are no caches.
     """
-    if shape is None and dtype is None:
-        block = known_load(pointer, mask, other)
-        if type(block) is Block:
-            return block
     program = current_program()
     if shape is not None or dtype is not None:
         pointer = make_ref(program, pointer, () if shape is None else shape, dtype, None)
@@ -78,6 +75,7 @@ def load(
     return dma.load(program, pointer, mask, other)
 
 
+@planned_store
 def store(
     pointer: Any,
     value: Any,
@@ -90,8 +88,6 @@ def store(
 
     A ref is written as a whole; so is a tile whose address alone is given, row by row.
     """
-    if known_store(pointer, value, mask) is True:
-        return
     program = current_program()
     shape = getattr(value, "shape", ())
     if mask is None and shape and isinstance(pointer, Pointers) and not pointer.shape:

@@ -136,7 +136,13 @@ def _bind_where(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     dtype = computation_dtype(op, left.dtype, right.dtype)
     casts = (to_storage(condition.dtype, int1), *(to_storage(t.dtype, dtype) for t in types[1:]))
     result = block_type(dtype, broadcast_shape(op, types))
-    run = converted(np.where, casts, same)
+
+    def pick(holds: Array, where: Array, elsewhere: Array) -> Any:
+        if where.shape == result.shape and holds.all():  # mostly: a mask that keeps nothing out
+            return where
+        return np.where(holds, where, elsewhere)
+
+    run = converted(pick, casts, same)
     return Bound(result, run, (charge_for(op, result.num_elements, dtype),))
 
 
