@@ -75,5 +75,51 @@ def test_a_process_that_was_ended_is_told(end: Callable[[], None]) -> None:
         list(in_processes(ended, range(3), 2))
 
 
+def test_processes_end_with_their_parent_however_it_ends() -> None:
+    fork = multiprocessing.get_context("fork")
+    reader, writer = os.pipe()  # whose end is read when nobody is left
+
+    def told(_: int) -> None:
+        os.write(writer, b".")
+        signal.pause()
+
+    parent = fork.Process(target=lambda: list(in_processes(told, range(2), 2)))
+    parent.start()
+    os.close(writer)
+    with os.fdopen(reader, "rb", 0) as stream:
+        begun = stream.read(1) + stream.read(1)
+        parent.kill()
+        parent.join()
+        assert begun + stream.read(1) == b".."
+
+
+def test_a_system_without_room_for_a_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    born: list[int] = []
+    fork = os.fork
+
+    def refuse_the_second() -> int:
+        if born:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        born.append(1)
+        return fork()
+
+    monkeypatch.setattr(os, "fork", refuse_the_second)
+    with pytest.raises(ProcessError, match=r"could not begin \(Resource temporarily unavailable\)"):
+        list(in_processes(str, range(3), 2))
+    assert not multiprocessing.active_children()
+
+
+class Unreadable:
+    """Can be written, and not read."""
+
+    def __reduce__(self) -> tuple[type[SpecError], tuple[int]]:
+        return SpecError, (1,)
+
+
+def test_a_result_that_cannot_be_read_is_told_with_its_reason() -> None:
+    with pytest.raises(ProcessError, match=r"ended early: TypeError: .* missing 3 required"):
+        list(in_processes(lambda _: Unreadable(), range(2), 2))
+
+
 def test_there_is_a_core() -> None:
     assert 1 <= num_cores() <= (os.cpu_count() or 1)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from threading import Thread
 from typing import Any, TypeVar
 
 from tilewright.errors import ProcessError
@@ -15,6 +16,8 @@ __all__ = ("in_processes", "num_cores")
 
 Case = TypeVar("Case")
 Result = TypeVar("Result")
+
+FIX = "free memory, or ask for fewer"
 
 
 def num_cores() -> int:
@@ -30,8 +33,8 @@ def in_processes(
     """Each case with what ``run`` gives for it, as they end; they begin in their order.
 
     ``run`` may be a closure, which processes know from their birth; what it returns is pickled. The
-    first error of a case, or Ctrl-C, ends all of them. With one process, and where none can be
-    forked, cases run here, one after the other.
+    first error of a case, Ctrl-C, or the end of this process ends all of them. With one process,
+    and where none can be forked, cases run here, one after the other.
     """
     num_processes = min(num_processes, len(cases))
     if num_processes > 1 and "fork" in multiprocessing.get_all_start_methods():
@@ -46,20 +49,38 @@ def _forked(
 ) -> Iterator[tuple[Case, Result]]:
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(num_processes, context, initializer=_begin, initargs=(run,)) as pool:
+    with _told_if_refused():
+        pool = ProcessPoolExecutor(num_processes, context, initializer=_begin, initargs=(run,))
+    with pool:
         try:
-            with _without_interrupts():  # which a process that is half born would lose
+            with _told_if_refused(), _without_interrupts():  # that one who is half born would lose
                 pending = {pool.submit(_run, case): case for case in cases}
             for done in as_completed(pending):
                 yield pending[done], done.result()
         except BaseException as error:
             for child in set(multiprocessing.active_children()) - others:
                 child.terminate()
+                child.join()
             if isinstance(error, BrokenProcessPool):
-                found, fix = "one that was ended from outside", "free memory, or ask for fewer"
-                expected = "processes that live until their cases end"
-                raise ProcessError("processes", found, expected, fix) from error
+                raise _ended(error) from error
             raise
+
+
+def _ended(error: BrokenProcessPool) -> ProcessError:
+    """From outside, if nobody knows more; else as the executor says, for one: by what it sent."""
+    reason = str(error.__cause__ or "").strip("\n'").rpartition("\n")[2]
+    found = f"one that ended early: {reason}" if reason else "one that was ended from outside"
+    return ProcessError("processes", found, "processes that live until their cases end", FIX)
+
+
+@contextmanager
+def _told_if_refused() -> Iterator[None]:
+    """By the system, that has no room for a process more."""
+    try:
+        yield
+    except OSError as error:
+        found = f"one that could not begin ({error.strerror or error})"
+        raise ProcessError("processes", found, "processes that share the cases", FIX) from error
 
 
 @contextmanager
@@ -78,6 +99,15 @@ _run_case: Callable[[Any], Any]
 def _begin(run: Callable[[Any], Any]) -> None:
     global _run_case  # noqa: PLW0603  # the executor hands cases on, not what runs them
     _run_case = run
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Else a process whose parent was killed would wait for its next case for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run(case: Any) -> Any:
