@@ -117,7 +117,9 @@ def test_it_says_how_many_steps_there_are_and_each_that_is_done(
 def test_several_processes_find_the_same(
     record: DemoRecord, directory: Path, tmp_path: Path
 ) -> None:
-    other = run_demo(SMALL, directory=tmp_path, progress=lambda _: None, num_processes=3)
+    texts: list[str] = []
+    other = run_demo(SMALL, directory=tmp_path, progress=texts.append, num_processes=99)
+    assert texts[0] == "12 steps, 12 at a time"
     same = {"page": record.page, "trace": record.trace, "demo_s": record.demo_s}
     assert other.model_copy(update=same) == record
     assert (tmp_path / TRACE_FILE).read_bytes() == (directory / TRACE_FILE).read_bytes()

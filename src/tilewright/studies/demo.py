@@ -1,7 +1,7 @@
 """The demonstration: what sparse flows keep of dense attention, and what they buy on a machine."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -81,10 +81,13 @@ def run_demo(
     check_target(page, "page")
     check_target(trace, "trace")
     start = time.perf_counter()
-    steps = DemoSteps(plan)
-    found = _run_cases(steps, num_processes, progress)
-    flows = tuple(_flow(flow, graph, plan, found) for flow, graph in steps.graphs.items())
-    traced = found.quality(TRACED)
+    steps, contexts = DemoSteps(plan), plan.sizes.contexts
+    qualities, timings = _run_cases(steps, num_processes, progress)
+    flows = tuple(
+        _flow(flow, graph, qualities[flow], [_step(flow, each, timings) for each in contexts])
+        for flow, graph in steps.graphs.items()
+    )
+    longest = {flow: timings[DemoCase(flow, contexts[-1])] for flow in SHOWN}
     record = DemoRecord(
         ok=all(flow.quality.values_ok for flow in flows),
         versions=installed_versions(engine=plan.engine.value),
@@ -92,67 +95,46 @@ def run_demo(
         machine_hash=machine_hash(plan.machine.spec),
         figures=MachineFigures(**asdict(totals_of(plan.machine))),
         device=plan.device,
-        num_pes=found.timing(DENSE, plan.sizes.contexts[-1]).num_pes,
+        num_pes=longest[DENSE].num_pes,
         is_reduced=plan.is_reduced,
         seed=plan.seed,
         sizes=plan.sizes,
         flows=flows,
         page=str(page),
         trace=str(trace),
-        trace_events=traced.num_trace_events,
+        trace_events=qualities[TRACED].num_trace_events,
         demo_s=time.perf_counter() - start,
     )
-    usages = [found.timing(flow, plan.sizes.contexts[-1]).usage for flow in SHOWN]
-    shown = [usage for usage in usages if usage is not None]
-    write_decode_page(page, page_of(record, plan.machine, shown))
-    write_file(trace, traced.trace, "trace")
+    usages = [each.usage for each in longest.values() if each.usage is not None]
+    write_decode_page(page, page_of(record, plan.machine, usages))
+    write_file(trace, qualities[TRACED].trace, "trace")
     return record
 
 
-class _Found:
-    """What the cases gave."""
-
-    def __init__(self) -> None:
-        self._qualities: dict[str, FoundQuality] = {}
-        self._timings: dict[tuple[str, int | None], FoundTiming] = {}
-
-    def __len__(self) -> int:
-        return len(self._qualities) + len(self._timings)
-
-    def add(self, case: DemoCase, result: FoundQuality | FoundTiming) -> None:
-        if isinstance(result, FoundQuality):
-            self._qualities[case.flow] = result
+def _run_cases(
+    steps: DemoSteps, num_processes: int, progress: Callable[[str], None]
+) -> tuple[dict[str, FoundQuality], dict[DemoCase, FoundTiming]]:
+    cases = steps.cases()
+    qualities: dict[str, FoundQuality] = {}
+    timings: dict[DemoCase, FoundTiming] = {}
+    progress(f"{len(cases)} steps, {min(num_processes, len(cases))} at a time")
+    for number, (case, found) in enumerate(in_processes(steps.run, cases, num_processes), 1):
+        if isinstance(found, FoundQuality):
+            qualities[case.flow] = found
         else:
-            self._timings[case.flow, case.context] = result
-
-    def quality(self, flow: str) -> FoundQuality:
-        return self._qualities[flow]
-
-    def timing(self, flow: str, context: int) -> FoundTiming:
-        return self._timings[flow, context]
+            timings[case] = found
+        progress(f"{number} of {len(cases)} done: {steps.name(case)}")
+    return qualities, timings
 
 
-def _run_cases(steps: DemoSteps, num_processes: int, progress: Callable[[str], None]) -> _Found:
-    cases, found = steps.cases(), _Found()
-    progress(f"{len(cases)} steps, {num_processes} at a time")
-    for case, result in in_processes(steps.run, cases, num_processes):
-        found.add(case, result)
-        progress(f"{len(found)} of {len(cases)} done: {steps.name(case)}")
-    return found
+def _flow(flow: str, graph: Graph, found: FoundQuality, steps: Sequence[DemoStep]) -> DemoFlow:
+    hash_ = None if flow == DENSE else graph_hash(graph)
+    return DemoFlow(flow=flow, graph_hash=hash_, quality=found.quality, steps=tuple(steps))
 
 
-def _flow(flow: str, graph: Graph, plan: DemoPlan, found: _Found) -> DemoFlow:
-    return DemoFlow(
-        flow=flow,
-        graph_hash=None if flow == DENSE else graph_hash(graph),
-        quality=found.quality(flow).quality,
-        steps=tuple(_step(flow, context, found) for context in plan.sizes.contexts),
-    )
-
-
-def _step(flow: str, context: int, found: _Found) -> DemoStep:
-    attention = found.timing(flow, context).attention
-    dense = found.timing(DENSE, context).attention
+def _step(flow: str, context: int, timings: Mapping[DemoCase, FoundTiming]) -> DemoStep:
+    attention = timings[DemoCase(flow, context)].attention
+    dense = timings[DemoCase(DENSE, context)].attention
     return DemoStep(
         context=context,
         selection=selection_name(flow),

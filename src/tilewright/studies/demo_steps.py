@@ -124,7 +124,9 @@ class DemoSteps:
         return f"{flow_label(case.flow)}: {num_rows} rows of {context_text(length)} tokens{values}"
 
     def run(self, case: DemoCase) -> FoundQuality | FoundTiming:
-        return self._quality(case.flow) if case.context is None else self._time(case)
+        if case.context is None:
+            return self._quality(case.flow)
+        return self._time(case.flow, case.context)
 
     def _decode_step(
         self, flow: str, contexts: tuple[int, ...], values: StepValues | None
@@ -202,21 +204,21 @@ class DemoSteps:
 
     # -- without values --------------------------------------------------------------------------
 
-    def _time(self, case: DemoCase) -> FoundTiming:
-        sizes, context = self._plan.sizes, case.context or 0
+    def _time(self, flow: str, context: int) -> FoundTiming:
+        sizes = self._plan.sizes
         devices: list[Device] = []
 
         def remembered(device: Device) -> tuple[Sequence[Listener], Any]:
             devices.append(device)
             return (), None
 
-        step = self._decode_step(case.flow, (context,) * sizes.batch, None)
+        step = self._decode_step(flow, (context,) * sizes.batch, None)
         timing = simulate_step(step, listeners_of=remembered)
-        is_shown = case.flow in SHOWN and context == sizes.contexts[-1]
+        is_shown = flow in SHOWN and context == sizes.contexts[-1]
         return FoundTiming(
             attention_figures(self._plan.machine, timing),
             num_pes=len(timing.layout.used_pes),
-            usage=_usage(case.flow, context, timing, devices[0]) if is_shown else None,
+            usage=_usage(flow, context, timing, devices[0]) if is_shown else None,
         )
 
 
