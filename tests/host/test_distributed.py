@@ -1,6 +1,7 @@
 """What is about the values of collectives: times, handles, groups, places, refusals."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -270,6 +271,23 @@ def test_a_rank_that_says_something_else_of_the_world_is_refused(
 
     with pytest.raises(CollectiveError, match=text):
         torch.multiprocessing.spawn(worker, nprocs=2)
+
+
+def test_ranks_may_say_the_same_in_other_words(tmp_path: Path) -> None:
+    file = tmp_path / "ccl.yaml"
+    file.write_text("defaults:\n  algorithm: direct\n")
+    torch = RuntimeContext(machine_of_sips(3))
+    said: list[dict[str, Any]] = [
+        {"rank_to_pe": [(0, 0, 0), (1, 0, 0), (2, 0, 0)], "ccl_yaml": file},
+        {"rank_to_pe": ([0, 0, 0], [1, 0, 0], [2, 0, 0]), "ccl_yaml": str(file)},
+        {"rank_to_pe": tuple([PeCoord(sip, 0, 0)] for sip in range(3)), "ccl_yaml": file},
+    ]
+
+    def worker(rank: int) -> None:
+        torch.distributed.init_process_group("ahbm", **said[rank])
+        torch.distributed.barrier()
+
+    torch.multiprocessing.spawn(worker, nprocs=3)
 
 
 def test_groups_number_their_ranks_anew() -> None:

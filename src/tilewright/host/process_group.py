@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Unpack
 
 from tilewright.collectives.config import parse_config
-from tilewright.collectives.group import Group
+from tilewright.collectives.group import Group, RankPlaces
 from tilewright.collectives.option import RingKeys, RingOptions, parse_ring
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.staging import targets_of
@@ -33,14 +33,25 @@ RankMap = Sequence[Place | Sequence[Place]]
 
 
 @dataclass(frozen=True, slots=True)
+class _Map:
+    """The PEs of ranks, if a map is said: equal if it means the same, however it is written."""
+
+    said: RankMap | None = field(compare=False)
+    places: tuple[RankPlaces, ...] | None
+
+    def __repr__(self) -> str:
+        return repr(self.said)
+
+
+@dataclass(frozen=True, slots=True)
 class _Terms:
     """What a rank says of a world; all of its ranks must say the same."""
 
     world_size: int
-    rank_to_pe: RankMap | None
+    rank_to_pe: _Map
     algorithm: str | None
     algorithms: Mapping[str, Algorithm] | None
-    ccl_yaml: str | Path | None
+    ccl_yaml: Path | None
     ring: RingOptions
 
     def check(self, other: "_Terms", where: str) -> None:
@@ -113,21 +124,33 @@ class ProcessGroups:
             fix = "call destroy_process_group first"
             raise CollectiveError(where, "a second call", "one by each rank", fix)
         size = self._size(world_size, rank_to_pe)
-        terms = _Terms(size, rank_to_pe, algorithm, algorithms, ccl_yaml, parse_ring(where, ring))
         key = self._run, self._num_joined[self._caller]
-        if key in self._worlds:
-            self._terms[key].check(terms, where)
-        else:
+        first = self._terms.get(key)
+        places, file = (
+            self._map(size, rank_to_pe, first),
+            None if ccl_yaml is None else Path(ccl_yaml),
+        )
+        terms = _Terms(size, places, algorithm, algorithms, file, parse_ring(where, ring))
+        if first is None:
             self._worlds[key], self._terms[key] = self._made(terms), terms
+        else:
+            first.check(terms, where)
         self._joined[self._caller] = key
         self._num_joined[self._caller] += 1
 
-    def _made(self, terms: "_Terms") -> World:
-        places = places_of_ranks(self._driver.machine.grid, terms.world_size, terms.rank_to_pe)
+    def _map(self, size: int, said: RankMap | None, first: _Terms | None) -> _Map:
+        if first is not None and said is first.rank_to_pe.said:
+            return first.rank_to_pe  # most ranks share one list, and reading it takes a while
+        grid = self._driver.machine.grid
+        return _Map(said, None if said is None else places_of_ranks(grid, size, said))
+
+    def _made(self, terms: _Terms) -> World:
+        mapped = terms.rank_to_pe.places
+        places = mapped or places_of_ranks(self._driver.machine.grid, terms.world_size, None)
         config, said = parse_config(terms.ccl_yaml), terms.ring
         return World(
             self._driver, self._tensors, self._workers, places, self._carries_data, self.book,
-            is_mapped=terms.rank_to_pe is not None, algorithm=terms.algorithm or config.algorithm,
+            is_mapped=mapped is not None, algorithm=terms.algorithm or config.algorithm,
             algorithms=terms.algorithms or config.algorithms, ring=said.over(config.ring),
             rings={name: said.over(entry) for name, entry in config.rings.items()},
             notes=self.notes,
