@@ -77,6 +77,16 @@ def test_several_processes_find_the_same_in_the_same_order(tmp_path: Path) -> No
     assert run_sweep(request, points, num_processes=3) == run_sweep(request, points)
 
 
+def test_points_that_run_once_have_only_the_parts_of_launches(tmp_path: Path) -> None:
+    request = request_of(written(tmp_path, SCALE), n=64)
+    once, twice = (
+        run_sweep(request, [{"times": 1}], is_once=is_once).points[0].breakdown_ps
+        for is_once in (True, False)
+    )
+    assert (once.execution > 0, once.vector) == (True, 0)
+    assert (twice.execution, twice.vector > 0) == (0, True)
+
+
 def test_an_error_of_one_point_is_that_of_the_sweep(tmp_path: Path) -> None:
     text = SCALE + "    if times == 2:\n        raise ValueError('two')\n"
     request = request_of(written(tmp_path, text), n=64)

@@ -31,11 +31,11 @@ from tilewright.report.svg import write_svg
 from tilewright.studies.run import TRACE_LIMIT, RunWatch, run_program
 from tilewright.studies.run_execute import RunRequest
 from tilewright.studies.run_source import find_source
-from tilewright.studies.run_sweep import run_sweep, sweep_of
+from tilewright.studies.run_sweep import Points, run_sweep, sweep_of
 
 __all__ = ("HELP", "run")
 
-HELP = """Run a program on a simulated machine: its values, its time, and why.
+HELP = """Run a program on a simulated machine: values, time, and why.
 
 A program is a ready one by its name (tilewright list), or a Python file with
 run(torch): it makes tensors and launches kernels on the context that it gets.
@@ -147,6 +147,8 @@ def run(
     json_: JsonOption = False,
 ) -> Outcome:
     _check_files(record, trace, plot, sweep)
+    if jobs is not None and not sweep:
+        raise UsageError("--jobs", "no --sweep", "points to share", "leave it out, or add --sweep")
     source = find_source(program)
     named_options = {"bytes": bytes_, "algorithm": algorithm, "buffer": buffer}
     texts = _texts(param or (), named_options)
@@ -165,7 +167,8 @@ def run(
     with _progress(is_wanted=not json_) as progress:
         if sweep:
             points = sweep_of(source, sweep)
-            swept = run_sweep(request, points, progress, jobs or num_cores())
+            _check_set_once(points, texts)
+            swept = run_sweep(request, points, progress, jobs or num_cores(), is_once=once)
             return _swept(swept, record, plot)
         watch = RunWatch(trace, trace_limit, progress, once)
         found = run_program(request, watch, options)
@@ -188,6 +191,14 @@ def _check_files(
         raise UsageError("--plot", "no --sweep", "a sweep to draw", "add --sweep NAME=VALUE,VALUE")
     if trace is not None and sweep:
         raise UsageError("--trace", "a sweep", "one run to trace", "leave --sweep or --trace out")
+
+
+def _check_set_once(points: Points, texts: Mapping[str, str]) -> None:
+    """What a sweep sets, nothing else may set."""
+    for name in dict.fromkeys(name for point in points for name in point):
+        if name in texts:
+            found, expected = f"{name}, which is {texts[name]} by another option", "it in one place"
+            raise UsageError("--sweep", found, expected, "leave one of them out")
 
 
 def _swept(found: RunSweepRecord, record: Path | None, plot: Path | None) -> Outcome:

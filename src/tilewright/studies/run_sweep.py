@@ -19,7 +19,7 @@ from tilewright.studies.run import RunWatch, Tell, run_program
 from tilewright.studies.run_execute import RunRequest
 from tilewright.studies.run_source import RunSource
 
-__all__ = ("READY", "run_sweep", "sweep_of")
+__all__ = ("READY", "Points", "run_sweep", "sweep_of")
 
 READY = "ready"
 READY_POINTS = MappingProxyType({"matmul": sweep_points})
@@ -58,14 +58,19 @@ def _axis(source: RunSource, text: str) -> tuple[str, list[Any]]:
 
 
 def run_sweep(
-    request: RunRequest, points: Points, tell: Tell | None = None, num_processes: int = 1
+    request: RunRequest,
+    points: Points,
+    tell: Tell | None = None,
+    num_processes: int = 1,
+    *,
+    is_once: bool = False,
 ) -> RunSweepRecord:
     """Run all points, each by itself; Ctrl-C leaves those that are complete."""
     found: dict[int, SweepPoint] = {}
 
     def run(number: int) -> SweepPoint | None:
         chosen = replace(request, parameters={**request.parameters, **points[number]})
-        record = run_program(chosen, RunWatch(), {})
+        record = run_program(chosen, RunWatch(is_once=is_once), {})
         return None if record.status == "interrupted" else _point(points[number], record)
 
     if tell is not None:
