@@ -6,7 +6,7 @@ import sys
 import pytest
 import typer
 
-from tilewright.cli.app import COMMANDS, build_app
+from tilewright.cli.app import COMMANDS, build_app, run
 
 LOADED = """
 import sys
@@ -31,11 +31,22 @@ def test_a_line_that_names_a_command_finds_it_alone(name: str) -> None:
     assert names_of([name, "--help"]) == [name]
 
 
+@pytest.mark.parametrize("arguments", [[], ["machine"], ["attention"], ["bench"]])
+def test_a_list_of_commands_says_whole_sentences_on_a_narrow_terminal(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([*arguments, "--help"]) == 0
+    _, _, listed = capsys.readouterr().out.partition("Commands:\n")
+    assert [line for line in listed.splitlines() if not line.endswith(".") or "..." in line] == []
+    assert len(listed.splitlines()) >= 2
+
+
 def test_a_version_needs_no_command() -> None:
     assert names_of(["--version"]) == []
 
 
 def test_a_look_at_a_machine_loads_neither_attention_nor_the_host() -> None:
     command = (sys.executable, "-c", LOADED)
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stdout.split() == []
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []

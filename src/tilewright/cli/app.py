@@ -14,6 +14,13 @@ __all__ = ("COMMANDS", "build_app", "run")
 
 HELP = """Simulate LLM kernels on accelerators that do not exist yet: values and time in one run.
 
+Start with:
+
+\b
+  tilewright demo                which attention should decode on a machine?
+  tilewright run qkv_gemm        a program: its values, its time, and why
+  tilewright machine show ahbm   the machine that it runs on
+
 Every command takes --json and then prints one JSON document on standard output and nothing else.
 
 Exit status: 0 what the command claims holds, 1 a check failed, 2 wrong input, 130 interrupted.

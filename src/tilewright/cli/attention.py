@@ -43,9 +43,6 @@ GroupOption = Annotated[
 ]
 
 app = typer.Typer(help="Sparse attention: check flows, show what they mean, run them.")
-app.command("compile")(compile_)
-app.command(help=RUN_HELP)(run)
-app.command(help=COMPARE_HELP)(compare)
 
 
 @app.command()
@@ -56,10 +53,10 @@ def check(
     group: GroupOption = None,
     _json: JsonOption = False,
 ) -> Outcome:
-    """Load a flow file, trace every flow in it, and say what is wrong or doubtful.
+    """Say what is wrong with the flows of a file, or doubtful.
 
-    The file may import tilewright.attention or vortex_torch. Exit status 0: all flows are right,
-    with warnings or without; 1: a flow is wrong; 2: the file cannot be loaded.
+    Every flow is traced. The file may import tilewright.attention or vortex_torch. Exit status 0:
+    all flows are right, with warnings or without; 1: a flow is wrong; 2: the file cannot be loaded.
     """
     flows = load_flows(file)
     with vortex_names():
@@ -86,7 +83,9 @@ def show(
     ] = None,
     json: JsonOption = False,
 ) -> Outcome:
-    """Show what a flow means: its fields, state, and both programs, a line for each value.
+    """Show what a flow means: fields, state and both programs.
+
+    A line for each value.
 
     tilewright attention show quest
 
@@ -128,3 +127,8 @@ def _row_view(row: FlowCheckRow) -> Text:
         place = f"{warning.line}: " if warning.line else ""
         lines.append(f"  warning: {place}{warning.text} [{warning.code}]")
     return Text("\n".join(lines))
+
+
+app.command("compile")(compile_)
+app.command(help=RUN_HELP)(run)
+app.command(help=COMPARE_HELP)(compare)

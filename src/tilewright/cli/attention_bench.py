@@ -27,11 +27,12 @@ def attention(
     seed: Annotated[int, typer.Option(min=0, help="Seed of keys, values and queries.")] = 1,
     _json: JsonOption = False,
 ) -> Outcome:
-    """Quest at 64 pages on the reference executor, beside the faster of SDPA and matmul in torch.
+    """Time Quest's reference beside dense attention in torch.
 
-    One layer in float32, the same arrays for both. Needs the extra `bench` and about 5 GiB.
-    Exit status 1 if Quest is less than 4 times as fast, if the cost of selecting a page grows by
-    more than a fifth from a quarter of the context to all of it, or if dense results differ.
+    Quest at 64 pages, beside the faster of SDPA and matmul. One layer in float32, the same arrays
+    for both. Needs the extra `bench` and about 5 GiB. Exit status 1 if Quest is less than 4 times
+    as fast, if the cost of selecting a page grows by more than a fifth from a quarter of the
+    context to all of it, or if dense results differ.
     """
     spec = BenchSpec(context=context, requests=requests, threads=threads, rounds=rounds, seed=seed)
     record = run_attention_bench(spec, progress=note)

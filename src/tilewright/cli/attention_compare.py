@@ -31,7 +31,7 @@ __all__ = ("HELP", "compare")
 
 DEFAULT_FLOWS = "quest,block_sparse_attention,streaming_llm,oracle,random"
 DEFAULT_BUDGETS = "8,16,32"
-HELP = """Compare flows: how much of dense attention each keeps, and what it costs.
+HELP = """Compare flows: what each keeps of dense attention, and costs.
 
 A context is taken in by dense attention, before anything is asked; then tokens
 are decoded, and every flow chooses pages for the same queries.

@@ -44,7 +44,7 @@ class PlacementWish(StrEnum):
         return None if self is PlacementWish.AUTO else RowPlacement(self.value)
 
 
-HELP = """Run a flow beside dense attention: on the reference for quality, on a machine for time.
+HELP = """Run a flow beside dense attention, for quality or for time.
 
 reference: decode some tokens and compare every step with dense attention. Keys and values are
 random; each step has a needle in every KV head, a key that its query points to. Shown: pages,

@@ -22,15 +22,6 @@ from tilewright.records import EngineBenchRecord
 __all__ = ("app",)
 
 app = typer.Typer(help="Measure the simulator itself, as ratios to peers in one run.")
-app.command()(attention)
-app.command()(collectives)
-app.command()(decode)
-app.command()(language)
-
-
-@app.callback()
-def _root() -> None:
-    """Keep ``engine`` a command of its own, also while it is the only one."""
 
 
 @app.command()
@@ -41,10 +32,11 @@ def engine(
     ] = 5,
     _json: JsonOption = False,
 ) -> Outcome:
-    """Event engines beside SimPy on the same loads, with proof that all results are equal.
+    """Time both event engines beside SimPy, and prove them equal.
 
-    Needs the extra `bench`. Figures are ratios of wall times in this run: absolute times say more
-    about the machine than about the engine. Exit status 1 if any result differs.
+    All have the same loads. Needs the extra `bench`. Figures are ratios of wall times in this run:
+    absolute times say more about the machine than about the engine. Exit status 1 if any result
+    differs.
     """
     built = native_built()
     note(engine_line(resolve_engine(AUTO, native_built=built).value, built))
@@ -72,3 +64,9 @@ def _view(record: EngineBenchRecord) -> RenderableType:
     if record.simpy_timeouts_per_s is not None:
         lines.append(f"SimPy alone: {record.simpy_timeouts_per_s:,.0f} bare timeouts a second.")
     return Group(speed_table(record.workloads), title, ratios, Text("\n".join(lines)))
+
+
+app.command()(language)
+app.command()(collectives)
+app.command()(attention)
+app.command()(decode)

@@ -39,9 +39,10 @@ def collectives(
     ] = None,
     _json: JsonOption = False,
 ) -> Outcome:
-    """All-reduces without values beside alpha-beta and the bounds of the links.
+    """Hold simulated all-reduces against bounds and alpha-beta.
 
-    All figures are simulated and equal in every run. Exit status 1 if a result is below its bound.
+    They carry no values. All figures are simulated and equal in every run. Exit status 1 if a
+    result is below its bound.
     """
     if plot is not None:
         check_plot_path(plot)

@@ -21,7 +21,10 @@ AfterArgument = Annotated[Path, typer.Argument(metavar="RUN.json", help="The rec
 
 
 def compare(before: BeforeArgument, after: AfterArgument, _json: JsonOption = False) -> Outcome:
-    """Say what differs between two runs: what was set, the machine, times and counts."""
+    """Say what differs between two runs.
+
+    What was set, the machine, times and counts.
+    """
     records = [read_record(file, RunRecord) for file in (before, after)]
     record = compare_runs(records[0], records[1], str(before), str(after))
     return Outcome(record, _view(record))

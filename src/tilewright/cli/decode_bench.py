@@ -35,10 +35,11 @@ def decode(
     seed: Annotated[int, typer.Option(min=0, help="Of the selection.")] = 1,
     _json: JsonOption = False,
 ) -> Outcome:
-    """Quest beside dense attention on a simulated machine, without values, and what changes do.
+    """Hold Quest against dense attention on a machine.
 
-    One layer's attention of one decode step: 256 rows, a PE each. Takes some minutes, most of them
-    for the dense step. Exit status 1 if a figure is not what is asked of it; the record names it.
+    Without values; and what changes to it do. One layer's attention of one decode step: 256 rows, a
+    PE each. Takes some minutes, most of them for the dense step. Exit status 1 if a figure is not
+    what is asked of it; the record names it.
     """
     built = native_built()
     kind = resolve_engine(AUTO, native_built=built)

@@ -46,7 +46,7 @@ def demo(
     ] = None,
     _json: JsonOption = False,
 ) -> Outcome:
-    """Show what sparse attention keeps and what it buys on the default machine.
+    """Show what sparse attention keeps, and how much faster it is.
 
     Dense, Quest, block-sparse and StreamingLLM decode attention run on `ahbm`, first with values,
     judged against dense attention, then without values at 32K and 128K tokens, a row for each PE of

@@ -22,9 +22,9 @@ RunArgument = Annotated[
 
 
 def explain(run: RunArgument, _json: JsonOption = False) -> Outcome:
-    """Say why a run took its time, what bounds it, and what would change it.
+    """Say why a run took its time, and what would change that.
 
-    All of it follows from the record; nothing is simulated again.
+    Also what bounds it. All of it follows from the record; nothing is simulated again.
     """
     record = explain_run(read_record(run, RunRecord), str(run))
     return Outcome(record, _view(record))

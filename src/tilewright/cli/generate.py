@@ -83,10 +83,11 @@ def generate(
     dtype: DTypeOption = None,
     json: JsonOption = False,
 ) -> Outcome:
-    """Write a text with a language model whose attention reads the pages that a flow selects.
+    """Write a text with a language model whose attention is sparse.
 
-    The prompt is read by dense attention; every token behind it attends under the flow, in each
-    layer. Afterwards: tokens a second of this process, and pages read against dense attention.
+    The prompt is read by dense attention; every token behind it reads the pages that the flow
+    selects, in each layer. Afterwards: tokens a second of this process, and pages read against
+    dense attention.
 
     With --machine also the time that attention would take there for a token: all layers, as layers
     times one layer's simulated step, which reads the pages that the layer in the middle read; a

@@ -25,10 +25,11 @@ def language(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the inputs.")] = 1,
     _json: JsonOption = False,
 ) -> Outcome:
-    """Five kernels here and in Triton's interpreter, and how well simulated kernels do.
+    """Time five kernels here and in Triton's interpreter.
 
-    Needs the extra `bench`. Ratios are of wall times in this run, launch included, on one cube of
-    `ahbm` with the detailed HBM. Exit status 1 if results differ.
+    And tell how well simulated kernels do. Needs the extra `bench`. Ratios are of wall times in
+    this run, launch included, on one cube of `ahbm` with the detailed HBM. Exit status 1 if results
+    differ.
     """
     spec = LanguageBenchSpec(rounds=rounds, steps=steps, seed=seed)
     record = run_language_bench(spec, progress=note)

@@ -18,7 +18,7 @@ def list_(
     ] = None,
     _json: JsonOption = False,
 ) -> Outcome:
-    """List the ready programs; with a name, the parameters that --param sets."""
+    """List the ready programs, or the parameters of one."""
     record = list_programs(program)
     return Outcome(record, _one(record) if program else _all(record))
 

@@ -37,10 +37,11 @@ def check(
     set_: SetOption = None,
     _json: JsonOption = False,
 ) -> Outcome:
-    """Read a machine file, build the machine, and say what is wrong or doubtful.
+    """Say what is wrong with a machine file, or doubtful.
 
-    Every mistake comes with file, line and path. Exit status 0: the machine can be built, with
-    warnings or without; 2: it cannot. A file that names classes of yours (`impl`) imports them.
+    The file is read and the machine is built. Every mistake comes with file, line and path. Exit
+    status 0: the machine can be built, with warnings or without; 2: it cannot. A file that names
+    classes of yours (`impl`) imports them.
     """
     try:
         record = check_machine_file(machine, set_ or ())
@@ -62,7 +63,7 @@ def show(
     ] = False,
     json: JsonOption = False,
 ) -> Outcome:
-    """Show what a machine is: its parts with their rates, sizes and latencies, and its totals.
+    """Show what a machine is: its parts, their figures, its totals.
 
     A machine is a host, a fabric, SIPs (packages) of cubes (dies), and PEs in
     each cube. What a file or preset leaves out has its default; --yaml tells
