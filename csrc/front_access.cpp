@@ -107,8 +107,9 @@ PyObject* Desk::load(PyObject* pointers, PyObject* mask, PyObject* other) {
     return issue_load(type, std::move(layout), other);
 }
 
-// Whether Python may have a value now; one that follows from others is computed (ADR 0008).
+// As Program._await, if no time has to pass (ADR 0008).
 bool Desk::is_there(PyObject* value) {
+    note_other();
     static PyObject* runs_ahead = PyUnicode_InternFromString("runs_ahead");
     BlockObject& block = *as_block(value);
     if (block.is_there) return true;

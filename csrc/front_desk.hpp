@@ -125,6 +125,9 @@ class Desk {
     void end() { is_over_ = true; }
     uint32_t turn() const { return turn_; }
 
+    // Whether Python may have a value now; the next command waits for one that follows from others.
+    bool is_there(PyObject* block);
+
     void release(int64_t number);
 
     // What computes are asked for goes to a recording, until there is none.
@@ -157,7 +160,6 @@ class Desk {
     void note(const PlanView& plan, PyObject* const* operands, size_t count, PyObject* made);
     Asker asker() const { return {walker_.ptr(), issuer_.num_commands() + 1}; }
     bool aim(PyObject* pointers, PyObject* mask, Target& target) const;
-    bool is_there(PyObject* value);
     bool find_items(const PointersObject& addresses, const Target& target, bool is_masked);
     bool reach(bool is_write);
     bool reach_items(bool is_write);

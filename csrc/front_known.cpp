@@ -1,4 +1,5 @@
 // Arithmetic on indices, masks, addresses and numbers; language/known.py is the same in Python.
+#include "front_desk.hpp"
 #include "front_layout.hpp"
 #include "front_node.hpp"
 #include "front_value.hpp"
@@ -20,12 +21,14 @@ struct Integer {
     const IndexObject* index = nullptr;
 };
 
-// One signed integer that a command has computed and the program has waited for: the CPU knows it.
+// One signed integer that a command has computed and that is known without waiting.
 bool read_block(PyObject* value, Integer& out) {
     const BlockObject& block = *as_block(value);
     const TypeView& type = type_view(block.type);
-    if (!block.is_there || type.shape.rank > 0 || !type.is_signed || type.is_extension) {
-        return false;
+    if (type.shape.rank > 0 || !type.is_signed || type.is_extension) return false;
+    if (!block.is_there) {
+        const bool has_desk = block.desk != nullptr && block.desk != Py_None;
+        if (!has_desk || !nb::inst_ptr<Desk>(block.desk)->is_there(value)) return false;
     }
     const Ref number = checked(PyNumber_Index(as_node(block.node)->value));
     out.number = PyLong_AsLongLong(number.ptr());

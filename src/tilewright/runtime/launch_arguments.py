@@ -64,7 +64,10 @@ class Binding:
         return grid(self._bound(pe)) if callable(grid) else grid
 
     def seen_on(self, pe: PeCoord) -> dict[str, Any]:
-        key = tuple(_key(self._seen(value, pe)) for value in (*self.args, *self.kwargs.values()))
+        values = (*self.args, *self.kwargs.values())
+        key: Any = None
+        if any(map(self._is_own, values)):
+            key = tuple(_key(self._seen(value, pe)) for value in values)
         if key not in self._known:
             self._known[key] = checked_arguments(self.kernel, self._bound(pe))
         return self._known[key]
@@ -73,6 +76,17 @@ class Binding:
         args = tuple(self._seen(value, pe) for value in self.args)
         kwargs = {name: self._seen(value, pe) for name, value in self.kwargs.items()}
         return self.kernel.bind(args, kwargs)
+
+    def _is_own(self, value: Any) -> bool:
+        """Whether PEs may see it differently."""
+        match value:
+            case Tensor():
+                return not self.has_grid
+            case LocalShard() | LocalSize() | PerPe():
+                return True
+            case tuple():
+                return any(map(self._is_own, value))
+        return False
 
     def _seen(self, value: Any, pe: PeCoord) -> Any:
         match value:
