@@ -142,6 +142,7 @@ void BankedCore::accept(int64_t now_ps, int64_t access_id, bool is_write, int64_
         chunk.num_bursts = swath.num_bursts;
         gangs_.part_at(swath.first);
         gangs_.part_at(swath.end);
+        gangs_.join_alike(swath.first, swath.end, now_ps);
         gangs_.for_gangs(swath.first, swath.end, [&](uint32_t gang) {
             gangs_[gang].accept(is_write, chunk, now_ps, until);
             gangs_.note_times(gang);
@@ -184,7 +185,8 @@ const std::vector<Completion>& BankedCore::decide_all(int64_t until_ps) {
 std::vector<std::vector<int64_t>> BankedCore::counters() const {
     std::vector<std::vector<int64_t>> rows;
     for (int64_t channel = 0; channel < shape_.num_channels; ++channel) {
-        rows.push_back(gangs_.of(channel).counters());
+        const ChannelCounts counts = gangs_.counters(channel);
+        rows.emplace_back(counts.begin(), counts.end());
     }
     return rows;
 }

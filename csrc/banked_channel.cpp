@@ -14,13 +14,13 @@ MemoryChannel::MemoryChannel(const MemoryShape& shape, Slab<MemoryAccess>& acces
     due_ps_ = refresh_due_ps();
 }
 
-MemoryChannel MemoryChannel::part(uint32_t num_last) {
+std::unique_ptr<MemoryChannel> MemoryChannel::part(uint32_t num_last) {
     num_members_ -= num_last;
-    MemoryChannel rest = *this;
-    rest.num_members_ = num_last;
-    for (const Queue& queue : rest.queues_) {
+    auto rest = std::make_unique<MemoryChannel>(*this);
+    rest->num_members_ = num_last;
+    for (const Queue& queue : rest->queues_) {
         for (uint32_t place = 0; place < queue.order.size(); ++place) {
-            rest.chunks_[queue.order[place]].position += num_members_;
+            rest->chunks_[queue.order[place]].position += num_members_;
         }
     }
     return rest;
@@ -184,7 +184,7 @@ bool MemoryChannel::is_closing() const {
 
 // --- counters
 
-std::vector<int64_t> MemoryChannel::counters() const {
+ChannelCounts MemoryChannel::counters() const {
     const int64_t bursts = num_bursts_[0] + num_bursts_[1];
     const int64_t row_hits = bursts - tally_.row_closed - tally_.row_conflicts;
     const int64_t paced_ps = (bursts - num_runs_) * (shape_.pace - shape_.timing.bl);

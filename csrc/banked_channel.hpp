@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,8 @@ struct MemoryTally {
     int64_t idle_ps = 0, refresh_ps = 0, turnaround_ps = 0, row_ps = 0;
     int64_t bank_group_ps = 0;  // before the first burst of a run
 };
+
+using ChannelCounts = std::array<int64_t, 12>;  // in the order of ChannelCounters in Python
 
 // When there is room: the time if that is decided, else the earliest that it could be.
 struct Room {
@@ -37,8 +41,20 @@ class alignas(64) MemoryChannel {
     // It may be several that go the same way.
     MemoryChannel(const MemoryShape& shape, Slab<MemoryAccess>& accesses, uint32_t num_members);
     // The last members go their own way from now on.
-    MemoryChannel part(uint32_t num_last);
+    std::unique_ptr<MemoryChannel> part(uint32_t num_last);
     uint32_t num_members() const { return num_members_; }
+    // As many more as another has that goes the same way from now on go with it.
+    bool join(MemoryChannel& other, int64_t now_ps) {
+        if (data_end_ps_ != other.data_end_ps_ || queues_[0].bursts != other.queues_[0].bursts ||
+            queues_[1].bursts != other.queues_[1].bursts) {
+            return false;
+        }
+        settle(now_ps);
+        other.settle(now_ps);
+        if (!is_like(other, now_ps)) return false;
+        num_members_ += other.num_members_;
+        return true;
+    }
 
     // Nothing is decided before that. At that time something may be.
     int64_t event_ps() const { return event_ps_; }
@@ -69,7 +85,7 @@ class alignas(64) MemoryChannel {
             }
         }
     }
-    std::vector<int64_t> counters() const;
+    ChannelCounts counters() const;
     // It will be needed soon.
     void fetch() const {
         constexpr size_t kLines = 4;
@@ -129,6 +145,18 @@ class alignas(64) MemoryChannel {
     int64_t after_writes_ps(const Group& own) const;
     bool is_closing() const;
     bool is_eligible(const MemoryChunk& chunk) const { return !is_closing_ || chunk.is_begun(); }
+
+    // banked_likeness.cpp
+    bool is_like(const MemoryChannel& other, int64_t now_ps) const;
+    bool is_going_like(const MemoryChannel& other, int64_t now_ps) const;
+    bool waits_like(const MemoryChannel& other, int direction) const;
+    bool has_groups_like(const MemoryChannel& other, int64_t past_ps) const;
+    bool has_banks_like(const MemoryChannel& other, int64_t past_ps) const;
+    bool has_windows_like(const MemoryChannel& other, int64_t now_ps) const;
+    void settle(int64_t now_ps) {
+        refresh_until(now_ps);
+        tell_banks();
+    }
 
     // banked_row.cpp
     void give_row_commands(int64_t now_ps) {

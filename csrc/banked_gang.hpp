@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "banked_channel.hpp"
@@ -11,14 +12,15 @@
 namespace tilewright {
 
 // Channels share nothing. So neighbours that have had the same accesses are in the same state: they
-// are a gang, which is one channel, until an access parts them.
+// are a gang, which is one channel, until an access parts them. Others become one when they have
+// come into the same state.
 class MemoryGangs {
   public:
     MemoryGangs(const MemoryShape& shape, Slab<MemoryAccess>& accesses);
 
     uint32_t size() const { return static_cast<uint32_t>(gangs_.size()); }
-    MemoryChannel& operator[](uint32_t gang) { return gangs_[gang]; }
-    const MemoryChannel& of(int64_t channel) const { return gangs_[gang_of_[channel]]; }
+    MemoryChannel& operator[](uint32_t gang) { return *gangs_[gang]; }
+    ChannelCounts counters(int64_t channel) const;
     uint32_t number_of(int64_t channel) const { return gang_of_[channel]; }
 
     // Calls visit(gang) for the gangs of some channels.
@@ -38,11 +40,18 @@ class MemoryGangs {
         }
     }
 
+    // All gangs of these channels are about to have the same accesses: those that are alike join. All
+    // their decisions before now_ps have been made.
+    void join_alike(int64_t first, int64_t end, int64_t now_ps) {
+        if (ends_[gang_of_[first]] == end || ++num_looks_ % kLook != 0) [[likely]] return;
+        join(first, end, now_ps);
+    }
+
     // When a gang decides next, and before when it has to.
     int64_t event_ps(uint32_t gang) const { return events_ps_[gang]; }
     void note_times(uint32_t gang) {
-        events_ps_[gang] = gangs_[gang].event_ps();
-        wakes_ps_[gang] = gangs_[gang].least_done_ps() - 1;
+        events_ps_[gang] = gangs_[gang]->event_ps();
+        wakes_ps_[gang] = gangs_[gang]->least_done_ps() - 1;
     }
     int64_t next_event_ps() const { return least(events_ps_); }
     int64_t next_wake_ps() const { return least(wakes_ps_); }
@@ -54,11 +63,17 @@ class MemoryGangs {
         return found_ps;
     }
     [[gnu::noinline]] void part(int64_t channel);
+    [[gnu::noinline]] void join(int64_t first, int64_t end, int64_t now_ps);
+    void add(uint32_t gang, uint32_t whole);
+
+    static constexpr uint32_t kLook = 8;  // not at every chance, since it may often be in vain
 
     int64_t end_;
-    std::vector<MemoryChannel> gangs_;  // in the order in which they came up
+    std::vector<std::unique_ptr<MemoryChannel>> gangs_;
     std::vector<uint32_t> gang_of_;     // of a channel
     std::vector<int64_t> ends_;         // of a gang
+    std::vector<ChannelCounts> apart_;  // what a channel counted more than its gang
+    uint32_t num_looks_ = 0;
     std::vector<int64_t> events_ps_;
     std::vector<int64_t> wakes_ps_;
 };

@@ -68,6 +68,10 @@ void MemoryShape::fill_spacing() {
         }
     }
     pace = std::max(timing.bl, least_ccd);
+    reach = std::max(latency[0], latency[1]) +
+            std::max({timing.ccd_s, timing.ccd_l, timing.ccd_r, timing.rcd_read, timing.rcd_write,
+                      timing.rc, timing.faw, timing.rtw, data_end[1] + timing.wtr_s,
+                      data_end[1] + timing.wtr_l});
 }
 
 void MemoryShape::fill_runs() {

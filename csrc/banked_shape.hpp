@@ -66,6 +66,7 @@ struct MemoryShape {
     int64_t latency[2], data_end[2], rcd[2], close[2];  // by direction
     int64_t least_data_end;
     int64_t least_ccd, pace;
+    int64_t reach;  // no command bounds another beyond that, nor what it counts
     bool is_least_apart;  // any two groups are: then the last command bounds all but its own group
     std::vector<uint8_t> bank_of;      // of a burst of the span
     std::vector<uint8_t> group_of;     // of a bank
