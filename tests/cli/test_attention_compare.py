@@ -111,7 +111,9 @@ def timed(*arguments: str) -> int:
 def test_a_machine_gives_every_row_a_time(capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--batch", "2", "--placement", "stripe", "--set", "pe.vector.lanes=256")
     assert timed("--machine", "ahbm-small", *options, "--json") == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    streams = capsys.readouterr()
+    assert "engine: " in streams.err
+    found: dict[str, Any] = json.loads(streams.out)
     assert [row["machine"] for row in found["rows"]] == ["ahbm-small"] * 2
     assert all(row["latency_ps"] > 0 for row in found["rows"])
     assert len({row["dense_latency_ps"] for row in found["rows"]}) == 1

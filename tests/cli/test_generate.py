@@ -142,7 +142,9 @@ def test_a_machine_tells_the_time_of_attention_for_a_token(
     assert found["latency_ps"] == sum(one["latency_ps"] for one in found["lengths"])  # 2 layers
     command = ["generate", "--model", model, "--page-size", "4", "--prompt", PROMPT, *options]
     assert main(command) == 0
-    shown = " ".join(capsys.readouterr().out.split())
+    streams = capsys.readouterr()
+    assert "engine: " in streams.err
+    shown = " ".join(streams.out.split())
     assert "attention on ahbm-small" in shown
     assert "2 layers x one" in shown
 

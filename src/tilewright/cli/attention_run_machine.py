@@ -25,12 +25,10 @@ from tilewright.attention.graph import Graph
 from tilewright.attention.planner import PlanSpec, RowFacts, parse_policy, plan_step
 from tilewright.cli.outcome import Outcome
 from tilewright.cli.output import note
-from tilewright.cli.startup import engine_line
-from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
+from tilewright.cli.startup import announced_engine, machine_of
+from tilewright.engine import EngineKind
 from tilewright.errors import UsageError
-from tilewright.machine.build import Machine, build_machine
-from tilewright.machine.parse import load_machine_document, spec_of
-from tilewright.machine.unused import unused_keys
+from tilewright.machine.build import Machine
 from tilewright.records import check_target, installed_versions, read_record, write_record
 from tilewright.records.attention_decode import (
     AttentionDecodeRecord,
@@ -80,9 +78,7 @@ def run_on_machines(run: MachineRun) -> Outcome:
     """One record, or one that holds those of several machines."""
     if run.save_selection is not None:
         check_target(run.save_selection, "selection")
-    built = native_built()
-    kind = resolve_engine(AUTO if run.engine is None else run.engine, native_built=built)
-    note(engine_line(kind.value, built))
+    kind = announced_engine(run.engine)
     model, notes = _selection(run)
     found = [
         compare_with_dense(_comparison(run, source, model, kind, notes), tell=note)
@@ -143,11 +139,7 @@ def _comparison(
     kind: EngineKind,
     notes: tuple[str, ...],
 ) -> DecodeComparison:
-    document = load_machine_document(source, run.overrides)
-    spec = spec_of(document)
-    for warning in unused_keys(document, spec):
-        note(f"warning: {warning}")
-    machine = build_machine(spec)
+    machine = machine_of(source, run.overrides)
     placement, tiling = run.placement, None
     if placement is None:
         placement, text = _placed(run, machine)

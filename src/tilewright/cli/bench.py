@@ -15,8 +15,7 @@ from tilewright.cli.language_bench import language
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.speed_table import speed_table
-from tilewright.cli.startup import engine_line
-from tilewright.engine import AUTO, native_built, resolve_engine
+from tilewright.cli.startup import announced_engine
 from tilewright.records import EngineBenchRecord
 
 __all__ = ("app",)
@@ -38,8 +37,7 @@ def engine(
     absolute times say more about the machine than about the engine. Exit status 1 if any result
     differs.
     """
-    built = native_built()
-    note(engine_line(resolve_engine(AUTO, native_built=built).value, built))
+    announced_engine()
     record = run_engine_bench(progress=note, seed=seed, rounds=rounds)
     return Outcome(record, _view(record), passed=record.identical)
 

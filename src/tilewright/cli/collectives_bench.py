@@ -12,6 +12,7 @@ from tilewright.benches.collectives_cases import CollectivesBenchSpec, Series
 from tilewright.benches.collectives_speed import run_collectives_bench
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
+from tilewright.cli.startup import announced_engine
 from tilewright.processes import num_cores
 from tilewright.records.collectives_bench import CollectivesBenchRecord
 from tilewright.report.collectives_plot import draw_collectives
@@ -46,6 +47,7 @@ def collectives(
     """
     if plot is not None:
         check_plot_path(plot)
+    announced_engine()
     asked = tuple(series) if series else tuple(Series)
     spec = CollectivesBenchSpec(asked, num_processes=jobs or num_cores())
     record = run_collectives_bench(spec, progress=note)

@@ -10,10 +10,8 @@ from rich.text import Text
 import tilewright.attention.flows  # noqa: F401  # registers the ready flows
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
-from tilewright.cli.startup import engine_line
-from tilewright.engine import AUTO, native_built, resolve_engine
-from tilewright.machine.build import build_machine
-from tilewright.machine.parse import DEFAULT_PRESET, parse_machine
+from tilewright.cli.startup import announced_engine, machine_of
+from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.records.decode_bench import DecodeBenchRecord
 from tilewright.studies.decode_step_bench import DecodeBenchSpec, run_decode_bench
 from tilewright.units import format_bytes, format_ps
@@ -41,11 +39,9 @@ def decode(
     PE each. Takes some minutes, most of them for the dense step. Exit status 1 if a figure is not
     what is asked of it; the record names it.
     """
-    built = native_built()
-    kind = resolve_engine(AUTO, native_built=built)
-    note(engine_line(kind.value, built))
+    kind = announced_engine()
     spec = DecodeBenchSpec(
-        machine=build_machine(parse_machine(machine)),
+        machine=machine_of(machine),
         batch=batch,
         context=context,
         budget=budget,

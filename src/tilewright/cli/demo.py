@@ -11,8 +11,7 @@ from rich.text import Text
 
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
-from tilewright.cli.startup import engine_line
-from tilewright.engine import AUTO, native_built, resolve_engine
+from tilewright.cli.startup import announced_engine
 from tilewright.processes import num_cores
 from tilewright.records.demo import DemoFlow, DemoRecord, DemoStep
 from tilewright.report.decode_page_view import context_text
@@ -55,11 +54,8 @@ def demo(
     tilewright-demo.pftrace for ui.perfetto.dev; older ones are replaced. Exit status 1 if a value
     that the machine computed is wrong.
     """
-    built = native_built()
-    engine = resolve_engine(AUTO, native_built=built)
-    note(engine_line(engine.value, built))
     record = run_demo(
-        plan_demo(engine, batch),
+        plan_demo(announced_engine(), batch),
         directory=out,
         progress=note,
         num_processes=jobs or num_cores(),

@@ -10,6 +10,7 @@ from rich.text import Text
 from tilewright.benches.language_speed import LanguageBenchSpec, run_language_bench
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
+from tilewright.cli.startup import announced_engine
 from tilewright.records.language_bench import LanguageBenchRecord
 
 __all__ = ("language",)
@@ -31,6 +32,7 @@ def language(
     this run, launch included, on one cube of `ahbm` with the detailed HBM. Exit status 1 if results
     differ.
     """
+    announced_engine()
     spec = LanguageBenchSpec(rounds=rounds, steps=steps, seed=seed)
     record = run_language_bench(spec, progress=note)
     return Outcome(record, _view(record), passed=record.values_ok)

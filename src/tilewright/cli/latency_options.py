@@ -8,11 +8,8 @@ import typer
 
 from tilewright.attention.backends.machine import RowPlacement
 from tilewright.attention.graph import DType
-from tilewright.cli.output import note
+from tilewright.cli.startup import announced_engine, machine_of
 from tilewright.errors import UsageError
-from tilewright.machine.build import build_machine
-from tilewright.machine.parse import load_machine_document, spec_of
-from tilewright.machine.unused import unused_keys
 from tilewright.studies.step_latency import LatencySpec, NamedMachine, check_names
 
 __all__ = ("DTypeOption", "MachineDType", "MachinesOption", "PlacementOption", "latency_spec")
@@ -58,19 +55,13 @@ def latency_spec(
                 expected, fix = "a machine that it is of", "add --machine ahbm"
                 raise UsageError(option, "no --machine", expected, fix)
         return None
-    named = tuple(_named(source, tuple(overrides or ())) for source in machines)
+    changes = tuple(overrides or ())
+    named = tuple(NamedMachine(machine_of(source, changes), source, changes) for source in machines)
     check_names(named)
+    announced_engine()
     return LatencySpec(
         machines=named,
         placement=RowPlacement.HEAD if placement is None else placement,
         batch=1 if batch is None else batch,
         dtype=DType.FLOAT16 if dtype is None else DType(dtype.value),
     )
-
-
-def _named(source: str, overrides: tuple[str, ...]) -> NamedMachine:
-    document = load_machine_document(source, overrides)
-    spec = spec_of(document)
-    for warning in unused_keys(document, spec):
-        note(f"warning: {warning}")
-    return NamedMachine(build_machine(spec), source, overrides)

@@ -15,8 +15,8 @@ from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.probe_table import probe_view
-from tilewright.cli.startup import engine_line
-from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
+from tilewright.cli.startup import announced_engine
+from tilewright.engine import EngineKind
 from tilewright.errors import UnitError
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.check import warnings_of
@@ -93,10 +93,8 @@ def probe(
     sizes = [parse_size(text) for text in bytes_ or ()]
     if plot is not None:
         check_plot_path(plot)
-    built = native_built()
-    kind = resolve_engine(AUTO if engine is None else engine, native_built=built)
     found = _machine(machine, set_ or ())
-    note(engine_line(kind.value, built))
+    kind = announced_engine(engine)
     with _progress() as progress:
         record = run_probe(found, names=case or (), sizes=sizes, choice=kind, progress=progress)
     if plot is not None:

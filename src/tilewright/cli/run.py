@@ -12,13 +12,9 @@ from rich.console import Console
 from tilewright.benches.programs.parameter import parse_parameters
 from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
-from tilewright.cli.output import note
-from tilewright.cli.startup import engine_line
-from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
+from tilewright.cli.startup import announced_engine, machine_of
+from tilewright.engine import EngineKind
 from tilewright.errors import UsageError
-from tilewright.machine.build import Machine, build_machine
-from tilewright.machine.parse import load_machine_document, spec_of
-from tilewright.machine.unused import unused_keys
 from tilewright.processes import num_cores
 from tilewright.records import check_target, write_record
 from tilewright.records.document import JsonScalar
@@ -153,14 +149,12 @@ def run(
     named_options = {"bytes": bytes_, "algorithm": algorithm, "buffer": buffer}
     texts = _texts(param or (), named_options)
     values = parse_parameters(source.parameters, texts, where=source.name)
-    built = native_built()
-    kind = resolve_engine(AUTO if engine is None else engine, native_built=built)
     named = source.machine if machine is None else machine
+    simulated = machine_of(named, set_ or ())
     request = RunRequest(
-        source, values, _machine(named, set_ or ()), named, tuple(set_ or ()),
-        device, seed, kind, not no_data, sanitize,
+        source, values, simulated, named, tuple(set_ or ()),
+        device, seed, announced_engine(engine), not no_data, sanitize,
     )  # fmt: skip
-    note(engine_line(kind.value, built))
     options: dict[str, JsonScalar] = {
         "device": device, "data": not no_data, "sanitize": sanitize, "once": once,
     }  # fmt: skip
@@ -221,14 +215,6 @@ def _texts(params: Sequence[str], named: Mapping[str, str | None]) -> dict[str, 
             raise UsageError("--param", f"{name} twice", "it once", "leave one out")
         found[name] = value
     return found
-
-
-def _machine(source: str, overrides: Sequence[str]) -> Machine:
-    document = load_machine_document(source, overrides)
-    spec = spec_of(document)
-    for warning in unused_keys(document, spec):
-        note(f"warning: {warning}")
-    return build_machine(spec)
 
 
 @contextmanager

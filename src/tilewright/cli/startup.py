@@ -1,6 +1,31 @@
-"""The line that a command which simulates prints first."""
+"""What a command that simulates tells first: its engine, and what of its machine is idle."""
 
-__all__ = ("engine_line",)
+from collections.abc import Sequence
+
+from tilewright.cli.output import note
+from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
+from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.parse import load_machine_document, spec_of
+from tilewright.machine.unused import unused_keys
+
+__all__ = ("announced_engine", "engine_line", "machine_of")
+
+
+def machine_of(source: str, overrides: Sequence[str] = ()) -> Machine:
+    """The machine of a file or preset; keys without effect are told."""
+    document = load_machine_document(source, overrides)
+    spec = spec_of(document)
+    for warning in unused_keys(document, spec):
+        note(f"warning: {warning}")
+    return build_machine(spec)
+
+
+def announced_engine(wanted: EngineKind | None = None) -> EngineKind:
+    """The engine that a command runs on, told to its user; None: the fastest that is there."""
+    built = native_built()
+    kind = resolve_engine(AUTO if wanted is None else wanted, native_built=built)
+    note(engine_line(kind.value, built))
+    return kind
 
 
 def engine_line(kind: str, native_built: bool) -> str:

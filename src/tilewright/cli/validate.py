@@ -13,8 +13,8 @@ from tilewright.benches.oracles.page import figure, validation_page
 from tilewright.benches.validate import run_oracles
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
-from tilewright.cli.startup import engine_line
-from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
+from tilewright.cli.startup import announced_engine
+from tilewright.engine import EngineKind
 from tilewright.errors import UsageError
 from tilewright.records import OracleRow, ValidateRecord, check_target, write_file
 
@@ -46,10 +46,7 @@ def validate(
         raise UsageError("validate", f"--markdown with --group {group.value}", "all groups", fix)
     if markdown is not None:
         check_target(markdown, "page")
-    built = native_built()
-    kind = resolve_engine(AUTO if engine is None else engine, native_built=built)
-    note(engine_line(kind.value, built))
-    record = run_oracles(kind, group=group, progress=note)
+    record = run_oracles(announced_engine(engine), group=group, progress=note)
     if markdown is not None:
         write_file(markdown, validation_page(record).encode(), "page")
     return Outcome(record, _view(record), passed=record.ok)
