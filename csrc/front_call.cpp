@@ -19,15 +19,6 @@ namespace {
 constexpr size_t kMaxCalls = 4096;  // a kernel that counts in Python makes ever new ones
 constexpr Py_ssize_t kMaxArguments = 8;
 
-struct CallObject {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    PyObject* function;    // its definition in Python
-    PyObject* attributes;  // name, words and the like
-};
-
-CallObject* as_call(PyObject* call) { return reinterpret_cast<CallObject*>(call); }
-
 uint64_t word_of(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
 // --- keys
@@ -176,64 +167,13 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t flags, PyO
     return PyObject_Vectorcall(call.function, args, static_cast<size_t>(count), names);
 }
 
-// --- loads and stores
-
-constexpr Py_ssize_t kAccessArguments = 3;
-
-// Arguments by place, of which the names tell the last two; false: more is said, or not enough.
-bool read_access(PyObject* const* args, Py_ssize_t count, PyObject* names, PyObject* const* known,
-                 PyObject** found) {
-    if (count == 0 || count > kAccessArguments) return false;
-    std::copy(args, args + count, found);
-    const Py_ssize_t num_names = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
-    for (Py_ssize_t each = 0; each < num_names; ++each) {
-        PyObject* name = PyTuple_GET_ITEM(names, each);
-        const auto place = std::find(known + count, known + kAccessArguments, name) - known;
-        if (place == kAccessArguments) return false;
-        found[place] = args[count + each];
-    }
-    return found[1] != nullptr;
-}
-
-PyObject* interned(const char* name) { return PyUnicode_InternFromString(name); }
-
-PyObject* call_load(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
-    static PyObject* const known[] = {nullptr, interned("mask"), interned("other")};
-    const Py_ssize_t count = PyVectorcall_NARGS(flags);
-    PyObject* found[] = {nullptr, Py_None, Py_None};
-    try {
-        if (read_access(args, count, names, known, found)) {
-            const Ref block = checked(known_load(found[0], found[1], found[2]));
-            if (is_block(block.ptr())) return counted(block.ptr());
-        }
-    } catch (nb::python_error& error) {
-        error.restore();
-        return nullptr;
-    }
-    return PyObject_Vectorcall(as_call(self)->function, args, static_cast<size_t>(count), names);
-}
-
-PyObject* call_store(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
-    static PyObject* const known[] = {nullptr, interned("value"), interned("mask")};
-    const Py_ssize_t count = PyVectorcall_NARGS(flags);
-    PyObject* found[] = {nullptr, nullptr, Py_None};
-    try {
-        if (read_access(args, count, names, known, found)) {
-            const Ref is_stored = checked(known_store(found[0], found[1], found[2]));
-            if (is_stored.ptr() == Py_True) return counted(Py_None);
-        }
-    } catch (nb::python_error& error) {
-        error.restore();
-        return nullptr;
-    }
-    return PyObject_Vectorcall(as_call(self)->function, args, static_cast<size_t>(count), names);
-}
-
 // --- as Python has them
 
 vectorcallfunc call_of(const std::string& kind) {
     if (kind == "load") return call_load;
-    return kind == "store" ? call_store : call_function;
+    if (kind == "store") return call_store;
+    if (kind == "program_id") return call_program_id;
+    return kind == "arange" ? call_arange : call_function;
 }
 
 PyObject* new_call(PyTypeObject* type, PyObject* args, PyObject*) {

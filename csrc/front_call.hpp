@@ -50,6 +50,21 @@ struct Recording {
     bool is_plain = true;  // nothing but computes
 };
 
+// A function of the library, by its definition in Python and by who does what it can without.
+struct CallObject {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject* function;
+    PyObject* attributes;  // name, words and the like
+};
+
+inline CallObject* as_call(PyObject* call) { return reinterpret_cast<CallObject*>(call); }
+
+PyObject* call_load(PyObject* self, PyObject* const* args, size_t flags, PyObject* names);
+PyObject* call_store(PyObject* self, PyObject* const* args, size_t flags, PyObject* names);
+PyObject* call_program_id(PyObject* self, PyObject* const* args, size_t flags, PyObject* names);
+PyObject* call_arange(PyObject* self, PyObject* const* args, size_t flags, PyObject* names);
+
 void bind_calls(nanobind::module_& module);
 
 }  // namespace tilewright

@@ -158,6 +158,11 @@ PyObject* Desk::self() const {
     return self_;
 }
 
+PyObject* Desk::id(int64_t axis) const {
+    PyObject* ids = PyTuple_GET_ITEM(title_.ptr(), 0);  // the first of a ProgramTitle
+    return axis >= 0 && axis < PyTuple_GET_SIZE(ids) ? PyTuple_GET_ITEM(ids, axis) : nullptr;
+}
+
 void Desk::begin(nb::object title) {
     if (turn_ > 0) issuer_.finish();
     title_ = std::move(title);

@@ -142,6 +142,8 @@ class Desk {
     void clear() {}
 
     PyObject* program() const { return program_; }
+    // Its place on an axis of the grid, borrowed; nullptr: the grid has no such axis.
+    PyObject* id(int64_t axis) const;
 
   private:
     struct Tile {

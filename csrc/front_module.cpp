@@ -54,6 +54,7 @@ void adopt_language(const nb::dict& names) {
     language.array = kept(names, "ndarray");
     language.spread = kept(names, "spread");
     language.room = kept(names, "ROOM");
+    language.getcurrent = kept(names, "getcurrent");
 }
 
 // As known_binary of language/known.py, where it needs no block; else None.

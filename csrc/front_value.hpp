@@ -40,6 +40,7 @@ struct Language {
     PyObject *empty, *array;  // NumPy's empty, and its class of arrays
     PyObject *spread;         // (value, shape, dtype): an array of that shape
     PyObject *room;           // the directory of the language's own code
+    PyObject *getcurrent;     // the greenlet that runs
 };
 extern Language language;
 

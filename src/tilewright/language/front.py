@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from greenlet import getcurrent
 
 from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
@@ -33,11 +34,10 @@ __all__ = (
     "PointersFields",
     "adopt_values",
     "compiled_front",
+    "direct",
     "evaluate",
     "is_determined",
     "planned",
-    "planned_load",
-    "planned_store",
 )
 
 _core = native_core()
@@ -74,7 +74,7 @@ def spread(value: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, An
     return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
-_FUNCTIONS: tuple[Any, ...] = (explained, not_captured, np.empty, np.ndarray, spread)
+_FUNCTIONS: tuple[Any, ...] = (explained, getcurrent, not_captured, np.empty, np.ndarray, spread)
 
 
 def adopt_values(*values: Any) -> None:
@@ -102,14 +102,9 @@ def planned(function: Function) -> Function:
     return _called_by_core(function, "")
 
 
-def planned_load(function: Function) -> Function:
-    """The load of the library, of which compiled code does what it can issue at once."""
-    return _called_by_core(function, "load")
-
-
-def planned_store(function: Function) -> Function:
-    """The store of the library, likewise."""
-    return _called_by_core(function, "store")
+def direct(function: Function) -> Function:
+    """A function of the library whose plain calls compiled code does without it."""
+    return _called_by_core(function, function.__name__)
 
 
 def _called_by_core(function: Function, kind: str) -> Function:

@@ -4,6 +4,7 @@ from typing import Any
 
 from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
+from tilewright.language.front import direct
 from tilewright.language.hardware_axis import HARDWARE_AXES, place_on_axis
 from tilewright.language.program import Program
 from tilewright.language.scalar import Int32
@@ -14,6 +15,7 @@ __all__ = ("arange", "cdiv", "full", "next_power_of_2", "num_programs", "program
            "zeros_like")  # fmt: skip
 
 
+@direct
 def program_id(axis: int | str) -> Int32:
     """The place of this program on an axis of the grid: 0, 1 or 2.
 
@@ -21,8 +23,6 @@ def program_id(axis: int | str) -> Int32:
     the SIP, among those that the launch uses.
     """
     program = current_program()
-    if type(axis) is int and 0 <= axis < len(program.ids):
-        return Int32(program.ids[axis])
     if axis in HARDWARE_AXES:
         return Int32(_on_machine(program, axis)[0])
     return Int32(program.place(axis, program.ids, 0))
@@ -41,6 +41,7 @@ def _on_machine(program: Program, axis: Any) -> tuple[int, int]:
     return place_on_axis(program.stream.pe.coord, used, axis)
 
 
+@direct
 def arange(start: int, end: int) -> Index:
     """The integers from start to end, as an index that costs nothing until it is computed with."""
     program = current_program()

@@ -7,7 +7,7 @@ from tilewright.language import dma
 from tilewright.language.atomic import atomic, parse_sem
 from tilewright.language.composite_operand import Ref, make_ref
 from tilewright.language.current import current_program
-from tilewright.language.front import planned_load, planned_store
+from tilewright.language.front import direct
 from tilewright.language.poll import note_look
 from tilewright.language.program import Program
 from tilewright.language.tensor_pointer import TensorDescriptor, Window
@@ -37,7 +37,7 @@ NOT_A_NUMBER = float("nan")
 PADDINGS = {"": None, "zero": 0, "nan": NOT_A_NUMBER}
 
 
-@planned_load
+@direct
 def load(
     pointer: Any,
     mask: Any = None,
@@ -75,7 +75,7 @@ def load(
     return dma.load(program, pointer, mask, other)
 
 
-@planned_store
+@direct
 def store(
     pointer: Any,
     value: Any,
