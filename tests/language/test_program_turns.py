@@ -13,29 +13,25 @@ from tilewright.errors import KernelError
 BLOCK, NUM_PROGRAMS = 256, 6
 
 
-@pytest.mark.parametrize("keeps", [False, True])
-def test_values_that_outlive_their_program_change_nothing_for_the_next(keeps: bool) -> None:
+@pytest.mark.parametrize("engine", EngineKind)
+def test_what_outlives_its_program_gives_the_next_no_room(engine: EngineKind) -> None:
+    """Six tiles fit: the second program has them all when it lets go of the first one's."""
     kept: list[Any] = []
 
-    def kernel(x_ptr: Any, y_ptr: Any) -> None:
-        places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        first = tl.load(x_ptr + places)
-        second = tl.load(x_ptr + places) * 2
-        kept.clear()  # those of the program before
-        third = first + second
-        tl.store(y_ptr + places, third - first)
-        if keeps:
-            kept.extend((first, second, third))
+    def kernel(x_ptr: Any) -> None:
+        places = tl.arange(0, 4096)
+        if tl.program_id(0) == 0:
+            kept.extend(tl.load(x_ptr + places) for _ in range(3))
+            return
+        held = [tl.load(x_ptr + places) for _ in range(6)]
+        kept.clear()
+        held.append(tl.load(x_ptr + places))
 
-    found = []
-    for engine in EngineKind:
-        bed = Bed(engine=engine)
-        values = np.arange(NUM_PROGRAMS * BLOCK, dtype=np.float32)
-        x, y = bed.place(values), bed.place(np.zeros_like(values))
-        result = bed.launch(kernel, x, y, grid=(NUM_PROGRAMS,))
-        np.testing.assert_array_equal(bed.read(y), 2 * values)
-        found.append((result.start_ps, result.end_ps, result.counters))
-    assert found[0] == found[1]
+    bed = Bed("pe.tcm.capacity_bytes=131072", "pe.tcm.reserved_bytes=32768", engine=engine)
+    x = bed.place(np.ones(4096, np.float32))
+    with pytest.raises(KernelError, match=r"with 0 of 98304 bytes of the TCM free") as caught:
+        bed.launch(kernel, x, grid=(2,))
+    assert "program (1,) of kernel" in caught.value.where
 
 
 @pytest.mark.parametrize("engine", EngineKind)
