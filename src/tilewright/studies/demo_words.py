@@ -20,8 +20,8 @@ NEXT = {
     "tilewright attention run --flow quest --backend machine --context 32768": (
         "one step in detail: bytes of each stage, bounds, fusion"
     ),
-    "tilewright attention compare --source recall --flows quest,streaming_llm": (
-        "the quality of flows on a real model"
+    "tilewright attention compare --source synthetic --flows quest,streaming_llm": (
+        "what flows keep at other budgets, and how sure that is"
     ),
     "tilewright machine show ahbm": "what the machine is; make your own and pass it by --machine",
 }
