@@ -156,6 +156,8 @@ def test_wrong_input_under_json_is_one_document_with_the_four_parts(run: Run) ->
         ("group x", "No such command 'x'", "one of the commands: disproves", "group "),
         ("works --colour", "No such option: --colour", "an option that the command has", "works "),
         ("works --count x", "Invalid value for '--count'", "a value that the option", "works "),
+        ("works --count x", "'--count': 'x'", "takes: a valid integer", "works "),
+        ("works --count=x", "'--count': 'x'", "takes: a valid integer", "works "),
         ("works --count", "'--count' requires an argument", "the option in the form", "works "),
         ("works --count 1 --count=2", "--count 2 times", "it once", "works "),
         ("works extra", "unexpected extra argument", "in the form that the help shows", "works "),

@@ -34,3 +34,12 @@ def test_a_record_of_another_kind_is_refused_with_the_place_that_differs(
     write_record(path, record)
     with pytest.raises(RecordError, match=r"expected a FailureRecord"):
         read_record(path, FailureRecord)
+
+
+def test_a_record_of_another_kind_is_refused_by_its_own_kind(
+    tmp_path: Path, record: RunRecord
+) -> None:
+    path = tmp_path / "other.json"
+    path.write_bytes(canonical_json(record).replace(b'"kind":"run"', b'"kind":"sweep"'))
+    with pytest.raises(RecordError, match=r"other\.json: kind: found 'sweep' \(Input should be"):
+        read_record(path, RunRecord)

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from itertools import pairwise
 
 from typer.exceptions import TyperException
 
@@ -22,13 +23,31 @@ _EXPECTED = {
 def usage_error(error: TyperException, root: object, arguments: Sequence[str]) -> UsageError:
     """What the parser says, what it takes instead, and whose help to read."""
     words, command = _command_of(error, root, arguments)
-    found = error.format_message().rstrip(".").replace("Value error, ", "")
+    found = _found(error, arguments)
     fix = f"run: {words} --help"
     if getattr(error, "option_name", None) == "--json" and _subcommands(command):
         rest = [word for word in arguments if word != "--json"]
         example = shlex.join([PROGRAM, *rest, "--json"]) if rest else f"{words} COMMAND --json"
         fix = f"put --json after the command: {example}"
     return UsageError("command line", found, _expected(error, command), fix)
+
+
+def _found(error: TyperException, arguments: Sequence[str]) -> str:
+    """The parser's words, but for a value that breaks a rule: then that value."""
+    option = getattr(error, "param", None)
+    if _rule(error) and not getattr(option, "multiple", True):
+        for word, next_word in pairwise((*arguments, "")):
+            name, equals, value = word.partition("=")
+            if name in getattr(option, "opts", ()):
+                return f"Invalid value for {name!r}: {(value if equals else next_word)!r}"
+    return error.format_message().rstrip(".").replace("Value error, ", "")
+
+
+def _rule(error: TyperException) -> str:
+    """What the parser says that a value should be; nothing if it says something else."""
+    _, should, rule = error.message.partition("Input should be ")
+    _, choices, among = error.message.partition(" is not one of ")
+    return (rule if should else f"one of {among}" if choices else "").rstrip(".")
 
 
 def check_text(arguments: Sequence[str]) -> None:
@@ -75,7 +94,8 @@ def _expected(error: TyperException, command: object) -> str:
     kind = type(error).__name__
     if kind == "BadParameter":
         parameter = getattr(getattr(error, "param", None), "param_type_name", "option")
-        return f"a value that the {parameter} takes"
+        rule = _rule(error)
+        return f"a value that the {parameter} takes" + (f": {rule}" if rule else "")
     if kind == "UsageError" and _subcommands(command):
         return f"one of the commands: {', '.join(_subcommands(command))}"
     return _EXPECTED.get(kind, "a command line in the form that the help shows")
