@@ -114,6 +114,30 @@ def test_a_model_of_the_other_kind_is_refused(
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--context", "--batch"])
+def test_requests_that_are_said_twice_are_refused(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["attention", "run", "--backend", "machine", "--contexts", "4,5", option, "2"]) == 2
+    assert f"found     {option} 2 beside --contexts 4,5\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("--dtype", "int4"), "int4, whose elements share bytes"),
+        (("--device", "sip:7"), "'sip:7'"),
+    ],
+)
+def test_what_a_machine_cannot_have_is_refused_before_the_reference_computes(
+    option: tuple[str, str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*SMALL, *option]) == 2
+    errors = capsys.readouterr().err
+    assert words in errors
+    assert "prefilling" not in errors
+
+
 def test_contexts_that_are_no_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["attention", "run", "--backend", "machine", "--contexts", "4,no"]) == 2
     assert "whole numbers of 1 and more" in capsys.readouterr().err

@@ -59,6 +59,7 @@ latency, bytes of each stage beside the least that it must move, speed-up, bottl
   tilewright attention run --flow quest --backend machine --model llama-3-8b \\
     --batch 32 --context 131072 --budget 64 --placement head"""
 
+CONTEXT, BATCH = 4096, 2  # tokens and requests, unless they are said
 ROPE_WIDTH = 64  # of a latent; the rest of --head-dim is its value
 
 
@@ -81,13 +82,16 @@ NameOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Which flow of a file with several.")
 ]
 ContextOption = Annotated[
-    int,
-    typer.Option(min=1, help="Tokens of the prompt; machine: of a request, with the new one."),
+    int | None,
+    typer.Option(
+        min=1, help="Tokens of the prompt: 4096; machine: of a request, with the new one."
+    ),
 ]
 ContextsOption = Annotated[
     str | None,
-    typer.Option(metavar="N,N,...", help="Machine: tokens of each request, in --context's place."),
+    typer.Option(metavar="N,N,...", help="Machine: of each request, for --context and --batch."),
 ]
+BatchOption = Annotated[int | None, typer.Option(min=1, help="Requests: 2.")]
 BudgetOption = Annotated[
     int, typer.Option(min=0, help="Pages that a row may read, reserved ones included.")
 ]
@@ -151,9 +155,9 @@ def run(
     flow: FlowOption = "quest",
     name: NameOption = None,
     backend: Annotated[Backend, typer.Option(help="Where it runs.")] = Backend.REFERENCE,
-    context: ContextOption = 4096,
+    context: ContextOption = None,
     contexts: ContextsOption = None,
-    batch: Annotated[int, typer.Option(min=1, help="Requests.")] = 2,
+    batch: BatchOption = None,
     budget: BudgetOption = 32,
     steps: Annotated[int | None, typer.Option(min=1, help="Tokens to decode: 4.")] = None,
     page_size: Annotated[int, typer.Option(min=1, help="Tokens of a page.")] = 16,
@@ -185,11 +189,12 @@ def run(
     )  # fmt: skip
     if backend is Backend.MACHINE:
         _refuse({"steps": steps, "arrays": arrays}, Backend.REFERENCE)
-        return _run_on_machines(flow, name, sizes, wanted, (context, batch, budget, seed))
+        tokens = _contexts(context, batch, contexts)
+        return _run_on_machines(flow, name, sizes, wanted, (tokens, budget, seed))
     _refuse({item.name: getattr(wanted, item.name) for item in fields(wanted)}, Backend.MACHINE)
     spec = TrialSpec(
-        context=context,
-        batch=batch,
+        context=CONTEXT if context is None else context,
+        batch=BATCH if batch is None else batch,
         budget=budget,
         steps=4 if steps is None else steps,
         kv_heads=2 if kv_heads is None else kv_heads,
@@ -223,10 +228,10 @@ def _run_on_machines(
     name: str | None,
     sizes: "_Sizes",
     wanted: _MachineOptions,
-    step: tuple[int, int, int, int],
+    step: tuple[tuple[int, ...], int, int],
 ) -> Outcome:
-    """``step``: context, batch, budget, seed."""
-    context, batch, budget, seed = step
+    """``step``: tokens of each request, budget, seed."""
+    contexts, budget, seed = step
     shape = None if wanted.model is None else find_shape(wanted.model)
     of_model = sizes.of_model(shape)
     graph = _graph(flow, name, of_model, DType.FLOAT16)
@@ -237,7 +242,7 @@ def _run_on_machines(
             graph=graph,
             model=None if shape is None else shape.name,
             layers=1 if shape is None else shape.layers,
-            contexts=_contexts(context, wanted.contexts, batch),
+            contexts=contexts,
             kv_heads=_kv_heads(graph, of_model),
             budget=budget,
             machines=tuple(wanted.machine or (DEFAULT_PRESET,)),
@@ -304,9 +309,15 @@ def _graph(flow: str, name: str | None, sizes: _Sizes, dtype: DType) -> Graph:
         return optimize_graph(trace_flow(made, geometry, name=label))
 
 
-def _contexts(context: int, contexts: str | None, batch: int) -> tuple[int, ...]:
+def _contexts(context: int | None, batch: int | None, contexts: str | None) -> tuple[int, ...]:
+    """Tokens of each request; one option says them, or two others do."""
     if contexts is None:
-        return (context,) * batch
+        return (CONTEXT if context is None else context,) * (BATCH if batch is None else batch)
+    for option, value in (("--context", context), ("--batch", batch)):
+        if value is not None:
+            said = f"{option} {value} beside --contexts {contexts}"
+            expected, fix = "requests that are said once", "leave one of them out"
+            raise UsageError("command line", said, expected, fix)
     try:
         found = tuple(int(text) for text in contexts.split(","))
     except ValueError:

@@ -229,13 +229,17 @@ def _view(record: AttentionDecodeRecord) -> RenderableType:
     lines = [
         f"speed-up {record.speedup:.2f}, of {record.bytes_bound_speedup:.2f} by bytes",
         f"pages chosen by {record.selection}; {_values_text(record)}",
-        f"{record.tokens_per_s:,.0f} tokens/s, were attention all that {sizes.layers} layers do",
+        f"{record.tokens_per_s:,.0f} tokens/s, were attention all that {_layers(sizes.layers)}",
         f"bottleneck: {record.sparse.bottleneck}",
         *(() if record.findings is None else (f"sanitizer: {len(record.findings)} findings",)),
         *(record.findings or ()),
         *record.notes,
     ]
     return Group(table, Text("\n".join(lines)))
+
+
+def _layers(number: int) -> str:
+    return "a layer does" if number == 1 else f"{number} layers do"
 
 
 def _stage_text(attention: DecodeAttention, name: str) -> str:

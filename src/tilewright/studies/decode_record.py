@@ -25,7 +25,7 @@ from tilewright.records.attention_decode import (
 )
 from tilewright.records.document import JsonScalar
 from tilewright.report.run_words import bottleneck_words
-from tilewright.studies.decode_step import DecodeStep, StepTiming, simulate_step
+from tilewright.studies.decode_step import DecodeStep, StepTiming, plan_rows, simulate_step
 from tilewright.studies.decode_step_check import value_error
 from tilewright.studies.decode_step_data import draw_requests, reference_step
 from tilewright.units import PS_PER_S, PS_PER_US
@@ -117,6 +117,7 @@ class Compared:
 def compare_with_dense(comparison: DecodeComparison, *, tell: Tell) -> Compared:
     """Simulate both; with values, compare both with the reference."""
     dense, sparse = comparison.step(is_dense=True), comparison.step(is_dense=False)
+    plan_rows(dense)  # refused now, not when the reference has computed for minutes
     errors: list[float] = []
     if comparison.selection is None:
         tell("values: prefilling the reference")

@@ -45,7 +45,7 @@ from tilewright.studies.decode_step_ideal import IdealStep, ideal_step
 from tilewright.studies.decode_step_stage import StageTiming, StepWatch, explain_step
 from tilewright.studies.run_listener import Listener
 
-__all__ = ("DecodeStep", "StepTiming", "simulate_step")
+__all__ = ("DecodeStep", "StepTiming", "plan_rows", "simulate_step")
 
 ListenersOf = Callable[[Device], tuple[Sequence[Listener], Any]]
 """Who looks on, given the device; and what watches commands, or None."""
@@ -156,10 +156,9 @@ def simulate_step(
     )
 
 
-def _compile(step: DecodeStep) -> tuple[RowLayout, LoadedKernels]:
-    """How rows lie, and the kernels for that."""
-    _check(step)
-    layout = layout_of(
+def plan_rows(step: DecodeStep) -> RowLayout:
+    """How rows lie; what the machine cannot have is refused."""
+    return layout_of(
         step.machine,
         step.graph,
         placement=step.placement,
@@ -167,7 +166,12 @@ def _compile(step: DecodeStep) -> tuple[RowLayout, LoadedKernels]:
         num_kv_heads=step.kv_heads,
         device=step.device,
     )
-    plan = _plan(step)
+
+
+def _compile(step: DecodeStep) -> tuple[RowLayout, LoadedKernels]:
+    """How rows lie, and the kernels for that."""
+    _check(step)
+    layout, plan = plan_rows(step), _plan(step)
     kernels = kernels_for(
         step.graph,
         target_of(step.machine, layout, step.merges),

@@ -25,6 +25,7 @@ from tilewright.attention.backends.machine.layout import (
 from tilewright.attention.codegen.leaf_loads import mass_memory, state_memory
 from tilewright.attention.graph import DType, Graph, Inherit, Side, ValueType
 from tilewright.attention.ops.feedback import AttentionMass, PromptMass
+from tilewright.errors import AttentionError
 from tilewright.host import RuntimeContext, Tensor
 from tilewright.host.device import parse_device
 from tilewright.machine.build import Machine
@@ -121,6 +122,7 @@ def layout_of(
     device: str = "all",
 ) -> RowLayout:
     """How the rows of a step lie on some SIPs of a machine."""
+    _check_tokens(graph.geometry.kv_dtype)
     size = graph.geometry.page_size
     spec = LayoutSpec(
         placement=placement,
@@ -130,6 +132,13 @@ def layout_of(
         page_bytes=machine.spec.pe.mmu.page_bytes,
     )
     return plan_layout(spec, machine.grid, parse_device(device, machine.grid.num_sips).sips)
+
+
+def _check_tokens(dtype: DType) -> None:
+    if dtype.bits < 8:
+        found, fix = f"{dtype}, whose elements share bytes", "choose int8 or a float"
+        expected = "a type of whole bytes: a new token is written into its place of a page"
+        raise AttentionError("keys and values", found, expected, fix)
 
 
 def deploy_rows(
