@@ -142,6 +142,7 @@ def test_one_pe_a_rank_takes_what_alpha_and_beta_say_and_chunks_never_make_it_sl
 @pytest.mark.parametrize(
     ("fabric", "algorithm"),
     [
+        (("fabric.kind=mesh", "fabric.columns=4"), "ring"),
         (("fabric.kind=ring",), "ring"),
         (("fabric.kind=switch",), "halving_doubling"),
         (("fabric.kind=switch",), "double_tree"),

@@ -2,7 +2,7 @@ from functools import cache
 
 import pytest
 
-from tilewright.collectives.choose import Chooser, shape_of
+from tilewright.collectives.choose import Chooser, placed_call, shape_of
 from tilewright.collectives.cost import message_ps
 from tilewright.collectives.group import Group, sip_ranks
 from tilewright.collectives.lane_plan import lane_plans
@@ -17,6 +17,7 @@ from tilewright.machine.parse import parse_machine
 
 MIB = 2**20
 LANES = tuple(range(128))
+COLUMNS = dict.fromkeys(("mesh", "torus"), ("fabric.columns=4",))
 
 
 @cache
@@ -134,6 +135,36 @@ def test_ranks_lie_as_the_machine_says() -> None:
     assert shape_of(pes_of(small, 16), small) == (1, 2, 2, 4)
     assert shape_of(pes_of(small, 5), small) == ()
     assert shape_of(Group("one", ((PeCoord(0, 1, 0),),), (0,)), small) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_open"), [("mesh", True), ("torus", False), ("ring", False), ("switch", False)]
+)
+def test_only_a_mesh_leaves_the_ends_of_its_rows_apart(kind: str, is_open: bool) -> None:
+    machine = machine_of("ahbm-small", "sip.count=4", f"fabric.kind={kind}", *COLUMNS.get(kind, ()))
+    call = placed_call(Call(Operation.ALL_REDUCE, 4), sips_of(machine), machine)
+    assert (call.shape, call.is_open) == ((1, 4), is_open)
+    of_pes = placed_call(Call(Operation.ALL_REDUCE, 4), pes_of(machine, 4), machine)
+    assert not of_pes.is_open
+
+
+@pytest.mark.parametrize("num_sips", [3, 4])
+@pytest.mark.parametrize(
+    "operation", [Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER]
+)
+def test_neighbours_on_a_line_are_predicted_to_beat_a_ring_both_ways(
+    operation: Operation, num_sips: int
+) -> None:
+    """A rank may get two parts of one sum in one turn, and sends to both sides at once."""
+    columns = f"fabric.columns={num_sips}"
+    machine = machine_of("ahbm-small", f"sip.count={num_sips}", "fabric.kind=mesh", columns)
+    group, chooser = sips_of(machine), Chooser(machine, ALGORITHMS)
+    call = placed_call(Call(operation, num_sips), group, machine)
+    line, ring = (
+        chooser.predict(ALGORITHMS[name], call, group, range(16), (64 * 1024, 4), Tuning()).total_ps
+        for name in ("ring", "bidirectional_ring")
+    )
+    assert 0 < line < ring
 
 
 def test_a_plan_takes_as_long_as_the_lane_that_has_farthest_to_go() -> None:

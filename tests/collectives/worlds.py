@@ -13,9 +13,9 @@ Array = np.ndarray[Any, Any]
 
 
 @cache
-def machine_of_sips(num_sips: int) -> Machine:
+def machine_of_sips(num_sips: int, fabric: tuple[str, ...] = ()) -> Machine:
     """A cube of 4 PEs in each."""
-    overrides = [f"sip.count={num_sips}", "sip.columns=1", "sip.rows=1"]
+    overrides = [f"sip.count={num_sips}", "sip.columns=1", "sip.rows=1", *fabric]
     return build_machine(parse_machine("ahbm-small", overrides))
 
 
@@ -38,10 +38,14 @@ def run_ranks(
     sanitize: bool = False,
     data: bool = True,
     skews_ps: list[int] | None = None,
+    fabric: tuple[str, ...] = (),
     **options: Any,
 ) -> RuntimeContext:
-    """Run ``program(rank, torch, dist)`` on every rank; what is over when this returns."""
-    machine = machine_of_pes() if rank_is_pe else machine_of_sips(num_ranks)
+    """Run ``program(rank, torch, dist)`` on every rank; what is over when this returns.
+
+    ``fabric`` says what differs from a switch between SIPs.
+    """
+    machine = machine_of_pes() if rank_is_pe else machine_of_sips(num_ranks, fabric)
     torch = RuntimeContext(machine, sanitize=sanitize, data=data)
 
     def worker(rank: int) -> None:

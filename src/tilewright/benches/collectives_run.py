@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import takewhile
 
 from tilewright.collectives.buffers import Buffers, Piece, only_at, pairs_of
-from tilewright.collectives.choose import Choice, Chooser, shape_of
+from tilewright.collectives.choose import Choice, Chooser, placed_call
 from tilewright.collectives.cost import way_of
 from tilewright.collectives.critical import Prediction
 from tilewright.collectives.group import Group, RankPlaces, sip_ranks
@@ -106,7 +106,7 @@ def run_case(case: CollectiveCase) -> Measured:
     machine = machine_of(case)
     places = case.pes or sip_ranks(machine.grid, machine.grid.num_sips)
     group = Group("bench", places, tuple(range(len(places))))
-    call = Call(case.operation, group.size, shape=shape_of(group, machine))
+    call = placed_call(Call(case.operation, group.size), group, machine)
     lanes = range(len(places[0]))
     shard_bytes = -(-case.num_bytes // len(lanes))
     chooser = Chooser(machine, ALGORITHMS)

@@ -25,7 +25,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 from tilewright.units import PS_PER_US
 
-__all__ = ("Choice", "Chooser", "shape_of")
+__all__ = ("Choice", "Chooser", "placed_call", "shape_of")
 
 MOST_PREDICTED_RANKS = 64  # plans that hand every rank a block have p * p steps
 
@@ -62,6 +62,13 @@ def shape_of(group: Group, machine: Machine) -> tuple[int, ...]:
         is_whole = sips == list(range(grid.num_sips))
         return (len(sips) // columns, columns) if is_whole else ()
     return _shape_of_pes(grid, firsts)
+
+
+def placed_call(call: Call, group: Group, machine: Machine) -> Call:
+    """The call with how its ranks lie."""
+    shape = shape_of(group, machine)
+    is_open = len(shape) == 2 and machine.spec.fabric.kind == "mesh"
+    return replace(call, shape=shape, is_open=is_open)
 
 
 def _shape_of_pes(grid: Grid, pes: Sequence[PeCoord]) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """The longest way through a plan: which messages, links and sums its end waits for.
 
 A plan is walked as its kernel runs it, turn after turn, with the times of ``cost`` in the place of
-events: a block is sent when the rank has it and its wire is free, and summed when it has come.
+events: a block is sent when the rank has it and its link is free, and summed when it has come.
 """
 
 from collections import deque
@@ -135,7 +135,7 @@ class _Rank:
 
     def __init__(self, cost: PeCost) -> None:
         self.program = START
-        self.wire = START
+        self.exits: dict[int, Moment] = {}  # when the last message of each has left
         self.read_port = START
         self.write_port = START
         self.loads = _after(START, cost.issue_ps + cost.dispatch_ps + cost.load_ps)
@@ -205,9 +205,10 @@ class _Walk:
         self._settle(rank, [block], step.group)
         held = self._value(rank, block, self._memory_ps)
         ready = self._in_memory(rank, held)
-        byte = self._lane.bytes_ps[step.turn, step.rank, step.peer]
-        rank.wire = _after(max(ready, rank.wire), beta=self._size.ps(byte))
-        arrived = _after(rank.wire, self._latencies[step.rank, step.peer])
+        share = self._lane.shares[step.turn, step.rank, step.peer]
+        start = max(ready, rank.exits.get(share.exit, START))
+        left = rank.exits[share.exit] = _after(start, beta=self._size.ps(share.byte))
+        arrived = _after(left, self._latencies[step.rank, step.peer])
         held.used = max(held.used, arrived)
         if step.is_last:
             self._store(rank, held)

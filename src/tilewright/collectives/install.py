@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tilewright.collectives.choose import shape_of
+from tilewright.collectives.choose import placed_call
 from tilewright.collectives.config import CollectiveConfig, parse_config
 from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call
@@ -67,10 +67,9 @@ def _world_size(
 
 def _edges(machine: Machine, group: Group, algorithm: Algorithm) -> frozenset[Edge]:
     """Whom ranks send to in all operations of the algorithm."""
-    shape = shape_of(group, machine)
     edges: set[Edge] = set()
     for operation in algorithm.operations:
-        call = Call(operation, group.size, shape=shape)
+        call = placed_call(Call(operation, group.size), group, machine)
         for variant in range(min(NUM_VARIANTS, len(group.ranks[0]))):
             plan = checked_plan(algorithm, call, variant).plan
             for rank, steps in enumerate(plan.steps):

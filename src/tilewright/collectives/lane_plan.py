@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tilewright.collectives.cost import PeCost, Way, message_ps
 from tilewright.collectives.group import Group
-from tilewright.collectives.link_load import LinkLoads, Pair
+from tilewright.collectives.link_load import LinkLoads, Pair, Share
 from tilewright.collectives.plan import Move, Plan
 from tilewright.collectives.schedule import waves_of
 from tilewright.device.ipcq import RingSpec
@@ -39,13 +39,13 @@ class PlacedStep(NamedTuple):
 class LanePlan:
     """A plan on the PEs of a lane: the ways of its messages, and what each takes for a byte.
 
-    ``bytes_ps`` counts all who use a link in the same turn: the plan's other ranks, and the other
+    ``shares`` count all who use a link in the same turn: the plan's other ranks, and the other
     lanes.
     """
 
     plan: Plan
     ways: Mapping[tuple[int, int], Way]  # by sender and receiver
-    bytes_ps: Mapping[Pair, Fraction]
+    shares: Mapping[Pair, Share]
     busiest: Fraction  # of a byte of the shard on the link that carries most, over all turns
     cost: PeCost
 
@@ -59,7 +59,7 @@ class LanePlan:
             return self.cost.memory
         way = next(iter(self.ways.values()))
         own = Fraction(way.machine.links[way.links[-1]].bytes_per_us, PS_PER_US)
-        arriving = 1 / min(self.bytes_ps.values())
+        arriving = 1 / min(share.byte for share in self.shares.values())
         return max(self.cost.memory, 1 / max(own - arriving, own / 2))
 
     def waves(self, lead: int) -> list[list[PlacedStep]]:
@@ -68,7 +68,7 @@ class LanePlan:
         for rank, steps in enumerate(self.plan.steps):
             waves = {place: wave for wave, place in waves_of(self.plan, rank, lead)}
             following: dict[int, Move] = {}  # what the next step of a block does
-            for place in sorted(waves, key=lambda place: waves[place], reverse=True):
+            for place in sorted(waves, key=lambda place: (waves[place], place), reverse=True):
                 step, wave = steps[place], waves[place]
                 then = following.get(step.block)
                 found[wave.group, wave.turn, wave.block].append(
@@ -78,7 +78,7 @@ class LanePlan:
                     )
                 )  # fmt: skip
                 following[step.block] = step.move
-        return [found[wave] for wave in sorted(found)]
+        return [found[wave][::-1] for wave in sorted(found)]
 
 
 def lane_plans(

@@ -1,6 +1,7 @@
 """What links carry while the lanes of a group run their plans side by side."""
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -12,10 +13,19 @@ from tilewright.machine.build import Machine
 from tilewright.machine.node import LinkKind
 from tilewright.units import PS_PER_US
 
-__all__ = ("LinkLoads", "Pair")
+__all__ = ("LinkLoads", "Pair", "Share")
 
 Pair = tuple[int, int, int]
 """A turn, a rank and its peer."""
+
+
+class Share(NamedTuple):
+    """What a message takes for a byte, and by which link it leaves: those of a rank that leave by
+    one link follow each other.
+    """
+
+    byte: Fraction
+    exit: int
 
 
 class _Load(NamedTuple):
@@ -58,22 +68,33 @@ class LinkLoads:
     def ways(self, lane: int, plan: Plan) -> dict[tuple[int, int], Way]:
         return {(rank, peer): self._way(lane, rank, peer) for _, rank, peer in _sent_blocks(plan)}
 
-    def shares(self, lane: int, plan: Plan) -> dict[Pair, Fraction]:
+    def shares(self, lane: int, plan: Plan) -> dict[Pair, Share]:
         """What a byte takes, if a rank sends its own blocks of a turn one after the other."""
         own: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)  # by turn and rank
         sent = _sent_blocks(plan)
         for (turn, rank, peer), num_blocks in sent.items():
             for link in self._way(lane, rank, peer).links:
                 own[turn, rank][link] += num_blocks
-        shares: dict[Pair, Fraction] = {}
+        shares: dict[Pair, Share] = {}
         for turn, rank, peer in sent:
             mine, blocks, credits = own[turn, rank], self._blocks[turn], self._credits[turn]
-            loads = {
-                (self._load(link, blocks[link], credits[link]), mine[link])
+            times = {
+                link: self._time(self._load(link, blocks[link], credits[link])) / mine[link]
                 for link in self._way(lane, rank, peer).links
             }
-            shares[turn, rank, peer] = max(self._time(load) / count for load, count in loads)
+            shares[turn, rank, peer] = Share(max(times.values()), self._exit(times))
         return shares
+
+    def _exit(self, times: Mapping[int, Fraction]) -> int:
+        """The slowest link of a way on the sender's side, up to the one between SIPs; the first of
+        equal ones.
+        """
+        own: list[int] = []
+        for link in times:
+            own.append(link)
+            if self._machine.links[link].kind is LinkKind.FABRIC:
+                break
+        return max(own, key=lambda link: times[link])
 
     def busiest(self) -> Fraction:
         blocks, credits = Counter[int](), Counter[int]()

@@ -43,12 +43,14 @@ class Call:
     """An operation of a group; ``root`` is of those that have one.
 
     ``shape`` counts the levels that ranks go through, outermost first; empty if nobody knows.
+    ``is_open``: the last of a row or column is not next to the first.
     """
 
     operation: Operation
     num_ranks: int
     root: int = 0
     shape: tuple[int, ...] = ()
+    is_open: bool = False
     word: str = field(default="", compare=False)  # of users, where it is not the operation's
 
     @property

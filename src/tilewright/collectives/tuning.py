@@ -15,6 +15,7 @@ LEAST_SLOTS = 2  # one is read while another is filled
 FRAGMENTS = 4  # of a chunk: what has come is read while the rest travels
 ROUNDS_IN_TCM = 12  # held, arriving from several ranks and turns, combined, on their way out
 RING_SETS = 2  # that the reserved TCM has room for, at least
+AHEAD_BYTES = 65_536  # of chains and trees: some lanes are served first and run ahead of others
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ def tune(
     )
     sent_bytes = max(1, min(chunk_bytes, block_bytes))
     lead = flight_bytes // (4 * sent_bytes) + 1 + plan.is_staggered
-    under_way = min(flight_bytes, plan.num_turns * plan.blocks_per_turn * block_bytes)
+    sendable = plan.num_turns * plan.blocks_per_turn * block_bytes
+    under_way = min(max(flight_bytes, AHEAD_BYTES * plan.is_staggered), sendable)
     ring_bytes = tcm.reserved_bytes // (RING_SETS * max(1, plan.most_peers))
     ring = _ring(asked.ring, sent_bytes, under_way, ring_bytes)
     return Tuning(ring, chunk_bytes, round_bytes, lead)

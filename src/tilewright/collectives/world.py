@@ -1,11 +1,11 @@
 """All ranks of a context: their groups, and the collectives that they call."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.collectives.buffers import Buffers
-from tilewright.collectives.choose import Choice, Chooser, shape_of
+from tilewright.collectives.choose import Choice, Chooser, placed_call
 from tilewright.collectives.copies import copy_group, owner_lanes
 from tilewright.collectives.group import Group, RankPlaces, Signature, sip_ranks
 from tilewright.collectives.operation import Call, Operation
@@ -156,7 +156,7 @@ class World:
         ``algorithm`` is taken unless the options name one.
         """
         self._check_tensors(call, buffers)
-        call = replace(call, shape=shape_of(group, self.driver.machine))
+        call = placed_call(call, group, self.driver.machine)
         reduces = check_reduction(call.operation, reduction, buffers.dtype)
         mine = layout_of(group, rank, call, buffers)
         world_rank = group.world_ranks[rank]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+from tilewright.collectives.algorithms.line import is_line, plan_line
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.script import Script, ring_gather, ring_reduce
@@ -13,8 +14,11 @@ __all__ = ("plan_bidirectional_ring", "plan_ring")
 def plan_ring(call: Call, lane: int) -> Plan:
     """Every second pair of lanes goes the other way round, so both directions of links are used.
 
-    Not every second lane: parallel links are chosen by the parity of a PE.
+    Not every second lane: parallel links are chosen by the parity of a PE. Where the ring cannot be
+    closed but over all of its links, ranks send to their neighbours instead.
     """
+    if is_line(call):
+        return plan_line(call)
     script = Script(call.num_ranks, call.num_ranks)
     _write(script, call, _members(call, reverse=lane // 2 % 2 == 1), range(call.num_ranks))
     return script.plan()
