@@ -16,6 +16,7 @@ from tilewright.language.meaning.elementwise import (
     need_floats,
     need_integers,
 )
+from tilewright.language.meaning.reduction import greatest_number
 from tilewright.language.meaning.shape_rule import broadcast_shape, wrap_axis
 from tilewright.language.promote import common_dtype
 
@@ -49,7 +50,7 @@ def _bind_softmax(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     dtype = only.dtype if only.dtype.primitive_bitwidth >= 32 else float32
 
     def softmax(array: Array) -> Any:
-        powers = np.exp(array - np.fmax.reduce(array, axis=axis, keepdims=True))
+        powers = np.exp(array - greatest_number(array, axis, keepdims=True))
         return np.divide(powers, np.add.reduce(powers, axis=axis, keepdims=True), out=powers)
 
     run = converted(softmax, (to_compute(only.dtype, dtype),), same)

@@ -12,9 +12,17 @@ from tilewright.language.meaning.convert import from_compute, to_compute
 from tilewright.language.meaning.elementwise import Function, charge_for, converted, need_integers
 from tilewright.language.meaning.shape_rule import wrap_axis
 
-__all__ = ("REDUCTIONS", "extreme_dtype", "reduced_shape", "sum_dtype")
+__all__ = (
+    "REDUCTIONS",
+    "extreme_dtype",
+    "greatest_number",
+    "least_number",
+    "reduced_shape",
+    "sum_dtype",
+)
 
 Types = tuple[BlockType, ...]
+_maximum: Function = np.maximum.reduce  # called by place, which its types do not know
 _COST_OPS = {"reduce_or": "any"}  # the others have a line of their name
 
 
@@ -94,14 +102,35 @@ def _bind_extreme(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     if return_indices:
         return _bind_with_index(op, types, (axis, keep_dims))
     dtype = extreme_dtype(types[0].dtype)
-    function = _extreme_function(op, dtype)
-    return _bind_along(op, types, attributes, function.reduce, dtype)
+    return _bind_along(op, types, attributes, _extreme_function(op, dtype), dtype)
 
 
-def _extreme_function(op: str, dtype: DType) -> np.ufunc:
+def _extreme_function(op: str, dtype: DType) -> Function:
     if dtype.is_floating():
-        return np.fmax if op.endswith("max") else np.fmin
-    return np.maximum if op.endswith("max") else np.minimum
+        return greatest_number if op.endswith("max") else least_number
+    return np.maximum.reduce if op.endswith("max") else np.minimum.reduce
+
+
+def greatest_number(
+    array: Array, axis: int | None, dtype: None = None, out: None = None, keepdims: bool = False
+) -> Any:
+    """``np.maximum.reduce``, but a number beats NaN.
+
+    ``np.fmax.reduce`` loses numbers beside a signalling NaN on some processors.
+    """
+    found = _maximum(array, axis, dtype, out, keepdims)
+    if not np.isnan(found).any():  # most blocks have none
+        return found
+    is_nan = np.isnan(array)
+    numbers = _maximum(np.where(is_nan, -np.inf, array), axis, dtype, out, keepdims)
+    return np.where(is_nan.all(axis, keepdims=keepdims), found, numbers.astype(array.dtype))
+
+
+def least_number(
+    array: Array, axis: int | None, dtype: None = None, out: None = None, keepdims: bool = False
+) -> Any:
+    """``np.minimum.reduce``, but a number beats NaN."""
+    return -greatest_number(-array, axis, dtype, out, keepdims)
 
 
 def _bind_with_index(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
@@ -128,7 +157,7 @@ def _bind_with_index(op: str, types: Types, attributes: tuple[Any, ...]) -> Boun
 def _position_function(op: str, dtype: DType) -> Callable[..., Any]:
     if not dtype.is_floating():
         return np.argmax if op.endswith("max") else np.argmin
-    extreme = _extreme_function(op, dtype).reduce
+    extreme = _extreme_function(op, dtype)
 
     def first_hit(array: Array, axis: int) -> Any:
         return np.argmax(array == extreme(array, axis=axis, keepdims=True), axis=axis)
