@@ -32,9 +32,10 @@ void Core::await_credit(Server& server, uint32_t index, int64_t at_ps, uint32_t 
 inline const Ring<Waiting>& Core::line_up(Server& server, uint32_t slot) {
     const Event& packet = queue_[slot];
     const Hop hop = hops_[packet.hop];
-    auto& waiting = server.first_queue[hop.queue].waiting;
-    waiting.push_sorted({packet.time_ps, packet.id, slot, packet.flits, hop.channel, hop.last});
-    server.note_pushed(hop.queue);
+    auto& waiting = server.first_queue[hop.queue()].waiting;
+    waiting.push_sorted(
+        {packet.time_ps, packet.id, slot, packet.flits, hop.channel(), hop.is_last()});
+    server.note_pushed(hop.queue());
     return waiting;
 }
 
@@ -106,8 +107,7 @@ inline void Core::take(Server& server, uint32_t index, uint32_t number) {
     server.note_popped(number);
     int64_t hold_ps = 0, latency_ps = 0;
     if (!server.is_memory) std::tie(hold_ps, latency_ps) = service_times(server, first.packet);
-    serve<Choice::kPossible>(server, first.packet, hops_[queue_[first.packet].hop], now_ps_, hold_ps,
-                             latency_ps, first.ready_ps);
+    serve<Choice::kPossible>(server, first.packet, now_ps_, hold_ps, latency_ps, first.ready_ps);
 }
 
 // Unless it has looked earlier and planned anew, or a packet's own event is to come.
@@ -143,24 +143,42 @@ inline void Core::plan_next(Server& server, uint32_t index) {
 }
 
 // A packet that has met nobody is ready: it starts, or it waits like any other.
-[[gnu::flatten]] void Core::grant_lone(Server& server, uint32_t index, uint32_t slot) {
+void Core::grant_lone(Server& server, uint32_t index, uint32_t slot) {
     const Event& packet = queue_[slot];
     const Hop hop = hops_[packet.hop];
-    server.lone = kNone;
-    server.booked_ps = kNever;
     const bool may_start = server.is_memory
                                ? has_room(server, packet)
-                               : may_leave(server, packet.flits, hop.channel, hop.last);
-    if (!may_start) [[unlikely]] {
-        line_up(server, slot);
-        return look(server, index);
-    }
-    server.check_ps = kNever;
-    note_turn(server, index, server.first_queue[hop.queue], now_ps_, packet.id);
+                               : may_leave(server, packet.flits, hop.channel(), hop.is_last());
+    if (!may_start) [[unlikely]] return keep_waiting(server, index, slot);
+    server.lone = kNone;
+    server.check_ps = server.booked_ps = kNever;
+    note_turn(server, index, server.first_queue[hop.queue()], now_ps_, packet.id);
     int64_t hold_ps = 0, latency_ps = 0;
     if (!server.is_memory) std::tie(hold_ps, latency_ps) = service_times(server, slot);
-    serve<Choice::kPossible>(server, slot, hop, now_ps_, hold_ps, latency_ps, now_ps_);
+    serve<Choice::kPossible>(server, slot, now_ps_, hold_ps, latency_ps, now_ps_);
     plan_next(server, index);
+}
+
+// The same for what most events are: bytes on a link.
+void Core::grant_on_link(Server& server, uint32_t index, uint32_t slot) {
+    const Event& packet = queue_[slot];
+    const Hop hop = hops_[packet.hop];
+    const bool may_start = may_leave(server, packet.flits, hop.channel(), hop.is_last());
+    if (!may_start) [[unlikely]] return keep_waiting(server, index, slot);
+    server.lone = kNone;
+    server.check_ps = server.booked_ps = kNever;
+    note_turn(server, index, server.first_queue[hop.queue()], now_ps_, packet.id);
+    serve<Choice::kOfLink>(server, slot, now_ps_, packet.flits * server.flit_ps,
+                           server.latency_ps, now_ps_);
+    plan_next(server, index);
+}
+
+// It is alone and ready, but cannot start.
+void Core::keep_waiting(Server& server, uint32_t index, uint32_t slot) {
+    server.lone = kNone;
+    server.booked_ps = kNever;
+    line_up(server, slot);
+    look(server, index);
 }
 
 // A memory takes in all that it has room for, which takes no time.

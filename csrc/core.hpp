@@ -22,18 +22,29 @@
 
 namespace tilewright {
 
-struct Hop {  // eight bytes: most machines have more hops than cache
+// Eight bytes, since most machines have more hops than cache; read as two words.
+struct Hop {
+    enum Flag : uint32_t {
+        kFirst = 1u << 27,
+        kLast = 1u << 28,
+        kEager = 1u << 29,  // of the server, to leave it alone until the packet is there
+        kWhole = 1u << 30,
+        kReturnsCredit = 1u << 31  // it waits in a bounded buffer behind the server before
+    };
+    static constexpr int kQueueBits = 17, kChannelBits = 10;
+
     uint32_t server;
-    uint32_t queue : 17;    // in front of the server, if that has to choose
-    uint32_t channel : 10;  // of the buffer behind the server
-    uint32_t first : 1;
-    uint32_t last : 1;
-    uint32_t eager : 1;  // of the server, to leave it alone until the packet is there
-    uint32_t whole : 1;
-    uint32_t returns_credit : 1;  // the packet waits in a bounded buffer behind the server before
+    uint32_t bits;
+
+    bool has(Flag flag) const { return (bits & flag) != 0; }
+    bool is_last() const { return has(kLast); }
+    // In front of the server, if that has to choose.
+    uint32_t queue() const { return bits & ((1u << kQueueBits) - 1); }
+    // Of the buffer behind the server.
+    uint32_t channel() const { return bits >> kQueueBits & ((1u << kChannelBits) - 1); }
 };
 static_assert(sizeof(Hop) == 8);
-constexpr uint32_t kMaxQueues = 1u << 17;  // of one server
+constexpr uint32_t kMaxQueues = 1u << Hop::kQueueBits;  // of one server
 
 constexpr int kOwnerShift = 40;  // an id is owner * 2^40 + sequence
 
@@ -258,7 +269,7 @@ class Core {
         return num_asleep_ > 0 && island != kNone && islands_[island].is_asleep;
     }
     // Into the queue of its island, if that is asleep.
-    void schedule(uint32_t event) {
+    [[gnu::always_inline]] void schedule(uint32_t event) {
         const uint32_t island = queue_[event].island;
         if (is_asleep(island)) [[unlikely]] return islands_[island].queue.push(event);
         queue_.push(event);
@@ -272,10 +283,10 @@ class Core {
     uint32_t island_for(RoundTrip& trip);
     bool is_worthwhile(const RoundTrip& trip) const;
     void settle_on(Island& island, uint32_t number, const RoundTrip& trip);
-    void touch(Island& island);
+    [[gnu::noinline]] void touch(Island& island);
     int64_t catch_up(Island& island, const Event& limit);
     void touch_islands();
-    void awaken(Island& island);
+    [[gnu::noinline]] void awaken(Island& island);
     [[gnu::noinline]] void meet(uint32_t event);
     void plan_catch_up(Island& island, uint32_t number);
     void plan_for(uint32_t task, uint32_t island);
@@ -297,9 +308,14 @@ class Core {
     void touch_island_of(uint32_t task);
     void look_out_for(uint32_t task);
     void start_home(uint32_t task, uint32_t island);
-    // If an island catches up, and the event is the next that happens on it.
-    bool is_next(const Event& event) const {
-        return catch_up_limit_ != nullptr && event.island != kNone && event < *catch_up_limit_ &&
+    // If no other event happens before: of all, or of the island that catches up.
+    bool is_next(const Event& event) {
+        if (catch_up_limit_ == nullptr) {
+            if (is_asleep(event.island)) return false;
+            const uint32_t top = queue_.top();
+            return top == kNone || event < queue_[top];
+        }
+        return event.island != kNone && event < *catch_up_limit_ &&
                !islands_[event.island].queue.has_before(event);
     }
     void deliver_home(uint32_t packet);
@@ -310,15 +326,18 @@ class Core {
     }
 
     // hop.hpp
-    enum class Choice { kNever, kPossible };  // whether a server may have to choose
+    // Whether a server may have to choose; a link takes packets at its rate, and is no memory.
+    enum class Choice { kNever, kOfLink, kPossible };
     template <Choice kChoice>
-    void serve(Server& server, uint32_t packet, Hop hop, int64_t start_ps, int64_t hold_ps,
+    void serve(Server& server, uint32_t packet, int64_t start_ps, int64_t hold_ps,
                int64_t latency_ps, int64_t ready_ps);
-    void push_arrival(uint32_t packet, int64_t head_ps);
+    void push_arrival(Event& packet, uint32_t slot, int64_t head_ps);
     void enqueue(uint32_t packet);
     void await_lone(Server& server, uint32_t index, uint32_t packet);
     void check_at(Server& server, uint32_t index, int64_t at_ps, uint32_t packet);
-    void return_credit(uint32_t packet, int64_t tail_ps);
+    void return_credit(uint32_t packet, Hop before, int64_t tail_ps);
+    [[gnu::noinline]] void note_trace(uint32_t server, const Event& packet, int64_t ready_ps,
+                                      int64_t start_ps, int64_t tail_ps);
     void add_wait(Server& server, int64_t time_ps);
     int64_t later(int64_t from_ps, int64_t by_ps, int64_t server, int64_t id) const;
 
@@ -331,6 +350,8 @@ class Core {
     const Ring<Waiting>& line_up(Server& server, uint32_t packet);
     [[gnu::noinline]] void enqueue_behind(Server& server, uint32_t index, uint32_t packet);
     [[gnu::noinline]] void grant_lone(Server& server, uint32_t index, uint32_t packet);
+    [[gnu::noinline]] void grant_on_link(Server& server, uint32_t index, uint32_t packet);
+    [[gnu::noinline]] void keep_waiting(Server& server, uint32_t index, uint32_t packet);
     [[gnu::noinline]] void admit(Server& server, uint32_t index);
     void take(Server& server, uint32_t index, uint32_t queue);
     void plan_next(Server& server, uint32_t index);

@@ -20,7 +20,10 @@ class Credits {
   public:
     Credits() = default;
     Credits(Credits&& other) noexcept
-        : size_(other.size_), capacity_(other.capacity_), inside_(other.inside_) {
+        : size_(other.size_),
+          capacity_(other.capacity_),
+          last_ps_(other.last_ps_),
+          inside_(other.inside_) {
         if (other.items_ != other.inside_.data()) items_ = std::exchange(other.items_, nullptr);
     }
     Credits& operator=(Credits&&) = delete;
@@ -32,11 +35,13 @@ class Credits {
 
     void push(const Credit& credit) {
         if (is_full()) [[unlikely]] grow();
+        last_ps_ = std::max(last_ps_, credit.at_ps);
         items_[size_++] = credit;
     }
 
     // How many flits are back; forgets them.
     int64_t take_due(int64_t now_ps) {
+        if (last_ps_ <= now_ps) return take_all();
         int64_t flits = 0;
         uint32_t num_left = 0;
         for (uint32_t place = 0; place < size_; ++place) {
@@ -62,6 +67,12 @@ class Credits {
   private:
     static constexpr uint32_t kInside = 2;
 
+    int64_t take_all() {
+        int64_t flits = 0;
+        for (; size_ > 0; --size_) flits += items_[size_ - 1].flits;
+        return flits;
+    }
+
     [[gnu::noinline]] void grow() {
         auto* larger = new Credit[2 * capacity_];
         std::copy(items_, items_ + size_, larger);
@@ -72,6 +83,7 @@ class Credits {
 
     uint32_t size_ = 0;
     uint32_t capacity_ = kInside;
+    int64_t last_ps_ = kNever;  // when all are back
     Credit* items_ = inside_.data();
     std::array<Credit, kInside> inside_{};
 };

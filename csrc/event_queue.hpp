@@ -59,7 +59,7 @@ class Calendar {
         if (!open_.empty()) [[unlikely]] first_ = pop_heap(open_);
     }
 
-    void push(uint32_t slot) {
+    [[gnu::always_inline]] void push(uint32_t slot) {
         const int64_t bucket = events_[slot].time_ps >> shift_;
         if (static_cast<uint64_t>(bucket - open_bucket_ - 1) < kBuckets - 1) [[likely]] {
             push_near(slot, static_cast<size_t>(bucket) & kMask);

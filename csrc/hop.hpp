@@ -39,22 +39,21 @@ inline void Core::check_at(Server& server, uint32_t index, int64_t at_ps, uint32
 }
 
 // The packet leaves the buffer behind the server before.
-inline void Core::return_credit(uint32_t slot, int64_t tail_ps) {
-    const Hop before = hops_[queue_[slot].hop - 1];
+[[gnu::always_inline]] inline void Core::return_credit(uint32_t slot, Hop before, int64_t tail_ps) {
     Server& server = servers_[before.server];
     if (num_asleep_ > 0 && server.island != queue_[slot].island) [[unlikely]] {
         touch(islands_[server.island]);  // which can move the packet
     }
     const Event& packet = queue_[slot];
     const int64_t at_ps = later(tail_ps, server.credit_ps, before.server, packet.id);
-    server.first_channel[before.channel].give_back({at_ps, packet.flits}, now_ps_);
+    server.first_channel[before.channel()].give_back({at_ps, packet.flits}, now_ps_);
     silent_ps_ = std::max(silent_ps_, at_ps);
     if (server.is_stalled) [[unlikely]] await_credit(server, before.server, at_ps, slot);
 }
 
 // The packet will be ready in front of the server at its time, which may lie ahead. One that meets
 // nobody is in no queue: its event tells when it is ready, and then it starts.
-inline void Core::enqueue(uint32_t slot) {
+[[gnu::always_inline]] inline void Core::enqueue(uint32_t slot) {
     const uint32_t index = hops_[queue_[slot].hop].server;
     Server& server = servers_[index];
     if (num_asleep_ > 0 && server.island != queue_[slot].island) [[unlikely]] {
@@ -66,7 +65,7 @@ inline void Core::enqueue(uint32_t slot) {
     await_lone(server, index, slot);
 }
 
-inline void Core::await_lone(Server& server, uint32_t index, uint32_t slot) {
+[[gnu::always_inline]] inline void Core::await_lone(Server& server, uint32_t index, uint32_t slot) {
     Event& packet = queue_[slot];
     server.lone = slot;
     server.check_ps = server.booked_ps = packet.time_ps;
@@ -74,11 +73,11 @@ inline void Core::await_lone(Server& server, uint32_t index, uint32_t slot) {
     schedule(slot);
 }
 
-inline void Core::push_arrival(uint32_t slot, int64_t head_ps) {
-    Event& packet = queue_[slot];
+[[gnu::always_inline]] inline void Core::push_arrival(Event& packet, uint32_t slot,
+                                                      int64_t head_ps) {
     const Hop hop = hops_[++packet.hop];
-    packet.time_ps = hop.whole ? packet.tail_in_ps : head_ps;
-    if (!hop.eager) return enqueue(slot);
+    packet.time_ps = hop.has(Hop::kWhole) ? packet.tail_in_ps : head_ps;
+    if (!hop.has(Hop::kEager)) return enqueue(slot);
     __builtin_prefetch(&servers_[hop.server]);
     packet.rank = grant_rank(hop.server);
     queue_.push(slot);
@@ -86,11 +85,14 @@ inline void Core::push_arrival(uint32_t slot, int64_t head_ps) {
 
 // The timing law: when the packet leaves, and what follows from that.
 template <Core::Choice kChoice>
-[[gnu::always_inline]] inline void Core::serve(Server& server, uint32_t slot, Hop hop,
-                                               int64_t start_ps, int64_t hold_ps,
-                                               int64_t latency_ps, int64_t ready_ps) {
-    constexpr bool kEager = kChoice == Choice::kNever;  // hold_ps is flits * flit_ps
+[[gnu::always_inline]] inline void Core::serve(Server& server, uint32_t slot, int64_t start_ps,
+                                               int64_t hold_ps, int64_t latency_ps,
+                                               int64_t ready_ps) {
+    constexpr bool kEager = kChoice == Choice::kNever;
+    constexpr bool kPlain = kChoice != Choice::kPossible;  // no time but that of its flits
     Event& packet = queue_[slot];
+    const Hop* const way = &hops_[packet.hop];
+    const Hop hop = *way;
     const int64_t flit_ps = server.flit_ps;
     const int64_t done_ps = later(start_ps, hold_ps, hop.server, packet.id);
     const int64_t wire_ps = later(packet.tail_in_ps, flit_ps, hop.server, packet.id);
@@ -101,18 +103,16 @@ template <Core::Choice kChoice>
     server.busy_ps += hold_ps;
     server.num_bytes += packet.num_bytes;
     ++server.packets;
-    if (tracing_ && is_traced(packet.id)) [[unlikely]] {
-        trace_.emplace_back(hop.server, packet.id, ready_ps, start_ps, tail_ps);
-    }
-    const int64_t head_ps = kEager ? start_ps + flit_ps : done_ps - (packet.flits - 1) * flit_ps;
+    if (tracing_) [[unlikely]] note_trace(hop.server, packet, ready_ps, start_ps, tail_ps);
+    const int64_t head_ps = kPlain ? start_ps + flit_ps : done_ps - (packet.flits - 1) * flit_ps;
     packet.tail_in_ps = arrival_ps;
-    if (!kEager && server.bounded && !hop.last) {
-        server.first_channel[hop.channel].free_flits -= packet.flits;
+    if (!kEager && server.bounded && !hop.is_last()) {
+        server.first_channel[hop.channel()].free_flits -= packet.flits;
     }
     // only now: it may plan a check, and a new event can move the packet
-    if (hop.returns_credit) return_credit(slot, tail_ps);
-    if (!hop.last) return push_arrival(slot, head_ps + latency_ps);
-    if (!kEager && server.is_memory) return take_in(server, slot);
+    if (hop.has(Hop::kReturnsCredit)) return_credit(slot, way[-1], tail_ps);
+    if (!hop.is_last()) return push_arrival(queue_[slot], slot, head_ps + latency_ps);
+    if (!kPlain && server.is_memory) return take_in(server, slot);
     deliver(slot, arrival_ps);
 }
 

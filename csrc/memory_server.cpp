@@ -26,6 +26,7 @@ int64_t Core::add_memory(std::unique_ptr<MemoryServer> memory) {
     server.eager = false;
     server.whole = true;
     server.is_memory = true;
+    server.is_link = false;
     server.memory = static_cast<uint32_t>(memories_.size());
     memory->server = static_cast<uint32_t>(servers_.size());
     memories_.push_back(std::move(memory));

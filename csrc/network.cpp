@@ -23,6 +23,7 @@ int64_t Core::add_server(int64_t flit_ps, int64_t latency_ps, int64_t buffer_fli
     server.whole = whole;
     server.eager = !round_robin && !server.bounded && service.is_none();
     server.has_service = !service.is_none();
+    server.is_link = !server.has_service;
     server.service = std::move(service);
     servers_.push_back(std::move(server));
     return static_cast<int64_t>(servers_.size()) - 1;
@@ -38,23 +39,21 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
         if (server.flit_ps == 0 && !takes_packets && route.rateless == kNone) {
             route.rateless = servers[hop];
         }
-        hops_.push_back({
-            .server = servers[hop],
-            .queue = 0,
-            .channel = server.channel_place(channels[hop]),
-            .first = hop == 0,
-            .last = hop + 1 == servers.size(),
-            .eager = server.eager,
-            .whole = server.whole,
-            .returns_credit = hop > 0 && servers_[servers[hop - 1]].bounded,
-        });
+        const bool has_credits = hop > 0 && servers_[servers[hop - 1]].bounded;
+        const uint32_t flags = (hop == 0 ? Hop::kFirst : 0) |
+                               (hop + 1 == servers.size() ? Hop::kLast : 0) |
+                               (server.eager ? Hop::kEager : 0) |
+                               (server.whole ? Hop::kWhole : 0) |
+                               (has_credits ? Hop::kReturnsCredit : 0);
+        const uint32_t channel = server.channel_place(channels[hop]);
+        hops_.push_back({servers[hop], flags | channel << Hop::kQueueBits});
         const auto place = static_cast<uint32_t>(hops_.size() - 1);
         const int32_t source = server.round_robin ? source_of(place) : 0;
         const int64_t key = queue_key(source, channel_of(place));
         if (server.eager) continue;
         const uint32_t number = server.queue_number(key);
         if (number >= kMaxQueues) raise_fault(Fault::kQueueLimit, servers[hop]);
-        hops_[place].queue = number;
+        hops_[place].bits |= number;
     }
     route.memory = servers_[servers.back()].memory == kNone ? kNone : servers.back();
     routes_.push_back(route);
@@ -171,6 +170,8 @@ void Core::pass(uint32_t slot) {
     Server& server = servers_[packet.rank & kLowMask];
     if (!server.eager) {
         if (server.lone == slot) [[likely]] {
+            const bool is_plain = server.is_link && packet.num_bytes > 0;
+            if (is_plain) [[likely]] return grant_on_link(server, packet.rank & kLowMask, slot);
             return grant_lone(server, packet.rank & kLowMask, slot);
         }
         server.booked_ps = kNever;
@@ -181,13 +182,18 @@ void Core::pass(uint32_t slot) {
     if (start_ps > ready_ps) wait(server, ready_ps);
     const int64_t hold_ps = packet.num_bytes ? packet.flits * server.flit_ps
                                              : tasks_[packet.subject].definition->amount;
-    serve<Choice::kNever>(server, slot, hops_[packet.hop], start_ps, hold_ps, server.latency_ps, ready_ps);
+    serve<Choice::kNever>(server, slot, start_ps, hold_ps, server.latency_ps, ready_ps);
 }
 
 // A packet that an eager server cannot start at once.
 void Core::wait(Server& server, int64_t ready_ps) {
     add_wait(server, server.free_ps - ready_ps);
     server.book(ready_ps);
+}
+
+void Core::note_trace(uint32_t server, const Event& packet, int64_t ready_ps, int64_t start_ps,
+                      int64_t tail_ps) {
+    if (is_traced(packet.id)) trace_.emplace_back(server, packet.id, ready_ps, start_ps, tail_ps);
 }
 
 void Core::deliver(uint32_t slot, int64_t at_ps) {
@@ -221,12 +227,12 @@ void Core::push_complete(uint32_t task, int64_t at_ps) {
 }
 
 int32_t Core::source_of(uint32_t hop) const {
-    return hops_[hop].first ? kSource : static_cast<int32_t>(hops_[hop - 1].server);
+    return hops_[hop].has(Hop::kFirst) ? kSource : static_cast<int32_t>(hops_[hop - 1].server);
 }
 
 uint32_t Core::channel_of(uint32_t hop) const {
-    const Hop& behind = hops_[hops_[hop].first ? hop : hop - 1];
-    return servers_[behind.server].channel_numbers[behind.channel];
+    const Hop& behind = hops_[hops_[hop].has(Hop::kFirst) ? hop : hop - 1];
+    return servers_[behind.server].channel_numbers[behind.channel()];
 }
 
 void Core::check_outside() const {

@@ -181,8 +181,8 @@ std::vector<WaitingPacket> Core::waiting_packets() {
         const Event& packet = queue_[slot];
         const Hop& hop = hops_[packet.hop];
         rows.emplace_back(packet.id, tasks_[packet.subject].id, index, source_of(packet.hop),
-                          channel_of(packet.hop), servers_[index].channel_numbers[hop.channel],
-                          packet.flits, hop.last);
+                          channel_of(packet.hop), servers_[index].channel_numbers[hop.channel()],
+                          packet.flits, hop.is_last());
     };
     for (size_t index = 0; index < servers_.size(); ++index) {
         if (servers_[index].lone != kNone) add_row(index, servers_[index].lone);

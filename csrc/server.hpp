@@ -60,6 +60,7 @@ struct alignas(64) Server {
     bool round_robin = false;
     bool has_service = false;
     bool is_memory = false;
+    bool is_link = true;      // neither of the two
     bool is_stalled = false;  // a packet that could start otherwise lacks credits
     int64_t check_ps = kNever;   // when it next looks for a packet to take
     int64_t booked_ps = kNever;  // when the event of a packet in front of it is due

@@ -227,7 +227,7 @@ void Core::start(uint32_t slot) {
 void Core::set_out(uint32_t slot) {
     Event& packet = queue_[slot];
     const Hop& hop = hops_[packet.hop];
-    if (!hop.eager) return enqueue(slot);
+    if (!hop.has(Hop::kEager)) return enqueue(slot);
     packet.rank = grant_rank(hop.server);
     queue_.push(slot);
 }
@@ -314,6 +314,10 @@ void Core::call_gate(uint32_t number, bool more_follows) {
     event.subject = number;
     event.island = gate.island;
     if (!more_follows && is_next(event)) {  // it need not wait in a queue
+        if (catch_up_limit_ == nullptr) {
+            current_rank_ = event.rank;
+            current_id_ = event.id;
+        }
         let_in(number);
         return count_event();
     }
@@ -450,6 +454,7 @@ Part Core::part_of(const Task& task, const Definition& definition, int64_t place
         return {before, std::min(definition.amount - before, packet_bytes_)};
     }
     const Cut& cut = submissions_[task.submission].graph->cuts[definition.cut];
+    if (cut.segment_packets == 1) return {place * cut.stride_bytes, cut.segment_bytes};
     const int64_t before = place % cut.segment_packets * packet_bytes_;
     const int64_t segment = place / cut.segment_packets;
     return {segment * cut.stride_bytes + before,
