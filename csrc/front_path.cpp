@@ -2,6 +2,7 @@
 #include "front_path.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "front_collect.hpp"
 
@@ -18,17 +19,11 @@ int64_t number(const nb::object& object, const char* name) {
     return nb::cast<int64_t>(object.attr(name));
 }
 
-void raise_count(const nb::object& state, PyObject* name, int64_t amount) {
-    const Ref count = checked(PyObject_GetAttr(state.ptr(), name));
-    const Ref raised = checked(PyLong_FromLongLong(PyLong_AsLongLong(count.ptr()) + amount));
-    if (PyObject_SetAttr(state.ptr(), name, raised.ptr()) < 0) nb::raise_python_error();
-}
-
 // Of a page's walks that may be under way: the walker's command, or none if there are none at all.
-int64_t own_walk(PyObject* walks, PyObject* walker) {
-    const Py_ssize_t count = PyTuple_GET_SIZE(walks);
+int64_t own_walk(const Ref& walks, PyObject* walker) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(walks.ptr());
     for (Py_ssize_t place = 0; place < count; ++place) {
-        PyObject* walk = PyTuple_GET_ITEM(walks, place);
+        PyObject* walk = PyTuple_GET_ITEM(walks.ptr(), place);
         if (PyTuple_GET_ITEM(walk, 0) == walker) {
             return PyLong_AsLongLong(PyTuple_GET_ITEM(walk, 1));
         }
@@ -36,15 +31,41 @@ int64_t own_walk(PyObject* walks, PyObject* walker) {
     return count == 0 ? kNoWalk : kUnknown;
 }
 
+// Whether one of a page's walks is known to have ended.
+bool has_ended(const Ref& walks) {
+    static PyObject* has_walked = PyUnicode_InternFromString("has_walked");
+    for (Py_ssize_t place = 0; place < PyTuple_GET_SIZE(walks.ptr()); ++place) {
+        PyObject* walk = PyTuple_GET_ITEM(walks.ptr(), place);
+        const Ref answer = checked(PyObject_CallMethodOneArg(
+            PyTuple_GET_ITEM(walk, 0), has_walked, PyTuple_GET_ITEM(walk, 1)));
+        if (answer.ptr() == Py_True) return true;
+    }
+    return false;
+}
+
+const Ref& no_walks() {
+    static const Ref& empty = *new Ref(checked(PyTuple_New(0)));
+    return empty;
+}
+
+// With one more at the end.
+Ref extended(const Ref& walks, const Ref& walk) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(walks.ptr());
+    const Ref all = checked(PyTuple_New(count + 1));
+    for (Py_ssize_t place = 0; place < count; ++place) {
+        PyTuple_SET_ITEM(all.ptr(), place, counted(PyTuple_GET_ITEM(walks.ptr(), place)));
+    }
+    PyTuple_SET_ITEM(all.ptr(), count, counted(walk.ptr()));
+    return all;
+}
+
 }  // namespace
 
 PathFinder::PathFinder(const nb::object& mmu, nb::object locate, nb::object channels)
     : locate_(std::move(locate)), channels_(std::move(channels)), spans_(nb::none()) {
     const nb::object spec = mmu.attr("spec");
-    mmu_ = mmu;
     table_ = mmu.attr("table");
-    state_ = mmu.attr("state");
-    tlb_ = state_.attr("tlb");
+    tlb_ = mmu.attr("state").attr("tlb");
     page_bytes_ = number(spec, "page_bytes");
     tlb_entries_ = static_cast<size_t>(number(spec, "tlb_entries"));
     const nb::object counts = channels_.attr("num_of");
@@ -176,35 +197,36 @@ int64_t PathFinder::look_up(int64_t first_page, int64_t last_page, const Asker& 
     return walk;
 }
 
-// As Mmu.look_up of device/mmu.py; a page that others walk for is its affair.
+// As Mmu.look_up of device/mmu.py.
 int64_t PathFinder::look_up(int64_t page, const Asker& by) {
     static PyObject* to_end = PyUnicode_InternFromString("move_to_end");
-    static PyObject* hits = PyUnicode_InternFromString("hits");
     const Ref key = checked(PyLong_FromLongLong(page));
-    PyObject* walks = PyDict_GetItemWithError(tlb_.ptr(), key.ptr());
-    if (walks == nullptr) {
+    PyObject* kept = PyDict_GetItemWithError(tlb_.ptr(), key.ptr());
+    if (kept == nullptr) {
         if (PyErr_Occurred()) nb::raise_python_error();
-        return walk_for(key.ptr(), by);
+        return walk_for(key.ptr(), no_walks(), by);
     }
-    const int64_t walk = own_walk(walks, by.walker);
-    if (walk == kUnknown) {
-        return nb::cast<int64_t>(mmu_.attr("look_up")(page, nb::handle(by.walker), by.command));
-    }
+    const Ref walks = borrow(kept);
     checked(PyObject_CallMethodOneArg(tlb_.ptr(), to_end, key.ptr()));
-    raise_count(state_, hits, 1);
+    int64_t walk = own_walk(walks, by.walker);
+    if (walk == kUnknown) {
+        if (!has_ended(walks)) return walk_for(key.ptr(), walks, by);
+        if (PyODict_SetItem(tlb_.ptr(), key.ptr(), no_walks().ptr()) < 0) nb::raise_python_error();
+        walk = kNoWalk;
+    }
+    ++num_hits_;
     return walk;
 }
 
-// A page that the TLB does not keep.
-int64_t PathFinder::walk_for(PyObject* page, const Asker& by) {
-    static PyObject* count = PyUnicode_InternFromString("walks");
+// A page that the TLB does not keep, or that others walk for.
+int64_t PathFinder::walk_for(PyObject* page, const Ref& others, const Asker& by) {
     auto* type = reinterpret_cast<PyTypeObject*>(language.walk);  // a tuple with names
     const Ref walk = checked(type->tp_alloc(type, 2));
     PyTuple_SET_ITEM(walk.ptr(), 0, counted(by.walker));
     PyTuple_SET_ITEM(walk.ptr(), 1, checked(PyLong_FromLongLong(by.command)).release().ptr());
-    const Ref walks = checked(PyTuple_Pack(1, walk.ptr()));
+    const Ref walks = extended(others, walk);
     if (PyODict_SetItem(tlb_.ptr(), page, walks.ptr()) < 0) nb::raise_python_error();
-    raise_count(state_, count, 1);
+    ++num_walks_;
     if (nb::len(tlb_) > tlb_entries_) tlb_.attr("popitem")(nb::arg("last") = false);
     return by.command;
 }
@@ -269,20 +291,27 @@ int64_t PathFinder::trip(PyObject* program, int64_t memory, bool is_write, int64
     return trips[place];
 }
 
+nb::tuple PathFinder::take_counts() {
+    return nb::make_tuple(std::exchange(num_hits_, 0), std::exchange(num_walks_, 0));
+}
+
 int PathFinder::traverse(visitproc visit, void* arg) {
-    for (const nb::object* held : {&locate_, &channels_, &mmu_, &table_, &state_, &tlb_, &spans_}) {
+    for (const nb::object* held : {&locate_, &channels_, &table_, &tlb_, &spans_}) {
         Py_VISIT(held->ptr());
     }
     return 0;
 }
 
 void PathFinder::clear() {
-    for (nb::object* held : {&locate_, &channels_, &mmu_, &table_, &state_, &tlb_, &spans_}) *held = nb::none();
+    for (nb::object* held : {&locate_, &channels_, &table_, &tlb_, &spans_}) {
+        *held = nb::none();
+    }
 }
 
 void bind_path(nb::module_& module) {
     nb::class_<PathFinder>(module, "PathFinder", nb::type_slots(collected_slots<PathFinder>))
-        .def(nb::init<const nb::object&, nb::object, nb::object>());
+        .def(nb::init<const nb::object&, nb::object, nb::object>())
+        .def("take_counts", &PathFinder::take_counts);
 }
 
 }  // namespace tilewright

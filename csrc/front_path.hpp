@@ -35,6 +35,9 @@ class PathFinder {
     // The round trip of accesses to a memory, which the program builds at the first.
     int64_t trip(PyObject* program, int64_t memory, bool is_write, int64_t channel);
 
+    // Pages found in the TLB and walks, since the last time.
+    nanobind::tuple take_counts();
+
     int traverse(visitproc visit, void* arg);
     void clear();
 
@@ -64,17 +67,18 @@ class PathFinder {
     void refresh_mappings();
     int64_t look_up(int64_t first_page, int64_t last_page, const Asker& by);
     int64_t look_up(int64_t page, const Asker& by);
-    int64_t walk_for(PyObject* page, const Asker& by);
+    int64_t walk_for(PyObject* page, const Ref& others, const Asker& by);
     void split_runs();
     Home home(int64_t physical);
     const Extent& extent_at(int64_t physical);
 
-    nanobind::object locate_, channels_, mmu_, table_, state_, tlb_, spans_;
+    nanobind::object locate_, channels_, table_, tlb_, spans_;
     int64_t page_bytes_;
     int64_t num_channels_[2];  // of reads and writes
     std::vector<Mapping> mappings_;  // of the table, those that were found so far, in order
     size_t last_mapping_ = 0;
     size_t tlb_entries_;
+    int64_t num_hits_ = 0, num_walks_ = 0;
     std::vector<Extent> extents_;    // that were found so far, by where they begin
     size_t last_extent_ = 0;
     std::vector<int64_t> trips_[2];  // of reads and writes, by memory and channel

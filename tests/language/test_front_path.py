@@ -11,6 +11,8 @@ from tests.language.bed import Bed
 from tilewright import language as tl
 from tilewright.engine import EngineKind
 
+PLACES = st.lists(st.integers(0, 7), min_size=1, max_size=30)
+
 
 def touch(x_ptr: Any, out_ptr: Any, places: tuple[int, ...]) -> None:
     total = tl.zeros([4], tl.float32)
@@ -21,15 +23,18 @@ def touch(x_ptr: Any, out_ptr: Any, places: tuple[int, ...]) -> None:
 
 @needs_both_engines
 @settings(max_examples=20)
-@given(places=st.lists(st.integers(0, 7), min_size=1, max_size=30))
-def test_compiled_code_keeps_and_loses_the_pages_that_the_mmu_does(places: list[int]) -> None:
+@given(launches=st.lists(PLACES, min_size=1, max_size=3))
+def test_compiled_code_keeps_and_loses_the_pages_that_the_mmu_does(
+    launches: list[list[int]],
+) -> None:
+    """Launches find what the ones before them have walked for."""
     seen = []
     for kind in EngineKind:
         bed = Bed("pe.mmu.page_bytes=4096", "pe.mmu.tlb_entries=3", engine=kind)
         x = bed.place(np.arange(8 * 1024, dtype=np.float32))
         out = bed.place(np.zeros(4, np.float32))
-        result = bed.launch(touch, x, out, tuple(places))
+        results = [bed.launch(touch, x, out, tuple(places), grid=(2,)) for places in launches]
         state = bed.workspace._mmu(bed.pes[0]).state
         kept = [(page, [walk.command for walk in walks]) for page, walks in state.tlb.items()]
-        seen.append((result, state.hits, state.walks, kept, bed.read(out).tobytes()))
+        seen.append((results, state.hits, state.walks, kept, bed.read(out).tobytes()))
     assert seen[0] == seen[1]

@@ -305,6 +305,7 @@ class _Body:
     def _count(self) -> None:
         self.shared.counters.commands += self.stream.issuer.num_commands
         self.shared.count_accesses()
+        self.translator.count_pages()
         self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
 
 

@@ -44,6 +44,13 @@ class Translator:
         self._page_bytes = mmu.spec.page_bytes
         self._homes: dict[int, tuple[int, int]] = {}  # by physical page: memory, address there
 
+    def count_pages(self) -> None:
+        """What compiled code has looked up since the last time joins the counts of the MMU."""
+        if self.paths is not None:
+            hits, walks = self.paths.take_counts()
+            self.mmu.state.hits += hits
+            self.mmu.state.walks += walks
+
     def spans(self, base: int, layout: Layout) -> list[Span]:
         """Where an access lies in virtual addresses."""
         size = layout.segment_bytes
