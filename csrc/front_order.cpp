@@ -2,6 +2,7 @@
 #include "front_order.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace nb = nanobind;
 
@@ -80,13 +81,24 @@ void AccessOrder::note_write(Spans spans, int64_t command, int64_t task) {
     releases_ = false;
 }
 
+void AccessOrder::clear() {
+    ++turn_;
+    for (Table* table : {&reads_, &writes_}) {
+        if (table->size() > kKeptPages) table->clear();
+    }
+    recent_.clear();
+    releases_ = false;
+    acquired_.reset();
+}
+
 void AccessOrder::note(Table& table, Spans spans, int64_t command, int64_t task) {
     const int64_t oldest = command - window_;
     while (!recent_.empty() && recent_.front().command <= oldest) recent_.pop_front();
     recent_.push_back({command, task});
     for (const Strided& span : spans) {
         for (int64_t page = first_page(span); page <= last_page(span); ++page) {
-            Fifo<Entry>& entries = table[page];
+            auto& [turn, entries] = table[page];
+            if (std::exchange(turn, turn_) != turn_) entries.clear();
             while (!entries.empty() && entries.front().command <= oldest) entries.pop_front();
             entries.push_back({command, task, span});
         }
@@ -100,8 +112,8 @@ void AccessOrder::overlapping(const Table& table, Spans spans, int64_t command,
     for (const Strided& span : spans) {
         for (int64_t page = first_page(span); page <= last_page(span); ++page) {
             const auto found = table.find(page);
-            if (found == table.end()) continue;
-            for (const Entry& entry : found->second) {
+            if (found == table.end() || found->second.turn != turn_) continue;
+            for (const Entry& entry : found->second.entries) {
                 if (entry.command <= oldest || !entry.span.overlaps(span)) continue;
                 const bool is_known = std::find(after.begin(), after.end(), entry.task) != after.end();
                 if (!is_known) after.push_back(entry.task);

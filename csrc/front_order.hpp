@@ -21,6 +21,10 @@ class Fifo {
     auto begin() const { return items_.begin() + static_cast<ptrdiff_t>(first_); }
     auto end() const { return items_.end(); }
     void push_back(const Item& item) { items_.push_back(item); }
+    void clear() {
+        items_.clear();
+        first_ = 0;
+    }
     void pop_front() {
         if (++first_ < kDropAfter || 2 * first_ < items_.size()) return;
         items_.erase(items_.begin(), begin());
@@ -57,7 +61,8 @@ class AccessOrder {
     void note_write(Spans spans, int64_t command, int64_t task);
     // Whether the next write comes after all accesses before it.
     void release(bool wanted) { releases_ = wanted; }
-    void clear() { *this = AccessOrder(window_); }
+    // For the next program.
+    void clear();
     // All accesses from now on come after this one.
     void acquire(int64_t command, int64_t task) { acquired_ = {command, task}; }
 
@@ -66,7 +71,11 @@ class AccessOrder {
         int64_t command, task;
         Strided span;
     };
-    using Table = std::unordered_map<int64_t, Fifo<Entry>>;  // by page
+    struct Page {
+        uint64_t turn = 0;  // the program whose accesses these are; those of others count as none
+        Fifo<Entry> entries;
+    };
+    using Table = std::unordered_map<int64_t, Page>;  // by page; kept for their memory
     struct Issued {
         int64_t command, task;
     };
@@ -77,7 +86,10 @@ class AccessOrder {
 
     void after_acquired(int64_t command, std::vector<int64_t>& after) const;
 
+    static constexpr size_t kKeptPages = 256;
+
     int64_t window_;
+    uint64_t turn_ = 1;
     Table reads_, writes_;
     Fifo<Issued> recent_;
     bool releases_ = false;

@@ -15,12 +15,14 @@ void IssueSpace::take(int64_t num_bytes, std::vector<int64_t>& after) {
     fresh_ = 0;
     while (missing > 0) {
         Released& oldest = released_.front();
-        after.insert(after.end(), oldest.uses.begin(), oldest.uses.end());
+        const auto uses_end = uses_.begin() + oldest.num_uses;
+        after.insert(after.end(), uses_.begin(), uses_end);
         if (oldest.num_bytes > missing) {
             oldest.num_bytes -= missing;
             return;
         }
         missing -= oldest.num_bytes;
+        uses_.erase(uses_.begin(), uses_end);
         released_.pop_front();
     }
 }
@@ -29,12 +31,14 @@ void IssueSpace::give(int64_t num_bytes, const std::vector<int64_t>& uses, bool 
     free_ += num_bytes;
     const auto size = static_cast<int64_t>(uses.size());
     const auto count = in_composite ? size : std::min(window_, size);
-    released_.push_back({num_bytes, {uses.end() - count, uses.end()}});
+    released_.push_back({num_bytes, count});
+    uses_.insert(uses_.end(), uses.end() - count, uses.end());
 }
 
 void IssueSpace::reset() {
     fresh_ = free_ = capacity_;
     released_.clear();
+    uses_.clear();
 }
 
 }  // namespace tilewright

@@ -24,13 +24,14 @@ class IssueSpace {
   private:
     struct Released {
         int64_t num_bytes;
-        std::vector<int64_t> uses;
+        int64_t num_uses;
     };
 
     int64_t capacity_, window_;
     int64_t fresh_;  // never used
     int64_t free_;
-    std::deque<Released> released_;
+    std::deque<Released> released_;  // oldest first
+    std::deque<int64_t> uses_;       // of all of them, in the same order
 };
 
 }  // namespace tilewright

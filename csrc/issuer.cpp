@@ -180,10 +180,13 @@ void Issuer::release(int64_t number) {
 }
 
 void Issuer::finish() {
-    if (!under_way_.empty()) last_issue_ = join({under_way_.begin(), under_way_.end()});
+    if (!under_way_.empty()) {
+        tasks_.assign(under_way_.begin(), under_way_.end());
+        last_issue_ = join(tasks_);
+    }
     under_way_.clear();
     stalls_.clear();  // each of them ends before a command that was under way
-    values_.clear();
+    num_values_ = 0;
     free_values_.clear();
     near_.reset();
     far_.reset();
@@ -233,7 +236,7 @@ void Issuer::touch(int64_t number, int64_t uses_before) {
 int64_t Issuer::work(const Plan& plan) {
     const int64_t first = hold(plan.steps[0].route, plan.steps[0].hold_ps, dispatch_ps_, after_);
     if (plan.steps[1].hold_ps == 0) return first;
-    return hold(plan.steps[1].route, plan.steps[1].hold_ps, dispatch_ps_, {first});
+    return hold(plan.steps[1].route, plan.steps[1].hold_ps, dispatch_ps_, {&first, 1});
 }
 
 int64_t Issuer::fetch(Value& value, int64_t issued) {
@@ -254,7 +257,8 @@ int64_t Issuer::stream(const Value& value, int64_t needed_bytes, int64_t issued)
     const int64_t missing = value.num_bytes - value.near_bytes;
     if (missing == 0) return value.task;
     const int64_t read_bytes = (needed_bytes * missing + value.num_bytes - 1) / value.num_bytes;
-    return hold(read_route_, port_ps(read_bytes, read_rate_), dispatch_ps_, {issued, value.task});
+    const int64_t after[] = {issued, value.task};
+    return hold(read_route_, port_ps(read_bytes, read_rate_), dispatch_ps_, after);
 }
 
 // What is to be stored or sent goes to the far space, unless it is there; after_ has what comes
@@ -274,7 +278,7 @@ Issuer::Staging Issuer::stage(int64_t number, int64_t num_bytes) {
 
 // Exchanges after the tasks of after_; the task that ends with the last of them.
 int64_t Issuer::access(std::span<const IssuedAccess> accesses, int64_t served) {
-    std::vector<int64_t> tasks;
+    tasks_.clear();
     for (const IssuedAccess& each : accesses) {
         Definition task{};
         task.kind = Kind::kExchange;
@@ -290,9 +294,9 @@ int64_t Issuer::access(std::span<const IssuedAccess> accesses, int64_t served) {
         }
         access_after_ = after_;
         translate(each.walk, access_after_);
-        tasks.push_back(append(task, each.trip, access_after_));
+        tasks_.push_back(append(task, each.trip, access_after_));
     }
-    const int64_t last = tasks.size() == 1 ? tasks[0] : join(tasks);
+    const int64_t last = tasks_.size() == 1 ? tasks_[0] : join(tasks_);
     complete(last);
     return last;
 }
@@ -323,8 +327,8 @@ int64_t Issuer::walk_of(int64_t command) const {
 int64_t Issuer::add_value(int64_t num_bytes, int64_t near_bytes, int64_t far_bytes, int64_t task) {
     int64_t number;
     if (free_values_.empty()) {
-        number = static_cast<int64_t>(values_.size());
-        values_.emplace_back();
+        number = static_cast<int64_t>(num_values_++);
+        if (num_values_ > values_.size()) values_.emplace_back();
     } else {
         number = free_values_.back();
         free_values_.pop_back();
@@ -335,6 +339,7 @@ int64_t Issuer::add_value(int64_t num_bytes, int64_t near_bytes, int64_t far_byt
     value.far_bytes = far_bytes;
     value.task = task;
     value.uses.assign(1, task);
+    value.uses_before = kUntouched;
     touch(number, 0);
     return number;
 }

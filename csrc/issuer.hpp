@@ -136,9 +136,9 @@ class Issuer {
     // issuer_task.cpp
     int64_t take_steps(std::span<const MessageStep> steps);
     int64_t hold(int64_t route, int64_t hold_ps, int64_t delay_ps,
-                 const std::vector<int64_t>& after);
-    int64_t join(const std::vector<int64_t>& after);
-    int64_t append(Definition task, int64_t target, const std::vector<int64_t>& after,
+                 std::span<const int64_t> after);
+    int64_t join(std::span<const int64_t> after);
+    int64_t append(const Definition& made, int64_t target, std::span<const int64_t> after,
                    std::span<const SignalAmount> waits = {},
                    std::span<const SignalAmount> raises = {});
     int64_t earlier(int64_t task);
@@ -151,7 +151,8 @@ class Issuer {
     std::vector<Walk> walks_;  // in the order of commands
     Walk hit_{kNoWalk, kNoTask};  // the last command that paid for one, and how
     std::vector<Plan> plans_;
-    std::vector<Value> values_;
+    std::vector<Value> values_;  // those beyond num_values_ are kept for their memory
+    size_t num_values_ = 0;
     std::vector<int64_t> free_values_;
     GraphPtr graph_;
     int64_t base_ = 0;  // number of the graph's first task
@@ -166,7 +167,7 @@ class Issuer {
     std::vector<int64_t> touched_;  // values that parts of the composite use
     int64_t num_commands_ = 0;
     int64_t spilled_bytes_ = 0;
-    std::vector<int64_t> after_, fetch_after_, access_after_;  // kept for their memory
+    std::vector<int64_t> after_, fetch_after_, access_after_, tasks_;  // kept for their memory
 };
 
 void bind_issuer(nanobind::module_& module);

@@ -9,6 +9,7 @@ namespace {
 
 Span append_signals(std::vector<SignalAmount>& signals, std::span<const SignalAmount> more) {
     const auto first = static_cast<uint32_t>(signals.size());
+    if (more.empty()) return {first, first};  // mostly
     signals.insert(signals.end(), more.begin(), more.end());
     return {first, static_cast<uint32_t>(signals.size())};
 }
@@ -38,7 +39,7 @@ int64_t Issuer::take_steps(std::span<const MessageStep> steps) {
 }
 
 int64_t Issuer::hold(int64_t route, int64_t hold_ps, int64_t delay_ps,
-                     const std::vector<int64_t>& after) {
+                     std::span<const int64_t> after) {
     Definition task{};
     task.kind = Kind::kHold;
     task.amount = hold_ps;
@@ -54,10 +55,11 @@ int64_t Issuer::since_issue(int64_t delay_ps) {
     task.delay_ps = delay_ps;
     task.effect = task.served_effect = kNoEffect;
     task.cut = kNone;
-    return append(task, 0, {in_composite_ ? composite_issue_ : last_issue_});
+    const int64_t issued = in_composite_ ? composite_issue_ : last_issue_;
+    return append(task, 0, {&issued, 1});
 }
 
-int64_t Issuer::join(const std::vector<int64_t>& after) {
+int64_t Issuer::join(std::span<const int64_t> after) {
     Definition task{};
     task.kind = Kind::kTimer;
     task.effect = task.served_effect = kNoEffect;
@@ -65,13 +67,14 @@ int64_t Issuer::join(const std::vector<int64_t>& after) {
     return append(task, 0, after);
 }
 
-int64_t Issuer::append(Definition task, int64_t target, const std::vector<int64_t>& after,
+int64_t Issuer::append(const Definition& made, int64_t target, std::span<const int64_t> after,
                        std::span<const SignalAmount> waits,
                        std::span<const SignalAmount> raises) {
     for (const int64_t earlier_task : after) {
         if (earlier_task < base_) earlier(earlier_task);  // before the edges of this one
     }
     Graph& graph = *graph_;
+    Definition task = made;
     task.afters.first = static_cast<uint32_t>(graph.afters.size());
     for (const int64_t each : after) {
         graph.afters.push_back(static_cast<uint32_t>(each < base_ ? earlier(each) : each - base_));
