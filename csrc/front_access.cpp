@@ -101,10 +101,10 @@ PyObject* Desk::load(PyObject* pointers, PyObject* mask, PyObject* other) {
         return issue_load(type, layout, other);
     }
     spans_.clear();
-    Layout layout(target.form, target.box, addresses.step, spans_);
+    const Layout layout(target.form, target.box, addresses.step, spans_);
     if (carries(type) && !can_capture(layout)) return counted(Py_None);
     if (!reach(false)) return counted(Py_None);
-    return issue_load(type, std::move(layout), other);
+    return issue_load(type, layout, other);
 }
 
 // As Program._await, if no time has to pass (ADR 0008).
@@ -134,7 +134,7 @@ bool Desk::carries(PyObject* type) const {
     return shelf_.carries_data || !type_view(type).is_floating;
 }
 
-PyObject* Desk::issue_load(PyObject* type, Layout layout, PyObject* other) {
+PyObject* Desk::issue_load(PyObject* type, const Layout& layout, PyObject* other) {
     const TypeView& view = type_view(type);
     const SourceLine line = source_line();
     Ref node = nb::none();
@@ -142,7 +142,7 @@ PyObject* Desk::issue_load(PyObject* type, Layout layout, PyObject* other) {
     shelf_.loaded_bytes += layout.num_bytes;
     if (carries(type)) {
         node = steal(make_node(language.not_captured, PyTuple_New(0), line));
-        served = effects_.add_capture(node.ptr(), title_.ptr(), view, std::move(layout), pieces_,
+        served = effects_.add_capture(node.ptr(), title_.ptr(), view, layout, pieces_,
                                       shelf_.fill(program_, other, view.dtype.ptr()));
     }
     const int64_t command = issuer_.num_commands() + 1;
@@ -166,13 +166,13 @@ PyObject* Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
     }
     if (issuer_.num_commands() >= piece_end) return counted(Py_False);
     spans_.clear();
-    Layout layout(target.form, target.box, as_pointers(pointers)->step, spans_);
+    const Layout layout(target.form, target.box, as_pointers(pointers)->step, spans_);
     const int64_t num_bytes = layout.num_bytes;
     if (shelf_.has_copies(spans_) || !reach(true)) return counted(Py_None);
     shelf_.stored_bytes += num_bytes;
     int64_t served = kNoEffect;
     if (block.node != Py_None && carries(block.type)) {
-        served = effects_.add_commit(block.node, title_.ptr(), view, std::move(layout), pieces_);
+        served = effects_.add_commit(block.node, title_.ptr(), view, layout, pieces_);
     }
     const int64_t number = block.number == kNoNumber ? kNoValue : block.number;
     const int64_t command = issuer_.num_commands() + 1;

@@ -167,7 +167,7 @@ class Desk {
     bool reach_items(bool is_write);
     void follow(bool is_write);
     bool carries(PyObject* type) const;  // whether memory holds values of it
-    PyObject* issue_load(PyObject* type, Layout layout, PyObject* other);
+    PyObject* issue_load(PyObject* type, const Layout& layout, PyObject* other);
     PyObject* view(const PlanView& plan, PyObject* operand);
     Ref constant(Op op, PyObject* number, PyObject* block);
     [[noreturn]] void raise_out_of_room(PyObject* type, const Ref& num_bytes);

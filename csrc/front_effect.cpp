@@ -1,6 +1,7 @@
 // Bytes are captured and committed when memory has served them.
 #include "front_effect.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "front_buffer.hpp"
@@ -13,11 +14,6 @@ namespace tilewright {
 
 namespace {
 
-Ref empty_array(const Ref& shape, const TypeView& type) {
-    PyObject* parts[] = {shape.ptr(), type.plain.ptr()};
-    return checked(PyObject_Vectorcall(language.empty, parts, 2, nullptr));
-}
-
 // An array of plain bytes under the dtype of the type.
 Ref typed(Ref array, const TypeView& type) {
     return type.is_extension ? Ref(array.attr("view")(type.storage)) : array;
@@ -29,8 +25,10 @@ void fill_items(char* bytes, int64_t count, const Fill& fill, int64_t item_bytes
         std::memset(bytes, 0, count * item_bytes);
         return;
     }
-    for (int64_t place = 0; place < count; ++place) {
-        std::memcpy(bytes + place * item_bytes, fill.data(), item_bytes);
+    const int64_t num_bytes = count * item_bytes;
+    std::memcpy(bytes, fill.data(), item_bytes);
+    for (int64_t done = item_bytes; done < num_bytes; done *= 2) {  // what is there, once more
+        std::memcpy(bytes + done, bytes, std::min(done, num_bytes - done));
     }
 }
 
@@ -44,12 +42,12 @@ void strides_of(const Shape& shape, int64_t item_bytes, int64_t* strides) {
 
 // A whole block whose axes lie in memory in another order, under its own.
 Ref permuted(const Ref& in_memory, const Layout& layout, const TypeView& type) {
-    const auto rank = static_cast<int>(layout.axes.size());
+    const int rank = layout.num_axes;
     int64_t order[kMaxAxes];
     int place = 0;
     for (int axis = 0; axis < layout.box.shape.rank; ++axis) {
         for (int at = 0; at < rank; ++at) {
-            if (layout.axes[at].axis == axis) order[place++] = at;
+            if (layout.order[at] == axis) order[place++] = at;
         }
     }
     const nb::object block = in_memory.attr("transpose")(tuple_of(order, rank));
@@ -58,10 +56,9 @@ Ref permuted(const Ref& in_memory, const Layout& layout, const TypeView& type) {
 
 Ref extents_of(const Layout& layout) {
     int64_t extents[kMaxAxes];
-    for (size_t place = 0; place < layout.axes.size(); ++place) {
-        extents[place] = layout.axes[place].extent;
-    }
-    return tuple_of(extents, static_cast<int>(layout.axes.size()));
+    int rank = 0;
+    for (const uint8_t axis : layout.axes()) extents[rank++] = layout.extent(axis);
+    return tuple_of(extents, rank);
 }
 
 bool is_array_of(PyObject* value, const Py_buffer& view, const TypeView& type) {
@@ -77,45 +74,69 @@ bool can_capture(const Layout& layout) {
 }
 
 int64_t EffectLog::add(nb::object effect, int64_t num_parts, nb::object owner) {
-    effects_.push_back(std::make_unique<Effect>(
-        Effect{num_parts, std::move(effect), std::move(owner), nullptr}));
-    return static_cast<int64_t>(effects_.size()) - 1;
+    add_effect(Kind::kOther, std::move(effect), static_cast<size_t>(num_parts), std::move(owner));
+    return last_number();
 }
 
 int64_t EffectLog::add_capture(PyObject* node, PyObject* owner, const TypeView& type,
-                               Layout layout, std::vector<Piece> pieces, const Fill& fill) {
-    return add_access(node, owner, {&type, std::move(layout), std::move(pieces), fill, false});
+                               const Layout& layout, std::span<const Piece> pieces,
+                               const Fill& fill) {
+    add_access(Kind::kCapture, node, owner, type, layout, pieces).fill = fill;
+    return last_number();
 }
 
-int64_t EffectLog::add_commit(PyObject* node, PyObject* owner, const TypeView& type, Layout layout,
-                              std::vector<Piece> pieces) {
-    return add_access(node, owner, {&type, std::move(layout), std::move(pieces), {}, true});
+int64_t EffectLog::add_commit(PyObject* node, PyObject* owner, const TypeView& type,
+                              const Layout& layout, std::span<const Piece> pieces) {
+    add_access(Kind::kCommit, node, owner, type, layout, pieces);
+    return last_number();
 }
 
-int64_t EffectLog::add_access(PyObject* node, PyObject* owner, Access access) {
-    const auto num_parts = static_cast<int64_t>(access.pieces.size());
-    const int64_t number = add(borrow(node), num_parts, borrow(owner));
-    effects_.back()->access = std::make_unique<Access>(std::move(access));
-    return number;
+EffectLog::Effect& EffectLog::add_access(Kind kind, PyObject* node, PyObject* owner,
+                                         const TypeView& type, const Layout& layout,
+                                         std::span<const Piece> pieces) {
+    Effect& effect = add_effect(kind, borrow(node), pieces.size(), borrow(owner));
+    std::vector<Piece>& all = chunks_.back()->pieces;
+    effect.type = &type;
+    effect.layout = layout;
+    effect.first_piece = all.size();
+    effect.num_pieces = pieces.size();
+    all.insert(all.end(), pieces.begin(), pieces.end());
+    return effect;
+}
+
+EffectLog::Effect& EffectLog::add_effect(Kind kind, nb::object subject, size_t num_parts,
+                                         nb::object owner) {
+    const size_t place = num_effects_++ % kChunkEffects;
+    if (place == 0) chunks_.push_back(std::make_unique_for_overwrite<Chunk>());
+    Effect& effect = chunks_.back()->effects[place];
+    effect.kind = kind;
+    effect.num_parts = num_parts;
+    effect.subject = std::move(subject);
+    effect.owner = std::move(owner);
+    return effect;
 }
 
 void EffectLog::apply(const nb::list& served) {
     for (nb::handle row : served) {
         const int64_t number = PyLong_AsLongLong(PyTuple_GET_ITEM(row.ptr(), 1));
-        if (--effects_[number]->num_parts > 0) continue;
-        const std::unique_ptr<Effect> effect = std::move(effects_[number]);
-        apply(*effect, PyTuple_GET_ITEM(row.ptr(), 0));
+        Chunk& chunk = *chunks_[number / kChunkEffects];
+        Effect& effect = chunk.effects[number % kChunkEffects];
+        if (--effect.num_parts > 0) continue;
+        apply(effect, chunk, PyTuple_GET_ITEM(row.ptr(), 0));
+        effect.subject.reset();
+        effect.owner.reset();
+        if (++chunk.num_applied == kChunkEffects) chunks_[number / kChunkEffects].reset();
     }
 }
 
-void EffectLog::apply(Effect& effect, nb::handle at_ps) {
+void EffectLog::apply(const Effect& effect, const Chunk& chunk, nb::handle at_ps) {
+    const std::span pieces(chunk.pieces.data() + effect.first_piece, effect.num_pieces);
+    const Access access{effect.type, effect.layout, pieces, effect.fill};
     try {
-        if (effect.access == nullptr) {
-            effect.subject.attr("apply")();
-        } else if (effect.access->is_commit) {
-            commit(effect.subject.ptr(), *effect.access);
-        } else {
-            capture(effect.subject.ptr(), *effect.access);
+        switch (effect.kind) {
+            case Kind::kOther: effect.subject.attr("apply")(); break;
+            case Kind::kCapture: settle(effect.subject.ptr(), captured(access)); break;
+            case Kind::kCommit: commit(effect.subject.ptr(), access); break;
         }
     } catch (nb::python_error& error) {
         if (error.matches(nb::handle(language.error))) {
@@ -126,34 +147,30 @@ void EffectLog::apply(Effect& effect, nb::handle at_ps) {
     }
 }
 
-void EffectLog::capture(PyObject* node, const Access& access) { settle(node, captured(access)); }
-
 Ref EffectLog::captured(const Access& access) {
     const Layout& layout = access.layout;
     const TypeView& type = *access.type;
     int64_t first;
     if (layout.box.is_whole() && !layout.is_ordered()) {
-        const Ref array = empty_array(extents_of(layout), type);
-        const Buffer buffer(array.ptr(), PyBUF_WRITABLE);
-        storages_.read(access.pieces, layout.segment_bytes, buffer.bytes());
+        const auto [array, bytes] = empty_array(extents_of(layout), type);
+        storages_.read(access.pieces, layout.segment_bytes, bytes);
         return permuted(typed(array, type), layout, type);
     }
-    const Ref array = empty_array(type.shape_tuple, type);
-    const Buffer buffer(array.ptr(), PyBUF_WRITABLE);
+    const auto [array, bytes] = arrays_.take(type);
     const int64_t item = type.item_bytes, count = layout.num_bytes / item;
-    const int64_t num_elements = buffer.view().len / item;
+    const int64_t num_elements = type.num_bytes / item;
     if (layout.is_ordered() && layout.is_run(first)) {
-        fill_items(buffer.bytes(), first, access.fill, item);
-        char* end = buffer.bytes() + (first + count) * item;
+        fill_items(bytes, first, access.fill, item);
+        char* end = bytes + (first + count) * item;
         fill_items(end, num_elements - first - count, access.fill, item);
-        storages_.read(access.pieces, layout.segment_bytes, buffer.bytes() + first * item);
+        storages_.read(access.pieces, layout.segment_bytes, bytes + first * item);
     } else {
         int64_t strides[kMaxAxes];
         strides_of(type.shape, item, strides);
-        fill_items(buffer.bytes(), num_elements, access.fill, item);
+        fill_items(bytes, num_elements, access.fill, item);
         data_.resize(layout.num_bytes);
         storages_.read(access.pieces, layout.segment_bytes, data_.data());
-        scatter(layout, data_.data(), buffer.bytes(), strides);
+        scatter(layout, data_.data(), bytes, strides);
     }
     return typed(array, type);
 }
@@ -188,10 +205,12 @@ void EffectLog::commit(PyObject* node, const Access& access) {
 }
 
 int EffectLog::traverse(visitproc visit, void* arg) {
-    for (const auto& effect : effects_) {
-        if (effect == nullptr) continue;
-        Py_VISIT(effect->subject.ptr());
-        Py_VISIT(effect->owner.ptr());
+    for (const auto& chunk : chunks_) {
+        if (chunk == nullptr) continue;
+        for (const Effect& effect : chunk->effects) {
+            Py_VISIT(effect.subject.ptr());
+            Py_VISIT(effect.owner.ptr());
+        }
     }
     return storages_.traverse(visit, arg);
 }

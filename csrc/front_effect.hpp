@@ -6,8 +6,11 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <tuple>
 #include <vector>
 
+#include "front_array.hpp"
 #include "front_layout.hpp"
 #include "front_path.hpp"
 #include "front_store.hpp"
@@ -25,45 +28,65 @@ class EffectLog {
 
     // The number that each of the tasks of a command reports when it has been served.
     int64_t add(nanobind::object effect, int64_t num_parts, nanobind::object owner);
-    int64_t add_capture(PyObject* node, PyObject* owner, const TypeView& type, Layout layout,
-                        std::vector<Piece> pieces, const Fill& fill);
-    int64_t add_commit(PyObject* node, PyObject* owner, const TypeView& type, Layout layout,
-                       std::vector<Piece> pieces);
+    int64_t add_capture(PyObject* node, PyObject* owner, const TypeView& type,
+                        const Layout& layout, std::span<const Piece> pieces, const Fill& fill);
+    int64_t add_commit(PyObject* node, PyObject* owner, const TypeView& type, const Layout& layout,
+                       std::span<const Piece> pieces);
 
     // All that was served since the last time, in event order.
     void apply(const nanobind::list& served);
 
     int traverse(visitproc visit, void* arg);
     void clear() {
-        effects_.clear();
+        chunks_.clear();
+        arrays_.clear();
         storages_.clear();
     }
 
   private:
-    struct Access {
-        const TypeView* type;
-        Layout layout;
-        std::vector<Piece> pieces;
-        Fill fill;
-        bool is_commit;
-    };
+    enum class Kind { kOther, kCapture, kCommit };
 
     struct Effect {
-        int64_t num_parts;
+        Kind kind;
+        size_t num_parts;  // that are not served yet
         Ref subject;  // the node of an access; else the effect itself
         Ref owner;    // what an error in the effect names: the title of a program
-        std::unique_ptr<Access> access;
+        // of an access
+        const TypeView* type;
+        Layout layout;
+        Fill fill;
+        size_t first_piece, num_pieces;  // of its chunk's
     };
 
-    int64_t add_access(PyObject* node, PyObject* owner, Access access);
-    void apply(Effect& effect, nanobind::handle at_ps);
-    void capture(PyObject* node, const Access& access);
+    // Neighbours, since a program runs far ahead: one allocation for many effects.
+    struct Chunk {
+        std::array<Effect, 64> effects;
+        std::vector<Piece> pieces;
+        size_t num_applied = 0;
+    };
+    static constexpr size_t kChunkEffects = std::tuple_size_v<decltype(Chunk::effects)>;
+
+    struct Access {  // one that is applied
+        const TypeView* type;
+        const Layout& layout;
+        std::span<const Piece> pieces;
+        const Fill& fill;
+    };
+
+    Effect& add_effect(Kind kind, nanobind::object subject, size_t num_parts,
+                       nanobind::object owner);
+    Effect& add_access(Kind kind, PyObject* node, PyObject* owner, const TypeView& type,
+                       const Layout& layout, std::span<const Piece> pieces);
+    int64_t last_number() const { return static_cast<int64_t>(num_effects_) - 1; }
+    void apply(const Effect& effect, const Chunk& chunk, nanobind::handle at_ps);
     void commit(PyObject* node, const Access& access);
     Ref captured(const Access& access);
 
     Storages storages_;
-    std::vector<std::unique_ptr<Effect>> effects_;  // nullptr once applied
-    std::vector<char> data_;                        // kept for its memory
+    std::vector<std::unique_ptr<Chunk>> chunks_;  // nullptr once all of it is applied
+    size_t num_effects_ = 0;
+    ArrayPool arrays_;
+    std::vector<char> data_;  // kept for its memory
 };
 
 // Whether a capture of such bytes makes the array that Python would, strides included.

@@ -54,8 +54,15 @@ PyObject* block_type_of(PyObject* dtype, const Shape& shape) {
 
 namespace {
 
+// An axis whose places lie apart in memory.
+struct Axis {
+    int64_t stride;  // positive
+    int64_t extent;
+    int axis;  // of the block
+};
+
 // The rows of an access: all places of the outer axes but the last, which is inside a row.
-void append_rows(int64_t start, const Layout::Axis* outer, size_t count, int64_t segment_bytes,
+void append_rows(int64_t start, const Axis* outer, int count, int64_t segment_bytes,
                  std::vector<Strided>& spans) {
     if (count == 0) {
         spans.push_back({start, 1, segment_bytes, segment_bytes});
@@ -102,17 +109,18 @@ std::vector<Walk> walks_of(const Layout& layout, const int64_t* strides, Block*&
     const int rank = layout.box.shape.rank;
     uint32_t walked = 0;
     int64_t data_step = layout.item_bytes;
-    for (auto axis = layout.axes.rbegin(); axis != layout.axes.rend(); ++axis) {
-        const bool is_flipped = (layout.flipped >> axis->axis) & 1;
-        const int64_t step = strides[axis->axis];
-        walks.push_back({axis->extent, data_step, is_flipped ? -step : step});
-        if (is_flipped) block += (axis->extent - 1) * step;
-        data_step *= axis->extent;
-        walked |= uint32_t{1} << axis->axis;
+    for (int place = layout.num_axes - 1; place >= 0; --place) {
+        const int axis = layout.order[place];
+        const bool is_flipped = (layout.flipped >> axis) & 1;
+        const int64_t step = strides[axis], extent = layout.extent(axis);
+        walks.push_back({extent, data_step, is_flipped ? -step : step});
+        if (is_flipped) block += (extent - 1) * step;
+        data_step *= extent;
+        walked |= uint32_t{1} << axis;
     }
     for (int axis = 0; axis < rank; ++axis) {
-        const int64_t low = layout.box.low[axis], extent = layout.box.high[axis] - low;
-        block += low * strides[axis];
+        const int64_t extent = layout.extent(axis);
+        block += layout.box.low[axis] * strides[axis];
         if ((walked >> axis) & 1 || extent == 1) continue;
         // places that share an address: all of them read it, and the last of them is written
         if (spreads) {
@@ -145,9 +153,9 @@ Layout::Layout(const Form& addresses, const Region& region, int64_t item,
                std::vector<Strided>& spans)
     : item_bytes(item), box(region) {
     int64_t start = addresses.base;
+    Axis axes[kMaxAxes];
     for (int axis = 0; axis < region.shape.rank; ++axis) {
-        const int64_t stride = addresses.strides[axis];
-        const int64_t extent = region.high[axis] - region.low[axis];
+        const int64_t stride = addresses.strides[axis], extent = this->extent(axis);
         start += stride * region.low[axis];
         if (extent == 1) continue;
         if (stride == 0) {
@@ -158,35 +166,40 @@ Layout::Layout(const Form& addresses, const Region& region, int64_t item,
             start += stride * (extent - 1);
             flipped |= uint32_t{1} << axis;
         }
-        axes.push_back({stride < 0 ? -stride : stride, extent, axis});
+        // after those of the same stride: the order of the block decides
+        int place = num_axes++;
+        const Axis found{stride < 0 ? -stride : stride, extent, axis};
+        for (; place > 0 && axes[place - 1].stride < found.stride; --place) {
+            axes[place] = axes[place - 1];
+        }
+        axes[place] = found;
     }
-    std::stable_sort(axes.begin(), axes.end(),
-                     [](const Axis& left, const Axis& right) { return left.stride > right.stride; });
-    size_t inner = axes.size();
+    for (int place = 0; place < num_axes; ++place) {
+        order[place] = static_cast<uint8_t>(axes[place].axis);
+    }
+    int inner = num_axes;
     segment_bytes = item;
     while (inner > 0 && axes[inner - 1].stride == segment_bytes) {
         segment_bytes *= axes[--inner].extent;
     }
     num_segments = 1;
-    for (size_t place = 0; place < inner; ++place) num_segments *= axes[place].extent;
+    for (int place = 0; place < inner; ++place) num_segments *= axes[place].extent;
     num_bytes = num_segments * segment_bytes;
-    append_rows(start, axes.data(), inner, segment_bytes, spans);
+    append_rows(start, axes, inner, segment_bytes, spans);
 }
 
 Layout::Layout(const Region& region, int64_t item) : num_segments(1), item_bytes(item), box(region) {
     num_bytes = item;
     for (int axis = 0; axis < region.shape.rank; ++axis) {
-        const int64_t extent = region.high[axis] - region.low[axis];
-        if (extent > 1) axes.push_back({item, extent, axis});
-        num_bytes *= extent;
+        if (extent(axis) > 1) order[num_axes++] = static_cast<uint8_t>(axis);
+        num_bytes *= extent(axis);
     }
     segment_bytes = num_bytes;
 }
 
 bool Layout::is_ordered() const {
     if (flipped != 0 || shares) return false;
-    return std::is_sorted(axes.begin(), axes.end(),
-                          [](const Axis& left, const Axis& right) { return left.axis < right.axis; });
+    return std::is_sorted(order, order + num_axes);
 }
 
 bool Layout::is_run(int64_t& first_element) const {
@@ -194,9 +207,8 @@ bool Layout::is_run(int64_t& first_element) const {
     bool is_partial = false;  // some axis further in is not whole
     int64_t step = 1;
     for (int axis = box.shape.rank - 1; axis >= 0; --axis) {
-        const int64_t extent = box.high[axis] - box.low[axis];
-        if (is_partial && extent != 1) return false;
-        is_partial |= extent != box.shape.extents[axis];
+        if (is_partial && extent(axis) != 1) return false;
+        is_partial |= extent(axis) != box.shape.extents[axis];
         first_element += box.low[axis] * step;
         step *= box.shape.extents[axis];
     }

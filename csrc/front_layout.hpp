@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "front_form.hpp"
@@ -30,20 +31,17 @@ PyObject* block_type_of(PyObject* dtype, const Shape& shape);  // borrowed; an e
 
 // The bytes of an access in the order of their addresses, and which element is where.
 struct Layout {
-    struct Axis {
-        int64_t stride;  // in memory, positive
-        int64_t extent;
-        int axis;  // of the block
-    };
-
     int64_t segment_bytes = 0;
     int64_t num_segments = 0;
     int64_t num_bytes = 0;
     int64_t item_bytes = 0;
     Region box;
-    std::vector<Axis> axes;  // that places do not share, outermost in memory first
-    uint32_t flipped = 0;    // one bit for each axis of the block whose stride is negative
-    bool shares = false;     // places of some axis share their addresses
+    uint8_t order[kMaxAxes];  // axes of the block that places do not share, outermost in memory first
+    int num_axes = 0;         // so many of them
+    uint32_t flipped = 0;     // one bit for each axis of the block whose stride is negative
+    bool shares = false;      // places of some axis share their addresses
+
+    Layout() = default;
 
     // The access's spans are appended.
     Layout(const Form& addresses, const Region& box, int64_t item_bytes,
@@ -52,6 +50,8 @@ struct Layout {
     // Of elements in the order of a block's places, whose bytes lie anywhere: one long segment.
     Layout(const Region& box, int64_t item_bytes);
 
+    std::span<const uint8_t> axes() const { return {order, static_cast<size_t>(num_axes)}; }
+    int64_t extent(int axis) const { return box.high[axis] - box.low[axis]; }
     bool is_ordered() const;  // in memory as in a block, but for what lies outside the box
     // Whether the elements of the box are neighbours in a block; then the first of them.
     bool is_run(int64_t& first_element) const;
