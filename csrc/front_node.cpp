@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "front_spare.hpp"
+
 namespace nb = nanobind;
 
 namespace tilewright {
@@ -57,7 +59,7 @@ void deallocate(PyObject* self) {
     PyObject_GC_UnTrack(self);
     Py_TRASHCAN_BEGIN(self, deallocate)
     clear(self);
-    type->tp_free(self);
+    Spares<NodeObject>::give(type, self);
     Py_DECREF(type);
     Py_TRASHCAN_END
 }
@@ -120,6 +122,14 @@ PyMethodDef methods[] = {{"settle", settle_node, METH_O, "The value is there."},
     nb::raise_python_error();
 }
 
+// Kept for its memory; what a function of a node evaluates lies above what was there before.
+struct NodeStack {
+    static inline thread_local std::vector<PyObject*> nodes;
+    const size_t base = nodes.size();
+
+    ~NodeStack() { nodes.resize(base); }
+};
+
 // Puts the inputs that have no value yet on the stack; whether there are any.
 bool push_missing(const NodeObject& node, std::vector<PyObject*>& stack) {
     const size_t before = stack.size();
@@ -169,7 +179,7 @@ PyObject* make_node(PyObject* run, PyObject* inputs, const SourceLine& line) {
     if (!PyTuple_Check(inputs) && !PyList_Check(inputs)) {
         held = checked(PySequence_Tuple(inputs));
     }
-    auto* node = reinterpret_cast<NodeObject*>(node_type->tp_alloc(node_type, 0));
+    NodeObject* node = Spares<NodeObject>::take(node_type, sizeof(NodeObject));
     if (node == nullptr) nb::raise_python_error();
     node->run = counted(run);
     node->inputs = held.release().ptr();
@@ -190,14 +200,15 @@ void settle(PyObject* object, const Ref& value) {
 
 PyObject* evaluate(PyObject* object) {
     if (as_node(object)->run == Py_None) return as_node(object)->value;
-    std::vector<PyObject*> stack{object};  // of our own, since chains are long
-    while (!stack.empty()) {
-        PyObject* top = stack.back();
+    NodeStack stack;  // of our own, since chains are long
+    stack.nodes.push_back(object);
+    while (stack.nodes.size() > stack.base) {
+        PyObject* top = stack.nodes.back();
         if (as_node(top)->run != Py_None) {
-            if (push_missing(*as_node(top), stack)) continue;
+            if (push_missing(*as_node(top), stack.nodes)) continue;
             run_node(top);
         }
-        stack.pop_back();
+        stack.nodes.pop_back();
     }
     return as_node(object)->value;
 }

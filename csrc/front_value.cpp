@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "front_desk.hpp"
 #include "front_layout.hpp"
+#include "front_spare.hpp"
 
 namespace nb = nanobind;
 
@@ -100,9 +102,26 @@ PyObject* lazy_type(PyObject*& type, PyObject* dtype, const Shape& shape) {
     }
 }
 
+// The classes of language/value.py, whose objects are made here.
+PyTypeObject* own_type(const IndexObject*) { return language.index; }
+PyTypeObject* own_type(const MaskObject*) { return language.mask; }
+PyTypeObject* own_type(const PointersObject*) { return language.pointers; }
+PyTypeObject* own_type(const BlockObject*) { return language.block; }
+
+// What is not zero in a new object, since whoever makes it fills it in.
+constexpr size_t zeros_end(const IndexObject*) { return offsetof(IndexObject, form); }
+constexpr size_t zeros_end(const MaskObject*) { return offsetof(MaskObject, region); }
+constexpr size_t zeros_end(const PointersObject*) { return offsetof(PointersObject, form); }
+constexpr size_t zeros_end(const BlockObject*) { return sizeof(BlockObject); }
+
 template <typename Object>
 Object* allocated(PyTypeObject* type, PyObject* program) {
-    auto* object = reinterpret_cast<Object*>(type->tp_alloc(type, 0));  // all else is zero
+    Object* object = nullptr;
+    if (type == own_type(object)) {
+        object = Spares<Object>::take(type, zeros_end(object));
+    } else {
+        object = reinterpret_cast<Object*>(type->tp_alloc(type, 0));
+    }
     if (object != nullptr) object->program = counted(program);
     return object;
 }
@@ -140,8 +159,27 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
     });
 }
 
+// The kernel holds a value no more: its space can be taken once its last command has ended.
+void let_go(BlockObject* block) {
+    if (block->number == kNoNumber || block->parent != Py_None || block->desk == nullptr) return;
+    const int64_t number = std::exchange(block->number, kNoNumber);
+    if (block->desk != Py_None) {
+        Desk& desk = *nb::inst_ptr<Desk>(block->desk);
+        if (block->turn == desk.turn()) desk.release(number);
+        return;
+    }
+    if (block->program == Py_None) return;
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    const Ref called = steal(PyObject_CallMethod(block->program, "release", "L",
+                                                 static_cast<long long>(number)));
+    if (!called.is_valid()) PyErr_WriteUnraisable(block->program);
+    PyErr_Restore(kind, value, trace);
+}
+
 template <typename Object>
 int clear(PyObject* self) {
+    if constexpr (std::is_same_v<Object, BlockObject>) let_go(as_block(self));
     return each_reference(reinterpret_cast<Object*>(self), [](PyObject*& held) {
         Py_CLEAR(held);
         return 0;
@@ -153,26 +191,12 @@ void deallocate(PyObject* self) {
     PyTypeObject* type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     clear<Object>(self);
-    type->tp_free(self);
-    Py_DECREF(type);
-}
-
-// The kernel holds a value no more: its space can be taken once its last command has ended.
-void finalize_block(PyObject* self) {
-    BlockObject* block = as_block(self);
-    if (block->number == kNoNumber || block->parent != Py_None) return;
-    PyObject *kind, *value, *trace;
-    PyErr_Fetch(&kind, &value, &trace);
-    const int64_t number = std::exchange(block->number, kNoNumber);
-    if (block->desk != Py_None) {
-        Desk& desk = *nb::inst_ptr<Desk>(block->desk);
-        if (block->turn == desk.turn()) desk.release(number);
-    } else if (block->program != Py_None) {
-        const Ref called = steal(PyObject_CallMethod(block->program, "release", "L",
-                                                     static_cast<long long>(number)));
-        if (!called.is_valid()) PyErr_WriteUnraisable(self);
+    if (type == own_type(static_cast<Object*>(nullptr))) {
+        Spares<Object>::give(type, self);
+    } else {
+        type->tp_free(self);
     }
-    PyErr_Restore(kind, value, trace);
+    Py_DECREF(type);
 }
 
 // --- as Python makes them
@@ -299,7 +323,7 @@ PyGetSetDef block_properties[] = {{"number", block_number, nullptr, nullptr, nul
 
 template <typename Object>
 void bind_value(nb::module_& module, const char* name, newfunc make, PyMemberDef* members,
-                PyGetSetDef* properties, destructor finalize) {
+                PyGetSetDef* properties) {
     const PyNumberMethods operators = make_operators();
     PyType_Slot slots[] = {SLOT(Py_tp_new, make),
                            SLOT(Py_tp_dealloc, deallocate<Object>),
@@ -323,7 +347,6 @@ void bind_value(nb::module_& module, const char* name, newfunc make, PyMemberDef
                            SLOT(Py_nb_rshift, operators.nb_rshift),
                            SLOT(Py_nb_negative, operators.nb_negative),
                            SLOT(Py_nb_invert, operators.nb_invert),
-                           SLOT(finalize != nullptr ? Py_tp_finalize : 0, finalize),
                            {0, nullptr}};
     const std::string full_name = std::string("tilewright.engine._core.") + name;
     PyType_Spec spec = {full_name.c_str(), sizeof(Object), 0,
@@ -393,13 +416,11 @@ PyObject* make_block(PyObject* program, PyObject* desk, PyObject* type, PyObject
 }
 
 void bind_values(nb::module_& module) {
-    bind_value<IndexObject>(module, "IndexFields", new_index, index_members, index_properties,
-                            nullptr);
-    bind_value<MaskObject>(module, "MaskFields", new_mask, index_members, mask_properties, nullptr);
+    bind_value<IndexObject>(module, "IndexFields", new_index, index_members, index_properties);
+    bind_value<MaskObject>(module, "MaskFields", new_mask, index_members, mask_properties);
     bind_value<PointersObject>(module, "PointersFields", new_pointers, pointers_members,
-                               pointers_properties, nullptr);
-    bind_value<BlockObject>(module, "BlockFields", new_block, block_members, block_properties,
-                            finalize_block);
+                               pointers_properties);
+    bind_value<BlockObject>(module, "BlockFields", new_block, block_members, block_properties);
 }
 
 }  // namespace tilewright

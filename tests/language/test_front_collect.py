@@ -5,11 +5,17 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import tilewright.language  # noqa: F401 -- hands its words over to compiled code
+import numpy as np
+import pytest
+
 from tests.kinds import needs_both_engines
+from tests.language.bed import Bed
+from tilewright import language as tl
 from tilewright.device.dma import ChannelDeal
 from tilewright.device.mmu import Mmu
+from tilewright.engine import EngineKind
 from tilewright.engine.select import native_core
+from tilewright.language.current import current_program
 from tilewright.machine.spec import MmuSpec
 from tilewright.memory.page_table import PageTable
 
@@ -37,6 +43,28 @@ def test_the_paths_of_a_pe_go_with_the_device_that_they_ask() -> None:
 def test_a_log_of_effects_goes_with_the_memories_that_it_writes() -> None:
     core: Any = native_core()
     assert is_collected(lambda owner: core.EffectLog([owner]))
+
+
+@pytest.mark.parametrize("engine", EngineKind)
+def test_a_tile_that_only_a_circle_holds_gives_its_space_back_when_it_is_found(
+    engine: EngineKind,
+) -> None:
+    free_bytes = []
+
+    def kernel(x_ptr: Any) -> None:
+        issuer = current_program().issuer
+        free_bytes.append(issuer.far_free_bytes)
+        circle: list[Any] = [tl.load(x_ptr + tl.arange(0, 256))]
+        circle.append(circle)
+        free_bytes.append(issuer.far_free_bytes)
+        del circle
+        gc.collect()
+        free_bytes.append(issuer.far_free_bytes)
+
+    bed = Bed(engine=engine)
+    bed.launch(kernel, bed.place(np.ones(256, np.float32)))
+    before, held, after = free_bytes
+    assert (held, after) == (before - 1024, before)
 
 
 def is_collected(hold: Callable[[Owner], Any]) -> bool:
