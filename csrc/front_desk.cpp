@@ -172,6 +172,23 @@ void Desk::begin(nb::object title) {
     is_over_ = false;
 }
 
+void Desk::begin_anew(nb::handle ids) {
+    static PyObject* ids_name = PyUnicode_InternFromString("ids");
+    static PyObject* title_name = PyUnicode_InternFromString("title");
+    PyTypeObject* type = Py_TYPE(title_.ptr());  // a tuple with names: ids, and what stays
+    const Py_ssize_t size = PyTuple_GET_SIZE(title_.ptr());
+    const Ref title = checked(type->tp_alloc(type, size));
+    PyTuple_SET_ITEM(title.ptr(), 0, counted(ids.ptr()));
+    for (Py_ssize_t place = 1; place < size; ++place) {
+        PyTuple_SET_ITEM(title.ptr(), place, counted(PyTuple_GET_ITEM(title_.ptr(), place)));
+    }
+    if (PyObject_SetAttr(program_, ids_name, ids.ptr()) < 0 ||
+        PyObject_SetAttr(program_, title_name, title.ptr()) < 0) {
+        nb::raise_python_error();
+    }
+    begin(title);
+}
+
 PyObject* Desk::combine(Op op, PyObject* left, PyObject* right) {
     note_other();
     PyObject* name = op_name(op);
@@ -369,6 +386,11 @@ void bind_desk(nb::module_& module) {
         .def("tiles", &Desk::tiles)
         .def("release", &Desk::release)
         .def("begin", &Desk::begin)
+        .def("begin_anew",
+             [](Desk& desk, const nb::tuple& ids) {
+                 desk.begin_anew(ids);
+                 return true;
+             })
         .def("end", &Desk::end);
 }
 

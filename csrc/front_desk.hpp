@@ -122,6 +122,7 @@ class Desk {
     // The programs of a PE have one desk, one after the other: each ends the one before, of which
     // nothing is of this turn.
     void begin(nanobind::object title);
+    void begin_anew(nanobind::handle ids);  // the program is the one of these ids from now on
     void end() { is_over_ = true; }
     uint32_t turn() const { return turn_; }
 

@@ -54,6 +54,17 @@ def test_a_wrong_argument_is_refused_before_anything_runs(
     assert bed.launch(copy, *[bed.place(ones()) for _ in range(2)]).latency_ps > 0
 
 
+def test_parameters_that_have_only_names_get_their_arguments() -> None:
+    def scale(x_ptr: Any, out_ptr: Any, *, factor: Any, shift: Any = 2.0) -> None:
+        n = tl.arange(0, N)
+        tl.store(out_ptr + n, tl.load(x_ptr + n) * factor + shift)
+
+    bed = Bed()
+    x, out = bed.place(ones()), bed.place(ones())
+    bed.launch(scale, x, out_ptr=out, factor=3.0)
+    np.testing.assert_array_equal(bed.read(out), 5 * ones())
+
+
 def test_an_array_that_was_freed_is_refused() -> None:
     bed = Bed()
     x, out = bed.place(ones()), bed.place(ones())

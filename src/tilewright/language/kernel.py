@@ -78,14 +78,16 @@ def kernel_of_function(
 ) -> Kernel:
     """Of a plain function; parameters annotated with ``constexpr`` are constants."""
     called = name or function.__name__
-    parameters = list(inspect.signature(function).parameters.values())
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
     _check_parameters(called, parameters)
     if constants is None:
         constants = frozenset(
             parameter.name for parameter in parameters if _is_constexpr(parameter.annotation)
         )
     given = {LANGUAGE_PARAMETER: language} if _takes_language(parameters) else {}
-    signature = inspect.Signature([each for each in parameters if each.name not in given])
+    if given:
+        signature = inspect.Signature([each for each in parameters if each.name not in given])
     return Kernel(called, function, constants | given.keys(), (), signature, given)
 
 

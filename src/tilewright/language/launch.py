@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any, Protocol
 
@@ -213,8 +214,8 @@ def dealt(grid: tuple[int, ...], num_pes: int) -> list[list[tuple[int, ...]]]:
     >>> dealt((3, 2), 2)
     [[(0, 0), (2, 0), (1, 1)], [(1, 0), (0, 1), (2, 1)]]
     """
-    places = list(product(*(range(extent) for extent in reversed(grid))))
-    return [[tuple(reversed(place)) for place in places[turn::num_pes]] for turn in range(num_pes)]
+    places = [place[::-1] for place in product(*(range(extent) for extent in reversed(grid)))]
+    return [places[turn::num_pes] for turn in range(num_pes)]
 
 
 def checked_grid(kernel: Kernel, grid: Any) -> tuple[int, ...]:
@@ -280,17 +281,16 @@ class _Body:
             self.translator.num_streams -= 1
 
     def _run(self) -> None:
-        function = self.terms.kernel.function
         program = self._program(self.ids[0])
         with explained(current_program):
-            arguments = seen_by(program, self.arguments)
-            function(**arguments)
+            run = self._call(program)
+            run()
             for ids in self.ids[1:]:
                 if not program.begin_anew(ids):
                     program.end()
                     program = self._program(ids)
-                    arguments = seen_by(program, self.arguments)
-                function(**arguments)
+                    run = self._call(program)
+                run()
             program.end()
             self._count()
             self.stream.hand_over()
@@ -301,6 +301,14 @@ class _Body:
         program = make(self.shared, self.stream, self.translator, name, ids, grid)
         enter_program(program)
         return program
+
+    def _call(self, program: Program) -> Callable[[], Any]:
+        """The kernel with what the program sees: by place where it can, since names take longer."""
+        function = self.terms.kernel.function
+        named = seen_by(program, self.arguments)
+        code = function.__code__
+        placed = [named.pop(name) for name in code.co_varnames[: code.co_argcount]]
+        return partial(function, *placed, **named)
 
     def _count(self) -> None:
         self.shared.counters.commands += self.stream.issuer.num_commands

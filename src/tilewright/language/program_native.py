@@ -7,7 +7,6 @@ from tilewright.language.block_type import BlockType
 from tilewright.language.dtype import DType, int4
 from tilewright.language.order import AccessOrder
 from tilewright.language.program import Program
-from tilewright.language.program_title import ProgramTitle
 from tilewright.language.run import Plan, Run
 from tilewright.language.source import SourceLine
 from tilewright.language.stream import Stream
@@ -45,20 +44,15 @@ class NativeProgram(Program):
         )
         self.desk.begin(self.title)
         self.desk.piece_end = stream.piece_end
-        # the desk's own, since every op of the library comes here: a frame less
+        # the desk's own, since every op of the library and every program comes here: a frame less
         self.compute = self.desk.compute  # type: ignore[method-assign]
         self.index_range = self.desk.range  # type: ignore[method-assign]
+        self.begin_anew = self.desk.begin_anew  # type: ignore[method-assign]
 
     def _build_order(self, window: int) -> AccessOrder:
         front: Any = self.run.front
         order: AccessOrder = front.AccessOrder(window)  # of the same methods
         return order
-
-    def begin_anew(self, ids: tuple[int, ...]) -> bool:
-        self.ids = ids
-        self.title = ProgramTitle(ids, self.name, self.title.pe)
-        self.desk.begin(self.title)
-        return True
 
     def end(self) -> None:
         self.desk.end()
