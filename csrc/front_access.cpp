@@ -141,7 +141,7 @@ PyObject* Desk::issue_load(PyObject* type, const Layout& layout, PyObject* other
     int64_t served = kNoEffect;
     shelf_.loaded_bytes += layout.num_bytes;
     if (carries(type)) {
-        node = steal(make_node(language.not_captured, PyTuple_New(0), line));
+        node = steal(make_node(language.not_captured, {}, line));
         served = effects_.add_capture(node.ptr(), title_.ptr(), view, layout, pieces_,
                                       shelf_.fill(program_, other, view.dtype.ptr()));
     }

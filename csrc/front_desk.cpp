@@ -267,7 +267,7 @@ PyObject* Desk::view(const PlanView& plan, PyObject* operand) {
     const BlockObject& block = *as_block(operand);
     Ref node = nb::none();
     if (block.node != Py_None) {
-        node = steal(make_node(plan.run.ptr(), pair_of(block.node, nullptr).release().ptr(), {}));
+        node = steal(make_node(plan.run.ptr(), {&block.node, 1}, {}));
     }
     PyObject* parent = block.parent == Py_None ? operand : block.parent;
     if (block.number == kNoNumber) parent = Py_None;
@@ -277,22 +277,19 @@ PyObject* Desk::view(const PlanView& plan, PyObject* operand) {
 PyObject* Desk::command(const PlanView& plan, PyObject* const* operands, size_t count,
                         PyObject* make) {
     numbers_.clear();
+    nodes_.clear();
     bool has_values = true;
     for (size_t place = 0; place < count; ++place) {
         const BlockObject& block = *as_block(operands[place]);
         if (block.number != kNoNumber) numbers_.push_back(block.number);
+        nodes_.push_back(block.node);
         has_values &= block.node != Py_None;
     }
     const int64_t number = issuer_.compute(plan.number, numbers_);
     if (number == kNoRoom) raise_out_of_room(plan.type.ptr(), attribute(plan.plan.ptr(), "num_bytes"));
     Ref node = nb::none();
     if (shelf_.carries_data || (has_values && !plan.has_floats)) {
-        Ref inputs = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
-        for (size_t place = 0; place < count; ++place) {
-            PyTuple_SET_ITEM(inputs.ptr(), static_cast<Py_ssize_t>(place),
-                             counted(as_block(operands[place])->node));
-        }
-        node = steal(make_node(make, inputs.release().ptr(), source_line()));
+        node = steal(make_node(make, nodes_, source_line()));
     }
     return make_block(program_, self(), plan.type.ptr(), node.ptr(), number, Py_None);
 }

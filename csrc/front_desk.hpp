@@ -193,6 +193,7 @@ class Desk {
     std::vector<Tile> tiles_;  // those held, in the order of their loads
     // of the command at hand, kept for their memory
     std::vector<int64_t> numbers_, after_;
+    std::vector<PyObject*> nodes_;  // not counted
     Items items_;
     std::vector<Strided> spans_;
     std::vector<Piece> pieces_;

@@ -39,15 +39,22 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
     NodeObject* node = as_node(self);
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(node->run);
-    Py_VISIT(node->inputs);
+    for (PyObject* input : node->few) Py_VISIT(input);
+    Py_VISIT(node->many);
     Py_VISIT(node->value);
     return 0;
+}
+
+void drop_inputs(NodeObject& node) {
+    node.num_inputs = 0;
+    for (PyObject*& input : node.few) Py_CLEAR(input);
+    Py_CLEAR(node.many);
 }
 
 int clear(PyObject* self) {
     NodeObject* node = as_node(self);
     Py_CLEAR(node->run);
-    Py_CLEAR(node->inputs);
+    drop_inputs(*node);
     Py_CLEAR(node->value);
     Py_CLEAR(node->code);
     return 0;
@@ -72,7 +79,9 @@ PyObject* new_node(PyTypeObject*, PyObject* args, PyObject*) {
         if (!PyArg_ParseTuple(line, "Oi", &place.code, &place.instruction)) return nullptr;
     }
     try {
-        return make_node(run, counted(inputs), place);
+        const Ref all = checked(PySequence_Tuple(inputs));
+        const auto count = static_cast<size_t>(PyTuple_GET_SIZE(all.ptr()));
+        return make_node(run, {PySequence_Fast_ITEMS(all.ptr()), count}, place);
     } catch (nb::python_error& error) {
         error.restore();
         return nullptr;
@@ -85,16 +94,25 @@ PyObject* node_line(PyObject* self, void*) {
     return Py_BuildValue("Oi", node->code, node->instruction);
 }
 
+PyObject* node_inputs(PyObject* self, void*) {
+    const std::span inputs = as_node(self)->inputs();
+    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(inputs.size()));
+    for (size_t place = 0; tuple != nullptr && place < inputs.size(); ++place) {
+        PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(place), counted(inputs[place]));
+    }
+    return tuple;
+}
+
 PyObject* settle_node(PyObject* self, PyObject* value) {
     settle(self, borrow(value));
     return counted(Py_None);
 }
 
 PyMemberDef members[] = {{"run", T_OBJECT_EX, offsetof(NodeObject, run), 0, nullptr},
-                         {"inputs", T_OBJECT_EX, offsetof(NodeObject, inputs), 0, nullptr},
                          {"value", T_OBJECT_EX, offsetof(NodeObject, value), 0, nullptr},
                          {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef properties[] = {{"line", node_line, nullptr, nullptr, nullptr},
+                            {"inputs", node_inputs, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {{"settle", settle_node, METH_O, "The value is there."},
                          {nullptr, nullptr, 0, nullptr}};
@@ -133,24 +151,22 @@ struct NodeStack {
 // Puts the inputs that have no value yet on the stack; whether there are any.
 bool push_missing(const NodeObject& node, std::vector<PyObject*>& stack) {
     const size_t before = stack.size();
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(node.inputs);
-    PyObject** inputs = PySequence_Fast_ITEMS(node.inputs);
-    for (Py_ssize_t place = 0; place < count; ++place) {
-        if (as_node(inputs[place])->run != Py_None) stack.push_back(inputs[place]);
+    for (PyObject* input : node.inputs()) {
+        if (as_node(input)->run != Py_None) stack.push_back(input);
     }
     return stack.size() > before;
 }
 
 void run_node(PyObject* object) {
     NodeObject& node = *as_node(object);
-    constexpr Py_ssize_t kFew = 8;
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(node.inputs);
-    PyObject** inputs = PySequence_Fast_ITEMS(node.inputs);
-    PyObject* few[kFew];
-    std::vector<PyObject*> many(count > kFew ? count : 0);
-    PyObject** values = count > kFew ? many.data() : few;
-    for (Py_ssize_t place = 0; place < count; ++place) values[place] = as_node(inputs[place])->value;
-    PyObject* value = PyObject_Vectorcall(node.run, values, count, nullptr);
+    const std::span inputs = node.inputs();
+    PyObject* few[NodeObject::kFew];
+    std::vector<PyObject*> many(node.many == nullptr ? 0 : inputs.size());
+    PyObject** values = node.many == nullptr ? few : many.data();
+    for (size_t place = 0; place < inputs.size(); ++place) {
+        values[place] = as_node(inputs[place])->value;
+    }
+    PyObject* value = PyObject_Vectorcall(node.run, values, inputs.size(), nullptr);
     if (value == nullptr) raise_explained(object);
     settle(object, steal(value));
 }
@@ -174,28 +190,30 @@ Ref line_tuple(PyObject* code, int instruction) {
     return code == nullptr ? nb::none() : checked(Py_BuildValue("Oi", code, instruction));
 }
 
-PyObject* make_node(PyObject* run, PyObject* inputs, const SourceLine& line) {
-    Ref held = steal(inputs);
-    if (!PyTuple_Check(inputs) && !PyList_Check(inputs)) {
-        held = checked(PySequence_Tuple(inputs));
-    }
+PyObject* make_node(PyObject* run, std::span<PyObject* const> inputs, const SourceLine& line) {
     NodeObject* node = Spares<NodeObject>::take(node_type, sizeof(NodeObject));
     if (node == nullptr) nb::raise_python_error();
     node->run = counted(run);
-    node->inputs = held.release().ptr();
     node->value = counted(Py_None);
     node->code = line.code;
     Py_XINCREF(line.code);
     node->instruction = line.instruction;
+    PyObject** held = node->few;
+    if (inputs.size() > NodeObject::kFew) {
+        node->many = PyTuple_New(static_cast<Py_ssize_t>(inputs.size()));
+        if (node->many == nullptr) nb::raise_python_error();
+        held = PySequence_Fast_ITEMS(node->many);
+    }
+    for (PyObject* input : inputs) *held++ = counted(input);
+    node->num_inputs = static_cast<uint32_t>(inputs.size());
     return reinterpret_cast<PyObject*>(node);
 }
 
 void settle(PyObject* object, const Ref& value) {
     NodeObject& node = *as_node(object);
-    static PyObject* nothing = PyTuple_New(0);
     Py_SETREF(node.value, counted(value.ptr()));
     Py_SETREF(node.run, counted(Py_None));
-    Py_SETREF(node.inputs, counted(nothing));
+    drop_inputs(node);
 }
 
 PyObject* evaluate(PyObject* object) {
@@ -222,13 +240,11 @@ bool is_determined(PyObject* object) {
         const NodeObject& node = *as_node(stack.back());
         stack.pop_back();
         if (node.run == language.not_captured) return false;
-        const Py_ssize_t count = PySequence_Fast_GET_SIZE(node.inputs);
-        PyObject** inputs = PySequence_Fast_ITEMS(node.inputs);
-        for (Py_ssize_t place = 0; place < count; ++place) {
-            NodeObject& input = *as_node(inputs[place]);
+        for (PyObject* each : node.inputs()) {
+            NodeObject& input = *as_node(each);
             if (input.run == Py_None || input.visit == visits) continue;
             input.visit = visits;
-            stack.push_back(inputs[place]);
+            stack.push_back(each);
         }
     }
     return true;

@@ -1,6 +1,10 @@
 // Values that are computed when somebody needs them; language/node.py is the same in Python.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
 #include "front_value.hpp"
 
 namespace tilewright {
@@ -16,19 +20,27 @@ SourceLine source_line();
 Ref line_tuple(PyObject* code, int instruction);
 
 struct NodeObject {
+    static constexpr size_t kFew = 3;
+
     PyObject_HEAD
-    PyObject* run;     // None once the value is there
-    PyObject* inputs;  // a tuple or list of nodes
+    PyObject* run;  // None once the value is there
     PyObject* value;
     PyObject* code;  // of the source line, or nullptr
     int instruction;
-    uint64_t visit;  // the last one of is_determined that came by
+    uint32_t num_inputs;
+    uint64_t visit;        // the last one of is_determined that came by
+    PyObject* few[kFew];   // the inputs, unless they are more
+    PyObject* many;        // then a tuple of them, else nullptr
+
+    std::span<PyObject* const> inputs() const {
+        return {many == nullptr ? few : PySequence_Fast_ITEMS(many), num_inputs};
+    }
 };
 
 inline NodeObject* as_node(PyObject* node) { return reinterpret_cast<NodeObject*>(node); }
 
-// A new reference; steals the one to inputs. An error throws.
-PyObject* make_node(PyObject* run, PyObject* inputs, const SourceLine& line);
+// A new reference. An error throws.
+PyObject* make_node(PyObject* run, std::span<PyObject* const> inputs, const SourceLine& line);
 void settle(PyObject* node, const Ref& value);
 // The value, after all that it is made of; borrowed from the node. An error throws.
 PyObject* evaluate(PyObject* node);
