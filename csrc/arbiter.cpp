@@ -82,21 +82,22 @@ inline std::pair<int64_t, int64_t> Core::service_times(Server& server, uint32_t 
 }
 
 // A packet of the queue starts: in order, and the next turn is another queue's.
-inline void Core::note_turn(Server& server, uint32_t index, Queue& queue, int64_t ready_ps,
+inline void Core::note_turn(Server& server, uint32_t index, uint32_t number, int64_t ready_ps,
                             int64_t id) {
+    Queue& queue = server.first_queue[number];
     const bool is_in_order = ready_ps > queue.last_ready_ps ||
                              (ready_ps == queue.last_ready_ps && id >= queue.last_id);
     if (!is_in_order) [[unlikely]] raise_fault(Fault::kOrder, index, id, now_ps_);
     queue.last_ready_ps = ready_ps;
     queue.last_id = id;
-    server.last_key = queue.key;
+    server.last_queue = number;
 }
 
 // The first packet of a queue starts.
 inline void Core::take(Server& server, uint32_t index, uint32_t number) {
     Queue& queue = server.first_queue[number];
     const Waiting first = queue.waiting.front();
-    note_turn(server, index, queue, first.ready_ps, first.id);
+    note_turn(server, index, number, first.ready_ps, first.id);
     if (first.ready_ps < now_ps_ || queue.num_counted > 0) {
         add_wait(server, now_ps_ - first.ready_ps);
         server.count_arrivals(now_ps_);
@@ -152,14 +153,15 @@ void Core::grant_lone(Server& server, uint32_t index, uint32_t slot) {
     if (!may_start) [[unlikely]] return keep_waiting(server, index, slot);
     server.lone = kNone;
     server.check_ps = server.booked_ps = kNever;
-    note_turn(server, index, server.first_queue[hop.queue()], now_ps_, packet.id);
+    note_turn(server, index, hop.queue(), now_ps_, packet.id);
     int64_t hold_ps = 0, latency_ps = 0;
     if (!server.is_memory) std::tie(hold_ps, latency_ps) = service_times(server, slot);
     serve<Choice::kPossible>(server, slot, now_ps_, hold_ps, latency_ps, now_ps_);
     plan_next(server, index);
 }
 
-// The same for what most events are: bytes on a link.
+// The same for what most events are: bytes on a link. Those before it were ready when they started,
+// and that took time: it is in order.
 void Core::grant_on_link(Server& server, uint32_t index, uint32_t slot) {
     const Event& packet = queue_[slot];
     const Hop hop = hops_[packet.hop];
@@ -167,7 +169,7 @@ void Core::grant_on_link(Server& server, uint32_t index, uint32_t slot) {
     if (!may_start) [[unlikely]] return keep_waiting(server, index, slot);
     server.lone = kNone;
     server.check_ps = server.booked_ps = kNever;
-    note_turn(server, index, server.first_queue[hop.queue()], now_ps_, packet.id);
+    server.last_queue = hop.queue();
     serve<Choice::kOfLink>(server, slot, now_ps_, packet.flits * server.flit_ps,
                            server.latency_ps, now_ps_);
     plan_next(server, index);
@@ -236,8 +238,9 @@ uint32_t Core::choose_among(Server& server) {
 
 bool Core::goes_before(const Server& server, const Queue& left, const Queue& right) {
     if (!server.round_robin) return left.waiting.front() < right.waiting.front();
-    const bool left_is_next = left.key > server.last_key;
-    if (left_is_next != (right.key > server.last_key)) return left_is_next;
+    const int64_t last_key = server.last_key();
+    const bool left_is_next = left.key > last_key;
+    if (left_is_next != (right.key > last_key)) return left_is_next;
     return left.key < right.key;
 }
 

@@ -355,7 +355,7 @@ class Core {
     [[gnu::noinline]] void admit(Server& server, uint32_t index);
     void take(Server& server, uint32_t index, uint32_t queue);
     void plan_next(Server& server, uint32_t index);
-    void note_turn(Server& server, uint32_t index, Queue& queue, int64_t ready_ps, int64_t id);
+    void note_turn(Server& server, uint32_t index, uint32_t queue, int64_t ready_ps, int64_t id);
     std::pair<int64_t, int64_t> service_times(Server& server, uint32_t packet);
     [[gnu::noinline]] std::pair<int64_t, int64_t> asked_times(Server& server, const Event& packet);
     [[gnu::noinline]] void check_next(Server& server, uint32_t index, bool has_granted);

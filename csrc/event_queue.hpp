@@ -146,10 +146,11 @@ class Calendar {
     }
 
     [[gnu::noinline]] void open_others() {
+        const int64_t time_ps = events_[first_].time_ps;
         for (uint32_t slot = events_[first_].next; slot != kNone; slot = events_[slot].next) {
+            num_others_ += events_[slot].time_ps != time_ps;  // no width parts those of one time
             push_open(slot);
             --num_near_;
-            ++num_others_;
         }
     }
 
@@ -210,7 +211,7 @@ class Calendar {
     std::array<uint64_t, kBuckets / 64> occupied_{};
     Slab<Event>& events_;
     std::vector<uint32_t> far_;  // a heap
-    int64_t num_others_ = 0;     // in opened buckets, beside their first
+    int64_t num_others_ = 0;     // in opened buckets, at another time than their first
     int64_t num_far_pushes_ = 0;
 };
 

@@ -46,33 +46,34 @@ constexpr int64_t queue_key(int32_t source, uint32_t channel) {
 }
 
 struct alignas(64) Server {
-    // what every hop touches: two cache lines
+    // what a packet needs that comes: one cache line
     int64_t free_ps = 0;
+    int64_t check_ps = kNever;   // when it next looks for a packet to take
+    int64_t booked_ps = kNever;  // when the event of a packet in front of it is due
+    uint32_t num_queued = 0;     // packets in all queues
+    uint32_t lone = kNone;       // the packet that starts before those, as soon as it is ready
     int64_t flit_ps = 0;
     int64_t latency_ps = 0;
-    int64_t busy_ps = 0;
-    int64_t num_bytes = 0;
-    int64_t packets = 0;
-    int64_t stretch_ps = 0;  // held beyond the hold, waiting for a tail from a slower link
-    bool eager = true;       // never has to choose: one event per packet
+    uint32_t last_queue = kNone;  // the one granted last
+    uint32_t island = kNone;
+    bool eager = true;  // never has to choose: one event per packet
     bool whole = false;
     bool bounded = false;  // the buffer behind it
     bool round_robin = false;
     bool has_service = false;
     bool is_memory = false;
-    bool is_link = true;      // neither of the two
-    bool is_stalled = false;  // a packet that could start otherwise lacks credits
-    int64_t check_ps = kNever;   // when it next looks for a packet to take
-    int64_t booked_ps = kNever;  // when the event of a packet in front of it is due
-    uint64_t occupied = 0;       // which of the first 64 queues are not empty
-    int64_t last_key = queue_key(kSource, 0) - 1;  // of the queue granted last
-    Queue* first_queue = nullptr;                  // of queues
-    Channel* first_channel = nullptr;              // of channels
-    int64_t credit_ps = 0;
-    uint32_t num_queued = 0;  // packets in all queues
-    uint32_t lone = kNone;    // the packet that starts before those, as soon as it is ready
+    bool is_link = true;  // neither of the two
     bool has_many_queues = false;  // more than occupied can tell
-    uint32_t island = kNone;
+    // and one that starts: another
+    int64_t busy_ps = 0;
+    int64_t num_bytes = 0;
+    int64_t packets = 0;
+    int64_t stretch_ps = 0;  // held beyond the hold, waiting for a tail from a slower link
+    Channel* first_channel = nullptr;  // of channels
+    int64_t credit_ps = 0;
+    uint64_t occupied = 0;         // which of the first 64 queues are not empty
+    Queue* first_queue = nullptr;  // of queues
+    bool is_stalled = false;       // a packet that could start otherwise lacks credits
     // waiting
     std::vector<Queue> queues;
     std::vector<Channel> channels;  // if the buffer is bounded
@@ -166,6 +167,11 @@ struct alignas(64) Server {
     void note_popped(uint32_t number) {
         if (number < 64 && first_queue[number].waiting.empty()) occupied &= ~(uint64_t{1} << number);
         --num_queued;
+    }
+
+    // Of the queue granted last: turns go on behind it. Before any grant it is before all queues.
+    int64_t last_key() const {
+        return last_queue == kNone ? queue_key(kSource, 0) - 1 : first_queue[last_queue].key;
     }
 
     // If no packet is in front of it; then it will not look for one either.
