@@ -186,7 +186,7 @@ class alignas(64) MemoryChannel {
     }
     void stream(int64_t until_ps, std::vector<uint32_t>& finished);
 
-    // A streak: whole chunks of one pattern and row, each at the end of the one before. Since its last
+    // A streak: chunks of one pattern and row, each at the end of the one before. Since its last
     // run nothing was opened or closed for another chunk that goes first. That run is told to its
     // banks only when it matters.
     bool goes_on_with_streak() const {
@@ -197,7 +197,7 @@ class alignas(64) MemoryChannel {
     }
     void tell_banks() {
         if (!std::exchange(is_run_untold_, false)) return;
-        use_banks(shape_.chunk_banks(streak_pattern_), run_start_ps_);
+        use_banks(shape_.part_banks(streak_pattern_), run_start_ps_);
     }
     void end_streak() {
         tell_banks();

@@ -98,33 +98,42 @@ void MemoryShape::fill_runs() {
 
 void MemoryShape::fill_uses() {
     UseList list;
-    const auto size = static_cast<uint32_t>(chunk_bursts.value());
-    for (uint32_t first = 0; first < bank_of.size(); first += size) {
-        first_use.push_back(static_cast<uint32_t>(chunk_uses.size()));
-        const UsedBanks found = find_used_banks(first, size, banks_from[first], list);
-        chunk_uses.insert(chunk_uses.end(), found.begin(), found.end());
+    size_of.assign(static_cast<size_t>(chunk_bursts.value()) + 1, kNoSize);
+    for (int64_t size = chunk_bursts.value();; size /= 2) {
+        size_of[static_cast<size_t>(size)] = static_cast<uint8_t>(part_sizes.size());
+        part_sizes.push_back({Divisor(size), static_cast<uint32_t>(first_use.size())});
+        const auto step = static_cast<uint32_t>(size);
+        for (uint32_t first = 0; first < bank_of.size(); first += step) {
+            first_use.push_back(static_cast<uint32_t>(part_uses.size()));
+            const uint64_t banks = banks_between(first, first + step);
+            const UsedBanks found = find_used_banks(first, size, banks, list);
+            part_uses.insert(part_uses.end(), found.begin(), found.end());
+        }
+        if (size % 2 != 0) break;
     }
-    first_use.push_back(static_cast<uint32_t>(chunk_uses.size()));
+    first_use.push_back(static_cast<uint32_t>(part_uses.size()));
 }
 
 void MemoryShape::fill_patterns() {
-    std::unordered_map<std::string, uint32_t> found;
-    const auto size = static_cast<size_t>(chunk_bursts.value());
-    for (uint32_t chunk = 0; chunk < first_use.size() - 1; ++chunk) {
-        const auto first = bank_of.begin() + static_cast<ptrdiff_t>(chunk * size);
-        const std::string banks(first, first + static_cast<ptrdiff_t>(size));
-        const uint32_t pattern = found.try_emplace(banks, chunk).first->second;
-        patterns.push_back(can_repeat(chunk_banks(pattern)) ? pattern : kNone);
+    for (const PartSize& size : part_sizes) {
+        std::unordered_map<std::string, uint32_t> found;
+        const auto step = static_cast<ptrdiff_t>(size.bursts.value());
+        for (auto first = bank_of.begin(); first != bank_of.end(); first += step) {
+            const auto part = static_cast<uint32_t>(patterns.size());
+            const uint32_t pattern =
+                found.try_emplace(std::string(first, first + step), part).first->second;
+            const bool repeats = can_repeat(part_banks(pattern), size.bursts.value());
+            patterns.push_back(repeats ? pattern : kNone);
+        }
     }
 }
 
-// If a chunk may start with the first burst after another one of the same banks, at the pace.
-bool MemoryShape::can_repeat(UsedBanks uses) const {
-    const int64_t size = chunk_bursts.value();
+// If a part may start with the first burst after another one of the same banks, at the pace.
+bool MemoryShape::can_repeat(UsedBanks uses, int64_t num_bursts) const {
     if (pace != timing.bl) return false;
     for (const BankUse& before : uses) {
         for (const BankUse& use : uses) {
-            const int64_t apart_ps = (size + use.first - before.last) * pace;
+            const int64_t apart_ps = (num_bursts + use.first - before.last) * pace;
             if (apart_ps < ccd_of(before.group, use.group)) return false;
         }
     }

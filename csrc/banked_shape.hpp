@@ -50,6 +50,15 @@ struct BankUse {
     uint16_t last;
 };
 
+// Parts of chunks that have so many bursts and begin at multiples of that: a whole chunk, halves,
+// quarters, as far as they can be halved.
+struct PartSize {
+    Divisor bursts;
+    uint32_t first;  // the number of its first part; parts are numbered size by size
+};
+
+constexpr uint8_t kNoSize = UINT8_MAX;
+
 // Directions are numbers: 0 reads, 1 writes.
 struct MemoryShape {
     // numbers in the order of banked_numbers in Python; the bank of each burst of a row of all banks
@@ -73,9 +82,11 @@ struct MemoryShape {
     std::vector<uint16_t> paced;       // bursts from here in its chunk that can go at the bus's pace
     std::vector<uint64_t> banks_from;  // banks of the bursts from here to the end of its chunk
     std::vector<int64_t> ccd;          // group to group
-    std::vector<BankUse> chunk_uses;   // of every whole chunk of the span, one after the other
-    std::vector<uint32_t> first_use;   // of a chunk, and the end
-    std::vector<uint32_t> patterns;    // of a chunk
+    std::vector<PartSize> part_sizes;  // from whole chunks down to single bursts
+    std::vector<uint8_t> size_of;      // by bursts: which of the sizes; kNoSize if it is none
+    std::vector<BankUse> part_uses;    // of every part, one after the other
+    std::vector<uint32_t> first_use;   // of a part, and the end
+    std::vector<uint32_t> patterns;    // of a part
 
     int64_t ccd_of(int64_t one, int64_t other) const { return ccd[one * num_groups + other]; }
 
@@ -85,18 +96,19 @@ struct MemoryShape {
     // The banks of some bursts of a chunk, in the order in which they come up; list may keep them.
     // No others but those of most are among them.
     UsedBanks used_banks(uint32_t first, int64_t num_bursts, uint64_t most, UseList& list) const {
-        if (num_bursts == chunk_bursts.value()) return chunk_banks(chunk_of(first));
-        return find_used_banks(first, num_bursts, most, list);
+        const uint32_t part = part_of(first, num_bursts);
+        return part == kNone ? find_used_banks(first, num_bursts, most, list) : part_banks(part);
     }
-    UsedBanks chunk_banks(size_t chunk) const {
-        const BankUse* uses = chunk_uses.data();
-        return {uses + first_use[chunk], uses + first_use[chunk + 1]};
+    UsedBanks part_banks(uint32_t part) const {
+        const BankUse* uses = part_uses.data();
+        return {uses + first_use[part], uses + first_use[part + 1]};
     }
 
-    // The first whole chunk of the span with the same banks in the same order, if chunks of them can
-    // follow each other at the pace; else kNone.
+    // The first part of the span with the same banks in the same order, if such parts can follow each
+    // other at the pace; else kNone.
     uint32_t pattern(uint32_t first, int64_t num_bursts) const {
-        return num_bursts == chunk_bursts.value() ? patterns[chunk_of(first)] : kNone;
+        const uint32_t part = part_of(first, num_bursts);
+        return part == kNone ? kNone : patterns[part];
     }
 
     // The banks of some bursts of a chunk.
@@ -108,8 +120,12 @@ struct MemoryShape {
     }
 
   private:
-    size_t chunk_of(uint32_t burst) const {
-        return static_cast<size_t>(chunk_bursts.quotient(burst));
+    // Which part the bursts of a chunk are, kNone if they are none.
+    uint32_t part_of(uint32_t first, int64_t num_bursts) const {
+        const uint8_t size = size_of[static_cast<size_t>(num_bursts)];
+        if (size == kNoSize || part_sizes[size].bursts.remainder(first) != 0) return kNone;
+        return part_sizes[size].first +
+               static_cast<uint32_t>(part_sizes[size].bursts.quotient(first));
     }
     UsedBanks find_used_banks(uint32_t first, int64_t num_bursts, uint64_t most,
                               UseList& list) const;
@@ -117,7 +133,7 @@ struct MemoryShape {
     void fill_runs();
     void fill_uses();
     void fill_patterns();
-    bool can_repeat(UsedBanks uses) const;
+    bool can_repeat(UsedBanks uses, int64_t num_bursts) const;
 };
 
 }  // namespace tilewright
