@@ -114,9 +114,9 @@ bool Desk::is_there(PyObject* value) {
     BlockObject& block = *as_block(value);
     if (block.is_there) return true;
     if (block.node == Py_None || !is_determined(block.node)) return false;
-    if (block.number != kNoNumber) {
+    if (block.number != kNoNumber || block.transposing != Py_None) {
         if (checked(PyObject_GetAttr(program_, runs_ahead)).ptr() != Py_True) return false;
-        issuer_.stall(issuer_.task_of(block.number));
+        issuer_.stall(issuer_.task_of(placed_number(value)));
     }
     evaluate(block.node);
     block.is_there = true;
@@ -164,6 +164,7 @@ PyObject* Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
     if (view.dtype.ptr() != as_pointers(pointers)->element || !(view.shape == target.form.shape)) {
         return counted(Py_None);
     }
+    const int64_t value_number = placed_number(value);  // before commands are counted
     if (issuer_.num_commands() >= piece_end) return counted(Py_False);
     spans_.clear();
     const Layout layout(target.form, target.box, as_pointers(pointers)->step, spans_);
@@ -174,7 +175,7 @@ PyObject* Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
     if (block.node != Py_None && carries(block.type)) {
         served = effects_.add_commit(block.node, title_.ptr(), view, layout, pieces_);
     }
-    const int64_t number = block.number == kNoNumber ? kNoValue : block.number;
+    const int64_t number = value_number == kNoNumber ? kNoValue : value_number;
     const int64_t command = issuer_.num_commands() + 1;
     const int64_t task = issuer_.store(number, num_bytes, accesses_, after_, served);
     if (task == kNoRoom) raise_out_of_room(block.type, nb::int_(num_bytes));

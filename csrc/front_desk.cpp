@@ -71,6 +71,8 @@ const PlanView& PlanShelf::view_of(PyObject* plan) {
         view.type = borrow(PyTuple_GetItem(types.ptr(), 0));
         view.number = nb::cast<int64_t>(attribute(plan, "number"));
         view.is_view = flag(plan, "is_view");
+        view.transposes = flag(plan, "transposes");
+        view.num_factors = nb::cast<size_t>(attribute(plan, "num_factors"));
         view.has_floats = flag(plan, "has_floats");
         view.is_single = PyTuple_Size(types.ptr()) == 1;
         view.plan = borrow(plan);
@@ -252,7 +254,7 @@ void Desk::note(const PlanView& plan, PyObject* const* operands, size_t count, P
 }
 
 PyObject* Desk::result(const PlanView& plan, PyObject* const* operands, size_t count) {
-    if (plan.is_view) return view(plan, operands[0]);
+    if (plan.is_view || plan.transposes) return view(plan, operands[0]);
     if (plan.is_single) return command(plan, operands, count, plan.run.ptr());
     const Ref all = checked(PyTuple_New(static_cast<Py_ssize_t>(count)));
     for (size_t place = 0; place < count; ++place) {
@@ -265,13 +267,18 @@ PyObject* Desk::result(const PlanView& plan, PyObject* const* operands, size_t c
 
 PyObject* Desk::view(const PlanView& plan, PyObject* operand) {
     const BlockObject& block = *as_block(operand);
+    const int64_t number = placed_number(operand);
     Ref node = nb::none();
     if (block.node != Py_None) {
         node = steal(make_node(plan.run.ptr(), {&block.node, 1}, {}));
     }
     PyObject* parent = block.parent == Py_None ? operand : block.parent;
-    if (block.number == kNoNumber) parent = Py_None;
-    return make_block(program_, self(), plan.type.ptr(), node.ptr(), block.number, parent);
+    if (number == kNoNumber) parent = Py_None;
+    PyObject* made = make_block(program_, self(), plan.type.ptr(), node.ptr(), number, parent);
+    if (made != nullptr && plan.transposes) {
+        Py_SETREF(as_block(made)->transposing, counted(plan.plan.ptr()));
+    }
+    return made;
 }
 
 PyObject* Desk::command(const PlanView& plan, PyObject* const* operands, size_t count,
@@ -281,7 +288,9 @@ PyObject* Desk::command(const PlanView& plan, PyObject* const* operands, size_t 
     bool has_values = true;
     for (size_t place = 0; place < count; ++place) {
         const BlockObject& block = *as_block(operands[place]);
-        if (block.number != kNoNumber) numbers_.push_back(block.number);
+        const int64_t number =
+            place < plan.num_factors ? block.number : placed_number(operands[place]);
+        if (number != kNoNumber) numbers_.push_back(number);
         nodes_.push_back(block.node);
         has_values &= block.node != Py_None;
     }

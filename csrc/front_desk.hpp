@@ -26,6 +26,8 @@ struct PlanView {
     Ref type;  // of its first result
     int64_t number = 0;
     bool is_view = false;
+    bool transposes = false;  // issued when somebody but a product needs the result
+    size_t num_factors = 0;   // the first operands, if they are read as they lie, transposed or not
     bool has_floats = false;
     bool is_single = false;  // one result
 };

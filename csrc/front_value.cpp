@@ -148,7 +148,7 @@ int each_reference(PointersObject* pointers, Visit visit) {
 template <typename Visit>
 int each_reference(BlockObject* block, Visit visit) {
     return visit(block->program) || visit(block->type) || visit(block->node) ||
-           visit(block->parent) || visit(block->desk);
+           visit(block->parent) || visit(block->transposing) || visit(block->desk);
 }
 
 template <typename Object>
@@ -241,10 +241,11 @@ PyObject* new_pointers(PyTypeObject* type, PyObject* args, PyObject*) {
 }
 
 PyObject* new_block(PyTypeObject* type, PyObject* args, PyObject* names) {
-    PyObject *program, *kind, *node, *number, *parent = Py_None;
-    static const char* keywords[] = {"program", "kind", "node", "number", "parent", nullptr};
-    if (!PyArg_ParseTupleAndKeywords(args, names, "OOOO|O", const_cast<char**>(keywords), &program,
-                                     &kind, &node, &number, &parent)) {
+    PyObject *program, *kind, *node, *number, *parent = Py_None, *transposing = Py_None;
+    static const char* keywords[] = {"program", "kind",        "node", "number",
+                                     "parent",  "transposing", nullptr};
+    if (!PyArg_ParseTupleAndKeywords(args, names, "OOOO|OO", const_cast<char**>(keywords), &program,
+                                     &kind, &node, &number, &parent, &transposing)) {
         return nullptr;
     }
     const int64_t value = number == Py_None ? kNoNumber : PyLong_AsLongLong(number);
@@ -259,6 +260,7 @@ PyObject* new_block(PyTypeObject* type, PyObject* args, PyObject* names) {
     block->type = counted(kind);
     block->node = counted(node);
     block->parent = counted(parent);
+    block->transposing = counted(transposing);
     block->desk = desk.release().ptr();
     block->number = value;
     block->turn = turn_of(block->desk);
@@ -286,9 +288,26 @@ PyObject* index_affine(PyObject* self, void*) { return affine_of(as_index(self)-
 PyObject* pointers_affine(PyObject* self, void*) { return affine_of(as_pointers(self)->form); }
 PyObject* mask_box(PyObject* self, void*) { return box_of(as_mask(self)->region); }
 
-PyObject* block_number(PyObject* self, void*) {
-    const int64_t number = as_block(self)->number;
+PyObject* number_object(int64_t number) {
     return number == kNoNumber ? counted(Py_None) : PyLong_FromLongLong(number);
+}
+
+PyObject* block_number(PyObject* self, void*) {
+    try {
+        return number_object(placed_number(self));
+    } catch (nb::python_error& error) {
+        error.restore();
+        return nullptr;
+    }
+}
+
+PyObject* block_held(PyObject* self, void*) { return number_object(as_block(self)->number); }
+
+int set_block_held(PyObject* self, PyObject* value, void*) {
+    const int64_t number = PyLong_AsLongLong(value);
+    if (number == -1 && PyErr_Occurred()) return -1;
+    as_block(self)->number = number;
+    return 0;
 }
 
 // None stands for no parent in the object, as it does in Python
@@ -313,10 +332,12 @@ PyMemberDef block_members[] = {
     {"program", T_OBJECT_EX, offsetof(ValueObject, program), READONLY, nullptr},
     {"type", T_OBJECT_EX, offsetof(BlockObject, type), READONLY, nullptr},
     {"node", T_OBJECT_EX, offsetof(BlockObject, node), 0, nullptr},
-    {"parent", T_OBJECT_EX, offsetof(BlockObject, parent), READONLY, nullptr},
+    {"parent", T_OBJECT_EX, offsetof(BlockObject, parent), 0, nullptr},
+    {"transposing", T_OBJECT_EX, offsetof(BlockObject, transposing), 0, nullptr},
     {"is_there", T_BOOL, offsetof(BlockObject, is_there), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef block_properties[] = {{"number", block_number, nullptr, nullptr, nullptr},
+                                  {"held", block_held, set_block_held, nullptr, nullptr},
                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 #define SLOT(name, function) {name, reinterpret_cast<void*>(function)}
@@ -409,10 +430,20 @@ PyObject* make_block(PyObject* program, PyObject* desk, PyObject* type, PyObject
     block->type = counted(type);
     block->node = counted(node);
     block->parent = counted(parent);
+    block->transposing = counted(Py_None);
     block->desk = counted(desk);
     block->number = number;
     block->turn = turn_of(desk);
     return reinterpret_cast<PyObject*>(block);
+}
+
+int64_t placed_number(PyObject* value) {
+    static PyObject* placed = PyUnicode_InternFromString("placed");
+    const BlockObject& block = *as_block(value);
+    if (block.transposing != Py_None) {
+        checked(PyObject_CallMethodObjArgs(block.program, placed, value, nullptr));
+    }
+    return block.number;
 }
 
 void bind_values(nb::module_& module) {

@@ -75,12 +75,13 @@ struct PointersObject {
 struct BlockObject {
     VALUE_HEAD
     PyObject* type;
-    PyObject* node;    // or None
-    PyObject* parent;  // or None
-    PyObject* desk;    // of the program, or None
-    int64_t number;    // kNoNumber for a constant
-    uint32_t turn;     // of the desk, when it was made
-    bool is_there;     // the program has waited for it, and its node has the value
+    PyObject* node;         // or None
+    PyObject* parent;       // or None
+    PyObject* transposing;  // the plan of the command that is to move its bytes, or None
+    PyObject* desk;         // of the program, or None
+    int64_t number;         // of what holds its bytes; kNoNumber for a constant
+    uint32_t turn;          // of the desk, when it was made
+    bool is_there;          // the program has waited for it, and its node has the value
 };
 
 #undef VALUE_HEAD
@@ -108,6 +109,10 @@ PyObject* make_mask(PyObject* program, const Region& region);
 PyObject* make_pointers(const PointersObject& like, const Form& form, PyObject* offsets);
 PyObject* make_block(PyObject* program, PyObject* desk, PyObject* type, PyObject* node,
                      int64_t number, PyObject* parent);
+
+// The number of a block's bytes in their order: those of a transposed one are moved now. An error
+// throws.
+int64_t placed_number(PyObject* block);
 
 Ref tuple_of(const int64_t* numbers, int count);
 // False with an error set if it is no tuple of at most kMaxAxes integers of 64 bits.

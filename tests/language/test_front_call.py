@@ -28,9 +28,16 @@ CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "axes": lambda x, y, _: tl.sum(x, 0)[None, :] + tl.sum(y, 1)[:, None],
     "shapes": lambda x, y, _: tl.trans(tl.reshape(x, (2, 8))).reshape(SIDE, -1) + tl.trans(y),
     "products": lambda x, y, _: tl.dot(tl.dot(x, tl.trans(y)), x, y) + tl.dot(y, y),
+    "transposed in place": lambda x, y, _: tl.dot(x.T, tl.permute(y, (1, 0))) + tl.dot(y, x.T),
+    "transposed for others": lambda x, y, n: used_twice(tl.trans(x), y) * n + used_twice(y.T.T, x),
     "dtypes": lambda x, y, n: x.to(tl.float16).to(tl.float32) * n + y.to(tl.int32),
     "several results": lambda x, y, _: tl.join(*tl.split(tl.reshape(x, 8, 2))).reshape(x.shape) + y,
 }
+
+
+def used_twice(x: Any, other: Any) -> Any:
+    """By products, before and behind somebody else."""
+    return tl.dot(x, other) + x + tl.dot(other, x, x)
 
 
 def run_calls(bed: Bed, names: list[str], numbers: list[Any]) -> tuple[Any, ...]:

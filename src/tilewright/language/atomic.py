@@ -125,7 +125,9 @@ def atomic(
     if kind.dtype is int4:
         found = f"an atomic on {kind}"
         raise program.error(found, "elements of whole bytes", "use int8, or load and store")
-    operands = [program.convert(program.block(value), kind.dtype, False) for value in values]
+    operands = [
+        program.placed(program.convert(program.block(value), kind.dtype, False)) for value in values
+    ]
     if mask is False:
         return dma.filled(program, kind, 0)
     addresses, places = addresses_of(program, pointers, mask)

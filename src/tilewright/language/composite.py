@@ -111,9 +111,9 @@ class Composite:
 
     def _issue(self, plan: Plan, number: int, operands: tuple[Block, ...]) -> int:
         needed = [
-            (operand.number, operand.type.num_bytes)
+            (operand.held, operand.type.num_bytes)  # only factors of a product are not placed
             for operand in operands
-            if operand.number is not None
+            if operand.held is not None
         ]
         made = self.program.issuer.update(plan.number, number, needed)
         if made == NO_ROOM:

@@ -12,7 +12,7 @@ from tilewright.language.program import Program
 from tilewright.language.tiling import Part
 from tilewright.language.value import Block, Pointers, PointerType
 
-__all__ = ("Ref", "as_operand", "make_ref", "part_of")
+__all__ = ("Ref", "as_factor", "as_operand", "make_ref", "part_of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,19 @@ def make_ref(program: Program, pointer: Any, shape: Any, dtype: Any, strides: An
 
 def as_operand(program: Program, value: Any) -> Ref | Block:
     """What a composite may be given; everything else is refused."""
-    if isinstance(value, Ref | Block):
+    if isinstance(value, Ref):
         return value
+    if isinstance(value, Block):
+        return program.placed(value)
     if isinstance(value, Pointers):
         fix = "name its shape with tl.ref(ptr, shape)"
         raise program.error(f"{value!r} as an operand", "a ref or a block", fix)
     return program.block(value)
+
+
+def as_factor(program: Program, value: Any) -> Ref | Block:
+    """The same for a product, which reads a transposed block as it lies."""
+    return value if isinstance(value, Block) else as_operand(program, value)
 
 
 def part_of(program: Program, operand: Ref | Block, parts: tuple[Part, ...]) -> Block:
@@ -84,4 +91,4 @@ def part_of(program: Program, operand: Ref | Block, parts: tuple[Part, ...]) -> 
         place = tuple(part.slice for part in parts)
         node = Node(lambda whole: whole[place], (operand.node,), operand.node.line)
     parent = operand if operand.parent is None else operand.parent
-    return Block(program, block_type(operand.dtype, shape), node, operand.number, parent)
+    return Block(program, block_type(operand.dtype, shape), node, operand.held, parent)

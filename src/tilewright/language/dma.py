@@ -138,7 +138,7 @@ def store(program: Program, pointers: Any, value: Any, mask: Any) -> None:
     pointers, mask = aligned(program, pointers, mask, getattr(value, "shape", ()))
     if program.watch is not None:
         pointers = program.watch.writing(pointers)
-    block = program.convert(program.block(value), pointers.element, False)
+    block = program.placed(program.convert(program.block(value), pointers.element, False))
     if mask is False:
         return
     kind = block_type(pointers.element, pointers.shape)

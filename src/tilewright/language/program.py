@@ -319,7 +319,7 @@ class Program:
     ) -> Any:
         """Issue a command of the vector or GEMM unit; a tuple of blocks if the op gives several."""
         plan = self.plan(op, tuple([operand.type for operand in operands]), attributes)
-        if plan.is_view:
+        if plan.is_view or plan.transposes:
             return self._view(plan, operands[0])
         if len(plan.types) > 1:
             return self.parts(plan, operands)
@@ -336,9 +336,10 @@ class Program:
     def _command(self, plan: Plan, operands: tuple[Block, ...], make: Callable[..., Any]) -> Block:
         """One command and its result. Every op ends here: this decides the language's speed."""
         numbers, inputs = [], []
-        for operand in operands:
-            if operand.number is not None:
-                numbers.append(operand.number)
+        for place, operand in enumerate(operands):
+            number = operand.held if place < plan.num_factors else operand.number
+            if number is not None:
+                numbers.append(number)
             inputs.append(operand.node)
         number = self.issuer.compute(plan.number, numbers)
         if number == NO_ROOM:
@@ -349,12 +350,27 @@ class Program:
         return Block(self, plan.types[0], node, number)
 
     def _view(self, plan: Plan, operand: Block) -> Block:
-        """Another look at the same bytes: no command."""
+        """Another look at the same bytes: no command, and of a transposed block none yet."""
+        number = operand.number
         node = None if operand.node is None else Node(plan.run, (operand.node,), None)
         parent = operand if operand.parent is None else operand.parent
-        if operand.number is None:
-            return Block(self, plan.types[0], node, None)
-        return Block(self, plan.types[0], node, operand.number, parent)
+        transposing = plan if plan.transposes else None
+        if number is None:
+            parent = None  # nobody holds a constant
+        return Block(self, plan.types[0], node, number, parent, transposing)
+
+    def placed(self, block: Block) -> Block:
+        """A block whose bytes lie in their order: those of a transposed one are moved now.
+
+        An access asks for it before it counts commands; for all others asking for the number does.
+        """
+        plan = block.transposing
+        if plan is not None:
+            number = self.issuer.compute(plan.number, [] if block.held is None else [block.held])
+            if number == NO_ROOM:
+                raise self.out_of_tcm(block.type, plan.num_bytes)
+            block.held, block.parent, block.transposing = number, None, None  # bytes of its own
+        return block
 
     def parts(self, plan: Plan, operands: tuple[Block, ...]) -> tuple[Block, ...]:
         """The results of one command: views of its whole value."""

@@ -61,6 +61,8 @@ class Plan:
     run: Callable[..., Any]
     vector_ps: int  # on the vector unit; none on both: the result is a view of the operand
     gemm_ps: int  # before that, on the GEMM unit
+    transposes: bool = False  # issued when somebody but a product needs the result
+    num_factors: int = 0  # the first operands, if they are read as they lie, transposed or not
     number: int = -1  # every issuer of the run knows it by that
     num_bytes: int = field(init=False)
     is_view: bool = field(init=False)
@@ -128,7 +130,8 @@ class Run:
                 gemm_ps += charge.batch * pe.gemm.hold_ps(charge.m, charge.n, charge.k, dtype)
             else:
                 vector_ps += charge.times * pe.vector.hold_ps(charge.op, charge.elements, dtype)
-        return self.add_plan(Plan(results, bound.run, vector_ps, gemm_ps))
+        lies = bound.transposes, bound.num_factors
+        return self.add_plan(Plan(results, bound.run, vector_ps, gemm_ps, *lies))
 
     def add_plan(self, plan: Plan) -> Plan:
         """Tell it to every issuer."""

@@ -105,7 +105,9 @@ class Block(BlockFields, Value):
     """A value that commands compute: its type now, its elements later.
 
     ``number`` is the issuer's value; None for a constant, which is part of the commands that use
-    it. A view lies where its ``parent`` does and has the same number.
+    it. A view lies where its ``parent`` does and has the same number. So does a transposed block
+    while only products have used it, since they read it there: ``held`` is what they ask for, and
+    ``transposing`` the plan of the command that whoever asks for the number issues, once.
     """
 
     __slots__ = ()

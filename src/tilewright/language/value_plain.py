@@ -24,6 +24,7 @@ class Executor(Protocol):
     def method(self, name: str, value: Any, args: tuple[Any, ...], kwargs: Any) -> Any: ...
     def number(self, value: Any) -> Any: ...
     def printable(self, value: Any) -> Any: ...
+    def placed(self, block: Any) -> Any: ...
     def release(self, number: int) -> None: ...
 
 
@@ -133,7 +134,7 @@ class _Operators:
 class BlockFields(_Operators):
     """Of a block."""
 
-    __slots__ = ("is_there", "node", "number", "parent", "type")
+    __slots__ = ("held", "is_there", "node", "parent", "transposing", "type")
 
     def __init__(
         self,
@@ -142,17 +143,26 @@ class BlockFields(_Operators):
         node: Node | None,
         number: int | None,
         parent: Any = None,
+        transposing: Any = None,
     ) -> None:
         self.program = program
         self.type = kind
         self.node = node  # None where only time is asked for
-        self.number = number
+        self.held = number  # of what holds its bytes
         self.parent = parent
+        self.transposing = transposing  # the plan of the command that is to move its bytes, if any
         self.is_there = False  # the program has waited for it, and its node has the value
 
+    @property
+    def number(self) -> int | None:
+        """Of its bytes in their order: whoever asks needs them so."""
+        if self.transposing is not None:
+            self.program.placed(self)
+        return self.held
+
     def __del__(self) -> None:
-        if self.parent is None and self.number is not None:
-            self.program.release(self.number)
+        if self.parent is None and self.held is not None:
+            self.program.release(self.held)
 
 
 class IndexFields(_Operators):

@@ -6,7 +6,7 @@ from tilewright.language.affine import broadcast_shapes
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.composite import Pending, run_composite
 from tilewright.language.composite_epilogue import attributes_of, check_vector_op, parse_epilogue
-from tilewright.language.composite_operand import Ref, as_operand, make_ref
+from tilewright.language.composite_operand import Ref, as_factor, as_operand, make_ref
 from tilewright.language.composite_work import GemmWork, VectorWork, product_type
 from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
@@ -44,7 +44,8 @@ def composite(
     is ``(name, operand, scope)`` with a scope of "k_tile", "output_tile" or "kernel".
     """
     program = current_program()
-    operands = tuple(as_operand(program, value) for value in (a, b) if value is not None)
+    as_either = as_factor if op == "gemm" else as_operand
+    operands = tuple(as_either(program, value) for value in (a, b) if value is not None)
     if op == "gemm":
         return _gemm(program, operands, out_ptr, epilogue, program.dtype(acc_dtype), tile_shape)
     check_vector_op(program, op, "the op of a composite", ("gemm",))

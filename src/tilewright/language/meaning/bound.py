@@ -62,6 +62,8 @@ class Bound:
     type: ResultType
     run: Callable[..., Any]
     charges: tuple[Charge | GemmCharge, ...]  # none: the op moves nothing and is no command
+    transposes: bool = False  # the last two axes change places: a product reads the operand instead
+    num_factors: int = 0  # the first operands, if they are read as they lie, transposed or not
 
     @property
     def cost_op(self) -> str | None:

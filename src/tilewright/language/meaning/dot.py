@@ -48,7 +48,7 @@ def _bind_dot(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     product = _product(left.dtype, right.dtype, dtype, left.shape[-1])
     charge = _charge(left, right)
     if len(types) == 2:
-        return Bound(result, product, (charge,))
+        return Bound(result, product, (charge,), num_factors=2)
     widen, narrow = to_compute(dtype, dtype), from_compute(dtype.compute, dtype)
     wide_product = _product(left.dtype, right.dtype, _wide(dtype), left.shape[-1])
 
@@ -56,7 +56,7 @@ def _bind_dot(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
         total = wide_product(a, b)
         return narrow(np.add(total, widen(accumulator), out=total))
 
-    return Bound(result, accumulate, (charge,))
+    return Bound(result, accumulate, (charge,), num_factors=2)
 
 
 def _wide(dtype: DType) -> DType:

@@ -83,7 +83,8 @@ def _bind_permute(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     result = types[0].with_shape(tuple(types[0].shape[axis] for axis in given))
     stays = [axis for axis in given if types[0].shape[axis] > 1]
     charges = () if stays == sorted(stays) else _moved(op, result)
-    return Bound(result, lambda array: array.transpose(given), charges)
+    transposes = bool(charges) and given == (*range(rank - 2), rank - 1, rank - 2)
+    return Bound(result, lambda array: array.transpose(given), charges, transposes=transposes)
 
 
 def _bind_join(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
