@@ -67,6 +67,7 @@ struct RoundTrip {
     uint32_t back;
     uint32_t gate;  // kNone: all packets set out at once
     bool writes;    // data go there and an answer of one flit comes back; else the reverse
+    uint32_t inside = kNone;  // the route that what is read crosses there before it sets out
     uint32_t island = kNone;  // that it does not leave
     int64_t back_ps = 0;      // the least time that an answer takes
 };
@@ -171,7 +172,8 @@ class Core {
     int64_t add_route(const std::vector<uint32_t>& servers, const std::vector<uint32_t>& channels);
     int64_t add_signal();
     int64_t add_gate(int64_t packets);
-    int64_t add_round_trip(uint32_t out, uint32_t back, int64_t gate, bool writes, bool is_home);
+    int64_t add_round_trip(uint32_t out, uint32_t back, int64_t gate, bool writes, bool is_home,
+                           int64_t inside);
     GraphPtr compile(const nanobind::list& rows) const;
     void compile_into(Graph& graph, const nanobind::list& rows) const;
     // Checks a task whose afters are in the graph, numbers its packets and adds it.

@@ -33,11 +33,12 @@ int64_t Core::add_gate(int64_t packets) {
     return static_cast<int64_t>(gates_.size()) - 1;
 }
 
-int64_t Core::add_round_trip(uint32_t out, uint32_t back, int64_t gate, bool writes,
-                             bool is_home) {
+int64_t Core::add_round_trip(uint32_t out, uint32_t back, int64_t gate, bool writes, bool is_home,
+                             int64_t inside) {
     check_outside();
-    trips_.push_back({out, back, gate < 0 ? kNone : static_cast<uint32_t>(gate), writes});
-    if (is_home) trips_.back().island = island_for(trips_.back());
+    trips_.push_back({out, back, gate < 0 ? kNone : static_cast<uint32_t>(gate), writes,
+                      inside < 0 ? kNone : static_cast<uint32_t>(inside)});
+    if (is_home && inside < 0) trips_.back().island = island_for(trips_.back());
     return static_cast<int64_t>(trips_.size()) - 1;
 }
 
@@ -272,17 +273,22 @@ void Core::enter(Event& packet, uint32_t route_number) {
     packet.route = route_number;
 }
 
-// A packet of an exchange is there: its answer sets out.
+// A packet of an exchange is there: its answer sets out, or first crosses what is inside.
 void Core::turn(uint32_t slot) {
     Event& packet = queue_[slot];
     Task& task = tasks_[packet.subject];
     const Definition& definition = *task.definition;
     const RoundTrip& trip = trips_[definition.route];
+    const int64_t place = packet.id - task.id;
+    if (trip.inside != kNone && packet.route == trip.out) {
+        packet.num_bytes = part_of(task, definition, place).num_bytes;
+        enter(packet, trip.inside);
+        return set_out(slot);
+    }
     if (packet.island == kNone && definition.served_effect != kNoEffect &&
         ++task.packets_served == definition.num_packets) {
         effects_.emplace_back(now_ps_, definition.served_effect);
     }
-    const int64_t place = packet.id - task.id;
     packet.exchanged = 0;
     packet.returning = 1;
     packet.num_bytes = trip.writes ? flit_bytes_ : part_of(task, definition, place).num_bytes;

@@ -162,13 +162,14 @@ GraphPlan = tuple[TaskPlan, ...]
 
 @dataclass(frozen=True, slots=True)
 class TripPlan:
-    """Two routes, and the gate in front of the first."""
+    """Two routes, the gate in front of the first, and what is crossed between them."""
 
     out: int
     back: int
     gate: int | None = None
     writes: bool = False
     is_home: bool = False
+    inside: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +242,12 @@ class Program:
             engine.add_gate(packets)
         for trip in self.round_trips:
             engine.add_round_trip(
-                trip.out, trip.back, gate=trip.gate, writes=trip.writes, is_home=trip.is_home
+                trip.out,
+                trip.back,
+                gate=trip.gate,
+                writes=trip.writes,
+                is_home=trip.is_home,
+                inside=trip.inside,
             )
         return engine
 

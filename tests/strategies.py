@@ -222,7 +222,9 @@ def random_trips(choices: Choices, num_routes: int) -> tuple[tuple[int, ...], tu
         out, back = (choices.integer(0, num_routes - 1) for _ in range(2))
         gate = choices.integer(-1, len(gates) - 1)
         writes, is_home = pick(choices, [False, True]), pick(choices, [False, True])
-        return TripPlan(out, back, None if gate < 0 else gate, writes, is_home)
+        crossed = (out + 2 * back) % num_routes  # not drawn: programs of known seeds stay the same
+        inside = None if crossed == out or writes else crossed
+        return TripPlan(out, back, None if gate < 0 else gate, writes, is_home, inside)
 
     return gates, tuple(some(choices, 3, trip, least=1)) if num_routes else ()
 

@@ -45,6 +45,49 @@ def test_a_read_sends_one_flit_and_gets_its_data_back(kind: EngineKind) -> None:
 
 
 @every_engine
+@pytest.mark.parametrize("packets", [1, 3])
+def test_what_is_read_crosses_what_is_inside_and_is_served_behind_it(
+    kind: EngineKind, packets: int
+) -> None:
+    """The port inside is slower than the links: packets wait for it, one behind the other."""
+    engine, there, back = two_ways(kind)
+    port = engine.add_route([engine.add_server(ServerSpec("port", RATE // 2))])
+    trip = engine.add_round_trip(there, back, inside=port)
+    graph = TaskGraph()
+    graph.exchange(trip, packets * PACKET_BYTES - 64, effect=1, served_effect=2)
+    asked_ps = FLIT_PS + LATENCY_PS
+    flits = packets * PACKET_FLITS - 1  # the last packet has one less
+    served_ps = asked_ps + flits * 2 * FLIT_PS
+    end_ps = served_ps + (PACKET_FLITS - 1) * FLIT_PS + LATENCY_PS
+    assert effects_of(engine, graph) == [(served_ps, 2), (end_ps, 1)]
+    there_counts, back_counts, port_counts = engine.statistics().routes
+    assert there_counts.bytes_in == packets * 64
+    assert port_counts.bytes_in == back_counts.bytes_in == packets * PACKET_BYTES - 64
+
+
+@every_engine
+def test_what_is_inside_has_one_queue_for_all_that_want_it(kind: EngineKind) -> None:
+    engine, there, back = two_ways(kind)
+    port = engine.add_route([engine.add_server(ServerSpec("port", RATE))])
+    trip = engine.add_round_trip(there, back, inside=port)
+    graph = TaskGraph()
+    graph.hold(port, 50_000)
+    graph.exchange(trip, PACKET_BYTES, served_effect=2)
+    assert effects_of(engine, graph) == [(50_000 + PACKET_FLITS * FLIT_PS, 2)]
+
+
+@every_engine
+def test_a_way_inside_that_has_no_meaning_is_refused(kind: EngineKind) -> None:
+    engine, there, back = two_ways(kind)
+    with pytest.raises(EngineError, match="found inside = 1 of one that writes, expected what"):
+        engine.add_round_trip(there, back, inside=back, writes=True)
+    with pytest.raises(EngineError, match="found inside = 0 as out, too, expected what data"):
+        engine.add_round_trip(there, back, inside=there)
+    with pytest.raises(EngineError, match="found inside = 9, expected a route of this engine"):
+        engine.add_round_trip(there, back, inside=9)
+
+
+@every_engine
 def test_a_write_sends_its_data_and_gets_one_flit_back(kind: EngineKind) -> None:
     engine, there, back = two_ways(kind)
     trip = engine.add_round_trip(there, back, writes=True)

@@ -111,6 +111,51 @@ def test_two_pes_that_want_one_tcm_share_its_port(kind: EngineKind, access: Acce
     assert ends[1] - ends[0] == 16 * 64_000
 
 
+@pytest.mark.parametrize("kind", ENGINES)
+@pytest.mark.parametrize("access", list(Access))
+@pytest.mark.parametrize("memory", [MemoryKind.TCM, MemoryKind.SRAM])
+def test_an_access_is_served_when_its_last_byte_has_crossed_the_port(
+    kind: EngineKind, access: Access, memory: MemoryKind
+) -> None:
+    """A port that is slow against the network: requests have come long before it is done."""
+    slow = machine("pe.tcm.read_bytes_per_us=16 GB/s", "pe.tcm.write_bytes_per_us=16 GB/s",
+                   "cube.sram.bytes_per_us=16 GB/s")  # fmt: skip
+    served, ends = [], []
+    for num_packets in (1, 16):
+        device = build_device(slow, kind)
+        trip = device.pe_access(BESIDE, HERE, access, memory=memory)
+        graph = TaskGraph()
+        graph.exchange(trip, 1024 * num_packets, effect=2, served_effect=1)
+        device.engine.submit(graph)
+        device.engine.run()
+        (served_ps, _), (end_ps, _) = device.engine.take_effects()
+        served.append(served_ps)
+        ends.append(end_ps)
+    assert served[1] - served[0] == ends[1] - ends[0] == 15 * 64_000
+    assert served[0] > 64_000
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_load_sees_what_is_stored_before_the_port_of_a_tcm_serves_it(kind: EngineKind) -> None:
+    """A read port in use keeps the load waiting; what is stored in that time it sees."""
+    slow = machine("pe.tcm.read_bytes_per_us=1 GB/s")
+
+    def kernel(x: Any, filler: Any, far: Any, out: Any, tl: Any) -> None:
+        if tl.program_id(0) == 0:  # the owner keeps its port busy, and stores what comes from afar
+            tl.load(filler + tl.arange(0, 4096))
+            tl.store(x, tl.load(far))
+        else:  # asks before that is there
+            tl.store(out, tl.load(x))
+
+    with RuntimeContext(slow, engine=kind) as torch:
+        x = torch.zeros(1, "i32", dp=alone("tcm"))
+        filler = torch.zeros(4096, "i32", dp=alone("tcm"))
+        far = torch.full(1, 7, "i32", dp=alone("hbm"))
+        out = torch.zeros(1, "i32", dp=alone("hbm"))
+        torch.launch(kernel, x, filler, far, out, grid=(2,), on=[HERE, BESIDE])
+        assert out.numpy()[0] == 7
+
+
 def read_tcm(x: Any, tl: Any) -> None:
     for number in range(8):
         tl.load(x + number * 2048 + tl.arange(0, 2048))

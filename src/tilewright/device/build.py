@@ -43,9 +43,7 @@ class Device:
     memories: dict[int, int] = field(repr=False)  # by node: the server of a memory
     gates: Gates = field(repr=False)
     _tcms: dict[PeCoord, TcmServers] = field(default_factory=dict, repr=False)
-    _routes: dict[tuple[Route, int | None, int | None], int] = field(
-        default_factory=dict, repr=False
-    )
+    _routes: dict[tuple[Route, int | None], int] = field(default_factory=dict, repr=False)
     _ways: dict[tuple[int, int, Traffic, int], int] = field(default_factory=dict, repr=False)
     _trips: dict[tuple[int, int, Channel, int], int] = field(default_factory=dict, repr=False)
 
@@ -108,24 +106,26 @@ class Device:
         """To the DMA of a PE and through a port of its TCM, and back; made at first use.
 
         What is written crosses the write port when it has come, what is read the read port before
-        it goes. The PE itself needs no network: what it reads is served when it has crossed the
-        port, so in the engine's words its data go out, and an answer comes back.
+        it goes: behind the port it is served. The PE itself needs no network, so in the engine's
+        words the data that it reads go out, through the port, and an answer comes back.
         """
         node = self._dma(target)
         key = (requester, node, channel, spread)
         if key not in self._trips:
             tcm, writes = self.tcm_servers(target), channel.access is Access.WRITE
-            port, turn = tcm.write if writes else tcm.read, [tcm.turn]
-            if requester == node:
-                routes = [self.engine.add_route([port]), self.engine.add_route(turn)]
-                is_outward = True
+            port = tcm.write if writes else tcm.read
+            is_own = requester == node
+            if is_own:
+                routes = self.engine.add_route([port]), self.engine.add_route([tcm.turn])
             else:
                 there, back = self._hops(requester, node, spread)
-                routes = [self._route(there, port if writes else None),
-                          self._route(back, None, None if writes else port)]  # fmt: skip
-                is_outward = writes
-            gate = self.gates.number(channel)
-            self._trips[key] = self.engine.add_round_trip(*routes, gate=gate, writes=is_outward)
+                routes = self._route(there, port if writes else None), self._route(back)
+            self._trips[key] = self.engine.add_round_trip(
+                *routes,
+                gate=self.gates.number(channel),
+                writes=writes or is_own,
+                inside=None if writes or is_own else self.engine.add_route([port]),
+            )
         return self._trips[key]
 
     def _hops(self, requester: int, target: int, spread: int) -> tuple[Route, Route]:
@@ -179,18 +179,15 @@ class Device:
             raise SpecError("round trip", f"{name} as its target", "a memory", fix)
         return server
 
-    def _route(self, hops: Route, last: int | None = None, first: int | None = None) -> int:
-        """Over links, and through a server behind the last or before the first of them."""
-        key = (hops, last, first)
+    def _route(self, hops: Route, last: int | None = None) -> int:
+        """Over links, and through a server behind the last of them."""
+        key = (hops, last)
         if key not in self._routes:
             servers = [self.links[link] for link, _ in hops]
             channels = [channel for _, channel in hops]
             if last is not None:
                 servers.append(last)
                 channels.append(0)
-            if first is not None:
-                servers.insert(0, first)
-                channels.insert(0, 0)
             self._routes[key] = self.engine.add_route(servers, channels)
         return self._routes[key]
 

@@ -24,6 +24,7 @@ OWNER_SHIFT = 40
 MAX_PACKETS = 2**24  # of one transfer
 MAX_QUEUES = 2**17  # in front of one server
 NO_GATE = -1
+NO_ROUTE = -1
 NO_LIMIT = -1
 NO_WAKE = 2**63 - 1
 NO_ROOM = -1  # instead of an issued value: it does not fit the far space
@@ -229,8 +230,10 @@ class Core(Protocol):
 
     def add_gate(self, packets: int) -> int: ...
 
-    def add_round_trip(self, out: int, back: int, gate: int, writes: bool, is_home: bool) -> int:
-        """``gate`` is -1 for none. ``is_home`` decides nothing but how fast a core runs."""
+    def add_round_trip(
+        self, out: int, back: int, gate: int, writes: bool, is_home: bool, inside: int
+    ) -> int:
+        """``gate`` and ``inside`` are -1 for none. ``is_home`` decides only how fast it runs."""
         ...
 
     def add_issuer(self, numbers: list[int]) -> Issuer:

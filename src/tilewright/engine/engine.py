@@ -14,6 +14,7 @@ from tilewright.engine.core import (
     MAX_PACKETS,
     NO_GATE,
     NO_LIMIT,
+    NO_ROUTE,
     NO_WAKE,
     UNBOUNDED,
     CompiledGraph,
@@ -158,22 +159,26 @@ class Engine:
         gate: int | None = None,
         writes: bool = False,
         is_home: bool = False,
+        inside: int | None = None,
     ) -> int:
         """Returns its number: the routes that the packets of an exchange and their answers take.
 
         A read sends requests of one flit and gets data back; a write sends data and gets answers
-        of one flit. One that ``is_home`` meets the packets of others seldom: that changes no
-        result, but the native core then simulates long stretches of it at a time.
+        of one flit. Data that are read cross the route ``inside``, if there is one, when their
+        request has come; they are served behind it, and set out. One that ``is_home`` meets the
+        packets of others seldom: that changes no result, but the native core then simulates long
+        stretches of it at a time.
         """
         self._check_usable()
-        self._layout.check_round_trip(out, back, gate)
+        self._layout.check_round_trip(out, back, gate, inside, writes)
         for name, value in (("writes", writes), ("is_home", is_home)):
             if type(value) is not bool:
                 raise EngineError(
                     "round trip", f"{name} = {value!r}", "a bool", "pass True or False"
                 )
         number = NO_GATE if gate is None else gate
-        return self.core.add_round_trip(out, back, number, writes, is_home)
+        crossed = NO_ROUTE if inside is None else inside
+        return self.core.add_round_trip(out, back, number, writes, is_home, crossed)
 
     def add_issuer(self, spec: IssuerSpec) -> Issuer:
         """A processor that issues commands in order; its routes and round trips are there."""

@@ -126,8 +126,19 @@ class Layout:
             fix = "use what add_signal returned"
             raise EngineError("engine", f"signal {signal!r}", "a signal of this engine", fix)
 
-    def check_round_trip(self, out: object, back: object, gate: object) -> None:
-        for name, route in (("out", out), ("back", back)):
+    def check_round_trip(
+        self, out: object, back: object, gate: object, inside: object, writes: object
+    ) -> None:
+        routes = [("out", out), ("back", back)]
+        if inside is not None:
+            routes.append(("inside", inside))
+            if writes or inside == out:
+                found = f"inside = {inside!r} " + (
+                    "of one that writes" if writes else "as out, too"
+                )
+                fix = "leave it out, or name a route of its own"
+                raise EngineError("round trip", found, "what data that are read cross", fix)
+        for name, route in routes:
             if type(route) is not int or not 0 <= route < self.num_routes:
                 fix = "use what add_route returned"
                 found = f"{name} = {route!r}"

@@ -122,10 +122,13 @@ class ReferenceCore(Memories):
         gate: int,
         writes: bool,
         is_home: bool,  # noqa: ARG002 -- it simulates nothing apart
+        inside: int,
     ) -> int:
         self._check_outside()
         guard = None if gate < 0 else self._gates[gate]
-        self._trips.append(RoundTrip(self._routes[out], self._routes[back], guard, writes))
+        crossed = None if inside < 0 else self._routes[inside]
+        trip = RoundTrip(self._routes[out], self._routes[back], guard, writes, crossed)
+        self._trips.append(trip)
         return len(self._trips) - 1
 
     def add_issuer(self, numbers: list[int]) -> ReferenceIssuer:

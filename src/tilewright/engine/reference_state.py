@@ -261,7 +261,8 @@ class Leg(Enum):
     """Which way a packet of an exchange goes."""
 
     OUT = 0
-    BACK = 1
+    INSIDE = 1  # data that are read, before they set out
+    BACK = 2
 
 
 class Packet:
@@ -328,6 +329,7 @@ class RoundTrip(NamedTuple):
     back: Route
     gate: Gate | None
     writes: bool
+    inside: Route | None
 
 
 class Signal:

@@ -243,10 +243,16 @@ class Tasks(Reports):
         self._inject(packet)
 
     def _end_leg(self, packet: Packet) -> None:
-        """There, the packet's answer sets out. Back, another one may, and the last one ends all."""
+        """There, the packet's answer sets out, or crosses what is inside and then does. Back,
+        another one may, and the last one ends all.
+        """
         task, trip = packet.task, trip_of(packet.task)
         definition = task.definition
-        if packet.leg is Leg.OUT:
+        if packet.leg is Leg.OUT and trip.inside is not None:
+            _, data_bytes = definition.part(packet.id - task.id, self._packet_bytes)
+            self._send(task, packet.id, trip.inside, data_bytes, Leg.INSIDE)
+            return
+        if packet.leg is not Leg.BACK:
             task.packets_served += 1
             is_last = task.packets_served == definition.num_packets
             if is_last and definition.served_effect != NO_EFFECT:
