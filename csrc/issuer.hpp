@@ -67,6 +67,7 @@ class Issuer {
     int64_t task_of(int64_t value) const { return values_[value].task; }
     int64_t walk_of(int64_t command) const;
     void stall(int64_t task) { stalls_.push_back(task); }
+    const std::vector<int64_t>& stalls() const { return stalls_; }
     void finish();
 
     int64_t num_commands() const { return num_commands_; }

@@ -118,6 +118,7 @@ void bind_issuer(nb::module_& module) {
         .def("task_of", &Issuer::task_of)
         .def("walk_of", &Issuer::walk_of)
         .def("stall", &Issuer::stall)
+        .def_prop_ro("stalls", &Issuer::stalls)
         .def("finish", &Issuer::finish)
         .def_prop_ro("num_commands", &Issuer::num_commands)
         .def_prop_ro("num_waiting", &Issuer::num_waiting)

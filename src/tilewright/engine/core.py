@@ -181,6 +181,11 @@ class Issuer(Protocol):
         """The next command is not issued before this task has ended."""
         ...
 
+    @property
+    def stalls(self) -> list[int]:
+        """The tasks that the next command is not issued before."""
+        ...
+
     def finish(self) -> None:
         """The next command comes after all others; all values are gone."""
         ...

@@ -253,6 +253,10 @@ class ReferenceIssuer:
     def stall(self, task: int) -> None:
         self._stalls.append(task)
 
+    @property
+    def stalls(self) -> list[int]:
+        return list(self._stalls)
+
     def finish(self) -> None:
         if self._under_way:
             self._last_issue = self._join(self._under_way)

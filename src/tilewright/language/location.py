@@ -1,14 +1,15 @@
 """Where an error of a kernel happened: the author's line, the program, the simulated time."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from traceback import walk_tb
 from types import FrameType
 
 from tilewright.engine.fault import CoreFault
+from tilewright.engine.message import first_line
 from tilewright.errors import PageFaultError, TilewrightError
 from tilewright.language.program import Program
-from tilewright.language.source import add_place, is_ours, line_text
+from tilewright.language.source import add_place, add_time, is_ours, line_text
 
 __all__ = ("explained",)
 
@@ -18,15 +19,16 @@ def explained(running: Callable[[], Program]) -> Iterator[None]:
     """Errors inside say where the kernel's author finds the reason.
 
     An error of the author's own gets a note; what the core refuses reads as if the end of a piece
-    had found it, whichever engine runs.
+    had found it, whichever engine runs. The time is that at which the program would be at the line;
+    an error that the kernel itself catches has none, since nobody knows it yet.
     """
     try:
         yield
     except PageFaultError as error:
-        program = running()
+        program = _in_time(running(), error)
         raise error.located(kernel=program.name, line=_place(error, program)) from None
     except TilewrightError as error:
-        _locate(error, running())
+        _locate(error, _in_time(running(), error))
         raise
     except CoreFault as error:
         program = running()
@@ -35,13 +37,28 @@ def explained(running: Callable[[], Program]) -> Iterator[None]:
         _locate(refused, program)
         raise refused from None
     except Exception as error:
-        program = running()
+        program = _in_time(running(), error)
         error.add_note(f"in {program}, at {program.run.hub.now_ps} ps")
         raise
 
 
+def _in_time(program: Program, error: Exception) -> Program:
+    """The program when it would have failed: it has run ahead of its commands."""
+    if not program.run.hub.is_inside:  # the run ends already, and lets nobody wait
+        return program
+    what = f"the time of {first_line(error)}"  # a text: the hub keeps it, and the error the hub
+    # what the core refuses takes no time; the error at hand tells why, or comes before it
+    with suppress(CoreFault, TilewrightError):
+        program.stream.catch_up(what)
+    return program
+
+
 def _locate(error: BaseException, program: Program) -> None:
-    if isinstance(error, TilewrightError) and str(program) not in error.where:
+    if not isinstance(error, TilewrightError):
+        return
+    if str(program) in error.where:
+        add_time(error, program.run.hub.now_ps)
+    else:
         add_place(error, _place(error, program))
 
 

@@ -472,8 +472,8 @@ class Program:
     # -- words -----------------------------------------------------------------------------------
 
     def error(self, found: str, expected: str, fix: str) -> KernelError:
-        """With the user's line, the program and the simulated time."""
-        where = f"{line_text(source_line())}, {self}, at {self.run.hub.now_ps} ps"
+        """With the user's line and the program; the time joins them where the program ends."""
+        where = f"{line_text(source_line())}, {self}"
         return KernelError(where, found, expected, fix)
 
 

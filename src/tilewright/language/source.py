@@ -7,7 +7,7 @@ from types import CodeType, FrameType
 
 from tilewright.errors import TilewrightError
 
-__all__ = ("SourceLine", "add_place", "is_ours", "line_text", "source_line")
+__all__ = ("SourceLine", "add_place", "add_time", "is_ours", "line_text", "source_line")
 
 ROOM = str(Path(__file__).parent)
 
@@ -48,5 +48,14 @@ def _line_number(code: CodeType, instruction: int) -> int:
 
 def add_place(error: TilewrightError, place: str) -> None:
     """Say where in front of what the error says itself; traceback and notes stay."""
-    error.where = f"{place}, {error.where}"
-    error.args = (error.where, *error.args[1:])
+    _set_where(error, f"{place}, {error.where}")
+
+
+def add_time(error: TilewrightError, at_ps: int) -> None:
+    """Say when, behind where."""
+    _set_where(error, f"{error.where}, at {at_ps} ps")
+
+
+def _set_where(error: TilewrightError, where: str) -> None:
+    error.where = where
+    error.args = (where, *error.args[1:])

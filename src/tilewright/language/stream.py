@@ -77,6 +77,14 @@ class Stream:
             self.wait(last, "its last command")
         self.end()
 
+    def catch_up(self, what: What) -> None:
+        """Suspend the running program until it would be where it is, had it not run ahead: all its
+        commands are issued, and the values that it went on with are there.
+        """
+        for task in (self.issuer.last_issue, *self.issuer.stalls):
+            if task != NO_TASK:
+                self.wait(task, what)
+
     def end(self) -> None:
         """All is complete."""
         self.walker.end()
