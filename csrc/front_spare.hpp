@@ -10,7 +10,8 @@
 namespace tilewright {
 
 // Objects of one type that are gone: the next ones take their place, so that few bytes are touched.
-// The type is collected by Python's garbage collector, and has no finalizer.
+// The type is collected by Python's garbage collector, which finalizes an object once: one that it
+// has finalized is not used again.
 template <typename Object>
 class Spares {
   public:
@@ -29,7 +30,7 @@ class Spares {
 
     // An object that nobody refers to, that refers to nobody and that is not tracked.
     static void give(PyTypeObject* type, PyObject* object) {
-        if (spares.size() < kMost) {
+        if (spares.size() < kMost && !PyObject_GC_IsFinalized(object)) {
             spares.push_back(object);
         } else {
             type->tp_free(object);

@@ -177,9 +177,14 @@ void let_go(BlockObject* block) {
     PyErr_Restore(kind, value, trace);
 }
 
+// Before the garbage collector clears a circle, the program among it; else the end does it.
+template <typename Object>
+void finalize(PyObject* self) {
+    if constexpr (std::is_same_v<Object, BlockObject>) let_go(as_block(self));
+}
+
 template <typename Object>
 int clear(PyObject* self) {
-    if constexpr (std::is_same_v<Object, BlockObject>) let_go(as_block(self));
     return each_reference(reinterpret_cast<Object*>(self), [](PyObject*& held) {
         Py_CLEAR(held);
         return 0;
@@ -190,6 +195,7 @@ template <typename Object>
 void deallocate(PyObject* self) {
     PyTypeObject* type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
+    finalize<Object>(self);
     clear<Object>(self);
     if (type == own_type(static_cast<Object*>(nullptr))) {
         Spares<Object>::give(type, self);
@@ -348,6 +354,7 @@ void bind_value(nb::module_& module, const char* name, newfunc make, PyMemberDef
     const PyNumberMethods operators = make_operators();
     PyType_Slot slots[] = {SLOT(Py_tp_new, make),
                            SLOT(Py_tp_dealloc, deallocate<Object>),
+                           SLOT(Py_tp_finalize, finalize<Object>),
                            SLOT(Py_tp_traverse, traverse<Object>),
                            SLOT(Py_tp_clear, clear<Object>),
                            SLOT(Py_tp_members, members),

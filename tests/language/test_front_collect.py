@@ -1,6 +1,7 @@
 """Objects of compiled code show the garbage collector what they refer to."""
 
 import gc
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -65,6 +66,24 @@ def test_a_tile_that_only_a_circle_holds_gives_its_space_back_when_it_is_found(
     bed.launch(kernel, bed.place(np.ones(256, np.float32)))
     before, held, after = free_bytes
     assert (held, after) == (before - 1024, before)
+
+
+@pytest.mark.parametrize("engine", EngineKind)
+def test_a_circle_of_a_tile_and_its_program_is_found_in_silence(
+    engine: EngineKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complaints: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+
+    def kernel(x_ptr: Any) -> None:
+        circle: list[Any] = [tl.load(x_ptr + tl.arange(0, 256))]
+        circle.append(circle)
+
+    bed = Bed(engine=engine)
+    bed.launch(kernel, bed.place(np.ones(256, np.float32)))
+    del bed
+    gc.collect()
+    assert complaints == []
 
 
 def is_collected(hold: Callable[[Owner], Any]) -> bool:
