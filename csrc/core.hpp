@@ -228,10 +228,11 @@ class Core {
     // noinline: the loop stays small, which is worth a quarter of its speed
     [[gnu::noinline]] void start_next(uint32_t run);
     [[gnu::noinline]] void start(uint32_t task);
-    void set_out(uint32_t packet);
+    // more_follows: at this instant, of what happens now
+    void set_out(uint32_t packet, bool more_follows);
     void enter(Event& packet, uint32_t route);
     void start_exchange(uint32_t task, const Definition& definition);
-    void send_next(uint32_t task, const Definition& definition);
+    void send_next(uint32_t task, const Definition& definition, bool more_follows);
     [[gnu::noinline]] void turn(uint32_t packet);
     [[gnu::noinline]] void come_back(uint32_t packet);
     [[gnu::noinline]] void let_in(uint32_t gate);
@@ -310,6 +311,16 @@ class Core {
     void touch_island_of(uint32_t task);
     void look_out_for(uint32_t task);
     void start_home(uint32_t task, uint32_t island);
+    // The event that happens now: islands are touched up to it.
+    void note_current(const Event& event) {
+        if (catch_up_limit_ != nullptr) return;
+        current_rank_ = event.rank;
+        current_id_ = event.id;
+    }
+    // If grants of this instant are left for the next run.
+    bool is_run_over() const {
+        return catch_up_limit_ == nullptr && limit_ps_ <= static_cast<uint64_t>(now_ps_);
+    }
     // If no other event happens before: of all, or of the island that catches up.
     bool is_next(const Event& event) {
         if (catch_up_limit_ == nullptr) {
@@ -335,6 +346,10 @@ class Core {
                int64_t latency_ps, int64_t ready_ps);
     void push_arrival(Event& packet, uint32_t slot, int64_t head_ps);
     void enqueue(uint32_t packet);
+    static bool is_lone_at(const Server& server, const Event& packet) {
+        return server.is_idle() & (packet.time_ps >= server.free_ps);
+    }
+    void make_lone(Server& server, uint32_t packet);
     void await_lone(Server& server, uint32_t index, uint32_t packet);
     void check_at(Server& server, uint32_t index, int64_t at_ps, uint32_t packet);
     void return_credit(uint32_t packet, Hop before, int64_t tail_ps);

@@ -60,16 +60,18 @@ inline void Core::check_at(Server& server, uint32_t index, int64_t at_ps, uint32
         awaken(islands_[server.island]);
     }
     const Event& packet = queue_[slot];
-    const bool is_lone = server.is_idle() & (packet.time_ps >= server.free_ps);
-    if (!is_lone) return enqueue_behind(server, index, slot);
+    if (!is_lone_at(server, packet)) return enqueue_behind(server, index, slot);
     await_lone(server, index, slot);
 }
 
-[[gnu::always_inline]] inline void Core::await_lone(Server& server, uint32_t index, uint32_t slot) {
-    Event& packet = queue_[slot];
+[[gnu::always_inline]] inline void Core::make_lone(Server& server, uint32_t slot) {
     server.lone = slot;
-    server.check_ps = server.booked_ps = packet.time_ps;
-    packet.rank = grant_rank(index);
+    server.check_ps = server.booked_ps = queue_[slot].time_ps;
+}
+
+[[gnu::always_inline]] inline void Core::await_lone(Server& server, uint32_t index, uint32_t slot) {
+    make_lone(server, slot);
+    queue_[slot].rank = grant_rank(index);
     schedule(slot);
 }
 

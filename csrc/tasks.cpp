@@ -214,29 +214,40 @@ void Core::start(uint32_t slot) {
     packet.route = definition.route;
     if (definition.kind == Kind::kHold) {
         packet.tail_in_ps -= servers_[hops_[route.first_hop].server].flit_ps;  // no wire
-        return set_out(queue_.add(packet));
+        return set_out(queue_.add(packet), true);
     }
     route.bytes_in += definition.amount;
     for (int64_t left = definition.amount; left > 0; left -= packet_bytes_, ++packet.id) {
         packet.num_bytes = std::min(left, packet_bytes_);
         packet.flits = static_cast<uint32_t>((packet.num_bytes - 1) / flit_bytes_ + 1);
-        set_out(queue_.add(packet));
+        set_out(queue_.add(packet), true);
     }
 }
 
-// In front of its first server.
-void Core::set_out(uint32_t slot) {
+// In front of its first server, where it starts at once if nothing can come before.
+void Core::set_out(uint32_t slot, bool more_follows) {
     Event& packet = queue_[slot];
-    const Hop& hop = hops_[packet.hop];
-    if (!hop.has(Hop::kEager)) return enqueue(slot);
+    const Hop hop = hops_[packet.hop];
     packet.rank = grant_rank(hop.server);
-    queue_.push(slot);
+    if (hop.has(Hop::kEager)) return queue_.push(slot);
+    Server& server = servers_[hop.server];
+    const bool is_plain = server.is_link && packet.num_bytes > 0 &&
+                          (num_asleep_ == 0 || server.island == packet.island);
+    const bool starts = !more_follows && is_plain && is_lone_at(server, packet) &&
+                        !is_run_over() && is_next(packet);
+    if (!starts) return enqueue(slot);
+    note_current(packet);
+    make_lone(server, slot);
+    grant_on_link(server, hop.server, slot);
+    count_event();
 }
 
 void Core::start_exchange(uint32_t slot, const Definition& definition) {
     const RoundTrip& trip = trips_[definition.route];
     if (trip.gate == kNone) {
-        for (uint32_t left = definition.num_packets; left > 0; --left) send_next(slot, definition);
+        for (uint32_t left = definition.num_packets; left > 0; --left) {
+            send_next(slot, definition, true);
+        }
         return;
     }
     Gate& gate = gates_[trip.gate];
@@ -248,7 +259,7 @@ void Core::start_exchange(uint32_t slot, const Definition& definition) {
     if (trip.island != kNone) plan_for(slot, trip.island);
 }
 
-void Core::send_next(uint32_t slot, const Definition& definition) {
+void Core::send_next(uint32_t slot, const Definition& definition, bool more_follows) {
     Task& task = tasks_[slot];
     const RoundTrip& trip = trips_[definition.route];
     const int64_t place = task.packets_sent++;
@@ -259,7 +270,7 @@ void Core::send_next(uint32_t slot, const Definition& definition) {
     packet.num_bytes = trip.writes ? part_of(task, definition, place).num_bytes : flit_bytes_;
     packet.island = trip.island;
     enter(packet, trip.out);
-    set_out(queue_.add(packet));
+    set_out(queue_.add(packet), more_follows);
 }
 
 // A packet in front of the first server of a route.
@@ -283,7 +294,7 @@ void Core::turn(uint32_t slot) {
     if (trip.inside != kNone && packet.route == trip.out) {
         packet.num_bytes = part_of(task, definition, place).num_bytes;
         enter(packet, trip.inside);
-        return set_out(slot);
+        return set_out(slot, false);
     }
     if (packet.island == kNone && definition.served_effect != kNoEffect &&
         ++task.packets_served == definition.num_packets) {
@@ -293,7 +304,7 @@ void Core::turn(uint32_t slot) {
     packet.returning = 1;
     packet.num_bytes = trip.writes ? flit_bytes_ : part_of(task, definition, place).num_bytes;
     enter(packet, trip.back);
-    set_out(slot);
+    set_out(slot, false);
 }
 
 // The answer is there: another packet may set out, and with the last one the exchange ends.
@@ -320,10 +331,7 @@ void Core::call_gate(uint32_t number, bool more_follows) {
     event.subject = number;
     event.island = gate.island;
     if (!more_follows && is_next(event)) {  // it need not wait in a queue
-        if (catch_up_limit_ == nullptr) {
-            current_rank_ = event.rank;
-            current_id_ = event.id;
-        }
+        note_current(event);
         let_in(number);
         return count_event();
     }
@@ -337,8 +345,9 @@ void Core::let_in(uint32_t number) {
     for (; gate.room > 0 && !gate.waiting.empty(); --gate.room) {
         const uint32_t slot = gate.waiting.front().packet;
         const Definition& definition = *tasks_[slot].definition;
-        send_next(slot, definition);
-        if (tasks_[slot].packets_sent == definition.num_packets) gate.waiting.pop_front();
+        const bool is_last = tasks_[slot].packets_sent + 1 == definition.num_packets;
+        if (is_last) gate.waiting.pop_front();
+        send_next(slot, definition, gate.room > 1 && !gate.waiting.empty());
     }
 }
 
