@@ -140,7 +140,7 @@ inline void Core::plan_next(Server& server, uint32_t index) {
     }
     waiting.pop_front();
     server.note_popped(number);
-    await_lone(server, index, next.packet);
+    await_lone(server, index, queue_[next.packet], next.packet);
 }
 
 // A packet that has met nobody is ready: it starts, or it waits like any other.

@@ -268,14 +268,14 @@ class Core {
         }
     }
     void push(const Event& event) { schedule(queue_.add(event)); }
+    void schedule(uint32_t slot) { schedule(queue_[slot], slot); }
     bool is_asleep(uint32_t island) const {
         return num_asleep_ > 0 && island != kNone && islands_[island].is_asleep;
     }
     // Into the queue of its island, if that is asleep.
-    [[gnu::always_inline]] void schedule(uint32_t event) {
-        const uint32_t island = queue_[event].island;
-        if (is_asleep(island)) [[unlikely]] return islands_[island].queue.push(event);
-        queue_.push(event);
+    [[gnu::always_inline]] void schedule(Event& event, uint32_t slot) {
+        if (is_asleep(event.island)) [[unlikely]] return islands_[event.island].queue.push(slot);
+        queue_.push(event, slot);
     }
     void push_complete(uint32_t task, int64_t at_ps);
     [[gnu::noinline]] void wait(Server& server, int64_t ready_ps);
@@ -344,15 +344,15 @@ class Core {
     template <Choice kChoice>
     void serve(Server& server, uint32_t packet, int64_t start_ps, int64_t hold_ps,
                int64_t latency_ps, int64_t ready_ps);
-    void push_arrival(Event& packet, uint32_t slot, int64_t head_ps);
-    void enqueue(uint32_t packet);
+    void push_arrival(Event& packet, uint32_t slot, Hop hop, int64_t head_ps);
+    void enqueue(Event& packet, uint32_t slot, uint32_t index);
     static bool is_lone_at(const Server& server, const Event& packet) {
         return server.is_idle() & (packet.time_ps >= server.free_ps);
     }
-    void make_lone(Server& server, uint32_t packet);
-    void await_lone(Server& server, uint32_t index, uint32_t packet);
+    void make_lone(Server& server, const Event& packet, uint32_t slot);
+    void await_lone(Server& server, uint32_t index, Event& packet, uint32_t slot);
     void check_at(Server& server, uint32_t index, int64_t at_ps, uint32_t packet);
-    void return_credit(uint32_t packet, Hop before, int64_t tail_ps);
+    bool return_credit(uint32_t packet, Hop before, int64_t tail_ps);
     [[gnu::noinline]] void note_trace(uint32_t server, const Event& packet, int64_t ready_ps,
                                       int64_t start_ps, int64_t tail_ps);
     void add_wait(Server& server, int64_t time_ps);

@@ -59,10 +59,10 @@ class Calendar {
         if (!open_.empty()) [[unlikely]] first_ = pop_heap(open_);
     }
 
-    [[gnu::always_inline]] void push(uint32_t slot) {
-        const int64_t bucket = events_[slot].time_ps >> shift_;
+    [[gnu::always_inline]] void push(Event& event, uint32_t slot) {
+        const int64_t bucket = event.time_ps >> shift_;
         if (static_cast<uint64_t>(bucket - open_bucket_ - 1) < kBuckets - 1) [[likely]] {
-            push_near(slot, static_cast<size_t>(bucket) & kMask);
+            push_near(event, slot, static_cast<size_t>(bucket) & kMask);
         } else if (bucket <= open_bucket_) {
             push_open(slot);
         } else {
@@ -110,8 +110,8 @@ class Calendar {
     }
 
     // A bucket is a list in no order; most hold one event.
-    void push_near(uint32_t slot, size_t bucket) {
-        events_[slot].next = heads_[bucket];
+    void push_near(Event& event, uint32_t slot, size_t bucket) {
+        event.next = heads_[bucket];
         heads_[bucket] = slot;
         occupied_[bucket / 64] |= uint64_t{1} << bucket % 64;
         ++num_near_;
@@ -137,7 +137,8 @@ class Calendar {
     // Put events into the buckets that have come near.
     [[gnu::noinline]] void fetch_far() {
         for (; far_bucket_ - kBuckets < open_bucket_; note_far()) {
-            push_near(pop_heap(far_), static_cast<size_t>(far_bucket_) & kMask);
+            const uint32_t slot = pop_heap(far_);
+            push_near(events_[slot], slot, static_cast<size_t>(far_bucket_) & kMask);
         }
     }
 
@@ -194,7 +195,7 @@ class Calendar {
         open_bucket_ = (((open_bucket_ + 1) << shift_) >> shift) - 1;
         shift_ = shift;
         far_bucket_ = INT64_MAX;
-        for (uint32_t slot : all) push(slot);
+        for (uint32_t slot : all) push(events_[slot], slot);
         num_far_pushes_ = 0;
     }
 
@@ -226,7 +227,8 @@ class EventQueue {
 
     uint32_t top() { return calendar_.top(); }
     void take_top() { calendar_.take_top(); }
-    void push(uint32_t slot) { calendar_.push(slot); }
+    void push(uint32_t slot) { calendar_.push(events_[slot], slot); }
+    [[gnu::always_inline]] void push(Event& event, uint32_t slot) { calendar_.push(event, slot); }
 
   private:
     Slab<Event> events_;

@@ -38,82 +38,91 @@ inline void Core::check_at(Server& server, uint32_t index, int64_t at_ps, uint32
     schedule(slot);
 }
 
-// The packet leaves the buffer behind the server before.
-[[gnu::always_inline]] inline void Core::return_credit(uint32_t slot, Hop before, int64_t tail_ps) {
+// The packet leaves the buffer behind the server before. Tells if it may have moved.
+[[gnu::always_inline]] inline bool Core::return_credit(uint32_t slot, Hop before, int64_t tail_ps) {
     Server& server = servers_[before.server];
-    if (num_asleep_ > 0 && server.island != queue_[slot].island) [[unlikely]] {
-        touch(islands_[server.island]);  // which can move the packet
-    }
+    const bool touches = num_asleep_ > 0 && server.island != queue_[slot].island;
+    if (touches) [[unlikely]] touch(islands_[server.island]);
     const Event& packet = queue_[slot];
     const int64_t at_ps = later(tail_ps, server.credit_ps, before.server, packet.id);
     server.first_channel[before.channel()].give_back({at_ps, packet.flits}, now_ps_);
     silent_ps_ = std::max(silent_ps_, at_ps);
     if (server.is_stalled) [[unlikely]] await_credit(server, before.server, at_ps, slot);
+    return touches || server.is_stalled;
 }
 
 // The packet will be ready in front of the server at its time, which may lie ahead. One that meets
 // nobody is in no queue: its event tells when it is ready, and then it starts.
-[[gnu::always_inline]] inline void Core::enqueue(uint32_t slot) {
-    const uint32_t index = hops_[queue_[slot].hop].server;
+[[gnu::always_inline]] inline void Core::enqueue(Event& packet, uint32_t slot, uint32_t index) {
     Server& server = servers_[index];
-    if (num_asleep_ > 0 && server.island != queue_[slot].island) [[unlikely]] {
-        awaken(islands_[server.island]);
+    if (num_asleep_ > 0 && server.island != packet.island) [[unlikely]] {
+        awaken(islands_[server.island]);  // which can move the packet
+        return is_lone_at(server, queue_[slot]) ? await_lone(server, index, queue_[slot], slot)
+                                                : enqueue_behind(server, index, slot);
     }
-    const Event& packet = queue_[slot];
     if (!is_lone_at(server, packet)) return enqueue_behind(server, index, slot);
-    await_lone(server, index, slot);
+    await_lone(server, index, packet, slot);
 }
 
-[[gnu::always_inline]] inline void Core::make_lone(Server& server, uint32_t slot) {
+[[gnu::always_inline]] inline void Core::make_lone(Server& server, const Event& packet,
+                                                   uint32_t slot) {
     server.lone = slot;
-    server.check_ps = server.booked_ps = queue_[slot].time_ps;
+    server.check_ps = server.booked_ps = packet.time_ps;
 }
 
-[[gnu::always_inline]] inline void Core::await_lone(Server& server, uint32_t index, uint32_t slot) {
-    make_lone(server, slot);
-    queue_[slot].rank = grant_rank(index);
-    schedule(slot);
+[[gnu::always_inline]] inline void Core::await_lone(Server& server, uint32_t index, Event& packet,
+                                                    uint32_t slot) {
+    make_lone(server, packet, slot);
+    packet.rank = grant_rank(index);
+    schedule(packet, slot);
 }
 
-[[gnu::always_inline]] inline void Core::push_arrival(Event& packet, uint32_t slot,
+[[gnu::always_inline]] inline void Core::push_arrival(Event& packet, uint32_t slot, Hop hop,
                                                       int64_t head_ps) {
-    const Hop hop = hops_[++packet.hop];
+    ++packet.hop;
     packet.time_ps = hop.has(Hop::kWhole) ? packet.tail_in_ps : head_ps;
-    if (!hop.has(Hop::kEager)) return enqueue(slot);
+    if (!hop.has(Hop::kEager)) return enqueue(packet, slot, hop.server);
     __builtin_prefetch(&servers_[hop.server]);
     packet.rank = grant_rank(hop.server);
-    queue_.push(slot);
+    queue_.push(packet, slot);
 }
 
-// The timing law: when the packet leaves, and what follows from that.
+// The timing law: when the packet leaves, and what follows from that. It has room behind the server.
 template <Core::Choice kChoice>
 [[gnu::always_inline]] inline void Core::serve(Server& server, uint32_t slot, int64_t start_ps,
                                                int64_t hold_ps, int64_t latency_ps,
                                                int64_t ready_ps) {
     constexpr bool kEager = kChoice == Choice::kNever;
     constexpr bool kPlain = kChoice != Choice::kPossible;  // no time but that of its flits
-    Event& packet = queue_[slot];
-    const Hop* const way = &hops_[packet.hop];
+    Event* packet = &queue_[slot];
+    const Hop* const way = &hops_[packet->hop];
     const Hop hop = *way;
     const int64_t flit_ps = server.flit_ps;
-    const int64_t done_ps = later(start_ps, hold_ps, hop.server, packet.id);
-    const int64_t wire_ps = later(packet.tail_in_ps, flit_ps, hop.server, packet.id);
-    const int64_t tail_ps = std::max(done_ps, wire_ps);
-    const int64_t arrival_ps = later(tail_ps, latency_ps, hop.server, packet.id);
+    // no sum is negative: one of two numbers that is too large has the bit of the sign
+    const uint64_t done = static_cast<uint64_t>(start_ps) + static_cast<uint64_t>(hold_ps);
+    const uint64_t wire = static_cast<uint64_t>(packet->tail_in_ps) + static_cast<uint64_t>(flit_ps);
+    const uint64_t tail = std::max(done, wire), arrival = tail + static_cast<uint64_t>(latency_ps);
+    if (static_cast<int64_t>(tail | arrival) < 0) [[unlikely]] {
+        raise_fault(Fault::kTimeLimit, hop.server, packet->id, now_ps_);
+    }
+    const auto done_ps = static_cast<int64_t>(done), tail_ps = static_cast<int64_t>(tail);
+    const auto arrival_ps = static_cast<int64_t>(arrival);
     server.stretch_ps += tail_ps - done_ps;
     server.free_ps = tail_ps;
     server.busy_ps += hold_ps;
-    server.num_bytes += packet.num_bytes;
+    server.num_bytes += packet->num_bytes;
     ++server.packets;
-    if (tracing_) [[unlikely]] note_trace(hop.server, packet, ready_ps, start_ps, tail_ps);
-    const int64_t head_ps = kPlain ? start_ps + flit_ps : done_ps - (packet.flits - 1) * flit_ps;
-    packet.tail_in_ps = arrival_ps;
+    if (tracing_) [[unlikely]] note_trace(hop.server, *packet, ready_ps, start_ps, tail_ps);
+    const int64_t head_ps = kPlain ? start_ps + flit_ps : done_ps - (packet->flits - 1) * flit_ps;
+    packet->tail_in_ps = arrival_ps;
     if (!kEager && server.bounded && !hop.is_last()) {
-        server.first_channel[hop.channel()].free_flits -= packet.flits;
+        server.first_channel[hop.channel()].free_flits -= packet->flits;
     }
     // only now: it may plan a check, and a new event can move the packet
-    if (hop.has(Hop::kReturnsCredit)) return_credit(slot, way[-1], tail_ps);
-    if (!hop.is_last()) return push_arrival(queue_[slot], slot, head_ps + latency_ps);
+    if (hop.has(Hop::kReturnsCredit) && return_credit(slot, way[-1], tail_ps)) [[unlikely]] {
+        packet = &queue_[slot];
+    }
+    if (!hop.is_last()) return push_arrival(*packet, slot, way[1], head_ps + latency_ps);
     if (!kPlain && server.is_memory) return take_in(server, slot);
     deliver(slot, arrival_ps);
 }

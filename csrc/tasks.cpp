@@ -235,9 +235,9 @@ void Core::set_out(uint32_t slot, bool more_follows) {
                           (num_asleep_ == 0 || server.island == packet.island);
     const bool starts = !more_follows && is_plain && is_lone_at(server, packet) &&
                         !is_run_over() && is_next(packet);
-    if (!starts) return enqueue(slot);
+    if (!starts) return enqueue(packet, slot, hop.server);
     note_current(packet);
-    make_lone(server, slot);
+    make_lone(server, packet, slot);
     grant_on_link(server, hop.server, slot);
     count_event();
 }
