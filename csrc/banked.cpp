@@ -34,6 +34,11 @@ void for_swaths(const MemoryShape& shape, int64_t address, int64_t num_bytes, Vi
     int64_t start = shape.chunk_bursts.remainder(first);  // in its chunk
     int64_t channel = shape.channels.remainder(number);
     int64_t local = shape.channels.quotient(number);
+    if (left <= whole - start) {  // in one chunk
+        const int64_t burst = shape.span_chunks.remainder(local) * whole + start;
+        return visit(Swath{channel, channel + 1, shape.span_chunks.quotient(local),
+                           static_cast<uint32_t>(burst), static_cast<uint16_t>(left)});
+    }
     for (; left > 0; channel = 0, ++local) {  // a round over the channels
         const int64_t row = shape.span_chunks.quotient(local);
         const int64_t base = shape.span_chunks.remainder(local) * whole;

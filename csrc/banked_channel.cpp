@@ -46,8 +46,11 @@ void MemoryChannel::accept(int direction, const MemoryChunk& chunk, int64_t now_
     Queue& queue = queues_[direction];
     const uint32_t slot = chunks_.add(chunk);
     MemoryChunk& added = chunks_[slot];
-    added.left = shape_.banks_between(added.first, added.first + added.num_bursts);
-    added.pattern = shape_.pattern(added.first, added.num_bursts);
+    const uint32_t part = shape_.part_of(added.first, added.num_bursts);
+    added.left = part != kNone
+                     ? shape_.part_masks[part]
+                     : shape_.banks_between(added.first, added.first + added.num_bursts);
+    added.pattern = part != kNone ? shape_.patterns[part] : kNone;
     added.blocked_ps = blocked_ps(last_bank(added), now_ps);
 
     uint32_t place = queue.order.size();  // it can go before others of its round, no more

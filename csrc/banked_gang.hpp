@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "banked_channel.hpp"
@@ -51,10 +52,16 @@ class MemoryGangs {
     int64_t event_ps(uint32_t gang) const { return events_ps_[gang]; }
     void note_times(uint32_t gang) {
         events_ps_[gang] = gangs_[gang]->event_ps();
-        wakes_ps_[gang] = gangs_[gang]->least_done_ps() - 1;
+        const int64_t wake_ps = gangs_[gang]->least_done_ps() - 1;
+        const int64_t before_ps = std::exchange(wakes_ps_[gang], wake_ps);
+        if (wake_ps <= next_wake_ps_) {
+            next_wake_ps_ = wake_ps;
+        } else if (before_ps == next_wake_ps_) {
+            next_wake_ps_ = least(wakes_ps_);
+        }
     }
     int64_t next_event_ps() const { return least(events_ps_); }
-    int64_t next_wake_ps() const { return least(wakes_ps_); }
+    int64_t next_wake_ps() const { return next_wake_ps_; }
 
   private:
     static int64_t least(const std::vector<int64_t>& times_ps) {
@@ -76,6 +83,7 @@ class MemoryGangs {
     uint32_t num_looks_ = 0;
     std::vector<int64_t> events_ps_;
     std::vector<int64_t> wakes_ps_;
+    int64_t next_wake_ps_ = kNeverPs - 1;  // the least of them
 };
 
 }  // namespace tilewright

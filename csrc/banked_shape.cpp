@@ -105,8 +105,8 @@ void MemoryShape::fill_uses() {
         const auto step = static_cast<uint32_t>(size);
         for (uint32_t first = 0; first < bank_of.size(); first += step) {
             first_use.push_back(static_cast<uint32_t>(part_uses.size()));
-            const uint64_t banks = banks_between(first, first + step);
-            const UsedBanks found = find_used_banks(first, size, banks, list);
+            part_masks.push_back(banks_between(first, first + step));
+            const UsedBanks found = find_used_banks(first, size, part_masks.back(), list);
             part_uses.insert(part_uses.end(), found.begin(), found.end());
         }
         if (size % 2 != 0) break;

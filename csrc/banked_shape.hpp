@@ -86,9 +86,20 @@ struct MemoryShape {
     std::vector<uint8_t> size_of;      // by bursts: which of the sizes; kNoSize if it is none
     std::vector<BankUse> part_uses;    // of every part, one after the other
     std::vector<uint32_t> first_use;   // of a part, and the end
-    std::vector<uint32_t> patterns;    // of a part
+    // of a part, the first one with the same banks in the same order, if such parts can follow each
+    // other at the pace; else kNone
+    std::vector<uint32_t> patterns;
+    std::vector<uint64_t> part_masks;  // its banks
 
     int64_t ccd_of(int64_t one, int64_t other) const { return ccd[one * num_groups + other]; }
+
+    // Which part the bursts of a chunk are, kNone if they are none.
+    uint32_t part_of(uint32_t first, int64_t num_bursts) const {
+        const uint8_t size = size_of[static_cast<size_t>(num_bursts)];
+        if (size == kNoSize || part_sizes[size].bursts.remainder(first) != 0) return kNone;
+        return part_sizes[size].first +
+               static_cast<uint32_t>(part_sizes[size].bursts.quotient(first));
+    }
 
     using UsedBanks = std::span<const BankUse>;
     using UseList = std::array<BankUse, kMaxBanks>;
@@ -104,13 +115,6 @@ struct MemoryShape {
         return {uses + first_use[part], uses + first_use[part + 1]};
     }
 
-    // The first part of the span with the same banks in the same order, if such parts can follow each
-    // other at the pace; else kNone.
-    uint32_t pattern(uint32_t first, int64_t num_bursts) const {
-        const uint32_t part = part_of(first, num_bursts);
-        return part == kNone ? kNone : patterns[part];
-    }
-
     // The banks of some bursts of a chunk.
     uint64_t banks_between(uint32_t first, uint32_t end) const {
         if (chunk_bursts.remainder(end) == 0) return banks_from[first];
@@ -120,13 +124,6 @@ struct MemoryShape {
     }
 
   private:
-    // Which part the bursts of a chunk are, kNone if they are none.
-    uint32_t part_of(uint32_t first, int64_t num_bursts) const {
-        const uint8_t size = size_of[static_cast<size_t>(num_bursts)];
-        if (size == kNoSize || part_sizes[size].bursts.remainder(first) != 0) return kNone;
-        return part_sizes[size].first +
-               static_cast<uint32_t>(part_sizes[size].bursts.quotient(first));
-    }
     UsedBanks find_used_banks(uint32_t first, int64_t num_bursts, uint64_t most,
                               UseList& list) const;
     void fill_spacing();

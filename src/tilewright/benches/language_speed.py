@@ -51,7 +51,7 @@ class LanguageBenchSpec:
 
 
 def run_language_bench(spec: LanguageBenchSpec, *, progress: Progress) -> LanguageBenchRecord:
-    """Both sides take turns on each kernel; medians count."""
+    """Each side runs a kernel once to warm up, then its turns in a row; medians count."""
     peer = load_peer("triton_interpreter")
     kernels = load_peer("tutorial_kernels")
     machine = build_machine(parse_machine(spec.machine))
@@ -99,15 +99,16 @@ def _compare(
         call: dict[str, Any] = {**placed, **case.numbers}
         return workspace.launch(kernel, grid=case.grid, pes=pes, **call)
 
+    def ask() -> float:
+        seconds: float = interpreter.run(case.kernel, case.grid, {})
+        return seconds
+
+    progress(f"{case.name}: {spec.rounds} turns here")
     result = launch()  # warm: plans, routes and pages are there
+    seconds = [_seconds(launch) for _ in range(spec.rounds)]
+    progress(f"{case.name}: {spec.rounds} turns in Triton's interpreter")
     interpreter.run(case.kernel, case.grid, {**arrays, **case.numbers})
-    seconds, theirs = [], []
-    for turn in range(spec.rounds):
-        progress(f"{case.name}: turn {turn + 1} of {spec.rounds}")
-        start = time.perf_counter()
-        result = launch()
-        seconds.append(time.perf_counter() - start)
-        theirs.append(interpreter.run(case.kernel, case.grid, {}))
+    theirs = [ask() for _ in range(spec.rounds)]
     error = _error(workspace.read(placed[case.output]), interpreter.fetch(case.output))
     return LanguageRow(
         kernel=case.name,
@@ -118,6 +119,12 @@ def _compare(
         gathers=result.counters.gathers,
         error=error,
     )
+
+
+def _seconds(launch: Callable[[], LaunchResult]) -> float:
+    start = time.perf_counter()
+    launch()
+    return time.perf_counter() - start
 
 
 def _error(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
