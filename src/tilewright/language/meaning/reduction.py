@@ -119,7 +119,8 @@ def greatest_number(
     ``np.fmax.reduce`` loses numbers beside a signalling NaN on some processors.
     """
     found = _maximum(array, axis, dtype, out, keepdims)
-    if not np.isnan(found).any():  # most blocks have none
+    squares = np.vdot(found, found) if isinstance(found, np.ndarray) else found  # NaN if one is
+    if squares == squares:  # most blocks have none
         return found
     is_nan = np.isnan(array)
     numbers = _maximum(np.where(is_nan, -np.inf, array), axis, dtype, out, keepdims)
