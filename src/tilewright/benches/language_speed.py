@@ -51,7 +51,7 @@ class LanguageBenchSpec:
 
 
 def run_language_bench(spec: LanguageBenchSpec, *, progress: Progress) -> LanguageBenchRecord:
-    """Each side runs a kernel once to warm up, then its turns in a row; medians count."""
+    """Both sides run a kernel once to warm up, then each its turns in a row; medians count."""
     peer = load_peer("triton_interpreter")
     kernels = load_peer("tutorial_kernels")
     machine = build_machine(parse_machine(spec.machine))
@@ -103,11 +103,12 @@ def _compare(
         seconds: float = interpreter.run(case.kernel, case.grid, {})
         return seconds
 
+    progress(f"{case.name}: warming up")
+    interpreter.run(case.kernel, case.grid, {**arrays, **case.numbers})
+    result = launch()  # plans, routes and pages are there
     progress(f"{case.name}: {spec.rounds} turns here")
-    result = launch()  # warm: plans, routes and pages are there
     seconds = [_seconds(launch) for _ in range(spec.rounds)]
     progress(f"{case.name}: {spec.rounds} turns in Triton's interpreter")
-    interpreter.run(case.kernel, case.grid, {**arrays, **case.numbers})
     theirs = [ask() for _ in range(spec.rounds)]
     error = _error(workspace.read(placed[case.output]), interpreter.fetch(case.output))
     return LanguageRow(
