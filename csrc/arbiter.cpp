@@ -33,8 +33,8 @@ inline const Ring<Waiting>& Core::line_up(Server& server, uint32_t slot) {
     const Event& packet = queue_[slot];
     const Hop hop = hops_[packet.hop];
     auto& waiting = server.first_queue[hop.queue()].waiting;
-    waiting.push_sorted(
-        {packet.time_ps, packet.id, slot, packet.flits, hop.channel(), hop.is_last()});
+    const uint32_t needs = Waiting::needs_of(packet.flits, hop.channel(), hop.is_last());
+    waiting.push_sorted({packet.time_ps, packet.id, slot, needs});
     server.note_pushed(hop.queue());
     return waiting;
 }
@@ -61,7 +61,7 @@ inline bool Core::may_leave(Server& server, uint32_t flits, uint32_t channel, bo
 inline bool Core::may_start(Server& server, const Waiting& first) {
     if (first.ready_ps > now_ps_) return false;
     if (server.is_memory) return has_room(server, queue_[first.packet]);
-    return may_leave(server, first.flits, first.channel, first.last);
+    return may_leave(server, first.flits(), first.channel(), first.is_last());
 }
 
 // The queue whose first packet starts now.
@@ -214,7 +214,7 @@ void Core::check_next(Server& server, uint32_t index, bool has_granted) {
             if (!has_room(server, queue_[first.packet])) return await_room(server);
         } else if (at_ps <= now_ps_ && !has_granted) {
             server.is_stalled = true;
-            at_ps = server.first_channel[first.channel].returning.first_ps();
+            at_ps = server.first_channel[first.channel()].returning.first_ps();
             if (at_ps == kNever) return;
             slot = kNone;
         }

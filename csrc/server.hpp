@@ -21,10 +21,16 @@ struct Waiting {
     int64_t ready_ps;
     int64_t id;
     uint32_t packet;
-    // what it needs behind the server, so that the packet is left alone until it starts
-    uint32_t flits : 21 = 0;
-    uint32_t channel : 10 = 0;
-    uint32_t last : 1 = 0;
+    uint32_t needs = 0;  // behind the server, so that the packet is left alone until it starts
+
+    static constexpr int kFlitBits = 21, kChannelBits = 10;
+
+    static uint32_t needs_of(uint32_t flits, uint32_t channel, bool is_last) {
+        return flits | channel << kFlitBits | uint32_t{is_last} << (kFlitBits + kChannelBits);
+    }
+    uint32_t flits() const { return needs & ((1u << kFlitBits) - 1); }
+    uint32_t channel() const { return needs >> kFlitBits & ((1u << kChannelBits) - 1); }
+    bool is_last() const { return needs >> (kFlitBits + kChannelBits) != 0; }
 
     bool operator<(const Waiting& other) const {
         return ready_ps != other.ready_ps ? ready_ps < other.ready_ps : id < other.id;
