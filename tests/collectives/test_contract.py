@@ -20,10 +20,14 @@ from tests.collectives.calls import (
 )
 from tests.collectives.cover import Case, cover
 from tests.collectives.worlds import run_ranks
-from tilewright.collectives.table import ALGORITHMS
+from tilewright.collectives.operation import Call
+from tilewright.collectives.table import ALGORITHMS, checked_plan
+from tilewright.language.dtype import dtype_of
 
 MAX_SKEW_PS = 30_000_000
-ROWS = {"no": 0, "one": 1, "odd": 7, "many": 4001}  # many: more than the slots of all rings
+ROWS = {"no": 0, "one": 1, "odd": 7, "many": 4001}
+COLUMNS = 5
+SLOT_ELEMENTS, NUM_SLOTS = 16, 2  # of rings that many rows are more than, in every block
 FACTORS: dict[str, list[Any]] = {
     "algorithm": ["auto", *sorted(ALGORITHMS)],
     "call": sorted(CALLS),
@@ -33,6 +37,7 @@ FACTORS: dict[str, list[Any]] = {
     "rows": sorted(ROWS),
     "placement": [*PLACEMENTS, "mixed"],
     "rank_is_pe": [False, True],
+    "slots": ["few", "as chosen"],
 }
 
 
@@ -61,6 +66,23 @@ CASES = [
 ]
 
 
+def ring_of(case: Case) -> dict[str, Any]:
+    if case["slots"] != "few":
+        return {}
+    slot_bytes = max(1, SLOT_ELEMENTS * dtype_of(case["dtype"]).bits // 8)
+    return {"n_slots": NUM_SLOTS, "slot_size": slot_bytes}
+
+
+@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+def test_many_rows_are_more_than_few_slots_in_every_block(algorithm: str) -> None:
+    num_pes, ranks = 4, max(FACTORS["ranks"])
+    for operation in ALGORITHMS[algorithm].operations:
+        if not Call(operation, ranks).is_uneven:
+            plan = checked_plan(ALGORITHMS[algorithm], Call(operation, ranks), 0).plan
+            block = ROWS["many"] * COLUMNS // num_pes // plan.num_blocks
+            assert block > SLOT_ELEMENTS * NUM_SLOTS
+
+
 def name_of(case: Case) -> str:
     return "-".join(str(value) for value in case.values())
 
@@ -73,7 +95,7 @@ def test_every_call_gives_the_values_of_numpy(case: Case) -> None:
     num_rows = ROWS[case["rows"]]
     if case["call"] not in ("all_reduce", "broadcast", "reduce", "exchange"):
         num_rows = -(-num_rows // ranks)
-    inputs = inputs_of(draw, (num_rows, 5), ranks, dtype, reduction)
+    inputs = inputs_of(draw, (num_rows, COLUMNS), ranks, dtype, reduction)
     ended = []
 
     def program(rank: int, torch: Any, dist: Any) -> None:
@@ -86,7 +108,7 @@ def test_every_call_gives_the_values_of_numpy(case: Case) -> None:
     skews_ps = [int(draw.integers(MAX_SKEW_PS)) for _ in range(ranks)]
     run_ranks(
         ranks, program, rank_is_pe=case["rank_is_pe"], skews_ps=skews_ps,
-        algorithm=case["algorithm"],
+        algorithm=case["algorithm"], **ring_of(case),
     )  # fmt: skip
     assert sorted(ended) == list(range(ranks))
 

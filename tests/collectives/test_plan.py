@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.collectives.operation import Call, Operation, goal_of, start_of
-from tilewright.collectives.plan import Move, Plan, Step, check_plan
+from tilewright.collectives.plan import Move, Plan, Proof, Step, check_plan
 from tilewright.collectives.script import Script, ring_gather, ring_reduce
 from tilewright.errors import CollectiveError
 
 SEND, TAKE, COMBINE = Move.SEND, Move.TAKE, Move.COMBINE
 
 
-def check(plan: Plan, operation: Operation) -> frozenset[tuple[int, int]]:
+def check(plan: Plan, operation: Operation) -> Proof:
     call = Call(operation, plan.num_ranks)
     start, goal = start_of(call, plan.num_blocks), goal_of(call, plan.num_blocks)
     return check_plan(plan, start, goal, "a plan")
@@ -27,7 +27,18 @@ def ring(num_ranks: int) -> Plan:
 
 @given(st.integers(2, 16))
 def test_a_ring_is_proved_and_completes_each_block_once(num_ranks: int) -> None:
-    assert len(check(ring(num_ranks), Operation.ALL_REDUCE)) == num_ranks
+    assert len(check(ring(num_ranks), Operation.ALL_REDUCE).completing) == num_ranks
+
+
+@given(st.integers(2, 16))
+def test_a_rank_of_a_ring_sends_its_own_block_then_sums_of_some_then_those_of_all(
+    num_ranks: int,
+) -> None:
+    plan = ring(num_ranks)
+    partial = check(plan, Operation.ALL_REDUCE).partial
+    turns = [plan.steps[rank][place].turn for rank, place in partial]
+    assert sorted(set(turns)) == list(range(1, num_ranks - 1))
+    assert len(turns) == 2 * num_ranks * (num_ranks - 2)  # both sides of each message
 
 
 def without(plan: Plan, rank: int, place: int) -> Plan:

@@ -1,9 +1,14 @@
+from typing import Any
+
+import numpy as np
 import pytest
 
+from tests.collectives.worlds import run_ranks
 from tilewright.collectives.operation import Operation
-from tilewright.collectives.reduction import Reduction, check_reduction
+from tilewright.collectives.reduction import Reduction, check_reduction, message_dtype
+from tilewright.collectives.table import ALGORITHMS
 from tilewright.errors import CollectiveError
-from tilewright.language.dtype import DTYPES, DType, int1
+from tilewright.language.dtype import DTYPES, DType, float16, float32, float64, int1
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -27,3 +32,31 @@ def test_the_sum_of_bools_is_whether_any_is_true() -> None:
 
 def test_what_reduces_nothing_takes_any_dtype() -> None:
     assert check_reduction(Operation.BROADCAST, Reduction.AVG, int1) is Reduction.AVG
+
+
+@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
+def test_a_sum_of_halves_is_rounded_once_whatever_way_it_takes(algorithm: str) -> None:
+    """2048 + 1 is 2048 in f16, 2048 + 3 is 2052."""
+
+    def program(rank: int, torch: Any, dist: Any) -> None:
+        tensor = torch.from_numpy(np.full(16, 1 if rank else 2048, np.float16))
+        dist.all_reduce(tensor)
+        assert set(tensor.tolist()) == {2052.0}
+
+    run_ranks(4, program, algorithm=algorithm)
+
+
+def test_a_mean_of_halves_is_there_if_their_sum_is_not() -> None:
+    def program(_: int, torch: Any, dist: Any) -> None:
+        tensor = torch.from_numpy(np.full(3, 60_000, np.float16))
+        dist.all_reduce(tensor, op=dist.ReduceOp.AVG)
+        assert set(tensor.tolist()) == {60_000.0}
+
+    run_ranks(3, program)
+
+
+def test_only_sums_and_products_of_narrow_floats_are_sent_wider() -> None:
+    assert message_dtype(Operation.REDUCE, Reduction.SUM, float16) is float32
+    assert message_dtype(Operation.REDUCE, Reduction.MAX, float16) is float16
+    assert message_dtype(Operation.BROADCAST, Reduction.SUM, float16) is float16
+    assert message_dtype(Operation.ALL_REDUCE, Reduction.SUM, float64) is float64

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.collectives.test_plan import ring
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.plan import Move
+from tilewright.collectives.plan import Move, Proof
 from tilewright.collectives.schedule import Chunk, Message, Schedule, Wave, build_schedule, lag_of
 from tilewright.collectives.table import ALGORITHMS, checked_plan
 
@@ -21,7 +21,7 @@ def ring_schedules(num_ranks: int, size: int, chunk: int, round_size: int) -> li
     return [
         build_schedule(
             plan, rank, [size], chunk_elements=chunk, round_elements=round_size,
-            completing=frozenset(),
+            proof=Proof(),
         )
         for rank in range(num_ranks)
     ]  # fmt: skip
@@ -88,7 +88,7 @@ def test_a_round_has_its_share_of_every_part(num_ranks: int, size: int, round_si
     plan = checked_plan(ALGORITHMS["ring"], call, 0).plan
     schedule = build_schedule(
         plan, 0, [size] * num_ranks, chunk_elements=10**9, round_elements=round_size,
-        completing=frozenset(),
+        proof=Proof(),
     )  # fmt: skip
     longest = max(message.chunk.size for message in schedule.messages)
     assert longest == min(size, max(1, round_size // num_ranks))
@@ -114,7 +114,7 @@ def test_an_exchange_of_any_sizes_is_known_to_its_two_ranks_alone(
         known = [size if rank in divmod(part, num_ranks) else 0 for part, size in enumerate(sizes)]
         schedules.append(
             build_schedule(
-                plan, rank, known, chunk_elements=16, round_elements=10**9, completing=frozenset()
+                plan, rank, known, chunk_elements=16, round_elements=10**9, proof=Proof()
             )
         )
     for sender in range(num_ranks):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.collectives.worlds import machine_of_sips, run_ranks
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.plan import Plan
+from tilewright.collectives.plan import Plan, Proof
 from tilewright.collectives.table import ALGORITHMS, Algorithm
 from tilewright.errors import CollectiveError, DeadlockError
 from tilewright.host import RuntimeContext
@@ -86,7 +86,7 @@ def test_a_plan_of_a_users_that_is_wrong_is_refused_before_it_runs() -> None:
 def test_ranks_that_follow_different_plans_get_the_report_of_who_waits_for_whom(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tilewright.collectives.table.check_plan", lambda *_: frozenset())
+    monkeypatch.setattr("tilewright.collectives.table.check_plan", lambda *_: Proof())
 
     def all_wait(call: Call, lane: int) -> Plan:
         right = ALGORITHMS["ring"].plan(call, lane)

@@ -13,6 +13,7 @@ from tilewright.collectives.critical import Prediction
 from tilewright.collectives.group import Group, RankPlaces, sip_ranks
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.option import RingOptions
+from tilewright.collectives.reduction import Reduction
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.run import start_collective
 from tilewright.collectives.staging import targets_of
@@ -153,7 +154,7 @@ def _run(
         pending = [
             start_collective(
                 torch.driver, owner, book, group, rank, call, choice.algorithm,
-                of_rank, "sum", choice.tuning, carries_data=False,
+                of_rank, Reduction.SUM, choice.tuning, carries_data=False,
             )
             for rank, of_rank in enumerate(buffers)
         ]  # fmt: skip

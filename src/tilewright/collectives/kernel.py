@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright import language as tl
 from tilewright.collectives.plan import Move
+from tilewright.collectives.reduction import Reduction, accumulation_dtype
 from tilewright.collectives.schedule import Chunk, Job, Message
 
 __all__ = ("REDUCTIONS", "collective", "direction_to")
@@ -64,6 +65,7 @@ class _Runner:
         self._arriving: dict[Chunk, deque[tuple[Message, Any]]] = {}
         pointer = next(each for each in (*sources, *targets) if each is not None)
         self._dtype = pointer.dtype.element_ty
+        self._wide = accumulation_dtype(Reduction(reduction), self._dtype)
 
     def run(self) -> None:
         """Group by group, and wave by wave in it: its receives are issued before its sends.
@@ -122,8 +124,8 @@ class _Runner:
                 self._arriving.pop(chunk, None)
 
     def _receive(self, message: Message) -> Any:
-        shape = (message.chunk.size,)
-        return tl.recv_async(direction_to(message.peer), shape, self._dtype)
+        dtype = self._wide if message.is_partial else self._dtype
+        return tl.recv_async(direction_to(message.peer), (message.chunk.size,), dtype)
 
     def _value(self, chunk: Chunk) -> Any:
         if chunk not in self._held:
@@ -134,11 +136,13 @@ class _Runner:
     def _combined(self, message: Message, received: Any) -> Any:
         if message.move is Move.TAKE:
             return received
-        combined = REDUCTIONS[self._reduction](self._value(message.chunk), received)
-        combined = combined.to(self._dtype)  # some ops give a wider one
-        if self._reduction == "avg" and message.completes:
-            combined = (combined / self._ranks).to(self._dtype)
-        return combined
+        own, is_mean = self._value(message.chunk), self._reduction == "avg"
+        if not message.completes or is_mean:
+            received = received.to(self._wide)  # the op widens the other
+        combined = REDUCTIONS[self._reduction](own, received)
+        if not message.completes:
+            return combined.to(self._wide)  # some ops give a wider one
+        return (combined / self._ranks if is_mean else combined).to(self._dtype)
 
     def _store(self, chunk: Chunk, value: Any) -> None:
         target = self._targets[chunk.part]

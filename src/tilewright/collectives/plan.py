@@ -15,7 +15,7 @@ from functools import cached_property
 
 from tilewright.errors import CollectiveError
 
-__all__ = ("Goal", "Move", "Plan", "Step", "check_plan")
+__all__ = ("Goal", "Move", "Plan", "Proof", "Step", "check_plan")
 
 
 class Move(Enum):
@@ -89,17 +89,27 @@ Contribution = frozenset[int]
 Goal = Mapping[tuple[int, int], Contribution]
 """By rank and block: what it has to hold at the end. What is not named may be anything."""
 
+Places = frozenset[tuple[int, int]]
+"""Ranks, and places among their steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What is known of the steps of a plan that is right."""
+
+    completing: Places = frozenset()  # a block gets the last of all ranks' values
+    partial: Places = frozenset()  # the message, sent or received, has some ranks' values summed
+
 
 def check_plan(
     plan: Plan, start: Mapping[tuple[int, int], Contribution], goal: Goal, where: str
-) -> frozenset[tuple[int, int]]:
+) -> Proof:
     """Run the plan on sets of contributions; refuse one that is stuck, or ends with other sums.
 
-    ``start`` says what ranks hold; a block that is not named there is empty space. Returns the
-    places, a rank and one of its steps, at which a block gets the last of all ranks' values.
+    ``start`` says what ranks hold; a block that is not named there is empty space.
     """
     everybody = frozenset(range(plan.num_ranks))
-    completing = set()
+    completing, partial = set(), set()
     held = dict(start)
     queues: dict[tuple[int, int], deque[tuple[int, Contribution]]] = {}
     places = [0] * plan.num_ranks
@@ -109,8 +119,11 @@ def check_plan(
         for rank, steps in enumerate(plan.steps):
             while places[rank] < len(steps):
                 step = steps[places[rank]]
-                if not _do(rank, step, held, queues, where):
+                moved = _do(rank, step, held, queues, where)
+                if moved is None:
                     break
+                if 1 < len(moved) < plan.num_ranks:
+                    partial.add((rank, places[rank]))
                 if step.move is Move.COMBINE and held[rank, step.block] == everybody:
                     completing.add((rank, places[rank]))
                 places[rank] += 1
@@ -122,7 +135,7 @@ def check_plan(
         if found != wanted:
             text = f"block {block} of rank {rank} with the values of {_ranks(found)}"
             raise CollectiveError(where, text, f"those of {_ranks(wanted)}", "correct the plan")
-    return frozenset(completing)
+    return Proof(frozenset(completing), frozenset(partial))
 
 
 def _do(
@@ -131,18 +144,18 @@ def _do(
     held: dict[tuple[int, int], Contribution],
     queues: dict[tuple[int, int], deque[tuple[int, Contribution]]],
     where: str,
-) -> bool:
-    """Whether the step could be done."""
+) -> Contribution | None:
+    """Whose values the message has; None: it has not come yet."""
     place = rank, step.block
     if step.move is Move.SEND:
         if place not in held:
             found = f"rank {rank} sends block {step.block}, which it does not have"
             raise CollectiveError(where, found, "a block with values", "correct the plan")
         queues.setdefault((rank, step.peer), deque()).append((step.block, held[place]))
-        return True
+        return held[place]
     queue = queues.get((step.peer, rank))
     if not queue:
-        return False
+        return None
     block, values = queue.popleft()
     if block != step.block:
         found = f"rank {rank} gets block {block} from rank {step.peer}"
@@ -152,9 +165,10 @@ def _do(
         if mine & values:
             found = f"rank {rank} adds the values of {_ranks(mine & values)} to block {block} twice"
             raise CollectiveError(where, found, "each once", "correct the plan")
-        values |= mine
-    held[place] = values
-    return True
+        held[place] = mine | values
+    else:
+        held[place] = values
+    return values
 
 
 def _check_ended(plan: Plan, places: Sequence[int], where: str) -> None:

@@ -4,9 +4,9 @@ from enum import StrEnum
 
 from tilewright.collectives.operation import Operation
 from tilewright.errors import CollectiveError
-from tilewright.language.dtype import DType
+from tilewright.language.dtype import DType, float32
 
-__all__ = ("Reduction", "check_reduction")
+__all__ = ("Reduction", "accumulation_dtype", "check_reduction", "message_dtype")
 
 
 class Reduction(StrEnum):
@@ -22,6 +22,7 @@ class Reduction(StrEnum):
     BXOR = "bxor"
 
 
+ROUNDING = frozenset((Reduction.SUM, Reduction.AVG, Reduction.PRODUCT))
 BITWISE = frozenset((Reduction.BAND, Reduction.BOR, Reduction.BXOR))
 OF_BOOLS = {
     Reduction.SUM: Reduction.BOR,
@@ -48,3 +49,19 @@ def check_reduction(operation: Operation, reduction: Reduction, dtype: DType) ->
         fix = "reduce by sum and divide" if is_fraction else "convert the tensor first"
         raise CollectiveError(operation.value, found, expected, fix)
     return reduction
+
+
+def accumulation_dtype(reduction: Reduction, dtype: DType) -> DType:
+    """Of what some ranks have brought so far: a narrow float is rounded once, at the end.
+
+    >>> from tilewright.language.dtype import float16
+    >>> accumulation_dtype(Reduction.SUM, float16), accumulation_dtype(Reduction.MAX, float16)
+    (tl.float32, tl.float16)
+    """
+    is_narrow = dtype.is_floating() and dtype.bits < float32.bits
+    return float32 if is_narrow and reduction in ROUNDING else dtype
+
+
+def message_dtype(operation: Operation, reduction: Reduction, dtype: DType) -> DType:
+    """Of the widest elements that are sent."""
+    return accumulation_dtype(reduction, dtype) if operation.combines else dtype

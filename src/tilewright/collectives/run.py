@@ -6,6 +6,7 @@ from tilewright.collectives.buffers import Buffers, Piece, Pieces
 from tilewright.collectives.group import Group
 from tilewright.collectives.kernel import collective
 from tilewright.collectives.operation import Call
+from tilewright.collectives.reduction import Reduction, message_dtype
 from tilewright.collectives.rings import Edge, RingBook
 from tilewright.collectives.schedule import Job, Schedule, build_schedule
 from tilewright.collectives.staging import LaneShare, shares_of
@@ -37,7 +38,7 @@ def start_collective(
     call: Call,
     algorithm: Algorithm,
     buffers: Buffers,
-    reduction: str,
+    reduction: Reduction,
     tuning: Tuning,
     *,
     lanes: frozenset[int] | None = None,
@@ -50,9 +51,17 @@ def start_collective(
     plans = {variant: checked_plan(algorithm, call, variant) for variant in set(variants.values())}
     edges = frozenset[Edge]().union(*(checked.edges for checked in plans.values()))
     lane_of = {group.ranks[rank][lane]: lane for lane in variants}
+    element_bits = message_dtype(call.operation, reduction, buffers.dtype).bits
     jobs = {
         pe: Job(
-            _schedule(call, plans[variants[lane]], rank, buffers, shares, lane, tuning),
+            _schedule(
+                plans[variants[lane]],
+                rank,
+                _sizes(call, buffers, shares, lane),
+                element_bits,
+                tuning,
+                is_uneven=call.is_uneven,
+            ),
             _starts(buffers.sources, shares, lane),
             _starts(buffers.targets, shares, lane),
         )
@@ -71,7 +80,7 @@ def start_collective(
         tuple(_argument(piece, lane_of) for piece in buffers.sources),
         tuple(_argument(piece, lane_of) for piece in buffers.targets),
         PerPe(jobs),
-        reduction,
+        reduction.value,
         call.num_ranks,
     )
     pending = launch(driver, owner, collective, arguments, {}, options)
@@ -98,24 +107,23 @@ def _variants(call: Call, shares: Iterable[Shares]) -> dict[int, int]:
 
 
 def _schedule(
-    call: Call,
     checked: CheckedPlan,
     rank: int,
-    buffers: Buffers,
-    shares: Mapping[Piece, Shares],
-    lane: int,
+    sizes: Sequence[int],
+    element_bits: int,
     tuning: Tuning,
+    *,
+    is_uneven: bool,
 ) -> Schedule:
-    bits = buffers.dtype.bits
-    sizes = _sizes(call, buffers, shares, lane)
-    rounds = sum(sizes) * len(sizes) if call.is_uneven else tuning.round_bytes * 8 // bits
+    """Chunks and rounds of elements that may be as wide as sums on their way."""
+    rounds = sum(sizes) * len(sizes) if is_uneven else tuning.round_bytes * 8 // element_bits
     return build_schedule(
         checked.plan,
         rank,
         sizes,
-        chunk_elements=max(1, tuning.chunk_bytes * 8 // bits),
+        chunk_elements=max(1, tuning.chunk_bytes * 8 // element_bits),
         round_elements=max(1, rounds),
-        completing=checked.completing,
+        proof=checked.proof,
         lead=tuning.lead,
     )
 

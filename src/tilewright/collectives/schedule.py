@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tilewright.collectives.plan import Move, Plan
+from tilewright.collectives.plan import Move, Plan, Proof
 
 __all__ = ("Chunk", "Job", "Message", "Schedule", "Wave", "build_schedule", "lag_of", "waves_of")
 
@@ -36,7 +36,8 @@ class Wave(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a rank; ``completes``: after it the chunk has the values of all ranks.
+    """One message of a rank; ``completes``: after it the chunk has the values of all ranks;
+    ``is_partial``: it has those of some, but of more than one.
 
     Both sides of a message have the same wave, and all ranks go through waves in order. The first
     message of all that are left can always be sent and received, however small the rings are and
@@ -49,6 +50,7 @@ class Message:
     wave: Wave
     is_last_use: bool = False
     completes: bool = False
+    is_partial: bool = False
     is_replaced: bool = False  # the next message of the chunk takes another value in its place
 
 
@@ -77,7 +79,7 @@ def build_schedule(
     *,
     chunk_elements: int,
     round_elements: int,
-    completing: frozenset[tuple[int, int]],
+    proof: Proof,
     lead: int = 1,
 ) -> Schedule:
     """Blocks are cut into equal chunks, and parts into rounds that run one after the other.
@@ -85,8 +87,7 @@ def build_schedule(
     How a block is cut is known to whoever has it: ranks need not know what others exchange, as long
     as that is all in one round.
 
-    ``completing`` are the places among the rank's steps after which a block is complete; ``lead``
-    is how many chunks are sent while one travels.
+    ``lead`` is how many chunks are sent while one travels.
     """
     messages: list[Message] = []
     untouched: list[Chunk] = []
@@ -95,7 +96,7 @@ def build_schedule(
         blocks = _blocks(plan.num_blocks, part_sizes, low, high)
         chunks = [_cut(block, max(1, -(-block.size // chunk_elements))) for block in blocks]
         waves = list(_due(plan, rank, chunks, first_group, lead))
-        messages += _in_order(plan, rank, chunks, completing, waves)
+        messages += _in_order(plan, rank, chunks, proof, waves)
         first_group += plan.num_turns * lead + plan.blocks_per_turn * max(map(len, chunks))
         touched = {step.block for step in plan.steps[rank]}
         untouched += [
@@ -138,7 +139,7 @@ def _in_order(
     plan: Plan,
     rank: int,
     chunks: Sequence[Sequence[Chunk]],
-    completing: frozenset[tuple[int, int]],
+    proof: Proof,
     due: Iterable[tuple[Wave, int]],
 ) -> list[Message]:
     steps = plan.steps[rank]
@@ -154,7 +155,8 @@ def _in_order(
                 chunk,
                 wave,
                 is_last_use=chunk not in following,
-                completes=(rank, place) in completing,
+                completes=(rank, place) in proof.completing,
+                is_partial=(rank, place) in proof.partial,
                 is_replaced=following.get(chunk) is Move.TAKE,
             )
         )

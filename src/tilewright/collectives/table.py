@@ -12,7 +12,7 @@ from tilewright.collectives.algorithms.hierarchical import plan_hierarchical
 from tilewright.collectives.algorithms.ring import plan_bidirectional_ring, plan_ring
 from tilewright.collectives.algorithms.tree import plan_double_tree
 from tilewright.collectives.operation import Call, Operation, goal_of, start_of
-from tilewright.collectives.plan import Move, Plan, check_plan
+from tilewright.collectives.plan import Move, Plan, Proof, check_plan
 from tilewright.errors import CollectiveError, RegistryError
 
 __all__ = (
@@ -85,10 +85,10 @@ ALGORITHMS = build_table(
 
 @dataclass(frozen=True)
 class CheckedPlan:
-    """A plan that was proved, and the steps at which blocks become complete."""
+    """A plan that was proved, and what the proof says of its steps."""
 
     plan: Plan
-    completing: frozenset[tuple[int, int]]
+    proof: Proof
 
     @cached_property
     def edges(self) -> frozenset[tuple[int, int]]:
@@ -106,12 +106,10 @@ def checked_plan(algorithm: Algorithm, call: Call, lane: int) -> CheckedPlan:
     """The plan of an algorithm for a lane; one that is wrong is refused."""
     where = f"{algorithm.name} {call.operation.value} of {call.num_ranks} ranks, lane {lane}"
     if call.num_ranks == 1:
-        return CheckedPlan(Plan(1, ((),)), frozenset())
+        return CheckedPlan(Plan(1, ((),)), Proof())
     plan = algorithm.plan(call, lane)
-    completing = check_plan(
-        plan, start_of(call, plan.num_blocks), goal_of(call, plan.num_blocks), where
-    )
-    return CheckedPlan(plan, completing)
+    start, goal = start_of(call, plan.num_blocks), goal_of(call, plan.num_blocks)
+    return CheckedPlan(plan, check_plan(plan, start, goal, where))
 
 
 def find_algorithm(

@@ -10,7 +10,7 @@ from tilewright.collectives.copies import copy_group, owner_lanes
 from tilewright.collectives.group import Group, RankPlaces, Signature, sip_ranks
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.option import NO_OPTIONS, NOTHING_SAID, CallOptions, RingOptions
-from tilewright.collectives.reduction import Reduction, check_reduction
+from tilewright.collectives.reduction import Reduction, check_reduction, message_dtype
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.run import start_collective
 from tilewright.collectives.staging import Layout, layout_of, stage, targets_of
@@ -19,7 +19,7 @@ from tilewright.collectives.tuning import TuningSpec
 from tilewright.collectives.work import Work
 from tilewright.collectives.worker import Workers
 from tilewright.errors import CollectiveError
-from tilewright.language.dtype import int32
+from tilewright.language.dtype import DType, int32
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 from tilewright.machine.name import place_name
@@ -166,7 +166,8 @@ class World:
         named = options.algorithm or algorithm
 
         def offer() -> Agreement:
-            agreement = self._agreement(group, call, buffers, mine, named, options.ring)
+            dtype = message_dtype(call.operation, reduces, buffers.dtype)
+            agreement = self._agreement(group, call, buffers, dtype, mine, named, options.ring)
             self.choices.append(agreement.choice)
             if agreement.choice.predictions:
                 self.notes.append(f"{call.name} in {group.name} takes {agreement.choice.reason}")
@@ -203,7 +204,7 @@ class World:
     ) -> Pending:
         return start_collective(
             self.driver, self.tensors, self.book, group, rank, call, choice.algorithm, buffers,
-            reduction.value, choice.tuning, lanes=lanes, carries_data=self.carries_data,
+            reduction, choice.tuning, lanes=lanes, carries_data=self.carries_data,
         )  # fmt: skip
 
     def _tell_copies(self, group: Group, rank: int, agreed: Agreement, buffers: Buffers) -> None:
@@ -235,19 +236,20 @@ class World:
         group: Group,
         call: Call,
         buffers: Buffers,
+        dtype: DType,
         layout: Layout | None,
         algorithm: str | None,
         ring: RingOptions,
     ) -> Agreement:
-        """How a call is to run if nobody has come before."""
+        """How a call is to run if nobody has come before; ``dtype`` is that of its messages."""
         boxes = dict(layout.boxes) if layout is not None else {}
         owners = {box: lane for lane, box in boxes.items()}  # copies are one lane
         lanes = sorted(owners.values()) if boxes else list(range(len(group.ranks[0])))
         num_elements = sum(buffers.part_sizes.values())
         if not call.is_uneven:
             num_elements = max(buffers.part_sizes.values()) * buffers.num_parts
-        shard_bytes = -(-num_elements * buffers.dtype.bits // (8 * max(1, len(lanes))))
-        element_bytes = -(-buffers.dtype.bits // 8)
+        shard_bytes = -(-num_elements * dtype.bits // (8 * max(1, len(lanes))))
+        element_bytes = -(-dtype.bits // 8)
         name = algorithm or self._default(call)
         asked = TuningSpec(ring)
         choice = self.chooser.choose(name, call, group, lanes, shard_bytes, element_bytes, asked)
