@@ -64,6 +64,23 @@ def test_auto_takes_the_least_prediction_and_names_the_others(name: str) -> None
     assert choice.reason.startswith(f"{choice.algorithm.name}: the least of ")
 
 
+@pytest.mark.parametrize(("kind", "least"), [("switch", "direct"), ("ring", "bidirectional_ring")])
+def test_where_links_decide_the_fewest_receivers_are_taken_of_those_within_a_tenth(
+    kind: str, least: str
+) -> None:
+    machine = machine_of("ahbm", "sip.count=5", f"fabric.kind={kind}")
+    group = sips_of(machine)
+    call = placed_call(Call(Operation.ALL_REDUCE, 5), group, machine)
+    chooser = Chooser(machine, ALGORITHMS)
+    large, small = (
+        chooser.choose(AUTO_ALGORITHM, call, group, LANES, num_bytes, 4, TuningSpec())
+        for num_bytes in (MIB // 2, 64)
+    )
+    assert (large.predictions[0].algorithm, large.algorithm.name) == (least, "ring")
+    assert large.reason.startswith("ring: the fewest receivers of those within a tenth, of ")
+    assert small.predictions[0].algorithm == small.algorithm.name
+
+
 def test_small_calls_take_fewer_turns_than_large_ones() -> None:
     machine = machine_of("ahbm-8sip")
     group = Group("pes", tuple((PeCoord(sip, 0, 0),) for sip in range(8)), tuple(range(8)))

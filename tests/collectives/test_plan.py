@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tilewright.collectives.operation import Call, Operation, goal_of, start_of
 from tilewright.collectives.plan import Move, Plan, Proof, Step, check_plan
 from tilewright.collectives.script import Script, ring_gather, ring_reduce
+from tilewright.collectives.table import ALGORITHMS, checked_plan
 from tilewright.errors import CollectiveError
 
 SEND, TAKE, COMBINE = Move.SEND, Move.TAKE, Move.COMBINE
@@ -108,6 +109,12 @@ def test_a_rank_cannot_send_what_it_does_not_have() -> None:
 @given(st.integers(2, 16))
 def test_all_ranks_of_a_ring_send_in_every_turn(num_ranks: int) -> None:
     assert not ring(num_ranks).is_staggered
+
+
+def test_a_rank_of_a_ring_has_one_receiver_and_of_a_direct_exchange_all_others() -> None:
+    call = Call(Operation.ALL_REDUCE, 5)
+    plans = {name: checked_plan(ALGORITHMS[name], call, 0).plan for name in ("ring", "direct")}
+    assert {name: plan.most_receivers for name, plan in plans.items()} == {"ring": 1, "direct": 4}
 
 
 def test_a_chain_is_staggered() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from math import ceil
 
 from tilewright.collectives.cost import message_ps, way_of
@@ -28,6 +29,7 @@ from tilewright.units import PS_PER_US
 __all__ = ("Choice", "Chooser", "placed_call", "shape_of")
 
 MOST_PREDICTED_RANKS = 64  # plans that hand every rank a block have p * p steps
+MARGIN = Fraction(1, 10)  # of predictions that count as equal where links decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,17 @@ class Choice:
         times = ", ".join(
             f"{each.algorithm} {each.total_ps / PS_PER_US:.2f} us" for each in self.predictions
         )
-        return f"{self.algorithm.name}: the least of {times}"
+        if self.predictions[0].algorithm == self.algorithm.name:
+            return f"{self.algorithm.name}: the least of {times}"
+        return f"{self.algorithm.name}: the fewest receivers of those within a tenth, of {times}"
+
+
+def _num_equal(predictions: Sequence[Prediction]) -> int:
+    """How many of them, the least first, count as the least."""
+    least = predictions[0]
+    if 2 * least.beta_ps < least.total_ps:
+        return 1
+    return sum(each.total_ps <= (1 + MARGIN) * least.total_ps for each in predictions)
 
 
 def shape_of(group: Group, machine: Machine) -> tuple[int, ...]:
@@ -101,7 +113,12 @@ class Chooser:
         element_bytes: int,
         asked: TuningSpec,
     ) -> Choice:
-        """By name; ``auto`` takes the least prediction, of equal ones the first in the table."""
+        """By name; ``auto`` takes the least prediction, of equal ones the first in the table.
+
+        Where links decide, a tenth more is equal, too, and the one is taken whose ranks send to the
+        fewest others: predictions do not count how lanes that take turns with several receivers get
+        in each other's way.
+        """
         if name != AUTO_ALGORITHM:
             algorithm = find_algorithm(name, call.operation, self.algorithms)
             return Choice(algorithm, self._tuned(algorithm, call, group, lanes, shard_bytes, asked))
@@ -113,11 +130,14 @@ class Chooser:
         for each in candidates:
             tuned = self._tuned(each, call, group, lanes, shard_bytes, asked)
             size = shard_bytes, element_bytes
-            found.append((self.predict(each, call, group, lanes, size, tuned), tuned))
-        found.sort(key=lambda pair: pair[0].total_ps)
-        best, tuned = found[0]
-        predictions = tuple(prediction for prediction, _ in found)
-        return Choice(self.algorithms[best.algorithm], tuned, predictions)
+            found.append((self.predict(each, call, group, lanes, size, tuned), each, tuned))
+        found.sort(key=lambda one: one[0].total_ps)
+        predictions = tuple(prediction for prediction, _, _ in found)
+        rivals = found[: _num_equal(predictions)]
+        _, algorithm, tuned = min(
+            rivals, key=lambda one: checked_plan(one[1], call, 0).plan.most_receivers
+        )
+        return Choice(algorithm, tuned, predictions)
 
     def predict(
         self,

@@ -67,6 +67,12 @@ class Plan:
         by_rank = Counter(rank for rank, _ in self._sends())
         return any(by_rank[rank] < sum(most.values()) for rank in range(self.num_ranks))
 
+    @cached_property
+    def most_receivers(self) -> int:
+        """Of what any rank sends."""
+        pairs = {(rank, step.peer) for rank, step in self._sends()}
+        return max(Counter(rank for rank, _ in pairs).values(), default=0)
+
     def _sends(self) -> Iterator[tuple[int, Step]]:
         for rank, steps in enumerate(self.steps):
             for step in steps:
