@@ -333,6 +333,11 @@ REFUSED: list[tuple[Callable[[int, Any, Any], Any], str]] = [
     (lambda r, t, d: d.send(ones(t), dst=r), "itself as its peer"),
     (lambda _, t, d: d.recv(ones(t)), "recv: found neither"),
     (lambda _, t, d: d.broadcast(ones(t), src=7), "found rank 7"),
+    (lambda _, __, d: d.all_reduce(np.ones(4)), "an object of ndarray, expected a tensor"),
+    (lambda _, t, d: d.all_gather_into_tensor([ones(t)] * 2, ones(t)), "an object of list"),
+    (lambda _, t, d: d.reduce_scatter_tensor(None, ones(t)), "an object of NoneType"),
+    (lambda _, t, d: d.all_to_all_single(ones(t), [1], [2, 2], [2, 2]), "an object of list"),
+    (lambda _, t, d: d.send(ones(t), dst=1, group=d.new_group([1])), "found rank 0"),
     (lambda _, t, d: d.broadcast(ones(t), src=0, group_src=0), "found both"),
     (lambda _, t, d: d.all_gather([ones(t)], ones(t)), "found 1 tensors, expected 2"),
     (lambda _, t, d: d.all_gather([ones(t), ones(t, 5)], ones(t)), "parts of 4 and 5 elements"),
@@ -386,9 +391,21 @@ def test_a_tensor_of_another_context_is_refused() -> None:
         run_ranks(2, program)
 
 
-def test_a_rank_outside_of_a_group_cannot_call_it() -> None:
-    def program(_: int, torch: Any, dist: Any) -> None:
-        dist.all_reduce(ones(torch), group=dist.new_group([1]))
+def test_a_call_by_a_rank_outside_of_the_group_does_nothing_and_is_noted() -> None:
+    def program(rank: int, torch: Any, dist: Any) -> None:
+        group = dist.new_group([1, 2])
+        tensor = torch.from_numpy(np.full(3, rank + 1, np.float32))
+        outputs = [ones(torch, 3), ones(torch, 3)]
+        works = [
+            dist.all_reduce(tensor, group=group, async_op=True),
+            dist.gather(tensor, outputs if rank == 1 else None, dst=1, group=group, async_op=True),
+            dist.barrier(group, async_op=True),
+        ]
+        assert (works == [None] * 3) == (rank == 0)
+        for work in works:
+            if work is not None:
+                work.wait()
+        assert tensor.tolist() == [[1.0] * 3, [5.0] * 3, [5.0] * 3][rank]
 
-    with pytest.raises(CollectiveError, match="found rank 0, expected one of the ranks 1"):
-        run_ranks(2, program)
+    notes = run_ranks(3, program).distributed.notes
+    assert "all_reduce in group 1 by rank 0, which is not in it: not done" in notes

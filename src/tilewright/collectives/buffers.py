@@ -9,7 +9,7 @@ from tilewright.errors import CollectiveError
 from tilewright.language.dtype import DType
 from tilewright.runtime.tensor import Tensor
 
-__all__ = ("Buffers", "Piece", "as_one", "equal_rows", "only_at", "pairs_of", "rows_by_size")
+__all__ = ("Buffers", "Piece", "equal_rows", "only_at", "pairs_of", "rows_by_size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,12 @@ class Piece:
     tensor: Tensor
     rows: range | None = None  # None: all of it
     is_stacked: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tensor, Tensor):
+            found = f"an object of {type(self.tensor).__name__}"
+            fix = "make it one by torch.from_numpy, or a list of them where one is asked for"
+            raise CollectiveError("collective", found, "a tensor of the context", fix)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -91,11 +97,6 @@ class Buffers:
                 raise CollectiveError(where, found, "parts of one size", fix)
 
 
-def as_one(tensor: Tensor) -> Piece:
-    """All of it."""
-    return Piece(tensor)
-
-
 def only_at(place: int, piece: Piece | None, count: int) -> Pieces:
     """One part of several."""
     return tuple(piece if part == place else None for part in range(count))
@@ -103,13 +104,14 @@ def only_at(place: int, piece: Piece | None, count: int) -> Pieces:
 
 def equal_rows(where: str, tensor: Tensor, count: int, part: Tensor | None = None) -> Pieces:
     """As many rows for each rank; a pile of tensors if it is one axis higher than ``part``."""
-    if part is not None and tensor.shape == (count, *part.shape):
+    shape = Piece(tensor).shape
+    if part is not None and shape == (count, *Piece(part).shape):
         return tuple(Piece(tensor, range(row, row + 1), is_stacked=True) for row in range(count))
-    if not tensor.shape or tensor.shape[0] % count:
-        found = f"a tensor of shape {tensor.shape} for {count} ranks"
+    if not shape or shape[0] % count:
+        found = f"a tensor of shape {shape} for {count} ranks"
         fix = "let the first axis be a multiple of the number of ranks"
         raise CollectiveError(where, found, "as many rows for each rank", fix)
-    return _cut(tensor, [tensor.shape[0] // count] * count)
+    return _cut(tensor, [shape[0] // count] * count)
 
 
 def rows_by_size(
@@ -118,8 +120,9 @@ def rows_by_size(
     """So many rows for each rank; without sizes as many for each."""
     if not sizes:
         return tuple(piece for piece in equal_rows(where, tensor, count) if piece is not None)
-    if len(sizes) != count or sum(sizes) != (tensor.shape or (0,))[0] or min(sizes) < 0:
-        found = f"the split sizes {list(sizes)} of a tensor of shape {tensor.shape}"
+    shape = Piece(tensor).shape
+    if len(sizes) != count or sum(sizes) != (shape or (0,))[0] or min(sizes) < 0:
+        found = f"the split sizes {list(sizes)} of a tensor of shape {shape}"
         expected = f"{count} sizes that add up to its first axis"
         raise CollectiveError(where, found, expected, "correct the split sizes")
     return _cut(tensor, sizes)

@@ -30,7 +30,8 @@ class Distributed(PointToPoint):
     """Roots are ranks of the world; ``group_src`` and ``group_dst`` are ranks of the group.
 
     With ``async_op`` a call returns at once with a handle, whose ``wait`` makes results usable.
-    Outside of workers a call is that of all ranks. Every call takes the keys of ``ccl.yaml`` as
+    Outside of workers a call is that of all ranks, and by a rank that is not in the group it is
+    nothing but a note. Every call takes the keys of ``ccl.yaml`` as
     keywords, for itself alone: ``algorithm``, ``buffer_kind``, ``backpressure``, ``n_slots``,
     ``slot_size``, ``ipcq_credit_size_bytes``; all its ranks must say the same.
     """
@@ -307,6 +308,8 @@ class Distributed(PointToPoint):
             expected = ", ".join(Reduction)
             raise CollectiveError(operation.value, f"op={op!r}", expected, "name one of these")
         call = Call(operation, chosen.size, root, word=word)
+        if self._is_outside(call.name, chosen):
+            return None
         said = parse_call(call.name, options)
         works = [
             world.start(chosen, rank, call, buffers_of(rank), Reduction(op), said, algorithm)
@@ -332,7 +335,7 @@ class Distributed(PointToPoint):
     ) -> tuple[Piece | None, ...]:
         chosen = self._group(where, group)
         mine = self._workers.rank
-        is_root = mine is None or chosen.rank_of(mine) == root
+        is_root = mine is None or self.get_rank(chosen) == root
         if is_root:
             return self._pieces(where, tensors or (), group)
         if tensors:

@@ -267,6 +267,14 @@ class ProcessGroups:
         world = self._checked_world(where)
         return world.group if group is None else group
 
+    def _is_outside(self, where: str, group: Group) -> bool:
+        """Whether the caller is not in the group: its call is nothing but a note, as in torch."""
+        mine = self._workers.rank
+        if mine is None or mine in group.world_ranks:
+            return False
+        self.notes.append(f"{where} in {group.name} by rank {mine}, which is not in it: not done")
+        return True
+
     def _root(
         self,
         where: str,

@@ -46,4 +46,19 @@ def a_group_for_each_pair(torch: Any, dist: Any, rank: int, world: int) -> Any:
     return tensor.numpy()
 
 
-PROGRAMS = (who_is_who, sum_without_the_last, from_a_root_in_a_group, a_group_for_each_pair)
+def called_by_others_too(torch: Any, dist: Any, rank: int, world: int) -> Any:
+    """What ranks outside of a group call is not done."""
+    group = dist.new_group([0, world - 1])
+    tensor = torch.from_numpy(np.full(4, rank + 1, np.float32))
+    dist.all_reduce(tensor, group=group)
+    dist.barrier(group)
+    return tensor.numpy()
+
+
+PROGRAMS = (
+    who_is_who,
+    sum_without_the_last,
+    from_a_root_in_a_group,
+    a_group_for_each_pair,
+    called_by_others_too,
+)
