@@ -41,6 +41,10 @@ def test_more_pes_take_less_time() -> None:
     assert four.total_ps < one.total_ps / 3
 
 
+def test_a_byte_takes_time_however_many_pes_share_it() -> None:
+    assert bound_of(MACHINE, Work(num_pes=128, read_bytes=4)).parts == {"DMA link": 1}
+
+
 def test_work_without_a_known_rate_is_refused() -> None:
     with pytest.raises(BenchError, match="no resource with a known rate"):
         bound_of(MACHINE, Work(num_pes=1))

@@ -123,6 +123,14 @@ def test_an_algorithm_that_cannot_carry_out_a_collective_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", EXCHANGES)
+def test_a_collective_may_be_of_one_element_a_rank(name: str) -> None:
+    with RuntimeContext(SIPS) as torch:
+        outcome = PROGRAMS[name].run(torch, bytes=4 * SIPS.grid.num_sips)
+    assert outcome.values_ok is True
+    assert outcome.bound.total_ps > 0
+
+
+@pytest.mark.parametrize("name", EXCHANGES)
 def test_collectives_run_where_their_tensors_lie(name: str) -> None:
     with RuntimeContext(SIPS) as torch:
         outcome = PROGRAMS[name].run(torch, bytes=3001)

@@ -80,9 +80,13 @@ def _hbm_ps(machine: Machine, work: Work) -> int | None:
 
 
 def _link_ps(machine: Machine, work: Work) -> int:
-    """Reads and writes leave and enter a PE by two links, so the busier one counts."""
+    """Reads and writes leave and enter a PE by two links, so the busier one counts.
+
+    A byte takes time however many PEs share it.
+    """
     num_bytes = max(work.read_bytes, work.written_bytes)
-    return num_bytes * PS_PER_US // (machine.spec.cube.noc.attach_bytes_per_us * work.num_pes)
+    shared_ps = num_bytes * PS_PER_US // (machine.spec.cube.noc.attach_bytes_per_us * work.num_pes)
+    return max(shared_ps, min(1, num_bytes))
 
 
 def _gemm_ps(machine: Machine, work: Work) -> int | None:
