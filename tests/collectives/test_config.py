@@ -43,6 +43,7 @@ def test_backpressure_and_the_size_of_credits_are_read(tmp_path: Path) -> None:
         ("defaults:\n  buffer_kind: dram\n", "one of tcm, sram, hbm"),
         ("algorithms:\n  rign: {}\n", r"line 2: algorithms\.rign: found an algorithm that nobody"),
         ("algorithms:\n  mine:\n    module: no_such_module:plan\n", "cannot be imported"),
+        ("algorithms:\n  mine:\n    module: os:sep\n", "line 3: .* which cannot be called"),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:

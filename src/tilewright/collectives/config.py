@@ -155,6 +155,9 @@ def _algorithm(name: str, words: _Words) -> Algorithm:
         found = f"{target!r}, which cannot be imported ({error})"
         fix = "name an importable module and a function in it"
         raise words.error("module", entry, found, "package.module:function", fix) from error
+    if not callable(plan):
+        found, fix = f"{target!r}, which cannot be called", "name the function that writes plans"
+        raise words.error("module", entry, found, "package.module:function", fix)
     return Algorithm(name, _operations(words), plan)
 
 

@@ -20,7 +20,7 @@ RankPlaces = tuple[PeCoord, ...]
 
 def sip_ranks(grid: Grid, num_ranks: int) -> tuple[RankPlaces, ...]:
     """All PEs of a SIP for each rank."""
-    if not 1 <= num_ranks <= grid.num_sips:
+    if type(num_ranks) is not int or not 1 <= num_ranks <= grid.num_sips:
         found, expected = f"{num_ranks} ranks", f"1 to {grid.num_sips}, the SIPs of the machine"
         fix = "start fewer, or say which PE each rank is"
         raise CollectiveError("process group", found, expected, fix)

@@ -1,6 +1,5 @@
 """Rings of an algorithm for ranks that need no process group: planned, checked, sent to the PEs."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright.collectives.choose import placed_call
@@ -9,10 +8,10 @@ from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call
 from tilewright.collectives.option import RingOptions
 from tilewright.collectives.plan import Move
+from tilewright.collectives.rank_map import RankMap, places_of_ranks
 from tilewright.collectives.rings import Edge, InstallPlan, RingBook
 from tilewright.collectives.run import NUM_VARIANTS
 from tilewright.collectives.table import AUTO_ALGORITHM, Algorithm, checked_plan
-from tilewright.collectives.world import places_of_ranks
 from tilewright.errors import CollectiveError
 from tilewright.machine.build import Machine
 
@@ -27,7 +26,7 @@ def install_rings(
     algorithm: str | None,
     ccl_yaml: str | Path | None,
     world_size: int | None,
-    rank_to_pe: Sequence[Sequence[int]] | None,
+    rank_to_pe: RankMap | None,
     options: RingOptions,
 ) -> InstallPlan:
     """Rings that an algorithm needs, once for all calls; a second installation changes nothing.
@@ -55,7 +54,7 @@ def _world_size(
     config: CollectiveConfig,
     name: str,
     override: int | None,
-    rank_to_pe: Sequence[Sequence[int]] | None,
+    rank_to_pe: RankMap | None,
 ) -> int:
     """What the call says, then the algorithm's entry, then the map, then the SIPs."""
     if override is not None:

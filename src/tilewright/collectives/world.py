@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tilewright.collectives.buffers import Buffers
 from tilewright.collectives.choose import Choice, Chooser, placed_call
 from tilewright.collectives.copies import copy_group, owner_lanes
-from tilewright.collectives.group import Group, RankPlaces, Signature, sip_ranks
+from tilewright.collectives.group import Group, RankPlaces, Signature
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.option import NO_OPTIONS, NOTHING_SAID, CallOptions, RingOptions
 from tilewright.collectives.reduction import Reduction, check_reduction, message_dtype
@@ -20,19 +19,13 @@ from tilewright.collectives.work import Work
 from tilewright.collectives.worker import Workers
 from tilewright.errors import CollectiveError
 from tilewright.language.dtype import DType, int32
-from tilewright.machine.coords import PeCoord
-from tilewright.machine.grid import Grid
-from tilewright.machine.name import place_name
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.policy import DPPolicy
 from tilewright.runtime.tensor import Tensor
 
-__all__ = ("Place", "World", "places_of_ranks")
-
-Place = PeCoord | Sequence[int]
-"""A PE, or the numbers of its SIP, its cube and itself."""
+__all__ = ("World",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,33 +260,3 @@ class World:
                 found = f"tensor {piece.tensor.name!r} of another context"
                 fix = "use tensors of the context whose torch.distributed is called"
                 raise CollectiveError(call.operation.value, found, "tensors of this one", fix)
-
-
-def places_of_ranks(
-    grid: Grid, num_ranks: int, rank_to_pe: Sequence[Place | Sequence[Place]] | None
-) -> tuple[RankPlaces, ...]:
-    """All PEs of a SIP for each rank, or the PE or PEs that a map names."""
-    if rank_to_pe is None:
-        return sip_ranks(grid, num_ranks)
-    if len(rank_to_pe) != num_ranks:
-        found = f"PEs of {len(rank_to_pe)} ranks for {num_ranks}"
-        raise CollectiveError("rank_to_pe", found, "those of each rank", "correct the map")
-    return tuple(_places(grid, rank, entry) for rank, entry in enumerate(rank_to_pe))
-
-
-def _places(grid: Grid, rank: int, entry: Any) -> RankPlaces:
-    is_one = isinstance(entry, PeCoord) or isinstance(entry[0], int)
-    places = tuple(
-        place if isinstance(place, PeCoord) else PeCoord(*place)
-        for place in ([entry] if is_one else entry)
-    )
-    for place in places:
-        if not grid.has(place):
-            found = place_name(place)
-            raise CollectiveError("rank_to_pe", found, "a PE of the machine", "correct the map")
-    box = targets_of(places)
-    if len(box.sips) * len(box.cubes) * len(box.pes) != len(places):
-        found = f"the PEs {', '.join(map(place_name, places))} of rank {rank}"
-        expected = "the same PEs in each of its cubes and SIPs"
-        raise CollectiveError("rank_to_pe", found, expected, "let tensors be placed on all of them")
-    return tuple(sorted(places))  # in the order in which tensors are placed on them

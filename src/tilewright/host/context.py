@@ -1,6 +1,6 @@
 """RuntimeContext: what a host program calls ``torch``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from operator import index
 from pathlib import Path
 from types import TracebackType
@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewright.collectives.install import install_rings
 from tilewright.collectives.option import RingKeys, parse_ring
+from tilewright.collectives.rank_map import RankMap
 from tilewright.collectives.rings import InstallPlan
 from tilewright.collectives.worker import Workers
 from tilewright.engine import AUTO, Auto, EngineKind
@@ -203,7 +204,7 @@ class RuntimeContext:
         algorithm: str | None = None,
         ccl_yaml: str | Path | None = None,
         world_size_override: int | None = None,
-        rank_to_pe: Sequence[Sequence[int]] | None = None,
+        rank_to_pe: RankMap | None = None,
         **ring: Unpack[RingKeys],
     ) -> InstallPlan:
         """Rings of an algorithm, checked and sent to the PEs; the plan says who has which.

@@ -9,11 +9,12 @@ from typing import Any, Unpack
 from tilewright.collectives.config import parse_config
 from tilewright.collectives.group import Group, RankPlaces
 from tilewright.collectives.option import RingKeys, RingOptions, parse_ring
+from tilewright.collectives.rank_map import RankMap, places_of_ranks
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.staging import targets_of
 from tilewright.collectives.table import Algorithm
 from tilewright.collectives.worker import Workers
-from tilewright.collectives.world import Place, World, places_of_ranks
+from tilewright.collectives.world import World
 from tilewright.errors import CollectiveError
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
@@ -28,8 +29,6 @@ Member = tuple[int, int | None]
 
 WorldKey = tuple[int, int]
 """A run of workers, and which of the worlds that each of them joins, one after the other."""
-
-RankMap = Sequence[Place | Sequence[Place]]
 
 
 @dataclass(frozen=True, slots=True)
