@@ -35,6 +35,7 @@ def test_a_map_says_a_pe_or_pes_for_each_rank(said: Any) -> None:
         ({0: (0, 0, 0), 2: (0, 0, 1)}, "the ranks 0, 2, expected those from 0 to 1"),
         ([(0, 0, 0), (0, 9, 0)], "a PE of the machine"),
         ([], "PEs of 0 ranks for 2"),
+        (2, "an object of int, expected a list of PEs"),
     ],
 )
 def test_what_is_no_map_is_refused(said: Any, words: str) -> None:

@@ -409,3 +409,12 @@ def test_a_call_by_a_rank_outside_of_the_group_does_nothing_and_is_noted() -> No
 
     notes = run_ranks(3, program).distributed.notes
     assert "all_reduce in group 1 by rank 0, which is not in it: not done" in notes
+
+
+def test_a_number_is_no_map_of_ranks() -> None:
+    torch = RuntimeContext(machine_of_sips(2))
+    number: Any = 2
+    with pytest.raises(CollectiveError, match="an object of int, expected a list of PEs"):
+        torch.install_ipcq(rank_to_pe=number)
+    with pytest.raises(CollectiveError, match="an object of int, expected a list of PEs"):
+        torch.distributed.init_process_group(rank_to_pe=number)

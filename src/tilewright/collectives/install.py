@@ -8,7 +8,7 @@ from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call
 from tilewright.collectives.option import RingOptions
 from tilewright.collectives.plan import Move
-from tilewright.collectives.rank_map import RankMap, places_of_ranks
+from tilewright.collectives.rank_map import RankMap, num_mapped_ranks, places_of_ranks
 from tilewright.collectives.rings import Edge, InstallPlan, RingBook
 from tilewright.collectives.run import NUM_VARIANTS
 from tilewright.collectives.table import AUTO_ALGORITHM, Algorithm, checked_plan
@@ -61,7 +61,7 @@ def _world_size(
         return override
     if name in config.world_sizes:
         return config.world_sizes[name]
-    return machine.grid.num_sips if rank_to_pe is None else len(rank_to_pe)
+    return machine.grid.num_sips if rank_to_pe is None else num_mapped_ranks(rank_to_pe)
 
 
 def _edges(machine: Machine, group: Group, algorithm: Algorithm) -> frozenset[Edge]:

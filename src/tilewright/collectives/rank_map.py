@@ -11,7 +11,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 from tilewright.machine.name import place_name
 
-__all__ = ("Place", "RankMap", "places_of_ranks")
+__all__ = ("Place", "RankMap", "num_mapped_ranks", "places_of_ranks")
 
 Place = PeCoord | Sequence[int]
 """A PE, or the numbers of its SIP, its cube and itself."""
@@ -20,17 +20,25 @@ RankMap = Sequence[Place | Sequence[Place]] | Mapping[int, Place | Sequence[Plac
 """The PE or PEs of each rank."""
 
 
+def num_mapped_ranks(rank_to_pe: RankMap) -> int:
+    """How many ranks a map names; what is no map is refused."""
+    if not isinstance(rank_to_pe, Mapping | Sequence):
+        found = f"an object of {type(rank_to_pe).__name__}"
+        raise CollectiveError("rank_to_pe", found, "a list of PEs", "name the PE of each rank")
+    return len(rank_to_pe)
+
+
 def places_of_ranks(
     grid: Grid, num_ranks: int, rank_to_pe: RankMap | None
 ) -> tuple[RankPlaces, ...]:
     """All PEs of a SIP for each rank, or the PE or PEs that a map names."""
     if rank_to_pe is None:
         return sip_ranks(grid, num_ranks)
-    entries = _by_rank(rank_to_pe)
-    if len(entries) != num_ranks or not entries:
-        found = f"PEs of {len(entries)} ranks for {num_ranks}"
+    num_mapped = num_mapped_ranks(rank_to_pe)
+    if num_mapped != num_ranks or num_mapped == 0:
+        found = f"PEs of {num_mapped} ranks for {num_ranks}"
         raise CollectiveError("rank_to_pe", found, "those of each rank", "correct the map")
-    return tuple(_places(grid, rank, entry) for rank, entry in enumerate(entries))
+    return tuple(_places(grid, rank, entry) for rank, entry in enumerate(_by_rank(rank_to_pe)))
 
 
 def _by_rank(rank_to_pe: RankMap) -> Sequence[Any]:

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from tilewright.collectives.config import parse_config
 from tilewright.collectives.group import Group, RankPlaces
 from tilewright.collectives.option import RingKeys, RingOptions, parse_ring
-from tilewright.collectives.rank_map import RankMap, places_of_ranks
+from tilewright.collectives.rank_map import RankMap, num_mapped_ranks, places_of_ranks
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.staging import targets_of
 from tilewright.collectives.table import Algorithm
@@ -160,7 +160,9 @@ class ProcessGroups:
             return world_size
         if self._workers.num_workers:
             return self._workers.num_workers
-        return len(rank_to_pe) if rank_to_pe is not None else self._driver.machine.grid.num_sips
+        if rank_to_pe is not None:
+            return num_mapped_ranks(rank_to_pe)
+        return self._driver.machine.grid.num_sips
 
     def destroy_process_group(self, group: Group | None = None) -> None:
         """The caller leaves; a group of its own is simply used no more."""
