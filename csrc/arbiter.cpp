@@ -33,8 +33,7 @@ inline const Ring<Waiting>& Core::line_up(Server& server, uint32_t slot) {
     const Event& packet = queue_[slot];
     const Hop hop = hops_[packet.hop];
     auto& waiting = server.first_queue[hop.queue()].waiting;
-    const uint32_t needs = Waiting::needs_of(packet.flits, hop.channel(), hop.is_last());
-    waiting.push_sorted({packet.time_ps, packet.id, slot, needs});
+    waiting.push_sorted({packet.time_ps, packet.id, slot, packet.flits, hop.buffer});
     server.note_pushed(hop.queue());
     return waiting;
 }
@@ -43,8 +42,10 @@ inline const Ring<Waiting>& Core::line_up(Server& server, uint32_t slot) {
 // all of them starts before all of them.
 void Core::enqueue_behind(Server& server, uint32_t index, uint32_t slot) {
     const int64_t ready_ps = queue_[slot].time_ps;
-    if (server.lone != kNone && ready_ps <= queue_[server.lone].time_ps) {
-        line_up(server, std::exchange(server.lone, kNone));
+    if (server.lone != kNone) {
+        const int64_t lone_ps = queue_[server.lone].time_ps;
+        server.note_lone(lone_ps);
+        if (ready_ps <= lone_ps) line_up(server, std::exchange(server.lone, kNone));
     }
     const auto& waiting = line_up(server, slot);
     silent_ps_ = std::max(silent_ps_, ready_ps);  // it may be held up before it has an event
@@ -53,15 +54,10 @@ void Core::enqueue_behind(Server& server, uint32_t index, uint32_t slot) {
     }
 }
 
-// If there is room behind the server.
-inline bool Core::may_leave(Server& server, uint32_t flits, uint32_t channel, bool is_last) {
-    return !server.bounded || is_last || server.first_channel[channel].has_room(flits, now_ps_);
-}
-
 inline bool Core::may_start(Server& server, const Waiting& first) {
     if (first.ready_ps > now_ps_) return false;
     if (server.is_memory) return has_room(server, queue_[first.packet]);
-    return may_leave(server, first.flits(), first.channel(), first.is_last());
+    return may_leave(first.flits, first.buffer);
 }
 
 // The queue whose first packet starts now.
@@ -119,17 +115,24 @@ void Core::look(Server& server, uint32_t index) {
 
 [[gnu::flatten]] void Core::grant(Server& server, uint32_t index) {
     server.check_ps = kNever;
-    server.is_stalled = false;
+    if (server.is_stalled) [[unlikely]] end_stall(server);
     const uint32_t number = choose(server);
     if (number == kNone) return check_next(server, index, false);
     take(server, index, number);
-    plan_next(server, index);
+    if (server.num_queued > 0) plan_next(server, index);
+}
+
+// None of the packets in front of the server is known to lack credits any more.
+void Core::end_stall(Server& server) {
+    server.is_stalled = false;
+    for (uint32_t buffer : server.buffers) {
+        if (buffer != kNone) buffers_[buffer].returning.set_awaited(false);
+    }
 }
 
 // After a start, while others may be in front of the server. In the only queue the first packet
 // starts before all that are there; if it will not have to wait, it is as if it met nobody.
-inline void Core::plan_next(Server& server, uint32_t index) {
-    if (server.num_queued == 0) return;
+void Core::plan_next(Server& server, uint32_t index) {
     if (!server.has_one_queue()) return check_next(server, index, true);
     const auto number = static_cast<uint32_t>(std::countr_zero(server.occupied));
     auto& waiting = server.first_queue[number].waiting;
@@ -140,6 +143,7 @@ inline void Core::plan_next(Server& server, uint32_t index) {
     }
     waiting.pop_front();
     server.note_popped(number);
+    if (server.num_queued > 0) server.note_lone(next.ready_ps);
     await_lone(server, index, queue_[next.packet], next.packet);
 }
 
@@ -147,37 +151,21 @@ inline void Core::plan_next(Server& server, uint32_t index) {
 void Core::grant_lone(Server& server, uint32_t index, uint32_t slot) {
     const Event& packet = queue_[slot];
     const Hop hop = hops_[packet.hop];
-    const bool may_start = server.is_memory
-                               ? has_room(server, packet)
-                               : may_leave(server, packet.flits, hop.channel(), hop.is_last());
+    const bool may_start = server.is_memory ? has_room(server, packet)
+                                            : may_leave(packet.flits, hop.buffer);
     if (!may_start) [[unlikely]] return keep_waiting(server, index, slot);
-    server.lone = kNone;
-    server.check_ps = server.booked_ps = kNever;
+    server.forget_lone();
     note_turn(server, index, hop.queue(), now_ps_, packet.id);
     int64_t hold_ps = 0, latency_ps = 0;
     if (!server.is_memory) std::tie(hold_ps, latency_ps) = service_times(server, slot);
     serve<Choice::kPossible>(server, slot, now_ps_, hold_ps, latency_ps, now_ps_);
-    plan_next(server, index);
-}
-
-// The same for what most events are: bytes on a link. Those before it were ready when they started,
-// and that took time: it is in order.
-void Core::grant_on_link(Server& server, uint32_t index, uint32_t slot) {
-    const Event& packet = queue_[slot];
-    const Hop hop = hops_[packet.hop];
-    const bool may_start = may_leave(server, packet.flits, hop.channel(), hop.is_last());
-    if (!may_start) [[unlikely]] return keep_waiting(server, index, slot);
-    server.lone = kNone;
-    server.check_ps = server.booked_ps = kNever;
-    server.last_queue = hop.queue();
-    serve<Choice::kOfLink>(server, slot, now_ps_, packet.flits * server.flit_ps,
-                           server.latency_ps, now_ps_);
-    plan_next(server, index);
+    if (server.num_queued > 0) plan_next(server, index);
 }
 
 // It is alone and ready, but cannot start.
 void Core::keep_waiting(Server& server, uint32_t index, uint32_t slot) {
     server.lone = kNone;
+    server.check_ps = now_ps_;
     server.booked_ps = kNever;
     line_up(server, slot);
     look(server, index);
@@ -213,8 +201,10 @@ void Core::check_next(Server& server, uint32_t index, bool has_granted) {
         if (at_ps <= now_ps_ && server.is_memory) {
             if (!has_room(server, queue_[first.packet])) return await_room(server);
         } else if (at_ps <= now_ps_ && !has_granted) {
+            Credits& returning = buffers_[first.buffer].returning;
             server.is_stalled = true;
-            at_ps = server.first_channel[first.channel()].returning.first_ps();
+            returning.set_awaited(true);
+            at_ps = returning.first_ps();
             if (at_ps == kNever) return;
             slot = kNone;
         }

@@ -22,7 +22,7 @@
 
 namespace tilewright {
 
-// Eight bytes, since most machines have more hops than cache; read as two words.
+// Short, since most machines have more hops than cache.
 struct Hop {
     enum Flag : uint32_t {
         kFirst = 1u << 27,
@@ -35,15 +35,16 @@ struct Hop {
 
     uint32_t server;
     uint32_t bits;
+    uint32_t buffer = kNone;  // behind the server, if it is bounded and this is not the last hop
 
     bool has(Flag flag) const { return (bits & flag) != 0; }
     bool is_last() const { return has(kLast); }
     // In front of the server, if that has to choose.
     uint32_t queue() const { return bits & ((1u << kQueueBits) - 1); }
-    // Of the buffer behind the server.
+    // Behind the server: which of those that it knows.
     uint32_t channel() const { return bits >> kQueueBits & ((1u << kChannelBits) - 1); }
 };
-static_assert(sizeof(Hop) == 8);
+static_assert(sizeof(Hop) == 12);
 constexpr uint32_t kMaxQueues = 1u << Hop::kQueueBits;  // of one server
 
 constexpr int kOwnerShift = 40;  // an id is owner * 2^40 + sequence
@@ -256,6 +257,7 @@ class Core {
     void push_start(What what, uint32_t subject, int64_t at_ps, int64_t id);
 
     // network.cpp
+    uint32_t buffer_behind(Server& server, uint32_t channel);
     void run_guarded(uint64_t limit_ps);
     [[gnu::noinline]] void run(uint64_t limit_ps);
     bool is_beyond(const Event& event) const;
@@ -344,15 +346,19 @@ class Core {
     template <Choice kChoice>
     void serve(Server& server, uint32_t packet, int64_t start_ps, int64_t hold_ps,
                int64_t latency_ps, int64_t ready_ps);
-    void push_arrival(Event& packet, uint32_t slot, Hop hop, int64_t head_ps);
+    void push_arrival(Event& packet, uint32_t slot, const Hop& hop, int64_t head_ps);
+    bool may_leave(uint32_t flits, uint32_t buffer) {
+        return buffer == kNone || buffers_[buffer].has_room(flits, now_ps_);
+    }
     void enqueue(Event& packet, uint32_t slot, uint32_t index);
     static bool is_lone_at(const Server& server, const Event& packet) {
         return server.is_idle() & (packet.time_ps >= server.free_ps);
     }
-    void make_lone(Server& server, const Event& packet, uint32_t slot);
     void await_lone(Server& server, uint32_t index, Event& packet, uint32_t slot);
     void check_at(Server& server, uint32_t index, int64_t at_ps, uint32_t packet);
-    bool return_credit(uint32_t packet, Hop before, int64_t tail_ps);
+    bool return_credit(uint32_t packet, const Hop& before, int64_t tail_ps);
+    // A packet that has met nobody, bytes on a link: what most events are.
+    void grant_on_link(Server& server, uint32_t index, uint32_t packet);
     [[gnu::noinline]] void note_trace(uint32_t server, const Event& packet, int64_t ready_ps,
                                       int64_t start_ps, int64_t tail_ps);
     void add_wait(Server& server, int64_t time_ps);
@@ -363,15 +369,15 @@ class Core {
     [[gnu::noinline]] void await_credit(Server& server, uint32_t index, int64_t at_ps,
                                         uint32_t packet);
     void look(Server& server, uint32_t index);
+    [[gnu::noinline]] void end_stall(Server& server);
     [[gnu::noinline]] void grant(Server& server, uint32_t index);
     const Ring<Waiting>& line_up(Server& server, uint32_t packet);
     [[gnu::noinline]] void enqueue_behind(Server& server, uint32_t index, uint32_t packet);
     [[gnu::noinline]] void grant_lone(Server& server, uint32_t index, uint32_t packet);
-    [[gnu::noinline]] void grant_on_link(Server& server, uint32_t index, uint32_t packet);
     [[gnu::noinline]] void keep_waiting(Server& server, uint32_t index, uint32_t packet);
     [[gnu::noinline]] void admit(Server& server, uint32_t index);
     void take(Server& server, uint32_t index, uint32_t queue);
-    void plan_next(Server& server, uint32_t index);
+    [[gnu::noinline]] void plan_next(Server& server, uint32_t index);
     void note_turn(Server& server, uint32_t index, uint32_t queue, int64_t ready_ps, int64_t id);
     std::pair<int64_t, int64_t> service_times(Server& server, uint32_t packet);
     [[gnu::noinline]] std::pair<int64_t, int64_t> asked_times(Server& server, const Event& packet);
@@ -380,7 +386,6 @@ class Core {
     [[gnu::noinline]] uint32_t choose_among(Server& server);
     static bool goes_before(const Server& server, const Queue& left, const Queue& right);
     bool may_start(Server& server, const Waiting& first);
-    bool may_leave(Server& server, uint32_t flits, uint32_t channel, bool is_last);
 
     // memory_server.cpp
     int64_t add_memory(std::unique_ptr<MemoryServer> memory);
@@ -442,6 +447,7 @@ class Core {
     EventQueue queue_;
     std::vector<Server> servers_;
     std::vector<Hop> hops_;
+    std::vector<Buffer> buffers_;
     std::vector<Route> routes_;
     std::vector<Signal> signals_;
     std::vector<Gate> gates_;

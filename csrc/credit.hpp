@@ -15,14 +15,14 @@ struct Credit {
     int64_t flits;
 };
 
-// Credits on their way back, in no order. Most channels have few, so two live in the object itself.
+// Credits on their way back, in no order. Most buffers have few, so two live in the object itself.
 class Credits {
   public:
     Credits() = default;
     Credits(Credits&& other) noexcept
         : size_(other.size_),
           capacity_(other.capacity_),
-          last_ps_(other.last_ps_),
+          is_awaited_(other.is_awaited_),
           inside_(other.inside_) {
         if (other.items_ != other.inside_.data()) items_ = std::exchange(other.items_, nullptr);
     }
@@ -31,17 +31,22 @@ class Credits {
         if (items_ != inside_.data()) delete[] items_;
     }
 
+    // Whether a packet that could start otherwise waits for one.
+    bool is_awaited() const { return is_awaited_; }
+    void set_awaited(bool is_awaited) { is_awaited_ = is_awaited; }
+
     bool is_full() const { return size_ == capacity_; }
 
-    void push(const Credit& credit) {
-        if (is_full()) [[unlikely]] grow();
-        last_ps_ = std::max(last_ps_, credit.at_ps);
-        items_[size_++] = credit;
+    void push(const Credit& credit) { items_[size_++] = credit; }
+
+    // So that there is room for another. Where many stay on their way there will be, or each of the
+    // next would be looked for among them.
+    void make_room() {
+        if (size_ > capacity_ / 2) grow();
     }
 
     // How many flits are back; forgets them.
     int64_t take_due(int64_t now_ps) {
-        if (last_ps_ <= now_ps) return take_all();
         int64_t flits = 0;
         uint32_t num_left = 0;
         for (uint32_t place = 0; place < size_; ++place) {
@@ -67,31 +72,27 @@ class Credits {
   private:
     static constexpr uint32_t kInside = 2;
 
-    int64_t take_all() {
-        int64_t flits = 0;
-        for (; size_ > 0; --size_) flits += items_[size_ - 1].flits;
-        return flits;
-    }
-
     [[gnu::noinline]] void grow() {
-        auto* larger = new Credit[2 * capacity_];
+        const uint32_t capacity = 2 * capacity_;
+        auto* larger = new Credit[capacity];
         std::copy(items_, items_ + size_, larger);
         if (items_ != inside_.data()) delete[] items_;
         items_ = larger;
-        capacity_ *= 2;
+        capacity_ = capacity & INT32_MAX;
     }
 
     uint32_t size_ = 0;
-    uint32_t capacity_ = kInside;
-    int64_t last_ps_ = kNever;  // when all are back
+    uint32_t capacity_ : 31 = kInside;
+    uint32_t is_awaited_ : 1 = 0;
     Credit* items_ = inside_.data();
     std::array<Credit, kInside> inside_{};
 };
 
 // A virtual channel's buffer behind a server. Credits on their way back are counted when they are
 // needed, so that they cost no event unless somebody waits for them.
-struct alignas(64) Channel {
+struct alignas(64) Buffer {
     int64_t free_flits;
+    int64_t credit_ps;  // how long a credit travels
     Credits returning{};
 
     bool has_room(int64_t flits, int64_t now_ps) {
@@ -99,12 +100,18 @@ struct alignas(64) Channel {
     }
 
     void give_back(const Credit& credit, int64_t now_ps) {
-        if (returning.is_full()) free_at(now_ps);  // so that there stay few
+        if (returning.is_full()) tidy(now_ps);
         returning.push(credit);
     }
 
     int64_t free_at(int64_t now_ps) { return free_flits += returning.take_due(now_ps); }
+
+  private:
+    [[gnu::noinline]] void tidy(int64_t now_ps) {
+        free_at(now_ps);
+        returning.make_room();
+    }
 };
-static_assert(sizeof(Channel) == 64);
+static_assert(sizeof(Buffer) == 64);
 
 }  // namespace tilewright

@@ -39,16 +39,19 @@ inline void Core::check_at(Server& server, uint32_t index, int64_t at_ps, uint32
 }
 
 // The packet leaves the buffer behind the server before. Tells if it may have moved.
-[[gnu::always_inline]] inline bool Core::return_credit(uint32_t slot, Hop before, int64_t tail_ps) {
-    Server& server = servers_[before.server];
-    const bool touches = num_asleep_ > 0 && server.island != queue_[slot].island;
-    if (touches) [[unlikely]] touch(islands_[server.island]);
+[[gnu::always_inline]] inline bool Core::return_credit(uint32_t slot, const Hop& before,
+                                                       int64_t tail_ps) {
+    const bool touches =
+        num_asleep_ > 0 && servers_[before.server].island != queue_[slot].island;
+    if (touches) [[unlikely]] touch(islands_[servers_[before.server].island]);
     const Event& packet = queue_[slot];
-    const int64_t at_ps = later(tail_ps, server.credit_ps, before.server, packet.id);
-    server.first_channel[before.channel()].give_back({at_ps, packet.flits}, now_ps_);
+    Buffer& buffer = buffers_[before.buffer];
+    const int64_t at_ps = later(tail_ps, buffer.credit_ps, before.server, packet.id);
+    buffer.give_back({at_ps, packet.flits}, now_ps_);
     silent_ps_ = std::max(silent_ps_, at_ps);
-    if (server.is_stalled) [[unlikely]] await_credit(server, before.server, at_ps, slot);
-    return touches || server.is_stalled;
+    if (!buffer.returning.is_awaited()) [[likely]] return touches;
+    await_credit(servers_[before.server], before.server, at_ps, slot);
+    return true;
 }
 
 // The packet will be ready in front of the server at its time, which may lie ahead. One that meets
@@ -64,21 +67,15 @@ inline void Core::check_at(Server& server, uint32_t index, int64_t at_ps, uint32
     await_lone(server, index, packet, slot);
 }
 
-[[gnu::always_inline]] inline void Core::make_lone(Server& server, const Event& packet,
-                                                   uint32_t slot) {
-    server.lone = slot;
-    server.check_ps = server.booked_ps = packet.time_ps;
-}
-
 [[gnu::always_inline]] inline void Core::await_lone(Server& server, uint32_t index, Event& packet,
                                                     uint32_t slot) {
-    make_lone(server, packet, slot);
+    server.lone = slot;
     packet.rank = grant_rank(index);
     schedule(packet, slot);
 }
 
-[[gnu::always_inline]] inline void Core::push_arrival(Event& packet, uint32_t slot, Hop hop,
-                                                      int64_t head_ps) {
+[[gnu::always_inline]] inline void Core::push_arrival(Event& packet, uint32_t slot,
+                                                      const Hop& hop, int64_t head_ps) {
     ++packet.hop;
     packet.time_ps = hop.has(Hop::kWhole) ? packet.tail_in_ps : head_ps;
     if (!hop.has(Hop::kEager)) return enqueue(packet, slot, hop.server);
@@ -96,7 +93,7 @@ template <Core::Choice kChoice>
     constexpr bool kPlain = kChoice != Choice::kPossible;  // no time but that of its flits
     Event* packet = &queue_[slot];
     const Hop* const way = &hops_[packet->hop];
-    const Hop hop = *way;
+    const Hop& hop = *way;
     const int64_t flit_ps = server.flit_ps;
     // no sum is negative: one of two numbers that is too large has the bit of the sign
     const uint64_t done = static_cast<uint64_t>(start_ps) + static_cast<uint64_t>(hold_ps);
@@ -107,7 +104,7 @@ template <Core::Choice kChoice>
     }
     const auto done_ps = static_cast<int64_t>(done), tail_ps = static_cast<int64_t>(tail);
     const auto arrival_ps = static_cast<int64_t>(arrival);
-    server.stretch_ps += tail_ps - done_ps;
+    if (tail_ps > done_ps) [[unlikely]] server.stretch_ps += tail_ps - done_ps;
     server.free_ps = tail_ps;
     server.busy_ps += hold_ps;
     server.num_bytes += packet->num_bytes;
@@ -115,9 +112,7 @@ template <Core::Choice kChoice>
     if (tracing_) [[unlikely]] note_trace(hop.server, *packet, ready_ps, start_ps, tail_ps);
     const int64_t head_ps = kPlain ? start_ps + flit_ps : done_ps - (packet->flits - 1) * flit_ps;
     packet->tail_in_ps = arrival_ps;
-    if (!kEager && server.bounded && !hop.is_last()) {
-        server.first_channel[hop.channel()].free_flits -= packet->flits;
-    }
+    if (!kEager && hop.buffer != kNone) buffers_[hop.buffer].free_flits -= packet->flits;
     // only now: it may plan a check, and a new event can move the packet
     if (hop.has(Hop::kReturnsCredit) && return_credit(slot, way[-1], tail_ps)) [[unlikely]] {
         packet = &queue_[slot];
@@ -125,6 +120,19 @@ template <Core::Choice kChoice>
     if (!hop.is_last()) return push_arrival(*packet, slot, way[1], head_ps + latency_ps);
     if (!kPlain && server.is_memory) return take_in(server, slot);
     deliver(slot, arrival_ps);
+}
+
+// Those before it were ready when they started, and that took time: it is in order.
+[[gnu::always_inline]] inline void Core::grant_on_link(Server& server, uint32_t index,
+                                                       uint32_t slot) {
+    const Event& packet = queue_[slot];
+    const Hop& hop = hops_[packet.hop];
+    if (!may_leave(packet.flits, hop.buffer)) [[unlikely]] return keep_waiting(server, index, slot);
+    server.forget_lone();
+    server.last_queue = hop.queue();
+    serve<Choice::kOfLink>(server, slot, now_ps_, packet.flits * server.flit_ps,
+                           server.latency_ps, now_ps_);
+    if (server.num_queued > 0) plan_next(server, index);
 }
 
 }  // namespace tilewright

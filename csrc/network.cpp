@@ -17,11 +17,10 @@ int64_t Core::add_server(int64_t flit_ps, int64_t latency_ps, int64_t buffer_fli
     server.flit_ps = flit_ps;
     server.latency_ps = latency_ps;
     server.buffer_flits = buffer_flits;
-    server.bounded = buffer_flits != kUnbounded;
     server.credit_ps = credit_ps;
     server.round_robin = round_robin;
     server.whole = whole;
-    server.eager = !round_robin && !server.bounded && service.is_none();
+    server.eager = !round_robin && !server.is_bounded() && service.is_none();
     server.has_service = !service.is_none();
     server.is_link = !server.has_service;
     server.service = std::move(service);
@@ -39,14 +38,16 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
         if (server.flit_ps == 0 && !takes_packets && route.rateless == kNone) {
             route.rateless = servers[hop];
         }
-        const bool has_credits = hop > 0 && servers_[servers[hop - 1]].bounded;
+        const bool has_credits = hop > 0 && servers_[servers[hop - 1]].is_bounded();
         const uint32_t flags = (hop == 0 ? Hop::kFirst : 0) |
                                (hop + 1 == servers.size() ? Hop::kLast : 0) |
                                (server.eager ? Hop::kEager : 0) |
                                (server.whole ? Hop::kWhole : 0) |
                                (has_credits ? Hop::kReturnsCredit : 0);
         const uint32_t channel = server.channel_place(channels[hop]);
-        hops_.push_back({servers[hop], flags | channel << Hop::kQueueBits});
+        const bool needs_buffer = server.is_bounded() && hop + 1 < servers.size();
+        hops_.push_back({servers[hop], flags | channel << Hop::kQueueBits,
+                         needs_buffer ? buffer_behind(server, channel) : kNone});
         const auto place = static_cast<uint32_t>(hops_.size() - 1);
         const int32_t source = server.round_robin ? source_of(place) : 0;
         const int64_t key = queue_key(source, channel_of(place));
@@ -58,6 +59,16 @@ int64_t Core::add_route(const std::vector<uint32_t>& servers,
     route.memory = servers_[servers.back()].memory == kNone ? kNone : servers.back();
     routes_.push_back(route);
     return static_cast<int64_t>(routes_.size()) - 1;
+}
+
+// Of a channel; made at first use.
+uint32_t Core::buffer_behind(Server& server, uint32_t channel) {
+    if (server.buffers.size() <= channel) server.buffers.resize(channel + 1, kNone);
+    if (server.buffers[channel] == kNone) {
+        server.buffers[channel] = static_cast<uint32_t>(buffers_.size());
+        buffers_.push_back({server.buffer_flits, server.credit_ps});
+    }
+    return server.buffers[channel];
 }
 
 // Wake-ups that are due, of this instant or, after running on, of a later one.
@@ -232,7 +243,7 @@ int32_t Core::source_of(uint32_t hop) const {
 
 uint32_t Core::channel_of(uint32_t hop) const {
     const Hop& behind = hops_[hops_[hop].has(Hop::kFirst) ? hop : hop - 1];
-    return servers_[behind.server].channel_numbers[behind.channel()];
+    return servers_[behind.server].channels[behind.channel()];
 }
 
 void Core::check_outside() const {

@@ -110,9 +110,10 @@ std::optional<Violation> Core::server_violation(uint32_t index) {
     if (server.wait_ps != server.queue_ps) {
         return Violation{"queue integral", index, server.queue_ps, server.wait_ps};
     }
-    for (Channel& channel : server.channels) {
-        const int64_t free_flits = channel.free_at(INT64_MAX);
-        if (server.bounded && free_flits != server.buffer_flits) {
+    for (uint32_t buffer : server.buffers) {
+        if (buffer == kNone) continue;
+        const int64_t free_flits = buffers_[buffer].free_at(INT64_MAX);
+        if (free_flits != server.buffer_flits) {
             return Violation{"credits", index, free_flits, server.buffer_flits};
         }
     }
@@ -127,7 +128,7 @@ void Core::tamper(uint32_t index, const std::string& counter, int64_t amount) {
     if (counter == "stretch_ps") server.stretch_ps += amount;
     if (counter == "wait_ps") server.wait_ps += amount;
     if (counter == "queue_ps") server.queue_ps += amount;
-    if (counter == "credits") server.channels.front().free_flits += amount;
+    if (counter == "credits") buffers_[server.buffers.front()].free_flits += amount;
 }
 
 std::vector<WaitingTask> Core::waiting_tasks() {
@@ -181,7 +182,7 @@ std::vector<WaitingPacket> Core::waiting_packets() {
         const Event& packet = queue_[slot];
         const Hop& hop = hops_[packet.hop];
         rows.emplace_back(packet.id, tasks_[packet.subject].id, index, source_of(packet.hop),
-                          channel_of(packet.hop), servers_[index].channel_numbers[hop.channel()],
+                          channel_of(packet.hop), servers_[index].channels[hop.channel()],
                           packet.flits, hop.is_last());
     };
     for (size_t index = 0; index < servers_.size(); ++index) {

@@ -21,16 +21,9 @@ struct Waiting {
     int64_t ready_ps;
     int64_t id;
     uint32_t packet;
-    uint32_t needs = 0;  // behind the server, so that the packet is left alone until it starts
-
-    static constexpr int kFlitBits = 21, kChannelBits = 10;
-
-    static uint32_t needs_of(uint32_t flits, uint32_t channel, bool is_last) {
-        return flits | channel << kFlitBits | uint32_t{is_last} << (kFlitBits + kChannelBits);
-    }
-    uint32_t flits() const { return needs & ((1u << kFlitBits) - 1); }
-    uint32_t channel() const { return needs >> kFlitBits & ((1u << kChannelBits) - 1); }
-    bool is_last() const { return needs >> (kFlitBits + kChannelBits) != 0; }
+    // what it needs behind the server, so that the packet is left alone until it starts
+    uint32_t flits = 0;
+    uint32_t buffer = kNone;
 
     bool operator<(const Waiting& other) const {
         return ready_ps != other.ready_ps ? ready_ps < other.ready_ps : id < other.id;
@@ -52,45 +45,43 @@ constexpr int64_t queue_key(int32_t source, uint32_t channel) {
 }
 
 struct alignas(64) Server {
-    // what a packet needs that comes: one cache line
+    // all that a packet needs that meets nobody: one cache line
     int64_t free_ps = 0;
-    int64_t check_ps = kNever;   // when it next looks for a packet to take
-    int64_t booked_ps = kNever;  // when the event of a packet in front of it is due
-    uint32_t num_queued = 0;     // packets in all queues
-    uint32_t lone = kNone;       // the packet that starts before those, as soon as it is ready
     int64_t flit_ps = 0;
     int64_t latency_ps = 0;
-    uint32_t last_queue = kNone;  // the one granted last
-    uint32_t island = kNone;
-    bool eager = true;  // never has to choose: one event per packet
-    bool whole = false;
-    bool bounded = false;  // the buffer behind it
-    bool round_robin = false;
-    bool has_service = false;
-    bool is_memory = false;
-    bool is_link = true;  // neither of the two
-    bool has_many_queues = false;  // more than occupied can tell
-    // and one that starts: another
     int64_t busy_ps = 0;
     int64_t num_bytes = 0;
     int64_t packets = 0;
-    int64_t stretch_ps = 0;  // held beyond the hold, waiting for a tail from a slower link
-    Channel* first_channel = nullptr;  // of channels
-    int64_t credit_ps = 0;
+    uint32_t num_queued = 0;  // packets in all queues
+    uint32_t lone = kNone;    // the packet that starts before those, as soon as it is ready
+    uint32_t last_queue = kNone;  // the one granted last
+    bool eager : 1 = true;        // never has to choose: one event per packet
+    bool whole : 1 = false;
+    bool round_robin : 1 = false;
+    bool has_service : 1 = false;
+    bool is_memory : 1 = false;
+    bool is_link : 1 = true;           // neither of the two
+    bool has_many_queues : 1 = false;  // more than occupied can tell
+    // and one that meets others: another
+    int64_t check_ps = kNever;     // when it next looks for a packet to take
+    int64_t booked_ps = kNever;    // when the event of a packet in front of it is due
     uint64_t occupied = 0;         // which of the first 64 queues are not empty
     Queue* first_queue = nullptr;  // of queues
-    bool is_stalled = false;       // a packet that could start otherwise lacks credits
+    int64_t stretch_ps = 0;  // held beyond the hold, waiting for a tail from a slower link
+    uint32_t island = kNone;
+    bool is_stalled = false;  // a packet that could start otherwise lacks credits
     // waiting
     std::vector<Queue> queues;
-    std::vector<Channel> channels;  // if the buffer is bounded
+    std::vector<uint32_t> buffers;  // behind it, by channel, if they are bounded
     int64_t wait_ps = 0;
     int64_t queue = 0;
     int64_t queue_ps = 0;
     int64_t max_queue = 0;
     int64_t changed_ps = 0;
-    std::vector<uint32_t> channel_numbers;  // in routes
+    std::vector<uint32_t> channels;         // their numbers in routes
     Ring<int64_t> starts;                   // an eager server's starts that lie ahead
     int64_t buffer_flits = kUnbounded;
+    int64_t credit_ps = 0;
     uint32_t memory = kNone;  // that packets end in
     nanobind::object service;
 
@@ -145,14 +136,13 @@ struct alignas(64) Server {
 
     // Which of its channels has this number in routes, made at first use; places stay.
     uint32_t channel_place(uint32_t number) {
-        const auto found = std::find(channel_numbers.begin(), channel_numbers.end(), number);
-        const auto place = static_cast<uint32_t>(found - channel_numbers.begin());
-        if (found != channel_numbers.end()) return place;
-        channel_numbers.push_back(number);
-        if (bounded) channels.push_back({buffer_flits});
-        first_channel = channels.data();
+        const auto found = std::find(channels.begin(), channels.end(), number);
+        const auto place = static_cast<uint32_t>(found - channels.begin());
+        if (found == channels.end()) channels.push_back(number);
         return place;
     }
+
+    bool is_bounded() const { return buffer_flits != kUnbounded; }
 
     // The number of the queue with this key, made at first use; numbers stay.
     uint32_t queue_number(int64_t key) {
@@ -178,6 +168,15 @@ struct alignas(64) Server {
     // Of the queue granted last: turns go on behind it. Before any grant it is before all queues.
     int64_t last_key() const {
         return last_queue == kNone ? queue_key(kSource, 0) - 1 : first_queue[last_queue].key;
+    }
+
+    // While others wait it looks for a packet when the lone one is ready, whose event is under way.
+    // While none does that goes without saying.
+    void note_lone(int64_t ready_ps) { check_ps = booked_ps = ready_ps; }
+
+    void forget_lone() {
+        lone = kNone;
+        if (num_queued > 0) check_ps = booked_ps = kNever;
     }
 
     // If no packet is in front of it; then it will not look for one either.

@@ -237,7 +237,7 @@ void Core::set_out(uint32_t slot, bool more_follows) {
                         !is_run_over() && is_next(packet);
     if (!starts) return enqueue(packet, slot, hop.server);
     note_current(packet);
-    make_lone(server, packet, slot);
+    server.lone = slot;
     grant_on_link(server, hop.server, slot);
     count_event();
 }
