@@ -55,6 +55,7 @@ void adopt_language(const nb::dict& names) {
     language.spread = kept(names, "spread");
     language.room = kept(names, "ROOM");
     language.getcurrent = kept(names, "getcurrent");
+    adopt_ends();
 }
 
 // As known_binary of language/known.py, where it needs no block; else None.

@@ -205,6 +205,15 @@ void deallocate(PyObject* self) {
     Py_DECREF(type);
 }
 
+// Python gives a class that it makes an end of its own, which finalizes objects first: none of them
+// would be used again. A class that adds no fields to ours can have ours.
+template <typename Object>
+void adopt_end(PyTypeObject* type) {
+    const bool adds_fields = type->tp_basicsize != sizeof(Object) || type->tp_dictoffset != 0 ||
+                             type->tp_weaklistoffset != 0;
+    if (!adds_fields) type->tp_dealloc = deallocate<Object>;
+}
+
 // --- as Python makes them
 
 PyObject* new_index(PyTypeObject* type, PyObject* args, PyObject*) {
@@ -451,6 +460,13 @@ int64_t placed_number(PyObject* value) {
         checked(PyObject_CallMethodObjArgs(block.program, placed, value, nullptr));
     }
     return block.number;
+}
+
+void adopt_ends() {
+    adopt_end<IndexObject>(language.index);
+    adopt_end<MaskObject>(language.mask);
+    adopt_end<PointersObject>(language.pointers);
+    adopt_end<BlockObject>(language.block);
 }
 
 void bind_values(nb::module_& module) {

@@ -135,6 +135,9 @@ PyNumberMethods make_operators();
 PyObject* compare_values(PyObject* left, PyObject* right, int op);
 PyObject* subscript_value(PyObject* value, PyObject* key);
 
+// Lets go of objects of the language's classes, once these are known, without Python's own way.
+void adopt_ends();
+
 void bind_values(nanobind::module_& module);
 
 }  // namespace tilewright
