@@ -118,7 +118,7 @@ bool Desk::is_there(PyObject* value) {
         if (checked(PyObject_GetAttr(program_, runs_ahead)).ptr() != Py_True) return false;
         issuer_.stall(issuer_.task_of(placed_number(value)));
     }
-    evaluate(block.node);
+    evaluate(block.node, &effects_.arrays());
     block.is_there = true;
     return true;
 }

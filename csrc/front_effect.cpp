@@ -178,7 +178,7 @@ Ref EffectLog::captured(const Access& access) {
 void EffectLog::commit(PyObject* node, const Access& access) {
     const Layout& layout = access.layout;
     const TypeView& type = *access.type;
-    Ref value = borrow(evaluate(node));
+    Ref value = borrow(evaluate(node, &arrays_));
     if (type.is_extension) value = value.attr("view")(type.plain);
     std::unique_ptr<Buffer> buffer;
     if (reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())) == language.array) {

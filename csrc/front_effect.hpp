@@ -33,6 +33,8 @@ class EffectLog {
     int64_t add_commit(PyObject* node, PyObject* owner, const TypeView& type, const Layout& layout,
                        std::span<const Piece> pieces);
 
+    ArrayPool& arrays() { return arrays_; }
+
     // All that was served since the last time, in event order.
     void apply(const nanobind::list& served);
 

@@ -39,6 +39,7 @@ void adopt_language(const nb::dict& names) {
     language.int4 = kept(names, "int4");
     language.int32 = kept(names, "int32");
     language.int64 = kept(names, "int64");
+    language.float32 = kept(names, "float32");
     language.affine = kept(names, "Affine");
     language.box = kept(names, "Box");
     language.block_type = kept(names, "block_type");
@@ -52,6 +53,10 @@ void adopt_language(const nb::dict& names) {
     language.write = kept(names, "WRITE");
     language.empty = kept(names, "empty");
     language.array = kept(names, "ndarray");
+    language.add = kept(names, "add");
+    language.subtract = kept(names, "subtract");
+    language.multiply = kept(names, "multiply");
+    language.divide = kept(names, "divide");
     language.spread = kept(names, "spread");
     language.room = kept(names, "ROOM");
     language.getcurrent = kept(names, "getcurrent");

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "front_arithmetic.hpp"
 #include "front_spare.hpp"
 
 namespace nb = nanobind;
@@ -157,7 +158,7 @@ bool push_missing(const NodeObject& node, std::vector<PyObject*>& stack) {
     return stack.size() > before;
 }
 
-void run_node(PyObject* object) {
+void run_node(PyObject* object, ArrayPool* pool) {
     NodeObject& node = *as_node(object);
     const std::span inputs = node.inputs();
     PyObject* few[NodeObject::kFew];
@@ -166,7 +167,9 @@ void run_node(PyObject* object) {
     for (size_t place = 0; place < inputs.size(); ++place) {
         values[place] = as_node(inputs[place])->value;
     }
-    PyObject* value = PyObject_Vectorcall(node.run, values, inputs.size(), nullptr);
+    PyObject* value = nullptr;
+    if (pool != nullptr) value = arithmetic(node.run, {values, inputs.size()}, *pool);
+    if (value == nullptr) value = PyObject_Vectorcall(node.run, values, inputs.size(), nullptr);
     if (value == nullptr) raise_explained(object);
     settle(object, steal(value));
 }
@@ -216,7 +219,7 @@ void settle(PyObject* object, const Ref& value) {
     drop_inputs(node);
 }
 
-PyObject* evaluate(PyObject* object) {
+PyObject* evaluate(PyObject* object, ArrayPool* pool) {
     if (as_node(object)->run == Py_None) return as_node(object)->value;
     NodeStack stack;  // of our own, since chains are long
     stack.nodes.push_back(object);
@@ -224,7 +227,7 @@ PyObject* evaluate(PyObject* object) {
         PyObject* top = stack.nodes.back();
         if (as_node(top)->run != Py_None) {
             if (push_missing(*as_node(top), stack.nodes)) continue;
-            run_node(top);
+            run_node(top, pool);
         }
         stack.nodes.pop_back();
     }
@@ -264,7 +267,7 @@ void bind_nodes(nb::module_& module) {
     const Ref type = checked(PyType_FromSpec(&spec));
     node_type = reinterpret_cast<PyTypeObject*>(counted(type.ptr()));
     module.attr("Node") = type;
-    module.def("evaluate", [](nb::handle node) { return borrow(evaluate(node.ptr())); });
+    module.def("evaluate", [](nb::handle node) { return borrow(evaluate(node.ptr(), nullptr)); });
     module.def("is_determined", [](nb::handle node) { return is_determined(node.ptr()); });
     module.def("source_line", [] {
         const SourceLine line = source_line();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "front_array.hpp"
 #include "front_value.hpp"
 
 namespace tilewright {
@@ -42,8 +43,9 @@ inline NodeObject* as_node(PyObject* node) { return reinterpret_cast<NodeObject*
 // A new reference. An error throws.
 PyObject* make_node(PyObject* run, std::span<PyObject* const> inputs, const SourceLine& line);
 void settle(PyObject* node, const Ref& value);
-// The value, after all that it is made of; borrowed from the node. An error throws.
-PyObject* evaluate(PyObject* node);
+// The value, after all that it is made of; borrowed from the node. An error throws. Some of what is
+// computed on the way lies in arrays of the pool, if there is one.
+PyObject* evaluate(PyObject* node, ArrayPool* pool);
 // Whether the value follows from bytes that have been read: no time has to pass for it.
 bool is_determined(PyObject* node);
 

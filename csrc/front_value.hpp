@@ -27,7 +27,7 @@ inline Ref checked(PyObject* made) {
 struct Language {
     PyTypeObject *index, *mask, *pointers, *block;  // subclasses of the types below
     PyTypeObject *int32_scalar, *int64_scalar;
-    PyObject *int1, *int4, *int32, *int64;
+    PyObject *int1, *int4, *int32, *int64, *float32;
     PyObject *scalar_result;  // (op, left, right): of integers that do not fit, in words
     PyObject *affine, *box;  // classes
     PyObject *block_type, *pointer_type;
@@ -38,6 +38,7 @@ struct Language {
     PyObject *error;          // TilewrightError
     PyObject *read, *write;   // Access
     PyObject *empty, *array;  // NumPy's empty, and its class of arrays
+    PyObject *add, *subtract, *multiply, *divide;  // NumPy's
     PyObject *spread;         // (value, shape, dtype): an array of that shape
     PyObject *room;           // the directory of the language's own code
     PyObject *getcurrent;     // the greenlet that runs

@@ -19,7 +19,7 @@ from tilewright.engine.select import native_core
 from tilewright.errors import TilewrightError
 from tilewright.language.affine import Affine, Box
 from tilewright.language.block_type import block_type
-from tilewright.language.dtype import int1, int4, int32, int64
+from tilewright.language.dtype import float32, int1, int4, int32, int64
 from tilewright.language.node_plain import explained, not_captured
 from tilewright.language.pointer_type import PointerType
 from tilewright.language.source import ROOM, add_place
@@ -74,7 +74,18 @@ def spread(value: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, An
     return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
-_FUNCTIONS: tuple[Any, ...] = (explained, getcurrent, not_captured, np.empty, np.ndarray, spread)
+_FUNCTIONS: tuple[Any, ...] = (
+    explained,
+    getcurrent,
+    not_captured,
+    np.add,
+    np.divide,
+    np.empty,
+    np.multiply,
+    np.ndarray,
+    np.subtract,
+    spread,
+)
 
 
 def adopt_values(*values: Any) -> None:
@@ -83,7 +94,7 @@ def adopt_values(*values: Any) -> None:
         return
     named = (Affine, Box, PointerType, TilewrightError, Walk, add_place, block_type)
     language: dict[str, Any] = {each.__name__: each for each in (*values, *named, *_FUNCTIONS)}
-    language |= {dtype.language_name: dtype for dtype in (int1, int4, int32, int64)}
+    language |= {dtype.language_name: dtype for dtype in (float32, int1, int4, int32, int64)}
     language |= {access.name: access for access in Access} | {"ROOM": ROOM}
     _core.adopt_language(language)
 
