@@ -188,15 +188,9 @@ namespace {
 
 // The desk of the program whose addresses these are; nullptr if it issues no accesses now.
 Desk* desk_of_access(PyObject* pointers) {
-    static PyObject* desk_name = PyUnicode_InternFromString("desk");
-    static PyObject* composing_name = PyUnicode_InternFromString("is_composing");
     if (!is_pointers(pointers)) return nullptr;
-    PyObject* program = as_pointers(pointers)->program;
-    const Ref desk = checked(PyObject_GetAttr(program, desk_name));  // which the program holds
-    if (desk.is_none()) return nullptr;
-    const Ref is_composing = checked(PyObject_GetAttr(program, composing_name));
-    Desk* issuing = nb::inst_ptr<Desk>(desk);
-    return is_composing.ptr() == Py_False && issuing->is_idle() ? issuing : nullptr;
+    Desk* desk = Desk::of(as_pointers(pointers)->program);
+    return desk != nullptr && !desk->is_composing && desk->is_idle() ? desk : nullptr;
 }
 
 }  // namespace

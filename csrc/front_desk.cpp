@@ -155,6 +155,13 @@ Desk::Desk(nb::handle program, nb::object shelf, nb::object walker, nb::object i
       paths_(nb::cast<PathFinder&>(paths_object_)),
       order_(nb::cast<AccessOrder&>(order_object_)) {}
 
+Desk* Desk::of(PyObject* program) {
+    static PyObject* name = PyUnicode_InternFromString("desk");
+    if (last_found != nullptr && last_found->program_ == program) return last_found;
+    const Ref desk = checked(PyObject_GetAttr(program, name));  // which the program holds
+    return desk.is_none() ? nullptr : last_found = nb::inst_ptr<Desk>(desk);
+}
+
 PyObject* Desk::self() const {
     if (self_ == nullptr) self_ = nb::find(*this).ptr();
     return self_;
@@ -377,6 +384,7 @@ void bind_desk(nb::module_& module) {
              },
              nb::arg(), nb::arg(), nb::arg().none())
         .def_rw("piece_end", &Desk::piece_end)
+        .def_rw("is_composing", &Desk::is_composing)
         .def("pointers",
              [](Desk& desk, int64_t address, nb::handle element, int64_t step) {
                  return checked(pointers_at(desk.program(), address, element.ptr(), step));

@@ -102,6 +102,13 @@ class Desk {
          nanobind::object issuer, nanobind::object effects, nanobind::object paths,
          nanobind::object order);
 
+    ~Desk() {
+        if (last_found == this) last_found = nullptr;
+    }
+
+    // The desk of a program; nullptr if it has none. An error throws.
+    static Desk* of(PyObject* program);
+
     // Results of commands, as new references; errors throw.
     PyObject* combine(Op op, PyObject* left, PyObject* right);
     PyObject* combine_with_number(Op op, PyObject* left, PyObject* right);  // nullptr: not here
@@ -120,6 +127,7 @@ class Desk {
     PyObject* store(PyObject* pointers, PyObject* value, PyObject* mask);
 
     int64_t piece_end = 0;  // commands at which they are handed over
+    bool is_composing = false;  // commands are parts of one: accesses are not for compiled code
 
     // The programs of a PE have one desk, one after the other: each ends the one before, of which
     // nothing is of this turn.
@@ -174,6 +182,8 @@ class Desk {
     PyObject* view(const PlanView& plan, PyObject* operand);
     Ref constant(Op op, PyObject* number, PyObject* block);
     [[noreturn]] void raise_out_of_room(PyObject* type, const Ref& num_bytes);
+
+    static inline Desk* last_found = nullptr;  // most who ask are of one program
 
     PyObject* program_;
     nanobind::object shelf_object_, walker_, issuer_object_, effects_object_, paths_object_,

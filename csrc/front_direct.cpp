@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "front_desk.hpp"
+#include "front_scalar.hpp"
 
 namespace nb = nanobind;
 
@@ -38,15 +39,13 @@ PyObject* call_definition(PyObject* self, PyObject* const* args, Py_ssize_t coun
 // Of the program whose greenlet this is; nullptr: it has none, or there is no program.
 Desk* current_desk() {
     static PyObject* const program_name = interned("tilewright_program");
-    static PyObject* const desk_name = interned("desk");
     const Ref greenlet = checked(PyObject_CallNoArgs(language.getcurrent));
     const Ref program = steal(PyObject_GetAttr(greenlet.ptr(), program_name));
     if (!program.is_valid()) {
         PyErr_Clear();
         return nullptr;
     }
-    const Ref desk = checked(PyObject_GetAttr(program.ptr(), desk_name));  // held by the program
-    return desk.is_none() ? nullptr : nb::inst_ptr<Desk>(desk);
+    return Desk::of(program.ptr());
 }
 
 // An integer of 64 bits; false: it is something else.
@@ -101,8 +100,7 @@ PyObject* call_program_id(PyObject* self, PyObject* const* args, size_t flags, P
         if ((is_named || (count == 1 && names == nullptr)) && read_number(args[0], axis)) {
             const Desk* desk = current_desk();
             PyObject* id = desk == nullptr ? nullptr : desk->id(axis);
-            auto* type = reinterpret_cast<PyObject*>(language.int32_scalar);
-            if (id != nullptr) return PyObject_Vectorcall(type, &id, 1, nullptr);
+            if (id != nullptr) return make_scalar(language.int32_scalar, id);
         }
     } catch (nb::python_error& error) {
         error.restore();

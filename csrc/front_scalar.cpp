@@ -61,8 +61,7 @@ PyObject* scalar_result(const char* op, PyObject* left, PyObject* right) {
     }
     const Ref number = steal(PyLong_FromLongLong(result));
     if (!number.is_valid()) return nullptr;
-    PyTypeObject* type = is_wide ? wide : language.int32_scalar;
-    return PyObject_CallOneArg(reinterpret_cast<PyObject*>(type), number.ptr());
+    return make_scalar(is_wide ? wide : language.int32_scalar, number.ptr());
 }
 
 PyObject* add(PyObject* left, PyObject* right) { return scalar_result<sum>("add", left, right); }
@@ -80,6 +79,12 @@ PyObject* modulo(PyObject* left, PyObject* right) {
 }
 
 }  // namespace
+
+// Not by a call of the class, since there is nothing to initialize.
+PyObject* make_scalar(PyTypeObject* type, PyObject* number) {
+    const Ref arguments = steal(PyTuple_Pack(1, number));
+    return arguments.is_valid() ? type->tp_new(type, arguments.ptr(), nullptr) : nullptr;
+}
 
 void bind_scalars(nb::module_& module) {
     PyType_Slot slots[] = {{Py_nb_add, reinterpret_cast<void*>(add)},

@@ -5,6 +5,9 @@
 
 namespace tilewright {
 
+// An integer of the language, of Python's integer; nullptr with an error set if there is no memory.
+PyObject* make_scalar(PyTypeObject* type, PyObject* number);
+
 void bind_scalars(nanobind::module_& module);
 
 }  // namespace tilewright

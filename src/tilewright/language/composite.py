@@ -232,9 +232,9 @@ def run_composite(
 @contextmanager
 def _parts_of_one(program: Program) -> Iterator[None]:
     program.issuer.open_composite()
-    program.is_composing = True
+    program.compose(True)
     program.last_walk = NO_WALK
     try:
         yield
     finally:
-        program.is_composing = False
+        program.compose(False)

@@ -81,6 +81,10 @@ class Program:
         self._constants.clear()  # they refer to the program: so it goes without a collection
         self.issuer.finish()
 
+    def compose(self, is_composing: bool) -> None:
+        """Whether commands from now on are parts of the one that was issued last."""
+        self.is_composing = is_composing
+
     @property
     def next_command(self) -> int:
         """The number of the command that the next access belongs to."""

@@ -58,6 +58,10 @@ class NativeProgram(Program):
         self.desk.end()
         super().end()
 
+    def compose(self, is_composing: bool) -> None:
+        super().compose(is_composing)
+        self.desk.is_composing = is_composing
+
     def pointers(self, address: int, element: DType) -> Pointers:
         if element is int4:
             return super().pointers(address, element)
