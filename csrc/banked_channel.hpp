@@ -197,7 +197,7 @@ class alignas(64) MemoryChannel {
     }
     void tell_banks() {
         if (!std::exchange(is_run_untold_, false)) return;
-        use_banks(shape_.part_banks(streak_pattern_), run_start_ps_);
+        use_banks(streak_last_, run_bursts_);
     }
     void end_streak() {
         tell_banks();
@@ -211,12 +211,12 @@ class alignas(64) MemoryChannel {
     void note_run(int64_t start_ps, int64_t num_bursts);
     int64_t most_bursts(const MemoryChunk& chunk, int64_t start_ps, int64_t until_ps) const;
     int64_t overtaken_ps(uint32_t place, int64_t start_ps, uint64_t& contested) const;
-    int64_t follow(const MemoryChunk& chunk, MemoryShape::UsedBanks uses, int64_t start_ps,
-                   int64_t limit, uint64_t contested) const;
-    void use_banks(MemoryShape::UsedBanks uses, int64_t start_ps);
+    int64_t follow(const MemoryChunk& chunk, int64_t start_ps, int64_t limit,
+                   uint64_t contested) const;
+    void use_banks(uint32_t last, int64_t num_bursts);
     void note_opening(Bank& bank);
     void use_group(int own, int64_t at_ps);
-    void count_gap(const MemoryChunk& chunk, int bank, int64_t start_ps);
+    void count_gap(const MemoryChunk& chunk, int64_t start_ps);
     void settle_queue(uint32_t place, int64_t num_bursts);
     void finish(const MemoryChunk& chunk, int64_t now_ps, std::vector<uint32_t>& finished);
 
@@ -294,6 +294,7 @@ class alignas(64) MemoryChannel {
     Slab<MemoryAccess>& accesses_;
     uint32_t num_members_;
     uint32_t streak_pattern_ = kNoStreak;
+    uint32_t streak_last_ = 0;  // a last burst of the pattern
     // and others
     uint64_t wanted_ = 0;  // banks that have a head
     uint64_t to_precharge_ = 0;

@@ -47,19 +47,15 @@ int64_t MemoryChannel::serve(uint32_t place, int64_t start_ps, std::vector<uint3
     int64_t until_ps = due_ps_;
     if (place > 0) until_ps = std::min(until_ps, overtaken_ps(place, start_ps, contested));
     const int64_t most = most_bursts(chunk, start_ps, until_ps);
-    MemoryShape::UseList list;
-    MemoryShape::UsedBanks uses = shape_.used_banks(chunk.next(), most, chunk.left, list);
-    const int64_t num_bursts = follow(chunk, uses, start_ps, most, contested);
-    if (num_bursts < most) {
-        uses = shape_.used_banks(chunk.next(), num_bursts, chunk.left, list);
-    }
-
-    if (bus_ps() != start_ps) count_gap(chunk, uses.front().bank, start_ps);
-    use_banks(uses, start_ps);
+    const int64_t num_bursts = follow(chunk, start_ps, most, contested);
+    if (bus_ps() != start_ps) count_gap(chunk, start_ps);
     note_run(start_ps, num_bursts);
+    const uint32_t last = chunk.next() + static_cast<uint32_t>(num_bursts) - 1;
+    use_banks(last, num_bursts);
     const bool is_whole = num_bursts == chunk.num_bursts && chunk.pattern != kNone;
     streak_pattern_ = is_whole ? chunk.pattern : kNoStreak;
     streak_row_ = chunk.row;
+    streak_last_ = last;
     chunk.pattern = kNone;
     num_begun_ -= chunk.is_begun();
     chunk.issued = static_cast<uint16_t>(chunk.issued + num_bursts);
@@ -130,32 +126,32 @@ int64_t MemoryChannel::overtaken_ps(uint32_t place, int64_t start_ps, uint64_t& 
 
 // The first burst may go; the others need a look where a bank comes up for the first time. Among
 // themselves they keep their distances (paced). In a contested bank only the first burst goes.
-int64_t MemoryChannel::follow(const MemoryChunk& chunk, MemoryShape::UsedBanks uses,
-                              int64_t start_ps, int64_t limit, uint64_t contested) const {
+int64_t MemoryChannel::follow(const MemoryChunk& chunk, int64_t start_ps, int64_t limit,
+                              uint64_t contested) const {
     if (contested) {
         int64_t count = 1;
         while (count < limit && !(contested & bit(shape_.bank_of[chunk.next() + count]))) ++count;
         limit = count;
     }
-    for (const BankUse& use : uses.subspan(1)) {
-        if (use.first >= limit) break;
-        const Bank& bank = banks_[use.bank];
-        const int64_t at_ps = start_ps + use.first * shape_.pace;
-        if (bank.open_row != chunk.row || ready_ps(bank, use.group) > at_ps) return use.first;
+    for (const BankUse* use = shape_.uses_from(chunk.next()) + 1; use->offset < limit; ++use) {
+        const Bank& bank = banks_[use->bank];
+        const int64_t at_ps = start_ps + use->offset * shape_.pace;
+        if (bank.open_row != chunk.row || ready_ps(bank, use->group) > at_ps) return use->offset;
     }
     return limit;
 }
 
-void MemoryChannel::use_banks(MemoryShape::UsedBanks uses, int64_t start_ps) {
+// The last run, by its last burst.
+void MemoryChannel::use_banks(uint32_t last, int64_t num_bursts) {
     const int64_t pace = shape_.pace, close_ps = shape_.close[direction_];
     uint64_t used = 0;
-    for (const BankUse& use : uses) {
-        const int64_t at_ps = start_ps + use.last * pace;
-        Bank& bank = banks_[use.bank];
+    for (const BankUse* use = shape_.uses_back_from(last); use->offset < num_bursts; ++use) {
+        const int64_t at_ps = issued_ps_ - use->offset * pace;
+        Bank& bank = banks_[use->bank];
         bank.precharge_ps = std::max(bank.precharge_ps, at_ps + close_ps);
         if (bank.opening != Opening::kUsed) note_opening(bank);
-        use_group(use.group, at_ps);
-        used |= bit(use.bank);
+        use_group(use->group, at_ps);
+        used |= bit(use->bank);
     }
     if (to_precharge_ & used) is_row_event_known_ = false;
 }
@@ -180,7 +176,8 @@ void MemoryChannel::use_group(int own, int64_t at_ps) {
 }
 
 // Deals the time that the data bus stood still before a burst out to its causes.
-void MemoryChannel::count_gap(const MemoryChunk& chunk, int bank, int64_t start_ps) {
+void MemoryChannel::count_gap(const MemoryChunk& chunk, int64_t start_ps) {
+    const int bank = shape_.bank_of[chunk.next()];
     const int64_t could_ps = bus_ps();
     const int64_t from_ps = std::max(could_ps, std::min(start_ps, accesses_[chunk.access].accepted_ps));
     tally_.idle_ps += from_ps - could_ps;

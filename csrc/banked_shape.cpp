@@ -2,6 +2,7 @@
 #include "banked_shape.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -50,6 +51,7 @@ MemoryShape::MemoryShape(const std::vector<int64_t>& numbers, std::vector<uint8_
     fill_spacing();
     fill_runs();
     fill_uses();
+    fill_parts();
     fill_patterns();
 }
 
@@ -97,71 +99,72 @@ void MemoryShape::fill_runs() {
 }
 
 void MemoryShape::fill_uses() {
-    UseList list;
+    std::unordered_map<std::string, ptrdiff_t> known;  // the first chunk with the same banks
+    const auto size = static_cast<ptrdiff_t>(chunk_bursts.value());
+    for (ptrdiff_t first = 0; first < std::ssize(bank_of); first += size) {
+        const auto banks = bank_of.begin() + first;
+        const auto [found, is_new] = known.try_emplace(std::string(banks, banks + size), first);
+        for (ptrdiff_t place = 0; place < size; ++place) {
+            const ptrdiff_t burst = first + place, same = found->second + place;
+            forward_.push_back(is_new ? list_uses(burst, first + size, 1) : forward_[same]);
+            backward_.push_back(is_new ? list_uses(burst, first - 1, -1) : backward_[same]);
+        }
+    }
+}
+
+uint32_t MemoryShape::list_uses(ptrdiff_t burst, ptrdiff_t end, ptrdiff_t step) {
+    const auto start = static_cast<uint32_t>(uses_.size());
+    uint64_t seen = 0;
+    for (ptrdiff_t at = burst; at != end; at += step) {
+        const uint8_t bank = bank_of[at];
+        const uint64_t bit = uint64_t{1} << bank;
+        if (seen & bit) continue;
+        seen |= bit;
+        uses_.push_back({bank, group_of[bank], static_cast<uint16_t>(std::abs(at - burst))});
+    }
+    uses_.push_back(kNoUse);
+    return start;
+}
+
+void MemoryShape::fill_parts() {
     size_of.assign(static_cast<size_t>(chunk_bursts.value()) + 1, kNoSize);
+    uint32_t num_parts = 0;
     for (int64_t size = chunk_bursts.value();; size /= 2) {
         size_of[static_cast<size_t>(size)] = static_cast<uint8_t>(part_sizes.size());
-        part_sizes.push_back({Divisor(size), static_cast<uint32_t>(first_use.size())});
-        const auto step = static_cast<uint32_t>(size);
-        for (uint32_t first = 0; first < bank_of.size(); first += step) {
-            first_use.push_back(static_cast<uint32_t>(part_uses.size()));
-            part_masks.push_back(banks_between(first, first + step));
-            const UsedBanks found = find_used_banks(first, size, part_masks.back(), list);
-            part_uses.insert(part_uses.end(), found.begin(), found.end());
-        }
+        part_sizes.push_back({Divisor(size), num_parts});
+        num_parts += static_cast<uint32_t>(std::ssize(bank_of) / size);
         if (size % 2 != 0) break;
     }
-    first_use.push_back(static_cast<uint32_t>(part_uses.size()));
 }
 
 void MemoryShape::fill_patterns() {
     for (const PartSize& size : part_sizes) {
         std::unordered_map<std::string, uint32_t> found;
         const auto step = static_cast<ptrdiff_t>(size.bursts.value());
-        for (auto first = bank_of.begin(); first != bank_of.end(); first += step) {
+        for (ptrdiff_t first = 0; first < std::ssize(bank_of); first += step) {
             const auto part = static_cast<uint32_t>(patterns.size());
+            const auto banks = bank_of.begin() + first;
             const uint32_t pattern =
-                found.try_emplace(std::string(first, first + step), part).first->second;
-            const bool repeats = can_repeat(part_banks(pattern), size.bursts.value());
+                found.try_emplace(std::string(banks, banks + step), part).first->second;
+            const auto burst = static_cast<uint32_t>(first);
+            part_masks.push_back(banks_between(burst, burst + static_cast<uint32_t>(step)));
+            const bool repeats = can_repeat(burst, step);
             patterns.push_back(repeats ? pattern : kNone);
         }
     }
 }
 
-// If a part may start with the first burst after another one of the same banks, at the pace.
-bool MemoryShape::can_repeat(UsedBanks uses, int64_t num_bursts) const {
+// If bursts of a chunk may be followed by others of the same banks, at the pace.
+bool MemoryShape::can_repeat(uint32_t first, int64_t num_bursts) const {
     if (pace != timing.bl) return false;
-    for (const BankUse& before : uses) {
-        for (const BankUse& use : uses) {
-            const int64_t apart_ps = (num_bursts + use.first - before.last) * pace;
-            if (apart_ps < ccd_of(before.group, use.group)) return false;
+    const uint32_t last = first + static_cast<uint32_t>(num_bursts) - 1;
+    for (const BankUse* before = uses_back_from(last); before->offset < num_bursts; ++before) {
+        for (const BankUse* use = uses_from(first); use->offset < num_bursts; ++use) {
+            const int64_t apart_ps = (before->offset + 1 + use->offset) * pace;
+            if (apart_ps < ccd_of(before->group, use->group)) return false;
         }
     }
     return true;
-}
-
-MemoryShape::UsedBanks MemoryShape::find_used_banks(uint32_t first, int64_t num_bursts,
-                                                    uint64_t most, UseList& list) const {
-    const uint8_t* banks = bank_of.data() + first;
-    const auto end = static_cast<uint16_t>(num_bursts);
-    size_t size = 0;
-    uint64_t seen = 0;
-    for (uint16_t place = 0; place < end && seen != most; ++place) {
-        const uint64_t bit = uint64_t{1} << banks[place];
-        if (seen & bit) continue;
-        seen |= bit;
-        list[size++] = {banks[place], group_of[banks[place]], place, place};
-    }
-    for (uint16_t place = end; seen; --place) {  // backwards: now the last ones come up first
-        const uint8_t bank = banks[place - 1];
-        const uint64_t bit = uint64_t{1} << bank;
-        if (!(seen & bit)) continue;
-        seen &= ~bit;
-        const auto use = std::find_if(list.begin(), list.begin() + size,
-                                      [bank](const BankUse& one) { return one.bank == bank; });
-        use->last = static_cast<uint16_t>(place - 1);
-    }
-    return {list.data(), size};
 }
 
 }  // namespace tilewright

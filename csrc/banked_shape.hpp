@@ -1,10 +1,8 @@
 // What the channels of a banked memory have in common: numbers and tables, no state.
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "slab.hpp"
@@ -42,13 +40,14 @@ struct MemoryTiming {
     int64_t wtr_s, wtr_l, rtw, wr, rtp;
 };
 
-// A bank that neighbouring bursts need: the places of its first and its last one among them.
+// A bank that neighbouring bursts need: how far from one of them it comes up first.
 struct BankUse {
     uint8_t bank;
     uint8_t group;
-    uint16_t first;
-    uint16_t last;
+    uint16_t offset;
 };
+
+constexpr BankUse kNoUse{0, 0, UINT16_MAX};  // farther than any burst of a chunk: ends a list
 
 // Parts of chunks that have so many bursts and begin at multiples of that: a whole chunk, halves,
 // quarters, as far as they can be halved.
@@ -84,8 +83,6 @@ struct MemoryShape {
     std::vector<int64_t> ccd;          // group to group
     std::vector<PartSize> part_sizes;  // from whole chunks down to single bursts
     std::vector<uint8_t> size_of;      // by bursts: which of the sizes; kNoSize if it is none
-    std::vector<BankUse> part_uses;    // of every part, one after the other
-    std::vector<uint32_t> first_use;   // of a part, and the end
     // of a part, the first one with the same banks in the same order, if such parts can follow each
     // other at the pace; else kNone
     std::vector<uint32_t> patterns;
@@ -101,36 +98,32 @@ struct MemoryShape {
                static_cast<uint32_t>(part_sizes[size].bursts.quotient(first));
     }
 
-    using UsedBanks = std::span<const BankUse>;
-    using UseList = std::array<BankUse, kMaxBanks>;
-
-    // The banks of some bursts of a chunk, in the order in which they come up; list may keep them.
-    // No others but those of most are among them.
-    UsedBanks used_banks(uint32_t first, int64_t num_bursts, uint64_t most, UseList& list) const {
-        const uint32_t part = part_of(first, num_bursts);
-        return part == kNone ? find_used_banks(first, num_bursts, most, list) : part_banks(part);
-    }
-    UsedBanks part_banks(uint32_t part) const {
-        const BankUse* uses = part_uses.data();
-        return {uses + first_use[part], uses + first_use[part + 1]};
-    }
+    // The banks of the bursts from one to the end of its chunk, as they come up; kNoUse is the end.
+    const BankUse* uses_from(uint32_t burst) const { return uses_.data() + forward_[burst]; }
+    // The same backwards, from a burst to the first one of its chunk.
+    const BankUse* uses_back_from(uint32_t burst) const { return uses_.data() + backward_[burst]; }
 
     // The banks of some bursts of a chunk.
     uint64_t banks_between(uint32_t first, uint32_t end) const {
         if (chunk_bursts.remainder(end) == 0) return banks_from[first];
         uint64_t banks = 0;
-        for (; first < end; ++first) banks |= uint64_t{1} << bank_of[first];
+        for (const BankUse* use = uses_from(first); use->offset < end - first; ++use) {
+            banks |= uint64_t{1} << use->bank;
+        }
         return banks;
     }
 
   private:
-    UsedBanks find_used_banks(uint32_t first, int64_t num_bursts, uint64_t most,
-                              UseList& list) const;
     void fill_spacing();
     void fill_runs();
     void fill_uses();
+    uint32_t list_uses(ptrdiff_t burst, ptrdiff_t end, ptrdiff_t step);
+    void fill_parts();
     void fill_patterns();
-    bool can_repeat(UsedBanks uses, int64_t num_bursts) const;
+    bool can_repeat(uint32_t first, int64_t num_bursts) const;
+
+    std::vector<BankUse> uses_;  // lists, which chunks with the same banks share
+    std::vector<uint32_t> forward_, backward_;  // where those of a burst begin
 };
 
 }  // namespace tilewright
