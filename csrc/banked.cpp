@@ -16,47 +16,6 @@ void sort_completions(std::vector<Completion>& completions) {
     });
 }
 
-// Chunks of an access that lie in neighbouring channels, at the same place of each.
-struct Swath {
-    int64_t first, end;  // channels
-    int64_t row;
-    uint32_t burst;  // the first of the span
-    uint16_t num_bursts;
-};
-
-// Calls visit(swath) for all chunks of an access, in order.
-template <typename Visit>
-void for_swaths(const MemoryShape& shape, int64_t address, int64_t num_bytes, Visit visit) {
-    const int64_t first = shape.burst.quotient(address);
-    int64_t left = shape.burst.quotient(address + num_bytes - 1) - first + 1;
-    const int64_t number = shape.chunk_bursts.quotient(first);
-    const int64_t whole = shape.chunk_bursts.value();
-    int64_t start = shape.chunk_bursts.remainder(first);  // in its chunk
-    int64_t channel = shape.channels.remainder(number);
-    int64_t local = shape.channels.quotient(number);
-    if (left <= whole - start) {  // in one chunk
-        const int64_t burst = shape.span_chunks.remainder(local) * whole + start;
-        return visit(Swath{channel, channel + 1, shape.span_chunks.quotient(local),
-                           static_cast<uint32_t>(burst), static_cast<uint16_t>(left)});
-    }
-    for (; left > 0; channel = 0, ++local) {  // a round over the channels
-        const int64_t row = shape.span_chunks.quotient(local);
-        const int64_t base = shape.span_chunks.remainder(local) * whole;
-        while (left > 0 && channel < shape.num_channels) {
-            const int64_t size = std::min(left, whole - start);
-            int64_t count = 1;
-            if (size == whole) {
-                count = std::min(shape.num_channels - channel, shape.chunk_bursts.quotient(left));
-            }
-            visit(Swath{channel, channel + count, row, static_cast<uint32_t>(base + start),
-                        static_cast<uint16_t>(size)});
-            left -= count * size;
-            channel += count;
-            start = 0;
-        }
-    }
-}
-
 }  // namespace
 
 BankedCore::BankedCore(std::shared_ptr<const MemoryShape> shape)
@@ -64,6 +23,40 @@ BankedCore::BankedCore(std::shared_ptr<const MemoryShape> shape)
       shape_(*shared_shape_),
       gangs_(shape_, accesses_),
       need_(shape_.num_channels, 0) {}
+
+void BankedCore::place(int64_t address, int64_t num_bytes) {
+    placed_address_ = address;
+    placed_bytes_ = num_bytes;
+    swaths_.clear();
+    const int64_t first = shape_.burst.quotient(address);
+    int64_t left = shape_.burst.quotient(address + num_bytes - 1) - first + 1;
+    const int64_t number = shape_.chunk_bursts.quotient(first);
+    const int64_t whole = shape_.chunk_bursts.value();
+    int64_t start = shape_.chunk_bursts.remainder(first);  // in its chunk
+    int64_t channel = shape_.channels.remainder(number);
+    int64_t local = shape_.channels.quotient(number);
+    const auto add = [&](int64_t count, int64_t size) {
+        const int64_t burst = shape_.span_chunks.remainder(local) * whole + start;
+        swaths_.push_back({channel, channel + count, shape_.span_chunks.quotient(local),
+                           static_cast<uint32_t>(burst), static_cast<uint16_t>(size)});
+    };
+    if (left <= whole - start) return add(1, left);  // in one chunk
+    while (left > 0) {
+        const int64_t size = std::min(left, whole - start);
+        int64_t count = 1;
+        if (size == whole) {
+            count = std::min(shape_.num_channels - channel, shape_.chunk_bursts.quotient(left));
+        }
+        add(count, size);
+        left -= count * size;
+        start = 0;
+        channel += count;
+        if (channel == shape_.num_channels) {  // a round over the channels
+            channel = 0;
+            ++local;
+        }
+    }
+}
 
 bool BankedCore::can_accept(int64_t now_ps, bool is_write, int64_t address, int64_t num_bytes) {
     return is_there(find_room(now_ps, is_write, address, num_bytes), now_ps);
@@ -74,7 +67,7 @@ int64_t BankedCore::room_ps(bool is_write, int64_t address, int64_t num_bytes) {
     return room.is_decided ? std::max<int64_t>({0, advanced_ps_, room.at_ps}) : -1;
 }
 
-Room BankedCore::find_room(int64_t now_ps, bool is_write, int64_t address, int64_t num_bytes) {
+Room BankedCore::find_rooms(int64_t now_ps, bool is_write, int64_t num_bytes) {
     Room found{true, kLongAgoPs};
     const int64_t capacity = shape_.capacity[is_write];
     auto look = [&](uint32_t gang, int64_t bursts) {
@@ -84,17 +77,17 @@ Room BankedCore::find_room(int64_t now_ps, bool is_write, int64_t address, int64
         found.at_ps = std::max(found.at_ps, room.at_ps);
     };
     if (num_bytes <= (shape_.num_channels - 1) * shape_.interleave.value()) {  // one chunk each
-        for_swaths(shape_, address, num_bytes, [&](const Swath& swath) {
+        for (const Swath& swath : swaths_) {
             gangs_.for_gangs(swath.first, swath.end,
                              [&](uint32_t gang) { look(gang, swath.num_bursts); });
-        });
+        }
         return found;
     }
-    for_swaths(shape_, address, num_bytes, [&](const Swath& swath) {
+    for (const Swath& swath : swaths_) {
         for (int64_t channel = swath.first; channel < swath.end; ++channel) {
             look(gangs_.number_of(channel), need_[channel] += swath.num_bursts);
         }
-    });
+    }
     std::fill(need_.begin(), need_.end(), 0);
     return found;
 }
@@ -116,7 +109,7 @@ int64_t BankedCore::wake_ps() const {
 int64_t BankedCore::least_read_ps(int64_t now_ps, int64_t access_id, int64_t address,
                                   int64_t num_bytes) {
     int64_t inside_ps = -1, outside_ps = now_ps;  // its last command
-    for_swaths(shape_, address, num_bytes, [&](const Swath& swath) {
+    for (const Swath& swath : swaths_of(address, num_bytes)) {
         gangs_.for_gangs(swath.first, swath.end, [&](uint32_t gang) {
             const ReadTurn turn = gangs_[gang].read_turn(now_ps, access_id);
             if (turn.is_inside) {
@@ -126,12 +119,12 @@ int64_t BankedCore::least_read_ps(int64_t now_ps, int64_t access_id, int64_t add
                 outside_ps = std::max(outside_ps, turn.at_ps + after_ps);
             }
         });
-    });
+    }
     return (inside_ps < 0 ? outside_ps : inside_ps) + shape_.data_end[0];
 }
 
-void BankedCore::accept(int64_t now_ps, int64_t access_id, bool is_write, int64_t address,
-                        int64_t num_bytes, uint32_t tag) {
+int64_t BankedCore::accept(int64_t now_ps, int64_t access_id, bool is_write, int64_t address,
+                           int64_t num_bytes, uint32_t tag) {
     const uint32_t slot = accesses_.add(MemoryAccess{{access_id, 0, 0, 0, tag}, 0, 0, now_ps});
     if (accepted_ps_ != now_ps) ++round_;
     accepted_ps_ = now_ps;
@@ -141,7 +134,8 @@ void BankedCore::accept(int64_t now_ps, int64_t access_id, bool is_write, int64_
     chunk.access_id = access_id;
     chunk.access = slot;
     const int64_t until = until_ps(now_ps);
-    for_swaths(shape_, address, num_bytes, [&](const Swath& swath) {
+    int64_t wake_ps = kNeverPs;
+    for (const Swath& swath : swaths_of(address, num_bytes)) {
         chunk.row = swath.row;
         chunk.first = swath.burst;
         chunk.num_bursts = swath.num_bursts;
@@ -150,11 +144,12 @@ void BankedCore::accept(int64_t now_ps, int64_t access_id, bool is_write, int64_
         gangs_.join_alike(swath.first, swath.end, now_ps);
         gangs_.for_gangs(swath.first, swath.end, [&](uint32_t gang) {
             gangs_[gang].accept(is_write, chunk, now_ps, until);
-            gangs_.note_times(gang);
+            wake_ps = std::min(wake_ps, gangs_.note_times(gang));
             chunk.position += gangs_[gang].num_members();
         });
-    });
+    }
     accesses_[slot].chunks_left = chunk.position;
+    return wake_ps;
 }
 
 int64_t BankedCore::next_ps() const {
@@ -172,11 +167,14 @@ const std::vector<Completion>& BankedCore::advance(int64_t now_ps) {
 }
 
 const std::vector<Completion>& BankedCore::decide_all(int64_t until_ps) {
+    due_.clear();
     const uint32_t size = gangs_.size();
     for (uint32_t gang = 0; gang < size; ++gang) {
-        if (gangs_.event_ps(gang) <= until_ps) gangs_[gang].fetch();
+        if (gangs_.event_ps(gang) > until_ps) continue;
+        gangs_[gang].fetch();
+        due_.push_back(gang);
     }
-    for (uint32_t gang = 0; gang < size; ++gang) decide(gang, until_ps);
+    for (uint32_t gang : due_) decide_now(gang, until_ps);
     completions_.clear();
     for (uint32_t slot : finished_) {
         completions_.push_back(accesses_[slot].completion);
@@ -206,10 +204,11 @@ SimpleCore::SimpleCore(int64_t num_channels, int64_t interleave_bytes, int64_t b
       latency_ps_(latency_ps),
       channels_(num_channels) {}
 
-void SimpleCore::accept(int64_t now_ps, int64_t access_id, bool is_write, int64_t address,
-                        int64_t num_bytes, uint32_t tag) {
+int64_t SimpleCore::accept(int64_t now_ps, int64_t access_id, bool is_write, int64_t address,
+                           int64_t num_bytes, uint32_t tag) {
     now_ps_ = now_ps;
     waiting_.emplace_back(now_ps, access_id, is_write, address, num_bytes, tag);
+    return now_ps;
 }
 
 const std::vector<Completion>& SimpleCore::advance(int64_t now_ps) {

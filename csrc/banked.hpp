@@ -15,6 +15,14 @@ class module_;
 
 namespace tilewright {
 
+// Chunks of an access that lie in neighbouring channels, at the same place of each.
+struct Swath {
+    int64_t first, end;  // channels
+    int64_t row;
+    uint32_t burst;  // the first of the span
+    uint16_t num_bursts;
+};
+
 // Channels behind one door. Arguments have been checked by whoever calls.
 //
 // Decisions can be put off: until an access is added nothing but their times decides them, so they
@@ -28,8 +36,9 @@ class BankedCore {
 
     bool can_accept(int64_t now_ps, bool is_write, int64_t address, int64_t num_bytes);
     int64_t room_ps(bool is_write, int64_t address, int64_t num_bytes);
-    void accept(int64_t now_ps, int64_t access_id, bool is_write, int64_t address,
-                int64_t num_bytes, uint32_t tag = 0);
+    // Tells when to wake for it: wake_ps is not earlier for any other reason.
+    int64_t accept(int64_t now_ps, int64_t access_id, bool is_write, int64_t address,
+                   int64_t num_bytes, uint32_t tag = 0);
     int64_t next_ps() const;  // -1: nothing to decide
     const std::vector<Completion>& advance(int64_t now_ps);
     std::vector<std::vector<int64_t>> counters() const;
@@ -44,12 +53,29 @@ class BankedCore {
     // Up to then no completion that advance has not reported lies in the past; -1: there is none.
     int64_t wake_ps() const;
     // When an access finds room; makes the decisions before now_ps that this depends on.
-    Room find_room(int64_t now_ps, bool is_write, int64_t address, int64_t num_bytes);
+    Room find_room(int64_t now_ps, bool is_write, int64_t address, int64_t num_bytes) {
+        const std::vector<Swath>& swaths = swaths_of(address, num_bytes);
+        const Swath& first = swaths.front();
+        const uint32_t gang = gangs_.number_of(first.first);
+        if (swaths.size() > 1 || gangs_.end_of(gang) < first.end) {
+            return find_rooms(now_ps, is_write, num_bytes);
+        }
+        decide(gang, now_ps - 1);
+        return gangs_[gang].room(is_write, shape_.capacity[is_write], first.num_bursts);
+    }
     bool is_there(const Room& room, int64_t now_ps) const {
         return room.is_decided && room.at_ps <= until_ps(now_ps);
     }
 
   private:
+    // All chunks of an access, in order. Who asks for room is accepted then: they are kept.
+    const std::vector<Swath>& swaths_of(int64_t address, int64_t num_bytes) {
+        if (address != placed_address_ || num_bytes != placed_bytes_) place(address, num_bytes);
+        return swaths_;
+    }
+    [[gnu::noinline]] void place(int64_t address, int64_t num_bytes);
+    // The same as find_room, for the access that was placed last: it may need several gangs.
+    [[gnu::noinline]] Room find_rooms(int64_t now_ps, bool is_write, int64_t num_bytes);
     void decide(uint32_t gang, int64_t until_ps) {
         if (gangs_.event_ps(gang) <= until_ps) decide_now(gang, until_ps);
     }
@@ -62,6 +88,9 @@ class BankedCore {
     Slab<MemoryAccess> accesses_;
     MemoryGangs gangs_;
     std::vector<int64_t> need_;  // bursts per channel, all 0 between calls
+    int64_t placed_address_ = -1, placed_bytes_ = 0;
+    std::vector<Swath> swaths_;  // of the access that was placed last
+    std::vector<uint32_t> due_;  // gangs
     std::vector<uint32_t> finished_;
     std::vector<Completion> completions_;
     int64_t advanced_ps_ = -1;
@@ -78,8 +107,8 @@ class SimpleCore {
 
     bool can_accept(int64_t, bool, int64_t, int64_t) const { return true; }
     int64_t room_ps(bool, int64_t, int64_t) const { return now_ps_; }
-    void accept(int64_t now_ps, int64_t access_id, bool is_write, int64_t address,
-                int64_t num_bytes, uint32_t tag = 0);
+    int64_t accept(int64_t now_ps, int64_t access_id, bool is_write, int64_t address,
+                   int64_t num_bytes, uint32_t tag = 0);
     int64_t next_ps() const { return waiting_.empty() ? -1 : std::get<0>(waiting_.front()); }
     const std::vector<Completion>& advance(int64_t now_ps);
     std::vector<std::vector<int64_t>> counters() const;

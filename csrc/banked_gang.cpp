@@ -58,7 +58,6 @@ void MemoryGangs::add(uint32_t gang, uint32_t whole) {
     ends_.pop_back();
     events_ps_.pop_back();
     wakes_ps_.pop_back();
-    next_wake_ps_ = least(wakes_ps_);
 }
 
 }  // namespace tilewright

@@ -23,6 +23,7 @@ class MemoryGangs {
     MemoryChannel& operator[](uint32_t gang) { return *gangs_[gang]; }
     ChannelCounts counters(int64_t channel) const;
     uint32_t number_of(int64_t channel) const { return gang_of_[channel]; }
+    int64_t end_of(uint32_t gang) const { return ends_[gang]; }
 
     // Calls visit(gang) for the gangs of some channels.
     template <typename Visit>
@@ -48,20 +49,15 @@ class MemoryGangs {
         join(first, end, now_ps);
     }
 
-    // When a gang decides next, and before when it has to.
+    // When a gang decides next.
     int64_t event_ps(uint32_t gang) const { return events_ps_[gang]; }
-    void note_times(uint32_t gang) {
+    // Tells before when it has to.
+    int64_t note_times(uint32_t gang) {
         events_ps_[gang] = gangs_[gang]->event_ps();
-        const int64_t wake_ps = gangs_[gang]->least_done_ps() - 1;
-        const int64_t before_ps = std::exchange(wakes_ps_[gang], wake_ps);
-        if (wake_ps <= next_wake_ps_) {
-            next_wake_ps_ = wake_ps;
-        } else if (before_ps == next_wake_ps_) {
-            next_wake_ps_ = least(wakes_ps_);
-        }
+        return wakes_ps_[gang] = gangs_[gang]->least_done_ps() - 1;
     }
     int64_t next_event_ps() const { return least(events_ps_); }
-    int64_t next_wake_ps() const { return next_wake_ps_; }
+    int64_t next_wake_ps() const { return least(wakes_ps_); }
 
   private:
     static int64_t least(const std::vector<int64_t>& times_ps) {
@@ -83,7 +79,6 @@ class MemoryGangs {
     uint32_t num_looks_ = 0;
     std::vector<int64_t> events_ps_;
     std::vector<int64_t> wakes_ps_;
-    int64_t next_wake_ps_ = kNeverPs - 1;  // the least of them
 };
 
 }  // namespace tilewright

@@ -45,8 +45,10 @@ AccessRequest Core::access_of(const Event& packet) const {
 bool Core::has_room(const Server& server, const Event& packet) const {
     MemoryServer& memory = *memories_[server.memory];
     if (memory.blocked_id == packet.id && memory.room_ps > now_ps_) return false;
-    memory.looked_at = access_of(packet);
-    memory.looked_at_id = packet.id;
+    if (memory.looked_at_id != packet.id) {
+        memory.looked_at = access_of(packet);
+        memory.looked_at_id = packet.id;
+    }
     const bool is_there = memory.has_room(now_ps_, memory.looked_at);
     memory.blocked_id = is_there ? -1 : packet.id;
     return is_there;
@@ -55,12 +57,13 @@ bool Core::has_room(const Server& server, const Event& packet) const {
 void Core::take_in(Server& server, uint32_t slot) {
     MemoryServer& memory = *memories_[server.memory];
     const Event& packet = queue_[slot];
-    const bool is_known = memory.looked_at_id == packet.id;
-    memory.accept(now_ps_, packet.id, is_known ? memory.looked_at : access_of(packet), slot);
+    if (memory.looked_at_id != packet.id) memory.looked_at = access_of(packet);
+    memory.looked_at_id = -1;
+    const int64_t wake_ps = memory.accept(now_ps_, packet.id, memory.looked_at, slot);
     ++memory.num_inside;
     memory.num_foreign += packet.island != server.island;
     memory.blocked_id = -1;
-    decide_at(server, memory.wake_ps());
+    decide_at(server, wake_ps);
 }
 
 // Let the memory decide at this time, unless it does so earlier anyhow.

@@ -24,7 +24,9 @@ class MemoryServer {
     virtual ~MemoryServer() = default;
 
     virtual bool has_room(int64_t now_ps, const AccessRequest& access) = 0;
-    virtual void accept(int64_t now_ps, int64_t id, const AccessRequest& access, uint32_t packet) = 0;
+    // Tells when to wake for it.
+    virtual int64_t accept(int64_t now_ps, int64_t id, const AccessRequest& access,
+                           uint32_t packet) = 0;
     virtual int64_t wake_ps() const = 0;  // -1: nothing to decide
     virtual const std::vector<Completion>& advance(int64_t now_ps) = 0;
     virtual const std::vector<Completion>& catch_up(int64_t now_ps) = 0;
@@ -39,7 +41,7 @@ class MemoryServer {
     uint32_t server = kNone;
     uint32_t num_inside = 0;   // packets
     uint32_t num_foreign = 0;  // of these, on an island to which they do not belong
-    AccessRequest looked_at{};  // the last one at its door that asked for room
+    AccessRequest looked_at{};  // the last one at its door that asked for room, if it is there
     int64_t looked_at_id = -1;
     int64_t decide_ps = -1;  // when it next decides, -1 for never
     int64_t retry_ps = -1;   // when a packet at its door may find room, -1 for never
@@ -60,9 +62,10 @@ class MemoryOf final : public MemoryServer {
         room_ps = room.at_ps;
         return model_.is_there(room, now_ps);
     }
-    void accept(int64_t now_ps, int64_t id, const AccessRequest& access,
-                uint32_t packet) override {
-        model_.accept(now_ps, id, access.is_write, access.address, access.num_bytes, packet);
+    int64_t accept(int64_t now_ps, int64_t id, const AccessRequest& access,
+                   uint32_t packet) override {
+        return model_.accept(now_ps, id, access.is_write, access.address, access.num_bytes,
+                             packet);
     }
     int64_t wake_ps() const override { return model_.wake_ps(); }
     const std::vector<Completion>& advance(int64_t now_ps) override {
