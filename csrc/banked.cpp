@@ -139,6 +139,11 @@ int64_t BankedCore::accept(int64_t now_ps, int64_t access_id, bool is_write, int
         chunk.row = swath.row;
         chunk.first = swath.burst;
         chunk.num_bursts = swath.num_bursts;
+        const uint32_t part = shape_.part_of(swath.burst, swath.num_bursts);
+        chunk.left = part != kNone
+                         ? shape_.part_masks[part]
+                         : shape_.banks_between(swath.burst, swath.burst + swath.num_bursts);
+        chunk.pattern = part != kNone ? shape_.patterns[part] : kNone;
         gangs_.part_at(swath.first);
         gangs_.part_at(swath.end);
         gangs_.join_alike(swath.first, swath.end, now_ps);
@@ -176,11 +181,7 @@ const std::vector<Completion>& BankedCore::decide_all(int64_t until_ps) {
     }
     for (uint32_t gang : due_) decide_now(gang, until_ps);
     completions_.clear();
-    for (uint32_t slot : finished_) {
-        completions_.push_back(accesses_[slot].completion);
-        accesses_.remove(slot);
-    }
-    finished_.clear();
+    completions_.swap(finished_);
     sort_completions(completions_);
     return completions_;
 }

@@ -91,8 +91,8 @@ class BankedCore {
     int64_t placed_address_ = -1, placed_bytes_ = 0;
     std::vector<Swath> swaths_;  // of the access that was placed last
     std::vector<uint32_t> due_;  // gangs
-    std::vector<uint32_t> finished_;
-    std::vector<Completion> completions_;
+    std::vector<Completion> finished_;     // and not yet reported
+    std::vector<Completion> completions_;  // as reported last
     int64_t advanced_ps_ = -1;
     int64_t accepted_ps_ = -1;
     bool has_accepted_ = false;  // since the last advance

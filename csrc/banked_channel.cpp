@@ -46,11 +46,6 @@ void MemoryChannel::accept(int direction, const MemoryChunk& chunk, int64_t now_
     Queue& queue = queues_[direction];
     const uint32_t slot = chunks_.add(chunk);
     MemoryChunk& added = chunks_[slot];
-    const uint32_t part = shape_.part_of(added.first, added.num_bursts);
-    added.left = part != kNone
-                     ? shape_.part_masks[part]
-                     : shape_.banks_between(added.first, added.first + added.num_bursts);
-    added.pattern = part != kNone ? shape_.patterns[part] : kNone;
     added.blocked_ps = blocked_ps(last_bank(added), now_ps);
 
     uint32_t place = queue.order.size();  // it can go before others of its round, no more
@@ -92,7 +87,7 @@ int64_t MemoryChannel::event_after_accept(const MemoryChunk& added, bool is_plai
 
 // --- an instant
 
-void MemoryChannel::decide(int64_t now_ps, std::vector<uint32_t>& finished) {
+void MemoryChannel::decide(int64_t now_ps, std::vector<Completion>& finished) {
     next_place_ = kNone;
     if (run_bursts_ > 1 && issued_ps_ == now_ps && decided_ps_ < now_ps) end_run(now_ps);
     decided_ps_ = now_ps;
@@ -120,14 +115,7 @@ int64_t MemoryChannel::next_event_ps(int64_t now_ps) {
     return next_column_ps(now_ps, found_ps);
 }
 
-// When the next column command may go, if that is before some time; else that time.
-int64_t MemoryChannel::next_column_ps(int64_t now_ps, int64_t before_ps) {
-    next_place_ = kNone;
-    if (goes_on_with_streak()) {
-        if (bus_ps() >= before_ps) return before_ps;
-        next_place_ = 0;
-        return bus_ps();
-    }
+int64_t MemoryChannel::find_column(int64_t now_ps, int64_t before_ps) {
     tell_banks();
     const AgeOrder& order = queues_[direction_].order;
     const int64_t enough_ps = std::max(now_ps, floor_ps());  // nothing goes before that

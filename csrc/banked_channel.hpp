@@ -75,8 +75,8 @@ class alignas(64) MemoryChannel {
     }
     // Decisions before now_ps have been made; column commands up to until_ps have been issued.
     void accept(int direction, const MemoryChunk& chunk, int64_t now_ps, int64_t until_ps);
-    // Makes the decisions up to until_ps; slots of completed accesses go to finished.
-    void advance(int64_t until_ps, std::vector<uint32_t>& finished) {
+    // Makes the decisions up to until_ps; accesses that are complete leave the memory for finished.
+    void advance(int64_t until_ps, std::vector<Completion>& finished) {
         while (event_ps_ <= until_ps) {
             if (is_steady() && event_ps_ < due_ps_) {
                 stream(until_ps, finished);
@@ -136,9 +136,18 @@ class alignas(64) MemoryChannel {
     // banked_channel.cpp
     Room room_behind(int direction, int64_t surplus) const;
     int64_t event_after_accept(const MemoryChunk& added, bool is_plain, int64_t now_ps);
-    void decide(int64_t now_ps, std::vector<uint32_t>& finished);
+    void decide(int64_t now_ps, std::vector<Completion>& finished);
     int64_t next_event_ps(int64_t now_ps);
-    int64_t next_column_ps(int64_t now_ps, int64_t before_ps);
+    // When the next column command may go, if that is before some time; else that time.
+    int64_t next_column_ps(int64_t now_ps, int64_t before_ps) {
+        next_place_ = kNone;
+        if (queues_[direction_].order.size() == 0) return before_ps;
+        if (!goes_on_with_streak()) return find_column(now_ps, before_ps);
+        if (bus_ps() >= before_ps) return before_ps;
+        next_place_ = 0;
+        return bus_ps();
+    }
+    [[gnu::noinline]] int64_t find_column(int64_t now_ps, int64_t before_ps);
     void end_run(int64_t now_ps);
     void turn(bool may_turn);
     bool wants_turn() const;
@@ -184,7 +193,7 @@ class alignas(64) MemoryChannel {
         const int64_t least = is_draining_ ? shape_.drain_low : 0;
         return queues_[1].bursts > least && (is_draining_ || queues_[0].bursts == 0);
     }
-    void stream(int64_t until_ps, std::vector<uint32_t>& finished);
+    void stream(int64_t until_ps, std::vector<Completion>& finished);
 
     // A streak: chunks of one pattern and row, each at the end of the one before. Since its last
     // run nothing was opened or closed for another chunk that goes first. That run is told to its
@@ -196,18 +205,19 @@ class alignas(64) MemoryChannel {
         return oldest.pattern == streak_pattern_ && oldest.row == streak_row_;
     }
     void tell_banks() {
-        if (!std::exchange(is_run_untold_, false)) return;
-        use_banks(streak_last_, run_bursts_);
+        if (is_run_untold_) tell_run();
     }
+    [[gnu::noinline]] void tell_run();
     void end_streak() {
         tell_banks();
         streak_pattern_ = kNoStreak;
     }
-    int64_t prolong_streak(int64_t start_ps, std::vector<uint32_t>& finished);
+    int64_t prolong_streak(int64_t start_ps, std::vector<Completion>& finished);
 
     // Serves a run if one can start, and tells how many bursts that were.
-    int64_t issue(int64_t now_ps, std::vector<uint32_t>& finished);
-    int64_t serve(uint32_t place, int64_t start_ps, std::vector<uint32_t>& finished);
+    int64_t issue(int64_t now_ps, std::vector<Completion>& finished);
+    uint32_t ready_place(int64_t now_ps) const;
+    int64_t serve(uint32_t place, int64_t start_ps, std::vector<Completion>& finished);
     void note_run(int64_t start_ps, int64_t num_bursts);
     int64_t most_bursts(const MemoryChunk& chunk, int64_t start_ps, int64_t until_ps) const;
     int64_t overtaken_ps(uint32_t place, int64_t start_ps, uint64_t& contested) const;
@@ -218,7 +228,7 @@ class alignas(64) MemoryChannel {
     void use_group(int own, int64_t at_ps);
     void count_gap(const MemoryChunk& chunk, int64_t start_ps);
     void settle_queue(uint32_t place, int64_t num_bursts);
-    void finish(const MemoryChunk& chunk, int64_t now_ps, std::vector<uint32_t>& finished);
+    void finish(const MemoryChunk& chunk, int64_t now_ps, std::vector<Completion>& finished);
 
     int64_t bus_ps() const { return data_end_ps_ - shape_.latency[direction_]; }
     // No column command of the current direction goes before that.

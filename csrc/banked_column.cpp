@@ -5,7 +5,7 @@ namespace tilewright {
 
 // Instants at which no refresh is due and no turn is wanted, one after the other. What a decision
 // does besides would find nothing to do; at the first that is not so, it decides.
-void MemoryChannel::stream(int64_t until_ps, std::vector<uint32_t>& finished) {
+void MemoryChannel::stream(int64_t until_ps, std::vector<Completion>& finished) {
     do {
         const int64_t now_ps = event_ps_;
         decided_ps_ = now_ps;
@@ -21,27 +21,32 @@ void MemoryChannel::stream(int64_t until_ps, std::vector<uint32_t>& finished) {
     } while (event_ps_ <= until_ps && event_ps_ < due_ps_);
 }
 
-int64_t MemoryChannel::issue(int64_t now_ps, std::vector<uint32_t>& finished) {
+int64_t MemoryChannel::issue(int64_t now_ps, std::vector<Completion>& finished) {
     if (floor_ps() > now_ps) return 0;
-    const uint32_t known_place = std::exchange(next_place_, kNone);
+    uint32_t place = std::exchange(next_place_, kNone);
     if (bus_ps() == now_ps && goes_on_with_streak()) {
         const int64_t num_bursts = prolong_streak(now_ps, finished);
         if (num_bursts > 0) return num_bursts;
     }
     tell_banks();
-    if (known_place != kNone) return serve(known_place, now_ps, finished);
+    if (place == kNone) place = ready_place(now_ps);
+    return place == kNone ? 0 : serve(place, now_ps, finished);
+}
+
+// Of the oldest chunk whose next burst may go.
+uint32_t MemoryChannel::ready_place(int64_t now_ps) const {
     const AgeOrder& order = queues_[direction_].order;
     const uint32_t size = order.size();
     for (uint32_t place = 0; place < size; ++place) {
         const MemoryChunk& chunk = chunks_[order[place]];
-        if (is_eligible(chunk) && column_ps(chunk) <= now_ps) return serve(place, now_ps, finished);
+        if (is_eligible(chunk) && column_ps(chunk) <= now_ps) return place;
     }
-    return 0;
+    return kNone;
 }
 
 // A run: the bursts of a chunk that follow each other at the bus's pace, with nothing that could
 // come in between.
-int64_t MemoryChannel::serve(uint32_t place, int64_t start_ps, std::vector<uint32_t>& finished) {
+int64_t MemoryChannel::serve(uint32_t place, int64_t start_ps, std::vector<Completion>& finished) {
     MemoryChunk& chunk = chunks_[queues_[direction_].order[place]];
     uint64_t contested = 0;
     int64_t until_ps = due_ps_;
@@ -59,8 +64,11 @@ int64_t MemoryChannel::serve(uint32_t place, int64_t start_ps, std::vector<uint3
     chunk.pattern = kNone;
     num_begun_ -= chunk.is_begun();
     chunk.issued = static_cast<uint16_t>(chunk.issued + num_bursts);
-    num_begun_ += chunk.is_begun();
-    if (chunk.issued == chunk.num_bursts) finish(chunk, start_ps, finished);
+    if (chunk.issued < chunk.num_bursts) {
+        ++num_begun_;
+    } else {
+        finish(chunk, start_ps, finished);
+    }
     settle_queue(place, num_bursts);
     return num_bursts;
 }
@@ -78,7 +86,7 @@ void MemoryChannel::note_run(int64_t start_ps, int64_t num_bursts) {
 
 // The oldest chunk goes where the last one went, as soon as the bus is free. If all of it can, it
 // changes times and counts only, until one of another kind is the oldest; else it serves none.
-int64_t MemoryChannel::prolong_streak(int64_t start_ps, std::vector<uint32_t>& finished) {
+int64_t MemoryChannel::prolong_streak(int64_t start_ps, std::vector<Completion>& finished) {
     Queue& queue = queues_[direction_];
     const uint32_t slot = queue.order[0];
     const MemoryChunk& chunk = chunks_[slot];
@@ -141,8 +149,13 @@ int64_t MemoryChannel::follow(const MemoryChunk& chunk, int64_t start_ps, int64_
     return limit;
 }
 
+void MemoryChannel::tell_run() {
+    is_run_untold_ = false;
+    use_banks(streak_last_, run_bursts_);
+}
+
 // The last run, by its last burst.
-void MemoryChannel::use_banks(uint32_t last, int64_t num_bursts) {
+inline void MemoryChannel::use_banks(uint32_t last, int64_t num_bursts) {
     const int64_t pace = shape_.pace, close_ps = shape_.close[direction_];
     uint64_t used = 0;
     for (const BankUse* use = shape_.uses_back_from(last); use->offset < num_bursts; ++use) {
@@ -218,20 +231,21 @@ void MemoryChannel::settle_queue(uint32_t place, int64_t num_bursts) {
 }
 
 void MemoryChannel::finish(const MemoryChunk& chunk, int64_t now_ps,
-                           std::vector<uint32_t>& finished) {
-    const int64_t refresh_ps = blocked_ps(last_bank(chunk), issued_ps_) - chunk.blocked_ps;
+                           std::vector<Completion>& finished) {
     MemoryAccess& access = accesses_[chunk.access];
     Completion& found = access.completion;
     const bool is_last = data_end_ps_ > found.done_ps || (data_end_ps_ == found.done_ps &&
                                                           chunk.position < access.last_position);
     if (is_last) {
         found.done_ps = data_end_ps_;
-        found.refresh_ps = refresh_ps;
+        found.refresh_ps = blocked_ps(last_bank(chunk), issued_ps_) - chunk.blocked_ps;
         access.last_position = chunk.position;
     }
     found.decided_ps = std::max(found.decided_ps, now_ps);
     access.chunks_left -= num_members_;
-    if (access.chunks_left == 0) finished.push_back(chunk.access);
+    if (access.chunks_left > 0) return;
+    finished.push_back(found);
+    accesses_.remove(chunk.access);
 }
 
 }  // namespace tilewright

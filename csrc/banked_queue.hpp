@@ -39,7 +39,7 @@ struct alignas(64) MemoryChunk {
 
     uint32_t next() const { return first + issued; }
     int64_t num_left() const { return num_bursts - issued; }
-    bool is_begun() const { return issued > 0 && issued < num_bursts; }
+    bool is_begun() const { return issued > 0; }  // of one that waits
     bool is_older(const MemoryChunk& other) const {
         return std::tie(round, access_id, position) <
                std::tie(other.round, other.access_id, other.position);
