@@ -83,23 +83,30 @@ struct Gate {
     Ring<Waiting> waiting{};  // tasks with packets left to send, in the order of (start, id)
 };
 
-struct Task {
+// Half a cache line, since thousands of tasks wait at once; those of a submission lie in its order.
+struct alignas(32) Task {
     int64_t id;
-    const Definition* definition;
-    int64_t end_ps = 0;
+    const Definition* definition;  // nullptr once it is complete
+    uint32_t submission : 30;
+    uint32_t watched : 1 = 0;
+    uint32_t performed : 1 = 0;  // its owner's program waits for it
+    uint32_t pending = 0;        // conditions that have not happened yet
     uint32_t packets_left = 0;
+    uint32_t followers = kNone;  // a chain of tasks of later submissions
+
+    bool is_live() const { return definition != nullptr; }
+};
+static_assert(sizeof(Task) == 32);
+
+// How far a transfer or an exchange is.
+struct Progress {
+    int64_t end_ps = 0;
     uint32_t packets_sent = 0;  // of an exchange
     uint32_t packets_served = 0;
     uint32_t packets_unserved = 0;  // of an exchange on an island: not decided when
     uint32_t packets_awaited = 0;   // and answers that the last server has not taken
     int64_t last_served_id = -1;    // the packet that is served at end_ps
     int64_t started_ps = 0;
-    uint32_t submission;
-    uint32_t row;
-    uint32_t pending = 0;         // conditions that have not happened yet
-    uint32_t followers = kNone;   // a chain of tasks of later submissions
-    bool watched = false;
-    bool performed = false;  // its owner's program waits for it
 };
 
 struct Part {  // what a packet of a transfer or an exchange carries
@@ -114,7 +121,10 @@ struct Submission {
     Owner* owner = nullptr;
     int64_t first_id = 0;
     uint32_t num_live = 0;
-    std::vector<uint32_t> tasks;  // kNone once complete
+    uint32_t first_task = kNone;  // of as many as the graph has definitions
+
+    uint32_t num_tasks() const { return static_cast<uint32_t>(graph->definitions.size()); }
+    uint32_t last_task() const { return first_task + num_tasks() - 1; }
 };
 
 struct Follower {
@@ -298,8 +308,8 @@ class Core {
     void catch_up_at(Island& island, uint32_t number, Event due);
     int64_t least_end_ps(Island& island) const;
     int64_t least_end_ps(const Company& company) const;
-    int64_t least_end_ps(const Task& task, int64_t bytes_before) const;
-    int64_t awaited_bytes(const Task& task) const;
+    int64_t least_end_ps(uint32_t task, int64_t bytes_before) const;
+    int64_t awaited_bytes(uint32_t task) const;
     void end_late(uint32_t packet);
     int64_t least_bytes(const Task& task, const Definition& definition, int64_t packets) const;
     bool is_quiet(const Island& island, size_t place) const;
@@ -459,7 +469,8 @@ class Core {
     int64_t num_runs_ = 0;
     int64_t touched_run_ = -1;  // after which all islands were touched
     const Event* catch_up_limit_ = nullptr;  // while the events of an island happen
-    Slab<Task> tasks_;
+    BlockSlab<Task> tasks_;
+    std::vector<Progress> progress_;  // by task: set when it starts
     Slab<Submission> submissions_;
     Slab<Follower> followers_;
     Slab<StartRun> runs_;

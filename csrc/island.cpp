@@ -167,13 +167,14 @@ void Core::share_gate(uint32_t number) {
 // An exchange on an island starts, which may fall asleep if nobody else is there.
 void Core::start_home(uint32_t slot, uint32_t number) {
     Island& island = islands_[number];
-    Task& task = tasks_[slot];
-    task.packets_unserved = task.packets_awaited = task.definition->num_packets;
-    task.started_ps = now_ps_;
+    const Task& task = tasks_[slot];
+    Progress& progress = progress_[slot];
+    progress.packets_unserved = progress.packets_awaited = task.definition->num_packets;
+    progress.started_ps = now_ps_;
     auto place = island.tasks.end();  // in the order in which the gate takes them
     for (; place != island.tasks.begin(); --place) {
-        const Task& before = tasks_[*(place - 1)];
-        if (before.started_ps < now_ps_ || before.id < task.id) break;
+        const uint32_t before = *(place - 1);
+        if (progress_[before].started_ps < now_ps_ || tasks_[before].id < task.id) break;
     }
     island.tasks.insert(place, slot);
     if (island.is_asleep) return touch(island);
@@ -216,23 +217,25 @@ void Core::leave_gate(uint32_t slot, const RoundTrip& trip) {
 // the last server takes them.
 void Core::deliver_home(uint32_t slot) {
     const Event& packet = queue_[slot];
-    Task& task = tasks_[packet.subject];
+    Progress& progress = progress_[packet.subject];
     if (packet.returning) {
-        if (--task.packets_awaited > 0) return schedule(slot);
+        if (--progress.packets_awaited > 0) return schedule(slot);
         const bool is_late = catch_up_limit_ != nullptr && packet < *catch_up_limit_;
         return is_late ? end_late(slot) : queue_.push(slot);
     }
-    if (std::tie(packet.time_ps, packet.id) > std::tie(task.end_ps, task.last_served_id)) {
-        task.end_ps = packet.time_ps;
-        task.last_served_id = packet.id;
+    if (std::tie(packet.time_ps, packet.id) > std::tie(progress.end_ps, progress.last_served_id)) {
+        progress.end_ps = packet.time_ps;
+        progress.last_served_id = packet.id;
     }
     schedule(slot);
-    if (--task.packets_unserved > 0 || task.definition->served_effect == kNoEffect) return;
+    if (--progress.packets_unserved > 0) return;
+    const uint32_t task = queue_[slot].subject;
+    if (tasks_[task].definition->served_effect == kNoEffect) return;
     Event served{};
-    served.time_ps = task.end_ps;
+    served.time_ps = progress.end_ps;
     served.rank = kCompletePhase << kPhaseShift;
-    served.id = task.last_served_id;
-    served.subject = queue_[slot].subject;
+    served.id = progress.last_served_id;
+    served.subject = task;
     served.duty = kTellServed;
     queue_.push(queue_.add(served));
 }
@@ -247,8 +250,8 @@ void Core::end_late(uint32_t slot) {
     bool is_unseen = is_quiet(island, static_cast<size_t>(place - island.tasks.begin()));
     for (uint32_t number : island.tasks) {
         if (is_unseen) break;
-        const Task& other = tasks_[number];
-        is_unseen = other.packets_awaited > 0 && is_plain(task) && end_together(task, other);
+        is_unseen = progress_[number].packets_awaited > 0 && is_plain(task) &&
+                    end_together(task, tasks_[number]);
     }
     if (!is_unseen) {
         raise_fault(Fault::kTimeReversed, packet.rank & kLowMask, packet.id, packet.time_ps);
@@ -301,12 +304,11 @@ void Core::plan_for(uint32_t slot, uint32_t number) {
     if (!is_known || island.due_ps == kNever || island.tasks.back() != slot) {
         return plan_catch_up(island, number);
     }
-    const Task& task = tasks_[slot];
-    const RoundTrip& trip = trips_[task.definition->route];
+    const RoundTrip& trip = trips_[tasks_[slot].definition->route];
     Way& way = island.way(trip.gate, last_server(trip.back));
     Event due{};
-    due.time_ps = least_end_ps(task, way.bytes);
-    way.bytes += awaited_bytes(task);
+    due.time_ps = least_end_ps(slot, way.bytes);
+    way.bytes += awaited_bytes(slot);
     catch_up_at(island, number, due);
 }
 
@@ -324,20 +326,21 @@ int64_t Core::least_end_ps(Island& island) const {
     for (Way& way : island.ways) way.bytes = 0;
     Company company;
     for (size_t place = 0; place < island.tasks.size(); ++place) {
-        const Task& task = tasks_[island.tasks[place]];
-        const RoundTrip& trip = trips_[task.definition->route];
+        const uint32_t slot = island.tasks[place];
+        const RoundTrip& trip = trips_[tasks_[slot].definition->route];
         const uint32_t last = last_server(trip.back);
         Way& way = island.way(trip.gate, last);
-        const int64_t bytes = awaited_bytes(task);
-        company.add(last, task.packets_awaited, bytes);
-        if (task.packets_awaited > 0) {
-            company.task = island.tasks[place];
+        const int64_t bytes = awaited_bytes(slot);
+        company.add(last, progress_[slot].packets_awaited, bytes);
+        if (progress_[slot].packets_awaited > 0) {
+            company.task = slot;
             company.bytes_before = way.bytes;
         }
         way.bytes += bytes;
         if (is_quiet(island, place)) continue;
-        least_ps = std::min(least_ps, is_plain(task) ? least_end_ps(company)
-                                                     : least_end_ps(task, way.bytes - bytes));
+        least_ps = std::min(least_ps, is_plain(tasks_[slot])
+                                          ? least_end_ps(company)
+                                          : least_end_ps(slot, way.bytes - bytes));
         company = {};
     }
     return least_ps;
@@ -350,17 +353,18 @@ int64_t Core::least_end_ps(const Company& company) const {
     const int64_t flits = std::max(company.packets, company.bytes / flit_bytes_);
     const int64_t free_ps = std::max(now_ps_, last.free_ps);
     return std::max(free_ps + flits * last.flit_ps + last.latency_ps,
-                    least_end_ps(tasks_[company.task], company.bytes_before));
+                    least_end_ps(company.task, company.bytes_before));
 }
 
 // Before its answers others come the same way, but for those under way with them.
-int64_t Core::least_end_ps(const Task& task, int64_t bytes_before) const {
-    const Definition& definition = *task.definition;
+int64_t Core::least_end_ps(uint32_t slot, int64_t bytes_before) const {
+    const Definition& definition = *tasks_[slot].definition;
+    const Progress& progress = progress_[slot];
     const RoundTrip& trip = trips_[definition.route];
     const Server& target = servers_[last_server(trip.out)];
     const Server& last = servers_[last_server(trip.back)];
     const int64_t free_ps = std::max(now_ps_, last.free_ps);
-    const int64_t own_bytes = awaited_bytes(task);
+    const int64_t own_bytes = awaited_bytes(slot);
     // when its last packet has set out, or is about to
     const int64_t under_way = gates_[trip.gate].most * packet_bytes_;
     const int64_t bytes = std::max<int64_t>(0, bytes_before + own_bytes - under_way);
@@ -368,26 +372,27 @@ int64_t Core::least_end_ps(const Task& task, int64_t bytes_before) const {
     served_ps += target.is_memory ? memories_[target.memory]->least_service_ps(trip.writes)
                                   : target.flit_ps + target.latency_ps;
     const bool is_one_read = target.is_memory && !trip.writes && definition.num_packets == 1;
-    if (is_one_read && task.packets_unserved > 0) {
+    if (is_one_read && progress.packets_unserved > 0) {
         const int64_t read_ps = memories_[target.memory]->least_read_ps(
-            now_ps_, task.id, definition.tag, definition.amount);
+            now_ps_, tasks_[slot].id, definition.tag, definition.amount);
         served_ps = std::max(served_ps, read_ps);
     }
     int64_t end_ps = INT64_MAX;
-    if (task.packets_awaited > 0) {
-        const int64_t flits = std::max<int64_t>(task.packets_awaited, own_bytes / flit_bytes_);
-        const int64_t last_served_ps = task.packets_unserved > 0 ? served_ps : task.end_ps;
+    if (progress.packets_awaited > 0) {
+        const int64_t flits = std::max<int64_t>(progress.packets_awaited, own_bytes / flit_bytes_);
+        const int64_t last_served_ps = progress.packets_unserved > 0 ? served_ps : progress.end_ps;
         end_ps = std::max(free_ps + flits * last.flit_ps + last.latency_ps,
                           last_served_ps + trip.back_ps);
     }
-    const bool tells = definition.served_effect != kNoEffect && task.packets_unserved > 0;
+    const bool tells = definition.served_effect != kNoEffect && progress.packets_unserved > 0;
     return tells ? std::min(end_ps, served_ps) : end_ps;
 }
 
 // At least so many its answers still bring.
-int64_t Core::awaited_bytes(const Task& task) const {
+int64_t Core::awaited_bytes(uint32_t slot) const {
+    const Task& task = tasks_[slot];
     const Definition& definition = *task.definition;
-    const int64_t packets = task.packets_awaited;
+    const int64_t packets = progress_[slot].packets_awaited;
     if (trips_[definition.route].writes) return packets * flit_bytes_;
     return least_bytes(task, definition, packets);
 }

@@ -220,9 +220,13 @@ void Core::deliver(uint32_t slot, int64_t at_ps) {
         return queue_.push(slot);
     }
     Task& task = tasks_[packet.subject];
-    task.end_ps = std::max(task.end_ps, at_ps);
+    int64_t end_ps = at_ps;
+    if (packet.num_bytes > 0) {  // of a transfer
+        int64_t& last_ps = progress_[packet.subject].end_ps;
+        end_ps = last_ps = std::max(last_ps, at_ps);
+    }
     if (--task.packets_left > 0) return queue_.remove(slot);
-    packet.time_ps = task.end_ps;
+    packet.time_ps = end_ps;
     packet.rank = kCompletePhase << kPhaseShift;
     packet.id = task.id;
     queue_.push(slot);

@@ -150,15 +150,16 @@ std::vector<WaitingTask> Core::waiting_tasks() {
 
 void Core::append_waiting(const Submission& submission, std::vector<WaitingTask>& rows,
                           std::unordered_map<int64_t, std::vector<int64_t>>& earlier) const {
+    if (submission.num_live == 0) return;
     const Graph& graph = *submission.graph;
-    for (uint32_t slot : submission.tasks) {
-        if (slot == kNone) continue;
+    for (uint32_t slot = submission.first_task; slot <= submission.last_task(); ++slot) {
         const Task& task = tasks_[slot];
+        if (!task.is_live()) continue;
         const Definition& definition = *task.definition;
         WaitingTask row{task.id, task.packets_left, {}, {}, {}};
         for (uint32_t edge = definition.afters.first; edge < definition.afters.last; ++edge) {
-            const uint32_t other = submission.tasks[graph.afters[edge]];
-            if (other != kNone) std::get<2>(row).push_back(tasks_[other].id);
+            const Task& other = tasks_[submission.first_task + graph.afters[edge]];
+            if (other.is_live()) std::get<2>(row).push_back(other.id);
         }
         for (uint32_t index = definition.waits.first; index < definition.waits.last; ++index) {
             const auto [signal, threshold] = graph.signals[index];

@@ -1,7 +1,8 @@
 // Objects with stable small numbers; freed numbers are used again.
 #pragma once
 
-#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -26,20 +27,6 @@ class Slab {
         return slot;
     }
 
-    // Make space for so many more, without moving items more often than they double.
-    void reserve_more(size_t count) {
-        const size_t needed = items_.size() + count - std::min(count, free_.size());
-        if (needed > items_.capacity()) items_.reserve(std::max(needed, 2 * items_.capacity()));
-    }
-
-    // A slot whose item is as it was left, so that it can keep what it has allocated.
-    uint32_t take() {
-        if (free_.empty()) return add(Item{});
-        const uint32_t slot = free_.back();
-        free_.pop_back();
-        return slot;
-    }
-
     void remove(uint32_t slot) { free_.push_back(slot); }
 
     Item& operator[](uint32_t slot) { return items_[slot]; }
@@ -48,6 +35,39 @@ class Slab {
   private:
     std::vector<Item> items_;
     std::vector<uint32_t> free_;
+};
+
+// Blocks of objects with consecutive numbers. A freed block is used again for one of its class: of
+// as many objects, rounded up to a power of two.
+template <typename Item>
+class BlockSlab {
+  public:
+    // The number of the first of so many, at least one; they are as they were left.
+    uint32_t take(uint32_t count) {
+        std::vector<uint32_t>& free = free_[class_of(count)];
+        if (free.empty()) {
+            const size_t first = items_.size();
+            items_.resize(first + std::bit_ceil(count));
+            return static_cast<uint32_t>(first);
+        }
+        const uint32_t first = free.back();
+        free.pop_back();
+        return first;
+    }
+
+    void remove(uint32_t first, uint32_t count) { free_[class_of(count)].push_back(first); }
+
+    size_t size() const { return items_.size(); }
+    Item& operator[](uint32_t slot) { return items_[slot]; }
+    const Item& operator[](uint32_t slot) const { return items_[slot]; }
+
+  private:
+    static constexpr int kClasses = 33;
+
+    static int class_of(uint32_t count) { return std::bit_width(count - 1); }
+
+    std::vector<Item> items_;
+    std::array<std::vector<uint32_t>, kClasses> free_;
 };
 
 }  // namespace tilewright

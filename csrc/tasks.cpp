@@ -59,22 +59,18 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
     if (graph->definitions.empty()) return first_id;
     owner.next_sequence += graph->num_ids;
     const auto num_tasks = static_cast<uint32_t>(graph->definitions.size());
-    const uint32_t submission = submissions_.take();
-    submissions_[submission].graph = graph;
-    submissions_[submission].owner = &owner;
-    submissions_[submission].first_id = first_id;
-    submissions_[submission].num_live = num_tasks;
+    const uint32_t first_task = tasks_.take(num_tasks);
+    progress_.resize(tasks_.size());
+    const uint32_t submission =
+        submissions_.add(Submission{graph, &owner, first_id, num_tasks, first_task});
     owner.submissions.push_back(submission);
     num_live_ += num_tasks;
-    submissions_[submission].tasks.reserve(num_tasks);
-    tasks_.reserve_more(num_tasks);
     StartRun delayed{now_ps_, 0, {}};
     for (uint32_t row = 0; row < num_tasks; ++row) {
         const Definition& definition = graph->definitions[row];
         const int64_t id = first_id + definition.offset;
-        const uint32_t slot = tasks_.add(
-            Task{.id = id, .definition = &definition, .submission = submission, .row = row});
-        submissions_[submission].tasks.push_back(slot);
+        const uint32_t slot = first_task + row;
+        tasks_[slot] = Task{.id = id, .definition = &definition, .submission = submission};
         count_conditions(slot, definition, *graph, earlier);
         if (tasks_[slot].pending > 0) continue;
         if (definition.delay_ps > 0) {
@@ -91,7 +87,7 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
 int64_t Core::submit_watched(const GraphPtr& graph, int64_t owner,
                              const std::vector<int64_t>& after) {
     submit(graph, owner, after);
-    Task& last = tasks_[submissions_[owner_of(owner).submissions.back()].tasks.back()];
+    Task& last = tasks_[submissions_[owner_of(owner).submissions.back()].last_task()];
     last.watched = true;
     return last.id;
 }
@@ -100,7 +96,7 @@ int64_t Core::perform(const GraphPtr& graph, int64_t owner_number) {
     was_submitted_ = false;
     submit(graph, owner_number, {});
     Owner& owner = owner_of(owner_number);
-    Task& last = tasks_[submissions_[owner.submissions.back()].tasks.back()];
+    Task& last = tasks_[submissions_[owner.submissions.back()].last_task()];
     last.performed = true;
     owner.performed_id = last.id;
     was_submitted_ = true;
@@ -202,6 +198,7 @@ void Core::start(uint32_t slot) {
     if (definition.kind == Kind::kTimer || definition.kind == Kind::kEarlier) {
         return push_complete(slot, now_ps_);
     }
+    if (definition.kind != Kind::kHold) progress_[slot] = Progress{};
     if (definition.kind == Kind::kExchange) return start_exchange(slot, definition);
     Route& route = routes_[definition.route];
     route.packets_in += definition.num_packets;
@@ -260,9 +257,9 @@ void Core::start_exchange(uint32_t slot, const Definition& definition) {
 }
 
 void Core::send_next(uint32_t slot, const Definition& definition, bool more_follows) {
-    Task& task = tasks_[slot];
+    const Task& task = tasks_[slot];
     const RoundTrip& trip = trips_[definition.route];
-    const int64_t place = task.packets_sent++;
+    const int64_t place = progress_[slot].packets_sent++;
     Event packet{};
     packet.exchanged = 1;
     packet.id = task.id + place;
@@ -287,7 +284,7 @@ void Core::enter(Event& packet, uint32_t route_number) {
 // A packet of an exchange is there: its answer sets out, or first crosses what is inside.
 void Core::turn(uint32_t slot) {
     Event& packet = queue_[slot];
-    Task& task = tasks_[packet.subject];
+    const Task& task = tasks_[packet.subject];
     const Definition& definition = *task.definition;
     const RoundTrip& trip = trips_[definition.route];
     const int64_t place = packet.id - task.id;
@@ -297,7 +294,7 @@ void Core::turn(uint32_t slot) {
         return set_out(slot, false);
     }
     if (packet.island == kNone && definition.served_effect != kNoEffect &&
-        ++task.packets_served == definition.num_packets) {
+        ++progress_[packet.subject].packets_served == definition.num_packets) {
         effects_.emplace_back(now_ps_, definition.served_effect);
     }
     packet.exchanged = 0;
@@ -345,26 +342,25 @@ void Core::let_in(uint32_t number) {
     for (; gate.room > 0 && !gate.waiting.empty(); --gate.room) {
         const uint32_t slot = gate.waiting.front().packet;
         const Definition& definition = *tasks_[slot].definition;
-        const bool is_last = tasks_[slot].packets_sent + 1 == definition.num_packets;
+        const bool is_last = progress_[slot].packets_sent + 1 == definition.num_packets;
         if (is_last) gate.waiting.pop_front();
         send_next(slot, definition, gate.room > 1 && !gate.waiting.empty());
     }
 }
 
 void Core::complete(uint32_t slot) {
-    const Task task = tasks_[slot];
-    const Graph* graph = submissions_[task.submission].graph.get();
-    const Definition& definition = *task.definition;
-    submissions_[task.submission].tasks[task.row] = kNone;
-    tasks_.remove(slot);
+    Task& task = tasks_[slot];
+    Submission& submission = submissions_[task.submission];
+    const Graph& graph = *submission.graph;
+    const Definition& definition = *std::exchange(task.definition, nullptr);
     --num_live_;
     if (definition.kind == Kind::kExchange) leave_gate(slot, trips_[definition.route]);
     if (definition.effect != kNoEffect) effects_.emplace_back(now_ps_, definition.effect);
     for (uint32_t index = definition.raises.first; index < definition.raises.last; ++index) {
-        raise(graph->signals[index].signal, graph->signals[index].amount);
+        raise(graph.signals[index].signal, graph.signals[index].amount);
     }
     for (uint32_t edge = definition.dependents.first; edge < definition.dependents.last; ++edge) {
-        release(submissions_[task.submission].tasks[graph->dependents[edge]]);
+        release(submission.first_task + graph.dependents[edge]);
     }
     for (uint32_t link = task.followers; link != kNone;) {
         const Follower follower = followers_[link];
@@ -374,7 +370,7 @@ void Core::complete(uint32_t slot) {
     }
     if (task.performed) wake(~(task.id >> kOwnerShift));
     if (task.watched) wake(task.id);
-    if (--submissions_[task.submission].num_live == 0) retire(task.submission);
+    if (--submission.num_live == 0) retire(task.submission);
 }
 
 // The run ends with the completions of this instant.
@@ -385,16 +381,16 @@ void Core::wake(int64_t who) {
 
 // Forget a finished submission; its owner's list is tidied when half of it is finished.
 void Core::retire(uint32_t slot) {
+    tasks_.remove(submissions_[slot].first_task, submissions_[slot].num_tasks());
     Owner& owner = *submissions_[slot].owner;
     if (2 * ++owner.num_finished <= owner.submissions.size()) return;
     auto is_finished = [this](uint32_t other) {
         if (submissions_[other].num_live > 0) return false;
         Submission& finished = submissions_[other];
-        if (finished.graph.use_count() == 1 && finished.tasks.size() <= kMaxSpareTasks) {
+        if (finished.graph.use_count() == 1 && finished.num_tasks() <= kMaxSpareTasks) {
             spare_graphs_.push_back(std::move(finished.graph));
         }
         finished.graph.reset();
-        finished.tasks.clear();
         submissions_.remove(other);
         return true;
     };
@@ -448,13 +444,15 @@ uint32_t Core::find_task(int64_t task_id) {
         [this](int64_t id, uint32_t slot) { return id < submissions_[slot].first_id; });
     if (place == submissions.begin()) return kNone;
     const Submission& submission = submissions_[*--place];
+    if (submission.num_live == 0) return kNone;
     const auto& definitions = submission.graph->definitions;
     const int64_t offset = task_id - submission.first_id;
     const auto row = std::lower_bound(
         definitions.begin(), definitions.end(), offset,
         [](const Definition& definition, int64_t value) { return definition.offset < value; });
     if (row == definitions.end() || row->offset != offset) return kNone;
-    return submission.tasks[row - definitions.begin()];
+    const auto task = submission.first_task + static_cast<uint32_t>(row - definitions.begin());
+    return tasks_[task].is_live() ? task : kNone;
 }
 
 Owner& Core::owner_of(int64_t number) {
