@@ -94,18 +94,17 @@ void Core::compile_into(Graph& graph, const nb::list& entries) const {
         if (PyTuple_CheckExact(entry.ptr())) {
             const auto number = static_cast<int64_t>(graph.definitions.size());
             const RowReader row(entry.ptr(), number);
-            Definition task{};
-            task.kind = static_cast<Kind>(row.field(0));
+            Definition task{.kind = static_cast<Kind>(row.field(0))};
             task.amount = row.field(2);
             task.delay_ps = row.field(3);
-            task.effect = row.field(4);
             task.tag = row.field(5);
             task.served_effect = row.field(9);
-            task.afters.first = static_cast<uint32_t>(graph.afters.size());
             row.read_afters(graph.afters);
-            task.afters.last = static_cast<uint32_t>(graph.afters.size());
-            task.waits = row.read_signals(graph.signals, 7, signals_.size());
-            task.raises = row.read_signals(graph.signals, 8, signals_.size());
+            task.extra = graph.add_extra({
+                .effect = row.field(4),
+                .waits = row.read_signals(graph.signals, 7, signals_.size()),
+                .raises = row.read_signals(graph.signals, 8, signals_.size()),
+            });
             task.cut = row.read_cut(graph.cuts, task.amount, packet_bytes_);
             append_task(graph, task, row.field(1));
             continue;
@@ -114,50 +113,50 @@ void Core::compile_into(Graph& graph, const nb::list& entries) const {
         graph.definitions.reserve(graph.definitions.size() + block.shape(0));
         for (size_t index = 0; index < block.shape(0); ++index) {
             const int64_t* row = block.data() + 6 * index;
-            const auto edge = static_cast<uint32_t>(graph.afters.size());
-            Definition task{};
-            task.kind = static_cast<Kind>(row[0]);
+            Definition task{.kind = static_cast<Kind>(row[0])};
             task.amount = row[2];
             task.delay_ps = row[3];
-            task.effect = row[4];
+            task.extra = graph.add_extra({.effect = row[4]});
             task.tag = row[5];
-            task.served_effect = kNoEffect;
-            task.afters = {edge, edge};
-            task.cut = kNone;
             append_task(graph, task, row[1]);
         }
     }
     graph.link_dependents();
 }
 
-void Core::append_task(Graph& graph, Definition task, int64_t target) const {
+void Core::append_task(Graph& graph, const Definition& task, int64_t target) const {
     const auto number = static_cast<int64_t>(graph.definitions.size());
     const bool has_packets = task.kind == Kind::kTransfer || task.kind == Kind::kExchange;
     const int64_t least = task.kind == Kind::kTimer || task.kind == Kind::kEarlier ? 0 : 1;
     const bool is_low = target < 0 || task.amount < least || task.delay_ps < 0;
-    const bool has_effects = task.effect >= kNoEffect && task.served_effect >= kNoEffect;
+    const bool has_effects =
+        task.served_effect >= kNoEffect &&
+        (task.extra == kNone || graph.extras[task.extra].effect >= kNoEffect);
     if (is_low || !has_effects || task.tag == std::numeric_limits<int64_t>::min()) {
         raise_fault(Fault::kBadRow, number);
     }
-    task.route = check_target(number, task.kind, target);
-    if (has_packets) check_address(number, task, graph);
+    const uint32_t route = check_target(number, task.kind, target);
+    if (has_packets) check_address(number, task, route, graph);
     int64_t num_packets = has_packets ? (task.amount - 1) / packet_bytes_ + 1 : 1;
     if (task.cut != kNone) {
         const Cut& cut = graph.cuts[task.cut];
         num_packets = task.amount / cut.segment_bytes * cut.segment_packets;
     }
     if (num_packets > kMaxPackets) raise_fault(Fault::kPacketLimit, number, task.amount);
-    task.num_packets = static_cast<uint32_t>(num_packets);
-    task.offset = graph.num_ids;
-    graph.num_ids += num_packets;
     if (task.kind == Kind::kEarlier) graph.earlier_ids.push_back(task.amount);
-    graph.definitions.push_back(task);
+    graph.offsets.push_back(graph.num_ids);
+    graph.num_ids += num_packets;
+    Definition& added = graph.definitions.emplace_back(task);
+    added.route = route;
+    added.num_packets = static_cast<uint32_t>(num_packets);
+    added.afters_end = static_cast<uint32_t>(graph.afters.size());
 }
 
 // An access stays inside the memory that it ends in.
-void Core::check_address(int64_t row, const Definition& task, const Graph& graph) const {
+void Core::check_address(int64_t row, const Definition& task, uint32_t target,
+                         const Graph& graph) const {
     const bool is_exchange = task.kind == Kind::kExchange;
-    const Route& route = routes_[is_exchange ? trips_[task.route].out : task.route];
+    const Route& route = routes_[is_exchange ? trips_[target].out : target];
     __builtin_prefetch(&hops_[route.first_hop]);
     if (route.memory == kNone) return;
     const int64_t capacity = memories_[servers_[route.memory].memory]->capacity_bytes;

@@ -60,9 +60,7 @@ PyType_Slot core_slots[] = {
 };
 
 std::vector<int64_t> offsets(const CompiledGraph& compiled) {
-    std::vector<int64_t> found;
-    for (const Definition& task : compiled.graph->definitions) found.push_back(task.offset);
-    return found;
+    return compiled.graph->offsets;
 }
 
 }  // namespace

@@ -187,8 +187,8 @@ class Core {
                            int64_t inside);
     GraphPtr compile(const nanobind::list& rows) const;
     void compile_into(Graph& graph, const nanobind::list& rows) const;
-    // Checks a task whose afters are in the graph, numbers its packets and adds it.
-    void append_task(Graph& graph, Definition task, int64_t target) const;
+    // Checks a task whose afters are the last of the graph, numbers its packets and adds it.
+    void append_task(Graph& graph, const Definition& task, int64_t target) const;
     Cut cut_of(int64_t segment_bytes, int64_t stride_bytes) const {
         return {segment_bytes, stride_bytes, (segment_bytes - 1) / packet_bytes_ + 1};
     }
@@ -229,9 +229,10 @@ class Core {
 
   private:
     // tasks.cpp
-    void check_address(int64_t row, const Definition& task, const Graph& graph) const;
+    void check_address(int64_t row, const Definition& task, uint32_t target,
+                       const Graph& graph) const;
     uint32_t check_target(int64_t row, Kind kind, int64_t target) const;
-    void count_conditions(uint32_t task, const Definition& definition, const Graph& graph,
+    void count_conditions(uint32_t task, const Graph& graph, uint32_t row,
                           const std::vector<uint32_t>& earlier);
     void follow(uint32_t task, uint32_t other);
     void start_delayed(StartRun run);
@@ -249,6 +250,7 @@ class Core {
     [[gnu::noinline]] void let_in(uint32_t gate);
     void call_gate(uint32_t gate, bool more_follows);
     [[gnu::noinline]] void complete(uint32_t task);
+    void tell(const Graph& graph, const Extra& extra);
     void wake(int64_t who);
     void release(uint32_t task);
     void retire(uint32_t submission);

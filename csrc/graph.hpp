@@ -54,25 +54,35 @@ struct Span {
     bool empty() const { return first == last; }
 };
 
-struct Definition {
-    Kind kind;
-    uint32_t route;  // of an exchange, its round trip
-    int64_t amount;  // of an earlier task, its id
-    int64_t delay_ps;
-    int64_t effect;
-    int64_t served_effect;  // of an exchange
-    int64_t tag;
-    int64_t offset;  // its id less the id of the graph's first task
-    uint32_t num_packets;
-    Span afters;
-    Span dependents;
-    Span waits;
-    Span raises;
-    uint32_t cut;  // of an exchange in segments, else kNone
+// What few tasks have.
+struct Extra {
+    int64_t effect = kNoEffect;
+    Span waits{};
+    Span raises{};
+
+    bool tells() const { return effect != kNoEffect || !raises.empty(); }
 };
+
+// One cache line, since the definitions of all tasks that wait are more than a near cache holds.
+struct alignas(64) Definition {
+    Kind kind;
+    uint32_t route = kNone;  // of an exchange, its round trip
+    int64_t amount = 0;      // of an earlier task, its id
+    int64_t delay_ps = 0;
+    int64_t tag = 0;
+    int64_t served_effect = kNoEffect;  // of an exchange
+    uint32_t num_packets = 1;
+    uint32_t cut = kNone;    // of an exchange in segments
+    uint32_t extra = kNone;  // of the graph's
+    uint32_t afters_end = 0;  // of its afters, which follow those of the row before
+    Span dependents{};
+};
+static_assert(sizeof(Definition) == 64);
 
 struct Graph {
     std::vector<Definition> definitions;
+    std::vector<int64_t> offsets;  // of the ids of tasks from that of the first
+    std::vector<Extra> extras;
     std::vector<uint32_t> afters;
     std::vector<uint32_t> dependents;
     std::vector<SignalAmount> signals;  // waits and raises
@@ -82,12 +92,25 @@ struct Graph {
 
     void clear() {
         definitions.clear();
+        offsets.clear();
+        extras.clear();
         afters.clear();
         dependents.clear();
         signals.clear();
         cuts.clear();
         earlier_ids.clear();
         num_ids = 0;
+    }
+
+    Span afters_of(uint32_t row) const {
+        return {row == 0 ? 0 : definitions[row - 1].afters_end, definitions[row].afters_end};
+    }
+
+    // The number of what a task has of these, or kNone.
+    uint32_t add_extra(const Extra& extra) {
+        if (!extra.tells() && extra.waits.empty()) return kNone;
+        extras.push_back(extra);
+        return static_cast<uint32_t>(extras.size() - 1);
     }
 
     // Turn the afters around: a counting sort of the edges by the task they point to.
@@ -101,7 +124,7 @@ struct Graph {
         }
         dependents.resize(afters.size());
         for (uint32_t row = 0; row < definitions.size(); ++row) {
-            const Span edges = definitions[row].afters;
+            const Span edges = afters_of(row);
             for (uint32_t edge = edges.first; edge < edges.last; ++edge) {
                 dependents[definitions[afters[edge]].dependents.last++] = row;
             }

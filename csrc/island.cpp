@@ -408,8 +408,9 @@ bool Core::is_quiet(const Island& island, size_t place) const {
 bool Core::is_plain(const Task& task) const {
     const Definition& definition = *task.definition;
     if (task.watched || task.performed || task.followers != kNone) return false;
-    if (definition.effect != kNoEffect || definition.served_effect != kNoEffect) return false;
-    return definition.raises.empty() && definition.dependents.size() == 1;
+    if (definition.served_effect != kNoEffect || definition.dependents.size() != 1) return false;
+    const auto& extras = submissions_[task.submission].graph->extras;
+    return definition.extra == kNone || !extras[definition.extra].tells();
 }
 
 // If one task waits for both, and is all that does.

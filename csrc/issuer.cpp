@@ -280,14 +280,11 @@ Issuer::Staging Issuer::stage(int64_t number, int64_t num_bytes) {
 int64_t Issuer::access(std::span<const IssuedAccess> accesses, int64_t served) {
     tasks_.clear();
     for (const IssuedAccess& each : accesses) {
-        Definition task{};
-        task.kind = Kind::kExchange;
+        Definition task{.kind = Kind::kExchange};
         task.amount = each.num_segments * each.segment_bytes;
         task.delay_ps = dispatch_ps_;
-        task.effect = kNoEffect;
         task.served_effect = served;
         task.tag = each.address;
-        task.cut = kNone;
         if (each.num_segments > 1) {
             task.cut = static_cast<uint32_t>(graph_->cuts.size());
             graph_->cuts.push_back(core_.cut_of(each.segment_bytes, each.stride_bytes));

@@ -139,9 +139,7 @@ class Issuer {
     int64_t hold(int64_t route, int64_t hold_ps, int64_t delay_ps,
                  std::span<const int64_t> after);
     int64_t join(std::span<const int64_t> after);
-    int64_t append(const Definition& made, int64_t target, std::span<const int64_t> after,
-                   std::span<const SignalAmount> waits = {},
-                   std::span<const SignalAmount> raises = {});
+    int64_t append(const Definition& task, int64_t target, std::span<const int64_t> after);
     int64_t earlier(int64_t task);
 
     const Core& core_;

@@ -9,7 +9,6 @@ namespace {
 
 Span append_signals(std::vector<SignalAmount>& signals, std::span<const SignalAmount> more) {
     const auto first = static_cast<uint32_t>(signals.size());
-    if (more.empty()) return {first, first};  // mostly
     signals.insert(signals.end(), more.begin(), more.end());
     return {first, static_cast<uint32_t>(signals.size())};
 }
@@ -22,17 +21,18 @@ int64_t Issuer::take_steps(std::span<const MessageStep> steps) {
     std::vector<int64_t> tasks, ends;
     for (const MessageStep& step : steps) {
         const bool is_first = step.before == kFromStart;
-        Definition task{};
-        task.kind = step.kind;
+        Definition task{.kind = step.kind};
         task.amount = step.amount;
         task.tag = step.tag;
         task.delay_ps = is_first ? dispatch_ps_ : 0;
-        task.effect = kNoEffect;
         task.served_effect = step.served_effect;
-        task.cut = kNone;
+        task.extra = graph_->add_extra({
+            .waits = append_signals(graph_->signals, step.waits),
+            .raises = append_signals(graph_->signals, step.raises),
+        });
         const std::vector<int64_t> after =
             is_first ? after_ : std::vector<int64_t>{tasks[step.before]};
-        tasks.push_back(append(task, step.target, after, step.waits, step.raises));
+        tasks.push_back(append(task, step.target, after));
         if (step.ends) ends.push_back(tasks.back());
     }
     return ends.size() == 1 ? ends[0] : join(ends);
@@ -40,48 +40,26 @@ int64_t Issuer::take_steps(std::span<const MessageStep> steps) {
 
 int64_t Issuer::hold(int64_t route, int64_t hold_ps, int64_t delay_ps,
                      std::span<const int64_t> after) {
-    Definition task{};
-    task.kind = Kind::kHold;
-    task.amount = hold_ps;
-    task.delay_ps = delay_ps;
-    task.effect = task.served_effect = kNoEffect;
-    task.cut = kNone;
-    return append(task, route, after);
+    return append({.kind = Kind::kHold, .amount = hold_ps, .delay_ps = delay_ps}, route, after);
 }
 
 int64_t Issuer::since_issue(int64_t delay_ps) {
-    Definition task{};
-    task.kind = Kind::kTimer;
-    task.delay_ps = delay_ps;
-    task.effect = task.served_effect = kNoEffect;
-    task.cut = kNone;
     const int64_t issued = in_composite_ ? composite_issue_ : last_issue_;
-    return append(task, 0, {&issued, 1});
+    return append({.kind = Kind::kTimer, .delay_ps = delay_ps}, 0, {&issued, 1});
 }
 
 int64_t Issuer::join(std::span<const int64_t> after) {
-    Definition task{};
-    task.kind = Kind::kTimer;
-    task.effect = task.served_effect = kNoEffect;
-    task.cut = kNone;
-    return append(task, 0, after);
+    return append({.kind = Kind::kTimer}, 0, after);
 }
 
-int64_t Issuer::append(const Definition& made, int64_t target, std::span<const int64_t> after,
-                       std::span<const SignalAmount> waits,
-                       std::span<const SignalAmount> raises) {
+int64_t Issuer::append(const Definition& task, int64_t target, std::span<const int64_t> after) {
     for (const int64_t earlier_task : after) {
         if (earlier_task < base_) earlier(earlier_task);  // before the edges of this one
     }
     Graph& graph = *graph_;
-    Definition task = made;
-    task.afters.first = static_cast<uint32_t>(graph.afters.size());
     for (const int64_t each : after) {
         graph.afters.push_back(static_cast<uint32_t>(each < base_ ? earlier(each) : each - base_));
     }
-    task.afters.last = static_cast<uint32_t>(graph.afters.size());
-    task.waits = append_signals(graph.signals, waits);
-    task.raises = append_signals(graph.signals, raises);
     core_.append_task(graph, task, target);
     return base_ + static_cast<int64_t>(graph.definitions.size()) - 1;
 }
@@ -91,14 +69,7 @@ int64_t Issuer::earlier(int64_t task) {
     const auto known = std::find_if(earlier_.begin(), earlier_.end(),
                                     [task](const auto& pair) { return pair.first == task; });
     if (known != earlier_.end()) return known->second;
-    Definition stand_in{};
-    stand_in.kind = Kind::kEarlier;
-    stand_in.amount = task_id(task);
-    stand_in.effect = stand_in.served_effect = kNoEffect;
-    stand_in.cut = kNone;
-    const auto edge = static_cast<uint32_t>(graph_->afters.size());
-    stand_in.afters = {edge, edge};
-    core_.append_task(*graph_, stand_in, 0);
+    core_.append_task(*graph_, {.kind = Kind::kEarlier, .amount = task_id(task)}, 0);
     const auto index = static_cast<int64_t>(graph_->definitions.size()) - 1;
     earlier_.emplace_back(task, index);
     return index;
@@ -111,11 +82,8 @@ GraphPtr Issuer::take_piece() {
     GraphPtr piece = std::move(graph_);
     piece->link_dependents();
     graph_ = std::make_shared<Graph>();
-    Piece handed{base_, 0, {}};
-    handed.offsets.reserve(piece->definitions.size());
-    for (const Definition& task : piece->definitions) handed.offsets.push_back(task.offset);
+    pieces_.push_back({base_, 0, piece->offsets});
     base_ += static_cast<int64_t>(piece->definitions.size());
-    pieces_.push_back(std::move(handed));
     earlier_.clear();
     return piece;
 }

@@ -157,16 +157,18 @@ void Core::append_waiting(const Submission& submission, std::vector<WaitingTask>
         if (!task.is_live()) continue;
         const Definition& definition = *task.definition;
         WaitingTask row{task.id, task.packets_left, {}, {}, {}};
-        for (uint32_t edge = definition.afters.first; edge < definition.afters.last; ++edge) {
+        const Span afters = graph.afters_of(slot - submission.first_task);
+        for (uint32_t edge = afters.first; edge < afters.last; ++edge) {
             const Task& other = tasks_[submission.first_task + graph.afters[edge]];
             if (other.is_live()) std::get<2>(row).push_back(other.id);
         }
-        for (uint32_t index = definition.waits.first; index < definition.waits.last; ++index) {
+        const Extra extra = definition.extra == kNone ? Extra{} : graph.extras[definition.extra];
+        for (uint32_t index = extra.waits.first; index < extra.waits.last; ++index) {
             const auto [signal, threshold] = graph.signals[index];
             const int64_t value = signals_[signal].value;
             if (value < threshold) std::get<3>(row).emplace_back(signal, value, threshold);
         }
-        for (uint32_t index = definition.raises.first; index < definition.raises.last; ++index) {
+        for (uint32_t index = extra.raises.first; index < extra.raises.last; ++index) {
             std::get<4>(row).push_back(graph.signals[index].signal);
         }
         for (uint32_t link = task.followers; link != kNone; link = followers_[link].next) {

@@ -68,10 +68,10 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
     StartRun delayed{now_ps_, 0, {}};
     for (uint32_t row = 0; row < num_tasks; ++row) {
         const Definition& definition = graph->definitions[row];
-        const int64_t id = first_id + definition.offset;
+        const int64_t id = first_id + graph->offsets[row];
         const uint32_t slot = first_task + row;
         tasks_[slot] = Task{.id = id, .definition = &definition, .submission = submission};
-        count_conditions(slot, definition, *graph, earlier);
+        count_conditions(slot, *graph, row, earlier);
         if (tasks_[slot].pending > 0) continue;
         if (definition.delay_ps > 0) {
             delayed.tasks.push_back(slot);
@@ -117,10 +117,11 @@ int64_t Core::perform_rows(const nanobind::list& rows, int64_t owner) {
     return perform(graph, owner);
 }
 
-void Core::count_conditions(uint32_t slot, const Definition& definition, const Graph& graph,
+void Core::count_conditions(uint32_t slot, const Graph& graph, uint32_t row,
                             const std::vector<uint32_t>& earlier) {
     Task& task = tasks_[slot];
-    task.pending = definition.afters.last - definition.afters.first;
+    const Definition& definition = graph.definitions[row];
+    task.pending = graph.afters_of(row).size();
     if (task.pending == 0) {
         for (uint32_t other : earlier) follow(slot, other);
     }
@@ -128,7 +129,9 @@ void Core::count_conditions(uint32_t slot, const Definition& definition, const G
         const uint32_t other = find_live(definition.amount);
         if (other != kNone) follow(slot, other);
     }
-    for (uint32_t index = definition.waits.first; index < definition.waits.last; ++index) {
+    if (definition.extra == kNone) return;
+    const Span waits = graph.extras[definition.extra].waits;
+    for (uint32_t index = waits.first; index < waits.last; ++index) {
         const SignalAmount wait = graph.signals[index];
         Signal& signal = signals_[wait.signal];
         if (signal.value < wait.amount) {
@@ -355,10 +358,7 @@ void Core::complete(uint32_t slot) {
     const Definition& definition = *std::exchange(task.definition, nullptr);
     --num_live_;
     if (definition.kind == Kind::kExchange) leave_gate(slot, trips_[definition.route]);
-    if (definition.effect != kNoEffect) effects_.emplace_back(now_ps_, definition.effect);
-    for (uint32_t index = definition.raises.first; index < definition.raises.last; ++index) {
-        raise(graph.signals[index].signal, graph.signals[index].amount);
-    }
+    if (definition.extra != kNone) tell(graph, graph.extras[definition.extra]);
     for (uint32_t edge = definition.dependents.first; edge < definition.dependents.last; ++edge) {
         release(submission.first_task + graph.dependents[edge]);
     }
@@ -371,6 +371,13 @@ void Core::complete(uint32_t slot) {
     if (task.performed) wake(~(task.id >> kOwnerShift));
     if (task.watched) wake(task.id);
     if (--submission.num_live == 0) retire(task.submission);
+}
+
+void Core::tell(const Graph& graph, const Extra& extra) {
+    if (extra.effect != kNoEffect) effects_.emplace_back(now_ps_, extra.effect);
+    for (uint32_t index = extra.raises.first; index < extra.raises.last; ++index) {
+        raise(graph.signals[index].signal, graph.signals[index].amount);
+    }
 }
 
 // The run ends with the completions of this instant.
@@ -445,13 +452,11 @@ uint32_t Core::find_task(int64_t task_id) {
     if (place == submissions.begin()) return kNone;
     const Submission& submission = submissions_[*--place];
     if (submission.num_live == 0) return kNone;
-    const auto& definitions = submission.graph->definitions;
+    const auto& offsets = submission.graph->offsets;
     const int64_t offset = task_id - submission.first_id;
-    const auto row = std::lower_bound(
-        definitions.begin(), definitions.end(), offset,
-        [](const Definition& definition, int64_t value) { return definition.offset < value; });
-    if (row == definitions.end() || row->offset != offset) return kNone;
-    const auto task = submission.first_task + static_cast<uint32_t>(row - definitions.begin());
+    const auto row = std::lower_bound(offsets.begin(), offsets.end(), offset);
+    if (row == offsets.end() || *row != offset) return kNone;
+    const auto task = submission.first_task + static_cast<uint32_t>(row - offsets.begin());
     return tasks_[task].is_live() ? task : kNone;
 }
 
