@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t kSequenceMask = (int64_t{1} << kOwnerShift) - 1;
 constexpr int64_t kMaxNearOwners = 1 << 16;
 constexpr size_t kMaxSpareTasks = 64;  // of a graph that is kept for the next
+// Tasks start in about the order of their rows: so far ahead lie those that are touched next.
+constexpr int kTasksAhead = 6;
 
 }  // namespace
 
@@ -197,6 +199,8 @@ void Core::release(uint32_t slot) {
 void Core::start(uint32_t slot) {
     Task& task = tasks_[slot];
     const Definition& definition = *task.definition;
+    __builtin_prefetch(&task + kTasksAhead);
+    __builtin_prefetch(&definition + kTasksAhead);
     task.packets_left = definition.num_packets;
     if (definition.kind == Kind::kTimer || definition.kind == Kind::kEarlier) {
         return push_complete(slot, now_ps_);
