@@ -42,13 +42,17 @@ inline const Ring<Waiting>& Core::line_up(Server& server, uint32_t slot) {
 // all of them starts before all of them.
 void Core::enqueue_behind(Server& server, uint32_t index, uint32_t slot) {
     const int64_t ready_ps = queue_[slot].time_ps;
+    silent_ps_ = std::max(silent_ps_, ready_ps);  // it may be held up before it has an event
     if (server.lone != kNone) {
         const int64_t lone_ps = queue_[server.lone].time_ps;
         server.note_lone(lone_ps);
-        if (ready_ps <= lone_ps) line_up(server, std::exchange(server.lone, kNone));
+        if (ready_ps > lone_ps) {
+            line_up(server, slot);
+            return;
+        }
+        line_up(server, std::exchange(server.lone, kNone));
     }
     const auto& waiting = line_up(server, slot);
-    silent_ps_ = std::max(silent_ps_, ready_ps);  // it may be held up before it has an event
     if (waiting.front().packet == slot) {
         check_at(server, index, std::max(ready_ps, server.free_ps), slot);
     }

@@ -39,6 +39,13 @@ class Credits {
 
     void push(const Credit& credit) { items_[size_++] = credit; }
 
+    // If only two were on their way and are back: their flits, and they are forgotten; else 0.
+    int64_t take_pair(int64_t now_ps) {
+        if (size_ != kInside || items_[0].at_ps > now_ps || items_[1].at_ps > now_ps) return 0;
+        size_ = 0;
+        return items_[0].flits + items_[1].flits;
+    }
+
     // So that there is room for another. Where many stay on their way there will be, or each of the
     // next would be looked for among them.
     void make_room() {
@@ -100,7 +107,11 @@ struct alignas(64) Buffer {
     }
 
     void give_back(const Credit& credit, int64_t now_ps) {
-        if (returning.is_full()) tidy(now_ps);
+        if (returning.is_full()) {
+            const int64_t flits = returning.take_pair(now_ps);
+            free_flits += flits;
+            if (flits == 0) [[unlikely]] tidy(now_ps);
+        }
         returning.push(credit);
     }
 
