@@ -459,7 +459,7 @@ class Core {
     EventQueue queue_;
     std::vector<Server> servers_;
     std::vector<Hop> hops_;
-    std::vector<Buffer> buffers_;
+    std::vector<PacketBuffer> buffers_;
     std::vector<Route> routes_;
     std::vector<Signal> signals_;
     std::vector<Gate> gates_;

@@ -37,6 +37,7 @@ class Credits {
 
     bool is_full() const { return size_ == capacity_; }
 
+    // Not when it is full.
     void push(const Credit& credit) { items_[size_++] = credit; }
 
     // If only two were on their way and are back: their flits, and they are forgotten; else 0.
@@ -80,12 +81,11 @@ class Credits {
     static constexpr uint32_t kInside = 2;
 
     [[gnu::noinline]] void grow() {
-        const uint32_t capacity = 2 * capacity_;
-        auto* larger = new Credit[capacity];
+        auto* larger = new Credit[2 * capacity_];
         std::copy(items_, items_ + size_, larger);
         if (items_ != inside_.data()) delete[] items_;
         items_ = larger;
-        capacity_ = capacity & INT32_MAX;
+        capacity_ *= 2;
     }
 
     uint32_t size_ = 0;
@@ -97,7 +97,7 @@ class Credits {
 
 // A virtual channel's buffer behind a server. Credits on their way back are counted when they are
 // needed, so that they cost no event unless somebody waits for them.
-struct alignas(64) Buffer {
+struct alignas(64) PacketBuffer {
     int64_t free_flits;
     int64_t credit_ps;  // how long a credit travels
     Credits returning{};
@@ -123,6 +123,6 @@ struct alignas(64) Buffer {
         returning.make_room();
     }
 };
-static_assert(sizeof(Buffer) == 64);
+static_assert(sizeof(PacketBuffer) == 64);
 
 }  // namespace tilewright

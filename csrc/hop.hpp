@@ -45,7 +45,7 @@ inline void Core::check_at(Server& server, uint32_t index, int64_t at_ps, uint32
         num_asleep_ > 0 && servers_[before.server].island != queue_[slot].island;
     if (touches) [[unlikely]] touch(islands_[servers_[before.server].island]);
     const Event& packet = queue_[slot];
-    Buffer& buffer = buffers_[before.buffer];
+    PacketBuffer& buffer = buffers_[before.buffer];
     const int64_t at_ps = later(tail_ps, buffer.credit_ps, before.server, packet.id);
     buffer.give_back({at_ps, packet.flits}, now_ps_);
     silent_ps_ = std::max(silent_ps_, at_ps);
