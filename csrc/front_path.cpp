@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kUnknown = -1;
 constexpr int64_t kNoWalk = 0;
+constexpr int64_t kGap = -1;  // the place of a run that no segment touches
 
 int64_t number(const nb::object& object, const char* name) {
     return nb::cast<int64_t>(object.attr(name));
@@ -91,11 +92,13 @@ bool PathFinder::find_pieces(Spans spans, const Asker& by, std::vector<Piece>& p
     return true;
 }
 
-// Every page between the first and the last byte has some of them.
+// Every page between the first and the last byte has some of them. A gap may have other bytes.
 bool PathFinder::find_pieces(const Strided& span, int64_t first, const Asker& by,
                              std::vector<Piece>& pieces) {
     const auto [address, num_segments, size, stride] = span;
-    if (!find_runs(address, span.end())) return false;
+    if (!find_runs(address, span.end()) && (num_segments == 1 || !find_strided_runs(span))) {
+        return false;
+    }
     const int64_t walk = look_up(address / page_bytes_, (span.end() - 1) / page_bytes_, by);
     split_runs();
     int64_t place = 0, done = 0;  // the next segment, and bytes of it that are found
@@ -124,22 +127,56 @@ bool PathFinder::find_pieces(const Strided& span, int64_t first, const Asker& by
     return true;
 }
 
-// The fewest runs of neighbouring physical bytes; false if a page is not mapped.
+// The fewest runs of neighbouring physical bytes; false if a byte is not mapped.
 bool PathFinder::find_runs(int64_t address, int64_t end) {
     runs_.clear();
     while (address < end) {
         const Mapping* mapping = mapping_at(address);
         if (mapping == nullptr) return false;
         const int64_t num_bytes = std::min(end, mapping->high) - address;
-        const int64_t physical = address + mapping->delta;
-        if (!runs_.empty() && runs_.back().physical + runs_.back().num_bytes == physical) {
-            runs_.back().num_bytes += num_bytes;
+        append_run(address + mapping->delta, num_bytes);
+        address += num_bytes;
+    }
+    return true;
+}
+
+// The same of segments, if bytes between two of them are not mapped; as PageTable.strided_runs.
+bool PathFinder::find_strided_runs(const Strided& span) {
+    const auto [first, num_segments, size, stride] = span;
+    for (int64_t place = 0; place < num_segments; ++place) {
+        const int64_t address = first + place * stride;
+        if (!find_runs(address, address + size)) return false;
+    }
+    runs_.clear();
+    for (int64_t address = first; address < span.end();) {
+        const Mapping* mapping = mapping_at(address);
+        int64_t num_bytes;
+        if (mapping == nullptr) {
+            num_bytes = stride - (address - first) % stride;  // to the next segment
+            runs_.push_back({kGap, num_bytes});
         } else {
-            runs_.push_back({physical, num_bytes});
+            num_bytes = std::min(span.end(), mapping->high) - address;
+            append_run(address + mapping->delta, num_bytes);
         }
         address += num_bytes;
     }
     return true;
+}
+
+// At the end, joined to the run before it, also across a gap, where it can be.
+void PathFinder::append_run(int64_t physical, int64_t num_bytes) {
+    const bool has_gap = !runs_.empty() && runs_.back().physical == kGap;
+    const int64_t between = has_gap ? runs_.back().num_bytes : 0;
+    const size_t num_before = runs_.size() - has_gap;
+    if (num_before > 0) {
+        Run& before = runs_[num_before - 1];
+        if (before.physical + before.num_bytes + between == physical) {
+            before.num_bytes += between + num_bytes;
+            runs_.resize(num_before);
+            return;
+        }
+    }
+    runs_.push_back({physical, num_bytes});
 }
 
 const PathFinder::Mapping* PathFinder::mapping_at(int64_t address) {
@@ -235,6 +272,10 @@ int64_t PathFinder::walk_for(PyObject* page, const Ref& others, const Asker& by)
 void PathFinder::split_runs() {
     stretches_.clear();
     for (const auto& [physical, num_bytes] : runs_) {
+        if (physical == kGap) {
+            stretches_.push_back({{kGap, 0}, num_bytes});
+            continue;
+        }
         const Home first = home(physical);
         const int64_t last = physical + num_bytes - 1;
         const Home expected{first.memory, first.address + num_bytes - 1};

@@ -28,7 +28,7 @@ class PathFinder {
   public:
     PathFinder(const nanobind::object& mmu, nanobind::object locate, nanobind::object channels);
 
-    // Appends all of an access, in order; false if some page is not mapped.
+    // Appends all of an access, in order; false if some byte of it is not mapped.
     bool find_pieces(Spans spans, const Asker& by, std::vector<Piece>& pieces);
     // The DMA channel of the next access.
     int64_t take_channel(bool is_write);
@@ -45,7 +45,7 @@ class PathFinder {
     struct Mapping {  // virtual bytes from, to, and what to add for the physical ones
         int64_t low, high, delta;
     };
-    struct Run {
+    struct Run {  // at kGap: bytes between two segments, which nobody accesses
         int64_t physical, num_bytes;
     };
     struct Home {
@@ -62,6 +62,8 @@ class PathFinder {
     bool find_pieces(const Strided& span, int64_t first, const Asker& by,
                      std::vector<Piece>& pieces);
     bool find_runs(int64_t address, int64_t end);
+    bool find_strided_runs(const Strided& span);
+    void append_run(int64_t physical, int64_t num_bytes);
     const Mapping* mapping_at(int64_t address);
     Mapping find_mapping(int64_t address) const;
     void refresh_mappings();

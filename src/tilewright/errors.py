@@ -8,7 +8,8 @@ TilewrightError           where, found, expected, fix
 │   ├── ServerError       a server written in Python raised or returned nonsense
 │   └── TimeLimitError    a time beyond int64 picoseconds
 ├── DeviceError           a program asks of the hardware what it cannot do
-│   └── PageFaultError    an access to an address that no page maps
+│   └── AddressError      an access to bytes that a PE does not see
+│       └── PageFaultError  an access to an address that no page maps
 ├── MemoryAccessError     an access outside a memory
 ├── AllocationError       space that is not there to be taken, or was not taken
 │   └── OutOfMemoryError  no hole is large enough
@@ -48,6 +49,7 @@ TilewrightError           where, found, expected, fix
 from typing import Self
 
 __all__ = (
+    "AddressError",
     "AllocationError",
     "AttentionError",
     "BenchError",
@@ -159,8 +161,8 @@ class DeviceError(TilewrightError):
     """A program asks of the hardware what it cannot do."""
 
 
-class PageFaultError(DeviceError):
-    """An access to an address that no page maps. Says also which PE, kernel and line did it."""
+class AddressError(DeviceError):
+    """An access to bytes that a PE does not see. Says also which PE, kernel and line did it."""
 
     def __init__(
         self,
@@ -175,20 +177,31 @@ class PageFaultError(DeviceError):
     ) -> None:
         super().__init__(where, found, expected, fix)
         self.args = (where, found, expected, fix, address, pe, kernel, line)
-        self.address = address  # where the missing page begins, or the access itself
+        self.address = address  # the first byte of the access that the PE does not see
         self.pe = pe
         self.kernel = kernel
         self.line = line
 
     def located(self, *, kernel: str, line: str, address: int | None = None) -> Self:
-        """The same error as the kernel's author sees it; an MMU knows only its page."""
+        """Return the error with the kernel's name and line, which an MMU does not know."""
         at = self.address if address is None else address
         where = f"{line}, kernel {kernel!r} on {self.pe}, address {at:#x}"
         parts = (self.found, self.expected, self.fix)
-        located = type(self)(where, *parts, at, self.pe, kernel, line)
+        return self._with_notes(type(self)(where, *parts, at, self.pe, kernel, line))
+
+    def explained(self, found: str, expected: str, fix: str) -> Self:
+        """Return the error in terms of tensors, which a page table does not know."""
+        who = (self.address, self.pe, self.kernel, self.line)
+        return self._with_notes(type(self)(self.where, found, expected, fix, *who))
+
+    def _with_notes(self, error: Self) -> Self:
         for note in getattr(self, "__notes__", ()):
-            located.add_note(note)
-        return located
+            error.add_note(note)
+        return error
+
+
+class PageFaultError(AddressError):
+    """An access to an address that no page maps."""
 
 
 class MemoryAccessError(TilewrightError):

@@ -7,13 +7,14 @@ from tilewright.engine.core import NO_WALK
 from tilewright.errors import PageFaultError, RegistryError
 from tilewright.machine.spec import MmuSpec
 from tilewright.memory import (
-    PageMapping,
-    PageRange,
     PageTable,
-    PhysicalPage,
+    PhysicalByte,
+    RangeMapping,
     VirtualByte,
     VirtualPage,
+    VirtualRange,
 )
+from tilewright.memory.page_table import GAP
 
 NAME = "sip0.cube3.pe5.mmu"
 
@@ -34,16 +35,20 @@ ALONE = Stream()
 def mmu_of(num_pages: int = 0, *, entries: int = 4, page_bytes: int = 65_536) -> Mmu:
     spec = MmuSpec(page_bytes=page_bytes, tlb_entries=entries, hit_ps=7, walk_ps=50_000)
     mmu = Mmu(NAME, spec, PageTable(NAME, page_bytes))
-    mmu.map([mapping(page) for page in range(num_pages)])
+    mmu.map([mapping(page, page_bytes=page_bytes) for page in range(num_pages)])
     return mmu
 
 
-def only(page: int) -> PageRange:
-    return PageRange(VirtualPage(page), 1)
+def pages(first: int, count: int = 1, page_bytes: int = 65_536) -> VirtualRange:
+    return VirtualRange(VirtualByte(first * page_bytes), count * page_bytes)
 
 
-def mapping(page: int) -> PageMapping:
-    return PageMapping(only(page), PhysicalPage(1_000 + page))
+def mapping(
+    page: int, physical: int | None = None, *, count: int = 1, page_bytes: int = 65_536
+) -> RangeMapping:
+    """Whole pages, the first of them in the physical page 1000 places further on if none is named."""
+    at = (1_000 + page if physical is None else physical) * page_bytes
+    return RangeMapping(pages(page, count, page_bytes), PhysicalByte(at))
 
 
 def is_hit(mmu: Mmu, page: int, by: Stream = ALONE) -> bool:
@@ -84,7 +89,7 @@ def test_a_tlb_keeps_what_a_list_of_the_last_used_pages_keeps(
     for step, number in steps:
         page = VirtualPage(number)
         if step == "u":  # a page that goes and comes back is no longer kept
-            mmu.unmap([only(page)])
+            mmu.unmap([pages(page)])
             mmu.map([mapping(page)])
             model.forget(number)
             continue
@@ -104,7 +109,7 @@ def test_the_least_recently_used_page_goes_though_it_is_not_the_oldest() -> None
 def test_the_default_tlb_reaches_32_mib() -> None:
     spec = MmuSpec()
     mmu = Mmu(NAME, spec, PageTable(NAME, spec.page_bytes))
-    mmu.map([PageMapping(PageRange(VirtualPage(0), 513), PhysicalPage(7))])
+    mmu.map([mapping(0, 7, count=513)])
     assert not any(is_hit(mmu, page) for page in range(512))
     assert all(is_hit(mmu, page) for page in range(512))
     assert not is_hit(mmu, 512)
@@ -114,30 +119,30 @@ def test_the_default_tlb_reaches_32_mib() -> None:
 def test_an_unmapped_page_faults_though_it_was_at_hand() -> None:
     mmu = mmu_of(2)
     assert not is_hit(mmu, 1)
-    mmu.unmap([only(1)])
+    mmu.unmap([pages(1)])
     with pytest.raises(PageFaultError, match="of which virtual page 1 "):
         mmu.reach(VirtualByte(65_536), 1, Walk(ALONE, 9))
 
 
 def test_all_pages_of_an_unmapped_range_leave_the_tlb_and_no_others() -> None:
     mmu = mmu_of()
-    mmu.map([PageMapping(PageRange(VirtualPage(4), 3), PhysicalPage(50)), mapping(3), mapping(7)])
+    mmu.map([mapping(4, 50, count=3), mapping(3), mapping(7)])
     for page in (3, 4, 6, 7):
         is_hit(mmu, page)
-    mmu.unmap([PageRange(VirtualPage(4), 3)])
+    mmu.unmap([pages(4, 3)])
     assert list(mmu.state.tlb) == [3, 7]
 
 
 def test_an_overlapping_map_is_refused_as_a_whole() -> None:
     mmu = mmu_of(2)
     before = mmu.table.mappings
-    with pytest.raises(RegistryError, match=r"found a map of virtual pages 1\.\.1 while"):
+    with pytest.raises(RegistryError, match=r"found a map of virtual bytes 0x10000\.\.0x1ffff while"):
         mmu.map([mapping(5), mapping(1)])
     assert mmu.table.mappings == before
 
 
-@pytest.mark.parametrize("unmapped", [[only(0), only(7)], [only(0), only(1), only(0)]])
-def test_a_wrong_unmap_is_refused_as_a_whole(unmapped: list[PageRange]) -> None:
+@pytest.mark.parametrize("unmapped", [[pages(0), pages(7)], [pages(0), pages(1), pages(0)]])
+def test_a_wrong_unmap_is_refused_as_a_whole(unmapped: list[VirtualRange]) -> None:
     mmu = mmu_of(2)
     is_hit(mmu, 0)
     before = mmu.table.mappings
@@ -201,8 +206,7 @@ def test_a_stream_walks_once_for_a_page_that_another_stream_is_walking_for() -> 
 
 def test_a_reach_over_places_that_are_apart_has_a_run_for_each() -> None:
     mmu = mmu_of(page_bytes=16)
-    first, last = PageRange(VirtualPage(0), 2), PageRange(VirtualPage(2), 1)
-    mmu.map([PageMapping(first, PhysicalPage(5)), PageMapping(last, PhysicalPage(9))])
+    mmu.map([mapping(0, 5, count=2, page_bytes=16), mapping(2, 9, page_bytes=16)])
     assert mmu.reach(VirtualByte(20), 20, Walk(ALONE, 3)) == ([(100, 12), (144, 8)], 3)
 
 
@@ -212,3 +216,25 @@ def test_a_reach_beyond_what_is_mapped_names_the_pe_and_changes_nothing() -> Non
         mmu.reach(VirtualByte(20), 20, Walk(ALONE, 1))
     assert (caught.value.address, f"{caught.value.pe}.mmu") == (32, NAME)
     assert (mmu.state.hits, mmu.state.walks, len(mmu.state.tlb)) == (0, 0, 0)
+
+
+def test_a_page_with_two_ranges_stays_in_the_tlb_until_both_are_gone() -> None:
+    mmu = mmu_of(page_bytes=16)
+    ranges = [VirtualRange(VirtualByte(first), 4) for first in (0, 4)]
+    mmu.map([RangeMapping(virtual, PhysicalByte(90)) for virtual in ranges])
+    is_hit(mmu, 0)
+    mmu.unmap(ranges[:1])
+    assert is_hit(mmu, 0)
+    mmu.unmap(ranges[1:])
+    assert not mmu.state.tlb
+
+
+def test_segments_around_a_gap_look_up_every_page_once() -> None:
+    mmu = mmu_of(page_bytes=16)
+    near = RangeMapping(VirtualRange(VirtualByte(0), 6), PhysicalByte(90))
+    far = RangeMapping(VirtualRange(VirtualByte(18), 30), PhysicalByte(200))
+    mmu.map([near, far])
+    segments = range(4, 4 + 3 * 16, 16)  # 4..5, 20..21, 36..37
+    runs = [(94, 2), (GAP, 14), (202, 18)]
+    assert mmu.reach_segments(segments, 2, Walk(ALONE, 3)) == (runs, 3)
+    assert (mmu.state.hits, mmu.state.walks) == (0, 3)

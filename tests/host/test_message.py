@@ -8,9 +8,9 @@ from tilewright.device.dma import Access
 from tilewright.errors import RequestError
 from tilewright.host import DPPolicy, PeCoord, RuntimeContext
 from tilewright.machine import Machine, build_machine, parse_machine
-from tilewright.memory.address import PhysicalPage, VirtualByte, VirtualPage
+from tilewright.memory.address import PhysicalByte, VirtualByte
 from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg
-from tilewright.memory.page_table import PageMapping, PageRange
+from tilewright.memory.page_table import RangeMapping, VirtualRange
 from tilewright.runtime.launch import LaunchOptions
 from tilewright.runtime.message import (
     KernelLaunchMsg,
@@ -95,7 +95,7 @@ def test_a_launch_is_a_message_too() -> None:
 
 def test_a_map_that_fails_fails_its_request_alone() -> None:
     torch = context()
-    mapping = PageMapping(PageRange(VirtualPage(99), 2), PhysicalPage(7))
+    mapping = RangeMapping(VirtualRange(VirtualByte(99), 2), PhysicalByte(7))
     message = MapMsg(MapTarget(0, (0,)), (mapping,))
     torch.wait(torch.submit(message))
     again = torch.submit(message)
@@ -106,7 +106,7 @@ def test_a_map_that_fails_fails_its_request_alone() -> None:
     assert completion.error_code is not None
     with pytest.raises(RequestError):
         torch.wait_all()
-    torch.wait(torch.submit(UnmapMsg(message.target, (mapping.pages,))))
+    torch.wait(torch.submit(UnmapMsg(message.target, (mapping.virtual,))))
     assert not any(len(mmu.table) for mmu in torch.driver.mmus.values())
 
 

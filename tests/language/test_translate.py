@@ -11,8 +11,8 @@ from tilewright.language.affine import Affine, Box
 from tilewright.language.order import Span
 from tilewright.language.translate import Translator
 from tilewright.machine.spec import MmuSpec
-from tilewright.memory.address import PhysicalPage, VirtualPage
-from tilewright.memory.page_table import PageMapping, PageRange, PageTable
+from tilewright.memory.address import PhysicalByte, VirtualByte
+from tilewright.memory.page_table import PageTable, RangeMapping, VirtualRange
 
 PAGE = 64
 NUM_PAGES = 8
@@ -42,8 +42,8 @@ def translators(draw: st.DrawFn) -> tuple[Translator, list[int]]:
         joins = draw(st.booleans())
         while joins and end < NUM_PAGES and pages[end] == pages[end - 1] + 1:
             end += 1
-        pages_range = PageRange(VirtualPage(FIRST + start), end - start)
-        table.map([PageMapping(pages_range, PhysicalPage(pages[start]))])
+        virtual = VirtualRange(VirtualByte((FIRST + start) * PAGE), (end - start) * PAGE)
+        table.map([RangeMapping(virtual, PhysicalByte(pages[start] * PAGE))])
         start = end
     spec = MmuSpec(page_bytes=PAGE, tlb_entries=4)
 

@@ -11,15 +11,16 @@ from tilewright.machine.coords import PeCoord
 from tilewright.memory import (
     MappingPlan,
     MapTarget,
-    PageMapping,
-    PageRange,
     PageTable,
-    PhysicalPage,
-    ShardPages,
+    PhysicalByte,
+    RangeMapping,
+    ShardRange,
     Sight,
-    VirtualPage,
+    VirtualByte,
+    VirtualRange,
     plan_mapping,
 )
+from tilewright.memory.mapping import num_entries
 
 PES = [PeCoord(*place) for place in product(range(2), range(3), range(2))]
 Tables = dict[PeCoord, PageTable]
@@ -29,12 +30,22 @@ def new_tables() -> Tables:
     return {coord: PageTable(str(coord), 16) for coord in PES}
 
 
-def shard(home: PeCoord, first: int, num_pages: int = 2) -> ShardPages:
-    """Physical pages tell homes apart."""
+def virtual(first: int, num_bytes: int = 2) -> VirtualRange:
+    return VirtualRange(VirtualByte(first), num_bytes)
+
+
+def shard(home: PeCoord, first: int, num_bytes: int = 2) -> ShardRange:
+    """Physical bytes tell homes apart."""
     physical = 1000 * PES.index(home) + first
-    return ShardPages(
-        home, PageMapping(PageRange(VirtualPage(first), num_pages), PhysicalPage(physical))
-    )
+    return ShardRange(home, RangeMapping(virtual(first, num_bytes), PhysicalByte(physical)))
+
+
+def seen_at(table: PageTable, address: int) -> int | None:
+    """The physical byte of a virtual one."""
+    for one in table.mappings:
+        if one.virtual.first <= address < one.virtual.end:
+            return one.physical + address - one.virtual.first
+    return None
 
 
 def install(tables: Tables, plan: MappingPlan) -> None:
@@ -50,8 +61,8 @@ def remove(tables: Tables, plan: MappingPlan) -> None:
 
 
 @st.composite
-def shard_lists(draw: st.DrawFn, base: int = 0) -> list[ShardPages]:
-    """Two-page ranges, each in any set of PEs."""
+def shard_lists(draw: st.DrawFn, base: int = 0) -> list[ShardRange]:
+    """Ranges of two bytes, each in any set of PEs."""
     homes = draw(st.lists(st.sets(st.sampled_from(PES), max_size=5), min_size=1, max_size=4))
     return [
         shard(home, base + 2 * number)
@@ -60,37 +71,37 @@ def shard_lists(draw: st.DrawFn, base: int = 0) -> list[ShardPages]:
     ]
 
 
-def seen_by(coord: PeCoord, first: int, shards: list[ShardPages]) -> PhysicalPage | None:
-    """The rule, for one PE and one page: its own copy, its cube's only one, its SIP's only one."""
+def seen_by(coord: PeCoord, first: int, shards: list[ShardRange]) -> int | None:
+    """The rule, for one PE and one byte: its own copy, its cube's only one, its SIP's only one."""
     near = [one for one in shards if one.home.sip == coord.sip]
-    copies = [one for one in near if one.mapping.pages.first == first]
+    copies = [one for one in near if one.mapping.virtual.first == first]
     own = [one for one in copies if one.home == coord]
     in_cube = [one for one in copies if one.home.cube == coord.cube]
     is_told = any(one.home.cube == coord.cube for one in near)
     for some in (own, in_cube, copies if not in_cube and is_told else []):
         if len(some) == 1:
-            return some[0].mapping.physical_page
+            return some[0].mapping.physical
     return None
 
 
 @given(shards=shard_lists())
-def test_each_pe_sees_its_own_copy_or_the_only_one_near_it(shards: list[ShardPages]) -> None:
+def test_each_pe_sees_its_own_copy_or_the_only_one_near_it(shards: list[ShardRange]) -> None:
     tables = new_tables()
     install(tables, plan_mapping("t", shards))
     for coord, table in tables.items():
         for first in range(0, 8, 2):
             expected = seen_by(coord, first, shards)
-            assert table.get(VirtualPage(first)) == expected
+            assert seen_at(table, first) == expected
             if expected is not None:
-                assert table.get(VirtualPage(first + 1)) == expected + 1
+                assert seen_at(table, first + 1) == expected + 1
 
 
-def nearest(coord: PeCoord, first: int, shards: list[ShardPages]) -> PhysicalPage | None:
+def nearest(coord: PeCoord, first: int, shards: list[ShardRange]) -> int | None:
     """The rule of full sight: own copy, the cube's, the SIP's, any; the same number before others.
 
     Nobody outside the tensor's PEs is promised anything.
     """
-    copies = [one for one in shards if one.mapping.pages.first == first]
+    copies = [one for one in shards if one.mapping.virtual.first == first]
     for is_near in (
         lambda home: home == coord,
         lambda home: home.cube_coord == coord.cube_coord,
@@ -103,23 +114,23 @@ def nearest(coord: PeCoord, first: int, shards: list[ShardPages]) -> PhysicalPag
     ):
         near = [one for one in copies if is_near(one.home)]
         if near:
-            return near[0].mapping.physical_page
+            return near[0].mapping.physical
     return None
 
 
 @given(shards=shard_lists())
 def test_with_full_sight_each_pe_of_a_tensor_sees_the_nearest_copy_of_all(
-    shards: list[ShardPages],
+    shards: list[ShardRange],
 ) -> None:
     tables = new_tables()
     install(tables, plan_mapping("t", shards, Sight.ALL))
     for coord in {one.home for one in shards}:
         for first in range(0, 8, 2):
-            assert tables[coord].get(VirtualPage(first)) == nearest(coord, first, shards)
+            assert seen_at(tables[coord], first) == nearest(coord, first, shards)
 
 
 @given(shards=shard_lists())
-def test_with_its_own_sight_a_pe_sees_what_it_has(shards: list[ShardPages]) -> None:
+def test_with_its_own_sight_a_pe_sees_what_it_has(shards: list[ShardRange]) -> None:
     tables = new_tables()
     install(tables, plan_mapping("t", shards, Sight.OWN))
     for coord, table in tables.items():
@@ -127,11 +138,11 @@ def test_with_its_own_sight_a_pe_sees_what_it_has(shards: list[ShardPages]) -> N
         assert table.mappings == own
 
 
-def test_with_its_own_sight_pages_of_several_pes_may_overlap() -> None:
+def test_with_its_own_sight_bytes_of_several_pes_may_overlap() -> None:
     plan = plan_mapping("t", [shard(PES[0], 0, 3), shard(PES[1], 2, 3)], Sight.OWN)
     tables = new_tables()
     install(tables, plan)
-    assert [tables[pe].get(VirtualPage(2)) for pe in PES[:3]] == [2, 1002, None]
+    assert [seen_at(tables[pe], 2) for pe in PES[:3]] == [2, 1002, None]
     remove(tables, plan)
     assert not any(map(len, tables.values()))
 
@@ -177,13 +188,13 @@ def test_plans_come_and_go_in_any_order_and_nothing_stays_behind(
 
 @given(shards=shard_lists(), sight=st.sampled_from(Sight))
 def test_unmapping_mirrors_mapping_message_by_message(
-    shards: list[ShardPages], sight: Sight
+    shards: list[ShardRange], sight: Sight
 ) -> None:
     plan = plan_mapping("t", shards, sight)
     there, back = plan.map_messages(), plan.unmap_messages()
     assert [message.target for message in back] == [message.target for message in there[::-1]]
     for forth, undo in zip(there, reversed(back), strict=True):
-        assert undo.ranges[::-1] == tuple(mapping.pages for mapping in forth.mappings)
+        assert undo.ranges[::-1] == forth.ranges
 
 
 def test_a_split_tensor_takes_one_message_a_sip_to_all_cubes_that_have_a_shard() -> None:
@@ -222,17 +233,36 @@ def test_ranges_that_overlap_without_being_copies_are_refused(sight: Sight, othe
     with pytest.raises(RegistryError) as caught:
         plan_mapping("tensor a", [shard(PES[0], 0, 3), shard(other, 2, 3)], sight)
     assert str(caught.value) == (
-        "tensor a: found shards of virtual pages 0..2 and virtual pages 2..4, expected ranges that "
-        "are apart, or copies of one; cut shards at the same pages"
+        "tensor a: found shards of virtual bytes 0x0..0x2 and virtual bytes 0x2..0x4, expected "
+        "ranges that are apart, or copies of one; cut shards at the same bytes"
     )
 
 
 def test_two_copies_in_one_pe_are_refused() -> None:
     with pytest.raises(
-        RegistryError, match=r"two copies of virtual pages 0\.\.1 in sip0\.cube0\.pe0"
+        RegistryError, match=r"two copies of virtual bytes 0x0\.\.0x1 in sip0\.cube0\.pe0"
     ):
         plan_mapping("tensor a", [shard(PES[0], 0), shard(PES[0], 0)])
 
 
 def test_nothing_takes_no_message() -> None:
     assert plan_mapping("t", []).map_messages() == ()
+
+
+@pytest.mark.parametrize(
+    ("ranges", "expected"),
+    [
+        ([], 0),
+        ([virtual(0, 16)], 1),
+        ([virtual(0, 16), virtual(16, 16)], 2),  # of two PEs: they touch
+        ([virtual(3, 4), virtual(7, 4), virtual(11, 30)], 3),  # small shards in one page
+        ([virtual(5, 16), virtual(37, 16)], 1),  # blocks of one PE, in pages 0..1 and 2..3
+        ([virtual(0, 16), virtual(32, 16)], 2),  # a whole page between them
+        ([virtual(32, 4), virtual(0, 4)], 2),
+        ([virtual(8, 4), virtual(0, 4)], 1),
+    ],
+)
+def test_a_message_has_an_entry_for_every_run_of_neighbouring_pages(
+    ranges: list[VirtualRange], expected: int
+) -> None:
+    assert num_entries(ranges, page_bytes=16) == expected

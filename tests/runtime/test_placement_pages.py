@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,7 +5,8 @@ from hypothesis import strategies as st
 from tests.runtime.placements import PES, SLICE_BYTES, TARGETS, SmallPool, placements
 from tilewright.errors import OutOfMemoryError
 from tilewright.language.dtype import uint8
-from tilewright.memory import VirtualByte, VirtualPage
+from tilewright.memory import VirtualByte
+from tilewright.memory.mapping import num_entries
 from tilewright.runtime.placement import Placement, Targets, place
 from tilewright.runtime.placement_pages import (
     TensorPages,
@@ -43,35 +43,47 @@ def test_a_pe_finds_the_bytes_of_its_shard_through_its_page_table(placement: Pla
 
 
 @given(placement=placements())
-def test_a_pe_sees_all_of_a_global_tensor_and_else_its_own_pages(placement: Placement) -> None:
+def test_a_pe_sees_all_bytes_of_a_global_tensor_and_else_those_of_its_own_shard(
+    placement: Placement,
+) -> None:
     small = SmallPool(placement.page_bytes)
     pages = take_pages(placement, small.pool)
     small.install(pages.mapping)
     copies = physical_bytes(small, pages)
-    for home_pages in pages.homes:
-        table = small.tables[home_pages.home]
+    for shard in placement.shards:
+        seen = {
+            one.virtual.first - pages.base + place: one.physical + place
+            for one in small.tables[shard.home].mappings
+            for place in range(one.virtual.num_bytes)
+        }
         if placement.is_global:
-            runs = table.runs(pages.base, placement.num_bytes)
-            seen = np.concatenate([np.arange(start, start + size) for start, size in runs])
-            assert all(at in copies[byte] for byte, at in enumerate(seen.tolist()))
+            assert set(seen) == set(range(placement.num_bytes))
+            assert all(at in copies[byte] for byte, at in seen.items())
         else:
-            assert len(table) == home_pages.num_pages
+            own = [byte for run in shard.ranges for byte in run]
+            assert list(seen) == own
 
 
 @given(placement=placements())
-def test_a_page_of_several_pes_is_a_page_in_each_of_them(placement: Placement) -> None:
+def test_a_byte_of_several_pes_is_a_byte_in_each_of_them(placement: Placement) -> None:
     small = SmallPool(placement.page_bytes)
     pages = take_pages(placement, small.pool)
-    small.install(pages.mapping)
-    homes: dict[int, list[int]] = {}
-    for home_pages in pages.homes:
-        for part in home_pages.ranges:
-            for page in range(part.first, part.end):
-                physical = small.tables[home_pages.home].get(VirtualPage(page))
-                assert physical is not None
-                homes.setdefault(page, []).append(physical)
-    for found in homes.values():
+    for found in physical_bytes(small, pages).values():
         assert len(set(found)) == len(found)
+
+
+@given(placement=placements())
+def test_a_message_has_an_entry_for_every_range_of_pages(placement: Placement) -> None:
+    """As many as if whole pages were mapped: then a map takes the same time."""
+    small = SmallPool(placement.page_bytes)
+    pages = take_pages(placement, small.pool)
+    if placement.is_global:
+        return
+    ranges_of = {home.home: len(home.ranges) for home in pages.homes}
+    for message in pages.mapping.map_messages():
+        (pe,) = filter(message.target.has, PES)
+        assert num_entries(message.ranges, placement.page_bytes) == ranges_of.pop(pe)
+    assert not ranges_of
 
 
 @given(data=st.data())
@@ -114,5 +126,5 @@ def test_an_empty_tensor_has_an_address_and_no_page() -> None:
 def test_pages_are_counted_from_the_tensors_base() -> None:
     targets = Targets(sips=(0,), cubes=(0,), pes=(0, 1))
     placement = place("t", (100,), uint8, DPPolicy(pe="column_wise"), targets, page_bytes=16)
-    found = [str(part) for home in plan_pages(placement, VirtualByte(160)) for part in home.ranges]
-    assert found == ["virtual pages 10..13", "virtual pages 13..16"]
+    found = [pages for home in plan_pages(placement, VirtualByte(160)) for pages in home.ranges]
+    assert found == [range(10, 14), range(13, 17)]

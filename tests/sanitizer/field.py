@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.errors import PageFaultError
+from tilewright.errors import AddressError
 from tilewright.host import DPPolicy, Interleave, RuntimeContext, Tensor
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.memory.sanitizer_finding import Finding
@@ -43,10 +43,10 @@ def tensor(
 def play(
     mistake: Mistake, wrong: bool, *, sanitize: bool = True, data: bool = True
 ) -> tuple[list[Finding], int]:
-    """What is found and when the run ends, which a page fault may do; asked twice, run once."""
+    """What is found and when the run ends, which an error of its addresses may do; asked twice, run once."""
     torch = RuntimeContext(machine(), sanitize=sanitize, data=data)
     try:
         mistake(torch, wrong)
-    except PageFaultError:
+    except AddressError:
         assert wrong
     return list(torch.findings) if sanitize else [], torch.now_ps

@@ -62,7 +62,7 @@ def _map_elsewhere(torch: RuntimeContext, x: Tensor, other: Tensor) -> None:
     there = live[other.address].mapping.map_messages()
     for message, target in zip(live[x.address].mapping.map_messages(), there, strict=True):
         mappings = tuple(
-            replace(mapping, physical_page=place.physical_page)
+            replace(mapping, physical=place.physical)
             for mapping, place in zip(message.mappings, target.mappings, strict=True)
         )
         torch.submit(MapMsg(message.target, mappings))

@@ -8,17 +8,16 @@ from typing import NamedTuple, Protocol
 from tilewright.engine.core import NO_WALK
 from tilewright.machine.spec import MmuSpec
 from tilewright.memory import (
-    PageMapping,
-    PageRange,
     PageTable,
-    PhysicalPage,
     PhysicalRun,
+    RangeMapping,
     VirtualByte,
     VirtualPage,
+    VirtualRange,
 )
 from tilewright.memory.page_table import Shared
 
-__all__ = ("Mmu", "MmuState", "PhysicalPage", "VirtualPage", "Walk", "Walker")
+__all__ = ("Mmu", "MmuState", "VirtualPage", "Walk", "Walker")
 
 
 class Walker(Protocol):
@@ -54,8 +53,8 @@ class Mmu:
     Else it is known ``walk_ps`` after that, and kept from then on; when the TLB is full the least
     recently used page goes. Walks run beside each other and beside hits, so nothing queues here.
     Who finds a page that its own stream has a walk under way for waits for that walk; where it is
-    another stream's, it walks too (ADR 0008). A page that is not in the table is an error and
-    changes nothing.
+    another stream's, it walks too (ADR 0008). A byte that is not in the table is an error and
+    changes nothing (ADR 0019).
     """
 
     name: str  # a path, "sip0.cube3.pe5.mmu"
@@ -76,10 +75,23 @@ class Mmu:
         an earlier one, or ``NO_WALK``. Pages are looked up beside each other.
         """
         runs = self.table.runs(address, num_bytes, self.pe)
+        return runs, self._look_up_all(address, num_bytes, by)
+
+    def reach_segments(
+        self, segments: range, segment_bytes: int, by: Walk
+    ) -> tuple[list[PhysicalRun], int]:
+        """As ``reach``, of segments at most a page apart with bytes between them that nobody needs.
+
+        See ``PageTable.strided_runs``.
+        """
+        runs = self.table.strided_runs(segments, segment_bytes, self.pe)
+        num_bytes = segments[-1] + segment_bytes - segments[0]
+        return runs, self._look_up_all(VirtualByte(segments[0]), num_bytes, by)
+
+    def _look_up_all(self, address: VirtualByte, num_bytes: int, by: Walk) -> int:
         page_bytes = self.table.page_bytes
         first, last = address // page_bytes, (address + num_bytes - 1) // page_bytes
-        walks = [self.look_up(VirtualPage(page), *by) for page in range(first, last + 1)]
-        return runs, max(walks)
+        return max([self.look_up(VirtualPage(page), *by) for page in range(first, last + 1)])
 
     def look_up(self, page: VirtualPage, walker: Walker, command: int) -> int:
         """As ``reach``, of one page that is in the table; from now on the TLB keeps it."""
@@ -101,13 +113,13 @@ class Mmu:
             state.tlb.popitem(last=False)
         return command
 
-    def map(self, mappings: Sequence[PageMapping], shared: Shared | None = None) -> None:
-        """Add translations; all of them, or none if one of the pages has one already."""
+    def map(self, mappings: Sequence[RangeMapping], shared: Shared | None = None) -> None:
+        """Add translations; all of them, or none if one of the bytes has one already."""
         self.table.map(mappings, shared)
 
-    def unmap(self, ranges: Sequence[PageRange], shared: Shared | None = None) -> None:
+    def unmap(self, ranges: Sequence[VirtualRange], shared: Shared | None = None) -> None:
         """Take ranges out of table and TLB as they were mapped; all, or none if one is missing."""
         self.table.unmap(ranges, shared)
         tlb = self.state.tlb
-        for page in [page for page in tlb if self.table.get(page) is None]:
+        for page in [page for page in tlb if not self.table.has_page(page)]:
             del tlb[page]

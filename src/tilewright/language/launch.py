@@ -33,6 +33,7 @@ from tilewright.language.stream import Stream
 from tilewright.language.translate import Translator
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer import Sanitizer
+from tilewright.memory.sanitizer_tensor import TensorBook
 
 __all__ = (
     "Gatekeeper",
@@ -112,6 +113,7 @@ class Launcher:
         functions: Mapping[str, Callable[..., Any]],
         pe_of: Callable[[PeCoord], Pe],
         tcm_used_bytes: Callable[[PeCoord], int],
+        tensors: Callable[[], TensorBook],
     ) -> None:
         self.device = device
         self._memories = memories
@@ -120,6 +122,7 @@ class Launcher:
         self._functions = functions
         self._pe_of = pe_of
         self._tcm_used_bytes = tcm_used_bytes  # by tensors
+        self._tensors = tensors  # a new book of those that live, for the text of an error
         self._translators: dict[PeCoord, Translator] = {}
         self._num_posts = 0
 
@@ -134,6 +137,7 @@ class Launcher:
             self._memories,
             effects,
             self._functions,
+            self._tensors,
             terms.carries_data,
             replicas=terms.replicas,
             observer=terms.observer,

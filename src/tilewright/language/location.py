@@ -7,7 +7,7 @@ from types import FrameType
 
 from tilewright.engine.fault import CoreFault
 from tilewright.engine.message import first_line
-from tilewright.errors import PageFaultError, TilewrightError
+from tilewright.errors import AddressError, TilewrightError
 from tilewright.language.program import Program
 from tilewright.language.source import add_place, add_time, is_ours, line_text
 
@@ -24,7 +24,7 @@ def explained(running: Callable[[], Program]) -> Iterator[None]:
     """
     try:
         yield
-    except PageFaultError as error:
+    except AddressError as error:
         program = _in_time(running(), error)
         raise error.located(kernel=program.name, line=_place(error, program)) from None
     except TilewrightError as error:

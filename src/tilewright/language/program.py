@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
 from tilewright.engine.core import NO_ROOM, NO_WALK, Issuer
-from tilewright.errors import KernelError
+from tilewright.errors import AddressError, KernelError
 from tilewright.language.affine import Affine
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import DType, dtype_of, int4, int32, int64
@@ -24,6 +24,7 @@ from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.stream import Stream
 from tilewright.language.translate import Piece, Translator
 from tilewright.language.value import Block, Index, Mask, Pointers, PointerType, Value
+from tilewright.memory.address_text import access_text
 
 __all__ = ("Program",)
 
@@ -91,8 +92,12 @@ class Program:
         return self.issuer.num_commands + (not self.is_composing)
 
     def pieces(self, spans: list[Span]) -> list[Piece]:
-        """Where an access of the next command lies."""
-        return self.translator.pieces(spans, Walk(self.stream.walker, self.next_command))
+        """Where an access of the next command lies; an AddressError says what is there instead."""
+        try:
+            return self.translator.pieces(spans, Walk(self.stream.walker, self.next_command))
+        except AddressError as fault:
+            book, pe = self.run.tensors(), self.stream.pe.coord
+            raise fault.explained(*access_text(book, pe, spans, fault.address)) from None
 
     def trip(self, memory: int, access: Access, channel: int) -> int:
         """The way of accesses to a memory, built at the first of them."""

@@ -16,6 +16,7 @@ from tilewright.language.meaning.table import MEANINGS
 from tilewright.language.stream import Stream
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.place import MemoryPlace
+from tilewright.memory.sanitizer_tensor import TensorBook
 
 __all__ = ("Counters", "Memory", "Plan", "Replicated", "Run")
 
@@ -85,6 +86,7 @@ class Run:
     memories: Sequence[Memory]
     effects: EffectLog
     functions: Mapping[str, Callable[..., Any]]  # of the language, for those that are methods too
+    tensors: Callable[[], TensorBook]  # makes a book of those that live, for the text of an error
     carries_data: bool = True
     counters: Counters = field(default_factory=Counters)
     combine_functions: dict[Callable[..., Any], Callable[..., Any]] = field(default_factory=dict)

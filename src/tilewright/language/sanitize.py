@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.device.mmu import Walk
 from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess, IssuedStep
-from tilewright.errors import InternalError, PageFaultError
+from tilewright.errors import AddressError, InternalError
 from tilewright.language.access import Layout
 from tilewright.language.argument import ArrayArgument, DescriptorArgument
 from tilewright.language.dtype import DType
@@ -80,7 +80,7 @@ class _WatchedTranslator(_StandIn):
     def pieces(self, spans: list[Span], by: Walk) -> list[Piece]:
         try:
             found: list[Piece] = self._real.pieces(spans, by)
-        except PageFaultError as fault:
+        except AddressError as fault:
             self._watch.note_fault(spans, fault)
             raise
         self._watch.note_pieces(spans, found)

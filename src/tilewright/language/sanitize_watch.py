@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.errors import PageFaultError
+from tilewright.errors import AddressError
 from tilewright.language.dtype import int4
 from tilewright.language.order import Span
 from tilewright.language.run import Memory
@@ -179,8 +179,8 @@ class ProgramWatch:
             for piece in pieces
         ]
 
-    def note_fault(self, spans: Sequence[Span], fault: PageFaultError) -> None:
-        """It goes where nothing is mapped, which ends the run."""
+    def note_fault(self, spans: Sequence[Span], fault: AddressError) -> None:
+        """Note an access to bytes that the PE does not see, which ends the run."""
         self._spans += [Segments(*span) for span in spans]
         access = self._access(self._strand.past(NOWHERE))
         finding = self._shared.sanitizer.note_fault(access, fault.address)

@@ -6,11 +6,14 @@ from typing import Any, NamedTuple
 from tilewright.device.dma import Access, ChannelDeal
 from tilewright.device.mmu import Mmu, Walk
 from tilewright.language.access import Layout
+from tilewright.errors import AddressError
 from tilewright.language.order import Span
 from tilewright.memory.address import VirtualByte
-from tilewright.memory.page_table import PhysicalRun
+from tilewright.memory.page_table import GAP, PhysicalRun
 
 __all__ = ("Piece", "Translator")
+
+NO_MEMORY = -1  # of a gap, in which no segment begins or ends
 
 
 class Piece(NamedTuple):
@@ -76,7 +79,7 @@ class Translator:
     def _pieces(self, span: Span, first: int, by: Walk) -> Iterator[Piece]:
         """Every page between the first and the last byte has some of them."""
         address, num_segments, size, stride = span
-        runs, walk = self.mmu.reach(VirtualByte(address), span.end - address, by)
+        runs, walk = self._reach(span, by)
         place = done = 0  # the next segment, and bytes of it that are found
         start = address  # of the run
         for memory, there, length in self._in_memories(runs):
@@ -100,9 +103,23 @@ class Translator:
                     place += count
             start = end
 
+    def _reach(self, span: Span, by: Walk) -> tuple[list[PhysicalRun], int]:
+        """Translate all from the first to the last byte of a span; a gap may have other bytes."""
+        address, num_segments, size, stride = span
+        try:
+            return self.mmu.reach(VirtualByte(address), span.end - address, by)
+        except AddressError:
+            if num_segments == 1:
+                raise
+        segments = range(address, address + num_segments * stride, stride)
+        return self.mmu.reach_segments(segments, size, by)
+
     def _in_memories(self, runs: list[PhysicalRun]) -> Iterator[tuple[int, int, int]]:
         """Memory, address there and bytes of runs; physical neighbours can be in two memories."""
         for physical, length in runs:
+            if physical == GAP:
+                yield NO_MEMORY, 0, length
+                continue
             memory, there = self._home(physical)
             last = physical + length - 1
             if last // self._page_bytes == physical // self._page_bytes or self._home(last) == (

@@ -1,17 +1,17 @@
 """Byte-addressed storage, allocators, page tables, sanitizer."""
 
-from tilewright.memory.address import PhysicalByte, PhysicalPage, VirtualByte, VirtualPage
+from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
 from tilewright.memory.allocator import Allocation, Allocator, AllocatorStatistics
 from tilewright.memory.mapping import (
     MapMsg,
     MappingPlan,
     MapTarget,
-    ShardPages,
+    ShardRange,
     Sight,
     UnmapMsg,
     plan_mapping,
 )
-from tilewright.memory.page_table import PageMapping, PageRange, PageTable, PhysicalRun
+from tilewright.memory.page_table import PageTable, PhysicalRun, RangeMapping, VirtualRange
 from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_finding import Finding, FindingKind, Findings
@@ -31,18 +31,17 @@ __all__ = (
     "MappingPlan",
     "MemoryKind",
     "MemoryPlace",
-    "PageMapping",
-    "PageRange",
     "PageTable",
     "PhysicalByte",
-    "PhysicalPage",
     "PhysicalRun",
+    "RangeMapping",
     "Sanitizer",
-    "ShardPages",
+    "ShardRange",
     "Sight",
     "UnmapMsg",
     "VirtualByte",
     "VirtualPage",
+    "VirtualRange",
     "VirtualSpace",
     "plan_mapping",
 )

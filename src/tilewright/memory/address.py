@@ -1,4 +1,4 @@
-"""Numbers of bytes and pages, virtual and physical: four ints that the type checker keeps apart.
+"""Numbers of bytes, virtual and physical, and of virtual pages: ints that the type checker keeps apart.
 
 Every access of a program goes through them, so they cost nothing when it runs. The checked values
 of ``machine.address`` are for the borders, where an address is made or read by people.
@@ -6,9 +6,8 @@ of ``machine.address`` are for the borders, where an address is made or read by 
 
 from typing import NewType
 
-__all__ = ("PhysicalByte", "PhysicalPage", "VirtualByte", "VirtualPage")
+__all__ = ("PhysicalByte", "VirtualByte", "VirtualPage")
 
 VirtualByte = NewType("VirtualByte", int)
 PhysicalByte = NewType("PhysicalByte", int)
 VirtualPage = NewType("VirtualPage", int)
-PhysicalPage = NewType("PhysicalPage", int)

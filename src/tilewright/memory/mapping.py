@@ -1,11 +1,11 @@
-"""Which PEs learn where the pages of a tensor are: a frozen plan of messages, and its undoing.
+"""Which PEs learn where the bytes of a tensor are: a frozen plan of messages, and its undoing.
 
-A shard is a range of the tensor's virtual pages that lies in one PE's slice. A range that several
+A shard is a range of the tensor's virtual bytes that lies in one PE's slice. A range that several
 PEs have is replicated, and every copy has the same virtual addresses. Who learns of it is a matter
 of *sight*:
 
 - ``OWN``: each PE learns of the ranges that it has, and of no others. Ranges of different PEs may
-  overlap: such pages have as many physical ones.
+  overlap: such bytes have as many physical ones.
 - ``SIP``: no SIP learns of another's shards. A range with one copy in the SIP goes to all PEs of
   every cube of the SIP that has a shard. Of a range with copies in several cubes, each cube's copy
   goes to all PEs of that cube. Of a range with several copies in one cube, each copy goes to the PE
@@ -28,13 +28,22 @@ from typing import assert_never
 from tilewright.errors import RegistryError
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
-from tilewright.memory.page_table import PageMapping, PageRange
+from tilewright.memory.page_table import RangeMapping, VirtualRange
 
-__all__ = ("MapMsg", "MapTarget", "MappingPlan", "ShardPages", "Sight", "UnmapMsg", "plan_mapping")
+__all__ = (
+    "MapMsg",
+    "MapTarget",
+    "MappingPlan",
+    "ShardRange",
+    "Sight",
+    "UnmapMsg",
+    "num_entries",
+    "plan_mapping",
+)
 
 
 class Sight(Enum):
-    """How far a PE sees the pages of a tensor that it has a shard of."""
+    """How far a PE sees the bytes of a tensor that it has a shard of."""
 
     OWN = "own"
     SIP = "sip"
@@ -42,11 +51,11 @@ class Sight(Enum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class ShardPages:
-    """The pages of one shard, and the PE that has them in its slice."""
+class ShardRange:
+    """Neighbouring bytes of one shard, and the PE that has them in its slice."""
 
     home: PeCoord
-    mapping: PageMapping
+    mapping: RangeMapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,12 @@ class MapMsg:
     """Adds translations."""
 
     target: MapTarget
-    mappings: tuple[PageMapping, ...]
+    mappings: tuple[RangeMapping, ...]
+
+    @property
+    def ranges(self) -> tuple[VirtualRange, ...]:
+        """What the PEs see from then on."""
+        return tuple(mapping.virtual for mapping in self.mappings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +89,7 @@ class UnmapMsg:
     """Takes translations out."""
 
     target: MapTarget
-    ranges: tuple[PageRange, ...]
+    ranges: tuple[VirtualRange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +103,31 @@ class MappingPlan:
 
     def unmap_messages(self) -> tuple[UnmapMsg, ...]:
         return tuple(
-            UnmapMsg(step.target, tuple(mapping.pages for mapping in reversed(step.mappings)))
-            for step in reversed(self.steps)
+            UnmapMsg(step.target, step.ranges[::-1]) for step in reversed(self.steps)
         )
 
 
-def plan_mapping(name: str, shards: Iterable[ShardPages], sight: Sight = Sight.SIP) -> MappingPlan:
+def num_entries(ranges: Iterable[VirtualRange], page_bytes: int) -> int:
+    """Return how many entries a message has for ranges: one for each run of neighbouring pages.
+
+    Ranges that touch are entries of their own. Two with a gap between them that has no whole page
+    are one entry: they lie in neighbouring pages of one PE.
+    """
+    in_order = sorted(ranges)
+    return len(in_order) - sum(
+        before.end < after.first and after.first // page_bytes <= (before.end - 1) // page_bytes + 1
+        for before, after in pairwise(in_order)
+    )
+
+
+def plan_mapping(name: str, shards: Iterable[ShardRange], sight: Sight = Sight.SIP) -> MappingPlan:
     """For the tensor of this name. Ranges that overlap without being the same are refused.
 
-    >>> from tilewright.memory.address import PhysicalPage, VirtualPage
+    >>> from tilewright.memory.address import PhysicalByte, VirtualByte
     >>> halves = [
-    ...     ShardPages(
+    ...     ShardRange(
     ...         PeCoord(sip=0, cube=cube, pe=3),
-    ...         PageMapping(PageRange(VirtualPage(8 + 4 * cube), 4), PhysicalPage(100)),
+    ...         RangeMapping(VirtualRange(VirtualByte(8 + 4 * cube), 4), PhysicalByte(100)),
     ...     )
     ...     for cube in range(2)
     ... ]
@@ -109,7 +135,7 @@ def plan_mapping(name: str, shards: Iterable[ShardPages], sight: Sight = Sight.S
     >>> [(message.target.cubes, len(message.mappings)) for message in plan.map_messages()]
     [((0, 1), 2)]
     """
-    groups: dict[object, list[ShardPages]] = {}
+    groups: dict[object, list[ShardRange]] = {}
     for shard in sorted(shards):
         groups.setdefault(_group_of(shard.home, sight), []).append(shard)
     steps = [step for group in groups.values() for step in _steps_of_group(name, group, sight)]
@@ -129,10 +155,10 @@ def _group_of(home: PeCoord, sight: Sight) -> object:
             assert_never(sight)
 
 
-def _steps_of_group(name: str, shards: Sequence[ShardPages], sight: Sight) -> Iterator[MapMsg]:
+def _steps_of_group(name: str, shards: Sequence[ShardRange], sight: Sight) -> Iterator[MapMsg]:
     viewers = _Viewers(tuple(dict.fromkeys(shard.home for shard in shards)))
     told: dict[tuple[PeCoord, ...], list[tuple[MapTarget, PeCoord]]] = {}  # by homes of copies
-    messages: dict[MapTarget, list[PageMapping]] = {}
+    messages: dict[MapTarget, list[RangeMapping]] = {}
     for copies in _copies_by_range(name, shards):
         homes = tuple(copies)
         if homes not in told:
@@ -214,20 +240,20 @@ def _nearest(viewer: PeCoord, homes: Sequence[PeCoord]) -> PeCoord:
 
 
 def _copies_by_range(
-    name: str, shards: Sequence[ShardPages]
-) -> Iterator[Mapping[PeCoord, PageMapping]]:
+    name: str, shards: Sequence[ShardRange]
+) -> Iterator[Mapping[PeCoord, RangeMapping]]:
     """The copies of each range by their homes, in the order of ranges."""
-    copies: dict[PageRange, dict[PeCoord, PageMapping]] = {}
+    copies: dict[VirtualRange, dict[PeCoord, RangeMapping]] = {}
     for shard in shards:
-        of_range = copies.setdefault(shard.mapping.pages, {})
+        of_range = copies.setdefault(shard.mapping.virtual, {})
         if shard.home in of_range:
-            found = f"two copies of {shard.mapping.pages} in {place_name(shard.home)}"
+            found = f"two copies of {shard.mapping.virtual} in {place_name(shard.home)}"
             raise RegistryError(name, found, "one", "place it once")
         of_range[shard.home] = shard.mapping
     ranges = sorted(copies)
     for before, after in pairwise(ranges):
         if after.first < before.end:
             found = f"shards of {before} and {after}"
-            fix = "cut shards at the same pages"
+            fix = "cut shards at the same bytes"
             raise RegistryError(name, found, "ranges that are apart, or copies of one", fix)
-    return (copies[pages] for pages in ranges)
+    return (copies[virtual] for virtual in ranges)

@@ -1,45 +1,52 @@
-"""Where virtual pages are: ranges of them, each in neighbouring physical pages."""
+"""The translations of a PE: ranges of virtual bytes, each in neighbouring physical bytes.
 
-from bisect import bisect_right
+A range has exactly the bytes that exist for the PE, so that whatever lies beside it in its first or
+last page is not mapped. Pages matter to the TLB alone.
+"""
+
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import itemgetter
 
-from tilewright.errors import PageFaultError, RegistryError, UnitError
-from tilewright.memory.address import PhysicalByte, PhysicalPage, VirtualByte, VirtualPage
+from tilewright.errors import AddressError, PageFaultError, RegistryError, UnitError
+from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
 
-__all__ = ("PageMapping", "PageRange", "PageTable", "PhysicalRun", "Shared")
+__all__ = ("GAP", "PageTable", "PhysicalRun", "RangeMapping", "Shared", "VirtualRange")
 
 PhysicalRun = tuple[PhysicalByte, int]
 """Where neighbouring bytes are, and how many."""
+
+GAP = PhysicalByte(-1)
+"""The place of a run that stands for bytes between two segments, which nobody accesses."""
 
 _Span = tuple[int, int, int]  # virtual bytes from, to, and what to add for the physical ones
 _NOWHERE: _Span = (-(2**64), -(2**64), 0)  # before all addresses, right or wrong
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class PageRange:
-    """Neighbouring virtual pages."""
+class VirtualRange:
+    """Neighbouring virtual bytes."""
 
-    first: VirtualPage
-    num_pages: int
+    first: VirtualByte
+    num_bytes: int
 
     @property
     def end(self) -> int:
-        """The page behind the last."""
-        return self.first + self.num_pages
+        """The byte behind the last."""
+        return self.first + self.num_bytes
 
     def __str__(self) -> str:
-        return f"virtual pages {self.first}..{self.end - 1}"
+        return f"virtual bytes {self.first:#x}..{self.end - 1:#x}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class PageMapping:
-    """Virtual pages, and the first of as many physical pages in the same order."""
+class RangeMapping:
+    """Virtual bytes, and the first of as many physical bytes in the same order."""
 
-    pages: PageRange
-    physical_page: PhysicalPage
+    virtual: VirtualRange
+    physical: PhysicalByte
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,7 +72,7 @@ class PageTable:
     """The translations of one PE. What is mapped as one range is unmapped as one.
 
     >>> table = PageTable("sip0.cube3.pe5.mmu", page_bytes=4096)
-    >>> table.map([PageMapping(PageRange(VirtualPage(16), 2), PhysicalPage(7))])
+    >>> table.map([RangeMapping(VirtualRange(VirtualByte(0x10000), 0x1200), PhysicalByte(0x7000))])
     >>> table.runs(VirtualByte(0x10F00), 0x200)
     [(32512, 512)]
     """
@@ -82,28 +89,28 @@ class PageTable:
         return f"<PageTable {self.name!r}, {len(self)} pages in {len(self.spans)} ranges>"
 
     def __len__(self) -> int:
-        """Pages that are mapped."""
-        return sum(high - low for low, high, _ in self.spans) >> self._shift
+        """Pages that have mapped bytes."""
+        count, counted = 0, -1  # the last page that was counted
+        for low, high, _ in self.spans:
+            last = (high - 1) >> self._shift
+            count += last - max(counted, (low >> self._shift) - 1)
+            counted = last
+        return count
 
     @property
-    def mappings(self) -> tuple[PageMapping, ...]:
-        """All there are, in the order of virtual pages."""
-        return tuple(self._mapping(span) for span in self.spans)
+    def mappings(self) -> tuple[RangeMapping, ...]:
+        """All there are, in the order of virtual bytes."""
+        return tuple(map(_mapping, self.spans))
 
-    def get(self, page: VirtualPage) -> PhysicalPage | None:
-        """Where a page is; None if it is not mapped."""
-        address = page << self._shift
-        low, high, delta = self._last
-        if not low <= address < high:
-            low, high, delta = self._span_at(address)
-            if low == high:
-                return None
-        return PhysicalPage((address + delta) >> self._shift)
+    def has_page(self, page: VirtualPage) -> bool:
+        """Whether some byte of a page is mapped."""
+        place = bisect_left(self._starts, (page + 1) << self._shift) - 1  # the last that begins
+        return place >= 0 and self.spans[place][1] > page << self._shift
 
     def runs(self, address: VirtualByte, num_bytes: int, where: str = "") -> list[PhysicalRun]:
         """The fewest runs of neighbouring physical bytes that hold a range of virtual ones.
 
-        ``where`` is the PE that asks; a PageFaultError names it.
+        ``where`` is the PE that asks; an AddressError names it.
         """
         low, high, delta = self._last
         end = address + num_bytes
@@ -122,17 +129,35 @@ class PageTable:
         while start < end:
             low, high, delta = self._span_at(start)
             if low == high:
-                raise self._page_fault(start, address, end - address, where)
+                raise self._fault(start, address, end - address, where)
             size = min(end, high) - start
-            if found and sum(found[-1]) == start + delta:
-                found[-1] = (found[-1][0], found[-1][1] + size)
-            else:
-                found.append((PhysicalByte(start + delta), size))
+            _append(found, start + delta, size)
             start += size
         return found
 
-    def map(self, mappings: Iterable[PageMapping], shared: Shared | None = None) -> None:
-        """Add ranges; all of them, or none if one has a page that is mapped already.
+    def strided_runs(self, segments: range, segment_bytes: int, where: str) -> list[PhysicalRun]:
+        """Runs from the first to the last byte of segments, which begin at ``segments``.
+
+        Every byte of a segment is mapped; bytes between two segments need not be, and are part of a
+        run or a run at ``GAP``.
+        """
+        for address in segments:
+            self.runs(VirtualByte(address), segment_bytes, where)
+        found: list[PhysicalRun] = []
+        start, end = segments[0], segments[-1] + segment_bytes
+        while start < end:
+            low, high, delta = self._span_at(start)
+            if low == high:
+                size = (segments[0] - start) % segments.step  # to the next segment
+                found.append((GAP, size))
+            else:
+                size = min(end, high) - start
+                _append(found, start + delta, size)
+            start += size
+        return found
+
+    def map(self, mappings: Iterable[RangeMapping], shared: Shared | None = None) -> None:
+        """Add ranges; all of them, or none if one has a byte that is mapped already.
 
         Who maps the same ranges in several tables gives each the same ``shared``, new at first.
         """
@@ -142,7 +167,7 @@ class PageTable:
         new = change.new
         self._change(lambda: self._with(new), change)
 
-    def _new_spans(self, mappings: Iterable[PageMapping]) -> list[_Span]:
+    def _new_spans(self, mappings: Iterable[RangeMapping]) -> list[_Span]:
         new = sorted(self._span(mapping) for mapping in mappings)
         for before, after in pairwise(new):
             if after[0] < before[1]:
@@ -167,17 +192,16 @@ class PageTable:
             if span[0] < other[1] and other[0] < span[1]:
                 raise self._mapped_twice(span, other)
 
-    def unmap(self, ranges: Iterable[PageRange], shared: Shared | None = None) -> None:
+    def unmap(self, ranges: Iterable[VirtualRange], shared: Shared | None = None) -> None:
         """Take out ranges as they were mapped; all of them, or none if one is not there."""
         self._change(lambda: self._without(ranges), Shared() if shared is None else shared)
 
-    def _without(self, ranges: Iterable[PageRange]) -> list[_Span]:
+    def _without(self, ranges: Iterable[VirtualRange]) -> list[_Span]:
         gone: set[_Span] = set()
-        for pages in ranges:
-            low, high = pages.first << self._shift, pages.end << self._shift
-            span = self._span_at(low)
-            if span[:2] != (low, high) or span in gone:
-                found = f"an unmap of {pages}"
+        for virtual in ranges:
+            span = self._span_at(virtual.first)
+            if span[:2] != (virtual.first, virtual.end) or span in gone:
+                found = f"an unmap of {virtual}"
                 expected = "a range as it was mapped"
                 raise RegistryError(self.name, found, expected, "unmap what was mapped, once")
             gone.add(span)
@@ -205,31 +229,45 @@ class PageTable:
         self._last = self.spans[place]
         return self._last
 
-    def _span(self, mapping: PageMapping) -> _Span:
-        pages = mapping.pages
-        if pages.num_pages < 1 or pages.first < 0 or mapping.physical_page < 0:
-            fix = "map at least one page"
-            raise RegistryError(self.name, f"a map of {mapping}", "pages that there are", fix)
-        delta = mapping.physical_page - pages.first
-        return pages.first << self._shift, pages.end << self._shift, delta << self._shift
-
-    def _mapping(self, span: _Span) -> PageMapping:
-        low, high, delta = (value >> self._shift for value in span)
-        return PageMapping(PageRange(VirtualPage(low), high - low), PhysicalPage(low + delta))
+    def _span(self, mapping: RangeMapping) -> _Span:
+        virtual = mapping.virtual
+        if virtual.num_bytes < 1 or virtual.first < 0 or mapping.physical < 0:
+            fix = "map at least one byte"
+            raise RegistryError(self.name, f"a map of {mapping}", "bytes that there are", fix)
+        return virtual.first, virtual.end, mapping.physical - virtual.first
 
     def _mapped_twice(self, span: _Span, other: _Span) -> RegistryError:
-        pages, taken = self._mapping(span).pages, self._mapping(other).pages
-        found = f"a map of {pages} while {taken} are mapped"
-        return RegistryError(self.name, found, "pages that are free", "unmap them first")
+        virtual, taken = _mapping(span).virtual, _mapping(other).virtual
+        found = f"a map of {virtual} while {taken} are mapped"
+        return RegistryError(self.name, found, "bytes that are free", "unmap them first")
 
-    def _page_fault(self, missing: int, address: int, num_bytes: int, where: str) -> PageFaultError:
+    def _fault(self, missing: int, address: int, num_bytes: int, where: str) -> AddressError:
         page = missing >> self._shift
         start = page << self._shift
-        found = (
-            f"an access to {num_bytes} bytes at {address:#x}, of which virtual page {page} "
-            f"({start:#x}..{start + self.page_bytes - 1:#x}) is not mapped"
-        )
+        found = f"an access to {num_bytes} bytes at {address:#x}, of which "
+        extent = f"virtual page {page} ({start:#x}..{start + self.page_bytes - 1:#x})"
+        who = {"address": missing, "pe": where}
+        if self.has_page(VirtualPage(page)):
+            found += f"{missing:#x} is nothing that the PE has in {extent}"
+            fix = "correct the address"
+            return AddressError(where or self.name, found, "bytes that are mapped", fix, **who)
+        found += f"{extent} is not mapped"
         fix = "map it before the access, or correct the address"
-        return PageFaultError(
-            where or self.name, found, "mapped pages", fix, address=missing, pe=where
-        )
+        return PageFaultError(where or self.name, found, "mapped pages", fix, **who)
+
+
+def _mapping(span: _Span) -> RangeMapping:
+    low, high, delta = span
+    return RangeMapping(VirtualRange(VirtualByte(low), high - low), PhysicalByte(low + delta))
+
+
+def _append(runs: list[PhysicalRun], physical: int, num_bytes: int) -> None:
+    """Add a run at the end, joined to the one before it, also across a gap, where it can be."""
+    gap = runs.pop() if runs and runs[-1][0] == GAP else None
+    between = gap[1] if gap else 0
+    if runs and sum(runs[-1]) + between == physical:
+        runs[-1] = (runs[-1][0], runs[-1][1] + between + num_bytes)
+        return
+    if gap:
+        runs.append(gap)
+    runs.append((PhysicalByte(physical), num_bytes))

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.place import MemoryKind, MemoryPlace
@@ -41,6 +42,10 @@ class TensorPart:
     address: int
     low: tuple[int, ...]
     shape: tuple[int, ...]
+
+    @property
+    def num_elements(self) -> int:
+        return prod(self.shape)
 
     def index_of(self, element: int) -> tuple[int, ...]:
         """Of an element by its place in the box."""
@@ -102,6 +107,10 @@ class WatchedTensor:
     def has(self, address: int) -> bool:
         """Whether a virtual byte is of any element, whoever has it."""
         return any(region.address <= address < region.end for region in self.regions)
+
+    def has_home(self, pe: PeCoord) -> bool:
+        """Whether a PE has some of its bytes."""
+        return any(region.home == pe for region in self.regions)
 
     def homes_of(self, address: int) -> list[PeCoord]:
         return [each.home for each in self.regions if each.address <= address < each.end]

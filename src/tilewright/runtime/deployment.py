@@ -111,7 +111,7 @@ class Deployments:
         targets = self._targets_of(dp) if targets is None else targets
         placement = place(name, shape, dtype, dp, targets, self._driver.page_bytes)
         pages = take_pages(placement, self._pool)
-        self._live[pages.base] = pages
+        self._live[pages.base] = self._driver.tensors[pages.base] = pages
         for home in placement.homes:
             # there before a launch that nobody wrote for
             self._driver.memory.number(pages.place(home))
@@ -188,6 +188,7 @@ class Deployments:
         ]
         self._driver.wait_all(requests)
         for pages in all_pages:
+            del self._driver.tensors[pages.base]
             give_back_pages(pages, self._pool)
 
 

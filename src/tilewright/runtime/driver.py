@@ -26,7 +26,9 @@ from tilewright.memory.virtual import VirtualSpace
 from tilewright.runtime.host_watch import HostWatch
 from tilewright.runtime.launch_report import LaunchReport
 from tilewright.runtime.memory import DeviceMemory
+from tilewright.runtime.placement_pages import TensorPages
 from tilewright.runtime.request import Completion, Request
+from tilewright.runtime.tensor_book import book_of
 
 __all__ = ("Driver", "Observer")
 
@@ -74,7 +76,9 @@ class Driver:
             vars(language),
             self.path.pe,
             self.memory.tcm_used_bytes,
+            lambda: book_of(self.tensors.values()),
         )
+        self.tensors: dict[int, TensorPages] = {}  # that have memory, by where they start
         self.requests: list[Request] = []
         self._open: dict[int | None, dict[int, Request]] = {}  # by worker, those under way
         self.reports: list[LaunchReport] = []  # of launches that are over, in that order

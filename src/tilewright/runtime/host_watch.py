@@ -8,15 +8,15 @@ from types import FrameType
 
 import tilewright
 from tilewright.device.dma import Access
-from tilewright.language.dtype import int4
 from tilewright.language.sanitize_effect import WatchedEffectLog
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.page_table import PageRange
+from tilewright.memory.page_table import VirtualRange
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import AccessKind, Launch
-from tilewright.memory.sanitizer_tensor import Region, TensorPart, WatchedTensor
+from tilewright.memory.sanitizer_tensor import Region, WatchedTensor
 from tilewright.runtime.placement_pages import MemoryPart, TensorPages
 from tilewright.runtime.request import Request
+from tilewright.runtime.tensor_book import note_pages
 
 __all__ = ("HostWatch", "WatchedTransfer")
 
@@ -39,36 +39,15 @@ class HostWatch:
 
     def note_tensor(self, pages: TensorPages) -> None:
         """A tensor has memory, which nobody has written."""
-        placement, base = pages.placement, pages.base
-        dtype = placement.dtype
-        regions = [
-            Region(home, piece.offset, base + piece.span.start, len(piece.span), placement.memory)
-            for home in placement.homes
-            for piece in pages.pieces(home)
-        ]
-        parts = [
-            TensorPart(base + part.offset, tuple(extent.start for extent in part.box), part.shape)
-            for part in placement.parts
-        ]
-        self._tensors[base] = self.sanitizer.note_tensor(
-            placement.name,
-            placement.shape,
-            str(dtype),
-            dtype.bits if dtype is int4 else 8 * dtype.storage.itemsize,
-            regions=regions,
-            parts=parts,
-            is_global=placement.is_global,
-            at_ps=self._now_ps(),
-        )
+        self._tensors[pages.base] = note_pages(self.sanitizer.note_tensor, pages, self._now_ps())
 
     def note_free(self, pages: TensorPages) -> None:
         """Its memory is to be given back."""
         self.sanitizer.note_free(self._tensors.pop(pages.base), self._now_ps())
 
-    def note_unmap(self, pe: PeCoord, pages: PageRange, page_bytes: int) -> None:
-        """A PE has lost the translation of some pages."""
-        low, high = pages.first * page_bytes, pages.end * page_bytes
-        self.sanitizer.note_unmap(low, high, pe.__eq__, self.effects.at_ps)
+    def note_unmap(self, pe: PeCoord, virtual: VirtualRange) -> None:
+        """A PE has lost the translation of some bytes."""
+        self.sanitizer.note_unmap(virtual.first, virtual.end, pe.__eq__, self.effects.at_ps)
 
     # -- requests --------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """The pages of a tensor: which a PE needs, where they are in its memory, and who is told.
 
-A page that several PEs have shards in is a page of each of them; bytes keep their place in it.
+A page that several PEs have shards in is a page of each of them; bytes keep their place in it. What
+is mapped are bytes: of such a page a PE sees those of its own shard.
 """
 
 from bisect import bisect_left, bisect_right
@@ -12,10 +13,10 @@ from typing import NamedTuple
 
 from tilewright.errors import OutOfMemoryError
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.address import PhysicalPage, VirtualByte, VirtualPage
+from tilewright.memory.address import PhysicalByte, VirtualByte
 from tilewright.memory.allocator import Allocator
-from tilewright.memory.mapping import MappingPlan, ShardPages, Sight, plan_mapping
-from tilewright.memory.page_table import PageMapping, PageRange
+from tilewright.memory.mapping import MappingPlan, ShardRange, Sight, plan_mapping
+from tilewright.memory.page_table import RangeMapping, VirtualRange
 from tilewright.memory.place import MemoryPlace
 from tilewright.memory.virtual import VirtualSpace
 from tilewright.runtime.placement import Placement, Shard
@@ -62,11 +63,11 @@ class HomePages:
     """The virtual pages that a PE has, in order. In its memory they are neighbours."""
 
     home: PeCoord
-    ranges: tuple[PageRange, ...]
+    ranges: tuple[range, ...]
 
     @property
     def num_pages(self) -> int:
-        return sum(pages.num_pages for pages in self.ranges)
+        return sum(map(len, self.ranges))
 
 
 def plan_pages(placement: Placement, base: VirtualByte) -> tuple[HomePages, ...]:
@@ -78,7 +79,7 @@ def plan_pages(placement: Placement, base: VirtualByte) -> tuple[HomePages, ...]
     )
 
 
-def _page_ranges(shard: Shard, page_bytes: int, first_page: int) -> Iterable[PageRange]:
+def _page_ranges(shard: Shard, page_bytes: int, first_page: int) -> Iterable[range]:
     """The fewest that have all bytes of a shard."""
     found: list[range] = []
     for run in shard.ranges:
@@ -87,7 +88,7 @@ def _page_ranges(shard: Shard, page_bytes: int, first_page: int) -> Iterable[Pag
             found[-1] = range(found[-1].start, pages.stop)
         else:
             found.append(pages)
-    return (PageRange(VirtualPage(first_page + pages.start), len(pages)) for pages in found)
+    return (range(first_page + pages.start, first_page + pages.stop) for pages in found)
 
 
 @dataclass(frozen=True)
@@ -108,21 +109,9 @@ class TensorPages:
     def _pieces_of(self) -> Mapping[PeCoord, tuple[Piece, ...]]:
         shards = zip(self.placement.shards, self.homes, self.offsets, strict=True)
         return {
-            shard.home: tuple(self._pieces_of_shard(shard, home, offset))
+            shard.home: tuple(_pieces(self.placement, self.base, shard, home, offset))
             for shard, home, offset in shards
         }
-
-    def _pieces_of_shard(self, shard: Shard, home: HomePages, offset: int) -> Iterable[Piece]:
-        page_bytes = self.placement.page_bytes
-        starts: list[int] = []  # of the page ranges, counted from the base
-        shifts: list[int] = []  # from there to the memory
-        for pages in home.ranges:
-            starts.append(pages.first * page_bytes - self.base)
-            shifts.append(offset - starts[-1])
-            offset += pages.num_pages * page_bytes
-        for run in shard.ranges:
-            shift = shifts[bisect_right(starts, run.start) - 1]
-            yield Piece(self.place(shard.home), run, run.start + shift)
 
     def pieces(self, pe: PeCoord) -> tuple[Piece, ...]:
         """Where the bytes of a PE's shard are, in order."""
@@ -150,6 +139,23 @@ class TensorPages:
     def write_parts(self, span: range) -> Iterator[tuple[int, MemoryPart]]:
         """Where they are to be written: all copies of them."""
         return _overlaps(self._all_pieces, span)
+
+
+def _pieces(
+    placement: Placement, base: VirtualByte, shard: Shard, home: HomePages, offset: int
+) -> Iterator[Piece]:
+    """Where the bytes of a shard are, whose pages begin at an offset in its memory."""
+    page_bytes = placement.page_bytes
+    place = MemoryPlace.of(placement.memory, shard.home)
+    starts: list[int] = []  # of the page ranges, counted from the base
+    shifts: list[int] = []  # from there to the memory
+    for pages in home.ranges:
+        starts.append(pages.start * page_bytes - base)
+        shifts.append(offset - starts[-1])
+        offset += len(pages) * page_bytes
+    for run in shard.ranges:
+        shift = shifts[bisect_right(starts, run.start) - 1]
+        yield Piece(place, run, run.start + shift)
 
 
 def _start(piece: Piece) -> int:
@@ -184,9 +190,9 @@ def take_pages(placement: Placement, pool: Pool) -> TensorPages:
     except OutOfMemoryError:
         _give_back(placement, base, homes[: len(offsets)], offsets, pool)
         raise
-    shards = _shard_pages(placement, homes, offsets, pool)
     sight = Sight.ALL if placement.is_global else Sight.OWN
-    mapping = plan_mapping(placement.where, shards, sight)
+    ranges = _shard_ranges(placement, base, homes, offsets, pool)
+    mapping = plan_mapping(placement.where, ranges, sight)
     return TensorPages(placement, base, homes, tuple(offsets), mapping)
 
 
@@ -208,15 +214,16 @@ def _give_back(
         allocator.free(offset, home.num_pages * placement.page_bytes)
 
 
-def _shard_pages(
-    placement: Placement, homes: Iterable[HomePages], offsets: Iterable[int], pool: Pool
-) -> list[ShardPages]:
-    found = []
-    for home, offset in zip(homes, offsets, strict=True):
-        place = MemoryPlace.of(placement.memory, home.home)
-        physical = pool.physical_of(place, offset) // placement.page_bytes
-        for pages in home.ranges:
-            mapping = PageMapping(pages, PhysicalPage(physical))
-            found.append(ShardPages(home.home, mapping))
-            physical += pages.num_pages
-    return found
+def _shard_ranges(
+    placement: Placement,
+    base: VirtualByte,
+    homes: Iterable[HomePages],
+    offsets: Iterable[int],
+    pool: Pool,
+) -> Iterator[ShardRange]:
+    """The bytes of all shards, and nothing of the pages beside them."""
+    for shard, home, offset in zip(placement.shards, homes, offsets, strict=True):
+        for place, span, at in _pieces(placement, base, shard, home, offset):
+            virtual = VirtualRange(VirtualByte(base + span.start), len(span))
+            physical = PhysicalByte(pool.physical_of(place, at))
+            yield ShardRange(home.home, RangeMapping(virtual, physical))

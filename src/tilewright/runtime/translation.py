@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from tilewright.errors import TilewrightError
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg
-from tilewright.memory.page_table import PageRange, Shared
+from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg, num_entries
+from tilewright.memory.page_table import Shared, VirtualRange
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.request import Request
 
@@ -38,8 +38,8 @@ def send_mapping(
         pe: driver.effects.add(_Change(_change(driver, pe, message, shared), failures), 1, what)
         for pe in pes
     }
-    num_entries = len(message.mappings if isinstance(message, MapMsg) else message.ranges)
-    delivery = driver.path.deliver(dict.fromkeys(pes, num_entries), is_shared=True, effects=effects)
+    entries = dict.fromkeys(pes, num_entries(message.ranges, driver.page_bytes))
+    delivery = driver.path.deliver(entries, is_shared=True, effects=effects)
     for pe in pes:
         driver.path.answer(delivery.graph, pe, delivery.answers[pe], (delivery.arrivals[pe],))
     request, _ = driver.deliver(what, delivery, after)
@@ -66,8 +66,8 @@ def _change(
     return lambda: _unmap(driver, pe, message.ranges, shared)
 
 
-def _unmap(driver: Driver, pe: PeCoord, ranges: Sequence[PageRange], shared: Shared) -> None:
+def _unmap(driver: Driver, pe: PeCoord, ranges: Sequence[VirtualRange], shared: Shared) -> None:
     driver.mmu(pe).unmap(ranges, shared)
     if driver.watch is not None:
-        for pages in ranges:
-            driver.watch.note_unmap(pe, pages, driver.page_bytes)
+        for virtual in ranges:
+            driver.watch.note_unmap(pe, virtual)

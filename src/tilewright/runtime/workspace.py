@@ -21,7 +21,7 @@ from tilewright.engine.hub import Hub
 from tilewright.engine.message import first_line
 from tilewright.errors import KernelError
 from tilewright.language.argument import ArrayArgument, DescriptorArgument, checked_arguments
-from tilewright.language.dtype import DType, dtype_of, int4
+from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.kernel import Kernel
 from tilewright.language.launch import (
     Launcher,
@@ -41,15 +41,16 @@ from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
-from tilewright.memory.address import PhysicalPage, VirtualByte, VirtualPage
-from tilewright.memory.page_table import PageMapping, PageRange, PageTable
+from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
+from tilewright.memory.page_table import PageTable, RangeMapping, VirtualRange
 from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import AccessKind
 from tilewright.memory.sanitizer_space import QuarantinedSpace
-from tilewright.memory.sanitizer_tensor import Region, TensorPart, WatchedTensor
+from tilewright.memory.sanitizer_tensor import Region, TensorBook, TensorPart, WatchedTensor
 from tilewright.memory.virtual import VirtualSpace
 from tilewright.runtime.memory import DeviceMemory
+from tilewright.runtime.tensor_book import item_bits
 
 __all__ = ("PlacedArray", "Workspace")
 
@@ -88,7 +89,9 @@ class Workspace:
         self._watched: dict[int, WatchedTensor] = {}  # by where they start
         self._table = PageTable("workspace", self._page_bytes)
         self._mmus: dict[PeCoord, Mmu] = {}
-        self._mappings: dict[int, list[PageMapping]] = {}  # of arrays, by where they start
+        self._mappings: dict[int, list[RangeMapping]] = {}  # of arrays, by where they start
+        self._names: dict[PlacedArray, str] = {}  # of arrays, for errors
+        self._num_arrays = 0  # that there ever were
         namespace: ModuleType = language
         self._launcher = Launcher(
             self.device,
@@ -98,6 +101,7 @@ class Workspace:
             vars(namespace),
             CommandPath(self.device).pe,
             self._memory.tcm_used_bytes,
+            self._book,
         )
         self._end_reason: str | None = None
 
@@ -124,23 +128,24 @@ class Workspace:
         if not pes or turn_pages < 1:
             found = f"{turn_pages} pages a turn over {len(pes)} PEs"
             raise KernelError("workspace", found, "at least one of each", "name the PEs")
-        size = self._page_bytes
-        num_pages = max(1, -(-_num_bytes(shape, dtype) // size))
-        address = self._space.allocate(num_pages * size, requester="array")
+        num_bytes = _num_bytes(shape, dtype)
+        address = self._space.allocate(max(1, num_bytes), requester="array")
         mappings = []
-        for turn, page in enumerate(range(0, num_pages, turn_pages)):
+        for turn, start in enumerate(range(0, num_bytes, turn_pages * self._page_bytes)):
             place = MemoryPlace.of(memory, pes[turn % len(pes)])
-            count = min(turn_pages, num_pages - page)
-            offset = self._memory.allocator(place).allocate(count * size, requester="array")
+            size = min(turn_pages * self._page_bytes, num_bytes - start)
+            offset = self._memory.allocator(place).allocate(self._rounded(size), requester="array")
             self._memory.number(place)  # there before a launch that nobody wrote for
-            physical = self._memory.physical(place, offset)
-            pages = PageRange(VirtualPage(address // size + page), count)
-            mappings.append(PageMapping(pages, PhysicalPage(physical // size)))
+            physical = PhysicalByte(self._memory.physical(place, offset))
+            virtual = VirtualRange(VirtualByte(address + start), size)
+            mappings.append(RangeMapping(virtual, physical))
         self._table.map(mappings)
         self._mappings[address] = mappings
         array = PlacedArray(address, dtype, shape)
+        self._names[array] = f"array{self._num_arrays}"
+        self._num_arrays += 1
         if self._sanitizer is not None:
-            self._watched[address] = self._watch(self._sanitizer, array)
+            self._watched[address] = self._note(self._sanitizer.note_tensor, array)
         return array
 
     def write(self, array: PlacedArray, values: np.ndarray[Any, Any]) -> None:
@@ -157,21 +162,26 @@ class Workspace:
         """Give its pages back; who names the array again is refused."""
         self._check_live(array)
         mappings = self._mappings.pop(array.address)
+        del self._names[array]
         if self._sanitizer is not None:
             self._sanitizer.note_free(self._watched.pop(array.address), self.device.engine.now_ps)
-        self._table.unmap([mapping.pages for mapping in mappings])
+        self._table.unmap([mapping.virtual for mapping in mappings])
         for mapping in mappings:
             self._forget(mapping)
-        num_pages = sum(mapping.pages.num_pages for mapping in mappings)
-        self._space.free(VirtualByte(array.address), num_pages * self._page_bytes)
+        num_bytes = max(1, _num_bytes(array.shape, array.dtype))
+        self._space.free(VirtualByte(array.address), num_bytes)
 
-    def _forget(self, mapping: PageMapping) -> None:
-        size = self._page_bytes
+    def _forget(self, mapping: RangeMapping) -> None:
+        virtual, size = mapping.virtual, self._page_bytes
         for mmu in self._mmus.values():
-            for page in range(mapping.pages.first, mapping.pages.end):
+            for page in range(virtual.first // size, -(-virtual.end // size)):
                 mmu.state.tlb.pop(VirtualPage(page), None)
-        place, offset = self._memory.place_of(mapping.physical_page * size)
-        self._memory.allocator(place).free(offset, mapping.pages.num_pages * size)
+        place, offset = self._memory.place_of(mapping.physical)
+        self._memory.allocator(place).free(offset, self._rounded(virtual.num_bytes))
+
+    def _rounded(self, num_bytes: int) -> int:
+        """Whole pages, as memories give them out."""
+        return -(-num_bytes // self._page_bytes) * self._page_bytes
 
     def _check_live(self, array: PlacedArray) -> None:
         if array.address not in self._mappings:
@@ -263,25 +273,29 @@ class Workspace:
             self._sanitizer.end_launch(run.sanitizer.launch)
         return LaunchResult(start_ps, engine.now_ps, run.counters)
 
-    def _watch(self, sanitizer: Sanitizer, array: PlacedArray) -> WatchedTensor:
-        """Tell a sanitizer of an array, whose bytes count as never written."""
+    def _note(self, note: Callable[..., WatchedTensor], array: PlacedArray) -> WatchedTensor:
+        """Describe an array, whose bytes count as never written; see ``note_pages``."""
         regions = []
-        start, end = array.address, array.address + _num_bytes(array.shape, array.dtype)
-        for mapping in self._mappings[start]:
-            place, offset = self._memory.place_of(mapping.physical_page * self._page_bytes)
-            low = mapping.pages.first * self._page_bytes
-            size = min(end, mapping.pages.end * self._page_bytes) - low
-            if size > 0:
-                regions.append(Region(place.pe, offset, low, size, place.kind))
-        return sanitizer.note_tensor(
-            f"array{len(sanitizer.tensors)}",
+        for mapping in self._mappings[array.address]:
+            place, offset = self._memory.place_of(mapping.physical)
+            virtual = mapping.virtual
+            regions.append(Region(place.pe, offset, virtual.first, virtual.num_bytes, place.kind))
+        return note(
+            self._names[array],
             array.shape,
             str(array.dtype),
-            array.dtype.bits if array.dtype is int4 else 8 * array.dtype.storage.itemsize,
+            item_bits(array.dtype),
             regions=regions,
-            parts=[TensorPart(start, (0,) * len(array.shape), array.shape)],
+            parts=[TensorPart(array.address, (0,) * len(array.shape), array.shape)],
+            is_global=True,
             at_ps=self.device.engine.now_ps,
         )
+
+    def _book(self) -> TensorBook:
+        book = TensorBook()
+        for array in self._names:
+            self._note(book.add, array)
+        return book
 
     def _note_host(self, kind: AccessKind, array: PlacedArray) -> None:
         if self._sanitizer is not None:

@@ -1,0 +1,51 @@
+"""Tensors in memory as errors and the sanitizer know them: which byte is which element of which."""
+
+from collections.abc import Callable, Iterable
+
+from tilewright.language.dtype import DType, int4
+from tilewright.memory.sanitizer_tensor import Region, TensorBook, TensorPart, WatchedTensor
+from tilewright.runtime.placement_pages import TensorPages
+
+__all__ = ("book_of", "item_bits", "note_pages")
+
+
+def note_pages(
+    note: Callable[..., WatchedTensor], pages: TensorPages, at_ps: int = 0
+) -> WatchedTensor:
+    """Describe a tensor to a book or a sanitizer, by ``TensorBook.add`` or what has its parameters.
+
+    ``at_ps`` is the time of the allocation.
+    """
+    placement, base = pages.placement, pages.base
+    regions = [
+        Region(home, piece.offset, base + piece.span.start, len(piece.span), placement.memory)
+        for home in placement.homes
+        for piece in pages.pieces(home)
+    ]
+    parts = [
+        TensorPart(base + part.offset, tuple(extent.start for extent in part.box), part.shape)
+        for part in placement.parts
+    ]
+    return note(
+        placement.name,
+        placement.shape,
+        str(placement.dtype),
+        item_bits(placement.dtype),
+        regions=regions,
+        parts=parts,
+        is_global=placement.is_global,
+        at_ps=at_ps,
+    )
+
+
+def book_of(tensors: Iterable[TensorPages]) -> TensorBook:
+    """Return a book of these tensors, for the text of one error."""
+    book = TensorBook()
+    for pages in tensors:
+        note_pages(book.add, pages)
+    return book
+
+
+def item_bits(dtype: DType) -> int:
+    """Return the bits that an element has in memory."""
+    return dtype.bits if dtype is int4 else 8 * dtype.storage.itemsize
