@@ -46,7 +46,7 @@ def pages(first: int, count: int = 1, page_bytes: int = 65_536) -> VirtualRange:
 def mapping(
     page: int, physical: int | None = None, *, count: int = 1, page_bytes: int = 65_536
 ) -> RangeMapping:
-    """Whole pages, the first of them in the physical page 1000 places further on if none is named."""
+    """Whole pages, in physical pages from ``physical`` on, else 1000 pages further on."""
     at = (1_000 + page if physical is None else physical) * page_bytes
     return RangeMapping(pages(page, count, page_bytes), PhysicalByte(at))
 
@@ -136,7 +136,9 @@ def test_all_pages_of_an_unmapped_range_leave_the_tlb_and_no_others() -> None:
 def test_an_overlapping_map_is_refused_as_a_whole() -> None:
     mmu = mmu_of(2)
     before = mmu.table.mappings
-    with pytest.raises(RegistryError, match=r"found a map of virtual bytes 0x10000\.\.0x1ffff while"):
+    with pytest.raises(
+        RegistryError, match=r"found a map of virtual bytes 0x10000\.\.0x1ffff while"
+    ):
         mmu.map([mapping(5), mapping(1)])
     assert mmu.table.mappings == before
 

@@ -427,12 +427,12 @@ def test_a_launch_with_nothing_to_do_is_over_at_once() -> None:
 def test_a_pe_that_has_no_part_of_a_tensor_may_not_touch_it() -> None:
     torch = context()
     x = torch.zeros(64, dp=COLUMNS)
-    y = torch.zeros(64, dp=DPPolicy(pe="column_wise", num_pes=2, num_cubes=1))
+    y = torch.zeros(64, dp=DPPolicy(num_pes=2, num_cubes=1), name="y")
 
     def touch(x: Any, y: Any, tl: Any) -> None:
-        tl.store(x + tl.program_id(0) * 8, tl.load(y))
+        tl.store(x + tl.program_id(0) * 16, tl.load(y))
 
-    with pytest.raises(PageFaultError, match=r"pe2"):
+    with pytest.raises(PageFaultError, match=r"y\[0:1\] of .* on sip0\.cube0\.pe2, which has no"):
         torch.launch(touch, x, y)
 
 

@@ -169,7 +169,8 @@ def test_segments_need_the_bytes_of_segments_and_none_between_them(
             table.strided_runs(segments, size, PE)
         assert caught.value.address == next(byte for byte in wanted if byte not in model)
         return
-    at, found = address, {}
+    at = address
+    found: dict[int, int] = {}
     runs = table.strided_runs(segments, size, PE)
     for physical, length in runs:
         if physical != GAP:

@@ -43,7 +43,7 @@ def tensor(
 def play(
     mistake: Mistake, wrong: bool, *, sanitize: bool = True, data: bool = True
 ) -> tuple[list[Finding], int]:
-    """What is found and when the run ends, which an error of its addresses may do; asked twice, run once."""
+    """What is found and when the run ends, which an AddressError may do; asked twice, run once."""
     torch = RuntimeContext(machine(), sanitize=sanitize, data=data)
     try:
         mistake(torch, wrong)

@@ -1,7 +1,10 @@
 """Which SIP a worker works on, under the two names that users know."""
 
+from operator import index
+from typing import SupportsIndex
 from weakref import WeakKeyDictionary
 
+import numpy as np
 from greenlet import getcurrent, greenlet
 
 from tilewright.errors import RequestError
@@ -47,13 +50,20 @@ class Ahbm:
         self._device = device
         self._bound: WeakKeyDictionary[greenlet, int] = WeakKeyDictionary()
 
-    def set_device(self, device: int) -> None:
-        """Tensors that name no SIPs go to this one from now on, for this worker."""
-        if type(device) is not int or device not in self._device.sips:
+    def set_device(self, device: SupportsIndex) -> None:
+        """Place tensors that name no SIPs on this one from now on, for this worker.
+
+        Any integer will do, as of NumPy or torch; a truth value is refused.
+        """
+        try:
+            sip = None if isinstance(device, bool | np.bool_) else index(device)
+        except TypeError:
+            sip = None
+        if sip not in self._device.sips:
             sips = ", ".join(map(str, self._device.sips))
             fix = "name one of them, or make the context for all SIPs"
             raise RequestError("set_device", repr(device), f"one of the SIPs {sips}", fix)
-        self._bound[getcurrent()] = device
+        self._bound[getcurrent()] = sip
 
     def current_device(self) -> int | None:
         """None until the worker has set one."""
@@ -66,7 +76,7 @@ class Accelerator:
     def __init__(self, ahbm: Ahbm) -> None:
         self._ahbm = ahbm
 
-    def set_device_index(self, device: int) -> None:
+    def set_device_index(self, device: SupportsIndex) -> None:
         self._ahbm.set_device(device)
 
     def current_device_index(self) -> int | None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from tilewright.language.affine import Affine, broadcast_shapes
 from tilewright.language.dtype import int4
+from tilewright.language.pointer_convert import is_integer, no_dtype
 from tilewright.language.program import Program
 from tilewright.language.value import Mask, Pointers
 
@@ -18,6 +19,8 @@ def aligned(
 ) -> tuple[Pointers, Any]:
     """Addresses and mask of one shape; the mask is False where nothing at all is accessed."""
     if type(pointers) is not Pointers:
+        if is_integer(pointers):
+            raise no_dtype(program, pointers)
         fix = "pass a tensor argument plus offsets"
         raise program.error(f"{pointers!r} as the address", "pointers", fix)
     shape = pointers.affine.shape

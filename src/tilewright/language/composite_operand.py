@@ -8,6 +8,7 @@ from tilewright.language.affine import Affine
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dma import load
 from tilewright.language.node import Node
+from tilewright.language.pointer_convert import is_integer, no_dtype, pointers_of
 from tilewright.language.program import Program
 from tilewright.language.tiling import Part
 from tilewright.language.value import Block, Pointers, PointerType
@@ -45,16 +46,20 @@ class Ref:
 
 
 def make_ref(program: Program, pointer: Any, shape: Any, dtype: Any, strides: Any) -> Ref:
-    """Row by row without gaps, unless strides say otherwise."""
+    """Row by row without gaps, unless strides say otherwise. An integer address needs a dtype."""
+    if is_integer(pointer):
+        if dtype is None:
+            raise no_dtype(program, pointer)
+        pointer = pointers_of(program, pointer, program.dtype(dtype))
     if not isinstance(pointer, Pointers) or pointer.shape or pointer.offsets is not None:
-        fix = "pass a tensor argument, or one plus a number"
+        fix = "pass a tensor argument, one plus a number, or an integer address"
         raise program.error(f"{pointer!r} as the start of a tensor", "one address", fix)
     extents = program.extents(shape)
     if dtype is not None:
         pointer = program.convert(pointer, PointerType(program.dtype(dtype)), False)
     if strides is None:
         inner = accumulate(reversed(extents[1:]), int.__mul__, initial=1)
-        strides = tuple(reversed(list(inner)))
+        strides = tuple(reversed(list(inner))) if extents else ()
     steps = tuple(int(stride) for stride in strides)
     if len(steps) != len(extents):
         found = f"the strides {steps} for the shape {extents}"

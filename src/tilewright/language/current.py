@@ -2,24 +2,26 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent
 
 from tilewright.errors import KernelError
-from tilewright.language.program import Program
+
+if TYPE_CHECKING:  # scalars, which programs are made of, ask which one is running
+    from tilewright.language.program import Program
 
 __all__ = ("current_program", "enter_program", "entered")
 
 
-def enter_program(program: Program) -> None:
+def enter_program(program: "Program") -> None:
     """From now on calls of this greenlet are the program's."""
     greenlet: Any = getcurrent()
     greenlet.tilewright_program = program
 
 
 @contextmanager
-def entered(program: Program) -> Iterator[None]:
+def entered(program: "Program") -> Iterator[None]:
     """For a while calls of this greenlet are another program's."""
     greenlet: Any = getcurrent()
     before = getattr(greenlet, "tilewright_program", None)
@@ -33,7 +35,7 @@ def entered(program: Program) -> Iterator[None]:
             greenlet.tilewright_program = before
 
 
-def current_program() -> Program:
+def current_program() -> "Program":
     """For the functions of the language."""
     try:
         greenlet: Any = getcurrent()

@@ -16,6 +16,7 @@ from tilewright.language.dtype import DType, dtype_of, int4, int32, int64
 from tilewright.language.known import known_binary
 from tilewright.language.node import Node, constant_node, evaluate, is_determined
 from tilewright.language.order import AccessOrder, Span
+from tilewright.language.pointer_convert import address_of, integers_of, pointers_of, pointers_to
 from tilewright.language.program_title import ProgramTitle
 from tilewright.language.promote import computation_dtype, scalar_dtype
 from tilewright.language.run import Plan, Run
@@ -208,13 +209,11 @@ class Program:
         return Index(self, Affine(affine.base, spread, shape), value.dtype)
 
     def convert(self, value: Any, dtype: Any, bitcast: bool) -> Any:
-        if isinstance(value, Pointers):
-            if not isinstance(dtype, PointerType):
-                fix = "convert to tl.pointer_type(dtype)"
-                raise self.error(f"addresses converted to {dtype!r}", "a pointer type", fix)
-            return self._pointers_to(value, dtype.element_ty)
         if isinstance(dtype, PointerType):
-            return self.pointers(int(self.number(value)), dtype.element_ty)
+            change = pointers_to if isinstance(value, Pointers) else pointers_of
+            return change(self, value, dtype.element_ty)
+        if isinstance(value, Pointers):
+            return integers_of(self, value, dtype)
         wanted = self.dtype(dtype)
         if isinstance(value, Index) and not bitcast and _holds(wanted, value.affine):
             return Index(self, value.affine, wanted)
@@ -229,7 +228,9 @@ class Program:
         return self.run.functions[name](value, *args, **kwargs)
 
     def number(self, value: Any) -> Any:
-        """The one element of a value, for Python: waits until it is there."""
+        """The one element of a value, for Python: waits until it is there. Of a pointer, bytes."""
+        if isinstance(value, Pointers):
+            return address_of(self, value)
         if value.type.num_elements != 1:
             found = f"a block of shape {value.shape} where Python needs one number"
             raise self.error(found, "a block of one element", "reduce it first, or use tl.where")
@@ -428,20 +429,6 @@ class Program:
 
     def pointers(self, address: int, element: DType) -> Pointers:
         return Pointers(self, Affine(2 * address if element is int4 else address, (), ()), element)
-
-    def _pointers_to(self, pointers: Pointers, element: DType) -> Pointers:
-        """The same addresses, of elements of another dtype."""
-        if pointers.element is element or int4 not in (pointers.element, element):
-            return Pointers(self, pointers.affine, element, pointers.offsets)
-        affine = pointers.affine
-        halves = (affine.base, *affine.strides) if pointers.element is int4 else ()
-        if pointers.offsets is not None or any(half % 2 for half in halves):
-            found = f"addresses of {pointers.element} converted to {element}"
-            raise self.error(found, "addresses of whole bytes", "convert before you add offsets")
-        if element is int4:
-            return Pointers(self, affine.scaled(2), element)
-        strides = tuple(stride // 2 for stride in affine.strides)
-        return Pointers(self, Affine(affine.base // 2, strides, affine.shape), element)
 
     def _offset(self, op: str, left: Any, right: Any) -> Pointers:
         """Addresses plus a block of offsets that is computed."""

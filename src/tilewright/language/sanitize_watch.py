@@ -131,6 +131,10 @@ class ProgramWatch:
         """An address that says which tensor it is of."""
         return self._shared.sanitizer.tensors.tagged(address)
 
+    def untagged(self, pointers: Pointers) -> Pointers:
+        """Addresses as they are without a sanitizer, for a kernel that looks at them."""
+        return self._untagged(pointers)[0]
+
     def reading(self, pointers: Pointers) -> Pointers:
         """A load begins; its addresses without tags."""
         return self._begin(AccessKind.LOAD, pointers)
@@ -154,16 +158,21 @@ class ProgramWatch:
         self._expected = releases, acquires
 
     def _begin(self, kind: AccessKind, pointers: Pointers) -> Pointers:
-        affine, element = pointers.affine, pointers.element
-        scale = 2 if element is int4 else 1
-        base, self._tensor = self._shared.sanitizer.tensors.untagged(affine.base, scale)
+        element = pointers.element
+        found, self._tensor = self._untagged(pointers)
         expected, self._expected = self._expected, None
         self._kind = kind if expected is None else ATOMIC.get(kind, kind)
         self._releases, self._acquires = expected or (False, False)
         self._item_bits = element.bits if element is int4 else 8 * element.storage.itemsize
         self._spans, self._pieces = [], []
+        return found
+
+    def _untagged(self, pointers: Pointers) -> tuple[Pointers, WatchedTensor | None]:
+        affine, element = pointers.affine, pointers.element
+        scale = 2 if element is int4 else 1
+        base, tensor = self._shared.sanitizer.tensors.untagged(affine.base, scale)
         moved = affine.shifted(base - affine.base)
-        return Pointers(pointers.program, moved, element, pointers.offsets)
+        return Pointers(pointers.program, moved, element, pointers.offsets), tensor
 
     # -- translation -----------------------------------------------------------------------------
 

@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tilewright.errors import KernelError
+from tilewright.language.current import current_program
 from tilewright.language.dtype import DType, dtype_of, float32, int32, int64
 from tilewright.language.front import IntegerFields
+from tilewright.language.pointer_type import PointerType
 
 __all__ = (
     "INT32_LIMIT",
@@ -181,6 +183,8 @@ def strong_scalar(value: int | float) -> Scalar:
 
 def converted(value: Scalar, dtype: Any, bitcast: bool) -> Any:
     """For ``.to``: stays a known scalar where one of these dtypes can hold it."""
+    if isinstance(dtype, PointerType) and isinstance(value, int):
+        return current_program().convert(value, dtype, False)
     wanted = dtype_of(dtype)
     if bitcast or wanted not in (int32, int64, float32):
         fix = "make it a block with tl.full([], value, dtype)"

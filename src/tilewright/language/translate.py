@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from tilewright.device.dma import Access, ChannelDeal
 from tilewright.device.mmu import Mmu, Walk
-from tilewright.language.access import Layout
 from tilewright.errors import AddressError
+from tilewright.language.access import Layout
 from tilewright.language.order import Span
 from tilewright.memory.address import VirtualByte
 from tilewright.memory.page_table import GAP, PhysicalRun

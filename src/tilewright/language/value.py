@@ -57,7 +57,7 @@ class Value:
             return self.program.method(
                 "cast", self, (dtype,), {"fp_downcast_rounding": fp_downcast_rounding}
             )
-        if isinstance(dtype, PointerType):
+        if isinstance(dtype, PointerType) or type(self) is Pointers:
             return self.program.convert(self, dtype, bitcast)  # it may wait for the address
         return _converted(self, dtype, bitcast)
 

@@ -1,4 +1,4 @@
-"""Numbers of bytes, virtual and physical, and of virtual pages: ints that the type checker keeps apart.
+"""Numbers of bytes and virtual pages: three kinds of ints that the type checker keeps apart.
 
 Every access of a program goes through them, so they cost nothing when it runs. The checked values
 of ``machine.address`` are for the borders, where an address is made or read by people.

@@ -52,9 +52,7 @@ def access_text(
     return found, "elements of the PE's own shard", fix
 
 
-def _outside(
-    book: TensorBook, spans: Sequence[Strided], address: int
-) -> tuple[str, str, str]:
+def _outside(book: TensorBook, spans: Sequence[Strided], address: int) -> tuple[str, str, str]:
     """The same for a byte that is no tensor's."""
     num_bytes = sum(span.num_segments * span.segment_bytes for span in spans)
     found = f"an access to {num_bytes} bytes, of which {address:#x} is "

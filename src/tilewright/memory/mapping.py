@@ -102,9 +102,7 @@ class MappingPlan:
         return self.steps
 
     def unmap_messages(self) -> tuple[UnmapMsg, ...]:
-        return tuple(
-            UnmapMsg(step.target, step.ranges[::-1]) for step in reversed(self.steps)
-        )
+        return tuple(UnmapMsg(step.target, step.ranges[::-1]) for step in reversed(self.steps))
 
 
 def num_entries(ranges: Iterable[VirtualRange], page_bytes: int) -> int:

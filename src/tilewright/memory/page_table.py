@@ -246,14 +246,14 @@ class PageTable:
         start = page << self._shift
         found = f"an access to {num_bytes} bytes at {address:#x}, of which "
         extent = f"virtual page {page} ({start:#x}..{start + self.page_bytes - 1:#x})"
-        who = {"address": missing, "pe": where}
         if self.has_page(VirtualPage(page)):
             found += f"{missing:#x} is nothing that the PE has in {extent}"
             fix = "correct the address"
-            return AddressError(where or self.name, found, "bytes that are mapped", fix, **who)
+            expected = "bytes that are mapped"
+            return AddressError(where or self.name, found, expected, fix, missing, where)
         found += f"{extent} is not mapped"
         fix = "map it before the access, or correct the address"
-        return PageFaultError(where or self.name, found, "mapped pages", fix, **who)
+        return PageFaultError(where or self.name, found, "mapped pages", fix, missing, where)
 
 
 def _mapping(span: _Span) -> RangeMapping:

@@ -10,13 +10,15 @@ SPACE_BYTES = 64 * 2**30
 
 
 class VirtualSpace:
-    """Gives out whole pages, the lowest that are free.
+    """Gives out whole pages, the lowest that are free, with a page that nobody gets behind them.
+
+    So an access that leaves a tensor by less than a page is an error, and no other tensor's byte.
 
     >>> space = VirtualSpace(page_bytes=65_536)
     >>> hex(space.allocate(100_000, requester="tensor a"))
     '0x100000000'
     >>> hex(space.allocate(1, requester="tensor b"))
-    '0x100020000'
+    '0x100030000'
     """
 
     def __init__(
@@ -40,4 +42,5 @@ class VirtualSpace:
         self._allocator.free(address, self._rounded(num_bytes))
 
     def _rounded(self, num_bytes: int) -> int:
-        return -(-num_bytes // self.page_bytes) * self.page_bytes
+        """With the page behind them."""
+        return (-(-num_bytes // self.page_bytes) + 1) * self.page_bytes

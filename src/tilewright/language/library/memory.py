@@ -7,7 +7,9 @@ from tilewright.language import dma
 from tilewright.language.atomic import atomic, parse_sem
 from tilewright.language.composite_operand import Ref, make_ref
 from tilewright.language.current import current_program
+from tilewright.language.dtype import DType
 from tilewright.language.front import direct
+from tilewright.language.pointer_convert import is_integer, no_dtype, pointers_of
 from tilewright.language.poll import note_look
 from tilewright.language.program import Program
 from tilewright.language.tensor_pointer import TensorDescriptor, Window
@@ -52,7 +54,8 @@ def load(
 ) -> Any:
     """Read the elements at ``pointer``; where ``mask`` is false, ``other`` (else 0) instead.
 
-    With a ``shape``, ``pointer`` is the address of a whole tile, row by row; so is a ref.
+    With a ``shape``, ``pointer`` is the address of a whole tile, row by row; so is a ref. It may
+    be an integer, which counts bytes, if ``dtype`` says of what; without a shape of one element.
     Of a block pointer, what lies outside the tensor on the axes of ``boundary_check`` is padded.
     The cache and eviction hints, and ``volatile``, say nothing here: there are no caches.
     """
@@ -86,10 +89,16 @@ def store(
 ) -> None:
     """Write ``value`` to the elements at ``pointer`` where ``mask`` is true.
 
-    A ref is written as a whole; so is a tile whose address alone is given, row by row.
+    A ref is written as a whole; so is a tile whose address alone is given, row by row. At an
+    integer address elements have the dtype of ``value``.
     """
     program = current_program()
     shape = getattr(value, "shape", ())
+    if is_integer(pointer):
+        dtype = getattr(value, "dtype", None)
+        if not isinstance(dtype, DType):
+            raise no_dtype(program, pointer)
+        pointer = pointers_of(program, pointer, dtype)
     if mask is None and shape and isinstance(pointer, Pointers) and not pointer.shape:
         pointer = make_ref(program, pointer, shape, None, None)
     if isinstance(pointer, Ref):
@@ -150,6 +159,8 @@ def store_tensor_descriptor(desc: TensorDescriptor, offsets: Any, value: Any) ->
 
 def _parts(program: Program, base: Any, *parts: Any) -> list[tuple[int, ...]]:
     """Sizes of a tensor in memory, one for each axis."""
+    if is_integer(base):
+        raise no_dtype(program, base)
     if type(base) is not Pointers or base.shape:
         raise program.error(f"{base!r} as the base", "one address", "pass a tensor argument")
     found = [tuple(int(value) for value in part) for part in parts]

@@ -21,7 +21,8 @@ __all__ = ("composite", "ref", "wait")
 def ref(ptr: Any, shape: Any, dtype: Any = None, strides: Any = None) -> Ref:
     """A tensor in memory by name: nothing moves until somebody needs a part of it.
 
-    Row by row without gaps, unless ``strides`` (in elements) say otherwise.
+    Row by row without gaps, unless ``strides`` (in elements) say otherwise. ``ptr`` may be an
+    integer, which counts bytes, if ``dtype`` says of what.
     """
     return make_ref(current_program(), ptr, shape, dtype, strides)
 

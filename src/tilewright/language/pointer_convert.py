@@ -1,0 +1,120 @@
+"""Pointers as integers and back. An integer address counts bytes and has no dtype."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import KernelError
+from tilewright.language.affine import Affine
+from tilewright.language.block_type import block_type
+from tilewright.language.dtype import DType, int4, int64, uint64
+from tilewright.language.node import Node
+from tilewright.language.source import source_line
+from tilewright.language.value import Block, Index, Pointers
+
+__all__ = ("address_of", "integers_of", "is_integer", "no_dtype", "pointers_of", "pointers_to")
+
+
+def is_integer(value: Any) -> bool:
+    """Return whether a value can be an address: a number, an index or a block of integers."""
+    if isinstance(value, Block):
+        return bool(value.dtype.is_int())
+    return isinstance(value, Index) or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def no_dtype(program: Any, value: Any) -> KernelError:
+    """Return the error of an integer address whose elements nobody has named."""
+    found = f"the integer address {value!r} without a dtype"
+    fix = (
+        "write tl.load(address, shape=..., dtype=...), tl.ref(address, shape, dtype) or "
+        "tl.cast(address, tl.pointer_type(dtype))"
+    )
+    return program.error(found, "pointers, or an address and the dtype of its elements", fix)  # type: ignore[no-any-return]
+
+
+def pointers_to(program: Any, pointers: Pointers, element: DType) -> Pointers:
+    """Return the same addresses, of elements of another dtype."""
+    if pointers.element is element or int4 not in (pointers.element, element):
+        return Pointers(program, pointers.affine, element, pointers.offsets)
+    if element is int4 and pointers.offsets is None:
+        return Pointers(program, pointers.affine.scaled(2), element)
+    return Pointers(program, _in_bytes(program, pointers, str(element)), element)
+
+
+def _in_bytes(program: Any, pointers: Pointers, wanted: str) -> Affine:
+    """Known addresses in bytes; those of halves of bytes have to begin with the first half."""
+    affine = pointers.affine
+    halves = (affine.base, *affine.strides) if pointers.element is int4 else ()
+    if pointers.offsets is not None or any(half % 2 for half in halves):
+        found = f"addresses of {pointers.element} converted to {wanted}"
+        raise program.error(found, "addresses of whole bytes", "convert before you add offsets")
+    if not halves:
+        return affine
+    strides = tuple(stride // 2 for stride in affine.strides)
+    return Affine(affine.base // 2, strides, affine.shape)
+
+
+def address_of(program: Any, pointers: Pointers) -> int:
+    """Return one address as a number of bytes; waits for an offset that is computed."""
+    if pointers.shape:
+        found = f"addresses of shape {pointers.shape} where Python needs one number"
+        raise program.error(found, "one address", "convert them with .to(tl.int64)")
+    return int(program.number(integers_of(program, pointers, int64)))
+
+
+def integers_of(program: Any, pointers: Pointers, dtype: Any) -> Any:
+    """Return addresses as integers: an index where they are known, else a computed block."""
+    wanted = program.dtype(dtype)
+    if wanted not in (int64, uint64):
+        fix = "convert to tl.int64, or tl.pointer_type(dtype)"
+        expected = "int64, uint64 or a pointer type"
+        raise program.error(f"addresses converted to {wanted}", expected, fix)
+    if program.watch is not None:
+        pointers = program.watch.untagged(pointers)
+    if pointers.offsets is None or pointers.element is int4:
+        found = Index(program, _in_bytes(program, pointers, str(wanted)), int64)
+    else:
+        scaled = program.convert(pointers.offsets, int64, False) * pointers.element.step
+        found = scaled + Index(program, pointers.affine, int64)
+    return found if wanted is int64 else program.convert(found, wanted, False)
+
+
+def pointers_of(program: Any, value: Any, element: DType) -> Pointers:
+    """Return integers as addresses of elements; one that is computed is waited for."""
+    if not is_integer(value):
+        fix = "convert integers of bytes, as .to(tl.int64) of a pointer gives them"
+        raise program.error(f"{value!r} as an address", "an integer", fix)
+    if isinstance(value, Block) and value.shape:
+        return _computed_pointers(program, value, element)
+    known = value.affine if isinstance(value, Index) else None
+    if known is None or not known.shape:
+        number = value if isinstance(value, int) else program.number(value)
+        return program.pointers(int(number), element)  # type: ignore[no-any-return]
+    first = program.pointers(known.base, element).affine.base  # as a program has its addresses
+    scale = 2 if element is int4 else 1
+    strides = tuple(stride * scale for stride in known.strides)
+    return Pointers(program, Affine(first, strides, known.shape), element)
+
+
+def _computed_pointers(program: Any, block: Block, element: DType) -> Pointers:
+    """A block of addresses as offsets from 0: another look at the same bytes, and no command."""
+    kind = block_type(int64, block.shape)
+    node = None
+    if block.node is not None:
+        node = Node(partial(_whole_elements, element=element), (block.node,), source_line())
+    parent = block if block.parent is None else block.parent
+    offsets = Block(program, kind, node, block.number, parent)
+    return Pointers(program, Affine(0, (0,) * len(kind.shape), kind.shape), element, offsets)
+
+
+def _whole_elements(addresses: Any, *, element: DType) -> Any:
+    """How many elements there are before each address, in the unit of offsets."""
+    item_bits = 4 if element is int4 else 8 * element.step
+    elements, rest = np.divmod(np.asarray(addresses).astype(np.int64) * 8, item_bits)
+    if rest.any():
+        address = int(np.asarray(addresses)[rest != 0].flat[0])
+        found = f"the address {address:#x} of a block, for elements of {element}"
+        expected = f"a multiple of {item_bits // 8} bytes"
+        raise KernelError("pointers", found, expected, "load it as bytes, or align the address")
+    return elements
