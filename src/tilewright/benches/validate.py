@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
+from tilewright.benches.oracles.laws.address import ADDRESSES
 from tilewright.benches.oracles.laws.collective import COLLECTIVES
 from tilewright.benches.oracles.laws.collective_bound import COLLECTIVE_BOUNDS
 from tilewright.benches.oracles.laws.collective_machine import MACHINE_COLLECTIVES
@@ -52,6 +53,7 @@ ORACLES = build_table(
         *MACHINE_COLLECTIVES,
         *CONSERVATION,
         *REPLAYS,
+        *ADDRESSES,
     )
 )
 
