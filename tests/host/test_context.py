@@ -201,6 +201,27 @@ def test_each_worker_has_a_device_of_its_own() -> None:
         torch.ahbm.set_device(2)
 
 
+class LikeATensor:
+    """An integer as a tensor of one element is one."""
+
+    def __index__(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("device", [1, np.int64(1), np.uint8(1), np.array(1), LikeATensor()])
+def test_any_integer_names_a_device(device: Any) -> None:
+    torch = context("ahbm")
+    torch.ahbm.set_device(device)
+    current = torch.ahbm.current_device()
+    assert (current, type(current)) == (1, int)
+
+
+@pytest.mark.parametrize("device", [True, np.True_, 1.0, "1", None, np.array([1, 0]), -1])
+def test_what_is_no_integer_names_no_device(device: Any) -> None:
+    with pytest.raises(RequestError, match=r"set_device: found .*, expected one of the SIPs 0, 1"):
+        context("ahbm").ahbm.set_device(device)
+
+
 def test_a_context_without_data_has_times_and_integers() -> None:
     with_data, without = context(), context(data=False)
     for torch in (with_data, without):

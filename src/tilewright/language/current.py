@@ -2,26 +2,24 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from greenlet import getcurrent
 
 from tilewright.errors import KernelError
-
-if TYPE_CHECKING:  # scalars, which programs are made of, ask which one is running
-    from tilewright.language.program import Program
+from tilewright.language.program import Program
 
 __all__ = ("current_program", "enter_program", "entered")
 
 
-def enter_program(program: "Program") -> None:
+def enter_program(program: Program) -> None:
     """From now on calls of this greenlet are the program's."""
     greenlet: Any = getcurrent()
     greenlet.tilewright_program = program
 
 
 @contextmanager
-def entered(program: "Program") -> Iterator[None]:
+def entered(program: Program) -> Iterator[None]:
     """For a while calls of this greenlet are another program's."""
     greenlet: Any = getcurrent()
     before = getattr(greenlet, "tilewright_program", None)
@@ -35,7 +33,7 @@ def entered(program: "Program") -> Iterator[None]:
             greenlet.tilewright_program = before
 
 
-def current_program() -> "Program":
+def current_program() -> Program:
     """For the functions of the language."""
     try:
         greenlet: Any = getcurrent()

@@ -69,7 +69,7 @@ def integers_of(program: Any, pointers: Pointers, dtype: Any) -> Any:
     if wanted not in (int64, uint64):
         fix = "convert to tl.int64, or tl.pointer_type(dtype)"
         expected = "int64, uint64 or a pointer type"
-        raise program.error(f"addresses converted to {wanted}", expected, fix)
+        raise program.error(f"addresses converted to {wanted!r}", expected, fix)
     if program.watch is not None:
         pointers = program.watch.untagged(pointers)
     if pointers.offsets is None or pointers.element is int4:

@@ -8,9 +8,9 @@ Python number in a kernel is weak: it takes the dtype of what it meets.
 from typing import Any, ClassVar
 
 import numpy as np
+from greenlet import getcurrent
 
 from tilewright.errors import KernelError
-from tilewright.language.current import current_program
 from tilewright.language.dtype import DType, dtype_of, float32, int32, int64
 from tilewright.language.front import IntegerFields
 from tilewright.language.pointer_type import PointerType
@@ -184,7 +184,8 @@ def strong_scalar(value: int | float) -> Scalar:
 def converted(value: Scalar, dtype: Any, bitcast: bool) -> Any:
     """For ``.to``: stays a known scalar where one of these dtypes can hold it."""
     if isinstance(dtype, PointerType) and isinstance(value, int):
-        return current_program().convert(value, dtype, False)
+        greenlet: Any = getcurrent()
+        return greenlet.tilewright_program.convert(value, dtype, False)  # as `enter_program` set it
     wanted = dtype_of(dtype)
     if bitcast or wanted not in (int32, int64, float32):
         fix = "make it a block with tl.full([], value, dtype)"

@@ -12,7 +12,7 @@ from tilewright.benches import programs
 from tilewright.benches.programs import PROGRAMS
 from tilewright.benches.programs.parameter import parse_parameters
 from tilewright.engine import EngineKind
-from tilewright.errors import CollectiveError
+from tilewright.errors import AddressError, CollectiveError
 from tilewright.host import RuntimeContext
 
 WITHOUT_VALUES: dict[str, dict[str, Any]] = {"quest_decode": {"selection": "recent"}}
@@ -22,9 +22,21 @@ KEEPS_VALUES = {"pointer_chase", "va_offset_verify"}
 """Programs on integers, which have their values also where only time is asked for."""
 
 MISTAKES = {
-    "qkv_gemm": ("product.product_kernel", "a, b, out_ptr", "a, b, out_ptr + 1"),
-    "gemm_single_pe": ("kernels.product._staged", "tl.ref(pointer,", "tl.ref(pointer + 1,"),
-    "gpt3_qkv": ("kernels.product._staged", "tl.load(pointer,", "tl.load(pointer + 1,"),
+    "qkv_gemm": (
+        "product.product_kernel",
+        "a, b, out_ptr,",
+        "a, b, tl.ref(out_ptr, (m, n), None, (0, 1)),",
+    ),
+    "gemm_single_pe": (
+        "kernels.product._staged",
+        "tl.ref(pointer, shape)",
+        "tl.ref(pointer, shape, None, (0, 1))",
+    ),
+    "gpt3_qkv": (
+        "kernels.product._staged",
+        "tl.load(pointer, shape=shape)",
+        "tl.load(tl.ref(pointer, shape, None, (0, 1)))",
+    ),
     "matmul": ("product.product_kernel", "tile_shape=tile", "epilogue=['relu'], tile_shape=tile"),
     "softmax": ("softmax.softmax_kernel", "tl.sum(weights, 1)", "tl.max(weights, 1)"),
     "layer_norm": ("layer_norm.layer_norm_kernel", "x - (tl.sum", "x + (tl.sum"),
@@ -43,6 +55,13 @@ MISTAKES = {
     "broadcast": ("broadcast._call", "src=0", "src=1"),
 }
 """Of each program: a function, a part of its text, and what somebody could write instead."""
+
+OUTSIDE = {
+    "qkv_gemm": ("product.product_kernel", "a, b, out_ptr", "a, b, out_ptr + 1"),
+    "gemm_single_pe": ("kernels.product._staged", "tl.ref(pointer,", "tl.ref(pointer + 1,"),
+    "gpt3_qkv": ("kernels.product._staged", "tl.load(pointer,", "tl.load(pointer + 1,"),
+}
+"""The same, of mistakes that leave what the PE has by one element."""
 
 
 def test_every_program_is_tried_small_and_with_a_mistake() -> None:
@@ -67,14 +86,26 @@ def test_a_program_takes_the_same_time_without_values(name: str) -> None:
     assert timed.bound == valued.bound
 
 
+def make_mistake(monkeypatch: pytest.MonkeyPatch, function: str, text: str, mistake: str) -> None:
+    right = resolve_name(f"{programs.__name__}.{function}")
+    monkeypatch.setattr(right, "__code__", mutant(right, text, mistake).__code__)  # for all holders
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_mistake_in_a_kernel_makes_the_values_wrong(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    function, text, mistake = MISTAKES[name]
-    right = resolve_name(f"{programs.__name__}.{function}")
-    monkeypatch.setattr(right, "__code__", mutant(right, text, mistake).__code__)  # for all holders
+    make_mistake(monkeypatch, *MISTAKES[name])
     assert run_small(name).values_ok is False
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_an_access_by_one_element_outside_of_what_the_pe_has_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_mistake(monkeypatch, *OUTSIDE[name])
+    with pytest.raises(AddressError, match="expected "):
+        run_small(name)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -18,7 +18,7 @@ from tilewright.memory.address import PhysicalByte
 from tilewright.runtime.launch_report import LaunchReport
 from tilewright.runtime.tensor import Tensor
 
-__all__ = ("MISTAKES", "RIGHT", "WAYS", "Pointing", "run_way")
+__all__ = ("MISTAKES", "RIGHT", "WAYS", "Pointing", "map_again", "run_way")
 
 NUM = 64
 SIDE = 8  # of the same elements as a square
@@ -131,7 +131,7 @@ def run_way(
     x = torch.empty(before.shape, dtype, dp=rows, name="x").copy_(before)
     order = torch.empty(NUM, "i64", dp=copies, name="order").copy_(np.arange(NUM)[::-1].copy())
     for tensor in (x, order):
-        _map_again(torch, tensor, machine.spec.pe.mmu.page_bytes if by_pages else 1)
+        map_again(torch, tensor, machine.spec.pe.mmu.page_bytes if by_pages else 1)
 
     def kernel(x: Any, order: Any, shift: Any) -> None:
         function(x + shift, order)
@@ -141,7 +141,7 @@ def run_way(
     return bool(np.array_equal(x.numpy().astype(np.int64), before + 1)), report
 
 
-def _map_again(torch: RuntimeContext, tensor: Tensor, unit_bytes: int) -> None:
+def map_again(torch: RuntimeContext, tensor: Tensor, unit_bytes: int) -> None:
     """Unmap a tensor and map it anew, in ranges that begin and end with whole units."""
     plan = torch.driver.tensors[tensor.address].mapping
     for undo in plan.unmap_messages():
