@@ -101,6 +101,10 @@ class Mmu:
             state.tlb.popitem(last=False)
         return command
 
+    def flush(self) -> None:
+        """Forget what the TLB keeps, and the walks that are under way; the page table stays."""
+        self.state.tlb.clear()
+
     def map(self, mappings: Sequence[PageMapping], shared: Shared | None = None) -> None:
         """Add translations; all of them, or none if one of the pages has one already."""
         self.table.map(mappings, shared)

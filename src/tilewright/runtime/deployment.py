@@ -1,6 +1,7 @@
 """All tensors that a context has in memory: taken, mapped, filled, read, unmapped, given back."""
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 from weakref import WeakSet
 
@@ -9,6 +10,7 @@ import numpy as np
 from tilewright.language.dtype import DType
 from tilewright.language.launch import rare_collections
 from tilewright.language.packing import bytes_of_elements
+from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.placement import Targets, place
 from tilewright.runtime.placement_pages import (
@@ -52,6 +54,11 @@ class Deployments:
     def live(self) -> tuple[TensorPages, ...]:
         """The memory of all tensors that were not freed."""
         return (*self._live.values(), *self._orphans)
+
+    def device_pes(self) -> list[PeCoord]:
+        """Return the PEs of the caller's current device, in the order of their coordinates."""
+        targets = self._targets_of(DPPolicy())
+        return [PeCoord(*place) for place in product(targets.sips, targets.cubes, targets.pes)]
 
     # -- making tensors --------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ from tilewright.runtime.launch_report import LaunchReport
 from tilewright.studies.run_listener import Listener, Listeners
 from tilewright.studies.run_source import RunSource
 
+USE_COUNTS = "an error ended programs of the run; what was in use counts from the last one on"
+
 __all__ = ("Execution", "RunRequest", "execute")
 
 
@@ -132,8 +134,10 @@ def _note_end(execution: Execution, torch: RuntimeContext) -> None:
     execution.start_ps = min((each.submitted_ps for each in requests), default=0)
     execution.now_ps = torch.now_ps
     execution.findings = None if torch.driver.watch is None else torch.findings
-    execution.num_events = torch.driver.device.engine.core.events
+    execution.num_events = torch.driver.num_events
     execution.notes += dict.fromkeys(torch.distributed.notes)
+    if torch.driver.num_ends and not execution.is_interrupted:
+        execution.notes.append(USE_COUNTS)
 
 
 def _checked_outcome(source: RunSource, found: Any) -> BenchOutcome | None:
