@@ -17,9 +17,12 @@ from tilewright.runtime.launch_report import LaunchReport
 from tilewright.studies.run_listener import Listener, Listeners
 from tilewright.studies.run_source import RunSource
 
-USE_COUNTS = "an error ended programs of the run; what was in use counts from the last one on"
-
 __all__ = ("Execution", "RunRequest", "execute")
+
+ENDED_NOTE = (
+    "an error ended programs of the run: their time is told as transfers of the host, and what was "
+    "in use counts from the error on"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,7 @@ def _note_end(execution: Execution, torch: RuntimeContext) -> None:
     execution.num_events = torch.driver.num_events
     execution.notes += dict.fromkeys(torch.distributed.notes)
     if torch.driver.num_ends and not execution.is_interrupted:
-        execution.notes.append(USE_COUNTS)
+        execution.notes.append(ENDED_NOTE)
 
 
 def _checked_outcome(source: RunSource, found: Any) -> BenchOutcome | None:
