@@ -4,6 +4,8 @@ import gc
 import inspect
 import re
 import signal
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -11,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.collectives.worlds import places_of_pes
+from tests.collectives.worlds import machine_of_sips, places_of_pes
 from tests.kinds import every_engine, needs_both_engines
 from tests.system import wrong_launches
 from tests.system.wrong_launches import COPIES, FAILURES, PAIR, RIGHT, SIZE, context, values
 from tilewright import language as tl
 from tilewright.engine import EngineKind
 from tilewright.engine.service import ProgramGreenlet
-from tilewright.errors import KernelError, LaunchEndedError, MessageError
+from tilewright.errors import CollectiveError, KernelError, LaunchEndedError, MessageError
 from tilewright.host import DPPolicy, PeCoord, RuntimeContext, Tensor
 from tilewright.language.current import current_program
 from tilewright.language.message import Neighbours
@@ -32,6 +34,11 @@ SOURCE = inspect.getsource(wrong_launches).splitlines()
 def pair(torch: RuntimeContext, seed: int = 0) -> tuple[Tensor, Tensor]:
     x = torch.empty(2 * SIZE, "f32", dp=COPIES).copy_(values(seed), timed=False)
     return x, torch.zeros(2 * SIZE, "f32", dp=COPIES, timed=False)
+
+
+def slow(x: Any, out: Any) -> None:
+    for _ in range(50):
+        tl.store(out + tl.arange(0, SIZE), tl.load(x + tl.arange(0, SIZE)))
 
 
 def line_of(comment: str) -> int:
@@ -100,6 +107,19 @@ def test_stores_that_were_served_before_the_error_are_visible_and_none_follows(
 
 
 @every_engine
+def test_a_deadlock_leaves_the_stores_before_it_and_cold_tlbs(kind: EngineKind) -> None:
+    torch = context(engine=kind)
+    x, out = pair(torch)
+    RIGHT["double"].launch(torch, x, out)
+    fail(torch, "deadlock", x, out)
+    np.testing.assert_array_equal(out.numpy(), values(0))  # the deadlock itself wrote nothing
+    walks = [torch.driver.mmu(pe).state.walks for pe in PAIR]
+    RIGHT["double"].launch(torch, x, out)
+    RIGHT["double"].launch(torch, x, out)
+    assert [torch.driver.mmu(pe).state.walks for pe in PAIR] == [each + 2 for each in walks]
+
+
+@every_engine
 def test_a_program_that_an_error_ends_cleans_up_and_stays_ended(kind: EngineKind) -> None:
     ends: list[int] = []
 
@@ -137,6 +157,26 @@ def test_no_greenlet_is_left_after_launches_that_failed(kind: EngineKind) -> Non
     assert num_live() == before
 
 
+def test_a_process_whose_launches_failed_ends_without_words_of_the_compiled_core() -> None:
+    script = """
+from tests.system.wrong_launches import FAILURES, COPIES, SIZE, context
+torch = context()
+x, out = (torch.zeros(2 * SIZE, "f32", dp=COPIES) for _ in range(2))
+for failure in FAILURES.values():
+    try:
+        failure.launch(torch, x, out)
+    except failure.error:
+        pass
+FAILURES["divides"].launch(torch, x, out)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert "ZeroDivisionError: integer division or modulo by zero" in ended.stderr
+    assert "nanobind" not in ended.stderr
+
+
 @every_engine
 def test_an_interrupt_from_outside_ends_the_launch_alone(kind: EngineKind) -> None:
     def endless(x: Any) -> None:
@@ -165,11 +205,6 @@ def test_an_interrupt_from_outside_ends_the_launch_alone(kind: EngineKind) -> No
 def test_the_handles_of_launches_that_another_s_error_has_ended_say_so_once() -> None:
     torch = context()
     x, out = pair(torch)
-
-    def slow(x: Any, out: Any) -> None:
-        for _ in range(50):
-            tl.store(out + tl.arange(0, SIZE), tl.load(x + tl.arange(0, SIZE)))
-
     other = torch.launch("other", slow, x, out, wait=False)
     fail(torch, "divides", x, out)
     words = r"launch of 'other': found programs that were ended at \d+ ps by ZeroDivisionError"
@@ -231,6 +266,60 @@ def test_after_a_failing_rank_the_next_workers_reduce_as_ever() -> None:
         torch.multiprocessing.spawn(worker, (False,), nprocs=2)
     assert found == [[6.0] * 8] * 4
     torch.cleanup()
+
+
+def test_collectives_outside_of_workers_go_on_over_the_rings_that_they_have() -> None:
+    torch = RuntimeContext(machine_of_sips(2))
+    torch.distributed.init_process_group()
+    tensor = torch.full((4, 4), 1, "f32", dp=DPPolicy(cube="row_wise", pe="row_wise"))
+    torch.distributed.all_reduce(tensor)
+    work = torch.distributed.all_reduce(tensor, async_op=True)
+    assert work is not None
+    with pytest.raises(LookupError, match="on purpose"):
+        torch.launch(_fails_at_once)
+    with pytest.raises(CollectiveError, match="a call that ended with LookupError: on purpose"):
+        work.wait()
+    tensor.fill_(1)
+    num_installed = len([each for each in torch.handles() if each.what.startswith("rings")])
+    for _ in range(2):
+        torch.distributed.all_reduce(tensor)
+    assert tensor.numpy().tolist() == [[4.0] * 4] * 4
+    installs = [each for each in torch.handles() if each.what.startswith("rings")]
+    assert len(installs) == num_installed == 1
+    torch.cleanup()
+
+
+def _fails_at_once() -> None:
+    raise LookupError("on purpose")
+
+
+def test_memory_of_tensors_that_are_freed_while_something_fails_is_given_back() -> None:
+    torch = context()
+    x, out = pair(torch)
+    other = torch.launch(slow, x, out, wait=False)
+    fail(torch, "divides", x, out)
+    with pytest.raises(LaunchEndedError):
+        x.free()  # it waits for the other launch
+    assert x.is_freed
+    assert torch.is_completed(other)
+
+    begun: list[bool] = []
+
+    def worker(rank: int) -> None:
+        if rank == 0:
+            mine = torch.zeros(4096, "f32", dp=COPIES)
+            begun.append(True)
+            mine.free()  # under way when the other rank fails
+        while not begun:
+            torch.driver.hub.sleep(1000)
+        raise LookupError("rank 1 alone")
+
+    with pytest.raises(LookupError):
+        torch.multiprocessing.spawn(worker, nprocs=2)
+    gc.collect()
+    torch.cleanup()
+    allocators = torch.driver.memory._allocators.values()
+    assert sum(each.statistics.used_bytes for each in allocators) == 0
 
 
 # -- messages that nobody receives -----------------------------------------------------------------
@@ -334,7 +423,7 @@ steps = st.lists(
 
 @needs_both_engines
 @given(steps=steps)
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings().max_examples // 2)
 def test_right_launches_between_failing_ones_give_what_they_give_on_a_fresh_context(
     steps: list[tuple[str, int, bool]],
 ) -> None:

@@ -122,7 +122,7 @@ class RingBook:
         self._fixed: dict[tuple[str, tuple[RankPlaces, ...]], Group] = {}  # of `install`
         self._tcms: dict[PeCoord, Allocator] = {}
         self.plans: list[InstallPlan] = []  # of those that there are
-        driver.end_listeners.append(self._forget_calls)
+        driver.add_end_listener(self._forget_calls)
 
     def rings(
         self,

@@ -68,7 +68,7 @@ class World:
         self._channels: dict[tuple[Group, int, int, int], Group] = {}
         self._copies: dict[tuple[Group, int, Layout | None], Group | None] = {}
         self._flags: dict[tuple[Group, int], Tensor] = {}
-        self.driver.end_listeners.append(self._forget_calls)
+        self.driver.add_end_listener(self._forget_calls)
 
     @property
     def size(self) -> int:

@@ -9,6 +9,7 @@ runs on a device that was built anew (ADR 0020).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+from weakref import WeakMethod
 
 from tilewright.device.build import Device
 from tilewright.device.command_path import CommandPath, Delivery
@@ -101,8 +102,7 @@ class Driver:
         self._host_effects: dict[int, _HostEffect] = {}  # by number: those that are under way
         self.reports: list[LaunchReport] = []  # of launches that are over, in that order
         self.observer: Observer | None = None
-        self.end_listeners: list[Callable[[], None]] = []
-        """Called when an error has ended all that was under way."""
+        self._end_listeners: list[WeakMethod[Callable[[], None]]] = []
         self.num_ends = 0  # errors that did
         self._mmus: dict[PeCoord, Mmu] = {}
         self._choice = choice
@@ -323,6 +323,11 @@ class Driver:
                 self._end(running, error)
             raise
 
+    def add_end_listener(self, method: Callable[[], None]) -> None:
+        """Call a method when an error has ended all that was under way, while its object lives."""
+        living = [each for each in self._end_listeners if each() is not None]
+        self._end_listeners = [*living, WeakMethod(method)]
+
     # -- errors ----------------------------------------------------------------------------------
 
     def _end(self, running: RunningDevice, error: BaseException) -> None:
@@ -343,8 +348,10 @@ class Driver:
         for mmu in self._mmus.values():
             mmu.flush()
         self._end_requests(running.hub.failed, error)
-        for listener in self.end_listeners:
-            listener()
+        for listener in self._end_listeners:
+            call = listener()
+            if call is not None:
+                call()
 
     def _end_requests(self, failed: Program | None, error: BaseException) -> None:
         """Complete what the host has asked for; fail the launches.
