@@ -202,12 +202,14 @@ def test_an_interrupt_from_outside_ends_the_launch_alone(kind: EngineKind) -> No
 # -- what is under way beside it -------------------------------------------------------------------
 
 
-def test_the_handles_of_launches_that_another_s_error_has_ended_say_so_once() -> None:
+@pytest.mark.parametrize("name", ["divides", "late"])
+def test_the_handles_of_launches_that_another_s_error_has_ended_say_so_once(name: str) -> None:
     torch = context()
     x, out = pair(torch)
     other = torch.launch("other", slow, x, out, wait=False)
-    fail(torch, "divides", x, out)
-    words = r"launch of 'other': found programs that were ended at \d+ ps by ZeroDivisionError"
+    error = fail(torch, name, x, out)
+    found = f"programs that were ended at {torch.now_ps} ps by {type(error).__name__}"
+    words = re.escape(f"launch of 'other': found {found}")
     with pytest.raises(LaunchEndedError, match=words):
         out.numpy()  # it waits for the other launch, whose stores are not all there
     out.numpy()

@@ -17,7 +17,7 @@ from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph
 from tilewright.engine.hub import Hub, Program
 from tilewright.engine.message import first_line
-from tilewright.errors import LaunchEndedError, TilewrightError
+from tilewright.errors import DeadlockError, LaunchEndedError, TilewrightError
 from tilewright.language.effect import Effect, EffectLog
 from tilewright.language.launch import Launcher, quiet_values
 from tilewright.machine.build import Machine
@@ -26,6 +26,7 @@ from tilewright.machine.name import place_name
 from tilewright.memory.page_table import PageTable
 from tilewright.memory.sanitizer_space import QuarantinedSpace
 from tilewright.memory.virtual import VirtualSpace
+from tilewright.runtime.host_effect import HostEffects
 from tilewright.runtime.host_watch import HostWatch
 from tilewright.runtime.launch_report import LaunchReport
 from tilewright.runtime.memory import DeviceMemory
@@ -54,19 +55,6 @@ class Observer(Protocol):
     @property
     def commands(self) -> Any:
         """Watches what programs issue (`language.Program`); None if nobody does."""
-
-
-@dataclass(slots=True)
-class _HostEffect:
-    """An effect that the host has asked for, which knows when it has happened."""
-
-    effect: Effect
-    under_way: "dict[int, _HostEffect]"
-    number: int = -1
-
-    def apply(self) -> None:
-        del self.under_way[self.number]
-        self.effect.apply()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +87,11 @@ class Driver:
         self.requests: list[Request] = []
         self._open: dict[int | None, dict[int, Request]] = {}
         """By worker: requests that are under way, or have failed and nobody was told."""
-        self._host_effects: dict[int, _HostEffect] = {}  # by number: those that are under way
+        self._host_effects = HostEffects()
         self.reports: list[LaunchReport] = []  # of launches that are over, in that order
         self.observer: Observer | None = None
         self._end_listeners: list[WeakMethod[Callable[[], None]]] = []
-        self.num_ends = 0  # errors that did
+        self.num_ends = 0  # errors that have ended a device
         self._mmus: dict[PeCoord, Mmu] = {}
         self._choice = choice
         self._ended: _Ended = _Ended()  # what is left of the devices before this one
@@ -208,10 +196,7 @@ class Driver:
 
         An error in a kernel does not stop it: what is under way then happens at once.
         """
-        host_effect = _HostEffect(effect, self._host_effects)
-        host_effect.number = self.effects.add(host_effect, 1, what)
-        self._host_effects[host_effect.number] = host_effect
-        return host_effect.number
+        return self._host_effects.add(self.effects, effect, what)
 
     def _new_request(self, what: str) -> Request:
         number = len(self.requests)
@@ -344,7 +329,7 @@ class Driver:
             running.hub.next_number, running.hub.observe,
         )  # fmt: skip
         apply_served(running.effects, engine, error)
-        running.effects.apply([(self.now_ps, number) for number in sorted(self._host_effects)])
+        self._host_effects.apply_all(running.effects, self.now_ps)
         for mmu in self._mmus.values():
             mmu.flush()
         self._end_requests(running.hub.failed, error)
@@ -356,24 +341,26 @@ class Driver:
     def _end_requests(self, failed: Program | None, error: BaseException) -> None:
         """Complete what the host has asked for; fail the launches.
 
-        Whoever catches the error knows of the launch that it came from. Where it came from none, it
-        is about all of them; and so it is about all that workers have begun.
+        Whoever catches the error knows of the launch that it came from, and of what workers have
+        begun. A deadlock and an interrupt are about all launches, an error in an effect about the
+        one that is alone.
         """
-        under_way = [each for requests in self._open.values() for each in requests.values()]
+        requests = [each for by_id in self._open.values() for each in by_id.values()]
+        under_way = [each for each in requests if not each.is_completed]
+        launches = [each for each in under_way if each.programs is not None]
+        is_about_all = not isinstance(error, Exception) or (
+            failed is None and (isinstance(error, DeadlockError) or len(launches) == 1)
+        )
         for request in under_way:
-            if request.is_completed:
-                continue  # it had failed before
             if request.programs is not None:
                 request.failures.append(_ended_error(request, self.now_ps, error))
-                is_host = request.worker is None and isinstance(error, Exception)
-                if is_host and failed is not None and failed.number not in request.programs:
-                    request.complete(self.now_ps)
-                    continue  # nobody knows yet
+                is_own = failed is not None and failed.number in request.programs
+                request.is_told = is_own or is_about_all or request.worker is not None
             request.complete(self.now_ps)
-            request.is_told = request.programs is not None
-            self._forget(request)
-            if self.watch is not None:
-                self.watch.note_wait(request)
+            if request.is_told or not request.failures:
+                self._forget(request)
+                if self.watch is not None:
+                    self.watch.note_wait(request)
 
 
 def _ended_error(request: Request, at_ps: int, error: BaseException) -> LaunchEndedError:
