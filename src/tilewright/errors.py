@@ -14,7 +14,9 @@ TilewrightError           where, found, expected, fix
 ├── AllocationError       space that is not there to be taken, or was not taken
 │   └── OutOfMemoryError  no hole is large enough
 ├── KernelError           a kernel says what has no meaning: op, operands
-│   └── KernelTypeError   operands whose dtypes or shapes do not fit the op
+│   ├── KernelTypeError   operands whose dtypes or shapes do not fit the op
+│   ├── LaunchEndedError  a launch whose programs an error has ended, theirs or another's
+│   └── MessageError      messages between programs that nobody has received
 ├── PlacementError        a tensor that cannot lie in the machine as its policy says
 ├── TensorError           wrong use of a tensor: freed, of another shape, without values
 ├── RequestError          a request to a machine that failed or cannot be made
@@ -68,7 +70,9 @@ __all__ = (
     "InterruptError",
     "KernelError",
     "KernelTypeError",
+    "LaunchEndedError",
     "MemoryAccessError",
+    "MessageError",
     "MissingExtraError",
     "ModelError",
     "ModelFileError",
@@ -238,6 +242,14 @@ class KernelError(TilewrightError):
 
 class KernelTypeError(KernelError):
     """Operands whose dtypes or shapes do not fit the op."""
+
+
+class LaunchEndedError(KernelError):
+    """A launch whose programs an error has ended: their own, or that of another launch."""
+
+
+class MessageError(KernelError):
+    """Messages that programs of a launch have sent and none has received when all have ended."""
 
 
 class PlacementError(TilewrightError):

@@ -429,3 +429,27 @@ def test_an_observer_looks_while_time_passes(engine: Engine) -> None:
     hub.spawn(program)
     hub.run()
     assert seen == [5, 12]
+
+
+def test_a_run_that_fails_ends_every_program_and_says_which_one_failed(engine: Engine) -> None:
+    hub = Hub(engine, first_number=7)
+    ended: list[str] = []
+
+    def waits() -> None:
+        try:
+            hub.sleep(1000)
+        finally:
+            ended.append("waits")
+
+    def fails() -> None:
+        hub.sleep(10)
+        raise LookupError("no such row")
+
+    done = hub.spawn(lambda: 5, name="done")
+    others = [hub.spawn(waits), hub.spawn(fails)]
+    with pytest.raises(LookupError):
+        hub.run()
+    assert [done.number, *(each.number for each in others)] == [7, 8, 9]
+    assert (hub.failed, hub.has_ended, hub.next_number) == (others[1], True, 10)
+    assert (done.result, done.end_reason, ended) == (5, None, ["waits"])
+    assert {each.end_reason for each in others} == {"LookupError: no such row"}

@@ -234,21 +234,6 @@ def test_a_context_without_data_has_times_and_integers() -> None:
         floats.numpy()
 
 
-def test_after_an_error_in_a_kernel_the_context_says_so() -> None:
-    torch = context()
-    tensor = torch.zeros(4, dp=DPPolicy(num_pes=1, num_cubes=1))
-
-    def broken(x: Any, tl: Any) -> None:
-        tl.store(x, 1 // 0)
-
-    with pytest.raises(ZeroDivisionError):
-        torch.launch(broken, tensor)
-    with pytest.raises(RequestError, match=r"ended with ZeroDivisionError.*make a new context"):
-        torch.zeros(4, dp=ROWS)
-    with pytest.raises(RequestError, match="ended with"):
-        torch.launch(broken, tensor)
-
-
 def test_a_tensor_of_another_context_is_refused() -> None:
     here, there = context(), context()
     tensor = there.zeros(4, dp=ROWS)

@@ -385,8 +385,8 @@ def test_wrong_arguments_are_refused_before_anything_is_sent() -> None:
     for kind, words, args, kwargs in cases:
         with pytest.raises(kind, match=words):
             torch.launch(add, *args, grid=(1,), **kwargs)
-    with pytest.raises(KernelError, match="no tensor among its arguments"):
-        torch.launch(lambda: None)
+    with pytest.raises(KernelError, match="a function of a program's ids, without a grid"):
+        torch.launch(add, x, y, out, 4, 64, on=lambda _: PeCoord(0, 0, 0))
     with pytest.raises(KernelError, match="resident=0"):
         torch.launch(add, x, y, out, 4, 64, grid=(1,), resident=0)
     assert len(torch.handles()) == before

@@ -279,15 +279,22 @@ def test_what_fails_when_a_store_needs_it_names_the_line_and_the_program() -> No
     assert "ZeroDivisionError: in the middle" in caught.value.found
 
 
-def test_a_device_whose_run_failed_takes_no_other_launch() -> None:
-    def kernel() -> None:
+def test_after_a_run_that_failed_arrays_are_read_and_kernels_launched_at_a_later_time() -> None:
+    def broken(x_ptr: Any, out_ptr: Any) -> None:
+        tl.store(out_ptr + tl.arange(0, N), 2 * tl.load(x_ptr + tl.arange(0, N)))
+        int(tl.sum(tl.load(out_ptr + tl.arange(0, N))))
+        tl.store(out_ptr + tl.arange(0, N), tl.load(x_ptr + tl.arange(0, N)))
         raise RuntimeError("on purpose")
 
     bed = Bed()
-    with pytest.raises(RuntimeError):
-        bed.launch(kernel)
-    with pytest.raises(KernelError, match="last run ended with RuntimeError: on purpose"):
-        bed.launch(kernel)
+    x, out = bed.place(ones()), bed.place(np.zeros_like(ones()))
+    with pytest.raises(RuntimeError, match="on purpose"):
+        bed.launch(broken, x, out)
+    ended_ps = bed.workspace.device.engine.now_ps
+    np.testing.assert_array_equal(bed.read(out), 2 * ones())  # the second store is not served
+    result = bed.launch(copy, x, out)
+    assert ended_ps == result.start_ps > 0
+    np.testing.assert_array_equal(bed.read(out), ones())
 
 
 @needs_both_engines

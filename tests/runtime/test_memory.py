@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.device.build import build_device
 from tilewright.errors import DeviceError
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.address import Location, SubUnit
@@ -24,7 +23,7 @@ def machine() -> Machine:
 
 @cache
 def memory() -> DeviceMemory:
-    return DeviceMemory(build_device(machine()))
+    return DeviceMemory(machine())
 
 
 @given(

@@ -61,6 +61,9 @@ def commands(draw: st.DrawFn) -> list[Command]:
             _hand_over(draw, draft, program, peer)
         else:
             _say_any(draw, draft, program, peer)
+    for (sender, receiver), count in list(draft.mail.items()):
+        for _ in range(count):  # what nobody receives is an error
+            draft.say(Command(receiver, "receive", peer=sender))
     return draft.lines
 
 

@@ -238,3 +238,39 @@ def test_progress_tells_simulated_time_and_rate(
         text.startswith("run: ") and "simulated" in text and "events/s, scale on 16 PEs" in text
         for text in texts
     )
+
+
+GOES_ON = SCALE.replace(
+    "def run(",
+    """def broken(x, n: int):
+    scale(x, n)
+    int(tl.load(x))
+    raise LookupError("on purpose")
+
+
+def run(""",
+).replace(
+    "        torch.launch(scale, LocalShard(x), n)",
+    """        torch.launch(scale, LocalShard(x), n)
+        try:
+            torch.launch(broken, LocalShard(x), n)
+        except LookupError:
+            pass""",
+)
+
+
+def test_a_program_that_catches_the_error_of_a_kernel_has_a_record_and_a_whole_trace(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "run.pftrace"
+    record = run_file(written(tmp_path, GOES_ON), RunWatch(trace=file), times=3)
+    assert [launch.name for launch in record.launches] == ["scale"] * 3
+    assert record.breakdown_ps.total_ps == record.latency_ps
+    assert any("an error ended programs of the run" in note for note in record.notes)
+    assert max(record.utilisation.values()) > 0
+    trace = read_trace(file.read_bytes())
+    assert len(trace.slices["host", "launches"]) == 3
+    starts = [1000 * one.start_ns for one in trace.slices["sip0.cube0.pe0", "vector"]]
+    for launch in record.launches:  # also those on devices that were built after an error
+        end_ps = launch.submitted_ps + launch.latency_ps
+        assert sum(launch.submitted_ps <= start_ps <= end_ps for start_ps in starts) == 4

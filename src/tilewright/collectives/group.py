@@ -141,6 +141,12 @@ class Group:
             del self._meetings[number]
         return number, meeting.agreement
 
+    def forget_calls(self) -> None:
+        """Begin anew after an error has ended all calls that were under way."""
+        self._meetings.clear()
+        self._num_calls.clear()
+        self._last.clear()
+
     def last_work(self, rank: int) -> Work | None:
         """The call of a rank that its next one comes after."""
         return self._last.get(rank)

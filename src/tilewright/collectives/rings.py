@@ -122,6 +122,7 @@ class RingBook:
         self._fixed: dict[tuple[str, tuple[RankPlaces, ...]], Group] = {}  # of `install`
         self._tcms: dict[PeCoord, Allocator] = {}
         self.plans: list[InstallPlan] = []  # of those that there are
+        driver.add_end_listener(self._forget_calls)
 
     def rings(
         self,
@@ -142,6 +143,13 @@ class RingBook:
                 under_way = [each for each in installed.launches if not each.is_completed]
                 installed.launches = [*under_way, launch]
                 installed.num_launches += 1
+
+    def _forget_calls(self) -> None:
+        """Count calls anew: an error has ended those that were under way. Rings stay installed."""
+        for installed in self._rings.values():
+            installed.calls.clear()
+            installed.launches.clear()
+            installed.num_launches = 0
 
     def install(
         self, group: Group, edges: frozenset[Edge], lanes: tuple[int, ...], spec: RingSpec

@@ -16,10 +16,9 @@ from tilewright.errors import InternalError
 from tilewright.language.argument import ArrayArgument
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch import LaunchOptions, launch
+from tilewright.runtime.launch import LaunchOptions, LaunchOwner, launch
 from tilewright.runtime.launch_arguments import PerPe
 from tilewright.runtime.pending import Pending
-from tilewright.runtime.tensor import TensorOwner
 
 __all__ = ("NUM_VARIANTS", "start_collective")
 
@@ -31,7 +30,7 @@ Shares = dict[int, LaneShare]
 
 def start_collective(
     driver: Driver,
-    owner: TensorOwner,
+    owner: LaunchOwner,
     book: RingBook,
     group: Group,
     rank: int,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from tilewright.errors import CollectiveError
 from tilewright.runtime.driver import Driver
 
 __all__ = ("JointWork", "Work")
@@ -19,7 +20,6 @@ class Work:
         after: "Work | None" = None,
     ) -> None:
         """``after`` is the call whose rings it uses next; the body may wait."""
-        driver.check_usable(what)
         self.what = what
         self._driver = driver
         self._before = after
@@ -37,6 +37,10 @@ class Work:
     def wait(self, timeout: object = None) -> bool:
         """Until it is complete, and results are where they belong; torch's timeout never ends."""
         del timeout
+        if self._program.end_reason is not None:
+            found = f"a call that ended with {self._program.end_reason}"
+            fix = "make the call again, at all ranks of the group"
+            raise CollectiveError(self.what, found, "a call that nothing has ended", fix)
         if not self._is_done:
             if self._driver.hub.is_inside:
                 self._driver.hub.wait_signal(self._signal, 1)

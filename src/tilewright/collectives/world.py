@@ -68,6 +68,7 @@ class World:
         self._channels: dict[tuple[Group, int, int, int], Group] = {}
         self._copies: dict[tuple[Group, int, Layout | None], Group | None] = {}
         self._flags: dict[tuple[Group, int], Tensor] = {}
+        self.driver.add_end_listener(self._forget_calls)
 
     @property
     def size(self) -> int:
@@ -120,11 +121,19 @@ class World:
 
     def wait_all(self) -> None:
         """For every call that anybody has made."""
-        for group in (self.group, *self._groups, *self._channels.values()):
+        for group in self._all_groups():
             for rank in range(group.size):
                 work = group.last_work(rank)
                 if work is not None:
                     work.wait()
+
+    def _all_groups(self) -> tuple[Group, ...]:
+        return (self.group, *self._groups, *self._channels.values())
+
+    def _forget_calls(self) -> None:
+        """Let the next call of each group be its first: an error has ended those before."""
+        for group in self._all_groups():
+            group.forget_calls()
 
     def callers(self, group: Group) -> list[int]:
         """The ranks of a group that this call is for: the worker's, or outside of workers all."""

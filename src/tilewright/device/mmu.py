@@ -113,6 +113,10 @@ class Mmu:
             state.tlb.popitem(last=False)
         return command
 
+    def flush(self) -> None:
+        """Forget what the TLB keeps, and the walks that are under way; the page table stays."""
+        self.state.tlb.clear()
+
     def map(self, mappings: Sequence[RangeMapping], shared: Shared | None = None) -> None:
         """Add translations; all of them, or none if one of the bytes has one already."""
         self.table.map(mappings, shared)

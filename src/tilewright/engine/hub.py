@@ -33,6 +33,7 @@ class Program:
         "_next",
         "_resume",
         "_what",
+        "end_reason",
         "is_done",
         "name",
         "number",
@@ -44,6 +45,7 @@ class Program:
         self.name = name
         self.is_done = False
         self.result: Any = None  # what the function returned
+        self.end_reason: str | None = None  # the error that ended it, if its run ended before it
         self._body = body
         self._args = args  # for its start
         self._resume: Callable[..., Any] = body.switch
@@ -78,7 +80,10 @@ class Hub:
         self,
         engine: Engine,
         apply_effects: Callable[[list[tuple[int, int]]], None] | None = None,
+        *,
+        first_number: int = 0,
     ) -> None:
+        """Build a hub whose programs are numbered from ``first_number`` on."""
         if not isinstance(engine, Engine):
             raise EngineError("hub", repr(engine), "an Engine", "pass what build_engine returned")
         self._engine = engine
@@ -87,7 +92,8 @@ class Hub:
         self._perform_rows = engine.core.perform_rows
         self._perform_compiled = engine.core.perform
         self._apply_effects = apply_effects
-        self._num_programs = 0
+        self._first_number = first_number
+        self._next_number = first_number
         self._live: dict[int, Program] = {}  # not ended yet
         self._due: deque[Program] = deque()  # new or woken, for home to resume
         self._waiting: dict[int, Program] = {}  # by task: the first of those that wait for it
@@ -98,9 +104,10 @@ class Hub:
         self.polls: dict[int, Any] = {}  # by program: what it looks at again and again
         self._timer = lru_cache(MAX_KEPT_GRAPHS)(_timer_graph)
         self.observe: Callable[[], None] | None = None  # called often, to look and change nothing
+        self.failed: Program | None = None  # whose own error ended the run
 
     def __repr__(self) -> str:
-        live, total = len(self._live), self._num_programs
+        live, total = len(self._live), self._next_number - self._first_number
         return f"<Hub at {self.now_ps} ps, {live} of {total} programs not done>"
 
     @property
@@ -113,13 +120,23 @@ class Hub:
         if not callable(function):
             fix = "pass the function, then its arguments"
             raise EngineError("hub.spawn", repr(function), "a function", fix)
-        number = self._num_programs
+        number = self._next_number
         check_integer("hub", "program number", number, 0, MAX_OWNER)
         program = Program(number, name or f"program {number}", ProgramGreenlet(function), args)
-        self._num_programs += 1
+        self._next_number += 1
         self._live[number] = program
         self._due.append(program)
         return program
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next program that is spawned."""
+        return self._next_number
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether an error has ended its run, and all programs with it."""
+        return self._end_reason is not None
 
     @property
     def is_inside(self) -> bool:
@@ -155,7 +172,7 @@ class Hub:
             self._run(home, until)
             self._engine.check_if_drained()
         except BaseException as error:
-            self._current = None
+            self.failed, self._current = self._current, None
             self._end_reason = first_line(error)
             self._end_all(error)
             raise
@@ -330,11 +347,15 @@ class Hub:
     def _end_all(self, error: BaseException) -> None:
         """Unwind programs that wait; what their clean-up raises is noted beside the first error."""
         for program in self._live.values():
+            program.end_reason = self._end_reason
             try:
                 program._body.throw()
             except BaseException as second:  # noqa: BLE001  # it is told below the first
                 text = f"{type(second).__name__}: {second}"
                 error.add_note(f"while program {program.name!r} ended: {text}")
+        self._live.clear()
+        self._due.clear()
+        self._waiting.clear()
 
     # -- words -----------------------------------------------------------------------------------
 

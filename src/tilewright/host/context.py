@@ -164,7 +164,17 @@ class RuntimeContext:
         name: str | None = None,
         **kwargs: Any,
     ) -> Pending:
-        """Run a kernel; a string in its place is the name, and the kernel follows."""
+        """Run a kernel; a string in its place is the name, and the kernel follows.
+
+        It runs where ``on`` says: PEs, a tensor whose owners compute, or a function of a program's
+        ids. Else it runs on the PEs that hold a shard of an argument, and without any tensor on the
+        PEs of the current device. Without a grid each of them runs one program.
+
+        ``wait`` raises the error of a kernel. An error ends every launch that is under way: their
+        handles raise LaunchEndedError. Stores that memories had served are visible, copies and
+        deploys of the host complete, and the next launch finds idle PEs (ADR 0020). A message that
+        no program has received when the launch ends is a MessageError.
+        """
         if isinstance(kernel, str):
             if not args:
                 fix = 'write launch("name", kernel, ...)'
@@ -184,11 +194,14 @@ class RuntimeContext:
         return submit_message(self.driver, self._tensors, message)
 
     def wait(self, handle: Request | Pending) -> Completion:
-        """Until the request is complete; a failure is raised."""
+        """Wait for a request and return how it went; raise its failure."""
         return self.driver.wait(handle.request if isinstance(handle, Pending) else handle)
 
     def wait_all(self) -> None:
-        """For everything that was submitted; the first failure is raised at the end."""
+        """Wait for everything that was submitted, then raise the first failure.
+
+        The failure of a launch is raised once: whoever has caught it may go on.
+        """
         self.driver.wait_all()
 
     def is_completed(self, handle: Request | Pending) -> bool:

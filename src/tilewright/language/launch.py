@@ -39,6 +39,7 @@ __all__ = (
     "Gatekeeper",
     "LaunchResult",
     "Launcher",
+    "MmuOf",
     "Share",
     "Terms",
     "check_pes",
@@ -47,6 +48,9 @@ __all__ = (
     "quiet_values",
     "rare_collections",
 )
+
+MmuOf = Callable[[PeCoord], Mmu]
+"""The MMU of a PE."""
 
 COLLECTION_THRESHOLD = 10**6
 MAX_GRID_AXES = 3
@@ -109,7 +113,7 @@ class Launcher:
         device: Device,
         memories: Sequence[Memory],
         locate: Callable[[int], tuple[int, int, int]],
-        mmu_of: Callable[[PeCoord], Mmu],
+        mmu_of: MmuOf,
         functions: Mapping[str, Callable[..., Any]],
         pe_of: Callable[[PeCoord], Pe],
         tcm_used_bytes: Callable[[PeCoord], int],
@@ -161,7 +165,7 @@ class Launcher:
             name = f"{terms.kernel.name} on {body.stream.pe.name}"
             program = hub.spawn(body.run, name=name)
             run.owners[program.number] = body.stream.pe.coord
-        run.post = terms.post
+        run.post = None if terms.post is None else self._renewed(terms.post)
         if terms.neighbours is not None:
             pes = {stream.pe.coord: stream.pe for stream in run.streams}
             run.post = self._post(terms.neighbours, pes)
@@ -188,7 +192,14 @@ class Launcher:
         """Rings that launches on these PEs share, none of them used before."""
         return self._post(neighbours, {pe: self._pe_of(pe) for pe in neighbours.table})
 
+    def _renewed(self, post: Post) -> Post:
+        """Return the installed rings, empty if an error has ended the device they were built on."""
+        if post.built_by is not self:
+            post.renew(self.install(post.neighbours))
+        return post
+
     def _post(self, neighbours: Neighbours, pes: Mapping[PeCoord, Pe]) -> Post:
+        """Build the rings of a launch, or of several."""
         self._num_posts += 1
         ring, number = neighbours.ring, self._num_posts
 
@@ -202,7 +213,7 @@ class Launcher:
                 self.device, f"{name} of launch {number}", ring, sender, receiver, address
             )
 
-        return build_post(neighbours, pes, build)
+        return build_post(neighbours, pes, build, self)
 
     def _translator(self, coord: PeCoord) -> Translator:
         if coord not in self._translators:

@@ -11,7 +11,7 @@ from tilewright.device.pe import Pe
 from tilewright.engine import TaskGraph
 from tilewright.engine.core import NO_ROOM, NO_TASK, NO_VALUE
 from tilewright.engine.deadlock import Reason
-from tilewright.errors import KernelError
+from tilewright.errors import KernelError, MessageError
 from tilewright.language.block_type import BlockType
 from tilewright.language.node import Node
 from tilewright.language.program import Program
@@ -21,6 +21,8 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 
 __all__ = ("Mailbox", "Neighbours", "PendingMessage", "Post", "build_post", "receive", "send")
+
+MAX_LINES = 20  # rings that an error names
 
 Place = tuple[PeCoord, str]
 OPPOSITE: Mapping[str, str] = MappingProxyType(
@@ -68,6 +70,23 @@ class Mailbox:
     num_sent: int = 0  # fragments
     num_expected: int = 0
 
+    @property
+    def num_left(self) -> int:
+        """How many messages were sent that no program has asked for."""
+        return len(self.sent) - len(self.expected)
+
+    def left_text(self) -> str:
+        """Describe the messages that are left: how many, from whom to whom, sent at which lines."""
+        lines = Counter(line for _, _, line in self.sent[len(self.expected) :])
+        (sender, direction), (receiver, back) = self.sender, self.receiver
+        places = ", ".join(
+            line if count == 1 else f"{line} ({count} times)" for line, count in lines.items()
+        )
+        return (
+            f"{self.num_left} of {len(self.sent)} from {place_name(sender)} to {direction!r}"
+            f" ({place_name(receiver)}, whose tl.recv({back!r}) they wait for), sent at {places}"
+        )
+
     def check(self, number: int) -> None:
         """Both sides of a message, once both are known."""
         if number >= min(len(self.sent), len(self.expected)):
@@ -80,15 +99,37 @@ class Mailbox:
             raise KernelError(receiver_line, found, expected, fix)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Post:
     """All rings of a launch, from both of their ends."""
 
     outgoing: Mapping[Place, Mailbox]
     incoming: Mapping[Place, Mailbox]
     neighbours: Neighbours
+    built_by: object = None  # the launcher whose device has these rings
     waiting: dict[PeCoord, list[int]] = field(default_factory=dict)  # numbers of hub programs
     _turns: Counter[PeCoord] = field(default_factory=Counter)
+
+    def renew(self, other: "Post") -> None:
+        """Take the rings of ``other``, which nobody has used, in the place of these."""
+        self.outgoing, self.incoming = other.outgoing, other.incoming
+        self.built_by = other.built_by
+        self.waiting.clear()
+        self._turns.clear()
+
+    def unreceived(self, launch: str) -> list[MessageError]:
+        """Return an error if messages were sent that no program has asked for, else nothing."""
+        left = [box for box in self.outgoing.values() if box.num_left > 0]
+        if not left:
+            return []
+        lines = [box.left_text() for box in left[:MAX_LINES]]
+        if len(left) > MAX_LINES:
+            lines.append(f"... and on {len(left) - MAX_LINES} more rings")
+        total = sum(box.num_left for box in left)
+        count = "1 message" if total == 1 else f"{total} messages"
+        found = f"{count} that no program has received:\n" + "\n".join(lines)
+        fix = "receive what is sent on every path through the kernel, or leave the tl.send out"
+        return [MessageError(f"launch of {launch!r}", found, "a tl.recv for each tl.send", fix)]
 
     def next_direction(self, here: PeCoord) -> str | None:
         """Of the directions that a PE receives from, each in its turn."""
@@ -112,7 +153,10 @@ class Post:
 
 
 def build_post(
-    neighbours: Neighbours, pes: Mapping[PeCoord, Pe], build: Callable[..., Ring]
+    neighbours: Neighbours,
+    pes: Mapping[PeCoord, Pe],
+    build: Callable[..., Ring],
+    built_by: object = None,
 ) -> Post:
     """``build`` adds a ring to the engine: its name, its two PEs, its address."""
     outgoing: dict[Place, Mailbox] = {}
@@ -130,7 +174,7 @@ def build_post(
             ring = build(name, pes[sender], pes[peer], address)
             box = Mailbox(ring, (sender, direction), receiver)
             outgoing[sender, direction] = incoming[receiver] = box
-    return Post(MappingProxyType(outgoing), MappingProxyType(incoming), neighbours)
+    return Post(MappingProxyType(outgoing), MappingProxyType(incoming), neighbours, built_by)
 
 
 def _check_peer(sender: PeCoord, direction: str, peer: PeCoord, pes: Mapping[PeCoord, Pe]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from tilewright.engine.rows import NO_EFFECT
 from tilewright.language.effect import EffectLog
 
-__all__ = ("WatchedEffectLog",)
+__all__ = ("NOTHING", "WatchedEffectLog")
 
 Hear = Callable[[int], None]
 """Is told the time."""
@@ -18,6 +18,9 @@ class _Nothing:
         """Memory stays as it is."""
 
 
+NOTHING = _Nothing()
+
+
 class WatchedEffectLog(EffectLog):
     """Applies effects as ever, and then tells who watches them, in the order of events."""
 
@@ -28,7 +31,7 @@ class WatchedEffectLog(EffectLog):
 
     def watch(self, effect: int, num_parts: int, hear: Hear, owner: object) -> int:
         """Hear when all parts of an effect were served; an access without one gets one."""
-        number = self.add(_Nothing(), num_parts, owner) if effect == NO_EFFECT else effect
+        number = self.add(NOTHING, num_parts, owner) if effect == NO_EFFECT else effect
         self._watched[number] = num_parts, hear
         return number
 

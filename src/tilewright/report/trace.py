@@ -86,6 +86,13 @@ class TraceRecorder:
         track = self._free_track("host", "launches", *times_ps)
         self.writer.add_slice(track, launch.name, *times_ps, arguments)
 
+    def device_built(self, device: Device) -> None:
+        """Take the trace of this device from now on; write what there is of the one before."""
+        self.drain()
+        self._engine = device.engine
+        self._servers = ServerTable(device)
+        self._engine.set_trace(True)
+
     def drain(self) -> None:
         """Write what has been traced since the last time."""
         rows, _ = self._engine.take_trace_rows()

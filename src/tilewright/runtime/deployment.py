@@ -1,14 +1,17 @@
 """All tensors that a context has in memory: taken, mapped, filled, read, unmapped, given back."""
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
+from tilewright.errors import RequestError
 from tilewright.language.dtype import DType
 from tilewright.language.launch import rare_collections
 from tilewright.language.packing import bytes_of_elements
+from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.placement import Targets, place
 from tilewright.runtime.placement_pages import (
@@ -52,6 +55,11 @@ class Deployments:
     def live(self) -> tuple[TensorPages, ...]:
         """The memory of all tensors that were not freed."""
         return (*self._live.values(), *self._orphans)
+
+    def device_pes(self) -> list[PeCoord]:
+        """Return the PEs of the caller's current device, in the order of their coordinates."""
+        targets = self._targets_of(DPPolicy())
+        return [PeCoord(*place) for place in product(targets.sips, targets.cubes, targets.pes)]
 
     # -- making tensors --------------------------------------------------------------------------
 
@@ -152,8 +160,15 @@ class Deployments:
     # -- the end of tensors ----------------------------------------------------------------------
 
     def free(self, pages: TensorPages) -> None:
-        """Unmap everywhere, once nothing is under way, and give the memory back."""
-        self._driver.settle()
+        """Unmap everywhere, once nothing is under way, and give the memory back.
+
+        Where the failure of a launch is raised instead, the next request gives the memory back.
+        """
+        try:
+            self._driver.settle()
+        except BaseException:
+            self.abandon(pages)
+            raise
         del self._live[pages.base]
         self._give_back([pages])
 
@@ -172,9 +187,9 @@ class Deployments:
 
     def reclaim(self) -> None:
         """Give back the memory of tensors that went away."""
-        orphans, self._orphans = self._orphans, []
-        if orphans:
-            self._driver.settle()
+        if self._orphans:
+            self._driver.settle()  # first: it may raise the failure of a launch
+            orphans, self._orphans = self._orphans, []
             self._give_back(orphans)
 
     def _give_back(self, all_pages: Sequence[TensorPages]) -> None:
@@ -186,7 +201,16 @@ class Deployments:
             for pages in all_pages
             for message in pages.mapping.unmap_messages()
         ]
-        self._driver.wait_all(requests)
+        try:
+            self._driver.wait_all(requests)
+        except RequestError:
+            raise  # a page is still mapped: its memory is not given back
+        except BaseException:
+            self._return_memory(all_pages)  # the run has ended, and so the pages are unmapped
+            raise
+        self._return_memory(all_pages)
+
+    def _return_memory(self, all_pages: Sequence[TensorPages]) -> None:
         for pages in all_pages:
             del self._driver.tensors[pages.base]
             give_back_pages(pages, self._pool)

@@ -35,6 +35,11 @@ class HostWatch:
         self._tensors: dict[int, WatchedTensor] = {}  # by where they start
         self._launches: dict[Request, Launch] = {}  # that the host has not waited for
 
+    def renew_effects(self) -> WatchedEffectLog:
+        """Begin a log of effects for a device that has none yet."""
+        self.effects = WatchedEffectLog()
+        return self.effects
+
     # -- tensors ---------------------------------------------------------------------------------
 
     def note_tensor(self, pages: TensorPages) -> None:
@@ -88,11 +93,11 @@ class WatchedTransfer:
     launch: Launch
     line: str
 
-    def hear(self, part: MemoryPart, served: int) -> int:
-        """The effect by which a part of it is heard of, once it has been served."""
+    def hear(self, part: MemoryPart, served: int) -> None:
+        """Tell the sanitizer of a part of it when the effect ``served`` happens."""
         sanitizer = self.watch.sanitizer
         access = sanitizer.begin_host_access(self.launch, self.kind, *part, self.line)
-        return self.watch.effects.watch(
+        self.watch.effects.watch(
             served, 1, lambda at_ps: sanitizer.complete(access, at_ps), self.launch.name
         )
 

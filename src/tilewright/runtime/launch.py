@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tilewright import language
 from tilewright.errors import KernelError
@@ -28,7 +28,14 @@ from tilewright.runtime.pending import Pending
 from tilewright.runtime.request import Request
 from tilewright.runtime.tensor import Tensor, TensorOwner
 
-__all__ = ("LaunchOptions", "launch", "tell_rings")
+__all__ = ("LaunchOptions", "LaunchOwner", "launch", "tell_rings")
+
+
+class LaunchOwner(TensorOwner, Protocol):
+    """The context that launches, and that made the tensors."""
+
+    def device_pes(self) -> Sequence[PeCoord]:
+        """Return the PEs of the caller's current device, in the order of their coordinates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class LaunchOptions:
 @rare_collections()
 def launch(
     driver: Driver,
-    owner: TensorOwner,
+    owner: LaunchOwner,
     kernel: Any,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
@@ -61,7 +68,8 @@ def launch(
     for tensor in tensors:
         _check_tensor(where, tensor, owner)
     binding = Binding(adapted, tuple(args), dict(kwargs), has_grid=options.grid is not None)
-    pes = _pes(where, tensors, options.on)
+    _check_on(where, options)
+    pes = _pes(tensors, options.on, owner)
     if not pes:
         return _nothing(driver, adapted, options)
     check_pes(adapted, pes)
@@ -120,6 +128,7 @@ def _send(
     request, arrivals = driver.deliver(f"launch of {name!r}", delivery, before)
     gate = LaunchGate(driver, delivery, arrivals, common_start)
     run = driver.launcher.start(driver.hub, driver.effects, terms, shares, gate)
+    request.programs = frozenset(run.owners)
     for stream in run.streams:
         gate.expect(stream.pe.coord)
     pending = Pending(driver, request, tensors)
@@ -129,6 +138,11 @@ def _send(
         driver.observer.launch_submitted(name, terms.kernel.name, run.owners)
 
     def settle() -> None:
+        if request.failures:  # an error has ended the programs
+            pending.settle(None)
+            return
+        if terms.neighbours is not None:
+            request.failures.extend(run.post.unreceived(name))
         report = _report(name, terms, shares, gate, run, submitted_ps, driver.now_ps)
         pending.settle(report)
         driver.note_launch(report)
@@ -216,16 +230,27 @@ def _told(
 # -- who runs where --------------------------------------------------------------------------------
 
 
-def _pes(where: str, tensors: Sequence[Tensor], on: On | None) -> list[PeCoord]:
-    """In the order in which programs are dealt to them."""
+def _pes(tensors: Sequence[Tensor], on: On | None, owner: LaunchOwner) -> list[PeCoord]:
+    """Return the PEs of a launch in the order in which programs are dealt to them.
+
+    ``on`` says which, else those that hold a shard of an argument, else those of the device.
+    """
     if isinstance(on, Tensor):
         return sorted(on.placement.homes)
     if on is not None and not callable(on):
         return list(on)
-    if not tensors and on is None:
-        fix = "pass a tensor, or say on= which PEs it runs"
-        raise KernelError(where, "no tensor among its arguments", "a place to run", fix)
+    if not tensors:
+        return list(owner.device_pes())
     return sorted({pe for tensor in tensors for pe in tensor.placement.homes})
+
+
+def _check_on(where: str, options: LaunchOptions) -> None:
+    """Refuse a function that places the programs of a grid where there is no grid."""
+    on = options.on
+    if options.grid is None and callable(on) and not isinstance(on, Tensor):
+        found = f"on={on!r}, a function of a program's ids, without a grid"
+        fix = "pass grid=, or on= with the PEs that run a program each"
+        raise KernelError(where, found, "a grid whose programs it places", fix)
 
 
 def _one_each(

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from tilewright.device.build import Device
+from tilewright.engine import EngineKind
 from tilewright.errors import DeviceError
 from tilewright.language.effect import EffectLog, Storage, build_effect_log
 from tilewright.language.run import Memory
 from tilewright.machine.address import Location, PhysicalAddress, SubUnit
+from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, PeCoord
 from tilewright.memory.allocator import Allocator
 from tilewright.memory.place import MemoryKind, MemoryPlace
@@ -26,7 +27,7 @@ _KINDS = {unit: kind for kind, unit in _UNITS.items()}
 class DeviceMemory:
     """Memories are made at first use; a memory's number is the order of its first use."""
 
-    device: Device
+    machine: Machine
     memories: list[Memory] = field(default_factory=list)
     _numbers: dict[MemoryPlace, int] = field(default_factory=dict)
     _allocators: dict[MemoryPlace, Allocator] = field(default_factory=dict)
@@ -40,7 +41,7 @@ class DeviceMemory:
         return self._numbers[place]
 
     def capacity_bytes(self, place: MemoryPlace) -> int:
-        return self.device.machine.addresses.size_of(_UNITS[place.kind])
+        return self.machine.addresses.size_of(_UNITS[place.kind])
 
     def storage(self, place: MemoryPlace) -> Storage:
         return self.memories[self.number(place)].storage
@@ -48,7 +49,7 @@ class DeviceMemory:
     def allocator(self, place: MemoryPlace) -> Allocator:
         """In whole pages; of a TCM behind what is reserved."""
         if place not in self._allocators:
-            machine = self.device.machine
+            machine = self.machine
             tcm, page_bytes = machine.spec.pe.tcm, machine.spec.pe.mmu.page_bytes
             start = tcm.reserved_bytes if place.kind is MemoryKind.TCM else 0
             size = self.capacity_bytes(place) - start
@@ -64,15 +65,15 @@ class DeviceMemory:
         """The address of a byte of a memory."""
         where = place.pe.cube_coord if place.kind is MemoryKind.SRAM else place.pe
         location = Location(_UNITS[place.kind], where, offset)
-        return self.device.machine.addresses.encode(location).value
+        return self.machine.addresses.encode(location).value
 
-    def build_effect_log(self) -> EffectLog:
-        """What accesses do to these memories, at their times."""
-        return build_effect_log(self.device.engine.kind, self.memories)
+    def build_effect_log(self, kind: EngineKind) -> EffectLog:
+        """Build a log of what accesses on an engine do to these memories, at their times."""
+        return build_effect_log(kind, self.memories)
 
     def locate(self, physical: int) -> tuple[int, int, int]:
         """The memory that a physical byte is in, its address there, and the bytes from it on."""
-        layout = self.device.machine.addresses
+        layout = self.machine.addresses
         die, offset = divmod(physical, layout.die_bytes)
         key = die, offset // layout.slice_bytes  # slices of a die lie side by side
         number = self._located.get(key)
@@ -87,7 +88,7 @@ class DeviceMemory:
 
     def place_of(self, physical: int) -> tuple[MemoryPlace, int]:
         """The same, by the memory's name; what is no memory of programs is refused."""
-        location = self.device.machine.addresses.decode(PhysicalAddress(physical))
+        location = self.machine.addresses.decode(PhysicalAddress(physical))
         kind = _KINDS.get(location.unit)
         match location.where:
             case PeCoord() as pe if kind is not None:

@@ -11,10 +11,9 @@ from tilewright.errors import InternalError, RequestError, TilewrightError
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import MapMsg, UnmapMsg
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch import LaunchOptions, launch
+from tilewright.runtime.launch import LaunchOptions, LaunchOwner, launch
 from tilewright.runtime.placement_pages import MemoryPart
 from tilewright.runtime.request import Request
-from tilewright.runtime.tensor import TensorOwner
 from tilewright.runtime.transfer import Bytes, pe_dma, read_parts, write_parts
 from tilewright.runtime.translation import send_mapping
 
@@ -72,7 +71,7 @@ class KernelLaunchMsg:
 Message = MemoryWriteMsg | MemoryReadMsg | PeDmaMsg | KernelLaunchMsg | MapMsg | UnmapMsg
 
 
-def submit_message(driver: Driver, owner: TensorOwner, message: Message) -> Request:
+def submit_message(driver: Driver, owner: LaunchOwner, message: Message) -> Request:
     """Put a message on its way; refuse one that cannot be carried out."""
     match message:
         case MemoryWriteMsg():

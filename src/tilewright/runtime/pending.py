@@ -27,17 +27,21 @@ class Pending:
         return self.request.is_completed
 
     def wait(self) -> LaunchReport:
-        """Until the host knows that all programs have ended."""
+        """Wait until the host knows that all programs have ended, and return the report.
+
+        Raises LaunchEndedError if an error has ended them, and MessageError if they have sent what
+        none has received.
+        """
         self._driver.wait(self.request)
         return self.report
 
     @property
     def report(self) -> LaunchReport:
-        """Of a launch that is complete."""
-        if self._report is None:
-            self.request.check()  # refuses one that is under way
+        """What a launch that has succeeded was; raises what ``wait`` raises."""
+        self.request.check()  # refuses one that is under way
         return self._report  # type: ignore[return-value]  # there once it is complete
 
-    def settle(self, report: LaunchReport) -> None:
+    def settle(self, report: LaunchReport | None) -> None:
+        """Note that the launch is over; None: an error has ended it."""
         self._report = report
         self._keeps = ()

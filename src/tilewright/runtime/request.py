@@ -1,10 +1,10 @@
 """Requests to a machine: what was asked, whether it is done, and how it went."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
 from tilewright.engine.hub import Program
-from tilewright.errors import RequestError, TilewrightError
+from tilewright.errors import KernelError, RequestError, TilewrightError
 
 __all__ = ("Completion", "Request")
 
@@ -33,6 +33,9 @@ class Request:
     failures: list[TilewrightError] = field(default_factory=list, repr=False)
     completed_ps: int | None = None
     end_task: int = -1  # the engine's id of the task that ends it
+    programs: Container[int] | None = None
+    """The numbers of the hub's programs that a launch runs; None: it is no launch."""
+    is_told: bool = False  # its failure was raised, or asked for
     listeners: list[Callable[[], None]] = field(default_factory=list, repr=False)
     """Called when it is complete, before who waits for it goes on."""
 
@@ -47,6 +50,7 @@ class Request:
         if self.completed_ps is None:
             found, expected = "one that is under way", "a complete request"
             raise RequestError(self._where, found, expected, "wait for it first")
+        self.is_told = bool(self.failures)
         if not self.failures:
             return Completion(ok=True, completed_ps=self.completed_ps)
         first = self.failures[0]
@@ -57,11 +61,19 @@ class Request:
             error_message=str(first),
         )
 
+    def complete(self, now_ps: int) -> None:
+        """Note that the request is over, and tell its listeners."""
+        self.completed_ps = now_ps
+        for listener in self.listeners:
+            listener()
+
     def check(self) -> Completion:
-        """The completion; a failure is raised."""
+        """Return how a complete request went; raise its failure."""
         completion = self.completion
         if not completion.ok:
             first = self.failures[0]
+            if isinstance(first, KernelError):
+                raise first
             found = f"{completion.error_code}: {completion.error_message}"
             raise RequestError(self._where, found, "a request that succeeds", first.fix) from first
         return completion

@@ -10,6 +10,7 @@ from tilewright.device.dma import Access
 from tilewright.engine import TaskGraph
 from tilewright.engine.rows import NO_EFFECT
 from tilewright.language.effect import Effect, Storage
+from tilewright.language.sanitize_effect import NOTHING
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.placement_pages import MemoryPart
@@ -93,9 +94,11 @@ def _move(
     ends = []
     watched = None if driver.watch is None else driver.watch.begin_transfer(what, access)
     for part, effect in zip(parts, effects, strict=True):
-        served = NO_EFFECT if effect is None else driver.effects.add(effect, 1, what)
+        if effect is None and watched is not None:
+            effect = NOTHING  # so that it is heard of
+        served = NO_EFFECT if effect is None else driver.add_host_effect(effect, what)
         if watched is not None:
-            served = watched.hear(part, served)
+            watched.hear(part, served)
         trip = driver.device.host_access(part.place.pe, access, part.place.kind)
         end = graph.exchange(trip, part.num_bytes, served_effect=served, tag=part.offset)
         ends.append(end)

@@ -35,7 +35,7 @@ def send_mapping(
     failures: list[TilewrightError] = []
     shared = Shared()
     effects = {
-        pe: driver.effects.add(_Change(_change(driver, pe, message, shared), failures), 1, what)
+        pe: driver.add_host_effect(_Change(_change(driver, pe, message, shared), failures), what)
         for pe in pes
     }
     entries = dict.fromkeys(pes, num_entries(message.ranges, driver.page_bytes))

@@ -6,25 +6,21 @@ Arrays are put there and read back outside of simulated time.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from tilewright import language
-from tilewright.device.build import Device, build_device
+from tilewright.device.build import Device
 from tilewright.device.command_path import CommandPath
 from tilewright.device.dtype import num_bytes_of
 from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.hub import Hub
-from tilewright.engine.message import first_line
 from tilewright.errors import KernelError
 from tilewright.language.argument import ArrayArgument, DescriptorArgument, checked_arguments
 from tilewright.language.dtype import DType, dtype_of
-from tilewright.language.kernel import Kernel
 from tilewright.language.launch import (
-    Launcher,
     LaunchResult,
     Share,
     Terms,
@@ -35,6 +31,7 @@ from tilewright.language.launch import (
 )
 from tilewright.language.message import Neighbours
 from tilewright.language.packing import bytes_of_elements, elements_of_bytes
+from tilewright.language.run import Run
 from tilewright.language.sanitize_effect import WatchedEffectLog
 from tilewright.language.stream import Stream
 from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
@@ -50,6 +47,7 @@ from tilewright.memory.sanitizer_space import QuarantinedSpace
 from tilewright.memory.sanitizer_tensor import Region, TensorBook, TensorPart, WatchedTensor
 from tilewright.memory.virtual import VirtualSpace
 from tilewright.runtime.memory import DeviceMemory
+from tilewright.runtime.running_device import apply_served, build_device_at, build_launcher
 from tilewright.runtime.tensor_book import item_bits
 
 __all__ = ("PlacedArray", "Workspace")
@@ -80,9 +78,9 @@ class Workspace:
         sanitizer: Sanitizer | None = None,
     ) -> None:
         self.machine = machine
-        self.device: Device = build_device(machine, choice)
+        self._choice = choice
         self._page_bytes = machine.spec.pe.mmu.page_bytes
-        self._memory = DeviceMemory(self.device)
+        self._memory = DeviceMemory(machine)
         self._sanitizer = sanitizer
         space = VirtualSpace if sanitizer is None else QuarantinedSpace
         self._space = space(page_bytes=self._page_bytes)
@@ -92,18 +90,14 @@ class Workspace:
         self._mappings: dict[int, list[RangeMapping]] = {}  # of arrays, by where they start
         self._names: dict[PlacedArray, str] = {}  # of arrays, for errors
         self._num_arrays = 0  # that there ever were
-        namespace: ModuleType = language
-        self._launcher = Launcher(
-            self.device,
-            self._memory.memories,
-            self._memory.locate,
-            self._mmu,
-            vars(namespace),
-            CommandPath(self.device).pe,
-            self._memory.tcm_used_bytes,
-            self._book,
-        )
-        self._end_reason: str | None = None
+        self._build(start_ps=0)
+
+    def _build(self, *, start_ps: int) -> None:
+        """Build the device, with a clock that stands at ``start_ps``."""
+        self.device: Device = build_device_at(self.machine, self._choice, start_ps=start_ps)
+        path = CommandPath(self.device)
+        self._launcher = build_launcher(self.device, path, self._memory, self._mmu, self._book)
+        self._has_failed = False  # nothing more can run on the device
 
     def place(
         self,
@@ -233,11 +227,12 @@ class Workspace:
         """Run a kernel; its programs are dealt to the PEs in turn.
 
         Programs start at once, without a command that travels. A grid with an extent of 0 has no
-        programs. After an error inside a run the device has work that nobody finishes, so it takes
-        no other launch.
+        programs. An error ends all programs; arrays keep what memories had served by then, and the
+        next launch runs on a device that was built anew, later in simulated time (ADR 0020).
         """
         adapted = adapt_kernel(kernel, language)
-        self._check_usable(adapted)
+        if self._has_failed:
+            self._build(start_ps=self.device.engine.now_ps)
         arguments = tuple(map(self._argument, args))
         named = {name: self._argument(value) for name, value in kwargs.items()}
         bound = adapted.bind(arguments, named)
@@ -251,27 +246,41 @@ class Workspace:
             if ids
         ]
         terms = Terms(adapted, extents, carries_data, neighbours, sanitizer=self._sanitizer)
-        try:
-            return self._run(terms, shares)
-        except BaseException as error:
-            self._end_reason = first_line(error)
-            raise
+        return self._run(terms, shares)
 
     def _run(self, terms: Terms, shares: list[Share]) -> LaunchResult:
         engine = self.device.engine
-        effects = WatchedEffectLog() if self._sanitizer else self._memory.build_effect_log()
+        effects = (
+            WatchedEffectLog() if self._sanitizer else self._memory.build_effect_log(engine.kind)
+        )
         hub = Hub(engine, effects.apply)
         start_ps = engine.now_ps
         run = self._launcher.start(hub, effects, terms, shares, _NoGate())
-        with quiet_values():
-            hub.run()
-            engine.run()
-            effects.apply(engine.take_effects())
+        try:
+            with quiet_values():
+                hub.run()
+                engine.run()
+                effects.apply(engine.take_effects())
+        except BaseException as error:
+            self._end(run, error)
+            raise
         for stream in run.streams:
             stream.end()
         if self._sanitizer is not None:
             self._sanitizer.end_launch(run.sanitizer.launch)
+        if terms.neighbours is not None:
+            for unreceived in run.post.unreceived(terms.kernel.name):
+                raise unreceived
         return LaunchResult(start_ps, engine.now_ps, run.counters)
+
+    def _end(self, run: Run, error: BaseException) -> None:
+        """End a launch after an error: what memories had served is visible, and nothing else."""
+        self._has_failed = True
+        apply_served(run.effects, self.device.engine, error)
+        for mmu in self._mmus.values():
+            mmu.flush()
+        if self._sanitizer is not None:
+            self._sanitizer.end_launch(run.sanitizer.launch)
 
     def _note(self, note: Callable[..., WatchedTensor], array: PlacedArray) -> WatchedTensor:
         """Describe an array, whose bytes count as never written; see ``note_pages``."""
@@ -301,12 +310,6 @@ class Workspace:
         if self._sanitizer is not None:
             regions = self._watched[array.address].regions
             self._sanitizer.note_host_access(kind, regions, self.device.engine.now_ps)
-
-    def _check_usable(self, kernel: Kernel) -> None:
-        if self._end_reason is not None:
-            found = f"a device whose last run ended with {self._end_reason}"
-            fix = "build the device and place its arrays anew"
-            raise KernelError(f"kernel {kernel.name!r}", found, "one that can go on", fix)
 
     def _mmu(self, pe: PeCoord) -> Mmu:
         if pe not in self._mmus:

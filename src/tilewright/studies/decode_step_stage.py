@@ -68,6 +68,12 @@ class StepWatch:
         self.bytes_after.append(served_bytes(self.device))
         self.usage[1:] = [Usage.now(self.device)]
 
+    def device_built(self, device: Device) -> None:
+        """Count from now on, on this device."""
+        self.device = device
+        self.usage.clear()
+        self.bytes_after.clear()
+
     def look(self) -> None:
         """What it wants to know, it hears at the ends of launches."""
 

@@ -19,6 +19,11 @@ from tilewright.studies.run_source import RunSource
 
 __all__ = ("Execution", "RunRequest", "execute")
 
+ENDED_NOTE = (
+    "an error ended programs of the run: their time is told as transfers of the host, and what was "
+    "in use counts from the error on"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
@@ -132,8 +137,10 @@ def _note_end(execution: Execution, torch: RuntimeContext) -> None:
     execution.start_ps = min((each.submitted_ps for each in requests), default=0)
     execution.now_ps = torch.now_ps
     execution.findings = None if torch.driver.watch is None else torch.findings
-    execution.num_events = torch.driver.device.engine.core.events
+    execution.num_events = torch.driver.num_events
     execution.notes += dict.fromkeys(torch.distributed.notes)
+    if torch.driver.num_ends and not execution.is_interrupted:
+        execution.notes.append(ENDED_NOTE)
 
 
 def _checked_outcome(source: RunSource, found: Any) -> BenchOutcome | None:

@@ -32,6 +32,9 @@ class Listener(Protocol):
 
     def launch_completed(self, report: LaunchReport) -> None: ...
 
+    def device_built(self, device: Device) -> None:
+        """Look at this device from now on: an error in a kernel has ended the one before."""
+
     def look(self) -> None:
         """Called often while time passes."""
 
@@ -57,6 +60,10 @@ class Listeners:
         for listener in self._listeners:
             listener.launch_completed(report)
 
+    def device_built(self, device: Device) -> None:
+        for listener in self._listeners:
+            listener.device_built(device)
+
     def look(self) -> None:
         for listener in self._listeners:
             listener.look()
@@ -74,6 +81,9 @@ class TraceListener:
 
     def launch_completed(self, report: LaunchReport) -> None:
         self._recorder.launch_completed(report)
+
+    def device_built(self, device: Device) -> None:
+        self._recorder.device_built(device)
 
     def look(self) -> None:
         self._num_looks += 1
@@ -96,6 +106,9 @@ class ProgressListener:
 
     def launch_completed(self, report: LaunchReport) -> None:
         """The next submission tells more."""
+
+    def device_built(self, device: Device) -> None:
+        self._engine, self._told_events = device.engine, 0
 
     def look(self) -> None:
         now = monotonic()

@@ -30,6 +30,7 @@ from tilewright.studies.run_listener import LOOKS_PER_DRAIN, SubmittedLaunch
 
 __all__ = ("MAX_ROWS", "PathListener", "delays_of")
 
+NUM_USAGES = 2  # before the first launch, after the last one
 MAX_ROWS = 2_000_000  # of one owner: what came before is not looked at
 
 Column = npt.NDArray[np.int64]
@@ -114,6 +115,15 @@ class PathListener:
         if owner == self._last_owner:
             self.usage.append(Usage.now(self._device))
         self._trace_kept()
+
+    def device_built(self, device: Device) -> None:
+        """Look at this device; what was in use counts from now on, unless all is known already."""
+        if len(self.usage) == NUM_USAGES:
+            return
+        self.servers = ServerTable(device)
+        self._device, self._engine = device, device.engine
+        self.usage.clear()
+        self._kept.clear()
 
     def _lines_of(self, owner: int, path: ProgramPath) -> dict[str, int]:
         """Time by what was said where; without what no program said."""
