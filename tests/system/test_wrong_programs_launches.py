@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from tilewright.runtime.message import MemoryReadMsg, MemoryWriteMsg
 from tilewright.runtime.workspace import Workspace
 
 every_failure = pytest.mark.parametrize("name", FAILURES)
+ROOT = Path(__file__).parents[2]
 SOURCE = inspect.getsource(wrong_launches).splitlines()
 
 
@@ -170,7 +172,7 @@ for failure in FAILURES.values():
 FAILURES["divides"].launch(torch, x, out)
 """
     ended = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 1
     assert "ZeroDivisionError: integer division or modulo by zero" in ended.stderr

@@ -131,6 +131,12 @@ def fills_the_ring(x: Any, out: Any) -> None:
         tl.send(there, tl.load(x + tl.arange(0, 1024)))  # waits for room
 
 
+def sends_more_than_a_ring_has(x: Any, out: Any) -> None:
+    del out
+    if tl.program_id(0) == 0:
+        tl.send("E", tl.load(x + tl.arange(0, 8 * 1024)))  # is left in the queue
+
+
 def holds_too_much(x: Any, out: Any) -> None:
     del out
     kept = [tl.load(x)]
@@ -193,6 +199,13 @@ FAILURES = {
     ),
     "full": Failure(
         fills_the_ring, DeadlockError, ["room to send to 'E'"], "# waits for room", MESSAGES
+    ),
+    "large": Failure(
+        sends_more_than_a_ring_has,
+        DeadlockError,
+        ["1 message that no program has received", "1 of 1 from sip0.cube0.pe0 to 'E'"],
+        "# is left in the queue",
+        MESSAGES,
     ),
     "tcm": Failure(holds_too_much, KernelError, ["TCM"], "# has no room"),
     "interrupt": Failure(is_interrupted, KeyboardInterrupt, []),

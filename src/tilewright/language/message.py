@@ -11,7 +11,7 @@ from tilewright.device.pe import Pe
 from tilewright.engine import TaskGraph
 from tilewright.engine.core import NO_ROOM, NO_TASK, NO_VALUE
 from tilewright.engine.deadlock import Reason
-from tilewright.errors import KernelError, MessageError
+from tilewright.errors import DeadlockError, KernelError, MessageError
 from tilewright.language.block_type import BlockType
 from tilewright.language.node import Node
 from tilewright.language.program import Program
@@ -119,17 +119,30 @@ class Post:
 
     def unreceived(self, launch: str) -> list[MessageError]:
         """Return an error if messages were sent that no program has asked for, else nothing."""
+        found = self._unreceived_text()
+        if not found:
+            return []
+        fix = "receive what is sent on every path through the kernel, or leave the tl.send out"
+        return [MessageError(f"launch of {launch!r}", found, "a tl.recv for each tl.send", fix)]
+
+    def explain(self, error: BaseException) -> None:
+        """Add messages that no program has asked for to the report of a deadlock."""
+        found = self._unreceived_text()
+        if found and isinstance(error, DeadlockError):
+            error.found = f"{error.found}\n{found}"
+            error.args = (error.where, error.found, *error.args[2:])
+
+    def _unreceived_text(self) -> str:
+        """Count and list messages that no program has asked for; empty if there are none."""
         left = [box for box in self.outgoing.values() if box.num_left > 0]
         if not left:
-            return []
+            return ""
         lines = [box.left_text() for box in left[:MAX_LINES]]
         if len(left) > MAX_LINES:
             lines.append(f"... and on {len(left) - MAX_LINES} more rings")
         total = sum(box.num_left for box in left)
         count = "1 message" if total == 1 else f"{total} messages"
-        found = f"{count} that no program has received:\n" + "\n".join(lines)
-        fix = "receive what is sent on every path through the kernel, or leave the tl.send out"
-        return [MessageError(f"launch of {launch!r}", found, "a tl.recv for each tl.send", fix)]
+        return f"{count} that no program has received:\n" + "\n".join(lines)
 
     def next_direction(self, here: PeCoord) -> str | None:
         """Of the directions that a PE receives from, each in its turn."""

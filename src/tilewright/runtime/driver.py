@@ -360,6 +360,9 @@ class Driver:
             failed is None and (isinstance(error, DeadlockError) or len(launches) == 1)
         )
         for request in under_way:
+            if request.rings is not None:
+                request.rings.explain(error)
+                request.rings = None
             if request.programs is not None:
                 request.failures.append(_ended_error(request, self.now_ps, error))
                 is_own = failed is not None and failed.number in request.programs

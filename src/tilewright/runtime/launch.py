@@ -129,6 +129,7 @@ def _send(
     gate = LaunchGate(driver, delivery, arrivals, common_start)
     run = driver.launcher.start(driver.hub, driver.effects, terms, shares, gate)
     request.programs = frozenset(run.owners)
+    request.rings = None if terms.neighbours is None else run.post
     for stream in run.streams:
         gate.expect(stream.pe.coord)
     pending = Pending(driver, request, tensors)
@@ -141,8 +142,9 @@ def _send(
         if request.failures:  # an error has ended the programs
             pending.settle(None)
             return
-        if terms.neighbours is not None:
-            request.failures.extend(run.post.unreceived(name))
+        if request.rings is not None:
+            request.failures.extend(request.rings.unreceived(name))
+            request.rings = None
         report = _report(name, terms, shares, gate, run, submitted_ps, driver.now_ps)
         pending.settle(report)
         driver.note_launch(report)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tilewright.engine.hub import Program
 from tilewright.errors import KernelError, RequestError, TilewrightError
+from tilewright.language.message import Post
 
 __all__ = ("Completion", "Request")
 
@@ -35,6 +36,7 @@ class Request:
     end_task: int = -1  # the engine's id of the task that ends it
     programs: Container[int] | None = None
     """The numbers of the hub's programs that a launch runs; None: it is no launch."""
+    rings: Post | None = None  # of a launch, if they end with it
     is_told: bool = False  # its failure was raised, or asked for
     listeners: list[Callable[[], None]] = field(default_factory=list, repr=False)
     """Called when it is complete, before who waits for it goes on."""

@@ -276,6 +276,8 @@ class Workspace:
     def _end(self, run: Run, error: BaseException) -> None:
         """End a launch after an error: what memories had served is visible, and nothing else."""
         self._has_failed = True
+        if run.post is not None:
+            run.post.explain(error)
         apply_served(run.effects, self.device.engine, error)
         for mmu in self._mmus.values():
             mmu.flush()
