@@ -152,6 +152,18 @@ PyObject* divide(PyObject*, PyObject* const* values, Py_ssize_t count) {
                                : PyNumber_Remainder(left, right);
 }
 
+// Of Triton kernels: an operator whose left operand may be a weak float, which Python would ask first.
+template <PyObject* (*plain)(PyObject*, PyObject*), const char* op>
+PyObject* combine(PyObject*, PyObject* const* values, Py_ssize_t count) {
+    if (count != 2) return PyErr_Format(PyExc_TypeError, "two operands, not %zd", count);
+    PyObject *left = values[0], *right = values[1];
+    const bool is_scalar = PyLong_Check(right) && !PyLong_CheckExact(right) && !PyBool_Check(right);
+    return PyFloat_CheckExact(left) && is_scalar ? defined_result(op, left, right)
+                                                 : plain(left, right);
+}
+
+constexpr char kDivName[] = "div";
+
 // Of Triton kernels: what is assigned. A number gets a dtype, all else stays what it is.
 PyObject* strong_number(PyObject*, PyObject* value) {
     if (PyLong_CheckExact(value)) {
@@ -172,6 +184,14 @@ PyMethodDef functions[] = {
      nullptr},
     {"remainder", reinterpret_cast<PyCFunction>(divide<remainder, Op::kRemainder>), METH_FASTCALL,
      nullptr},
+    {"weak_add", reinterpret_cast<PyCFunction>(combine<PyNumber_Add, kAddName>), METH_FASTCALL,
+     nullptr},
+    {"weak_sub", reinterpret_cast<PyCFunction>(combine<PyNumber_Subtract, kSubName>),
+     METH_FASTCALL, nullptr},
+    {"weak_mul", reinterpret_cast<PyCFunction>(combine<PyNumber_Multiply, kMulName>),
+     METH_FASTCALL, nullptr},
+    {"weak_div", reinterpret_cast<PyCFunction>(combine<PyNumber_TrueDivide, kDivName>),
+     METH_FASTCALL, nullptr},
     {"strong_number", strong_number, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

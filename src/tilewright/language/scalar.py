@@ -187,7 +187,7 @@ def _negated(self: Any) -> Any:
 
 
 def _inverted(self: Any) -> Any:
-    return scalar_result("xor", self, True if self.dtype.is_bool() else -1)
+    return scalar_result("xor", self, typed_scalar(-1, self.dtype))
 
 
 def _same(self: Any) -> Any:

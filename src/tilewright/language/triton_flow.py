@@ -3,7 +3,15 @@
 import ast
 from collections.abc import Iterator, Sequence
 
-__all__ = ("assigned_names", "bound_names", "contains_return", "is_followed", "returns_of")
+__all__ = (
+    "assigned_names",
+    "bound_names",
+    "contains_return",
+    "is_constexpr",
+    "is_followed",
+    "returns_of",
+    "strong_names",
+)
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -43,6 +51,26 @@ def is_followed(wanted: ast.Return, body: Sequence[ast.stmt]) -> bool:
         branches = [getattr(statement, name, []) for name in ("body", "orelse")]
         return any(is_followed(wanted, branch) for branch in branches if branch)
     return False
+
+
+def is_constexpr(annotation: ast.expr) -> bool:
+    """Whether an annotation is ``tl.constexpr``."""
+    match annotation:
+        case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Constant(value=str(name)):
+            return name.rpartition(".")[2] == "constexpr"
+    return False
+
+
+def strong_names(body: Sequence[ast.stmt]) -> set[str]:
+    """Variables that hold no constant: assigned, and never declared to be one."""
+    declared = {
+        name
+        for statement in body
+        for node in _walk(statement)
+        if isinstance(node, ast.AnnAssign) and is_constexpr(node.annotation)
+        for name in _names(node.target)
+    }
+    return assigned_names(body) - declared
 
 
 def assigned_names(body: Sequence[ast.stmt]) -> set[str]:

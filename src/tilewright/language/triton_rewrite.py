@@ -20,8 +20,10 @@ from tilewright.language.triton_flow import (
     assigned_names,
     bound_names,
     contains_return,
+    is_constexpr,
     is_followed,
     returns_of,
+    strong_names,
 )
 
 __all__ = ("triton_code",)
@@ -35,6 +37,12 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.NotEq: ".ne",
 }
 _DIVISIONS: dict[type[ast.operator], str] = {ast.FloorDiv: ".quotient", ast.Mod: ".remainder"}
+_RING: dict[type[ast.operator], str] = {
+    ast.Add: ".add",
+    ast.Sub: ".sub",
+    ast.Mult: ".mul",
+    ast.Div: ".div",
+}
 _FUTURE_FLAGS = 0x1FE0000  # of ``from __future__ import ...`` in the flags of code
 
 _known: WeakKeyDictionary[FunctionType, CodeType] = WeakKeyDictionary()
@@ -77,6 +85,8 @@ def _parsed(function: FunctionType) -> tuple[ast.Module, ast.FunctionDef]:
     outer.body = [definition]
     if cells:
         outer.body.insert(0, ast.Assign([*cells], ast.Constant(None)))
+    if function.__name__ not in function.__code__.co_freevars:  # it is not a cell to itself
+        outer.body.insert(0, ast.Global([definition.name]))
     tree.body = [outer]
     return ast.fix_missing_locations(tree), definition
 
@@ -117,13 +127,6 @@ def _call(name: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
-def _is_constexpr(annotation: ast.expr) -> bool:
-    match annotation:
-        case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Constant(value=str(name)):
-            return name.rpartition(".")[2] == "constexpr"
-    return False
-
-
 class _Rewriter(ast.NodeTransformer):
     """Rewrites one function after the other.
 
@@ -134,6 +137,7 @@ class _Rewriter(ast.NodeTransformer):
         self._num_names = 0
         self._constants: set[str] = set()  # declared, not assigned yet
         self._bound: set[str] = set()
+        self._strong_names: set[str] = set()  # of variables that never hold a constant
         self._num_returns = 0
         self._following: dict[ast.Return, bool] = {}
 
@@ -142,6 +146,7 @@ class _Rewriter(ast.NodeTransformer):
         arguments = definition.args
         named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self._bound = {each.arg for each in named}
+        self._strong_names = strong_names(definition.body) - self._bound
         returns = list(returns_of(definition.body))
         self._num_returns = len(returns)
         self._following = {each: is_followed(each, definition.body) for each in returns}
@@ -187,11 +192,11 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:  # noqa: N802
         if node.value is None:
-            if _is_constexpr(node.annotation) and isinstance(node.target, ast.Name):
+            if is_constexpr(node.annotation) and isinstance(node.target, ast.Name):
                 self._constants.add(node.target.id)
             return node
         value = self._value(node.value)
-        node.value = value if _is_constexpr(node.annotation) else self._strong(value)
+        node.value = value if is_constexpr(node.annotation) else self._strong(value)
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:  # noqa: N802
@@ -293,12 +298,29 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:  # noqa: N802
-        left, right = self._value(node.left), self._value(node.right)
         name = _DIVISIONS.get(type(node.op))
+        if name is None and not isinstance(node.right, ast.Constant) and self._is_weak(node.left):
+            name = _RING.get(type(node.op))
+        left, right = self._value(node.left), self._value(node.right)
         if name is not None:
             return _placed(_call(name, left, right), node)
         node.left, node.right = left, right
         return node
+
+    def _is_weak(self, node: ast.expr) -> bool:
+        """Whether an expression may be a number without a dtype; asked before it is rewritten."""
+        match node:
+            case ast.Name(id=name):
+                return name not in self._strong_names
+            case ast.BinOp(left=left, right=right):
+                return self._is_weak(left) and self._is_weak(right)
+            case ast.UnaryOp(operand=value) | ast.Subscript(value=value):
+                return self._is_weak(value)
+            case ast.Compare() | ast.Tuple():
+                return False
+            case ast.Constant(value=value):
+                return isinstance(value, float)
+        return True
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802
         """A chain is ``and`` of its links, with each operand evaluated once."""

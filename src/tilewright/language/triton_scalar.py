@@ -64,6 +64,18 @@ def _divided(op: str, plain: Callable[[Any, Any], Any], left: Any, right: Any) -
     return plain(left, right)
 
 
+def _weak_first(op: str, plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An operator whose left operand may be a weak float, which Python would ask first."""
+
+    def function(left: Any, right: Any) -> Any:
+        if type(left) is float and isinstance(right, Int32):
+            return scalar_result(op, left, right)
+        return plain(left, right)
+
+    function.__name__ = f"weak_{op}"
+    return compiled_function(function)
+
+
 def cdiv(x: Any, div: Any) -> Any:
     """The quotient of positive numbers, rounded up; of negative ones as Triton computes it."""
     return quotient(x + (div - 1), div)
@@ -239,6 +251,10 @@ def value_of(value: Any) -> Any:
 FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         ".strong": _strong,
+        ".add": _weak_first("add", operator.add),
+        ".sub": _weak_first("sub", operator.sub),
+        ".mul": _weak_first("mul", operator.mul),
+        ".div": _weak_first("div", operator.truediv),
         ".quotient": quotient,
         ".remainder": remainder,
         ".and": both,
