@@ -164,6 +164,20 @@ PyObject* combine(PyObject*, PyObject* const* values, Py_ssize_t count) {
 
 constexpr char kDivName[] = "div";
 
+// Of Triton kernels: a comparison that is computed with. Of scalars it has a dtype, int1.
+template <int op>
+PyObject* compare_values_of(PyObject*, PyObject* const* values, Py_ssize_t count) {
+    if (count != 2) return PyErr_Format(PyExc_TypeError, "two operands, not %zd", count);
+    PyObject* found = PyObject_RichCompare(values[0], values[1], op);
+    if (found != Py_True && found != Py_False) return found;
+    const auto is_scalar = [](PyObject* value) {
+        return is_number(value) && !is_weak(value) && !PyBool_Check(value);
+    };
+    if (!is_scalar(values[0]) && !is_scalar(values[1])) return found;
+    const Ref truth = steal(found);
+    return PyObject_CallOneArg(language.strong_number, truth.ptr());
+}
+
 // Of Triton kernels: what is assigned. A number gets a dtype, all else stays what it is.
 PyObject* strong_number(PyObject*, PyObject* value) {
     if (PyLong_CheckExact(value)) {
@@ -192,6 +206,18 @@ PyMethodDef functions[] = {
      METH_FASTCALL, nullptr},
     {"weak_div", reinterpret_cast<PyCFunction>(combine<PyNumber_TrueDivide, kDivName>),
      METH_FASTCALL, nullptr},
+    {"compare_lt", reinterpret_cast<PyCFunction>(compare_values_of<Py_LT>), METH_FASTCALL,
+     nullptr},
+    {"compare_le", reinterpret_cast<PyCFunction>(compare_values_of<Py_LE>), METH_FASTCALL,
+     nullptr},
+    {"compare_gt", reinterpret_cast<PyCFunction>(compare_values_of<Py_GT>), METH_FASTCALL,
+     nullptr},
+    {"compare_ge", reinterpret_cast<PyCFunction>(compare_values_of<Py_GE>), METH_FASTCALL,
+     nullptr},
+    {"compare_eq", reinterpret_cast<PyCFunction>(compare_values_of<Py_EQ>), METH_FASTCALL,
+     nullptr},
+    {"compare_ne", reinterpret_cast<PyCFunction>(compare_values_of<Py_NE>), METH_FASTCALL,
+     nullptr},
     {"strong_number", strong_number, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -182,12 +182,11 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:  # noqa: N802
-        value = self._value(node.value)
         if isinstance(node.targets[0], ast.Name) and node.targets[0].id in self._constants:
             self._constants.discard(node.targets[0].id)
-            node.value = value
+            node.value = self._value(node.value)
         else:
-            node.value = self._strong(value)
+            node.value = self._strong(node.value)
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:  # noqa: N802
@@ -195,8 +194,8 @@ class _Rewriter(ast.NodeTransformer):
             if is_constexpr(node.annotation) and isinstance(node.target, ast.Name):
                 self._constants.add(node.target.id)
             return node
-        value = self._value(node.value)
-        node.value = value if is_constexpr(node.annotation) else self._strong(value)
+        is_constant = is_constexpr(node.annotation)
+        node.value = self._value(node.value) if is_constant else self._strong(node.value)
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:  # noqa: N802
@@ -205,7 +204,7 @@ class _Rewriter(ast.NodeTransformer):
             return node
         read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
         whole = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
-        return _placed(ast.Assign([node.target], self._strong(self._value(whole))), node)
+        return _placed(ast.Assign([node.target], self._strong(whole)), node)
 
     def visit_Return(self, node: ast.Return) -> ast.AST:  # noqa: N802
         if node.value is None:
@@ -286,26 +285,37 @@ class _Rewriter(ast.NodeTransformer):
         return self._value(node)
 
     def _strong(self, value: ast.expr) -> ast.expr:
+        """An expression that is assigned: what may have no dtype gets one."""
         if isinstance(value, ast.Tuple) and not any(
             isinstance(part, ast.Starred) for part in value.elts
         ):
             value.elts = [self._strong(part) for part in value.elts]
             return value
-        return _placed(_call(".strong", value), value)
+        if not self._is_weak(value):
+            return self._value(value)
+        if isinstance(value, ast.Compare) and len(value.ops) == 1:
+            return _placed(_call(".strong", self._test(value)), value)
+        return _placed(_call(".strong", self._value(value)), value)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:  # noqa: N802
-        node.value = self._strong(self._value(node.value))
+        node.value = self._strong(node.value)
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:  # noqa: N802
         name = _DIVISIONS.get(type(node.op))
-        if name is None and not isinstance(node.right, ast.Constant) and self._is_weak(node.left):
-            name = _RING.get(type(node.op))
+        if name is None and self._may_be_float(node.left):
+            name = None if isinstance(node.right, ast.Constant) else _RING.get(type(node.op))
         left, right = self._value(node.left), self._value(node.right)
         if name is not None:
             return _placed(_call(name, left, right), node)
         node.left, node.right = left, right
         return node
+
+    def _may_be_float(self, node: ast.expr) -> bool:
+        """Whether an expression may be a float without a dtype."""
+        if isinstance(node, ast.Constant):
+            return isinstance(node.value, float)
+        return self._is_weak(node)
 
     def _is_weak(self, node: ast.expr) -> bool:
         """Whether an expression may be a number without a dtype; asked before it is rewritten."""
@@ -316,10 +326,6 @@ class _Rewriter(ast.NodeTransformer):
                 return self._is_weak(left) and self._is_weak(right)
             case ast.UnaryOp(operand=value) | ast.Subscript(value=value):
                 return self._is_weak(value)
-            case ast.Compare() | ast.Tuple():
-                return False
-            case ast.Constant(value=value):
-                return isinstance(value, float)
         return True
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewright.errors import KernelError, KernelTypeError
+from tilewright.language.block_type import block_type
 from tilewright.language.current import current_program
 from tilewright.language.dtype import DType, int1, int32
 from tilewright.language.front import compiled_function
@@ -26,12 +27,13 @@ from tilewright.language.scalar import (
     strong_number,
     typed_scalar,
 )
-from tilewright.language.value import Value
+from tilewright.language.value import Pointers, Value
 
 __all__ = ("BUILTINS", "FUNCTIONS", "LANGUAGE")
 
 NUM_SMALL = 1024
 _SMALL = [Int32(number) for number in builtins.range(NUM_SMALL)]  # indices of most loops
+_PLAIN = {int, Int32}
 _strong = compiled_function(strong_number)
 
 
@@ -131,15 +133,18 @@ def negation(value: Any) -> Any:
     return Int1(not value) if isinstance(value, Scalar) else not value
 
 
-def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _comparison(name: str) -> Callable[[Any, Any], Any]:
+    """A comparison whose result is computed with: int1 unless both are weak."""
+    compare = getattr(operator, name)
+
     def compared(left: Any, right: Any) -> Any:
-        """A comparison whose result is computed with: int1 unless both are weak."""
         found = compare(left, right)
         if found is True or found is False:
             return found if is_weak(left) and is_weak(right) else Int1(found)
         return found
 
-    return compared
+    compared.__name__ = f"compare_{name}"
+    return compiled_function(compared)
 
 
 def asserted(condition: Any, message: Any = "") -> bool:
@@ -175,26 +180,25 @@ def kept_types(*values: Any) -> tuple[Any, ...]:
 
 def check_carried(before: tuple[Any, ...], names: tuple[str, ...], *values: Any) -> None:
     """Refuse a loop after which a variable has another type than before it, as Triton does."""
-    for was, name, value in zip(before, names, values, strict=True):
-        now = _type_of(value)
+    after = kept_types(*values)
+    if after == before:
+        return
+    for was, now, name in zip(before, after, names, strict=True):
         if now != was and None not in (now, was):
-            found = f"{name}, {_type_text(was)} before the loop and {_type_text(now)} after it"
+            found = f"{name}, {was} before the loop and {now} after it"
             fix = f"give {name} the type of the result before the loop, or convert the result"
             raise current_program().error(found, "one type through the loop", fix)
 
 
 def _type_of(value: Any) -> Any:
-    """Dtype and shape; None of what has none."""
-    if isinstance(value, Scalar | Value):
-        return value.dtype, value.shape
+    """What Triton calls its type: of an address with a shape; None of what has none."""
+    if isinstance(value, Pointers):
+        return value.type, value.shape
+    if isinstance(value, Value):
+        return value.type
+    if isinstance(value, Scalar):
+        return block_type(value.dtype, ())
     return "a constant" if isinstance(value, int | float) else None
-
-
-def _type_text(kind: Any) -> str:
-    if isinstance(kind, str):
-        return kind
-    dtype, shape = kind
-    return f"{dtype}{list(shape)}" if shape else str(dtype)
 
 
 def _bound(value: Any) -> tuple[int, DType]:
@@ -215,7 +219,11 @@ def range(arg1: Any, arg2: Any = None, step: Any = None, **hints: Any) -> Iterat
     if hints:
         control.range(0, **hints)  # knows their names
     start, stop = (0, arg1) if arg2 is None else (arg1, arg2)
-    bounds = [_bound(each) for each in (start, stop, 1 if step is None else step)]
+    step = 1 if step is None else step
+    if {type(start), type(stop), type(step)} <= _PLAIN and 0 <= start <= stop <= NUM_SMALL:
+        if step > 0:  # mostly
+            return iter(_SMALL[start:stop:step])
+    bounds = [_bound(each) for each in (start, stop, step)]
     indices = builtins.range(*(number for number, _ in bounds))
     if indices.step <= 0 and not is_weak(step):
         fix = "write the step as a number, or as tl.constexpr"
@@ -224,8 +232,6 @@ def range(arg1: Any, arg2: Any = None, step: Any = None, **hints: Any) -> Iterat
     dtype = reduce(integer_dtype, [dtype for _, dtype in bounds])
     if dtype is not int32:
         return iter([typed_scalar(index, dtype) for index in indices])
-    if indices.step > 0 and 0 <= indices.start <= indices.stop <= NUM_SMALL:
-        return iter(_SMALL[indices.start : indices.stop : indices.step])
     return map(Int32, indices)
 
 
@@ -271,8 +277,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         ".value": value_of,
         ".cdiv": cdiv_of,
     }
-    | {f".{name}": _comparison(getattr(operator, name)) for name in ("lt", "le", "gt", "ge")}
-    | {f".{name}": _comparison(getattr(operator, name)) for name in ("eq", "ne")}
+    | {f".{name}": _comparison(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")}
 )
 """By the names that rewritten code has for them, which no text can say."""
 
