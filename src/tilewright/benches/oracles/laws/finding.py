@@ -47,6 +47,7 @@ class OracleGroup(Enum):
     ROOFLINE = "roofline"
     COLLECTIVES = "collectives"
     CONSERVATION = "conservation"
+    TRITON = "triton"
 
 
 class Rule(Enum):
