@@ -7,7 +7,7 @@ it. Each runs on blocks of several dtypes, and its result is stored where every 
 import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from tilewright.benches.oracles.laws.finding import Finding, Oracle, OracleGroup, exact
 from tilewright.benches.oracles.ttir import evaluate, ir_text
 from tilewright.engine import EngineKind
-from tilewright.machine import build_machine, parse_machine
+from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.runtime.workspace import Workspace
 
 __all__ = ("TRITON", "ScalarProgram", "results_of")
@@ -167,6 +167,11 @@ def _result_dtype(dtype: str, text: str) -> str:
     return "float64" if is_float else "int64"
 
 
+@cache
+def _machine() -> Machine:
+    return build_machine(parse_machine("ahbm-small"))
+
+
 def _loaded(text: str) -> Any:
     path = f"<triton scalars, {abs(hash(text))}>"
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
@@ -187,7 +192,7 @@ def results_of(program: ScalarProgram, dtype: str, kind: EngineKind) -> tuple[An
     numbers = {"n": np.int32(program.n), "f": np.float32(program.f)}
     with np.errstate(all="ignore"):
         evaluate(text, {"x_ptr": x, "out_ptr": expected, **numbers})
-    machine = build_machine(parse_machine("ahbm-small"))
+    machine = _machine()
     workspace, pes = Workspace(machine, kind), list(machine.grid.pes())[:1]
     out = workspace.place(np.zeros(NUM_ELEMENTS, wide), pes)
     arguments = (workspace.place(x, pes), out, program.n, program.f)
