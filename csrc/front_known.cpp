@@ -44,10 +44,11 @@ bool read_integer(PyObject* value, Integer& out) {
         out.is_wide = out.index->is_wide;
         return true;
     }
-    if (!PyLong_Check(value) || PyBool_Check(value)) return false;
+    PyTypeObject* type = Py_TYPE(value);  // an unsigned one promotes an index: Python's to say
+    out.is_wide = type == language.int64_scalar;
+    if (!out.is_wide && type != language.int32_scalar && type != &PyLong_Type) return false;
     int overflow;
     out.number = PyLong_AsLongLongAndOverflow(value, &overflow);
-    out.is_wide = Py_TYPE(value) == language.int64_scalar;
     return overflow == 0;
 }
 
@@ -127,8 +128,10 @@ bool computed(Op op, const Integer& left, const Integer& right, Form& out) {
         case Op::kAdd: return sum(left, right, out);
         case Op::kSub: return difference(left, right, out);
         case Op::kMul: return product(left, right, out);
-        case Op::kFloorDiv: return with_number(&Form::divided, left, right, out);
-        case Op::kMod: return with_number(&Form::remainder, left, right, out);
+        case Op::kFloorDiv:
+        case Op::kQuotient: return with_number(&Form::divided, left, right, out);
+        case Op::kMod:
+        case Op::kRemainder: return with_number(&Form::remainder, left, right, out);
         case Op::kMinimum: return symmetric(&Form::at_most, left, right, out);
         case Op::kMaximum: return symmetric(&Form::at_least, left, right, out);
         default: return false;

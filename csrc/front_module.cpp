@@ -35,6 +35,7 @@ void adopt_language(const nb::dict& names) {
     language.int32_scalar = kept_type(names, "Int32");
     language.int64_scalar = kept_type(names, "Int64");
     language.scalar_result = kept(names, "scalar_result");
+    language.strong_number = kept(names, "strong_number");
     language.int1 = kept(names, "int1");
     language.int4 = kept(names, "int4");
     language.int32 = kept(names, "int32");

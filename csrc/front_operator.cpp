@@ -11,11 +11,7 @@ namespace {
 
 const char* const kOpNames[] = {"add", "sub", "mul", "div", "floordiv", "mod", "and", "or",
                                 "xor", "shl", "shr", "lt",  "le",       "eq",  "ne",  "gt",
-                                "ge",  "minimum", "maximum"};
-
-bool is_value(PyObject* object) {
-    return is_index(object) || is_block(object) || is_pointers(object) || is_mask(object);
-}
+                                "ge",  "minimum", "maximum", "quotient", "remainder"};
 
 Desk* desk_of(PyObject* block) {
     PyObject* desk = as_block(block)->desk;
@@ -36,25 +32,9 @@ PyObject* issued_result(Op op, PyObject* left, PyObject* right) {
     return desk->combine_with_number(op, left, right);
 }
 
-PyObject* operate(Op op, PyObject* left, PyObject* right) {
-    try {
-        const bool has_block = is_block(left) || is_block(right);
-        PyObject* result =
-            has_block ? issued_result(op, left, right) : known_result(op, left, right);
-        if (result != nullptr || PyErr_Occurred()) return result;
-        PyObject* name = op_name(op);
-        PyObject* program = as_value(is_value(left) ? left : right)->program;
-        static PyObject* binary = PyUnicode_InternFromString("binary");
-        return PyObject_CallMethodObjArgs(program, binary, name, left, right, nullptr);
-    } catch (nb::python_error& error) {
-        error.restore();
-        return nullptr;
-    }
-}
-
 template <Op op>
 PyObject* binary(PyObject* left, PyObject* right) {
-    return operate(op, left, right);
+    return operate_values(op, left, right);
 }
 
 PyObject* unary(const char* op, PyObject* value) {
@@ -122,6 +102,22 @@ PyObject* with_new_axes(PyObject* value, PyObject* key) {
 
 }  // namespace
 
+PyObject* operate_values(Op op, PyObject* left, PyObject* right) {
+    try {
+        const bool has_block = is_block(left) || is_block(right);
+        PyObject* result =
+            has_block ? issued_result(op, left, right) : known_result(op, left, right);
+        if (result != nullptr || PyErr_Occurred()) return result;
+        PyObject* name = op_name(op);
+        PyObject* program = as_value(is_value(left) ? left : right)->program;
+        static PyObject* binary = PyUnicode_InternFromString("binary");
+        return PyObject_CallMethodObjArgs(program, binary, name, left, right, nullptr);
+    } catch (nb::python_error& error) {
+        error.restore();
+        return nullptr;
+    }
+}
+
 PyObject* op_name(Op op) {
     static PyObject* names[static_cast<int>(Op::kCount)];
     PyObject*& name = names[static_cast<int>(op)];
@@ -148,7 +144,7 @@ PyNumberMethods make_operators() {
 }
 
 PyObject* compare_values(PyObject* left, PyObject* right, int op) {
-    return operate(static_cast<Op>(static_cast<int>(Op::kLt) + op), left, right);
+    return operate_values(static_cast<Op>(static_cast<int>(Op::kLt) + op), left, right);
 }
 
 PyObject* subscript_value(PyObject* value, PyObject* key) {

@@ -28,7 +28,8 @@ struct Language {
     PyTypeObject *index, *mask, *pointers, *block;  // subclasses of the types below
     PyTypeObject *int32_scalar, *int64_scalar;
     PyObject *int1, *int4, *int32, *int64, *float32;
-    PyObject *scalar_result;  // (op, left, right): of integers that do not fit, in words
+    PyObject* scalar_result;  // (op, left, right): of what compiled code does not compute itself
+    PyObject* strong_number;  // (value): what a Triton kernel assigns
     PyObject *affine, *box;  // classes
     PyObject *block_type, *pointer_type;
     PyObject *explained;      // (error, node): the error to raise
@@ -121,7 +122,8 @@ bool read_numbers(PyObject* tuple, int64_t* numbers, int& count);
 
 enum class Op {
     kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kAnd, kOr, kXor, kShl, kShr,
-    kLt, kLe, kEq, kNe, kGt, kGe, kMinimum, kMaximum, kCount
+    kLt, kLe, kEq, kNe, kGt, kGe, kMinimum, kMaximum, kQuotient,
+    kRemainder, kCount
 };  // the comparisons in the order of Python's Py_LT
 
 PyObject* op_name(Op op);  // as Program.binary knows it; borrowed
@@ -130,6 +132,14 @@ PyObject* op_name(Op op);  // as Program.binary knows it; borrowed
 // there or is an offset: a new reference, or nullptr without an error if Python has to decide. One of
 // the operands is no block.
 PyObject* known_result(Op op, PyObject* left, PyObject* right);
+
+inline bool is_value(PyObject* value) {
+    return is_index(value) || is_block(value) || is_pointers(value) || is_mask(value);
+}
+
+// What an operator of values gives; one of the operands is one. A new reference, or nullptr with an
+// error set.
+PyObject* operate_values(Op op, PyObject* left, PyObject* right);
 
 // The slots that all four types share.
 PyNumberMethods make_operators();

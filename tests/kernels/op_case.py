@@ -19,6 +19,7 @@ U32, I64 = np.dtype(np.uint32), np.dtype(np.int64)
 
 SPECIAL = np.repeat([0.0, -0.0, np.inf, -np.inf, 1.0, -1.0, 65504.0], 6)
 SHIFTS = ("op_shl", "op_shr")
+IN_TRITON = {"floordiv": "quotient", "mod": "remainder"}  # the ops of these operators there
 # functions of integers that are tried on the whole range
 WIDE = frozenset(
     {
@@ -116,7 +117,11 @@ def op_cases(
     """Names that function, language and table of meanings share."""
     return [
         OpCase(
-            f"{prefix}_{name}", f"tl.{name}" if prefix == "fn" else name, dtype, plain(name), count
+            f"{prefix}_{name}",
+            f"tl.{name}" if prefix == "fn" else name,
+            dtype,
+            plain(IN_TRITON.get(name, name)),
+            count,
         )
         for name in names.split()
         for dtype in dtypes

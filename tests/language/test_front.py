@@ -22,7 +22,8 @@ from tilewright.language.dtype import float32, int4, int16, int32, int64
 from tilewright.language.known import known_binary
 from tilewright.language.order import Span
 from tilewright.language.program import Program
-from tilewright.language.scalar import Int32, Int64, scalar_result
+from tilewright.language.scalar import Int32, Int64, scalar_result, strong_number
+from tilewright.language.triton_scalar import FUNCTIONS as TRITON
 from tilewright.language.value import Block, Index, Mask, Pointers, Value
 
 ASKED = "what is not known"
@@ -206,6 +207,8 @@ integers = st.one_of(
     near, st.integers(-(2**33), 2**33), st.sampled_from([-(2**63), 2**63 - 1, -(2**31), 2**64])
 )
 kinds = st.sampled_from([int, Int32, Int64])
+TRITON_DIVISIONS = {name: TRITON[f".{name}"] for name in ("quotient", "remainder")}
+NUMBER_OPS = [*"add sub mul floordiv mod and or xor shl shr".split(), *TRITON_DIVISIONS]
 
 
 def outcome(function: Any, *args: Any) -> Any:
@@ -218,13 +221,24 @@ def outcome(function: Any, *args: Any) -> Any:
 
 
 @needs_both_engines
-@given(st.sampled_from(["add", "sub", "mul", "floordiv", "mod"]), kinds, kinds, integers, integers)
+@given(st.sampled_from(NUMBER_OPS), kinds, kinds, integers, integers)
 def test_numbers_are_computed_as_they_are_defined(
     op: str, left_kind: Any, right_kind: Any, left: int, right: int
 ) -> None:
     assume(left_kind is not int or right_kind is not int)
     one, other = left_kind(left), right_kind(right)
-    assert outcome(OPERATORS[op], one, other) == outcome(scalar_result, op, one, other)
+    found = outcome((OPERATORS | TRITON_DIVISIONS)[op], one, other)
+    assert found == outcome(scalar_result, op, one, other)
+
+
+@needs_both_engines
+@given(st.one_of(integers, st.booleans(), st.floats(), st.tuples(near, st.none())))
+def test_an_assigned_number_is_as_it_is_defined(value: Any) -> None:
+    assume(value != 2**64)  # fits no dtype
+    core: Any = native_core()
+    found, expected = core.strong_number(value), strong_number(value)
+    assert type(found) is type(expected)
+    assert repr(found) == repr(expected)
 
 
 # -- order ---------------------------------------------------------------------------------------

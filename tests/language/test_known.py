@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.language.bed import Array
 from tilewright.language.affine import Affine, Box
-from tilewright.language.dtype import DType, float32, int4, int32, int64
+from tilewright.language.dtype import DType, float32, int4, int8, int32, int64, uint32
 from tilewright.language.known import known_binary, known_where
-from tilewright.language.scalar import Int32, Int64
+from tilewright.language.scalar import Int32, Int64, typed_scalar
 from tilewright.language.value import Index, Mask, Pointers
 
 NOBODY: Any = None  # known results ask nothing of a program
@@ -36,8 +36,10 @@ INTEGERS: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-    "floordiv": towards_zero,
-    "mod": lambda left, right: left - right * towards_zero(left, right),
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "quotient": towards_zero,
+    "remainder": lambda left, right: left - right * towards_zero(left, right),
     "minimum": np.minimum,
     "maximum": np.maximum,
 }
@@ -62,7 +64,8 @@ def masks(draw: st.DrawFn) -> Mask:
     return Mask(NOBODY, Box(low, high, shape))
 
 
-scalars = st.one_of(numbers, numbers.map(Int32), numbers.map(Int64))
+narrow = numbers.map(lambda number: typed_scalar(number, int8))
+scalars = st.one_of(numbers, numbers.map(Int32), numbers.map(Int64), narrow)
 operands = st.one_of(indices(), scalars)
 
 
@@ -86,7 +89,7 @@ def has_one_shape(left: Any, right: Any) -> bool:
 def test_what_is_known_of_integers_is_what_numpy_computes(op: str, left: Any, right: Any) -> None:
     assume(isinstance(left, Index) or isinstance(right, Index))
     assume(has_one_shape(left, right))
-    assume(op not in ("floordiv", "mod") or elements(right).all())
+    assume(op not in ("floordiv", "mod", "quotient", "remainder") or elements(right).all())
     found = known_binary(op, left, right)
     if found is not None:
         assert isinstance(found, Index)
@@ -95,6 +98,13 @@ def test_what_is_known_of_integers_is_what_numpy_computes(op: str, left: Any, ri
         )
         wide = any(getattr(each, "dtype", None) is int64 for each in (left, right))
         assert found.dtype is (int64 if wide else int32)
+
+
+@given(st.sampled_from(sorted(INTEGERS | COMPARISONS)), indices(), numbers)
+def test_an_unsigned_scalar_makes_an_index_a_block(op: str, index: Index, number: int) -> None:
+    scalar = typed_scalar(number, uint32)
+    assert known_binary(op, index, scalar) is None
+    assert known_binary(op, scalar, index) is None
 
 
 @given(st.sampled_from(sorted(COMPARISONS)), operands, operands)

@@ -42,7 +42,7 @@ def line_of(text: str) -> int:
         ((ones(), 2), r"x_ptr, an array of float32\[64\] that is not on the device"),
         ((1, {"a": 1}), "out_ptr = {'a': 1} of type dict"),
         ((1, (2, [3])), r"out_ptr\[1\] = \[3\] of type list"),
-        ((1, 2**63), r"out_ptr = 9223372036854775808"),
+        ((1, 2**64), r"out_ptr = 18446744073709551616"),
     ],
 )
 def test_a_wrong_argument_is_refused_before_anything_runs(

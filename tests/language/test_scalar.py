@@ -8,8 +8,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tilewright.errors import KernelError
-from tilewright.language.dtype import float32, int32, int64
-from tilewright.language.scalar import Float32, Int32, Int64, strong_scalar
+from tilewright.language.dtype import DType, dtype_of, float32, int32, int64
+from tilewright.language.promote import computation_dtype
+from tilewright.language.scalar import Float32, Int32, Int64, strong_scalar, typed_scalar
+from tilewright.language.triton_scalar import FUNCTIONS as TRITON
 
 small = st.integers(-1000, 1000)
 
@@ -25,12 +27,21 @@ def test_arithmetic_is_that_of_integers_and_keeps_the_dtype(
 
 
 @given(small, small)
-def test_division_of_integers_goes_towards_zero(left: int, right: int) -> None:
+def test_division_of_integers_is_that_of_python(left: int, right: int) -> None:
     assume(right)
-    quotient, rest = Int32(left) // right, Int32(left) % right
-    assert quotient == int(left / right)
-    assert quotient * right + rest == left
-    assert left // Int32(right) == quotient
+    for one, other in ((Int32(left), right), (left, Int32(right)), (Int64(left), Int32(right))):
+        assert (one // other, one % other) == divmod(left, right)
+        assert type(one // other) is type(one % other) is (Int64 if one is not left and
+            type(one) is Int64 else Int32)  # fmt: skip
+
+
+@given(small, small)
+def test_division_in_triton_goes_towards_zero(left: int, right: int) -> None:
+    assume(right)
+    for one, other in ((Int32(left), right), (left, Int32(right)), (Int64(left), Int32(right))):
+        assert TRITON[".quotient"](one, other) == int(left / right)
+        assert TRITON[".remainder"](one, other) == left - right * int(left / right)
+    assert TRITON[".quotient"](left, right) == left // right  # of constants it is Python's
 
 
 def test_an_int32_that_would_wrap_is_refused_with_what_to_do() -> None:
@@ -61,3 +72,51 @@ def test_scalars_go_wherever_numbers_go() -> None:
     assert type(Int32(7) / 2) is Float32
     assert -Int32(3) == -3
     assert min(Int32(3), 4) == 3
+
+
+WRAPPING = [dtype_of(name) for name in ("int8", "uint8", "int16", "uint16", "uint32", "uint64")]
+
+
+@given(st.sampled_from(WRAPPING), st.sampled_from(WRAPPING), small, small,
+       st.sampled_from(["add", "sub", "mul", "and_", "or_", "xor"]))  # fmt: skip
+def test_integers_that_are_no_int32_or_int64_promote_and_wrap_as_blocks_do(
+    left_dtype: DType, right_dtype: DType, left: int, right: int, name: str
+) -> None:
+    one, other = typed_scalar(left, left_dtype), typed_scalar(right, right_dtype)
+    found = getattr(operator, name)(one, other)
+    dtype = computation_dtype("add", left_dtype, right_dtype)
+    exact = getattr(operator, name)(
+        *(np.asarray(each).astype(dtype.storage) for each in (one, other))
+    )
+    assert found.dtype is dtype
+    assert found == int(exact)
+
+
+def test_a_negative_number_beside_an_unsigned_scalar_is_refused() -> None:
+    with pytest.raises(KernelError, match=r"-1 beside tl.uint32, expected a number that fits"):
+        typed_scalar(5, dtype_of("uint32")) + -1
+
+
+def test_a_float_beside_an_integer_gives_a_float32() -> None:
+    assert type(Int32(3) * 0.5) is type(2 / Int32(3)) is Float32
+    assert type(TRITON[".mul"](0.5, Int32(3))) is Float32  # Python's own would ask the float
+    assert Int32(2**24 + 1) * 1.0 == 2.0**24  # an int32 becomes a float32 first
+    assert Float32(0.1) * 3 == np.float32(0.1) * np.float32(3)
+    assert strong_scalar(0.1) == 0.1  # a weak number is rounded, too
+    assert strong_scalar(1.0) / 0 == float("inf")
+
+
+def test_a_negative_and_an_inverted_scalar_keep_their_dtype() -> None:
+    assert (-Int64(5)).dtype is (~Int64(5)).dtype is int64
+    assert (-Int32(5)).dtype is (~Int32(5)).dtype is int32
+    assert (~typed_scalar(5, dtype_of("uint8"))) == 250
+    assert (~typed_scalar(1, dtype_of("int1"))) == 0
+
+
+def test_a_conversion_keeps_the_low_bits_and_a_bitcast_all() -> None:
+    assert Int32(300).to("int8") == 44
+    assert Int64(2**32 + 5).to(int32) == 5
+    assert Int32(-1).to("uint32") == 2**32 - 1
+    assert strong_scalar(-2.7).to(int32) == -2
+    assert strong_scalar(1.0).to(int32, bitcast=True) == 0x3F800000
+    assert Int32(3).cast("float16").dtype is dtype_of("float16")

@@ -18,6 +18,7 @@ from tilewright.benches.oracles.laws.queue import QUEUES
 from tilewright.benches.oracles.laws.replay import REPLAYS
 from tilewright.benches.oracles.laws.roofline import ROOFLINE
 from tilewright.benches.oracles.laws.saturation import SATURATION
+from tilewright.benches.oracles.laws.triton_scalar import TRITON
 from tilewright.engine import EngineKind
 from tilewright.errors import RegistryError
 from tilewright.records import OracleRow, ValidateRecord, installed_versions
@@ -54,6 +55,7 @@ ORACLES = build_table(
         *CONSERVATION,
         *REPLAYS,
         *ADDRESSES,
+        *TRITON,
     )
 )
 

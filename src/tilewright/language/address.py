@@ -9,6 +9,7 @@ from tilewright.language.affine import Affine, broadcast_shapes
 from tilewright.language.dtype import int4
 from tilewright.language.pointer_convert import is_integer, no_dtype
 from tilewright.language.program import Program
+from tilewright.language.scalar import Int1
 from tilewright.language.value import Mask, Pointers
 
 __all__ = ("Items", "addresses_of", "aligned", "items_of")
@@ -55,7 +56,7 @@ def _spread_pointers(program: Program, pointers: Pointers, shape: tuple[int, ...
 
 def _as_mask(program: Program, mask: Any) -> Any:
     """A mask that lets all through is none; one that lets nothing through is False."""
-    if isinstance(mask, bool):
+    if isinstance(mask, bool | Int1):
         return None if mask else False
     block = program.block(mask)
     if not block.dtype.is_bool():

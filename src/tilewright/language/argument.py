@@ -11,7 +11,7 @@ from tilewright.language.dtype import DType
 from tilewright.language.front import FUNCTION_TYPES
 from tilewright.language.kernel import Kernel
 from tilewright.language.program import Program
-from tilewright.language.scalar import Scalar, strong_scalar
+from tilewright.language.scalar import Int1, Scalar, strong_scalar
 from tilewright.language.tensor_pointer import TensorDescriptor
 
 __all__ = ("ArrayArgument", "DescriptorArgument", "checked_arguments", "seen_by")
@@ -52,12 +52,16 @@ def _checked(kernel: Kernel, name: str, value: Any) -> Any:
             return value
         case _ if isinstance(value, FUNCTION_TYPES):
             return value
+        case bool() if kernel.is_triton:
+            return Int1(value)
         case None | bool() | str():
             return value
         case tuple():
             return tuple(_checked(kernel, f"{name}[{i}]", part) for i, part in enumerate(value))
         case np.bool_():
-            return bool(value)
+            return _checked(kernel, name, bool(value))
+        case int() if value == 1 and name in kernel.specialised:
+            return 1
         case int() | float() | np.integer() | np.floating():
             return _scalar(kernel, name, value)
     found = f"{name} = {value!r} of type {type(value).__name__}"

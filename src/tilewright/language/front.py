@@ -34,6 +34,7 @@ __all__ = (
     "PointersFields",
     "adopt_values",
     "compiled_front",
+    "compiled_function",
     "direct",
     "evaluate",
     "is_determined",
@@ -97,6 +98,11 @@ def adopt_values(*values: Any) -> None:
     language |= {dtype.language_name: dtype for dtype in (float32, int1, int4, int32, int64)}
     language |= {access.name: access for access in Access} | {"ROOM": ROOM}
     _core.adopt_language(language)
+
+
+def compiled_function(function: Function) -> Function:
+    """The compiled function of that name if there is one, else its definition."""
+    return function if _core is None else getattr(_core, function.__name__)  # type: ignore[no-any-return]
 
 
 def compiled_front(kind: EngineKind) -> ModuleType | None:

@@ -48,6 +48,9 @@ class Kernel:
     signature: inspect.Signature = field(default_factory=inspect.Signature)
     given: Mapping[str, Any] = field(default_factory=dict)
     """Arguments that no launch names: the language, for a parameter called ``tl``."""
+    is_triton: bool = False
+    specialised: frozenset[str] = frozenset()
+    """Parameters whose argument 1 is a constant, as Triton compiles it."""
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter's argument by name. How a compiler would launch it says nothing here."""

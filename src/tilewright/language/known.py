@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilewright.language.affine import Affine, broadcast_shapes
-from tilewright.language.dtype import DType, int64
-from tilewright.language.scalar import INT32_LIMIT, INT64_LIMIT, Int64
+from tilewright.language.dtype import DType, int64, uint32, uint64
+from tilewright.language.scalar import INT32_LIMIT, INT64_LIMIT, Int1, Int32, Int64
 from tilewright.language.value import Index, Mask, Pointers, Value
 
 __all__ = ("known_binary", "known_where")
@@ -23,12 +23,16 @@ def known_binary(op: str, left: Any, right: Any) -> Value | None:
     rule = _INDEX_RULES.get(op)
     if rule is None or not _is_integer(left) or not _is_integer(right):
         return None
+    if _promotes(left) or _promotes(right):
+        return None
     return rule(left, right)
 
 
 def known_where(condition: Any, x: Any, y: Any) -> Index | None:
     """An index where a mask is true everywhere or nowhere: of the shape and dtype of all three."""
     if not isinstance(condition, Mask) or not _is_integer(x) or not _is_integer(y):
+        return None
+    if _promotes(x) or _promotes(y):
         return None
     if not condition.box.is_whole and not condition.box.is_empty:
         return None
@@ -42,6 +46,11 @@ def known_where(condition: Any, x: Any, y: Any) -> Index | None:
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, Index) or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _promotes(value: Any) -> bool:
+    """Whether a scalar makes an index unsigned."""
+    return isinstance(value, Int32) and value.dtype in (uint32, uint64)
 
 
 # -- indices -------------------------------------------------------------------------------------
@@ -147,6 +156,8 @@ _INDEX_RULES: Mapping[str, Callable[[Any, Any], Value | None]] = {
     "mul": _mul,
     "floordiv": _with_number(Affine.divided),
     "mod": _with_number(Affine.remainder),
+    "quotient": _with_number(Affine.divided),
+    "remainder": _with_number(Affine.remainder),
     "minimum": _symmetric(Affine.at_most),
     "maximum": _symmetric(Affine.at_least),
     "lt": lambda left, right: _less(left, right, 0),
@@ -174,9 +185,9 @@ def _masks(op: str, left: Any, right: Any) -> Mask | None:
 
 def _mask_and_bool(op: str, left: Any, right: Any) -> Mask | None:
     mask, flag = (left, right) if isinstance(left, Mask) else (right, left)
-    if not isinstance(flag, bool) or op not in ("and", "or"):
+    if not isinstance(flag, bool | Int1) or op not in ("and", "or"):
         return None
-    if flag is (op == "and"):
+    if bool(flag) is (op == "and"):
         return mask
     box = type(mask.box).whole(mask.shape) if flag else type(mask.box).empty(mask.shape)
     return Mask(mask.program, box)

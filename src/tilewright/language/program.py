@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
 from tilewright.engine.core import NO_ROOM, NO_WALK, Issuer
-from tilewright.errors import AddressError, KernelError
+from tilewright.errors import AddressError, KernelError, KernelTypeError
 from tilewright.language.affine import Affine
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import DType, dtype_of, int4, int32, int64
@@ -485,4 +485,14 @@ def _constant_dtype(op: str, value: Any, beside: Any) -> DType:
     if isinstance(value, Scalar):
         return value.dtype
     dtype = getattr(beside, "dtype", None)
-    return computation_dtype(op, dtype, value) if type(dtype) is DType else scalar_dtype(value, op)
+    if type(dtype) is not DType:
+        return scalar_dtype(value, op)
+    return _holding(op, value, computation_dtype(op, dtype, value))
+
+
+def _holding(op: str, value: Any, dtype: DType) -> DType:
+    """A dtype that has a weak integer: beside int8, 300 means nothing."""
+    if dtype.is_floating() or dtype.get_int_min_value() <= value <= dtype.get_int_max_value():
+        return dtype
+    fix = f"convert the block, or write tl.full([], {value}, dtype)"
+    raise KernelTypeError(op, f"{value} beside {dtype!r}", f"a number that fits {dtype}", fix)

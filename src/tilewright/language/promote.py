@@ -31,7 +31,8 @@ __all__ = (
 Scalar: TypeAlias = bool | int | float
 Operand: TypeAlias = DType | Scalar  # a block's dtype, or a number that the kernel wrote
 
-DIVISIONS = frozenset({"div", "fdiv", "floordiv", "mod"})  # floats narrower than f32 become f32
+# floats narrower than f32 become f32
+DIVISIONS = frozenset({"div", "fdiv", "floordiv", "mod", "quotient", "remainder"})
 
 _SMALLEST_FLOAT32 = 2.0**-126
 _LARGEST_FLOAT32 = (2 - 2.0**-23) * 2.0**127

@@ -3,27 +3,36 @@
 They are Python numbers, so that they go wherever a number goes (``range``, ``if``, a list index),
 and they know their dtype, so that they promote blocks as Triton's runtime scalars do. A plain
 Python number in a kernel is weak: it takes the dtype of what it meets.
+
+``//`` and ``%`` of a scalar are Python's. A Triton kernel divides by ``quotient`` and ``remainder``
+instead, see ``triton_rewrite``.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
-import numpy as np
 from greenlet import getcurrent
 
 from tilewright.errors import KernelError
-from tilewright.language.dtype import DType, dtype_of, float32, int32, int64
+from tilewright.language.dtype import DTYPES, DType, dtype_of, float32, int4, int32, int64, uint64
 from tilewright.language.front import IntegerFields
 from tilewright.language.pointer_type import PointerType
+from tilewright.language.promote import scalar_dtype
+from tilewright.language.scalar_rule import compared, computed, number_as, reinterpreted
 
 __all__ = (
     "INT32_LIMIT",
     "INT64_LIMIT",
     "Float32",
+    "Int1",
     "Int32",
     "Int64",
     "Scalar",
     "scalar_result",
+    "strong_number",
     "strong_scalar",
+    "typed_scalar",
 )
 
 INT32_LIMIT = 2**31
@@ -42,16 +51,18 @@ class Int32(IntegerFields):
     def type(self) -> DType:
         return self.dtype
 
-    def to(self, dtype: Any, *, bitcast: bool = False) -> Any:
-        """The same number as another dtype."""
-        return converted(self, dtype, bitcast)
+    def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: bool = False) -> Any:
+        """Return the number as another dtype, or its bits."""
+        return _converted(self, dtype, fp_downcast_rounding, bitcast)
+
+    cast = to
 
     def __repr__(self) -> str:
         return int.__repr__(self)
 
 
 class Int64(Int32):
-    """An int64."""
+    """An int64, which never wraps either."""
 
     __slots__ = ()
 
@@ -68,129 +79,161 @@ class Float32(float):
     def type(self) -> DType:
         return self.dtype
 
-    def to(self, dtype: Any, *, bitcast: bool = False) -> Any:
-        """The same number as another dtype."""
-        return converted(self, dtype, bitcast)
+    def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: bool = False) -> Any:
+        """Return the number as another dtype, or its bits."""
+        return _converted(self, dtype, fp_downcast_rounding, bitcast)
+
+    cast = to
 
 
 Scalar = Int32 | Float32
 
 
-def _integer(value: int, wide: bool) -> Int32:
-    if wide:
-        if -INT64_LIMIT <= value < INT64_LIMIT:
-            return Int64(value)
-        raise _overflow(value, int64, "use smaller sizes")
-    if -INT32_LIMIT <= value < INT32_LIMIT:
-        return Int32(value)
-    raise _overflow(value, int32, "convert an operand with .to(tl.int64)")
+def _derived(dtype: DType) -> type[Scalar]:
+    """The class of a dtype: below Int32 or Float32, so that Python asks it first.
+
+    One of uint64 is below Int64, which it promotes.
+    """
+    base: Any = Float32 if dtype.is_floating() else Int64 if dtype is uint64 else Int32
+    name = dtype.language_name.replace("uint", "UInt").replace("int", "Int")
+    made: type[Scalar] = type(name[0].upper() + name[1:], (base,), {"dtype": dtype})
+    return made
 
 
-def _overflow(value: int, dtype: DType, fix: str) -> KernelError:
-    return KernelError("scalar arithmetic", f"{value}", f"a value that fits {dtype}", fix)
+_CLASSES: Mapping[DType, type[Scalar]] = MappingProxyType(
+    {dtype: _derived(dtype) for dtype in DTYPES if dtype not in (int4, int32, int64, float32)}
+    | {int32: Int32, int64: Int64, float32: Float32}
+)
+Int1 = _CLASSES[dtype_of("int1")]
 
 
-def _int_method(name: str) -> Any:
-    plain = getattr(int, name)
+def typed_scalar(value: int | float, dtype: DType) -> Scalar:
+    """Make a scalar of a number, rounded or wrapped to its dtype.
 
-    def method(self: Int32, other: Any) -> Any:
-        result = plain(self, other)
-        if result is NotImplemented:
-            return result
-        return _integer(result, type(self) is Int64 or type(other) is Int64)
-
-    return method
-
-
-def _float_method(name: str) -> Any:
-    plain = getattr(float, name)
-
-    def method(self: Float32, other: Any) -> Any:
-        result = plain(self, other)
-        return result if result is NotImplemented else Float32(np.float32(result))
-
-    return method
-
-
-def _quotient(left: int, right: int) -> int:
-    """As in C, and so in Triton: towards zero."""
-    quotient = abs(int(left)) // abs(int(right))
-    return quotient if (left < 0) == (right < 0) else -quotient
-
-
-def _division_method(*, remainder: bool, reflected: bool) -> Any:
-    def method(self: Int32, other: Any) -> Any:
-        if not isinstance(other, int):
-            return NotImplemented
-        left, right = (other, self) if reflected else (self, other)
-        result = _quotient(left, right)
-        if remainder:
-            result = int(left) - result * int(right)
-        return _integer(result, type(self) is Int64 or type(other) is Int64)
-
-    return method
-
-
-_INT_METHODS = ["add", "sub", "mul", "and", "or", "xor", "lshift", "rshift"]
-_DEFINED = {name: _int_method(f"__{name}__") for name in ("add", "sub", "mul")}
-_DEFINED["floordiv"] = _division_method(remainder=False, reflected=False)
-_DEFINED["mod"] = _division_method(remainder=True, reflected=False)
-_COMPILED = frozenset(_DEFINED if IntegerFields is not int else ())  # these are the base's
-_FLOAT_METHODS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"]
-
-for _name in sorted({*_INT_METHODS} - _COMPILED):
-    setattr(Int32, f"__{_name}__", _int_method(f"__{_name}__"))
-    setattr(Int32, f"__r{_name}__", _int_method(f"__r{_name}__"))
-for _remainder, _name in ((False, "floordiv"), (True, "mod")):
-    if _name not in _COMPILED:
-        setattr(Int32, f"__{_name}__", _division_method(remainder=_remainder, reflected=False))
-        setattr(Int32, f"__r{_name}__", _division_method(remainder=_remainder, reflected=True))
-for _name in _FLOAT_METHODS:
-    setattr(Float32, f"__{_name}__", _float_method(f"__{_name}__"))
-    setattr(Float32, f"__r{_name}__", _float_method(f"__r{_name}__"))
-
-
-def _true_division(self: Int32, other: Any) -> Any:
-    result = int.__truediv__(self, other)
-    return result if result is NotImplemented else Float32(np.float32(result))
-
-
-def _negated(self: Any) -> Any:
-    return strong_scalar(-int(self)) if isinstance(self, int) else Float32(-float(self))
-
-
-for _class, _method, _function in (
-    (Int32, "__truediv__", _true_division),
-    (Int32, "__neg__", _negated),
-    (Float32, "__neg__", _negated),
-):
-    setattr(_class, _method, _function)
-
-
-def scalar_result(op: str, left: int, right: int) -> Any:
-    """Of an operator, by its definition: compiled code asks where a number does not fit."""
-    return _DEFINED[op](left, right)
+    >>> typed_scalar(300, dtype_of("int8")), typed_scalar(0.1, float32) == 0.1
+    (44, True)
+    """
+    return _CLASSES[dtype](number_as(value, dtype))
 
 
 def strong_scalar(value: int | float) -> Scalar:
-    """A number as an argument of a kernel: the narrowest of int32, int64; float32."""
+    """A number as an argument of a kernel: the narrowest of int32, int64 and uint64; float32."""
     if isinstance(value, Scalar):
         return value
     if isinstance(value, float):
-        return Float32(np.float32(value))
-    return _integer(int(value), wide=not -INT32_LIMIT <= value < INT32_LIMIT)
+        return typed_scalar(value, float32)
+    value = int(value)
+    if -INT32_LIMIT <= value < INT32_LIMIT:
+        return Int32(value)
+    if -INT64_LIMIT <= value < INT64_LIMIT:
+        return Int64(value)
+    if 0 <= value < 2 * INT64_LIMIT:
+        return typed_scalar(value, uint64)
+    raise KernelError("scalar", f"{value}", "a value that fits 64 bits", "use smaller sizes")
 
 
-def converted(value: Scalar, dtype: Any, bitcast: bool) -> Any:
-    """For ``.to``: stays a known scalar where one of these dtypes can hold it."""
+def strong_number(value: Any) -> Any:
+    """What a Triton kernel assigns to a variable: numbers get a dtype, also those in a tuple."""
+    if type(value) in (int, bool, float):
+        dtype = scalar_dtype(value, "assignment")
+        return _CLASSES[dtype](number_as(value, dtype))
+    if isinstance(value, tuple):
+        parts = map(strong_number, value)
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return [strong_number(part) for part in value] if type(value) is list else value
+
+
+def scalar_result(op: str, left: Any, right: Any) -> Any:
+    """Compute an operator by its definition; compiled code asks for what it does not do itself."""
+    operands = [each.dtype if isinstance(each, Scalar) else each for each in (left, right)]
+    value, dtype = computed(op, left, right, operands[0], operands[1])
+    return _CLASSES[dtype](value)
+
+
+def _converted(value: Scalar, dtype: Any, rounding: Any, bitcast: bool) -> Any:
     if isinstance(dtype, PointerType) and isinstance(value, int):
         greenlet: Any = getcurrent()
         return greenlet.tilewright_program.convert(value, dtype, False)  # as `enter_program` set it
     wanted = dtype_of(dtype)
-    if bitcast or wanted not in (int32, int64, float32):
+    if wanted not in _CLASSES or rounding not in (None, "rtne"):
+        how = "" if rounding is None else f", rounded by {rounding!r}"
         fix = "make it a block with tl.full([], value, dtype)"
-        found = f"a scalar converted to {wanted!r}"
-        raise KernelError("scalar", found, "int32, int64 or float32", fix)
-    if wanted is float32:
-        return Float32(np.float32(value))
-    return Int64(value) if wanted is int64 else _integer(int(value), wide=False)
+        raise KernelError("scalar", f"a scalar converted to {wanted!r}{how}", "another dtype", fix)
+    if bitcast:
+        return _CLASSES[wanted](reinterpreted(value, value.dtype, wanted))
+    return typed_scalar(value, wanted)
+
+
+# -- operators -----------------------------------------------------------------------------------
+
+
+def _method(op: str, *, reflected: bool) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        return scalar_result(op, other, self) if reflected else scalar_result(op, self, other)
+
+    return method
+
+
+def _comparison(op: str) -> Any:
+    def method(self: Any, other: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        right = other.dtype if isinstance(other, Scalar) else other
+        return compared(op, self, other, self.dtype, right)
+
+    return method
+
+
+def _negated(self: Any) -> Any:
+    if isinstance(self, int):
+        return scalar_result("sub", type(self)(0), self)
+    return type(self)(-float(self))
+
+
+def _inverted(self: Any) -> Any:
+    return scalar_result("xor", self, typed_scalar(-1, self.dtype))
+
+
+def _same(self: Any) -> Any:
+    return self
+
+
+_BINARY = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "truediv": "div",
+    "floordiv": "floordiv",
+    "mod": "mod",
+    "pow": "pow",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "lshift": "shl",
+    "rshift": "shr",
+}
+_COMPILED = frozenset(
+    ["add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift"]
+)
+_ORDER = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+def _define(kind: Any, *, is_compiled: bool) -> None:
+    """Give a class its operators; those of compiled classes are inherited."""
+    for name, op in _BINARY.items():
+        if not (is_compiled and name in _COMPILED):
+            setattr(kind, f"__{name}__", _method(op, reflected=False))
+            setattr(kind, f"__r{name}__", _method(op, reflected=True))
+    if not is_compiled:
+        for name in _ORDER:
+            setattr(kind, f"__{name}__", _comparison(name))
+        kind.__hash__ = float.__hash__ if issubclass(kind, float) else int.__hash__
+    kind.__neg__, kind.__pos__ = _negated, _same
+    if issubclass(kind, int):
+        kind.__invert__ = _inverted
+
+
+for _kind in _CLASSES.values():
+    _define(_kind, is_compiled=_kind in (Int32, Int64) and IntegerFields is not int)

@@ -9,13 +9,18 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import CellType, CodeType, FunctionType, ModuleType
+from functools import cache
 from typing import Any
 
 from tilewright.errors import KernelError
 from tilewright.language.dtype import dtype_of
 from tilewright.language.kernel import Kernel, kernel_of_function
+from tilewright.language.triton_rewrite import triton_code
+from tilewright.language.triton_scalar import BUILTINS, FUNCTIONS, LANGUAGE
 
-__all__ = ("adapt_argument", "adapt_kernel", "is_triton_object")
+__all__ = ("adapt_argument", "adapt_kernel", "as_triton", "is_triton_object")
+
+MARK = "tilewright_triton"  # on a function that stands for a jitted one
 
 Language = Mapping[str, Any]
 LANGUAGE_MODULES = ("triton.language", "triton.language.core", "triton.language.standard")
@@ -43,9 +48,33 @@ def adapt_kernel(source: Any, language: Any) -> Kernel:
             break
         source = source.fn
     function, constants = _function_of(source)
-    adapted = _Rebinder(language).function(function)
+    rebinder = _Rebinder(language)
+    if not _is_jitted(source):
+        adapted = rebinder.function(function)
+        kernel = kernel_of_function(adapted, language, constants, function.__name__)
+        return replace(kernel, chosen=tuple(rules))
+    adapted = rebinder.triton_function(function)
     kernel = kernel_of_function(adapted, language, constants, function.__name__)
-    return replace(kernel, chosen=tuple(rules))
+    return replace(kernel, chosen=tuple(rules), is_triton=True, specialised=_specialised(source))
+
+
+def _is_jitted(source: Any) -> bool:
+    """Whether a function is Triton's, so that it means there what its text says."""
+    return is_triton_object(source) or getattr(source, MARK, False)
+
+
+def as_triton(function: FunctionType) -> FunctionType:
+    """Mark a function as ``@triton.jit`` does, where there is no Triton."""
+    setattr(function, MARK, True)
+    return function
+
+
+def _specialised(source: Any) -> frozenset[str]:
+    """Parameters in whose place Triton compiles the number 1, if that is the argument."""
+    params = getattr(source, "params", ())
+    return frozenset(
+        param.name for param in params if not (param.is_constexpr or param.do_not_specialize)
+    )
 
 
 def adapt_argument(value: Any, language: Any) -> Any:
@@ -94,23 +123,33 @@ def _heuristics(decorated: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 class _Rebinder:
-    """Gives functions new globals and closures; each function once, so that recursion ends."""
+    """Gives functions new globals and closures; each function once, so that recursion ends.
 
-    def __init__(self, language: Any) -> None:
+    In functions of Triton the language is Triton's, see ``triton_scalar``, and so is the text.
+    """
+
+    def __init__(self, language: Any, triton: "_Rebinder | None" = None) -> None:
         self._language = language
         self._functions: dict[FunctionType, FunctionType] = {}
+        self._triton = triton
+
+    def triton_function(self, source: FunctionType) -> FunctionType:
+        """A function that Triton compiles, whoever calls it."""
+        if self._triton is None:
+            self._triton = _TritonRebinder(_triton_language(self._language))
+        return self._triton.function(source)
 
     def function(self, source: FunctionType) -> FunctionType:
         if source in self._functions:
             return self._functions[source]
-        names: dict[str, Any] = {"__builtins__": builtins}
+        code, names = self._code(source), self._names()
         cells = source.__closure__
         new_cells = None if cells is None else tuple(CellType() for _ in cells)
-        adapted = FunctionType(source.__code__, names, source.__name__, None, new_cells)
+        adapted = FunctionType(code, names, source.__name__, None, new_cells)
         adapted.__annotations__ = source.__annotations__
         self._functions[source] = adapted
         names["__name__"] = source.__globals__.get("__name__", source.__module__)
-        for name in _global_names(source.__code__):
+        for name in _global_names(code):
             if name in source.__globals__:
                 names[name] = self.value(source.__globals__[name])
         for old, new in zip(cells or (), new_cells or (), strict=True):
@@ -123,10 +162,18 @@ class _Rebinder:
             adapted.__kwdefaults__ = {name: self.value(value) for name, value in named}
         return adapted
 
+    def _code(self, source: FunctionType) -> CodeType:
+        return source.__code__
+
+    def _names(self) -> dict[str, Any]:
+        return {"__builtins__": builtins}
+
     def value(self, value: Any) -> Any:
         """What takes the place of a global in a kernel."""
         if isinstance(value, ModuleType):
             return self._module(value)
+        if getattr(value, MARK, False):
+            return self.triton_function(value)
         if isinstance(value, FunctionType):
             if value.__module__.partition(".")[0] == "triton":
                 return self._named(value.__name__, value)
@@ -142,7 +189,7 @@ class _Rebinder:
         if isinstance(function, FunctionType):  # a nested @triton.jit, or one of Triton's own
             if function.__module__ in LANGUAGE_MODULES:
                 return self._named(function.__name__, value)
-            return self.function(function)
+            return self.triton_function(function)
         return self._named(getattr(value, "__name__", kind), value)
 
     def _module(self, module: ModuleType) -> Any:
@@ -162,6 +209,27 @@ class _Rebinder:
             fix = "write it with functions of the support table"
             raise KernelError("kernel", f"{value!r}", "a function of the language", fix)
         return found
+
+
+class _TritonRebinder(_Rebinder):
+    """Rebinds functions of Triton, whose text is rewritten."""
+
+    def triton_function(self, source: FunctionType) -> FunctionType:
+        return self.function(source)
+
+    def _code(self, source: FunctionType) -> CodeType:
+        return triton_code(source)
+
+    def _names(self) -> dict[str, Any]:
+        return {"__builtins__": builtins, **BUILTINS, **FUNCTIONS}
+
+
+@cache
+def _triton_language(language: Any) -> ModuleType:
+    """The language as functions of Triton see it; a module, which Python looks into fastest."""
+    seen = ModuleType(getattr(language, "__name__", "tl"))
+    vars(seen).update({**vars(language), **LANGUAGE})
+    return seen
 
 
 class _ModuleView:

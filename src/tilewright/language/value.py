@@ -12,7 +12,7 @@ from tilewright.language.front import (
     planned,
 )
 from tilewright.language.pointer_type import PointerType
-from tilewright.language.scalar import Int32, Int64, scalar_result
+from tilewright.language.scalar import Int32, Int64, scalar_result, strong_number
 from tilewright.language.value_plain import Executor
 
 __all__ = ("Block", "Executor", "Index", "Mask", "PointerType", "Pointers", "Value")
@@ -151,4 +151,4 @@ class Pointers(PointersFields, Value):
         return f"<Pointers to {self.element}{list(self.shape)} at {self.affine.base:#x}>"
 
 
-adopt_values(Index, Mask, Pointers, Block, Int32, Int64, scalar_result)
+adopt_values(Index, Mask, Pointers, Block, Int32, Int64, scalar_result, strong_number)

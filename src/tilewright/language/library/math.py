@@ -8,6 +8,7 @@ from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
 from tilewright.language.front import planned
 from tilewright.language.known import known_binary, known_where
+from tilewright.language.scalar import Scalar, scalar_result
 from tilewright.language.value import Block
 
 __all__ = (
@@ -168,6 +169,8 @@ def minimum(x: Any, y: Any, propagate_nan: PropagateNan = PropagateNan.NONE) -> 
 
 def _extreme(op: str, x: Any, y: Any, propagate_nan: Any) -> Any:
     if isinstance(x, int | float) and isinstance(y, int | float):
+        if isinstance(x, Scalar) or isinstance(y, Scalar):
+            return scalar_result(op, x, y)
         return (max if op == "maximum" else min)(x, y)
     if type(x) is not Block and type(y) is not Block:
         known = known_binary(op, x, y)
@@ -228,6 +231,8 @@ def cast(
     input: Any, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False
 ) -> Any:
     """The same values as another dtype, or the same bits."""
+    if isinstance(input, Scalar):
+        return input.to(dtype, fp_downcast_rounding, bitcast)
     program = current_program()
     if fp_downcast_rounding is None:
         return program.convert(input, dtype, bitcast)

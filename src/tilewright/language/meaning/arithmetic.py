@@ -77,18 +77,22 @@ def _bind_div_rn(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     return bind_elementwise(op, types, np.divide, cost_op="div")
 
 
-def _bind_floordiv(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
+def _bind_quotient(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
+    """``//`` of a plain kernel rounds down, as Python's; Triton's ``quotient`` cuts, as C's."""
     computed = computed_dtype(op, types)
     need_integers(op, types, computed)
-    function = integer_quotient if computed.signed or computed is int1 else np.floor_divide
+    cuts = op == "quotient" and (computed.signed or computed is int1)
+    function = integer_quotient if cuts else np.floor_divide
     wide = arithmetic(computed)
-    return bind_elementwise(op, types, function, cost_op=op, computed=computed, wide=wide)
+    return bind_elementwise(op, types, function, cost_op="floordiv", computed=computed, wide=wide)
 
 
-def _bind_mod(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
+def _bind_remainder(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
+    """``%`` of a plain kernel has the divisor's sign; Triton's ``remainder`` the dividend's."""
     computed = computed_dtype(op, types)
     wide = arithmetic(computed)
-    return bind_elementwise(op, types, np.fmod, cost_op=op, computed=computed, wide=wide)
+    function = np.fmod if op == "remainder" else np.mod
+    return bind_elementwise(op, types, function, cost_op="mod", computed=computed, wide=wide)
 
 
 def _maximum_with_nan(left: Array, right: Array) -> Array:
@@ -152,8 +156,8 @@ ARITHMETIC: tuple[Meaning, ...] = (
     Meaning("div", (2,), (), _bind_div),
     Meaning("fdiv", (2,), ("ieee_rounding", "approx"), _bind_fdiv),
     Meaning("div_rn", (2,), (), _bind_div_rn),
-    Meaning("floordiv", (2,), (), _bind_floordiv),
-    Meaning("mod", (2,), (), _bind_mod),
+    *(Meaning(name, (2,), (), _bind_quotient) for name in ("floordiv", "quotient")),
+    *(Meaning(name, (2,), (), _bind_remainder) for name in ("mod", "remainder")),
     Meaning("maximum", (2,), ("propagate_nan",), _bind_extreme),
     Meaning("minimum", (2,), ("propagate_nan",), _bind_extreme),
     Meaning("clamp", (3,), ("propagate_nan",), _bind_clamp),

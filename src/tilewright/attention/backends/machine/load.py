@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright import language
 from tilewright.attention.codegen import KernelFile
+from tilewright.language.triton_adaptor import as_triton
 
 __all__ = ("LoadedKernels", "load_kernels")
 
@@ -24,8 +25,9 @@ class LoadedKernels:
 
 
 def load_kernels(file: KernelFile) -> LoadedKernels:
-    """Run the text of a file without triton: its imports are left out, and ``jit`` does nothing.
+    """Run the text of a file without triton: its imports are left out, and ``jit`` marks functions.
 
+    So they mean what they mean under Triton: a launch rewrites them.
     Lines stay where they are, so that a breakdown by lines names those of the text.
     """
     path = f"<kernels of {file.flow}, {hashlib.sha256(file.text.encode()).hexdigest()[:12]}>"
@@ -35,7 +37,7 @@ def load_kernels(file: KernelFile) -> LoadedKernels:
     tree.body = [node for node in tree.body if not isinstance(node, ast.Import)]
     names: dict[str, Any] = {
         "__name__": f"kernels_of_{file.flow}",
-        "triton": SimpleNamespace(jit=lambda function: function),
+        "triton": SimpleNamespace(jit=as_triton),
         "tl": language,
     }
     exec(compile(tree, path, "exec"), names)  # text of our own generator

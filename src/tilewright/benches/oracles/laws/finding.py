@@ -48,6 +48,7 @@ class OracleGroup(Enum):
     COLLECTIVES = "collectives"
     CONSERVATION = "conservation"
     ADDRESSES = "addresses"
+    TRITON = "triton"
 
 
 class Rule(Enum):
