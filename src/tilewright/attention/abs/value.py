@@ -26,8 +26,9 @@ Operand = Any
 """A value, a number or a Parameter; what else comes is refused with its name."""
 
 
-def lower(op: Op, *operands: Operand, trace: Trace) -> "Value":
-    return Value(trace, trace.apply(op, *operands))
+def lower(op: Op, *operands: Operand, trace: Trace, by: object = None) -> "Value":
+    """Apply an op; ``by`` is the op object that was called, if there is one."""
+    return Value(trace, trace.apply(op, *operands, by=by))
 
 
 class Value(NotNumbers, vTensor):

@@ -1,16 +1,18 @@
 """From a flow to its graph: run both methods once and settle what is a field and what is state."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from tilewright.attention.abs.field import FieldMap
+from tilewright.attention.abs.in_place import settle_in_place
 from tilewright.attention.abs.output import OutputSlot
 from tilewright.attention.abs.parameter import Parameter
 from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value
 from tilewright.attention.cache.context import Context as CacheContext
+from tilewright.attention.cache.op import PageLocation
 from tilewright.attention.flow.field_spec import FieldSpec
 from tilewright.attention.flow.flow import FlowBase
 from tilewright.attention.flow.lint import Lint, lint_flow
@@ -46,11 +48,6 @@ class TracedFlow(NamedTuple):
     warnings: tuple[Lint, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PageLocation:
-    """``loc``: the page that ``forward_cache`` is called for. Ops know it; flows pass it on."""
-
-
 def trace_flow(flow: FlowBase, geometry: Geometry, *, name: str | None = None) -> Graph:
     """The graph of a flow for one geometry, verified."""
     return examine_flow(flow, geometry, name=name).graph
@@ -68,9 +65,10 @@ def examine_flow(flow: FlowBase, geometry: Geometry, *, name: str | None = None)
     parameters = _parameters_of(flow)
     cache = _trace_cache(flow, named, Scope(Side.CACHE, geometry, variables), parameters)
     indexer = _trace_indexer(flow, named, Scope(Side.INDEXER, geometry, variables), parameters)
+    read_again = settle_in_place(indexer)
     graph = _settle(flow, named, cache, indexer)
     verify_graph(graph)
-    return TracedFlow(graph, lint_flow(graph, cache, indexer))
+    return TracedFlow(graph, lint_flow(graph, cache, indexer, read_again))
 
 
 def _variables(flow: FlowBase, geometry: Geometry) -> dict[str, ValueType]:
