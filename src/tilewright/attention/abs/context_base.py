@@ -28,7 +28,7 @@ class TraceList(list[Item], Generic[Item]):
     def __setitem__(self, _index: Any, _item: Any) -> Never:
         self._refuse()
 
-    def __iadd__(self, _items: Any) -> Never:  # type: ignore[misc,override]
+    def __iadd__(self, _items: Any) -> Never:  # type: ignore[misc]
         self._refuse()
 
     def _refuse(self) -> Never:

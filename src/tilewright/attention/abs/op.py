@@ -76,7 +76,7 @@ class vOp:
         names = () if settings is None else tuple(settings.signature.parameters)
         if settings is not None and name in names:
             changed = {**settings.arguments, name: value}
-            self._configure(inspect.BoundArguments(settings.signature, changed))  # type: ignore[arg-type]
+            self._configure(inspect.BoundArguments(settings.signature, changed))
             return
         is_open = settings is None or name.startswith("_") or name in _RECORDS
         if not is_open and type(self).__module__.startswith(_LIBRARY):

@@ -36,7 +36,7 @@ class _Unscaled(CacheOp):
     Only 1.0 is accepted: a factor without effect would be silently wrong for its author.
     """
 
-    def build(self, alpha: Any = 1.0, beta: Any = 1.0) -> Op | None:  # type: ignore[override]
+    def build(self, alpha: Any = 1.0, beta: Any = 1.0) -> Op | None:
         for name, value in (("alpha", alpha), ("beta", beta)):
             if isinstance(value, bool) or not isinstance(value, Real) or value != 1:
                 name_of_op = type(self).__name__

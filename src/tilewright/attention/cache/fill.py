@@ -13,7 +13,7 @@ __all__ = ("Fill",)
 class Fill(vOp):
     """Sets the whole field of the page to ``alpha``; of a state, its starting value."""
 
-    def build(self, alpha: float = 0.0) -> None:  # type: ignore[override]
+    def build(self, alpha: float = 0.0) -> None:
         if isinstance(alpha, bool) or not isinstance(alpha, Real):
             raise self._error(f"alpha={alpha!r}", "a number", "change alpha")
 

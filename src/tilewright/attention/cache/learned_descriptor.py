@@ -17,7 +17,7 @@ class LearnedDescriptor(CacheOp):
 
     definition = linear.LearnedDescriptor
 
-    def build(self, Wt: Parameter, Wk: Parameter, H: int, m: int, r: int) -> Op | None:  # type: ignore[override]  # noqa: N803  # names users know
+    def build(self, Wt: Parameter, Wk: Parameter, H: int, m: int, r: int) -> Op | None:  # noqa: N803  # names users know
         for name, weights in (("Wt", Wt), ("Wk", Wk)):
             if not isinstance(weights, Parameter):
                 found = f"{name} of type {type(weights).__name__}"

@@ -15,7 +15,7 @@ class Reshape(CacheOp):
 
     definition = layout.Reshape
 
-    def build(self, batch_dim: int, x2: int, y2: int) -> Op | None:  # type: ignore[override]
+    def build(self, batch_dim: int, x2: int, y2: int) -> Op | None:
         if batch_dim != -1:
             raise self._error(f"batch_dim={batch_dim!r}", "-1", "the page axis is kept")
         return super().build(x2, y2)

@@ -12,9 +12,7 @@ class Softmax(CacheOp):
 
     definition = page_axis.Softmax
 
-    def build(  # type: ignore[override]
-        self, dim: int = 1, scale: float = 1.0, span: str = Span.MIDDLE
-    ) -> Op | None:
+    def build(self, dim: int = 1, scale: float = 1.0, span: str = Span.MIDDLE) -> Op | None:
         return super().build(dim, scale, span)
 
 
@@ -23,7 +21,5 @@ class CumSum(CacheOp):
 
     definition = page_axis.CumSum
 
-    def build(  # type: ignore[override]
-        self, dim: int = 1, reverse: bool = False, span: str = Span.MIDDLE
-    ) -> Op | None:
+    def build(self, dim: int = 1, reverse: bool = False, span: str = Span.MIDDLE) -> Op | None:
         return super().build(dim, reverse, span)

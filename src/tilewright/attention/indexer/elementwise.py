@@ -44,7 +44,7 @@ PopCount = op_class(__name__, unary.PopCount)
 class _ToDtype(vOp):
     """Takes an element type by any name that users know."""
 
-    def build(self, dtype: object) -> Op:  # type: ignore[override]
+    def build(self, dtype: object) -> Op:
         try:
             return make_op(unary.Cast, resolve_dtype(dtype))
         except SpecError as error:

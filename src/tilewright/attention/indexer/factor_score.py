@@ -16,7 +16,7 @@ class FactorScore(vOp):
 
     definition = linear.FactorScore
 
-    def build(self, Wq: Parameter, H: int, m: int, r: int) -> Op | None:  # type: ignore[override]  # noqa: N803  # names users know
+    def build(self, Wq: Parameter, H: int, m: int, r: int) -> Op | None:  # noqa: N803  # names users know
         if not isinstance(Wq, Parameter):
             raise self._error(f"Wq of type {type(Wq).__name__}", "a Parameter", "wrap it")
         return super().build(H, m, r)

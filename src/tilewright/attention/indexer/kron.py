@@ -14,5 +14,5 @@ class Kron(vOp):
 
     definition = linear.Kron
 
-    def build(self, dim: int | Iterable[int] = (1, 2)) -> Op | None:  # type: ignore[override]
+    def build(self, dim: int | Iterable[int] = (1, 2)) -> Op | None:
         return super().build(tuple(dim) if isinstance(dim, Iterable) else (dim,))

@@ -16,7 +16,7 @@ class topK(Selector):
 
     definition = selection.TopK
 
-    def build(self, *, per_head: bool = False) -> Op | None:  # type: ignore[override]
+    def build(self, *, per_head: bool = False) -> Op | None:
         return super().build(None, per_head)
 
 
@@ -25,5 +25,5 @@ class approxTopK(Selector):
 
     definition = selection.ApproxTopK
 
-    def build(self, tolerate_ratio: Any = 0.0, *, per_head: bool = False) -> Op | None:  # type: ignore[override]
+    def build(self, tolerate_ratio: Any = 0.0, *, per_head: bool = False) -> Op | None:
         return super().build(tolerate_ratio, per_head)

@@ -30,7 +30,7 @@ class Normalize(_OverPages):
     definition = page_axis.Normalize
     in_place = True
 
-    def build(self, dim: int = 0, span: str = Span.MIDDLE) -> Op | None:  # type: ignore[override]
+    def build(self, dim: int = 0, span: str = Span.MIDDLE) -> Op | None:
         self._check_dim(dim, "divide by an L2Norm for other axes")
         return super().build(span)
 
@@ -43,7 +43,7 @@ class Conv1d(_OverPages):
 
     definition = page_axis.Conv1d
 
-    def build(  # type: ignore[override]
+    def build(
         self,
         weight: list[Any],
         dim: int = 0,

@@ -60,7 +60,7 @@ class topP(Selector):
 
     definition = selection.TopP
 
-    def build(  # type: ignore[override]
+    def build(
         self,
         p: float,
         max_blocks: int | None = None,
@@ -77,7 +77,7 @@ class threshold(Selector):
 
     definition = selection.Threshold
 
-    def build(  # type: ignore[override]
+    def build(
         self,
         t: float,
         max_blocks: int | None = None,
@@ -93,7 +93,7 @@ class TopK(vOp):
 
     definition = selection.TopK
 
-    def build(self, k: int, *, per_head: bool = False) -> Op | None:  # type: ignore[override]
+    def build(self, k: int, *, per_head: bool = False) -> Op | None:
         if k is None:
             raise self._error("k=None", "a whole number of at least 1", "use topK for the plan's")
         return super().build(k, per_head)
@@ -134,7 +134,7 @@ class _Forced(vOp):
 class sink(_Forced):
     """The first ``n`` pages."""
 
-    def build(self, n: int) -> None:  # type: ignore[override]
+    def build(self, n: int) -> None:
         self._check(n)
 
     def profile(self, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
@@ -144,7 +144,7 @@ class sink(_Forced):
 class recent(_Forced):
     """The last ``n`` pages, an unfinished one included."""
 
-    def build(self, n: int) -> None:  # type: ignore[override]
+    def build(self, n: int) -> None:
         self._check(n)
 
     def profile(self, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
@@ -174,7 +174,7 @@ class every(vOp):
     Pages that came since are not part of a kept selection; the reserved last ones always are.
     """
 
-    def build(self, n: int) -> None:  # type: ignore[override]
+    def build(self, n: int) -> None:
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise self._error(f"n={n!r}", "a whole number of steps, at least 1", "change n")
 
