@@ -140,6 +140,7 @@ class Trace:
     def read_field(self, name: str) -> Node:
         """A field at the start of the step; on the cache side as this trace has written it."""
         reserved = name in self.scope.geometry.reserved_fields
+        self._check_has_request(name)
         if self.scope.side is Side.CACHE and not reserved:
             return self._read_back(name)
         if name not in self._reads:
@@ -147,6 +148,7 @@ class Trace:
         return self._reads[name]
 
     def write_field(self, name: str, value: Node) -> None:
+        self._check_has_request(name)
         if name in self.scope.geometry.reserved_fields:
             fix = "keys and values belong to the model; declare a field of your own"
             raise self.located(FieldError(f"field {name!r}", "a write", "no write to it", fix))
@@ -172,9 +174,12 @@ class Trace:
                 fix = "combine the values, then Save once"
                 raise self.located(StateError(f"state {name!r}", found, "one Save a step", fix))
         self._check_fits(StateError, name, value)
-        if value.type.format is not FORMAT.RAGGED:
+        slotted = self.scope.variables[name].format is FORMAT.SLOTTED
+        if value.type.format is not (FORMAT.BATCHED if slotted else FORMAT.RAGGED):
             fix = "Load a field first; add a value per row to a value per page"
             found, expected = str(value.type), "RAGGED, a value per page"
+            if slotted:
+                expected, fix = "BATCHED, a value per row", "reduce over pages (dim=0) first"
             raise self.located(StateError(f"state {name!r}", found, expected, fix))
         write = StateWrite(name, value, author_line())
         self.state_writes.append(write)
@@ -223,6 +228,13 @@ class Trace:
         found = "a read before anything was written to it"
         fix = "write it first; each page is visited once, so nothing is left from before"
         raise self.located(FieldError(f"field {name!r}", found, "a write, then reads", fix))
+
+    def _check_has_request(self, name: str) -> None:
+        slotted = self.scope.variables[name].format is FORMAT.SLOTTED
+        if slotted and self.scope.side is Side.CACHE:
+            found, expected = "a use in forward_cache", "use in forward_indexer"
+            fix = "a page is completed for no request in particular; Load and Save it there"
+            raise self.located(FieldError(f"request cache {name!r}", found, expected, fix))
 
     def _check_fits(self, error: type[FlowError], name: str, value: Node) -> None:
         wanted, found = self.scope.variables[name], value.type
