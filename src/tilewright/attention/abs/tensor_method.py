@@ -3,95 +3,90 @@
 Values have rank 3 and keep it: a reduction leaves an axis of size 1, as ``keepdim=True`` says.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 from tilewright.attention.abs.foreign import NotNumbers
 from tilewright.attention.abs.make import make_op
 from tilewright.attention.graph import FORMAT, DType, Op, Span
-from tilewright.attention.ops import binary, choose, layout, page_axis, reduce, unary
+from tilewright.attention.ops import binary, choose, layout, linear, page_axis, reduce, unary
 from tilewright.attention.utils import resolve_dtype
-
-if TYPE_CHECKING:
-    from tilewright.attention.abs.value import Operand, Value
 
 __all__ = ("TensorMethods",)
 
+V = TypeVar("V")  # the type of values, which derives from this class
 
-class TensorMethods(NotNumbers):
+
+class TensorMethods(NotNumbers, Generic[V]):
     """Reductions, layout, conversions and functions of each element."""
 
     shape: tuple[int, ...]
     dtype: DType
     _format: FORMAT
 
-    def _apply(self, op: Op, *operands: Operand) -> Value:
+    def _apply(self, op: Op, *operands: Any) -> V:
         raise NotImplementedError
 
     # -- reductions, over dim 0 (pages), 1 (rows) or 2 (columns)
 
-    def sum(self, dim: Any = None, keepdim: Any = True, *, dtype: Any = None, **more: Any) -> Value:
+    def sum(self, dim: Any = None, keepdim: Any = True, *, dtype: Any = None, **more: Any) -> V:
         return self._reduce(reduce.Sum, dim, keepdim, dtype, **more)
 
-    def mean(
-        self, dim: Any = None, keepdim: Any = True, *, dtype: Any = None, **more: Any
-    ) -> Value:
+    def mean(self, dim: Any = None, keepdim: Any = True, *, dtype: Any = None, **more: Any) -> V:
         return self._reduce(reduce.Mean, dim, keepdim, dtype, **more)
 
-    def amax(self, dim: Any = None, keepdim: Any = True, **more: Any) -> Value:
+    def amax(self, dim: Any = None, keepdim: Any = True, **more: Any) -> V:
         return self._reduce(reduce.Max, dim, keepdim, **more)
 
-    def amin(self, dim: Any = None, keepdim: Any = True, **more: Any) -> Value:
+    def amin(self, dim: Any = None, keepdim: Any = True, **more: Any) -> V:
         return self._reduce(reduce.Min, dim, keepdim, **more)
 
-    def max(self, dim: Any = None, keepdim: Any = True, **more: Any) -> Value:
+    def max(self, dim: Any = None, keepdim: Any = True, **more: Any) -> V:
         """Return the maximum over ``dim``, or element by element with another value."""
         if isinstance(dim, TensorMethods):
             return self.maximum(dim)
         return self._reduce(reduce.Max, dim, keepdim, **more)
 
-    def min(self, dim: Any = None, keepdim: Any = True, **more: Any) -> Value:
+    def min(self, dim: Any = None, keepdim: Any = True, **more: Any) -> V:
         """Return the minimum over ``dim``, or element by element with another value."""
         if isinstance(dim, TensorMethods):
             return self.minimum(dim)
         return self._reduce(reduce.Min, dim, keepdim, **more)
 
-    def l2norm(self, dim: Any = None, keepdim: Any = True, **more: Any) -> Value:
+    def l2norm(self, dim: Any = None, keepdim: Any = True, **more: Any) -> V:
         return self._reduce(reduce.L2Norm, dim, keepdim, **more)
 
-    def norm(self, p: Any = 2, dim: Any = None, keepdim: Any = True, **more: Any) -> Value:
+    def norm(self, p: Any = 2, dim: Any = None, keepdim: Any = True, **more: Any) -> V:
         if p not in (2, 2.0, "fro"):
             self._refuse(f"norm with p={p!r}", "p=2, or abs() and a reduction")
         return self._reduce(reduce.L2Norm, dim, keepdim, **more)
 
-    def argmax(self, dim: Any = None, keepdim: Any = True, **more: Any) -> Value:
+    def argmax(self, dim: Any = None, keepdim: Any = True, **more: Any) -> V:
         return self._reduce(reduce.ArgMax, dim, keepdim, **more)
 
-    def argtop(self, k: int, dim: int = 2) -> Value:
+    def argtop(self, k: int, dim: int = 2) -> V:
         return self._apply(make_op(reduce.ArgTop, k, self._axis(dim)), self._value)
 
     def softmax(
         self, dim: int = 0, scale: float = 1.0, span: str = Span.MIDDLE, dtype: Any = None
-    ) -> Value:
+    ) -> V:
         """Return the softmax as a new value; unlike the op object it never replaces its operand."""
         self._check_float32("softmax", dtype)
         return self._apply(make_op(page_axis.Softmax, self._axis(dim), scale, span), self._value)
 
-    def cumsum(self, dim: int = 0, reverse: bool = False, span: str = Span.MIDDLE) -> Value:
+    def cumsum(self, dim: int = 0, reverse: bool = False, span: str = Span.MIDDLE) -> V:
         return self._apply(make_op(page_axis.CumSum, self._axis(dim), reverse, span), self._value)
 
     # -- layout
 
     @property
-    def T(self) -> Value:  # noqa: N802  # as NumPy and torch spell it
+    def T(self) -> V:  # noqa: N802  # as NumPy and torch spell it
         return self._apply(layout.Transpose(), self._value)
 
     @property
-    def mT(self) -> Value:  # noqa: N802  # as torch spells it
+    def mT(self) -> V:  # noqa: N802  # as torch spells it
         return self.T
 
-    def transpose(self, dim0: int, dim1: int) -> Value:
+    def transpose(self, dim0: int, dim1: int) -> V:
         axes = (self._axis(dim0), self._axis(dim1))
         if axes[0] == axes[1]:
             return self._value
@@ -101,7 +96,7 @@ class TensorMethods(NotNumbers):
 
     swapaxes = swapdims = transpose
 
-    def permute(self, *dims: Any) -> Value:
+    def permute(self, *dims: Any) -> V:
         order = tuple(self._axis(dim) for dim in _flat(dims))
         if order == (0, 1, 2):
             return self._value
@@ -109,7 +104,7 @@ class TensorMethods(NotNumbers):
             self._refuse(f"permute{order}", "the page axis first: permute(0, 2, 1)")
         return self.T
 
-    def reshape(self, *shape: Any) -> Value:
+    def reshape(self, *shape: Any) -> V:
         """Return the same entries with other inner sizes: (rows, columns), or with -1 in front."""
         rows, columns = self._inner_sizes(_flat(shape))
         paged = self._format in (FORMAT.PAGED, FORMAT.SLOTTED)
@@ -118,75 +113,73 @@ class TensorMethods(NotNumbers):
 
     view = reshape
 
-    def contiguous(self) -> Value:
+    def contiguous(self) -> V:
         return self._value
 
     detach = contiguous
 
-    def clone(self) -> Value:
+    def clone(self) -> V:
         """Return a copy: what replaces this value later leaves the copy alone."""
         return self.cast(self.dtype.computed)
 
     # -- functions of each element
 
-    def add(self, other: Operand, *, alpha: Any = 1.0) -> Value:
+    def add(self, other: Any, *, alpha: Any = 1.0) -> V:
         return self._apply(make_op(binary.Add, 1.0, alpha), self._value, other)
 
-    def sub(self, other: Operand, *, alpha: Any = 1.0) -> Value:
+    def sub(self, other: Any, *, alpha: Any = 1.0) -> V:
         return self._apply(make_op(binary.Add, 1.0, -alpha), self._value, other)
 
-    def mul(self, other: Operand) -> Value:
+    def mul(self, other: Any) -> V:
         return self._apply(binary.Multiply(), self._value, other)
 
-    def div(self, other: Operand) -> Value:
+    def div(self, other: Any) -> V:
         return self._apply(binary.Divide(), self._value, other)
 
-    def pow(self, exponent: Operand) -> Value:
+    def pow(self, exponent: Any) -> V:
         return self._apply(binary.Pow(), self._value, exponent)
 
-    def matmul(self, other: Operand) -> Value:
-        product: Value = self._value @ other
-        return product
+    def matmul(self, other: Any) -> V:
+        turned = self._apply(layout.Transpose(), other)
+        return self._apply(linear.GeMM(), turned, self._value)
 
     bmm = matmul
 
-    def abs(self) -> Value:
+    def abs(self) -> V:
         return self._apply(unary.Abs(), self._value)
 
-    def neg(self) -> Value:
-        return self._value * -1
+    def neg(self) -> V:
+        return self.mul(-1)
 
-    def square(self) -> Value:
-        return self._value * self._value
+    def square(self) -> V:
+        return self.mul(self._value)
 
-    def exp(self) -> Value:
+    def exp(self) -> V:
         return self._apply(unary.Exp(), self._value)
 
-    def log(self) -> Value:
+    def log(self) -> V:
         return self._apply(unary.Log(), self._value)
 
-    def sqrt(self) -> Value:
+    def sqrt(self) -> V:
         return self._apply(unary.Sqrt(), self._value)
 
-    def rsqrt(self) -> Value:
+    def rsqrt(self) -> V:
         return self._apply(unary.Rsqrt(), self._value)
 
-    def relu(self) -> Value:
+    def relu(self) -> V:
         return self._apply(unary.Relu(), self._value)
 
-    def sigmoid(self) -> Value:
+    def sigmoid(self) -> V:
         """Return the logistic function, unlike the op object's default."""
         return self._apply(make_op(unary.Sigmoid, 0.0, -1.0), self._value)
 
-    def sign(self) -> Value:
+    def sign(self) -> V:
         return self._apply(unary.Sign(), self._value)
 
-    def floor(self) -> Value:
+    def floor(self) -> V:
         return self._apply(unary.Floor(), self._value)
 
-    def clamp(
-        self, min: Any = None, max: Any = None, *, low: Any = None, high: Any = None
-    ) -> Value:
+    def clamp(self, min: Any = None, max: Any = None, *, low: Any = None, high: Any = None) -> V:
         """Return the value held between ``min`` and ``max``; ``low`` and ``high`` mean the same."""
         if (min is not None and low is not None) or (max is not None and high is not None):
             self._refuse("clamp with two limits of one side", "one name for each limit")
@@ -194,29 +187,29 @@ class TensorMethods(NotNumbers):
         upper = next((limit for limit in (max, high) if limit is not None), _INFINITY)
         return self._apply(make_op(unary.Clamp, lower, upper), self._value)
 
-    def maximum(self, other: Operand) -> Value:
+    def maximum(self, other: Any) -> V:
         return self._apply(binary.Maximum(), self._value, other)
 
-    def minimum(self, other: Operand) -> Value:
+    def minimum(self, other: Any) -> V:
         return self._apply(binary.Minimum(), self._value, other)
 
-    def where(self, x: Operand, y: Operand) -> Value:
+    def where(self, x: Any, y: Any) -> V:
         """Return x where a mask is true, else y; of numbers, ``x.where(mask, y)`` as torch's."""
         if self.dtype is DType.BOOL:
             return self._apply(choose.Select(), self._value, x, y)
         return self._apply(choose.Select(), x, self._value, y)
 
-    def masked_fill(self, mask: Operand, value: Operand) -> Value:
+    def masked_fill(self, mask: Any, value: Any) -> V:
         return self._apply(choose.Select(), mask, value, self._value)
 
-    def gather(self, index: Operand, dim: int = 2) -> Value:
+    def gather(self, index: Any, dim: int = 2) -> V:
         return self._apply(make_op(choose.Gather, dim), self._value, index)
 
     # -- arguments
 
     @property
-    def _value(self) -> Value:
-        return self  # type: ignore[return-value]  # Value alone derives from this class
+    def _value(self) -> V:
+        return self  # type: ignore[return-value]  # V alone derives from this class
 
     def _reduce(
         self,
@@ -226,7 +219,7 @@ class TensorMethods(NotNumbers):
         dtype: Any = None,
         *,
         span: str = Span.MIDDLE,
-    ) -> Value:
+    ) -> V:
         name = kind.__name__
         if keepdim is not True:
             self._refuse(f"{name} with keepdim={keepdim!r}", "keepdim=True: values keep rank 3")
@@ -267,26 +260,26 @@ class TensorMethods(NotNumbers):
 
     # -- element types, at the end: their names are those of types
 
-    def cast(self, dtype: object) -> Value:
+    def cast(self, dtype: object) -> V:
         return self._apply(unary.Cast(resolve_dtype(dtype)), self._value)
 
-    def to(self, dtype: Any) -> Value:
+    def to(self, dtype: Any) -> V:
         if isinstance(dtype, TensorMethods):
             dtype = dtype.dtype
         elif str(dtype).partition(":")[0] in ("cpu", "cuda", "meta"):
             self._refuse(f"to({dtype!r})", "an element type: a flow has no devices")
         return self.cast(dtype)
 
-    def float(self) -> Value:
+    def float(self) -> V:
         return self.cast(DType.FLOAT32)
 
-    def bfloat16(self) -> Value:
+    def bfloat16(self) -> V:
         return self.cast(DType.BFLOAT16)
 
-    def half(self) -> Value:
+    def half(self) -> V:
         return self.cast(DType.FLOAT16)
 
-    def int(self) -> Value:
+    def int(self) -> V:
         return self.cast(DType.INT32)
 
 

@@ -7,7 +7,7 @@ from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.abs.tensor_method import TensorMethods
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.graph import DType, Node, Op, Span
-from tilewright.attention.ops import binary, compare, layout, linear, unary
+from tilewright.attention.ops import binary, compare, layout, unary
 from tilewright.attention.ops import selection as select
 
 __all__ = ("Operand", "Value", "lower")
@@ -21,7 +21,7 @@ def lower(op: Op, *operands: Operand, trace: Trace, by: object = None) -> "Value
     return Value(trace, trace.apply(op, *operands, by=by))
 
 
-class Value(TensorMethods, vTensor):
+class Value(TensorMethods["Value"], vTensor):
     """One value for one row. Axis 0 runs over pages, 1 over rows, 2 over columns.
 
     It has no numbers: a flow is traced once and then runs on all rows. What would need numbers
@@ -80,8 +80,7 @@ class Value(TensorMethods, vTensor):
 
     def __matmul__(self, other: Operand) -> "Value":
         """``out[s] = self[s] @ other[s]``, the product that NumPy and torch write so."""
-        turned = self._apply(layout.Transpose(), other)
-        return self._apply(linear.GeMM(), turned, self)
+        return self.matmul(other)
 
     def __lshift__(self, other: Operand) -> "Value":
         return self._apply(binary.ShiftLeft(), self, other)

@@ -234,12 +234,14 @@ def _h2o(head: HeadSteps) -> Doubles:
 
 def _attributes(head: HeadSteps) -> Doubles:
     means = head.queries.mean(axis=1) @ head.centroids().T
-    return 3.0 * _block_sparse(head) + 1.0 / (1.0 + np.exp(-means))
+    scores: Doubles = 3.0 * _block_sparse(head) + 1.0 / (1.0 + np.exp(-means))
+    return scores
 
 
 def _methods(head: HeadSteps) -> Doubles:
     logits = np.einsum("tgd,pd->tpg", head.queries, head.centroids())
-    return logits.max(axis=2) + np.maximum(logits.mean(axis=2), 0.0)
+    scores: Doubles = logits.max(axis=2) + np.maximum(logits.mean(axis=2), 0.0)
+    return scores
 
 
 def _typed(head: HeadSteps) -> Doubles:
@@ -270,7 +272,8 @@ def _ground_truth(head: HeadSteps) -> Doubles:
 
 
 def _imported(head: HeadSteps) -> Doubles:
-    return -(head.queries.mean(axis=1) @ head.centroids().T)
+    scores: Doubles = -(head.queries.mean(axis=1) @ head.centroids().T)
+    return scores
 
 
 FLOWS: Mapping[str, VortexFlow] = {
