@@ -8,7 +8,7 @@ from tilewright.attention.graph import Node, Output, StateWrite, keep, rebuild_o
 from tilewright.attention.ops.leaf import FieldRead, Input, ParameterRead, StateRead
 from tilewright.errors import OperandError
 
-__all__ = ("ReadAgain", "settle_in_place")
+__all__ = ("ReadAgain", "resolve_in_place")
 
 
 class ReadAgain(NamedTuple):
@@ -18,7 +18,7 @@ class ReadAgain(NamedTuple):
     source: str  # line of the read
 
 
-def settle_in_place(trace: Trace) -> tuple[ReadAgain, ...]:
+def resolve_in_place(trace: Trace) -> tuple[ReadAgain, ...]:
     """Let calls whose result is unused replace their operand in all that follows them.
 
     Rewrites the trace; reads before a call keep the value from before it. Returns the later reads

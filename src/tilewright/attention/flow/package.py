@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 __all__ = ("FlowPackage", "find_package", "import_from_package")
 
-_numbers = count()  # each load has names of its own, so that a file can be loaded again
+_load_ids = count()  # each load has names of its own, so that a file can be loaded again
 
 
 class FlowPackage(NamedTuple):
@@ -40,7 +40,7 @@ def find_package(file: Path, tree: ast.AST) -> FlowPackage | None:
 
 def import_from_package(package: FlowPackage) -> str:
     """Import the file by the import system and return its module's name, gone again by then."""
-    root = f"flow_package_{next(_numbers)}"
+    root = f"flow_package_{next(_load_ids)}"
     finder = _Finder(root, package.directories[0])
     inner = [path.name for path in package.directories[1:]]
     name = ".".join([root, *inner, *_stem(package.file)])

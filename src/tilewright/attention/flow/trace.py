@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tilewright.attention.abs.field import FieldMap
-from tilewright.attention.abs.in_place import settle_in_place
+from tilewright.attention.abs.in_place import resolve_in_place
 from tilewright.attention.abs.output import OutputSlot
 from tilewright.attention.abs.parameter import Parameter
 from tilewright.attention.abs.tensor import vTensor
@@ -72,7 +72,7 @@ def examine_flow(flow: FlowBase, geometry: Geometry, *, name: str | None = None)
     parameters = _parameters_of(flow)
     cache = _trace_cache(flow, named, Scope(Side.CACHE, geometry, variables), parameters)
     indexer = _trace_indexer(flow, named, Scope(Side.INDEXER, geometry, variables), parameters)
-    read_again = settle_in_place(indexer)
+    read_again = resolve_in_place(indexer)
     graph = _settle(flow, named, cache, indexer)
     verify_graph(graph)
     return TracedFlow(graph, lint_flow(graph, cache, indexer, read_again))

@@ -19,6 +19,8 @@ AcrossHeads = op_class(__name__, page_axis.AcrossHeads)
 
 
 class _OverPages(vOp):
+    """An op that Vortex gives a ``dim``, which can only be 0."""
+
     def _check_dim(self, dim: object, fix: str) -> None:
         if isinstance(dim, bool) or dim != 0:
             raise self._error(f"dim={dim!r}", "dim=0", fix)

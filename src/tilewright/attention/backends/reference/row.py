@@ -199,10 +199,10 @@ def _state_written(view: RowView, values: Mapping[Node, Array]) -> dict[str, Arr
         slotted = value_type.format is FORMAT.SLOTTED
         entries = 1 if slotted else view.num_pages
         shape = (shared.num_kv_heads, entries, *value_type.shape)
-        kept = 1 if slotted else pages
-        value = shared.namespace.xp.broadcast_to(values[write.value], shape)[:, :kept]
+        num_written = 1 if slotted else pages
+        value = shared.namespace.xp.broadcast_to(values[write.value], shape)[:, :num_written]
         found[write.target] = shared.namespace.stored(value, value_type.dtype)
-        num_bytes = shared.num_kv_heads * kept * value_type.num_bytes
+        num_bytes = shared.num_kv_heads * num_written * value_type.num_bytes
         shared.counters.num_bytes.state_written += num_bytes
     return found
 
