@@ -19,6 +19,7 @@ from tilewright.benches.oracles.laws.replay import REPLAYS
 from tilewright.benches.oracles.laws.roofline import ROOFLINE
 from tilewright.benches.oracles.laws.saturation import SATURATION
 from tilewright.benches.oracles.laws.triton_scalar import TRITON
+from tilewright.benches.oracles.laws.vortex import VORTEX
 from tilewright.engine import EngineKind
 from tilewright.errors import RegistryError
 from tilewright.records import OracleRow, ValidateRecord, installed_versions
@@ -56,6 +57,7 @@ ORACLES = build_table(
         *REPLAYS,
         *ADDRESSES,
         *TRITON,
+        *VORTEX,
     )
 )
 

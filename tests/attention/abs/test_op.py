@@ -122,6 +122,12 @@ def test_weights_of_a_convolution_are_rounded_to_their_element_type() -> None:
     assert first(dtype="float32") == 0.10000000149011612
 
 
-def test_products_take_and_ignore_the_factors_that_vortex_ignores() -> None:
-    assert indexer.Multiply(2.0, 3.0).op == indexer.Multiply().op
-    assert cache.Maximum(alpha=5.0).op == cache.Maximum().op
+def test_a_factor_that_would_have_no_effect_is_refused() -> None:
+    assert indexer.Multiply(1.0, beta=1).op == indexer.Multiply().op
+    with pytest.raises(
+        OperandError, match=r"found alpha=3, expected nothing.*Add_Mul\(beta="
+    ) as at:
+        indexer.Multiply(3)
+    assert at.value.source.startswith("test_op.py:")
+    with pytest.raises(OperandError, match=r"found beta=5\.0"):
+        cache.Maximum(beta=5.0)

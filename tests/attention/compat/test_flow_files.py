@@ -15,7 +15,7 @@ from tests.attention.flows.executor import run_session
 from tests.attention.oracle_flows.decode import Array
 from tests.attention.oracle_ops.graph import run_graph
 from tilewright.attention.compat import load_flows
-from tilewright.attention.flow import FlowBase, make_flow, trace_flow
+from tilewright.attention.flow import FlowBase, examine_flow, make_flow, trace_flow
 from tilewright.attention.passes import optimize_graph
 
 BY_NAME = {case.name: case for case in CASES}
@@ -68,6 +68,14 @@ def test_a_flow_of_ones_own_runs_as_the_definitions_of_its_ops_say(
 def test_there_are_at_least_ten_files_that_nobody_published() -> None:
     assert len(OWN_FLOWS) >= 10
     assert not OWN_FLOWS.keys() & KNOWN_FLOWS.keys()
+
+
+@pytest.mark.parametrize("name", KNOWN_FLOWS)
+def test_a_published_flow_has_no_warning_but_a_true_one(name: str, tmp_path: Path) -> None:
+    build = flow_of(tmp_path, name, KNOWN_FLOWS[name])
+    warnings = examine_flow(build(), BY_NAME[name].geometry).warnings
+    centered = name == "centered_block_sparse_attention"  # subtracts one number from all pages
+    assert [warning.code for warning in warnings] == (["order-kept"] if centered else [])
 
 
 def test_a_file_leaves_neither_names_nor_modules_behind(tmp_path: Path) -> None:

@@ -2,9 +2,13 @@ from typing import Any
 
 import pytest
 
+import tilewright.attention.flows  # noqa: F401  # registers the ready flows
 from tests.attention.flow.making import examine, score
+from tilewright.attention import cache as cache_ops
 from tilewright.attention import indexer
+from tilewright.attention.flow import registry
 from tilewright.attention.graph import Side
+from tilewright.attention.verify import check_flows
 
 
 def codes(forward: Any, **more: Any) -> list[str]:
@@ -90,6 +94,44 @@ def test_a_field_written_twice_keeps_the_last_value_and_is_told() -> None:
     graph, warnings = examine(forward, side)
     assert [warning.code for warning in warnings] == ["overwritten-field"]
     assert [write.value.op.name for write in graph.field_writes] == ["Max"]
+
+
+def test_a_field_that_is_its_own_operand_is_no_loss_of_a_value() -> None:
+    def side(cache: Any, loc: Any, ctx: Any) -> None:
+        centroids = cache["centroids"]
+        cache_ops.Mean(dim=1)(cache["k"], centroids, loc=loc, ctx=ctx)
+        cache_ops.Relu()(centroids, centroids, loc=loc, ctx=ctx)
+        cache_ops.Multiply()(centroids, centroids, centroids, loc=loc, ctx=ctx)
+
+    def forward(q: Any, o: Any, cache: Any, _ctx: Any) -> None:
+        o.select(score(q, cache).topk())
+
+    graph, warnings = examine(forward, side)
+    assert warnings == ()
+    (write,) = graph.field_writes
+    found, node = [], write.value
+    while node.inputs:
+        found.append(node.op.name)
+        node = node.inputs[0]
+    assert found == ["Multiply", "Cast", "Relu", "Cast", "Mean"]
+
+
+def test_a_logarithm_of_scores_that_may_be_negative_does_matter() -> None:
+    def forward(q: Any, o: Any, cache: Any, _ctx: Any) -> None:
+        o.select(score(q, cache).log().topk())
+
+    def positive(q: Any, o: Any, cache: Any, _ctx: Any) -> None:
+        o.select(score(q, cache).abs().log().topk())
+
+    assert codes(forward) == []
+    assert codes(positive) == ["order-kept"]
+
+
+def test_ready_flows_have_no_warning_but_the_one_that_is_true() -> None:
+    flows = {name: registry.get(name) for name in registry.list_keys()}
+    found = {row.name: row.warnings for row in check_flows(flows) if row.warnings}
+    assert list(found) == ["centered_block_sparse_attention"]  # subtracts one number from all pages
+    assert [warning.code for warning in found.popitem()[1]] == ["order-kept"]
 
 
 @pytest.mark.parametrize("kind", ["Sigmoid", "Silu"])

@@ -26,6 +26,8 @@ from tilewright.attention.graph import (
     make_node,
 )
 from tilewright.attention.ops.table import OPS
+from tilewright.benches.oracles.laws.vortex import load_graph
+from tilewright.benches.oracles.laws.vortex_flows import FLOWS
 from tilewright.errors import CodegenError
 
 
@@ -52,6 +54,8 @@ def refused(found: str) -> Graph:
         (branch,) = graph.output.branches
         assert isinstance(branch.estimate, Estimate)
         return replace(graph, output=Output((Branch(None, None, branch.estimate),)))
+    if found == "a request cache":
+        return load_graph(FLOWS["VX6 request cache"])
     assert found == "keys and values in int4"
     flow = registry.get("streaming_llm")()
     return graph_of(flow, replace(graph.geometry, kv_dtype=DType.INT4))

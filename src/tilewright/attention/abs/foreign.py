@@ -8,6 +8,32 @@ from tilewright.errors import ForeignCallError
 __all__ = ("NotNumbers",)
 
 
+_RANK = "rank 3: reductions keep their axis, and operands broadcast"
+_SPREAD = "broadcasting: an axis of size 1 meets any size without it"
+REMEDIES = {
+    "unsqueeze": f"no unsqueeze, but {_RANK}",
+    "squeeze": f"no squeeze, but {_RANK}",
+    "flatten": "reshape(-1, 1, rows * columns)",
+    "t": "transpose(1, 2) or .T",
+    "expand": _SPREAD,
+    "expand_as": _SPREAD,
+    "broadcast_to": _SPREAD,
+    "repeat": _SPREAD,
+    "values": "amax(dim) or amin(dim), which return the values alone",
+    "indices": "argmax(dim) for rows and columns, topk() for pages",
+    "std": "((x - x.mean(dim)) ** 2).mean(dim).sqrt()",
+    "var": "((x - x.mean(dim)) ** 2).mean(dim)",
+    "sort": "topk(), top_p() or threshold()",
+    "prod": "log().sum(dim).exp() of positive values",
+    "tolist": "ops: a flow is traced and has no numbers",
+    "item": "ops: a flow is traced and has no numbers",
+    "numpy": "ops: a flow is traced and has no numbers",
+    "cpu": "nothing: a flow has no devices",
+    "cuda": "nothing: a flow has no devices",
+}
+"""What to write instead of a method that torch's tensors have and values of a flow have not."""
+
+
 class NotNumbers:
     """Refuses torch, NumPy and decisions of Python by name, with the author's line."""
 
@@ -48,7 +74,10 @@ class NotNumbers:
     def __getattr__(self, name: str) -> Never:
         if name.startswith("_") or name in ("trace", "node"):
             raise AttributeError(name)
-        self._refuse(f"the attribute {name!r}", "a method or op of the library")
+        expected = REMEDIES.get(name, "a method or op of the library")
+        if name.endswith("_"):
+            expected = f"a new value: {name.rstrip('_')} without the underscore, and use its result"
+        self._refuse(f"the attribute {name!r}", expected)
 
     def _refuse(self, found: str, expected: str) -> Never:
         fix = "see docs/ops.md for what flows can say; a flow is traced, it has no numbers"

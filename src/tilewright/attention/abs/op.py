@@ -1,5 +1,7 @@
 """`vOp`: ops as objects that a flow makes in its constructor and calls in its methods."""
 
+import inspect
+from difflib import get_close_matches
 from typing import Any, ClassVar
 
 from tilewright.attention.abs.context_base import ContextBase
@@ -8,12 +10,12 @@ from tilewright.attention.abs.source import author_line
 from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value, lower
-from tilewright.attention.graph import Op
+from tilewright.attention.graph import FORMAT, Op
 from tilewright.attention.ops import linear, page_axis, selection
 from tilewright.attention.utils import Schedule
 from tilewright.errors import OperandError
 
-__all__ = ("op_class", "schedule_of", "trace_of", "vOp")
+__all__ = ("op_class", "schedule_of", "split_context", "trace_of", "vOp")
 
 _STANDALONE = (
     selection.SelectionOp,
@@ -24,20 +26,71 @@ _STANDALONE = (
     linear.FactorScore,
     linear.LearnedDescriptor,
 )
+_RECORDS = ("schedule", "output_format", "output_buffer")  # what tools of Vortex users read
+_LIBRARY = "tilewright.attention."
 
 
 class vOp:
-    """Base of op objects. An object holds no result, so it may be called any number of times.
+    """Base of op objects. One object may be called any number of times.
 
-    An op of your own overrides ``profile`` and calls library ops there.
+    The parameters of ``build`` are those of the constructor and are attributes of the object: an
+    attribute that is set later counts for the calls that follow. An op of your own overrides
+    ``profile`` and calls library ops there.
     """
 
     definition: ClassVar[type[Op] | None] = None
+    in_place: ClassVar[bool] = False
+    """Whether a call with an unused result replaces its operand (ADR 0022)."""
     schedule: Schedule = Schedule.W
+    output_format: FORMAT | None = None
+    output_buffer: vTensor | None = None
+    op: Op | None = None
+    _settings: inspect.BoundArguments
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__init__ is vOp.__init__:
+            cls.__signature__ = _constructor(cls)  # type: ignore[attr-defined]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.op = None if self.definition is None else make_op(self.definition, *args, **kwargs)
-        self.schedule = schedule_of(self.op)
+        signature = _constructor(type(self))
+        try:
+            settings = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            expected = f"{type(self).__name__}({_usage(signature)})"
+            raise self._error(str(error), expected, "leave out what it does not take") from None
+        self._configure(settings)
+
+    def build(self, *args: Any, **kwargs: Any) -> Op | None:
+        """Return the definition that the constructor's arguments stand for, checked."""
+        return None if self.definition is None else make_op(self.definition, *args, **kwargs)
+
+    def _configure(self, settings: inspect.BoundArguments) -> None:
+        op = self.build(*settings.args, **settings.kwargs)
+        values = {"_settings": settings, "op": op, "schedule": schedule_of(op)}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        settings = self.__dict__.get("_settings")
+        names = () if settings is None else tuple(settings.signature.parameters)
+        if settings is not None and name in names:
+            changed = {**settings.arguments, name: value}
+            self._configure(inspect.BoundArguments(settings.signature, changed))
+            return
+        is_open = settings is None or name.startswith("_") or name in _RECORDS
+        if not is_open and type(self).__module__.startswith(_LIBRARY):
+            near = get_close_matches(name, names, n=1)
+            fix = f"did you mean {near[0]!r}?" if near else "keep your own values on the flow"
+            expected = f"one of {', '.join(names)}" if names else "no attribute: it takes none"
+            raise self._error(f"the attribute {name!r}", expected, fix)
+        object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        settings = self.__dict__.get("_settings")
+        if settings is None or name not in settings.signature.parameters:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return settings.arguments.get(name, settings.signature.parameters[name].default)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.profile(*args, **kwargs)
@@ -47,8 +100,13 @@ class vOp:
         if self.op is None:
             fix = "override profile, and call library ops there"
             raise OperandError(self._prefix(), "no definition", "an op of the library", fix)
+        args, ctx = split_context(args, ctx)
         operands = self.bind(args, kwargs)
-        return lower(self.op, *operands, trace=trace_of(type(self).__name__, operands, ctx))
+        trace = trace_of(type(self).__name__, operands, ctx)
+        value = lower(self.op, *operands, trace=trace, by=self)
+        if self.in_place:
+            trace.in_place_calls.append(value.node)
+        return value
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Operands in order, given by position or by name."""
@@ -70,10 +128,12 @@ class vOp:
         return repr(self.op) if self.op is not None else f"{type(self).__name__}()"
 
 
-def op_class(module: str, definition: type[Op], base: type[vOp] = vOp) -> type[vOp]:
-    """An op object class for a definition: same name, same attributes, same text."""
+def op_class(
+    module: str, definition: type[Op], base: type[vOp] = vOp, *, in_place: bool = False
+) -> type[vOp]:
+    """Return an op object class for a definition: same name, same attributes, same text."""
     members = {"definition": definition, "__doc__": definition.__doc__, "__module__": module}
-    return type(definition.__name__, (base,), members)
+    return type(definition.__name__, (base,), {**members, "in_place": in_place})
 
 
 def schedule_of(op: Op | None) -> Schedule:
@@ -82,6 +142,15 @@ def schedule_of(op: Op | None) -> Schedule:
     """
     over_pages = op is not None and op.attributes().get("dim") == 0
     return Schedule.S if over_pages or isinstance(op, _STANDALONE) else Schedule.W
+
+
+def split_context(
+    args: tuple[Any, ...], ctx: ContextBase | None
+) -> tuple[tuple[Any, ...], ContextBase | None]:
+    """Return the operands and the context, which may be the last argument by position."""
+    if ctx is None and args and isinstance(args[-1], ContextBase):
+        return args[:-1], args[-1]
+    return args, ctx
 
 
 def trace_of(name: str, operands: tuple[Any, ...], ctx: ContextBase | None) -> Trace:
@@ -95,3 +164,17 @@ def trace_of(name: str, operands: tuple[Any, ...], ctx: ContextBase | None) -> T
         return ctx.trace
     fix = "call ops in forward_cache and forward_indexer, with their values and ctx=ctx"
     raise OperandError(name, "a call outside a trace", "a value of a flow", fix, op=name)
+
+
+def _usage(signature: inspect.Signature) -> str:
+    """Return the parameters of a constructor without their types."""
+    bare = [item.replace(annotation=item.empty) for item in signature.parameters.values()]
+    return ", ".join(map(str, bare))
+
+
+def _constructor(kind: type[vOp]) -> inspect.Signature:
+    """Return what the constructor of an op object class takes."""
+    if kind.build is not vOp.build:
+        own = inspect.signature(kind.build)
+        return own.replace(parameters=list(own.parameters.values())[1:])  # without self
+    return inspect.Signature() if kind.definition is None else inspect.signature(kind.definition)

@@ -23,7 +23,7 @@ from tilewright.attention.ops.leaf import Constant, FieldRead, Input, ParameterR
 from tilewright.attention.ops.unary import Cast
 from tilewright.errors import FieldError, FlowError, ForeignCallError, StateError, TerminalError
 
-__all__ = ("Call", "Number", "Trace")
+__all__ = ("Call", "Event", "Number", "Trace")
 
 Number = bool | int | float
 
@@ -31,9 +31,14 @@ Number = bool | int | float
 class Call(NamedTuple):
     """One op that was applied, by the ids of tensors."""
 
-    op: Op
+    op: object  # the op object of the author, or the definition of an infix form
     inputs: tuple[int, ...]
     output: int
+    is_side_effect: bool = False  # a Save: it does not produce the field that it writes
+
+
+Event = Node | FieldWrite | StateWrite | Output
+"""What a method did: each in the order of its calls."""
 
 
 @dataclass(eq=False)
@@ -47,7 +52,8 @@ class Trace:
     tensors: list[vTensor] = field(default_factory=list)
     tensor_names: dict[str, int] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    in_place_calls: list[Node] = field(default_factory=list)  # of op objects with ``in_place``
     field_writes: list[FieldWrite] = field(default_factory=list)
     overwritten: list[FieldWrite] = field(default_factory=list)
     state_writes: list[StateWrite] = field(default_factory=list)
@@ -55,6 +61,7 @@ class Trace:
     output: Output | None = None
     _ids: dict[Node, int] = field(default_factory=dict)
     _reads: dict[str, Node] = field(default_factory=dict)
+    _read_backs: dict[FieldWrite, Node] = field(default_factory=dict)
 
     def located(self, error: FlowError) -> FlowError:
         """The error with flow, method and the author's line."""
@@ -74,28 +81,36 @@ class Trace:
             return self.constant(operand, like)
         raise self.located(_foreign(op, _describe(operand), "a value of the flow or a number"))
 
-    def apply(self, op: Op, *operands: object) -> Node:
-        """Add a node. Numbers take the element type of the values beside them."""
+    @property
+    def nodes(self) -> list[Node]:
+        """Values in the order in which they were made."""
+        return [event for event in self.events if isinstance(event, Node)]
+
+    def apply(self, op: Op, *operands: object, by: object = None) -> Node:
+        """Add a node. Numbers take the element type of the values beside them.
+
+        ``by`` is the op object that was called, if there is one.
+        """
         dtypes = [node.type.dtype for item in operands if isinstance(node := _node(item), Node)]
         integers = bool(dtypes) and all(dtype.is_integer for dtype in dtypes)
         like = DType.INT32 if integers else DType.FLOAT32
-        return self.add(op, tuple(self.node_of(op, item, like=like) for item in operands))
+        return self.add(op, tuple(self.node_of(op, item, like=like) for item in operands), by)
 
     def add_input(self, name: str) -> Node:
         """What the model hands over: written by nobody, so without a line."""
         node = Node(Input(name), (), self.scope.variables[name])
-        self.nodes.append(node)
-        self._record(node)
+        self.events.append(node)
+        self._record(node, node.op)
         return node
 
-    def add(self, op: Op, inputs: tuple[Node, ...]) -> Node:
+    def add(self, op: Op, inputs: tuple[Node, ...], by: object = None) -> Node:
         try:
             result = op.result_type(tuple(node.type for node in inputs), self.scope)
         except FlowError as error:
             raise self.located(error) from None
         node = Node(op, inputs, result, author_line())
-        self.nodes.append(node)
-        self._record(node)
+        self.events.append(node)
+        self._record(node, op if by is None else by)
         return node
 
     def register(self, name: str, tensor: vTensor) -> None:
@@ -125,6 +140,7 @@ class Trace:
     def read_field(self, name: str) -> Node:
         """A field at the start of the step; on the cache side as this trace has written it."""
         reserved = name in self.scope.geometry.reserved_fields
+        self._check_has_request(name)
         if self.scope.side is Side.CACHE and not reserved:
             return self._read_back(name)
         if name not in self._reads:
@@ -132,6 +148,7 @@ class Trace:
         return self._reads[name]
 
     def write_field(self, name: str, value: Node) -> None:
+        self._check_has_request(name)
         if name in self.scope.geometry.reserved_fields:
             fix = "keys and values belong to the model; declare a field of your own"
             raise self.located(FieldError(f"field {name!r}", "a write", "no write to it", fix))
@@ -141,11 +158,12 @@ class Trace:
         elif value.type.dtype.is_float is not wanted.dtype.is_float:
             value = self.add(Cast(wanted.dtype.computed), (value,))
         earlier = [write for write in self.field_writes if write.target == name]
-        self.overwritten.extend(earlier)
+        self.overwritten.extend(write for write in earlier if write not in self._read_backs)
         self.field_writes = [write for write in self.field_writes if write.target != name]
         self.field_writes.append(FieldWrite(name, value, author_line()))
+        self.events.append(self.field_writes[-1])
 
-    def write_state(self, name: str, value: Node) -> None:
+    def write_state(self, name: str, value: Node, by: object = None) -> None:
         """Save: what the next step reads. One write for each state and step."""
         if name in self.scope.geometry.reserved_fields:
             fix = "keys and values belong to the model; declare a field of your own"
@@ -156,17 +174,26 @@ class Trace:
                 fix = "combine the values, then Save once"
                 raise self.located(StateError(f"state {name!r}", found, "one Save a step", fix))
         self._check_fits(StateError, name, value)
-        if value.type.format is not FORMAT.RAGGED:
+        slotted = self.scope.variables[name].format is FORMAT.SLOTTED
+        if value.type.format is not (FORMAT.BATCHED if slotted else FORMAT.RAGGED):
             fix = "Load a field first; add a value per row to a value per page"
             found, expected = str(value.type), "RAGGED, a value per page"
+            if slotted:
+                expected, fix = "BATCHED, a value per row", "reduce over pages (dim=0) first"
             raise self.located(StateError(f"state {name!r}", found, expected, fix))
-        self.state_writes.append(StateWrite(name, value, author_line()))
+        write = StateWrite(name, value, author_line())
+        self.state_writes.append(write)
+        self.events.append(write)
+        target = self.tensor_names[name]
+        by = write if by is None else by
+        self.calls.append(Call(by, (self.id_of(value),), target, is_side_effect=True))
 
     def declare_state(self, name: str, state: StateVar) -> None:
         """State that an op brings along, such as the last selection."""
         self.own_states.append(state)
         variables = dict(self.scope.variables)
         variables[name] = state.type
+        self.register(name, vTensor((0, *state.type.shape), state.type.dtype, None, FORMAT.PAGED))
         self.scope = Scope(self.scope.side, self.scope.geometry, variables)
 
     def finish(self, branches: tuple[Branch, ...]) -> None:
@@ -176,8 +203,9 @@ class Trace:
             fix = "combine the selections with Union or Intersection, and end once"
             raise self.located(TerminalError("terminal", found, "exactly one", fix))
         self.output = Output(branches, author_line())
+        self.events.append(self.output)
 
-    def _record(self, node: Node) -> None:
+    def _record(self, node: Node, op: object) -> None:
         name = getattr(node.op, "variable", None)
         if name in self.tensor_names:
             self._ids[node] = self.tensor_names[name]
@@ -188,15 +216,25 @@ class Trace:
             vTensor(shape, node.type.dtype, None, node.type.format, self._ids[node])
         )
         inputs = tuple(self._ids[item] for item in node.inputs)
-        self.calls.append(Call(node.op, inputs, self._ids[node]))
+        self.calls.append(Call(op, inputs, self._ids[node]))
 
     def _read_back(self, name: str) -> Node:
         for write in self.field_writes:
             if write.target == name:
-                return self.add(Cast(self.scope.variables[name].dtype), (write.value,))
+                if write not in self._read_backs:
+                    dtype = self.scope.variables[name].dtype
+                    self._read_backs[write] = self.add(Cast(dtype), (write.value,))
+                return self._read_backs[write]
         found = "a read before anything was written to it"
         fix = "write it first; each page is visited once, so nothing is left from before"
         raise self.located(FieldError(f"field {name!r}", found, "a write, then reads", fix))
+
+    def _check_has_request(self, name: str) -> None:
+        slotted = self.scope.variables[name].format is FORMAT.SLOTTED
+        if slotted and self.scope.side is Side.CACHE:
+            found, expected = "a use in forward_cache", "use in forward_indexer"
+            fix = "a page is completed for no request in particular; Load and Save it there"
+            raise self.located(FieldError(f"request cache {name!r}", found, expected, fix))
 
     def _check_fits(self, error: type[FlowError], name: str, value: Node) -> None:
         wanted, found = self.scope.variables[name], value.type

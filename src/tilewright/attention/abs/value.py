@@ -2,23 +2,13 @@
 
 from typing import Any
 
-from tilewright.attention.abs.foreign import NotNumbers
 from tilewright.attention.abs.make import make_op
 from tilewright.attention.abs.tensor import vTensor
+from tilewright.attention.abs.tensor_method import TensorMethods
 from tilewright.attention.abs.trace import Trace
-from tilewright.attention.graph import FORMAT, DType, Node, Op, Span
-from tilewright.attention.ops import (
-    binary,
-    choose,
-    compare,
-    layout,
-    linear,
-    page_axis,
-    reduce,
-    unary,
-)
+from tilewright.attention.graph import DType, Node, Op, Span
+from tilewright.attention.ops import binary, compare, layout, unary
 from tilewright.attention.ops import selection as select
-from tilewright.attention.utils import resolve_dtype
 
 __all__ = ("Operand", "Value", "lower")
 
@@ -26,11 +16,12 @@ Operand = Any
 """A value, a number or a Parameter; what else comes is refused with its name."""
 
 
-def lower(op: Op, *operands: Operand, trace: Trace) -> "Value":
-    return Value(trace, trace.apply(op, *operands))
+def lower(op: Op, *operands: Operand, trace: Trace, by: object = None) -> "Value":
+    """Apply an op; ``by`` is the op object that was called, if there is one."""
+    return Value(trace, trace.apply(op, *operands, by=by))
 
 
-class Value(NotNumbers, vTensor):
+class Value(TensorMethods["Value"], vTensor):
     """One value for one row. Axis 0 runs over pages, 1 over rows, 2 over columns.
 
     It has no numbers: a flow is traced once and then runs on all rows. What would need numbers
@@ -89,8 +80,7 @@ class Value(NotNumbers, vTensor):
 
     def __matmul__(self, other: Operand) -> "Value":
         """``out[s] = self[s] @ other[s]``, the product that NumPy and torch write so."""
-        turned = self._apply(layout.Transpose(), other)
-        return self._apply(linear.GeMM(), turned, self)
+        return self.matmul(other)
 
     def __lshift__(self, other: Operand) -> "Value":
         return self._apply(binary.ShiftLeft(), self, other)
@@ -136,14 +126,6 @@ class Value(NotNumbers, vTensor):
 
     # -- shape
 
-    @property
-    def T(self) -> "Value":  # noqa: N802  # as NumPy and torch spell it
-        return self._apply(layout.Transpose(), self)
-
-    def reshape(self, rows: int, columns: int) -> "Value":
-        lifted = self.cast(self.dtype.computed) if self._format is FORMAT.PAGED else self
-        return self._apply(make_op(layout.Reshape, rows, columns), lifted)
-
     def __getitem__(self, key: object) -> "Value":
         """``x[:, 0:8, 64:]``: slices of rows and columns; the page axis stays whole."""
         parts = key if isinstance(key, tuple) else (key,)
@@ -159,81 +141,6 @@ class Value(NotNumbers, vTensor):
             if (start, stop) != (0, self.shape[dim]):
                 result = self._apply(make_op(layout.Slice, start, stop, dim), result)
         return result
-
-    # -- reductions, over dim 0 (pages), 1 (rows) or 2 (columns)
-
-    def sum(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(make_op(reduce.Sum, dim, span), self)
-
-    def mean(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(make_op(reduce.Mean, dim, span), self)
-
-    def max(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(make_op(reduce.Max, dim, span), self)
-
-    def min(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(make_op(reduce.Min, dim, span), self)
-
-    def l2norm(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(make_op(reduce.L2Norm, dim, span), self)
-
-    def argmax(self, dim: int, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(make_op(reduce.ArgMax, dim, span), self)
-
-    def argtop(self, k: int, dim: int = 2) -> "Value":
-        return self._apply(make_op(reduce.ArgTop, k, dim), self)
-
-    def softmax(self, dim: int = 0, scale: float = 1.0, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(make_op(page_axis.Softmax, dim, scale, span), self)
-
-    def cumsum(self, dim: int = 0, reverse: bool = False, span: str = Span.MIDDLE) -> "Value":
-        return self._apply(make_op(page_axis.CumSum, dim, reverse, span), self)
-
-    # -- functions of each element
-
-    def exp(self) -> "Value":
-        return self._apply(unary.Exp(), self)
-
-    def log(self) -> "Value":
-        return self._apply(unary.Log(), self)
-
-    def sqrt(self) -> "Value":
-        return self._apply(unary.Sqrt(), self)
-
-    def rsqrt(self) -> "Value":
-        return self._apply(unary.Rsqrt(), self)
-
-    def relu(self) -> "Value":
-        return self._apply(unary.Relu(), self)
-
-    def sigmoid(self) -> "Value":
-        """The logistic function, unlike the op object's default."""
-        return self._apply(make_op(unary.Sigmoid, 0.0, -1.0), self)
-
-    def sign(self) -> "Value":
-        return self._apply(unary.Sign(), self)
-
-    def floor(self) -> "Value":
-        return self._apply(unary.Floor(), self)
-
-    def clamp(self, low: float = -float("inf"), high: float = float("inf")) -> "Value":
-        return self._apply(make_op(unary.Clamp, low, high), self)
-
-    def cast(self, dtype: object) -> "Value":
-        return self._apply(unary.Cast(resolve_dtype(dtype)), self)
-
-    def maximum(self, other: Operand) -> "Value":
-        return self._apply(binary.Maximum(), self, other)
-
-    def minimum(self, other: Operand) -> "Value":
-        return self._apply(binary.Minimum(), self, other)
-
-    def where(self, x: Operand, y: Operand) -> "Value":
-        """Of a mask: x where it is true, else y."""
-        return self._apply(choose.Select(), self, x, y)
-
-    def gather(self, index: Operand, dim: int = 2) -> "Value":
-        return self._apply(make_op(choose.Gather, dim), self, index)
 
     # -- selections
 

@@ -1,8 +1,11 @@
 """Functions of each element."""
 
+from tilewright.attention.abs.make import make_op
 from tilewright.attention.cache.op import CacheOp, cache_op
+from tilewright.attention.graph import Op
 from tilewright.attention.ops import unary
 from tilewright.attention.utils import resolve_dtype
+from tilewright.errors import SpecError
 
 __all__ = (
     "Abs",
@@ -41,8 +44,11 @@ PopCount = cache_op(__name__, unary.PopCount)
 class _ToDtype(CacheOp):
     """Takes an element type by any name that users know."""
 
-    def __init__(self, dtype: object) -> None:
-        super().__init__(resolve_dtype(dtype))
+    def build(self, dtype: object) -> Op:
+        try:
+            return make_op(unary.Cast, resolve_dtype(dtype))
+        except SpecError as error:
+            raise self._error(error.found, error.expected, error.fix) from None
 
 
 Cast = cache_op(__name__, unary.Cast, _ToDtype)

@@ -6,6 +6,7 @@ from tilewright.attention.abs.parameter import Parameter
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value
 from tilewright.attention.cache.op import CacheOp
+from tilewright.attention.graph import Op
 from tilewright.attention.ops import linear
 
 __all__ = ("LearnedDescriptor",)
@@ -16,12 +17,15 @@ class LearnedDescriptor(CacheOp):
 
     definition = linear.LearnedDescriptor
 
-    def __init__(self, Wt: Parameter, Wk: Parameter, H: int, m: int, r: int) -> None:  # noqa: N803  # names users know
-        super().__init__(H, m, r)
-        self.weights = (Wt, Wk)
+    def build(self, Wt: Parameter, Wk: Parameter, H: int, m: int, r: int) -> Op | None:  # noqa: N803  # names users know
+        for name, weights in (("Wt", Wt), ("Wk", Wk)):
+            if not isinstance(weights, Parameter):
+                found = f"{name} of type {type(weights).__name__}"
+                raise self._error(found, "a Parameter", "wrap it")
+        return super().build(H, m, r)
 
     def lower(self, trace: Trace, *operands: Any) -> Value:
-        return super().lower(trace, *operands, *self.weights)
+        return super().lower(trace, *operands, self.Wt, self.Wk)
 
     def _split(self, args: tuple[Any, ...], output: Any) -> tuple[tuple[Any, ...], Any]:
         return (args[:1], args[1]) if output is None and len(args) == 2 else (args, output)

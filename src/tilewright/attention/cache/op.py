@@ -1,15 +1,21 @@
 """How ops are called on the cache side: ``op(x, output, loc=loc, ctx=ctx)``."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.attention.abs.context_base import ContextBase
 from tilewright.attention.abs.field import FieldValue
-from tilewright.attention.abs.op import op_class, trace_of, vOp
+from tilewright.attention.abs.op import op_class, split_context, trace_of, vOp
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value, lower
 from tilewright.attention.graph import Op
 
-__all__ = ("CacheOp", "cache_op")
+__all__ = ("CacheOp", "PageLocation", "cache_op")
+
+
+@dataclass(frozen=True, slots=True)
+class PageLocation:
+    """``loc``: the page that ``forward_cache`` is called for. Ops know it; flows pass it on."""
 
 
 class CacheOp(vOp):
@@ -26,6 +32,9 @@ class CacheOp(vOp):
         **kwargs: Any,
     ) -> Any:
         del loc
+        args, ctx = split_context(args, ctx)
+        if args and isinstance(args[-1], PageLocation):
+            args = args[:-1]
         bound = self.bind(args, kwargs)
         operands, output = self._split(bound, output)
         trace = trace_of(type(self).__name__, (*operands, output), ctx)
@@ -34,7 +43,7 @@ class CacheOp(vOp):
     def lower(self, trace: Trace, *operands: Any) -> Value:
         if self.op is None:
             raise self._error("no definition", "an op of the library", "override lower")
-        return lower(self.op, *operands, trace=trace)
+        return lower(self.op, *operands, trace=trace, by=self)
 
     def store(self, trace: Trace, value: Value, output: Any) -> Value:
         if output is None:

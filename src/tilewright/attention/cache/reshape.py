@@ -3,7 +3,7 @@
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Operand, Value, lower
 from tilewright.attention.cache.op import CacheOp
-from tilewright.attention.graph import FORMAT
+from tilewright.attention.graph import FORMAT, Op
 from tilewright.attention.ops import layout
 from tilewright.attention.ops.unary import Cast
 
@@ -15,10 +15,10 @@ class Reshape(CacheOp):
 
     definition = layout.Reshape
 
-    def __init__(self, batch_dim: int, x2: int, y2: int) -> None:
-        super().__init__(x2, y2)
+    def build(self, batch_dim: int, x2: int, y2: int) -> Op | None:
         if batch_dim != -1:
-            raise self._error(f"batch_dim={batch_dim}", "-1", "the page axis is kept")
+            raise self._error(f"batch_dim={batch_dim!r}", "-1", "the page axis is kept")
+        return super().build(x2, y2)
 
     def lower(self, trace: Trace, *operands: Operand) -> Value:
         lifted = [

@@ -1,17 +1,25 @@
-"""Softmax inside a page."""
+"""Softmax and cumulative sums inside a page: along rows by default, as there is one page."""
 
-from tilewright.attention.cache.op import CacheOp, cache_op
+from tilewright.attention.cache.op import CacheOp
+from tilewright.attention.graph import Op, Span
 from tilewright.attention.ops import page_axis
 
 __all__ = ("CumSum", "Softmax")
 
 
-class _InsidePage(CacheOp):
-    """Along rows unless it is told otherwise: there is one page."""
+class Softmax(CacheOp):
+    __doc__ = page_axis.Softmax.__doc__
 
-    def __init__(self, dim: int = 1, **attributes: object) -> None:
-        super().__init__(dim=dim, **attributes)
+    definition = page_axis.Softmax
+
+    def build(self, dim: int = 1, scale: float = 1.0, span: str = Span.MIDDLE) -> Op | None:
+        return super().build(dim, scale, span)
 
 
-Softmax = cache_op(__name__, page_axis.Softmax, _InsidePage)
-CumSum = cache_op(__name__, page_axis.CumSum, _InsidePage)
+class CumSum(CacheOp):
+    __doc__ = page_axis.CumSum.__doc__
+
+    definition = page_axis.CumSum
+
+    def build(self, dim: int = 1, reverse: bool = False, span: str = Span.MIDDLE) -> Op | None:
+        return super().build(dim, reverse, span)

@@ -8,7 +8,7 @@ from tilewright.attention.codegen.inner import INNER
 from tilewright.attention.codegen.position import INDEXER_POSITIONS
 from tilewright.attention.codegen.row_kernel import ROW_OPS
 from tilewright.attention.codegen.weighted import WEIGHTED
-from tilewright.attention.graph import DType, Graph, Op
+from tilewright.attention.graph import FORMAT, DType, Graph, Op
 from tilewright.attention.ops import feedback, leaf, selection
 from tilewright.errors import CodegenError
 
@@ -51,6 +51,12 @@ REFUSALS = (
         "elements of whole bytes, which have addresses",
         "keep them in int8",
         lambda graph: graph.geometry.kv_dtype is DType.INT4,
+    ),
+    Refusal(
+        "a request cache",
+        "state of pages, which kernels keep in pools",
+        "run this flow on the reference backend, or keep the value per page in create_cache",
+        lambda graph: any(state.type.format is FORMAT.SLOTTED for state in graph.states),
     ),
     Refusal(
         "estimates alone",

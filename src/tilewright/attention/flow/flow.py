@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from tilewright.attention.flow.field_spec import FieldSpec, parse_fields
+from tilewright.attention.flow.field_spec import FieldSpec, check_disjoint, parse_fields
 from tilewright.attention.graph import DType, FlowKind, Geometry
 from tilewright.attention.utils import resolve_dtype
 
@@ -26,6 +26,8 @@ class FlowBase(ABC):
     cache_meta_info: MetaInfo | None = None
     token_ratio: float | None = None
     field_specs: dict[str, FieldSpec] | None = None
+    request_specs: dict[str, FieldSpec] | None = None
+    request_cache_meta_info: MetaInfo | None = None
 
     def create_inputs(self) -> dict[str, tuple[int, int]]:
         """Names and shapes of what the model hands over at each step, beside ``q``."""
@@ -47,8 +49,15 @@ class FlowBase(ABC):
         """Every field with its inner shape and element type, k and v (or latent) included."""
         return dict(self.cache_meta_info or {})
 
+    def get_request_cache_meta_info(self) -> MetaInfo:
+        """Return what a request in flight has once: inner shapes and element types by name."""
+        return dict(self.request_cache_meta_info or {})
+
     def get_token_ratio(self) -> float:
-        """Bytes of all fields of a page, over those of its keys (GQA) or latents (MLA)."""
+        """Bytes of all fields of a page, over those of its keys (GQA) or latents (MLA).
+
+        Request caches do not count: they grow with requests, not with tokens.
+        """
         return float(self.token_ratio or 0.0)
 
     def _settle(
@@ -56,6 +65,7 @@ class FlowBase(ABC):
         declared: object,
         reserved: dict[str, tuple[int, int]],
         *,
+        requested: object,
         block_size: int,
         dtypes: tuple[object, object, object],
     ) -> None:
@@ -63,17 +73,21 @@ class FlowBase(ABC):
         self.block_size = block_size
         self.kv_cache_dtype, self.q_data_type, self.intermediate_dtype = map(resolve_dtype, dtypes)
         self.field_specs = parse_fields(declared)
-        own = {
-            name: (
-                spec.shape,
-                self.intermediate_dtype if spec.dtype is None else resolve_dtype(spec.dtype),
-            )
-            for name, spec in self.field_specs.items()
-        }
+        self.request_specs = parse_fields(requested, "create_request_cache")
+        check_disjoint(self.field_specs, self.request_specs)
+        own = self._meta_info(self.field_specs)
+        self.request_cache_meta_info = self._meta_info(self.request_specs)
         kept = {name: (shape, self.kv_cache_dtype) for name, shape in reserved.items()}
         self.cache_meta_info = kept | own
         bits = [rows * columns * dtype.bits for (rows, columns), dtype in (kept | own).values()]
         self.token_ratio = sum(bits) / bits[0]
+
+    def _meta_info(self, specs: dict[str, FieldSpec]) -> MetaInfo:
+        default = self.intermediate_dtype
+        return {
+            name: (spec.shape, resolve_dtype(default if spec.dtype is None else spec.dtype))
+            for name, spec in specs.items()
+        }
 
 
 class vFlow(FlowBase):
@@ -91,6 +105,11 @@ class vFlow(FlowBase):
         del block_size, head_dim
         return {}
 
+    def create_request_cache(self, block_size: int, head_dim: int) -> dict[str, Any]:
+        """Names and inner shapes of what each request in flight has once, SLOTTED."""
+        del block_size, head_dim
+        return {}
+
     def initialize(
         self,
         block_size: int,
@@ -103,7 +122,8 @@ class vFlow(FlowBase):
         reserved = {"k": (block_size, head_dim), "v": (block_size, head_dim)}
         dtypes = (kv_cache_dtype, q_data_type, intermediate_dtype)
         declared = self.create_cache(block_size, head_dim)
-        self._settle(declared, reserved, block_size=block_size, dtypes=dtypes)
+        requested = self.create_request_cache(block_size, head_dim)
+        self._settle(declared, reserved, requested=requested, block_size=block_size, dtypes=dtypes)
 
     def initialize_for(self, geometry: Geometry) -> None:
         dtypes = (geometry.kv_dtype, geometry.query_dtype, geometry.field_dtype)

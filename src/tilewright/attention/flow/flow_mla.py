@@ -27,6 +27,13 @@ class vFlowMLA(FlowBase):
         del block_size, kv_lora_rank, qk_rope_head_dim
         return {}
 
+    def create_request_cache(
+        self, block_size: int, kv_lora_rank: int, qk_rope_head_dim: int
+    ) -> dict[str, Any]:
+        """Names and inner shapes of what each request in flight has once, SLOTTED."""
+        del block_size, kv_lora_rank, qk_rope_head_dim
+        return {}
+
     def initialize(
         self,
         block_size: int,
@@ -42,7 +49,8 @@ class vFlowMLA(FlowBase):
         dtypes = (kv_cache_dtype, q_data_type, intermediate_dtype)
         declared = self.create_cache(block_size, kv_lora_rank, qk_rope_head_dim)
         reserved = {"latent": (block_size, self.latent_dim)}
-        self._settle(declared, reserved, block_size=block_size, dtypes=dtypes)
+        requested = self.create_request_cache(block_size, kv_lora_rank, qk_rope_head_dim)
+        self._settle(declared, reserved, requested=requested, block_size=block_size, dtypes=dtypes)
 
     def initialize_for(self, geometry: Geometry) -> None:
         dtypes = (geometry.kv_dtype, geometry.query_dtype, geometry.field_dtype)

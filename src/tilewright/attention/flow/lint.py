@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tilewright.attention.abs.in_place import ReadAgain
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.graph import FORMAT, Graph, Node, Op, Side, walk
-from tilewright.attention.ops import binary, leaf, page_axis, selection, unary
+from tilewright.attention.ops import binary, leaf, page_axis, reduce, selection, unary
 
 __all__ = ("Lint", "lint_flow")
 
@@ -23,8 +24,10 @@ class Lint(NamedTuple):
         return f"{place}{self.text} [{self.code}]"
 
 
-def lint_flow(graph: Graph, cache: Trace, indexer: Trace) -> tuple[Lint, ...]:
-    """All warnings, in the order of the author's lines within each kind."""
+def lint_flow(
+    graph: Graph, cache: Trace, indexer: Trace, read_again: tuple[ReadAgain, ...] = ()
+) -> tuple[Lint, ...]:
+    """Return all warnings, in the order of the author's lines within each kind."""
     return (
         *_unused_values(cache),
         *_unused_values(indexer),
@@ -33,7 +36,17 @@ def lint_flow(graph: Graph, cache: Trace, indexer: Trace) -> tuple[Lint, ...]:
         *_states(graph),
         *_without_effect(graph),
         *_unusual_defaults(cache, indexer),
+        *map(_operand_read_again, read_again),
     )
+
+
+def _operand_read_again(read: ReadAgain) -> Lint:
+    name = read.call.op.name
+    text = (
+        f"the operand of {name} at {read.call.source} is read again and has its value from before:"
+        f" the result of {name} is used, so it is a new value; read that, or drop the result"
+    )
+    return Lint("operand-read-again", read.source, text)
 
 
 def _unused_values(trace: Trace) -> Iterator[Lint]:
@@ -108,15 +121,23 @@ def _order_kept(node: Node) -> tuple[str, Node] | None:
     if isinstance(op, binary.Multiply):
         return _scaled(node)
     rising = (
-        (isinstance(op, unary.Add_Mul | unary.Exp | unary.Log) and op.beta > 0)
+        (isinstance(op, unary.Add_Mul | unary.Exp) and op.beta > 0)
+        or (isinstance(op, unary.Log) and op.beta > 0 <= op.alpha and _is_positive(node))
         or (isinstance(op, unary.Sigmoid) and op.beta < 0)
-        or isinstance(op, unary.Sqrt | page_axis.Normalize)
+        or (isinstance(op, unary.Sqrt) and _is_positive(node))
+        or isinstance(op, page_axis.Normalize)
         or (isinstance(op, page_axis.Softmax) and op.dim == 0 and op.scale > 0)
     )
     single = node.type.shape == (1, 1)
     if rising and (single or not isinstance(op, page_axis.Normalize | page_axis.Softmax)):
         return monotone, node.inputs[0]
     return None
+
+
+def _is_positive(node: Node) -> bool:
+    """Whether the operand has no negative entries; of these Log and Sqrt make NaN, all alike."""
+    never_negative = unary.Exp | unary.Abs | unary.Sigmoid | unary.Sqrt | reduce.L2Norm
+    return isinstance(node.inputs[0].op, never_negative | page_axis.Softmax)
 
 
 def _added_constant(node: Node, op: binary.Add) -> tuple[str, Node] | None:

@@ -1,5 +1,6 @@
 """Flow files: run one, and make the flow that it registers under a name."""
 
+import ast
 import inspect
 import sys
 import traceback
@@ -9,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 from tilewright.attention.flow.flow import FlowBase
+from tilewright.attention.flow.package import find_package, import_from_package
 from tilewright.attention.flow.registry import collect_flows, get, list_keys
 from tilewright.errors import FlowError, FlowInitError, FlowLoadError, TilewrightError
 
@@ -51,14 +53,13 @@ def load_flow_file(path: str | Path, names: Names = nullcontext) -> Mapping[str,
     except (OSError, UnicodeDecodeError) as error:
         fix = "name a Python file with a registered flow"
         raise FlowLoadError(str(path), f"no readable file ({error})", "a file", fix) from error
-    module = ModuleType(f"flow_file_{file.stem}")
-    module.__file__ = str(file)
     with collect_flows() as flows, names():
-        _execute(file, text, module)
+        module = _execute(file, text)
     if not flows:
         fix = 'decorate a class with @register("name")'
         raise FlowLoadError(str(path), "no registered flow", "at least one", fix)
-    return MappingProxyType(flows)
+    own = {name: flow for name, flow in flows.items() if flow.__module__ == module}
+    return MappingProxyType(own or flows)
 
 
 def make_flow(
@@ -96,19 +97,19 @@ def raising_line(error: BaseException) -> str:
     return lines[-1] if lines else ""
 
 
-def _execute(file: Path, text: str, module: ModuleType) -> None:
+def _execute(file: Path, text: str) -> str:
+    """Run a flow file, in its package if it has one; return the name of its module."""
     try:
-        code = compile(text, str(file), "exec")
-        sys.modules[module.__name__] = module  # dataclasses and pickle look it up
-        try:
-            exec(code, module.__dict__)
-        finally:
-            del sys.modules[module.__name__]
+        tree = ast.parse(text, str(file))
+        package = find_package(file, tree)
+        if package is not None:
+            return import_from_package(package)
+        return _run_alone(file, tree)
     except TilewrightError:
         raise
     except SyntaxError as error:
         found, fix = f"a syntax error: {error.msg}", "correct the line"
-        where = f"{file}:{error.lineno}"
+        where = f"{error.filename or file}:{error.lineno}"
         raise FlowLoadError(where, found, "Python", fix, source=where) from error
     except ImportError as error:
         fix = "install what it imports, or import only tilewright, vortex_torch and torch"
@@ -119,3 +120,14 @@ def _execute(file: Path, text: str, module: ModuleType) -> None:
         found = f"{type(error).__name__}: {error}"
         where = f"{file}, {raising_line(error)}"
         raise FlowLoadError(where, found, "a file that runs", "correct it") from error
+
+
+def _run_alone(file: Path, tree: ast.Module) -> str:
+    module = ModuleType(f"flow_file_{file.stem}")
+    module.__file__ = str(file)
+    sys.modules[module.__name__] = module  # dataclasses and pickle look it up
+    try:
+        exec(compile(tree, str(file), "exec"), module.__dict__)
+    finally:
+        del sys.modules[module.__name__]
+    return module.__name__

@@ -1,16 +1,18 @@
 """From a flow to its graph: run both methods once and settle what is a field and what is state."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from tilewright.attention.abs.field import FieldMap
+from tilewright.attention.abs.in_place import resolve_in_place
 from tilewright.attention.abs.output import OutputSlot
 from tilewright.attention.abs.parameter import Parameter
 from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value
 from tilewright.attention.cache.context import Context as CacheContext
+from tilewright.attention.cache.op import PageLocation
 from tilewright.attention.flow.field_spec import FieldSpec
 from tilewright.attention.flow.flow import FlowBase
 from tilewright.attention.flow.lint import Lint, lint_flow
@@ -34,7 +36,14 @@ from tilewright.attention.graph import (
 )
 from tilewright.attention.indexer.context import Context as IndexerContext
 from tilewright.attention.ops.leaf import Constant, FieldRead, StateRead
-from tilewright.errors import FieldError, FlowError, FlowInitError, TerminalError, TilewrightError
+from tilewright.errors import (
+    FieldError,
+    FlowError,
+    FlowInitError,
+    StateError,
+    TerminalError,
+    TilewrightError,
+)
 
 __all__ = ("TracedFlow", "examine_flow", "trace_flow")
 
@@ -44,11 +53,6 @@ class TracedFlow(NamedTuple):
 
     graph: Graph
     warnings: tuple[Lint, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PageLocation:
-    """``loc``: the page that ``forward_cache`` is called for. Ops know it; flows pass it on."""
 
 
 def trace_flow(flow: FlowBase, geometry: Geometry, *, name: str | None = None) -> Graph:
@@ -68,9 +72,10 @@ def examine_flow(flow: FlowBase, geometry: Geometry, *, name: str | None = None)
     parameters = _parameters_of(flow)
     cache = _trace_cache(flow, named, Scope(Side.CACHE, geometry, variables), parameters)
     indexer = _trace_indexer(flow, named, Scope(Side.INDEXER, geometry, variables), parameters)
+    read_again = resolve_in_place(indexer)
     graph = _settle(flow, named, cache, indexer)
     verify_graph(graph)
-    return TracedFlow(graph, lint_flow(graph, cache, indexer))
+    return TracedFlow(graph, lint_flow(graph, cache, indexer, read_again))
 
 
 def _variables(flow: FlowBase, geometry: Geometry) -> dict[str, ValueType]:
@@ -79,6 +84,8 @@ def _variables(flow: FlowBase, geometry: Geometry) -> dict[str, ValueType]:
         for name, shape in geometry.reserved_fields.items()
     }
     variables |= {name: spec.value_type(geometry) for name, spec in _specs(flow).items()}
+    slots = (flow.request_specs or {}).items()
+    variables |= {name: spec.value_type(geometry, of_request=True) for name, spec in slots}
     inputs = {"q": (geometry.query_heads, geometry.key_dim)} | flow.create_inputs()
     for name, shape in inputs.items():
         if name in variables:
@@ -122,10 +129,10 @@ def _trace_indexer(
 
 
 def _register_fields(trace: Trace, flow: FlowBase) -> FieldMap:
-    names = (*trace.scope.geometry.reserved_fields, *_specs(flow))
+    names = (*trace.scope.geometry.reserved_fields, *_specs(flow), *(flow.request_specs or {}))
     for name in names:
         kind = trace.scope.variables[name]
-        trace.register(name, vTensor((0, *kind.shape), kind.dtype, None, FORMAT.PAGED))
+        trace.register(name, vTensor((0, *kind.shape), kind.dtype, None, kind.format))
     return FieldMap(trace, names)
 
 
@@ -136,7 +143,8 @@ def _settle(flow: FlowBase, name: str, cache: Trace, indexer: Trace) -> Graph:
         raise TerminalError(where, "no terminal", "exactly one", fix, name, "forward_indexer")
     saved = {write.target for write in indexer.state_writes}
     starts = {write.target: write for write in cache.field_writes}
-    specs = _specs(flow)
+    _check_request_reads(flow, indexer, saved)
+    specs = _specs(flow) | (flow.request_specs or {})
     states = tuple(
         _state(name, spec, indexer.scope.variables[name], starts.get(name))
         for name, spec in specs.items()
@@ -160,6 +168,16 @@ def _settle(flow: FlowBase, name: str, cache: Trace, indexer: Trace) -> Graph:
         partial_pages=bool(flow.partial_pages),
     )
     return rebuild(graph, _reads_of(saved))
+
+
+def _check_request_reads(flow: FlowBase, indexer: Trace, saved: set[str]) -> None:
+    """Refuse a request cache that is read and never saved: nothing else writes to it."""
+    for node in indexer.nodes:
+        name = getattr(node.op, "variable", "")
+        if name in (flow.request_specs or {}) and name not in saved:
+            found, expected = "a read, and no Save", "a Save in forward_indexer"
+            error = StateError(f"request cache {name!r}", found, expected, "Save it, or drop it")
+            raise error.located(flow=indexer.flow, method=indexer.method, source=node.source)
 
 
 def _fields(flow: FlowBase, scope: Scope, saved: set[str]) -> tuple[Field, ...]:

@@ -12,7 +12,7 @@ class FORMAT(IntEnum):
     RAGGED = 1  # one entry per page of the row; on the cache side the page at hand
     PAGED = 2  # a cache field: one entry per page, kept in the pool
     PARAMETER = 3  # a learned constant, with a table per layer or without
-    SLOTTED = 4  # state found through a map from page to slot; a miss reads zero
+    SLOTTED = 4  # a request cache: the slot of the row, zero until the row saves to it
 
 
 class Leading(StrEnum):

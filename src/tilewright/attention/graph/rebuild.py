@@ -9,7 +9,7 @@ from tilewright.attention.graph.node import Node
 from tilewright.attention.graph.op import Op, Scope
 from tilewright.attention.graph.output import Branch, Estimate, Output
 
-__all__ = ("Transform", "keep", "make_node", "rebuild")
+__all__ = ("Transform", "keep", "make_node", "rebuild", "rebuild_output")
 
 Transform = Callable[[Node, tuple[Node, ...], Scope], Node]
 """Old node, its new inputs, the scope of its side -> new node."""
@@ -39,7 +39,7 @@ def rebuild(graph: Graph, transform: Transform) -> Graph:
         state_writes=tuple(
             replace(write, value=indexer[write.value]) for write in graph.state_writes
         ),
-        output=_output(graph.output, indexer),
+        output=rebuild_output(graph.output, indexer),
     )
 
 
@@ -51,7 +51,8 @@ def _transformed(graph: Graph, side: Side, transform: Transform) -> dict[Node, N
     return done
 
 
-def _output(output: Output, new: dict[Node, Node]) -> Output:
+def rebuild_output(output: Output, new: dict[Node, Node]) -> Output:
+    """Return the output with each node replaced by the one that ``new`` has for it."""
     return Output(tuple(_branch(branch, new) for branch in output.branches), output.source)
 
 

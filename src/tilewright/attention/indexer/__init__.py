@@ -52,6 +52,7 @@ from tilewright.attention.indexer.elementwise_binary import (
 )
 from tilewright.attention.indexer.factor_score import FactorScore
 from tilewright.attention.indexer.feedback import AttentionMass, PromptMass
+from tilewright.attention.indexer.ground_truth import GTGroupScore, GTTopK
 from tilewright.attention.indexer.kron import Kron
 from tilewright.attention.indexer.mask import MaskSlice
 from tilewright.attention.indexer.matmul import GeMM, GeMV
@@ -132,6 +133,8 @@ __all__ = (
     "FactorScore",
     "Floor",
     "FloorDivide",
+    "GTGroupScore",
+    "GTTopK",
     "Gather",
     "GeMM",
     "GeMV",

@@ -12,7 +12,7 @@ __all__ = ("Attend", "AttendBranches", "ZoneEstimate")
 class Attend(vOp):
     """``Attend()(selection, o)``: attention over the selected pages."""
 
-    def profile(self, selection: Any, o: Any, *, ctx: Any = None) -> OutputSlot:  # type: ignore[override]
+    def profile(self, selection: Any, o: Any, ctx: Any = None) -> OutputSlot:  # type: ignore[override]
         del ctx
         return self._end(o, [BranchSpec(selection)])
 
@@ -29,7 +29,7 @@ class ZoneEstimate(Attend):
     """
 
     def profile(  # type: ignore[override]
-        self, selection: Any, logits: Any, values: Any, o: Any, *, ctx: Any = None
+        self, selection: Any, logits: Any, values: Any, o: Any, ctx: Any = None
     ) -> OutputSlot:
         del ctx
         return self._end(o, [BranchSpec(selection, logits=logits, values=values)])
@@ -39,7 +39,7 @@ class AttendBranches(Attend):
     """``AttendBranches()([BranchSpec(...), ...], o)``: a sum of attentions, each with its gate."""
 
     def profile(  # type: ignore[override]
-        self, branches: Sequence[BranchSpec], o: Any, *, ctx: Any = None
+        self, branches: Sequence[BranchSpec], o: Any, ctx: Any = None
     ) -> OutputSlot:
         del ctx
         return self._end(o, branches)

@@ -5,6 +5,7 @@ from typing import Any
 from tilewright.attention.abs.context_base import ContextBase
 from tilewright.attention.abs.op import vOp
 from tilewright.attention.abs.parameter import Parameter
+from tilewright.attention.graph import Op
 from tilewright.attention.ops import linear
 
 __all__ = ("FactorScore",)
@@ -15,9 +16,10 @@ class FactorScore(vOp):
 
     definition = linear.FactorScore
 
-    def __init__(self, Wq: Parameter, H: int, m: int, r: int) -> None:  # noqa: N803  # names users know
-        super().__init__(H, m, r)
-        self.weights = Wq
+    def build(self, Wq: Parameter, H: int, m: int, r: int) -> Op | None:  # noqa: N803  # names users know
+        if not isinstance(Wq, Parameter):
+            raise self._error(f"Wq of type {type(Wq).__name__}", "a Parameter", "wrap it")
+        return super().build(H, m, r)
 
-    def profile(self, q: Any, descriptors: Any, *, ctx: ContextBase | None = None) -> Any:  # type: ignore[override]
-        return super().profile(q, self.weights, descriptors, ctx=ctx)
+    def profile(self, q: Any, descriptors: Any, ctx: ContextBase | None = None) -> Any:  # type: ignore[override]
+        return super().profile(q, self.Wq, descriptors, ctx=ctx)

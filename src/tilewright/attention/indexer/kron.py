@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from tilewright.attention.abs.op import vOp
+from tilewright.attention.graph import Op
 from tilewright.attention.ops import linear
 
 __all__ = ("Kron",)
@@ -13,5 +14,5 @@ class Kron(vOp):
 
     definition = linear.Kron
 
-    def __init__(self, dim: int | Iterable[int] = (1, 2)) -> None:
-        super().__init__((dim,) if isinstance(dim, int) else tuple(dim))
+    def build(self, dim: int | Iterable[int] = (1, 2)) -> Op | None:
+        return super().build(tuple(dim) if isinstance(dim, Iterable) else (dim,))

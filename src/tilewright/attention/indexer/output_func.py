@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tilewright.attention.graph import Op
 from tilewright.attention.indexer.select import Selector
 from tilewright.attention.ops import selection
 
@@ -15,8 +16,8 @@ class topK(Selector):
 
     definition = selection.TopK
 
-    def __init__(self, *, per_head: bool = False) -> None:
-        super().__init__(None, per_head)
+    def build(self, *, per_head: bool = False) -> Op | None:
+        return super().build(None, per_head)
 
 
 class approxTopK(Selector):
@@ -24,5 +25,5 @@ class approxTopK(Selector):
 
     definition = selection.ApproxTopK
 
-    def __init__(self, tolerate_ratio: Any = 0.0, *, per_head: bool = False) -> None:
-        super().__init__(tolerate_ratio, per_head)
+    def build(self, tolerate_ratio: Any = 0.0, *, per_head: bool = False) -> Op | None:
+        return super().build(tolerate_ratio, per_head)

@@ -1,6 +1,7 @@
 """Other inner sizes for the same elements."""
 
 from tilewright.attention.abs.op import vOp
+from tilewright.attention.graph import Op
 from tilewright.attention.ops import layout
 
 __all__ = ("Reshape",)
@@ -11,7 +12,7 @@ class Reshape(vOp):
 
     definition = layout.Reshape
 
-    def __init__(self, batch_dim: int, x2: int, y2: int) -> None:
-        super().__init__(x2, y2)
+    def build(self, batch_dim: int, x2: int, y2: int) -> Op | None:
         if batch_dim != -1:
-            raise self._error(f"batch_dim={batch_dim}", "-1", "the page axis is kept")
+            raise self._error(f"batch_dim={batch_dim!r}", "-1", "the page axis is kept")
+        return super().build(x2, y2)

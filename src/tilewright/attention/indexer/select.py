@@ -3,7 +3,7 @@
 from typing import Any
 
 from tilewright.attention.abs.context_base import ContextBase
-from tilewright.attention.abs.op import op_class, trace_of, vOp
+from tilewright.attention.abs.op import op_class, split_context, trace_of, vOp
 from tilewright.attention.abs.output import OutputSlot
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value, lower
@@ -40,6 +40,7 @@ class Selector(vOp):
     """With ``o`` it ends the flow, without it returns the selection."""
 
     def profile(self, *args: Any, ctx: ContextBase | None = None, **kwargs: Any) -> Any:
+        args, ctx = split_context(args, ctx)
         slot = kwargs.pop("o", None)
         if args and isinstance(args[-1], OutputSlot):
             args, slot = args[:-1], args[-1]
@@ -59,7 +60,7 @@ class topP(Selector):
 
     definition = selection.TopP
 
-    def __init__(
+    def build(
         self,
         p: float,
         max_blocks: int | None = None,
@@ -67,8 +68,8 @@ class topP(Selector):
         *,
         span: str = Span.MIDDLE,
         per_head: bool = False,
-    ) -> None:
-        super().__init__(p, min_blocks, max_blocks, span, per_head)
+    ) -> Op | None:
+        return super().build(p, min_blocks, max_blocks, span, per_head)
 
 
 class threshold(Selector):
@@ -76,15 +77,15 @@ class threshold(Selector):
 
     definition = selection.Threshold
 
-    def __init__(
+    def build(
         self,
         t: float,
         max_blocks: int | None = None,
         min_blocks: int = 0,
         *,
         per_head: bool = False,
-    ) -> None:
-        super().__init__(t, min_blocks, max_blocks, per_head)
+    ) -> Op | None:
+        return super().build(t, min_blocks, max_blocks, per_head)
 
 
 class TopK(vOp):
@@ -92,10 +93,10 @@ class TopK(vOp):
 
     definition = selection.TopK
 
-    def __init__(self, k: int, *, per_head: bool = False) -> None:
+    def build(self, k: int, *, per_head: bool = False) -> Op | None:
         if k is None:
             raise self._error("k=None", "a whole number of at least 1", "use topK for the plan's")
-        super().__init__(k, per_head)
+        return super().build(k, per_head)
 
     def profile(self, *args: Any, ctx: ContextBase | None = None, **kwargs: Any) -> Any:
         chosen: Value = super().profile(*args, ctx=ctx, **kwargs)
@@ -125,37 +126,38 @@ class Intersection(_Combination):
 class _Forced(vOp):
     """A selection by position alone."""
 
-    def __init__(self, *numbers: int) -> None:
-        super().__init__()
+    def _check(self, *numbers: int) -> None:
         if any(isinstance(item, bool) or not isinstance(item, int) or item < 0 for item in numbers):
             raise self._error(f"{numbers}", "whole numbers of pages", "count pages from 0")
-        self.numbers = numbers
 
 
 class sink(_Forced):
     """The first ``n`` pages."""
 
-    def __init__(self, n: int) -> None:
-        super().__init__(n)
+    def build(self, n: int) -> None:
+        self._check(n)
 
-    def profile(self, *, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
-        return _compare(self, position.PageIndex(), compare.Less(), self.numbers[0], ctx)
+    def profile(self, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
+        return _compare(self, position.PageIndex(), compare.Less(), self.n, ctx)
 
 
 class recent(_Forced):
     """The last ``n`` pages, an unfinished one included."""
 
-    def __init__(self, n: int) -> None:
-        super().__init__(n)
+    def build(self, n: int) -> None:
+        self._check(n)
 
-    def profile(self, *, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
-        return _compare(self, position.PageAge(), compare.Less(), self.numbers[0], ctx)
+    def profile(self, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
+        return _compare(self, position.PageAge(), compare.Less(), self.n, ctx)
 
 
 class pages(_Forced):
     """Pages by their logical positions."""
 
-    def profile(self, *, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
+    def build(self, *numbers: int) -> None:
+        self._check(*numbers)
+
+    def profile(self, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
         if not self.numbers:
             raise self._error("no page", "at least one", "name a page")
         chosen = [
@@ -172,13 +174,11 @@ class every(vOp):
     Pages that came since are not part of a kept selection; the reserved last ones always are.
     """
 
-    def __init__(self, n: int) -> None:
-        super().__init__()
+    def build(self, n: int) -> None:
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise self._error(f"n={n!r}", "a whole number of steps, at least 1", "change n")
-        self.n = n
 
-    def profile(self, chosen: Any, *, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
+    def profile(self, chosen: Any, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
         trace = trace_of("every", (chosen,), ctx)
         name = _new_state(trace, trace.node_of(choose.Select(), chosen).type)
         step = lower(position.StepIndex(), trace=trace)

@@ -44,6 +44,8 @@ class FieldRead(_Named):
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         found = _Named.infer(self, inputs, scope)
+        if found.format is FORMAT.SLOTTED:
+            return found
         leading = Leading.PAGES if scope.side is Side.INDEXER else Leading.ONE
         tokens = (1,) if self.variable in scope.geometry.reserved_fields else ()
         return ValueType(FORMAT.PAGED, leading, found.shape, found.dtype, tokens)
@@ -51,12 +53,17 @@ class FieldRead(_Named):
 
 @dataclass(frozen=True, slots=True)
 class StateRead(_Named):
-    """State [S, r, c] as the last step left it, wherever the read stands in the program."""
+    """State [S, r, c] as the last step left it, wherever the read stands in the program.
+
+    A request cache (SLOTTED) is [1, r, c]: one value for each row, 0 in the first step.
+    """
 
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         found = _Named.infer(self, inputs, scope)
+        if found.format is FORMAT.SLOTTED:
+            return found
         return ValueType(FORMAT.PAGED, Leading.PAGES, found.shape, found.dtype)
 
 

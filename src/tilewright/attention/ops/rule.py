@@ -81,7 +81,7 @@ def check_page_axis(op: Op, dim: int, scope: Scope) -> None:
 
 def lifted(value: ValueType, dtype: DType | None = None) -> ValueType:
     """The type of a result per entry of ``value``: BATCHED stays, all else becomes RAGGED."""
-    per_row = value.format in (FORMAT.BATCHED, FORMAT.PARAMETER)
+    per_row = value.format in (FORMAT.BATCHED, FORMAT.PARAMETER, FORMAT.SLOTTED)
     leading = Leading.ONE if value.leading is Leading.NONE else value.leading
     return replace(
         value,

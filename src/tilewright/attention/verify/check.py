@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from tilewright.attention.flow import FlowBase, examine_flow, make_flow
 from tilewright.attention.flow.lint import Lint
-from tilewright.attention.graph import FlowKind, Geometry, Graph, graph_hash
+from tilewright.attention.graph import FORMAT, FlowKind, Geometry, Graph, graph_hash
 from tilewright.attention.passes import optimize_graph
 from tilewright.errors import FlowError, TilewrightError
 from tilewright.records.attention_check import FlowCheckRow, FlowProblem, FlowWarning
@@ -72,7 +72,7 @@ def check_flow(name: str, flow: type[FlowBase], geometry: Geometry) -> FlowCheck
 
 def _bytes_per_page(graph: Graph) -> int:
     types = [item.type for item in graph.fields] + [item.type for item in graph.states]
-    return sum(kind.num_bytes for kind in types)
+    return sum(kind.num_bytes for kind in types if kind.format is not FORMAT.SLOTTED)
 
 
 def _problem(error: TilewrightError) -> FlowProblem:

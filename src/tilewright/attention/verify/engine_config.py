@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.flow.config import VortexConfig, normalize_vortex_config
 from tilewright.attention.flow.loader import build_vflow
-from tilewright.attention.graph import DType, FlowKind, Geometry
+from tilewright.attention.graph import FORMAT, DType, FlowKind, Geometry
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.utils import resolve_dtype
 from tilewright.errors import SpecError, TilewrightError
@@ -123,7 +123,8 @@ def _state(facts: _Facts) -> str:
     """Prefix reuse stays on for every flow; the graph says what is private."""
     flow = facts.flow()
     graph = trace_flow(flow, _geometry(flow, facts))
-    private = sum(state.type.num_bytes for state in graph.states)
+    per_page = [item.type for item in graph.states if item.type.format is not FORMAT.SLOTTED]
+    private = sum(kind.num_bytes for kind in per_page)
     return f"prefix cache stays on; {private} bytes of state for each page and KV head of a request"
 
 

@@ -20,7 +20,7 @@ from tilewright.attention.backends.reference.softmax import (
     partial_of,
 )
 from tilewright.attention.backends.reference.view import RowSources, RowView
-from tilewright.attention.graph import Branch, Estimate, EstimateOver, Graph, Node, Side
+from tilewright.attention.graph import FORMAT, Branch, Estimate, EstimateOver, Graph, Node, Side
 from tilewright.attention.ops.selection import ApproxTopK, SelectionOp, TopK
 from tilewright.attention.planner import Reserved, RowBudget, RowPath
 
@@ -196,10 +196,13 @@ def _state_written(view: RowView, values: Mapping[Node, Array]) -> dict[str, Arr
     found = {}
     for write in shared.graph.state_writes:
         value_type = types[write.target]
-        shape = (shared.num_kv_heads, view.num_pages, *value_type.shape)
-        value = shared.namespace.xp.broadcast_to(values[write.value], shape)[:, :pages]
+        slotted = value_type.format is FORMAT.SLOTTED
+        entries = 1 if slotted else view.num_pages
+        shape = (shared.num_kv_heads, entries, *value_type.shape)
+        num_written = 1 if slotted else pages
+        value = shared.namespace.xp.broadcast_to(values[write.value], shape)[:, :num_written]
         found[write.target] = shared.namespace.stored(value, value_type.dtype)
-        num_bytes = shared.num_kv_heads * pages * value_type.num_bytes
+        num_bytes = shared.num_kv_heads * num_written * value_type.num_bytes
         shared.counters.num_bytes.state_written += num_bytes
     return found
 

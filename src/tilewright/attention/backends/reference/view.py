@@ -11,7 +11,7 @@ from tilewright.attention.backends.reference.paged import PagedField
 from tilewright.attention.backends.reference.parameter import layer_table
 from tilewright.attention.backends.reference.program import run_nodes
 from tilewright.attention.backends.reference.shared import Shared
-from tilewright.attention.graph import DType, FlowKind, Side
+from tilewright.attention.graph import FORMAT, DType, FlowKind, Side
 from tilewright.errors import InternalError
 
 __all__ = ("CacheSources", "RowSources", "RowView")
@@ -72,6 +72,9 @@ class RowView:
         shared = self.shared
         (variable,) = (state for state in shared.graph.states if state.name == name)
         stored = shared.namespace.stored(self._state_start(name), variable.type.dtype)
+        if variable.type.format is FORMAT.SLOTTED:
+            stored = shared.state.read(self.request, self.layer, name, stored[:, :1])
+            return shared.namespace.computed(stored, variable.type.dtype)
         if self._restarts(name):
             kept = shared.state.read(
                 self.request, self.layer, name, stored[:, : self.num_pages - 1]

@@ -49,6 +49,7 @@ class OracleGroup(Enum):
     CONSERVATION = "conservation"
     ADDRESSES = "addresses"
     TRITON = "triton"
+    VORTEX = "vortex"
 
 
 class Rule(Enum):

@@ -1,0 +1,99 @@
+"""Flow files inside a package: their relative imports, without a trace left behind."""
+
+import ast
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader
+from itertools import count
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import NamedTuple
+
+__all__ = ("FlowPackage", "find_package", "import_from_package")
+
+_load_ids = count()  # each load has names of its own, so that a file can be loaded again
+
+
+class FlowPackage(NamedTuple):
+    """A flow file as a module of a package, by its directories from the outermost on."""
+
+    directories: tuple[Path, ...]
+    file: Path
+
+
+def find_package(file: Path, tree: ast.AST) -> FlowPackage | None:
+    """Return the package that the relative imports of a file need; None if it has none.
+
+    As many directories are packages as the imports have dots, and those around them that have an
+    ``__init__.py``.
+    """
+    levels = [node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    depth = max(levels, default=0)
+    if depth == 0:
+        return None
+    parents = file.resolve().parents
+    while all((path / "__init__.py").is_file() for path in parents[depth - 1 : depth + 1]):
+        depth += 1
+    return FlowPackage(tuple(reversed(parents[:depth])), file.resolve())
+
+
+def import_from_package(package: FlowPackage) -> str:
+    """Import the file by the import system and return its module's name, gone again by then."""
+    root = f"flow_package_{next(_load_ids)}"
+    finder = _Finder(root, package.directories[0])
+    inner = [path.name for path in package.directories[1:]]
+    name = ".".join([root, *inner, *_stem(package.file)])
+    sys.meta_path.insert(0, finder)
+    try:
+        importlib.import_module(name)
+    finally:
+        sys.meta_path.remove(finder)
+        for module in [item for item in sys.modules if item.partition(".")[0] == root]:
+            del sys.modules[module]
+    return name
+
+
+def _stem(file: Path) -> list[str]:
+    return [] if file.stem == "__init__" else [file.stem]
+
+
+class _Source(SourceFileLoader):
+    """A loader of the text as it is now, without files of compiled code."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
+class _Finder:
+    """Finds the modules of one package, under a name that nobody else has."""
+
+    def __init__(self, root: str, directory: Path) -> None:
+        self._root = root
+        self._directory = directory
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        del target
+        if fullname.partition(".")[0] != self._root:
+            return None
+        if fullname == self._root:
+            return self._package(fullname, self._directory)
+        for directory in path or ():
+            spec = FileFinder(directory, (_Source, [".py"])).find_spec(fullname)
+            if spec is not None:
+                inner = Path(directory) / fullname.rpartition(".")[2]
+                return self._package(fullname, inner) if spec.loader is None else spec
+        return None
+
+    def _package(self, fullname: str, directory: Path) -> ModuleSpec:
+        """A package with the code of its ``__init__.py``, or without any."""
+        file = directory / "__init__.py"
+        loader = _Source(fullname, str(file)) if file.is_file() else None
+        spec = ModuleSpec(fullname, loader, origin=str(file), is_package=True)
+        spec.submodule_search_locations = [str(directory)]
+        spec.has_location = loader is not None
+        return spec
