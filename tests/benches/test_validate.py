@@ -11,7 +11,19 @@ from tilewright.benches.validate import ORACLES, build_table, run_oracles
 from tilewright.engine import EngineKind
 from tilewright.errors import RegistryError
 
-LAWS = {"QU": 6, "NO": 10, "HB": 10, "ME": 3, "LI": 6, "GE": 5, "RO": 6, "CO": 9, "LB": 5, "IN": 10}
+LAWS = {
+    "QU": 6,
+    "NO": 10,
+    "HB": 10,
+    "ME": 3,
+    "LI": 6,
+    "GE": 5,
+    "RO": 6,
+    "CO": 9,
+    "LB": 5,
+    "IN": 10,
+    "VX": 2,
+}
 
 
 def right(_kind: EngineKind) -> Finding:

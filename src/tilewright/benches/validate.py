@@ -17,6 +17,7 @@ from tilewright.benches.oracles.laws.queue import QUEUES
 from tilewright.benches.oracles.laws.replay import REPLAYS
 from tilewright.benches.oracles.laws.roofline import ROOFLINE
 from tilewright.benches.oracles.laws.saturation import SATURATION
+from tilewright.benches.oracles.laws.vortex_state import VORTEX_STATE
 from tilewright.engine import EngineKind
 from tilewright.errors import RegistryError
 from tilewright.records import OracleRow, ValidateRecord, installed_versions
@@ -52,6 +53,7 @@ ORACLES = build_table(
         *MACHINE_COLLECTIVES,
         *CONSERVATION,
         *REPLAYS,
+        *VORTEX_STATE,
     )
 )
 

@@ -15,7 +15,8 @@ from tests.attention.machine.pair import (
     run_pair,
     small_machine,
 )
-from tilewright.attention.backends.machine import StepResult
+from tilewright.attention.backends.machine import RowPlacement, StepResult
+from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.benches.attention_data import RequestData
 from tilewright.studies.decode_step import DecodeStep, simulate_step
 from tilewright.studies.decode_step_data import reference_step
@@ -93,3 +94,42 @@ def test_the_next_step_goes_on_from_what_the_last_one_left() -> None:
 def test_a_flow_without_state_keeps_nothing() -> None:
     pair = run_pair(graph_of("quest"), (14,), PLAN)
     assert pair.timing.result.kept == {}
+
+
+@pytest.mark.parametrize("placement", RowPlacement)
+@pytest.mark.parametrize("advance", StateAdvance)
+def test_every_placement_advances_the_pages_that_the_reference_advances(
+    placement: RowPlacement, advance: StateAdvance
+) -> None:
+    plan = replace(plan_of(6, Reserved(1, 2)), state_advance=advance)
+    pair = run_pair(graph_of("running_avg_block_sparse"), (30, 15), plan, placement=placement)
+    found, saved = pair.timing.result.kept["running_score_state"], pair.timing.result.saved_pages
+    stops = [6, 6, 0, 0] if advance is StateAdvance.VORTEX else [7, 7, 3, 3]
+    assert saved.tolist() == stops
+    for row, stop in enumerate(stops):
+        ours = found[row // 2][row % 2, :stop]
+        wanted = pair.expected.kept["running_score_state"][row // 2][row % 2]
+        np.testing.assert_allclose(ours, wanted[:stop], rtol=1e-5)
+        assert not wanted[stop:].any()
+    pair.check()
+
+
+def test_a_step_in_which_a_row_fits_leaves_its_state_alone() -> None:
+    name = "running_avg_block_sparse"
+    pair, longer = first_step(name)
+    first = pair.timing.result
+    graph, contexts = graph_of(name), tuple(count + 1 for count in CONTEXTS)
+    values = reference_step(graph, longer, plan_of(99), contexts=contexts).values
+    step = DecodeStep(
+        machine=small_machine(),
+        graph=graph,
+        contexts=contexts,
+        kv_heads=kv_heads_of(graph),
+        plan=plan_of(99),
+        values=replace(values, kept=first.kept, saved_pages=first.saved_pages),
+    )
+    result = simulate_step(step, tells_stages=False).result
+    assert result.saved_pages.tolist() == first.saved_pages.tolist() == [7, 7, 0, 0]
+    was, now = (found["running_score_state"][0][:, :7] for found in (first.kept, result.kept))
+    assert np.array_equal(now, was)
+    assert [len(pages) for pages in result.pages] == [8, 8, 4, 4]

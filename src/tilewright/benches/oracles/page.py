@@ -91,6 +91,13 @@ GROUPS = {
         "seeded at random or put into the engine's counters, and has to find every one. Public "
         "failures of tt-npe are replayed."
     ),
+    OracleGroup.VORTEX: (
+        "What flows written for Vortex compute there. State over decode steps is held against the "
+        "recurrence in NumPy and float64: a row that fits its budget keeps its state, one that "
+        "selects advances all blocks but the reserved last ones. Rows cross from one to the "
+        "other, and blocks become complete. A row differs if any of its blocks is off by more than "
+        "1e-5 of the largest."
+    ),
 }
 
 HEADING = """# Validation

@@ -47,6 +47,7 @@ class OracleGroup(Enum):
     ROOFLINE = "roofline"
     COLLECTIVES = "collectives"
     CONSERVATION = "conservation"
+    VORTEX = "vortex"
 
 
 class Rule(Enum):
