@@ -49,6 +49,7 @@ def test_a_document_has_the_text_its_tokens_and_what_was_read(
         "budget": 4,
         "reserved_first": 1,
         "reserved_last": 1,
+        "state_advance": "vortex",
         "dense_layers": 0,
     }
     steps, rows = found["steps"], found["steps"] * 2 * 2  # layers, KV heads

@@ -54,7 +54,7 @@ def compare_record(
         ),
         sizes=CompareSizes(
             context=64, page_size=8, cases=1, steps=8, reserved_first=1, reserved_last=1,
-            dense_layers=0, threads=1,
+            state_advance="vortex", dense_layers=0, threads=1,
         ),
         seed=0,
         latency=figures if machines else None,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tilewright.attention.backends.reference import Session, SessionSpec, StepOutput
 from tilewright.attention.graph import DType, FlowKind, Graph, Side, graph_hash
 from tilewright.attention.ops.feedback import PromptMass
-from tilewright.attention.planner import PlanSpec, Reserved, parse_policy
+from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse_policy
 from tilewright.benches.attention_data import RequestData, draw_request
 from tilewright.records import installed_versions
 from tilewright.records.attention_run import (
@@ -43,6 +43,7 @@ class TrialSpec:
     seed: int = 1
     namespace: Literal["numpy", "torch"] = "numpy"
     reserved: Reserved = field(default_factory=Reserved)
+    state_advance: StateAdvance = StateAdvance.VORTEX
 
 
 @dataclass(slots=True)
@@ -91,7 +92,11 @@ def _session_spec(graph: Graph, spec: TrialSpec, kv_heads: int) -> SessionSpec:
     return SessionSpec(
         num_kv_heads=kv_heads,
         num_pages=spec.batch * pages,
-        plan=PlanSpec(budget=parse_policy(str(spec.budget)), reserved=spec.reserved),
+        plan=PlanSpec(
+            budget=parse_policy(str(spec.budget)),
+            reserved=spec.reserved,
+            state_advance=spec.state_advance,
+        ),
     )
 
 
@@ -252,5 +257,6 @@ def _sizes(graph: Graph, spec: TrialSpec, kv_heads: int) -> TrialSizes:
         budget=spec.budget,
         reserved_first=spec.reserved.first,
         reserved_last=spec.reserved.last,
+        state_advance=spec.state_advance.value,
         seed=spec.seed,
     )

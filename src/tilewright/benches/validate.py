@@ -20,6 +20,7 @@ from tilewright.benches.oracles.laws.roofline import ROOFLINE
 from tilewright.benches.oracles.laws.saturation import SATURATION
 from tilewright.benches.oracles.laws.triton_scalar import TRITON
 from tilewright.benches.oracles.laws.vortex import VORTEX
+from tilewright.benches.oracles.laws.vortex_state import VORTEX_STATE
 from tilewright.engine import EngineKind
 from tilewright.errors import RegistryError
 from tilewright.records import OracleRow, ValidateRecord, installed_versions
@@ -58,6 +59,7 @@ ORACLES = build_table(
         *ADDRESSES,
         *TRITON,
         *VORTEX,
+        *VORTEX_STATE,
     )
 )
 

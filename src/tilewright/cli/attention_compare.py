@@ -20,6 +20,7 @@ from tilewright.cli.latency_options import (
 from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
+from tilewright.cli.state_option import StateAdvance, StateAdvanceOption
 from tilewright.errors import UsageError
 from tilewright.evaluation import SOURCES, SourceKind, SourceSpec
 from tilewright.records import check_target
@@ -123,6 +124,7 @@ def compare(
     cases: CasesOption = None,
     page_size: PageSizeOption = 16,
     dense_layers: DenseLayersOption = 0,
+    state_advance: StateAdvanceOption = StateAdvance.VORTEX,
     seed: Annotated[int, typer.Option(min=0, help="Of cases.")] = 0,
     threads: ThreadsOption = 1,
     machine: MachinesOption = None,
@@ -147,6 +149,7 @@ def compare(
             seed=seed,
             page_size=page_size,
             reserved=Reserved(),
+            state_advance=state_advance,
         ),
         dense_layers=dense_layers,
         threads=threads,

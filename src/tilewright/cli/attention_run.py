@@ -20,6 +20,7 @@ from tilewright.cli.attention_run_machine import MachineRun, run_on_machines
 from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
+from tilewright.cli.state_option import StateAdvance, StateAdvanceOption
 from tilewright.engine import EngineKind
 from tilewright.errors import UsageError
 from tilewright.machine.parse import DEFAULT_PRESET
@@ -159,6 +160,7 @@ def run(
     contexts: ContextsOption = None,
     batch: BatchOption = None,
     budget: BudgetOption = 32,
+    state_advance: StateAdvanceOption = StateAdvance.VORTEX,
     steps: Annotated[int | None, typer.Option(min=1, help="Tokens to decode: 4.")] = None,
     page_size: Annotated[int, typer.Option(min=1, help="Tokens of a page.")] = 16,
     head_dim: HeadDimOption = None,
@@ -190,12 +192,14 @@ def run(
     if backend is Backend.MACHINE:
         _refuse({"steps": steps, "arrays": arrays}, Backend.REFERENCE)
         tokens = _contexts(context, batch, contexts)
-        return _run_on_machines(flow, name, sizes, wanted, (tokens, budget, seed))
+        step = _Step(tokens, budget, seed, state_advance)
+        return _run_on_machines(flow, name, sizes, wanted, step)
     _refuse({item.name: getattr(wanted, item.name) for item in fields(wanted)}, Backend.MACHINE)
     spec = TrialSpec(
         context=CONTEXT if context is None else context,
         batch=BATCH if batch is None else batch,
         budget=budget,
+        state_advance=state_advance,
         steps=4 if steps is None else steps,
         kv_heads=2 if kv_heads is None else kv_heads,
         seed=seed,
@@ -223,15 +227,23 @@ class _MachineOptions:
     tune: bool | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The decode step that the backend ``machine`` simulates."""
+
+    contexts: tuple[int, ...]  # tokens of each request
+    budget: int
+    seed: int
+    state_advance: StateAdvance
+
+
 def _run_on_machines(
     flow: str,
     name: str | None,
     sizes: "_Sizes",
     wanted: _MachineOptions,
-    step: tuple[tuple[int, ...], int, int],
+    step: _Step,
 ) -> Outcome:
-    """``step``: tokens of each request, budget, seed."""
-    contexts, budget, seed = step
     shape = None if wanted.model is None else find_shape(wanted.model)
     of_model = sizes.of_model(shape)
     graph = _graph(flow, name, of_model, DType.FLOAT16)
@@ -242,16 +254,17 @@ def _run_on_machines(
             graph=graph,
             model=None if shape is None else shape.name,
             layers=1 if shape is None else shape.layers,
-            contexts=contexts,
+            contexts=step.contexts,
             kv_heads=_kv_heads(graph, of_model),
-            budget=budget,
+            budget=step.budget,
+            state_advance=step.state_advance,
             machines=tuple(wanted.machine or (DEFAULT_PRESET,)),
             overrides=tuple(wanted.set or ()),
             placement=(wanted.placement or PlacementWish.HEAD).named,
             selection=wanted.selection,
             data=wanted.data,
             device=wanted.device or "all",
-            seed=seed,
+            seed=step.seed,
             engine=wanted.engine,
             sanitize=bool(wanted.sanitize),
             save_selection=wanted.save_selection,

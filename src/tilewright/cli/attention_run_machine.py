@@ -22,7 +22,7 @@ from tilewright.attention.backends.machine import (
 )
 from tilewright.attention.codegen import Tiling
 from tilewright.attention.graph import Graph
-from tilewright.attention.planner import PlanSpec, RowFacts, parse_policy, plan_step
+from tilewright.attention.planner import PlanSpec, RowFacts, StateAdvance, parse_policy, plan_step
 from tilewright.cli.outcome import Outcome
 from tilewright.cli.output import note
 from tilewright.cli.startup import announced_engine, machine_of
@@ -54,6 +54,7 @@ class MachineRun:
     contexts: tuple[int, ...]
     kv_heads: int
     budget: int
+    state_advance: StateAdvance
     machines: tuple[str, ...]
     overrides: tuple[str, ...]
     placement: RowPlacement | None  # None: what each machine is expected to do fastest
@@ -65,6 +66,10 @@ class MachineRun:
     sanitize: bool
     save_selection: Path | None
     tune: bool
+
+    @property
+    def plan(self) -> PlanSpec:
+        return PlanSpec(budget=parse_policy(str(self.budget)), state_advance=self.state_advance)
 
     @property
     def value_bytes(self) -> int:
@@ -158,6 +163,7 @@ def _comparison(
         contexts=run.contexts,
         kv_heads=run.kv_heads,
         budget=run.budget,
+        state_advance=run.state_advance,
         placement=placement,
         selection=model,
         device=run.device,
@@ -179,7 +185,7 @@ def _placed(run: MachineRun, machine: Machine) -> tuple[RowPlacement, str]:
     costs = placement_costs(
         machine,
         run.graph,
-        plan_step(PlanSpec(budget=parse_policy(str(run.budget))), facts),
+        plan_step(run.plan, facts),
         num_tokens=run.contexts,
         num_kv_heads=run.kv_heads,
         device=run.device,
@@ -198,7 +204,7 @@ def _tuned(
         machine=machine,
         graph=run.graph,
         context=max(run.contexts),
-        plan=PlanSpec(budget=parse_policy(str(run.budget))),
+        plan=run.plan,
         placement=placement,
         seed=run.seed,
         engine=kind,

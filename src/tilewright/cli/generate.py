@@ -16,6 +16,7 @@ from tilewright.cli.latency_options import (
 from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
+from tilewright.cli.state_option import StateAdvance, StateAdvanceOption
 from tilewright.errors import UsageError
 from tilewright.models import load_model
 from tilewright.records.generate import GenerateRecord, SimulatedAttention
@@ -73,6 +74,7 @@ def generate(
     budget: BudgetOption = None,
     page_size: PageSizeOption = 16,
     dense_layers: DenseLayersOption = 0,
+    state_advance: StateAdvanceOption = StateAdvance.VORTEX,
     max_tokens: MaxTokensOption = 64,
     temperature: TemperatureOption = 0.0,
     seed: SeedOption = 0,
@@ -106,6 +108,7 @@ def generate(
         budget=_budget(flow, budget),
         page_size=page_size,
         dense_layers=dense_layers,
+        state_advance=state_advance,
         max_tokens=max_tokens,
         temperature=temperature,
         seed=seed,

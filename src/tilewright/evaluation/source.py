@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from tilewright.attention.graph import FlowKind, Geometry
-from tilewright.attention.planner import Reserved
+from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.errors import UsageError
 from tilewright.evaluation.stream import Stream
 from tilewright.evaluation.words import Words
@@ -25,6 +25,7 @@ class SourceSpec:
     seed: int = 0
     page_size: int = 16
     reserved: Reserved = field(default_factory=Reserved)
+    state_advance: StateAdvance = StateAdvance.VORTEX
     kind: FlowKind = FlowKind.GQA  # of drawn keys; a model has its own
 
 

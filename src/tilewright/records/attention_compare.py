@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
-from tilewright.records.document import Document, Fraction, Seconds, Sha256
+from tilewright.records.document import Document, Fraction, Seconds, Sha256, StateAdvanceName
 from tilewright.records.step_latency import LatencySelection, MachineFigures, StepFigures
 from tilewright.records.versions import Versions
 
@@ -89,6 +89,7 @@ class CompareSizes(Document):
     steps: PositiveInt  # decoded tokens of a case, at most
     reserved_first: NonNegativeInt
     reserved_last: PositiveInt
+    state_advance: StateAdvanceName  # which blocks a Save writes
     dense_layers: NonNegativeInt
     threads: PositiveInt
 

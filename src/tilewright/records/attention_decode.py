@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 
-from tilewright.records.document import Document, Fraction, JsonScalar, Sha256
+from tilewright.records.document import Document, Fraction, JsonScalar, Sha256, StateAdvanceName
 from tilewright.records.run_parts import Bottleneck
 from tilewright.records.versions import Versions
 
@@ -46,6 +46,7 @@ class DecodeSizes(Document):
     budget: NonNegativeInt  # pages that a row may read, reserved ones included
     reserved_first: NonNegativeInt
     reserved_last: PositiveInt
+    state_advance: StateAdvanceName  # which blocks a Save writes
 
 
 class DecodeStage(Document):

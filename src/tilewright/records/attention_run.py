@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from tilewright.records.document import Document, Fraction, Sha256
+from tilewright.records.document import Document, Fraction, Sha256, StateAdvanceName
 from tilewright.records.versions import Versions
 
 __all__ = (
@@ -33,6 +33,7 @@ class TrialSizes(Document):
     budget: NonNegativeInt  # pages that a row may read, reserved ones included
     reserved_first: NonNegativeInt
     reserved_last: PositiveInt
+    state_advance: StateAdvanceName  # which blocks a Save writes
     seed: NonNegativeInt
 
 

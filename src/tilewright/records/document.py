@@ -1,10 +1,10 @@
 """The base of every JSON document that tilewright writes, and the field types they share."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat
 
-__all__ = ("Document", "Fraction", "JsonScalar", "Seconds", "Sha256")
+__all__ = ("Document", "Fraction", "JsonScalar", "Seconds", "Sha256", "StateAdvanceName")
 
 JsonScalar = str | int | float | bool | None
 """What a command-line argument may be in a record."""
@@ -12,6 +12,7 @@ JsonScalar = str | int | float | bool | None
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Seconds = NonNegativeFloat
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+StateAdvanceName = Literal["vortex", "every_block"]
 
 
 class Document(BaseModel):

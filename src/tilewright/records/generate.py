@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from tilewright.records.attention_run import BytesByKind, PageFigures, RowCounts
-from tilewright.records.document import Document, Seconds, Sha256
+from tilewright.records.document import Document, Seconds, Sha256, StateAdvanceName
 from tilewright.records.step_latency import LatencySelection, MachineFigures, StepFigures
 from tilewright.records.versions import Versions
 
@@ -37,6 +37,7 @@ class DecodePlanFigures(Document):
     budget: PositiveInt | None  # pages, reserved ones included; None: every page
     reserved_first: NonNegativeInt
     reserved_last: PositiveInt
+    state_advance: StateAdvanceName  # which blocks a Save writes
     dense_layers: NonNegativeInt  # the first so many layers read every page
 
 

@@ -6,7 +6,7 @@ from tilewright.attention.compat import find_flow, vortex_names
 from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.graph import FlowKind, Geometry, Graph
 from tilewright.attention.passes import optimize_graph
-from tilewright.attention.planner import PlanSpec, Reserved, parse_policy
+from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse_policy
 from tilewright.errors import ModelError, PlanError, UsageError
 
 __all__ = ("kind_of_flows", "plan_dense", "plan_pages", "stand_in_for", "trace_for_model")
@@ -42,8 +42,17 @@ def plan_dense(layers: int, reserved: Reserved) -> PlanSpec:
     return PlanSpec(reserved=reserved, dense_layers=frozenset(range(layers)))
 
 
-def plan_pages(budget: int, reserved: Reserved, *, dense_layers: int = 0) -> PlanSpec:
-    """``budget`` pages of each row, reserved ones included; the first layers may stay dense."""
+def plan_pages(
+    budget: int,
+    reserved: Reserved,
+    *,
+    dense_layers: int = 0,
+    state_advance: StateAdvance = StateAdvance.VORTEX,
+) -> PlanSpec:
+    """Plan ``budget`` pages of each row, reserved ones included; the first layers may stay dense.
+
+    Raises PlanError for a budget below the reserved pages.
+    """
     if budget < reserved.total:  # else the first step would find out, amid the work
         expected = f"at least the {reserved.total} reserved ones"
         raise PlanError("budget", f"{budget} pages", expected, "raise the budget")
@@ -51,6 +60,7 @@ def plan_pages(budget: int, reserved: Reserved, *, dense_layers: int = 0) -> Pla
         budget=parse_policy(str(budget)),
         reserved=reserved,
         dense_layers=frozenset(range(dense_layers)),
+        state_advance=state_advance,
     )
 
 

@@ -128,7 +128,11 @@ def _plan_trials(spec: CompareSpec, source: Source) -> list[Planned]:
         found = f"a flow twice among {', '.join(spec.flows)}"
         raise UsageError("flows", found, "each once", "leave one out")
     reserved, layers = spec.sizes.reserved, min(spec.dense_layers, source.num_layers)
-    plans = {budget: plan_pages(budget, reserved, dense_layers=layers) for budget in spec.budgets}
+    advance = spec.sizes.state_advance
+    plans = {
+        budget: plan_pages(budget, reserved, dense_layers=layers, state_advance=advance)
+        for budget in spec.budgets
+    }
     common = _identity(spec, source)
     planned = []
     for case, (flow, graph), budget in product(
@@ -152,6 +156,7 @@ def _identity(spec: CompareSpec, source: Source) -> dict[str, object]:
         "seed": sizes.seed,
         "page_size": sizes.page_size,
         "reserved": [sizes.reserved.first, sizes.reserved.last],
+        "state_advance": sizes.state_advance.value,
         "dense_layers": spec.dense_layers,
         "threads": spec.threads,
     }
@@ -239,6 +244,7 @@ def _sizes(spec: CompareSpec, source: Source) -> CompareSizes:
         steps=sizes.steps,
         reserved_first=sizes.reserved.first,
         reserved_last=sizes.reserved.last,
+        state_advance=sizes.state_advance.value,
         dense_layers=min(spec.dense_layers, source.num_layers),
         threads=spec.threads,
     )

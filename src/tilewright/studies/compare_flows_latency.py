@@ -147,6 +147,7 @@ class StepOnMachines:
             kv_heads=self.kv_heads,
             budget=budget,
             reserved=self.sizes.reserved,
+            state_advance=self.sizes.state_advance,
             placement=self.spec.placement,
             is_dense=is_dense,
             pages=pages,

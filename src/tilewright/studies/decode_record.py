@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.attention.backends.machine import RowPlacement, SelectionModel
 from tilewright.attention.codegen import KernelFile, Tiling
 from tilewright.attention.graph import DType, Graph, graph_hash
-from tilewright.attention.planner import PlanSpec, Reserved, parse_policy
+from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse_policy
 from tilewright.engine import EngineKind
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
@@ -51,6 +51,7 @@ class DecodeComparison:
     kv_heads: int
     budget: int
     reserved: Reserved = field(default_factory=Reserved)
+    state_advance: StateAdvance = StateAdvance.VORTEX
     placement: RowPlacement = RowPlacement.HEAD
     selection: SelectionModel | None  # None: with values, by scores
     tiling: Tiling | None = None
@@ -62,7 +63,11 @@ class DecodeComparison:
 
     @property
     def plan(self) -> PlanSpec:
-        return PlanSpec(budget=parse_policy(str(self.budget)), reserved=self.reserved)
+        return PlanSpec(
+            budget=parse_policy(str(self.budget)),
+            reserved=self.reserved,
+            state_advance=self.state_advance,
+        )
 
     @property
     def dense_plan(self) -> PlanSpec:
@@ -286,4 +291,5 @@ def _sizes(comparison: DecodeComparison) -> DecodeSizes:
         budget=comparison.budget,
         reserved_first=comparison.reserved.first,
         reserved_last=comparison.reserved.last,
+        state_advance=comparison.state_advance.value,
     )

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from time import process_time
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tilewright.attention.backends.machine import (
     MERGES,
     LoadedKernels,
@@ -29,6 +32,7 @@ from tilewright.attention.planner import (
     PlanSpec,
     RowFacts,
     StepPlan,
+    earlier_state_pages,
     most_candidates,
     plan_step,
 )
@@ -238,7 +242,15 @@ def _execute(
     marks = None
     if step.selection is not None and not step.is_dense:
         marks = model_pages(step.selection, plan, planned_counts(step.graph, plan).tolist())
-    prepared = prepare_step(torch, memory, kernels, plan, scale=step.scale, marks=marks)
+    prepared = prepare_step(
+        torch,
+        memory,
+        kernels,
+        plan,
+        scale=step.scale,
+        marks=marks,
+        saved_pages=_saved_pages(step),
+    )
     core = torch.driver.device.engine.core
     watch, num_events = watched_by(torch.driver.device), core.events
     watch.attach(torch.driver)
@@ -250,13 +262,23 @@ def _execute(
 
 
 def _plan(step: DecodeStep) -> StepPlan:
-    size = step.graph.geometry.page_size
     spec = step.plan
     if step.is_dense:
         spec = PlanSpec(reserved=spec.reserved, dense_layers=frozenset({0}))
-    facts = [
+    return plan_step(spec, _facts(step))
+
+
+def _facts(step: DecodeStep) -> list[RowFacts]:
+    size = step.graph.geometry.page_size
+    return [
         RowFacts(-(-count // size), count, head=head)
         for count in step.contexts
         for head in range(step.kv_heads)
     ]
-    return plan_step(spec, facts)
+
+
+def _saved_pages(step: DecodeStep) -> npt.NDArray[np.int32]:
+    """Return the pages of each row whose state earlier steps saved."""
+    if step.values is not None and step.values.saved_pages is not None:
+        return step.values.saved_pages
+    return earlier_state_pages(step.plan, _facts(step), step.graph)

@@ -8,7 +8,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tilewright.attention.graph import Graph, graph_hash
-from tilewright.attention.planner import PlanSpec, Reserved
+from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import ModelError
 from tilewright.models import LanguageModel, MlaShape, ModelShape, choose_token, run_prompt
@@ -54,6 +54,7 @@ class GenerateSpec:
     seed: int = 0
     threads: int = 1  # of matrix products; another number may round otherwise
     reserved: Reserved = field(default_factory=Reserved)
+    state_advance: StateAdvance = StateAdvance.VORTEX
     latency: LatencySpec | None = None  # None: nothing is simulated
 
 
@@ -169,6 +170,7 @@ def _run_on_machines(shape: ModelShape, spec: GenerateSpec) -> RunOnMachines | N
         kv_heads=kv_heads_of(shape),
         budget=spec.budget,
         reserved=spec.reserved,
+        state_advance=spec.state_advance,
         seed=spec.seed,
     )
 
@@ -180,7 +182,12 @@ def _dense_layers(shape: ModelShape, spec: GenerateSpec) -> int:
 def _plan(shape: ModelShape, spec: GenerateSpec) -> PlanSpec:
     if spec.flow == DENSE:
         return plan_dense(shape.layers, spec.reserved)
-    return plan_pages(spec.budget, spec.reserved, dense_layers=_dense_layers(shape, spec))
+    return plan_pages(
+        spec.budget,
+        spec.reserved,
+        dense_layers=_dense_layers(shape, spec),
+        state_advance=spec.state_advance,
+    )
 
 
 def _record(
@@ -205,6 +212,7 @@ def _record(
             budget=None if is_dense else spec.budget,
             reserved_first=spec.reserved.first,
             reserved_last=spec.reserved.last,
+            state_advance=spec.state_advance.value,
             dense_layers=_dense_layers(shape, spec),
         ),
         temperature=spec.temperature,

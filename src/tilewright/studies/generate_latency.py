@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.attention.graph import Graph
-from tilewright.attention.planner import Reserved
+from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.records.generate import SimulatedAttention, SimulatedLength
 from tilewright.serving.sequence import PagesByRow
 from tilewright.studies.step_latency import (
@@ -42,6 +42,7 @@ class RunOnMachines:
     kv_heads: int
     budget: int
     reserved: Reserved
+    state_advance: StateAdvance
     seed: int
 
 
@@ -113,6 +114,7 @@ def _query(
         kv_heads=run.kv_heads,
         budget=run.budget,
         reserved=run.reserved,
+        state_advance=run.state_advance,
         placement=run.spec.placement,
         is_dense=is_dense,
         pages=pages,

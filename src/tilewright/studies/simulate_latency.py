@@ -15,7 +15,7 @@ def simulate_latency(query: LatencyQuery) -> int:
         graph=query.graph,
         contexts=query.contexts,
         kv_heads=query.kv_heads,
-        plan=plan_pages(query.budget, query.reserved),
+        plan=plan_pages(query.budget, query.reserved, state_advance=query.state_advance),
         placement=query.placement,
         is_dense=query.is_dense,
         selection=_selection(query),

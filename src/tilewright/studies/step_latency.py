@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 
 from tilewright.attention.backends.machine import RowPlacement
 from tilewright.attention.graph import DType, Geometry, Graph, graph_hash
-from tilewright.attention.planner import Reserved
+from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.errors import (
     AttentionError,
     CodegenError,
@@ -82,6 +82,7 @@ class LatencyQuery:
     kv_heads: int
     budget: int
     reserved: Reserved
+    state_advance: StateAdvance
     placement: RowPlacement
     is_dense: bool = False
     pages: tuple[tuple[int, ...], ...] | None = None
@@ -104,6 +105,7 @@ class LatencyQuery:
                 "kv_heads": self.kv_heads,
                 "budget": None if self.is_dense else self.budget,
                 "reserved": [self.reserved.first, self.reserved.last],
+                "state_advance": self.state_advance.value,
                 "placement": self.placement.value,
                 "selection": self.selection,
                 "pages": self.pages,

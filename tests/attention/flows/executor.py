@@ -9,7 +9,7 @@ from tests.attention.oracle_flows.decode import Array
 from tests.attention.oracle_ops.graph import Request
 from tilewright.attention.backends.reference import Session, SessionSpec
 from tilewright.attention.graph import FlowKind, Graph
-from tilewright.attention.planner import Budget, DefaultBudget, PlanSpec, Reserved
+from tilewright.attention.planner import Budget, DefaultBudget, PlanSpec, Reserved, StateAdvance
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,13 @@ def open_session(
     *,
     requests: int = 1,
     budget: Budget | None = None,
+    state_advance: StateAdvance = StateAdvance.VORTEX,
 ) -> Session:
     pages = request.keys.shape[1] // case.block_size + 2
     plan = PlanSpec(
         budget=budget or DefaultBudget(topk=request.budget),
         reserved=Reserved(request.first_reserved, request.last_reserved),
+        state_advance=state_advance,
     )
     spec = SessionSpec(num_kv_heads=case.num_kv_heads, num_pages=requests * pages, plan=plan)
     return Session(graph, spec)

@@ -16,7 +16,7 @@ from tests.attention.oracle_flows.decode import (
     reserved_and,
     softmax,
 )
-from tests.attention.oracle_flows.stateful import grown
+from tests.attention.oracle_flows.stateful import advanced_pages, grown, is_sparse
 
 
 def prompt_mass(decode: Decode, queries: Array) -> Array:
@@ -51,7 +51,7 @@ def evicting(decode: Decode, start: Array, update: Update) -> list[Found]:
 
     ``start`` [pages] are the values before the first step; ``update(values, last mass)`` gives
     the next ones from the mass that the last step gave, mean over heads. A page begins with 0, and
-    keeps nothing from step to step before it is finished.
+    keeps nothing from step to step while it is one of the last reserved ones. All steps choose.
     """
     found: list[Found] = []
     values, alive = start, np.ones(len(start), dtype=bool)
@@ -64,8 +64,9 @@ def evicting(decode: Decode, start: Array, update: Update) -> list[Found]:
         alive = np.concatenate([alive, np.ones(moment.num_pages - len(alive), dtype=bool)])
         pages = survivors(moment, values, alive)
         alive[moment.middle] = [page in pages for page in range(*moment.middle.indices(len(alive)))]
-        values = values[: moment.num_finished].copy()
-        found.append(Found(values, pages, *attend(moment, pages)))
+        found.append(Found(values[: moment.num_finished], pages, *attend(moment, pages)))
+        assert is_sparse(moment)
+        values = values[: advanced_pages(moment)].copy()
     return found
 
 

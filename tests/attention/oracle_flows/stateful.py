@@ -7,6 +7,7 @@ from tests.attention.oracle_flows.decode import (
     Array,
     Decode,
     Found,
+    Moment,
     Score,
     attend,
     choose,
@@ -20,14 +21,31 @@ def grown(values: Array, size: int, initial: float = 0.0) -> Array:
 
 
 def running_avg_block_sparse(decode: Decode) -> list[Found]:
-    """r_t = 0.5 r_(t-1) + <mean query, c_P>, from 0 when a page is finished."""
-    found, running = [], np.zeros(0)
+    """r_t = 0.5 r_(t-1) + <mean query, c_P>, from 0 when a page is finished.
+
+    A step that reads everything computes nothing. One that chooses keeps r_t of all pages but the
+    last reserved ones.
+    """
+    found, kept = [], np.zeros(0)
     for step in range(len(decode.queries)):
         moment = decode.moment(step)
-        running = 0.5 * grown(running, moment.num_finished) + block_sparse_attention(moment)
+        running = 0.5 * grown(kept, moment.num_finished) + block_sparse_attention(moment)
         pages = choose(moment, running)
+        if is_sparse(moment):
+            kept = running[: advanced_pages(moment)]
         found.append(Found(running, pages, *attend(moment, pages)))
     return found
+
+
+def is_sparse(moment: Moment) -> bool:
+    """Whether the pages are more than the chosen and the reserved ones."""
+    decode = moment.decode
+    return moment.num_pages > decode.budget + decode.first_reserved + decode.last_reserved
+
+
+def advanced_pages(moment: Moment) -> int:
+    """Pages, from the first on, whose state a step that chooses writes."""
+    return moment.num_pages - moment.decode.last_reserved
 
 
 def reused_selection(decode: Decode, score: Score, every: int) -> list[Found]:

@@ -45,6 +45,7 @@ class Request:
     first_reserved: int = 1
     last_reserved: int = 1
     scale: float | None = None
+    advances_every_page: bool = False  # else state advances as in Vortex
     prompt_queries: Array | None = None
     inputs: Mapping[str, Array] = field(default_factory=dict)
     layer: int = 0
@@ -87,7 +88,7 @@ def run_graph(graph: Graph, request: Request) -> Iterator[list[HeadStep]]:
         results = []
         for row, head, known in zip(rows, heads, values, strict=True):
             pages, out, head.mass = attend(graph, request, row, known)
-            save(graph, row, head, known)
+            save(graph, request, row, head, known)
             fields = {name: np.concatenate(kept) for name, kept in head.fields.items() if kept}
             results.append(HeadStep(pages, out, head.mass, known, fields | head.states))
         yield results
@@ -268,12 +269,24 @@ def indexer_value(
     return out
 
 
-def save(graph: Graph, row: OracleRow, head: Head, known: Mapping[Node, AnyArray]) -> None:
-    """The next step reads this, of finished pages."""
+def save(
+    graph: Graph, request: Request, row: OracleRow, head: Head, known: Mapping[Node, AnyArray]
+) -> None:
+    """The next step reads this: of covered pages the new value, of other finished ones the old."""
     for write in graph.state_writes:
         value = known[write.value]
         whole = np.broadcast_to(value, (row.num_pages, *value.shape[1:]))
-        head.states[write.target] = stored(graph, write.target, whole[: num_finished(row)])
+        count = num_finished(row)
+        if not request.advances_every_page and write.target.isidentifier():  # a Save of the flow
+            count = row.num_pages - row.last_reserved if selects(row) else 0
+        old = head.states[write.target]
+        new = stored(graph, write.target, whole[:count])
+        head.states[write.target] = np.concatenate([new, old[count:]])
+
+
+def selects(row: OracleRow) -> bool:
+    """Whether the row has more pages than its budget and the reserved ones."""
+    return row.num_pages > row.budget + row.first_reserved + row.last_reserved
 
 
 def attend(

@@ -1,5 +1,7 @@
 """Plans of a step: what is read, what is scored, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from tilewright.attention.planner import (
     Reserved,
     RowFacts,
     RowPath,
+    StateAdvance,
     parse_policy,
     plan_step,
 )
@@ -69,10 +72,22 @@ def test_a_row_reads_the_default_formula_or_all_of_itself(
 
 
 @given(spec=SPECS, lengths=LENGTHS)
-def test_a_flow_with_state_scores_every_block_of_every_row(
+def test_items_of_a_flow_with_state_cover_all_but_the_last_reserved_blocks_of_sparse_rows(
     spec: PlanSpec, lengths: list[int]
 ) -> None:
-    plan = plan_step(spec, rows_of(*lengths), score_every_block=True)
+    plan = plan_step(spec, rows_of(*lengths), saves_state=True)
+    covered = [(row, block) for row, begin, stop in plan.work_items for block in range(begin, stop)]
+    sparse = [row for row in range(plan.num_rows) if plan.is_sparse(row)]
+    stops = {row: lengths[row] - spec.reserved.last for row in sparse}
+    assert covered == [(row, block) for row in sparse for block in range(stops[row])]
+
+
+@given(spec=SPECS, lengths=LENGTHS)
+def test_items_cover_every_block_of_every_row_where_all_state_advances(
+    spec: PlanSpec, lengths: list[int]
+) -> None:
+    spec = replace(spec, state_advance=StateAdvance.EVERY_BLOCK)
+    plan = plan_step(spec, rows_of(*lengths), saves_state=True)
     assert int((plan.work_items[:, 2] - plan.work_items[:, 1]).sum()) == sum(lengths)
 
 

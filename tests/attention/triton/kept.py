@@ -42,18 +42,21 @@ class Kept:
             self.arguments[f"prompt_mass_{window}_state"] = mass
         if graph.states:
             self.arguments["kept_pages"] = np.zeros(num_rows, dtype=np.int32)
+            self.arguments["saved_pages"] = np.zeros(num_rows, dtype=np.int32)
 
     def _add(self, name: str, memory: Any) -> None:
         self.arguments[f"{name}_state"] = memory
         self.arguments[f"{name}_next"] = memory.copy()
 
-    def take(self, found: dict[str, Any], pages: list[int]) -> None:
-        """What a step wrote is what the next one reads."""
+    def take(self, found: dict[str, Any], pages: list[int], advanced: Any) -> None:
+        """What a step wrote is what the next one reads; ``advanced`` pages of rows by Saves."""
         for name in self._names:
             self.arguments[f"{name}_next"] = self.arguments[f"{name}_state"]
             self.arguments[f"{name}_state"] = found[f"{name}_next"]
         if "kept_pages" in self.arguments:
             self.arguments["kept_pages"] = np.array(pages, dtype=np.int32)
+            saved = np.maximum(self.arguments["saved_pages"], advanced)
+            self.arguments["saved_pages"] = saved.astype(np.int32)
 
     def observe(
         self, graph: Graph, windows: list[int], rows: Sequence[int], keys: Floats, queries: Floats

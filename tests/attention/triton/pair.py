@@ -23,9 +23,12 @@ from tilewright.attention.planner import (
     PlanSpec,
     Reserved,
     RowFacts,
+    StateAdvance,
+    StepPlan,
     TopPBudget,
     plan_step,
     row_budgets,
+    state_pages,
 )
 
 Floats = npt.NDArray[np.float32]
@@ -87,6 +90,7 @@ class Rows:
     exact: bool = True
     seed: int = 1
     min_context: int = 0
+    state_advance: StateAdvance = StateAdvance.VORTEX
 
     def drawn(self, generator: np.random.Generator, *shape: int) -> Floats:
         if self.exact:
@@ -135,7 +139,10 @@ class Both:
         self.max_pages = max(rows.tokens) // graph.geometry.page_size + 4
         num_pages = len(rows.tokens) * self.max_pages
         self.plan = PlanSpec(
-            budget=rows.budget, reserved=rows.reserved, min_context=rows.min_context
+            budget=rows.budget,
+            reserved=rows.reserved,
+            min_context=rows.min_context,
+            state_advance=rows.state_advance,
         )
         spec = SessionSpec(num_kv_heads=self.heads, num_pages=num_pages, plan=self.plan)
         order = np.random.default_rng(rows.seed).permutation(num_pages).tolist()
@@ -208,7 +215,8 @@ class Both:
             )
             for state in self.graph.states
         }
-        self.kept.take(found, [self._kept_pages(count) for count in self.tokens])
+        advanced = state_pages(self._plan_step(), self.graph)
+        self.kept.take(found, [self._kept_pages(count) for count in self.tokens], advanced)
         self.steps += 1
         sums = [results[name].log_sum_exp for name in self.names]
         return Pair(
@@ -216,11 +224,22 @@ class Both:
             found["pages"],
             np.concatenate([np.asarray(results[name].output)[0] for name in self.names]),
             found["output"],
-            None if sums[0] is None else np.concatenate([np.asarray(item)[0] for item in sums]),
+            None
+            if any(item is None for item in sums)
+            else np.concatenate([np.asarray(item)[0] for item in sums]),
             found["log_sum_exp"],
-            _by_row(states, [self._seen_pages(count) for count in self.tokens], self.heads),
+            self._by_row(states),
             {},
         )
+
+    def _plan_step(self) -> StepPlan:
+        size = self.graph.geometry.page_size
+        facts = [
+            RowFacts(-(-count // size), count, head=head, step=self.steps)
+            for count in self.tokens
+            for head in range(self.heads)
+        ]
+        return plan_step(self.plan, facts)
 
     def _seen_pages(self, count: int) -> int:
         """Complete pages; one that begins anew with this token shows its state a step later."""
@@ -232,6 +251,25 @@ class Both:
     def _kept_pages(self, count: int) -> int:
         size = self.graph.geometry.page_size
         return -(-count // size) if self.graph.partial_pages else count // size
+
+    def _by_row(self, states: Fields) -> Fields:
+        """States of pages that have one: those of the reference, and those of the kernels.
+
+        A Save has them in the pages that it advanced so far; an op remembers complete pages.
+        """
+        saved = {state.name for state in self.graph.states if state.is_saved}
+        complete = np.repeat([self._seen_pages(count) for count in self.tokens], self.heads)
+        found = {}
+        for name, (expected, kernel) in states.items():
+            counts = complete
+            if name in saved:
+                counts = np.minimum(self.kept.arguments["saved_pages"], complete)
+            by_row = [of_head for of_request in expected for of_head in of_request]
+            found[name] = (
+                np.concatenate([row[:n] for row, n in zip(by_row, counts, strict=True)]),
+                np.concatenate([row[:n] for row, n in zip(kernel, counts, strict=True)]),
+            )
+        return found
 
     def completed(self) -> Fields:
         """The summaries of all complete pages: those of the session, and those of the kernel."""
@@ -300,11 +338,6 @@ class Both:
         table = np.zeros((len(self.names), self.max_pages), dtype=np.int64)
         for index, name in enumerate(self.names):
             table[index, : counts[index]] = self._blocks(name)[: counts[index]]
-        facts = [
-            RowFacts(count, tokens, head=head, step=self.steps)
-            for count, tokens in zip(counts, self.tokens, strict=True)
-            for head in range(self.heads)
-        ]
         dtype = np.float16 if sizes.query_dtype is DType.FLOAT16 else np.float32
         return {
             "q_in": queries.astype(dtype),
@@ -315,22 +348,8 @@ class Both:
             "scale": 1.0 / float(np.sqrt(sizes.key_dim)),
             "layer": 0,
             "step_ptr": np.full(len(self.names), self.steps, dtype=np.int32),
-            **row_budgets(plan_step(self.plan, facts)),
+            **row_budgets(self._plan_step(), self.graph),
             **self._step_pools(),
             **parameter_tables(self.graph, 0),
             **self.kept.arguments,
         }
-
-
-def _by_row(states: Fields, counts: list[int], heads: int) -> Fields:
-    """States of complete pages, row by row: those of the reference, and those of the kernels."""
-    found = {}
-    for name, (expected, kernel) in states.items():
-        pairs = [
-            (expected[index][head, :count], kernel[index * heads + head, :count])
-            for index, count in enumerate(counts)
-            for head in range(heads)
-        ]
-        expected, kernel = (np.concatenate(part) for part in zip(*pairs, strict=True))
-        found[name] = (expected, kernel)
-    return found

@@ -46,7 +46,7 @@ from tilewright.attention.ops import (
     unary,
 )
 from tilewright.attention.ops.page_axis import Kind
-from tilewright.attention.planner import DefaultBudget
+from tilewright.attention.planner import DefaultBudget, StateAdvance
 from tilewright.errors import FlowError
 
 LARGEST = 512  # elements of a value a page
@@ -177,7 +177,13 @@ def _type(node: Node) -> ValueType:
 @given(graph=graphs(), seed=st.integers(0, 99))
 @settings(max_examples=3)
 def test_random_values_are_those_of_the_reference(graph: Graph, seed: int) -> None:
-    rows = Rows(tokens=(5 * graph.geometry.page_size + 2,), kv_heads=2, seed=seed, budget=TWO)
+    rows = Rows(
+        tokens=(5 * graph.geometry.page_size + 2,),
+        kv_heads=2,
+        seed=seed,
+        budget=TWO,
+        state_advance=StateAdvance.EVERY_BLOCK,
+    )
     tiling = Tiling(page_tile=4, row_tile=4, attend_tokens=16, part_pages=3)
     both = Both(graph, rows, compile_graph(graph, tiling))
     found = both.attend(both.begin()).states | both.completed()

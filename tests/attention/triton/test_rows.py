@@ -46,7 +46,7 @@ from tilewright.attention.ops import (
     unary,
 )
 from tilewright.attention.ops.page_axis import Kind
-from tilewright.attention.planner import DefaultBudget
+from tilewright.attention.planner import DefaultBudget, StateAdvance
 
 ALL = Span.ALL
 OF_SCORES: Mapping[str, Op] = {
@@ -227,7 +227,12 @@ def _state_type(shape: tuple[int, ...], dtype: DType) -> ValueType:
 
 @cache
 def outcome(part: int) -> Pair:
-    rows = Rows(tokens=(42,), budget=DefaultBudget(topk=2), kv_heads=2)
+    rows = Rows(
+        tokens=(42,),
+        budget=DefaultBudget(topk=2),
+        kv_heads=2,
+        state_advance=StateAdvance.EVERY_BLOCK,
+    )
     (pair,) = run_steps(probe(part), rows, 1, SMALL)
     return pair
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import tilewright.attention.flows  # noqa: F401  # registers the ready flows
 from tests.attention.backends.reference.sample import (
@@ -13,11 +15,20 @@ from tests.attention.backends.reference.sample import (
     PartialRunning,
     Running,
 )
+from tests.attention.backends.reference.test_state_advance import KeptBranches
 from tests.attention.triton.pair import LARGE, Pair, Rows, geometry_of, graph_of, run_steps
 from tilewright.attention.flow import FieldSpec, FlowBase, registry
 from tilewright.attention.graph import DType
 from tilewright.attention.indexer import AttentionMass
-from tilewright.attention.planner import DefaultBudget
+from tilewright.attention.planner import (
+    Budget,
+    DefaultBudget,
+    PerHead,
+    Reserved,
+    StateAdvance,
+    ThresholdBudget,
+    parse_policy,
+)
 
 STATEFUL = ("h2o", "lserve", "rocketkv", "running_avg_block_sparse", "snapkv", "tova")
 STEPS = 4
@@ -80,3 +91,57 @@ def test_state_begins_with_its_page_and_follows_attention(flow: type[FlowBase]) 
     check(pairs)
     for expected, _ in pairs[-1].states.values():
         assert len(np.unique(expected)) > 1, "the data does not tell pages apart"
+
+
+class SavedOnly(Centroid):
+    """State that nothing reads: what kernels keep of it must still be right."""
+
+    def create_cache(self, block_size: int, head_dim: int) -> dict[str, Any]:
+        return {**super().create_cache(block_size, head_dim), "last": (1, 1)}
+
+    def forward_indexer(self, q: Any, o: Any, cache: Any, ctx: Any) -> None:
+        del ctx
+        score = self.score(q, cache)
+        cache["last"] = score
+        o.select(score.topk())
+
+
+BUDGETS: tuple[Budget, ...] = (
+    DefaultBudget(topk=2, ratio=0.5),
+    PerHead({1: DefaultBudget(topk=99)}, DefaultBudget(topk=2)),
+    ThresholdBudget(0.0, at_most=6),
+    parse_policy("n_blocks if step % 2 else 6"),  # a row that selects, then fits, then selects
+)
+
+
+ALTERNATES = {"budget": BUDGETS[-1], "reserved": Reserved(1, 1), "tokens": 40, "seed": 1}
+
+
+@settings(max_examples=6)
+@example(flow=Running, advance=StateAdvance.VORTEX, **ALTERNATES)
+@example(flow=SavedOnly, advance=StateAdvance.VORTEX, **ALTERNATES)
+@given(
+    flow=st.sampled_from((Running, SavedOnly, KeptBranches)),
+    budget=st.sampled_from(BUDGETS),
+    reserved=st.builds(Reserved, st.integers(0, 2), st.integers(1, 3)),
+    tokens=st.integers(10, 46),
+    advance=st.sampled_from(StateAdvance),
+    seed=st.integers(0, 1000),
+)
+def test_kernels_advance_the_state_that_the_reference_advances(
+    flow: type[FlowBase],
+    budget: Budget,
+    reserved: Reserved,
+    tokens: int,
+    advance: StateAdvance,
+    seed: int,
+) -> None:
+    made = flow()
+    rows = Rows(
+        tokens=(tokens, 47 - tokens // 2),
+        budget=budget,
+        reserved=reserved,
+        seed=seed,
+        state_advance=advance,
+    )
+    check(run_steps(graph_of(made, geometry_of(made.kind, DType.FLOAT32)), rows, 3, LARGE))

@@ -12,8 +12,10 @@ __all__ = (
     "load_entry",
     "load_parameter",
     "load_pool",
+    "load_saved",
     "mass_memory",
     "memory_holds",
+    "saved_stop",
     "state_memory",
     "table_of",
 )
@@ -69,6 +71,21 @@ def memory_holds(value: ValueType) -> str:
     return f"{dtype} [rows, pages, {sizes}]"
 
 
+def saved_stop(body: Body) -> str:
+    """Emit how many pages of the row have state that earlier steps saved; returns its name."""
+    body.need("saved_pages", "int32 [rows]: pages from 0 on whose state earlier steps saved")
+    return body.once("saved_stop", "tl.load(saved_pages + row)")
+
+
+def load_saved(state: StateVar, body: Body) -> str:
+    """Return the text of a load of the saved pages that this step does not advance."""
+    memory = body.need(state_memory(state.name, "state"), memory_holds(state.type))
+    node = Node(leaf.StateRead(state.name), (), state.type, "")
+    window = Window(node, 0, 0, state.type.shape[1])
+    condition = f"there & (page >= state_stop) & (page < {saved_stop(body)})"
+    return load_entry(row_start(body, memory), "page", node, window, [condition], 0.0, body)
+
+
 class KeptLoads:
     """What a request keeps between steps, and what was learned; None for other nodes."""
 
@@ -90,8 +107,11 @@ class KeptLoads:
     def _load_state(self, node: Node, window: Window, state: StateVar, body: Body) -> str:
         """What the last step wrote; a page that it did not write begins with its first value."""
         memory = body.need(state_memory(state.name, "state"), memory_holds(window.source.type))
-        body.need("kept_pages", "int32 [requests]: pages whose state the last step wrote")
-        kept = "there & (page < tl.load(kept_pages + request))"
+        if state.is_saved:
+            kept = f"there & (page < {saved_stop(body)})"
+        else:
+            body.need("kept_pages", "int32 [requests]: pages whose state the last step wrote")
+            kept = "there & (page < tl.load(kept_pages + request))"
         if state.name in self._written:  # a page that is complete with this very token begins anew
             kept += " & (page < num_pages - 1 + (num_pages - num_full))"
         starts = state.name in self._written or state.inherit is Inherit.SNAPSHOT

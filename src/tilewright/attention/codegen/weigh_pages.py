@@ -123,5 +123,7 @@ def _term(branch: Weighed, place: int, body: Body) -> str:
     inside = body.inside((1, heads))
     mask = f", mask={' & '.join(inside)}, other=0" if inside else ""
     there = f"read_{place} & ({body.index(1, size)} < page_tokens)"
+    if place:  # attention of a dense row is that of one branch
+        there = f"(tl.load(reads_all + row) == 0) & {there}"
     weight = f"tl.where({there}, tl.exp(logits - tl.load({sums}{mask})), 0.0)"
     return f"tl.sum({weight}, 1, keep_dims=True)"

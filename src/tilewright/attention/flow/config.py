@@ -62,6 +62,7 @@ class VortexConfig(BaseModel):
     frozen_temperature: float | None = None
     min_ctx: NonNegativeInt = 0  # rows of fewer tokens are dense
     update_interval: PositiveInt = 1  # steps between selections
+    state_advance: Literal["vortex", "every_block"] = "vortex"  # which blocks Save writes
 
     @property
     def content_hash(self) -> str:

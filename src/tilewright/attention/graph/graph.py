@@ -50,6 +50,11 @@ class Graph:
         """Branches in order, then state writes in order."""
         return (*self.output.nodes(), *(write.value for write in self.state_writes))
 
+    @property
+    def has_saves(self) -> bool:
+        """Whether the flow saves state from step to step."""
+        return any(state.is_saved for state in self.states)
+
     def nodes(self, side: Side) -> Iterator[Node]:
         """Nodes of one side, inputs before users."""
         return walk(self.cache_roots() if side is Side.CACHE else self.indexer_roots())

@@ -41,6 +41,14 @@ class StateVar:
     initial: float = 0.0
     inherit: Inherit = Inherit.INITIAL
 
+    @property
+    def is_saved(self) -> bool:
+        """Whether a Save of the flow writes the variable, and not an op for its own use.
+
+        Names of flows are identifiers; an op that remembers (`every`) has a dot in the name.
+        """
+        return "." not in self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:

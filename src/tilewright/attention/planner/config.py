@@ -2,7 +2,7 @@
 
 from tilewright.attention.flow.config import VortexConfig
 from tilewright.attention.planner.budget import Budget, Capped, DefaultBudget, Reserved
-from tilewright.attention.planner.plan import PlanSpec
+from tilewright.attention.planner.plan import PlanSpec, StateAdvance
 from tilewright.attention.planner.policy import parse_policy
 
 __all__ = ("plan_spec_of",)
@@ -26,4 +26,5 @@ def plan_spec_of(config: VortexConfig) -> PlanSpec:
         dense_layers=frozenset(config.layers_skip or ()),
         min_context=config.min_ctx,
         chunk_blocks=config.workload_chunk_size,
+        state_advance=StateAdvance(config.state_advance),
     )

@@ -11,7 +11,7 @@ from tilewright.attention.planner.budget import Budget, DefaultBudget, Reserved,
 from tilewright.attention.planner.rule import RowBudget
 from tilewright.errors import PlanError
 
-__all__ = ("PlanSpec", "RowPath", "StepPlan", "plan_step")
+__all__ = ("PlanSpec", "RowPath", "StateAdvance", "StepPlan", "plan_step")
 
 Int64s = npt.NDArray[np.int64]
 
@@ -25,6 +25,13 @@ class RowPath(StrEnum):
     FITS = "fits"  # its budget covers every block
 
 
+class StateAdvance(StrEnum):
+    """Which blocks' state the Saves of a step write."""
+
+    VORTEX = "vortex"  # of rows that select: all blocks but the reserved last ones
+    EVERY_BLOCK = "every_block"  # of all rows: every complete block, reserved or not
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSpec:
     """What a plan follows. Chunks are the work items of a kernel; values do not depend on them."""
@@ -34,6 +41,7 @@ class PlanSpec:
     dense_layers: frozenset[int] = frozenset()
     min_context: int = 0  # tokens below which a row stays dense
     chunk_blocks: int = 32
+    state_advance: StateAdvance = StateAdvance.VORTEX
 
     def __post_init__(self) -> None:
         if self.chunk_blocks < 1:
@@ -48,16 +56,19 @@ class StepPlan:
 
     ``row_offsets`` cuts the list of all blocks into rows (CSR), ``read_offsets`` the list of
     blocks that may be read at most. Each work item is (row, first block, stop block) and covers
-    candidates only: reserved blocks are not scored. Rows that read everything have no items.
+    candidates only: reserved blocks are not scored. Rows that read everything have no items. Under
+    a flow that saves state, items cover the blocks whose state the step advances.
     """
 
     reserved: Reserved
     paths: tuple[RowPath, ...]
     budgets: tuple[RowBudget, ...]
     num_blocks: Int64s
+    num_tokens: Int64s
     row_offsets: Int64s
     read_offsets: Int64s
     work_items: Int64s  # [items, 3]
+    state_advance: StateAdvance
 
     @property
     def num_rows(self) -> int:
@@ -72,13 +83,11 @@ class StepPlan:
         return range(min(self.reserved.first, max(stop, 0)), max(stop, 0))
 
 
-def plan_step(
-    spec: PlanSpec, rows: Sequence[RowFacts], *, score_every_block: bool = False
-) -> StepPlan:
+def plan_step(spec: PlanSpec, rows: Sequence[RowFacts], *, saves_state: bool = False) -> StepPlan:
     """Decide for every row; pure. Raises PlanError for a budget that cannot be kept.
 
-    With ``score_every_block`` the items cover all blocks of all rows, for flows whose state
-    advances whether or not a row selects.
+    With ``saves_state`` the items of a row that selects begin at block 0, as its Saves do; where
+    state advances in every block, items cover all blocks of all rows.
     """
     decisions = [_decide_row(spec, facts) for facts in rows]
     paths = tuple(path for path, _ in decisions)
@@ -86,19 +95,20 @@ def plan_step(
     num_blocks = np.array([facts.num_blocks for facts in rows], dtype=np.int64)
     reads = np.array([budget.at_most for budget in budgets], dtype=np.int64)
     sparse = np.array([path is RowPath.SPARSE for path in paths], dtype=np.bool_)
-    if score_every_block:
-        first, stop = np.zeros_like(num_blocks), num_blocks
-    else:
-        first = np.where(sparse, spec.reserved.first, 0)
-        stop = np.where(sparse, num_blocks - spec.reserved.last, 0)
+    first = np.where(sparse, 0 if saves_state else spec.reserved.first, 0)
+    stop = np.where(sparse, num_blocks - spec.reserved.last, 0)
+    if saves_state and spec.state_advance is StateAdvance.EVERY_BLOCK:
+        stop = num_blocks
     return StepPlan(
         spec.reserved,
         paths,
         budgets,
         _frozen(num_blocks),
+        _frozen(np.array([facts.num_tokens for facts in rows], dtype=np.int64)),
         _frozen(_offsets(num_blocks)),
         _frozen(_offsets(reads)),
         _frozen(_work_items(first, stop, spec.chunk_blocks)),
+        spec.state_advance,
     )
 
 

@@ -5,25 +5,27 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.attention.planner.plan import RowPath, StepPlan
+from tilewright.attention.graph import Graph
+from tilewright.attention.planner.advance import rows_read_whole, state_pages
+from tilewright.attention.planner.plan import StepPlan
 from tilewright.attention.planner.rule import MassRule, RowBudget, ScoreRule
 
 __all__ = ("most_candidates", "row_budgets")
 
 
-def row_budgets(plan: StepPlan) -> dict[str, npt.NDArray[np.generic]]:
-    """What kernels are told of each row: bounds, and what decides between them.
+def row_budgets(plan: StepPlan, graph: Graph) -> dict[str, npt.NDArray[np.generic]]:
+    """Return what kernels are told of each row: bounds, and what decides between them.
 
     ``at_least`` and ``at_most`` count candidates: pages without the reserved ones. Between them all
     that reach ``threshold`` are taken, or, where ``by_mass`` is 1, the fewest that hold the share
-    ``mass`` of the softmax over scores. Where ``reads_all`` is 1 the row is dense. Rows of the plan
-    are requests times KV heads, the heads of a request together.
+    ``mass`` of the softmax over scores. Where ``reads_all`` is 1 the row is dense. ``state_pages``
+    are those of `state_pages`. Rows of the plan are requests times KV heads, the heads of a request
+    together.
     """
     rows = range(plan.num_rows)
-    reserved = [int(plan.num_blocks[row]) - len(plan.candidates(row)) for row in rows]
+    reserved = [_num_reserved(plan, row) for row in rows]
     least = [max(plan.budgets[row].at_least - reserved[row], 0) for row in rows]
     most = [max(plan.budgets[row].at_most - reserved[row], 0) for row in rows]
-    dense = (RowPath.SKIPPED, RowPath.SHORT)
     shares = [_share(item) for item in plan.budgets]
     return {
         "at_least": np.array(least, dtype=np.int32),
@@ -31,21 +33,26 @@ def row_budgets(plan: StepPlan) -> dict[str, npt.NDArray[np.generic]]:
         "threshold": np.array([_threshold(item) for item in plan.budgets], dtype=np.float32),
         "by_mass": np.array([share > 0 for share in shares], dtype=np.int8),
         "mass": np.array(shares, dtype=np.float64),
-        "reads_all": np.array([path in dense for path in plan.paths], dtype=np.int8),
+        "reads_all": np.array(rows_read_whole(plan, graph), dtype=np.int8),
+        "state_pages": state_pages(plan, graph),
     }
 
 
 def most_candidates(plan: StepPlan) -> int:
-    """That a row chooses at most, of all rows that do not choose every candidate; at least 1."""
-    bounds = row_budgets(plan)
-    return max(
-        (
-            int(most)
-            for row, most in enumerate(bounds["at_most"])
-            if not bounds["reads_all"][row] and most < len(plan.candidates(row))
-        ),
-        default=1,
-    )
+    """Return the most candidate pages that any row may select.
+
+    Ignores rows that read all their candidates; returns 1 if there is no other.
+    """
+    found = [1]
+    for row in range(plan.num_rows):
+        most = max(plan.budgets[row].at_most - _num_reserved(plan, row), 0)
+        if most < len(plan.candidates(row)):
+            found.append(most)
+    return max(found)
+
+
+def _num_reserved(plan: StepPlan, row: int) -> int:
+    return int(plan.num_blocks[row]) - len(plan.candidates(row))
 
 
 def _threshold(budget: RowBudget) -> float:

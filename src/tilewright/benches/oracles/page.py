@@ -91,12 +91,25 @@ GROUPS = {
         "seeded at random or put into the engine's counters, and has to find every one. Public "
         "failures of tt-npe are replayed."
     ),
+    OracleGroup.ADDRESSES: (
+        "What an address of a kernel means, for each PE that may use it. Which PE has which bytes is "
+        "worked out again with NumPy from the definition of the policy, for placements drawn at "
+        "random; the machine has to allow exactly those accesses and to refuse every other one."
+    ),
     OracleGroup.TRITON: (
         "Numbers in Triton kernels: which dtype a variable, a literal, an index of a loop, a result "
         "of a call has, and what operators make of it. Triton's own front end compiles each kernel "
         "to its IR, which a small evaluator in NumPy runs; our values have to be the same, bit for "
         "bit, on blocks of each dtype. Triton's interpreter is no oracle here: it keeps indices of "
         "loops as Python's numbers."
+    ),
+    OracleGroup.VORTEX: (
+        "What flows written for Vortex compute there. Each flow is a file as its author wrote it; "
+        "the pages that it selects are held against a form in NumPy. State over decode steps is held "
+        "against the recurrence in NumPy and float64: a row that fits its budget keeps its state, one "
+        "that selects advances all blocks but the reserved last ones. Rows cross from one to the "
+        "other, and blocks become complete. A row differs if any of its blocks is off by more than "
+        "1e-5 of the largest."
     ),
 }
 

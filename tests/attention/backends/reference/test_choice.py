@@ -27,6 +27,7 @@ from tilewright.attention.planner import (
     DefaultBudget,
     PerHead,
     PlanSpec,
+    StateAdvance,
     ThresholdBudget,
     TopPBudget,
 )
@@ -73,14 +74,19 @@ def test_heads_can_have_budgets_of_their_own() -> None:
     assert first.lists[0].counts == (3, 7)
 
 
-def test_a_row_below_the_least_context_is_dense_and_its_state_advances() -> None:
-    driver = Driver("running", plan=PlanSpec(budget=DefaultBudget(1), min_context=1000))
+@pytest.mark.parametrize("advance", StateAdvance)
+def test_a_row_below_the_least_context_is_dense_and_its_state_waits(advance: StateAdvance) -> None:
+    plan = PlanSpec(budget=DefaultBudget(1), min_context=1000, state_advance=advance)
+    driver = Driver("running", plan=plan)
     driver.start("a", list(range(30)))
     before = np.asarray(driver.session.state("a", 0, "running"))
     driver.decode({"a": [1]})
-    assert driver.session.counters.dense_rows == {"short": LAYERS * HEADS}
+    counters = driver.session.counters
+    assert counters.dense_rows == {"short": LAYERS * HEADS}
     after = np.asarray(driver.session.state("a", 0, "running"))
-    assert not np.array_equal(before[:, :7], after[:, :7])
+    waits = advance is StateAdvance.VORTEX
+    assert np.array_equal(before[:, :7], after[:, :7]) == waits
+    assert (counters.num_bytes.state_written == 0) == waits
 
 
 def test_a_selection_serves_as_many_steps_as_it_is_told_to() -> None:

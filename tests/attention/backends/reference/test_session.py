@@ -30,6 +30,7 @@ from tilewright.attention.graph import DType, Side
 from tilewright.attention.planner import (
     DefaultBudget,
     PlanSpec,
+    StateAdvance,
 )
 
 FEW = settings(max_examples=settings().max_examples // 10)
@@ -101,9 +102,9 @@ def test_a_residual_merges_as_if_its_tokens_were_in_the_pages(
     )
 
 
-def test_state_follows_its_recurrence_from_the_value_at_completion() -> None:
+def test_every_page_follows_its_recurrence_from_the_value_at_completion_if_asked_to() -> None:
     """r = |v| at completion, then r <- r / 2 + score at every step; an unfinished page waits."""
-    driver = Driver("running")
+    driver = Driver("running", plan=PlanSpec(state_advance=StateAdvance.EVERY_BLOCK))
     driver.start("a", list(range(10)))
     expected: dict[int, Any] = {}
     for token in (3, 1, 2, 2, 5, 5, 6):
@@ -211,7 +212,8 @@ class Snapshotting(Centroid):
 
 def test_a_flow_may_ask_for_the_state_that_was_stored_with_a_shared_page() -> None:
     graph = trace_flow(Snapshotting(), geometry_of(Snapshotting()), name="snapshotting")
-    session = Session(graph, SessionSpec(num_kv_heads=1, num_pages=16))
+    plan = PlanSpec(state_advance=StateAdvance.EVERY_BLOCK)
+    session = Session(graph, SessionSpec(num_kv_heads=1, num_pages=16, plan=plan))
     ones = np.ones((1, 1, DIM), np.float32)
 
     def decode(request: str, token: int) -> None:

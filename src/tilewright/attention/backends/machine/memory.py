@@ -64,6 +64,9 @@ class StepValues:
     new_tokens: Mapping[str, Array]  # of keys and values: [requests, KV heads, width]
     inputs: Mapping[str, Array]  # [requests, KV heads, r, c]
     kept: Mapping[str, Sequence[Array]]  # as fields, of what requests keep between steps
+    saved_pages: npt.NDArray[np.int32] | None = None
+    """Of each row: pages from 0 on whose state earlier steps saved. None: as many as the step
+    before saves under the same plan."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from tilewright.attention.codegen import Grid, Kernel, Merge, Scratch, ScratchAx
 from tilewright.attention.codegen.memory_form import parameter_tables
 from tilewright.attention.codegen.tree_merge import tree_neighbours
 from tilewright.attention.graph import DType
-from tilewright.attention.planner import StepPlan, most_candidates, row_budgets
+from tilewright.attention.planner import StepPlan, most_candidates, row_budgets, state_pages
 from tilewright.errors import AttentionError
 from tilewright.host import LaunchReport, Neighbours, PeCoord, RuntimeContext, Tensor
 from tilewright.language.launch import rare_collections
@@ -27,6 +27,7 @@ from tilewright.runtime.launch import tell_rings
 __all__ = ("PreparedStep", "StageLaunch", "StepResult", "prepare_step")
 
 Array = np.ndarray[Any, Any]
+Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 LIST = "page_list"  # with a suffix for each branch, where there are several
 Owner = Callable[..., PeCoord]
@@ -51,6 +52,7 @@ class StepResult:
     log_sum_exp: Array | None  # float32 [rows, query heads]; None too where branches are added
     kept: Mapping[str, tuple[Array, ...]]
     """What requests keep: the ``kept`` values of the next step; empty without values."""
+    saved_pages: Int32s  # of each row: pages from 0 on that have saved state now
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class PreparedStep:
     scratch: Mapping[str, Pieces]
     planned: tuple[_Planned, ...]
     written: Mapping[str, Pieces]  # for the next step
+    saved_pages: Int32s  # of each row, behind the step
 
     @rare_collections()
     def run(self, torch: RuntimeContext) -> StepResult:
@@ -85,7 +88,8 @@ class PreparedStep:
             for name in ("output", "log_sum_exp")
         )
         kept = self._kept() if torch.carries_data else {}
-        return StepResult(launches, self._pages_read(), output, log_sum_exp, kept)
+        pages = self._pages_read()
+        return StepResult(launches, pages, output, log_sum_exp, kept, self.saved_pages)
 
     def _kept(self) -> dict[str, tuple[Array, ...]]:
         """Of each request: [KV heads, pages, r, c]."""
@@ -127,8 +131,13 @@ def prepare_step(
     *,
     scale: float,
     marks: Sequence[Int64s] | None = None,
+    saved_pages: Int32s | None = None,
 ) -> PreparedStep:
-    """``marks`` are the pages that rows select where there are no scores."""
+    """Take and write all memory of a step, outside of simulated time.
+
+    ``marks`` are the pages that rows select where there are no scores. ``saved_pages`` are the
+    pages of each row, from 0 on, whose state earlier steps saved; None: no step went before.
+    """
     layout, file = memory.layout, kernels.file
     _check_most(kernels, plan)
     scratch = _scratch(torch, layout, kernels, memory)
@@ -144,7 +153,13 @@ def prepare_step(
     }
     every = [*file.step, *([file.completion] if file.completion else [])]
     wanted = {name for kernel in every for name in kernel.arguments}
-    told = {**row_budgets(plan), **parameter_tables(memory.graph, layer=0), **_new_pages(memory)}
+    saved = np.zeros(plan.num_rows, dtype=np.int32) if saved_pages is None else saved_pages
+    told = {
+        **row_budgets(plan, memory.graph),
+        **parameter_tables(memory.graph, layer=0),
+        **_new_pages(memory),
+        "saved_pages": saved,
+    }
     given |= replicate(torch, {name: told[name] for name in told if name in wanted})
     queues = _queues(torch, layout) if file.merge is Merge.IPCQ else None
     planned = [
@@ -156,7 +171,8 @@ def prepare_step(
         ),
     ]
     row_pages = tuple(map(len, memory.blocks))
-    return PreparedStep(layout, row_pages, scratch, tuple(planned), memory.written)
+    advanced = np.maximum(saved, state_pages(plan, memory.graph))
+    return PreparedStep(layout, row_pages, scratch, tuple(planned), memory.written, advanced)
 
 
 def _check_most(kernels: LoadedKernels, plan: StepPlan) -> None:

@@ -14,7 +14,13 @@ from tilewright.attention.backends.machine.selection import Uniform, model_pages
 from tilewright.attention.backends.machine.step import prepare_step
 from tilewright.attention.codegen import Target, Tiling
 from tilewright.attention.graph import Graph, graph_hash
-from tilewright.attention.planner import PlanSpec, RowFacts, most_candidates, plan_step
+from tilewright.attention.planner import (
+    PlanSpec,
+    RowFacts,
+    earlier_state_pages,
+    most_candidates,
+    plan_step,
+)
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.errors import CodegenError, KernelError
 from tilewright.host import RuntimeContext
@@ -94,11 +100,15 @@ class Tuner:
             spec.machine, graph, placement=spec.placement, num_tokens=tokens, num_kv_heads=1
         )
         memory = deploy_rows(torch, graph, layout, num_tokens=tokens, values=None)
-        plan = plan_step(spec.plan, [RowFacts(spec.num_pages, spec.context)])
+        facts = [RowFacts(spec.num_pages, spec.context)]
+        plan = plan_step(spec.plan, facts)
         marks = model_pages(Uniform(spec.seed), plan, planned_counts(graph, plan).tolist())
         kernels = kernels_for(graph, target, tiling, most=most_candidates(plan))
         scale = float(graph.geometry.key_dim**-0.5)
-        step = prepare_step(torch, memory, kernels, plan, scale=scale, marks=marks)
+        saved = earlier_state_pages(spec.plan, facts, graph)
+        step = prepare_step(
+            torch, memory, kernels, plan, scale=scale, marks=marks, saved_pages=saved
+        )
         launches = step.run(torch).launches
         return launches[-1].report.completed_ps - launches[0].report.submitted_ps
 
@@ -140,6 +150,7 @@ def _key(spec: TuneSpec) -> str:
             "context": spec.context,
             "budget": [facts.at_least, facts.at_most],
             "reserved": [spec.plan.reserved.first, spec.plan.reserved.last],
+            "state_advance": spec.plan.state_advance.value,
             "placement": spec.placement.value,
             "seed": spec.seed,
             "version": installed_version(),

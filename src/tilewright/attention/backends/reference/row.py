@@ -19,10 +19,11 @@ from tilewright.attention.backends.reference.softmax import (
     merge_partials,
     partial_of,
 )
+from tilewright.attention.backends.reference.state_write import advanced_values, state_written
 from tilewright.attention.backends.reference.view import RowSources, RowView
-from tilewright.attention.graph import FORMAT, Branch, Estimate, EstimateOver, Graph, Node, Side
+from tilewright.attention.graph import Branch, Estimate, EstimateOver, Graph, Node, Side
 from tilewright.attention.ops.selection import ApproxTopK, SelectionOp, TopK
-from tilewright.attention.planner import Reserved, RowBudget, RowPath
+from tilewright.attention.planner import Reserved, RowBudget, RowPath, StateAdvance
 
 __all__ = ("RowPlan", "RowResult", "attend_row", "score_row", "select_row")
 
@@ -33,6 +34,8 @@ class RowPlan:
 
     paths: tuple[RowPath, ...]
     budgets: tuple[RowBudget, ...]
+    reads_whole: tuple[bool, ...]  # the plan makes the head dense, whatever the flow selects
+    state_pages: tuple[int, ...]  # pages, from the first on, whose state the Saves of a head write
     reserved: Reserved
     step: int
     scale: float
@@ -86,8 +89,8 @@ def score_row(view: RowView, inputs: dict[str, Array], plan: RowPlan) -> Array |
 
 
 def _is_dense(graph: Graph, plan: RowPlan) -> bool:
-    """Rows of skipped layers and short rows always; rows that fit if the plan alone decides."""
-    if all(path in (RowPath.SKIPPED, RowPath.SHORT) for path in plan.paths):
+    """Return whether all KV heads read everything: by the plan, or by a budget for every page."""
+    if all(plan.reads_whole):
         return True
     return all(path is RowPath.FITS for path in plan.paths) and _is_plain_top_k(graph)
 
@@ -119,7 +122,7 @@ def _attend_dense(view: RowView, inputs: dict[str, Array], plan: RowPlan) -> Row
     kept: dict[str, Array] = {}
     if follows:
         values = _run(view, inputs, plan, ())
-        kept |= _state_written(view, values)
+        kept |= state_written(view, values, plan.state_pages)
     if mass is not None:
         kept[MASS] = _by_page(view, lists, mass)
     return RowResult(partial.output(xp), partial.log_sum_exp(xp), lists, kept)
@@ -135,7 +138,7 @@ def _attend_selected(view: RowView, inputs: dict[str, Array], plan: RowPlan) -> 
         if not (plan.reuse and node is branch.selection)
     ]
     values = _run(view, inputs, plan, tuple(roots))
-    kept = _state_written(view, values)
+    kept = state_written(view, values, plan.state_pages)
     output, mass, partial, listed = None, None, None, []
     selections = [_selection(view, plan, values, index) for index in range(len(branches))]
     for index, branch in enumerate(branches):
@@ -150,14 +153,47 @@ def _attend_selected(view: RowView, inputs: dict[str, Array], plan: RowPlan) -> 
             mass = branch_mass if mass is None else mass + branch_mass
         if plan.keep_selections and selected is not None:
             kept[selection_name(index)] = selected
+    only = partial if len(branches) == 1 and branches[0].gate is None else None
+    lse = None if only is None else only.log_sum_exp(xp)
+    if any(plan.reads_whole) and not _is_one_selection(shared.graph):
+        output, lse, mass = _with_whole_heads(view, inputs, plan, (output, lse, mass))
     if plan.want_mass and mass is not None:
         kept[MASS] = mass
     read = listed[0] if len(branches) == 1 else None
     lists = _union_of(view, selections) if read is None else read
     _count_selected(view, plan, lists)
-    only = partial if len(branches) == 1 and branches[0].gate is None else None
-    lse = None if only is None else only.log_sum_exp(xp)
     return RowResult(output, lse, lists, kept)
+
+
+def _is_one_selection(graph: Graph) -> bool:
+    """Return whether the output is one softmax over selected pages and nothing else."""
+    (first, *others) = graph.output.branches
+    return not others and first.gate is None and first.estimate is None
+
+
+def _with_whole_heads(
+    view: RowView,
+    inputs: dict[str, Array],
+    plan: RowPlan,
+    found: tuple[Array, Array | None, Array | None],
+) -> tuple[Array, Array | None, Array | None]:
+    """Replace output, log-sum-exp and mass of KV heads that the plan makes dense.
+
+    Other heads of the request select, and the flow has gates, estimates or several branches.
+    """
+    xp, num_heads = view.shared.namespace.xp, view.shared.num_kv_heads
+    lists = every_page(xp, num_heads, view.num_pages)
+    dense, mass = attend_pages(
+        view.reader, inputs["q"][:, 0], lists, plan.scale, want_mass=plan.want_mass
+    )
+    whole = xp.reshape(xp.asarray(plan.reads_whole), (-1, 1, 1))
+    output, lse, selected_mass = found
+    output = xp.where(whole, dense.output(xp), output)
+    if lse is not None:
+        lse = xp.where(whole[:, :, 0], dense.log_sum_exp(xp), lse)
+    if mass is not None and selected_mass is not None:
+        selected_mass = xp.where(whole[..., None], _by_page(view, lists, mass), selected_mass)
+    return output, lse, selected_mass
 
 
 def _run(
@@ -170,7 +206,7 @@ def _run(
 ) -> dict[Node, Array]:
     """The wanted nodes, and what the state needs."""
     shared = view.shared
-    writes = tuple(write.value for write in shared.graph.state_writes) if with_state else ()
+    writes = advanced_values(shared.graph, plan.state_pages) if with_state else ()
     if not roots and not writes:
         return {}
     frame = Frame(
@@ -186,25 +222,6 @@ def _run(
         counters=shared.counters,
     )
     return run_nodes((*roots, *writes), frame, RowSources(view, inputs))
-
-
-def _state_written(view: RowView, values: Mapping[Node, Array]) -> dict[str, Array]:
-    """New state of the pages that have one: the finished, and the last if the flow asks for it."""
-    shared = view.shared
-    pages = view.num_pages if shared.graph.partial_pages else view.num_full
-    types = {state.name: state.type for state in shared.graph.states}
-    found = {}
-    for write in shared.graph.state_writes:
-        value_type = types[write.target]
-        slotted = value_type.format is FORMAT.SLOTTED
-        entries = 1 if slotted else view.num_pages
-        shape = (shared.num_kv_heads, entries, *value_type.shape)
-        num_written = 1 if slotted else pages
-        value = shared.namespace.xp.broadcast_to(values[write.value], shape)[:, :num_written]
-        found[write.target] = shared.namespace.stored(value, value_type.dtype)
-        num_bytes = shared.num_kv_heads * num_written * value_type.num_bytes
-        shared.counters.num_bytes.state_written += num_bytes
-    return found
 
 
 def _selection(
@@ -223,8 +240,9 @@ def _selection(
         chosen = values[node]
     page = xp.reshape(xp.arange(view.num_pages), (1, -1, 1, 1))
     ends = (page < plan.reserved.first) | (page >= view.num_pages - plan.reserved.last)
+    whole = xp.reshape(xp.asarray(plan.reads_whole), (-1, 1, 1, 1))
     shape = (shared.num_kv_heads, view.num_pages, 1, node.type.shape[1])
-    return xp.broadcast_to(chosen | ends, shape)
+    return xp.broadcast_to(chosen | ends | whole, shape)
 
 
 def _attend_branch(
@@ -303,14 +321,24 @@ def _count_read(view: RowView, lists: PageLists) -> None:
 
 def _count_selected(view: RowView, plan: RowPlan, lists: PageLists) -> None:
     counters = view.shared.counters
-    stateful = bool(view.shared.graph.state_writes)
-    middle = max(view.num_pages - plan.reserved.total, 0)
-    scored = 0 if plan.reuse else middle
-    scored = view.num_pages if stateful else scored
-    for path, count in zip(plan.paths, lists.counts, strict=True):
+    for path, advanced, count in zip(plan.paths, plan.state_pages, lists.counts, strict=True):
         if path is RowPath.SPARSE:
             counters.sparse_rows += 1
         else:
             counters.count_dense(path.value)
-        counters.pages_scored += scored
+        counters.pages_scored += _num_scored(view, plan, advanced)
         counters.pages_selected += count
+
+
+def _num_scored(view: RowView, plan: RowPlan, advanced: int) -> int:
+    """Return the pages of a KV head that the flow's program covers in this step.
+
+    Where state advances as in Vortex, those are the ``advanced`` pages: none in a head that the
+    plan makes dense while others of its request select.
+    """
+    graph, plan_spec = view.shared.graph, view.shared.spec.plan
+    if graph.has_saves and plan_spec.state_advance is StateAdvance.VORTEX:
+        return advanced
+    if graph.has_state:
+        return view.num_pages
+    return 0 if plan.reuse else max(view.num_pages - plan.reserved.total, 0)

@@ -30,7 +30,13 @@ from tilewright.attention.backends.reference.step_output import StepOutput, gath
 from tilewright.attention.backends.reference.view import RowView
 from tilewright.attention.graph import FlowKind
 from tilewright.attention.paging import ExtendPlan
-from tilewright.attention.planner import RowFacts, StepPlan, plan_step
+from tilewright.attention.planner import (
+    RowFacts,
+    StepPlan,
+    plan_step,
+    rows_read_whole,
+    state_pages,
+)
 from tilewright.errors import AttentionError
 
 __all__ = ("Step",)
@@ -223,8 +229,7 @@ class Step:
                 RowFacts(-(-num_tokens // size), num_tokens, layer, head, step)
                 for head in range(shared.num_kv_heads)
             ]
-        stateful = bool(shared.graph.state_writes)
-        return plan_step(shared.spec.plan, facts, score_every_block=stateful)
+        return plan_step(shared.spec.plan, facts, saves_state=shared.graph.has_saves)
 
     def _attend_row(
         self,
@@ -261,6 +266,8 @@ class Step:
         return RowPlan(
             paths=plan.paths[rows],
             budgets=plan.budgets[rows],
+            reads_whole=rows_read_whole(plan, shared.graph)[rows],
+            state_pages=tuple(state_pages(plan, shared.graph)[rows].tolist()),
             reserved=plan.reserved,
             step=step,
             scale=shared.scale,

@@ -11,7 +11,7 @@ from tilewright.attention.backends.reference.paged import PagedField
 from tilewright.attention.backends.reference.parameter import layer_table
 from tilewright.attention.backends.reference.program import run_nodes
 from tilewright.attention.backends.reference.shared import Shared
-from tilewright.attention.graph import FORMAT, DType, FlowKind, Side
+from tilewright.attention.graph import FORMAT, DType, FlowKind, Side, StateVar
 from tilewright.errors import InternalError
 
 __all__ = ("CacheSources", "RowSources", "RowView")
@@ -69,20 +69,21 @@ class RowView:
 
     def state(self, name: str) -> Array:
         """A state variable of every page, computed, as the last step left it."""
-        shared = self.shared
-        (variable,) = (state for state in shared.graph.states if state.name == name)
+        dtype = self._variable(name).type.dtype
+        return self.shared.namespace.computed(self.stored_state(name), dtype)
+
+    def stored_state(self, name: str) -> Array:
+        """Return a state variable of every page in its stored type, as the last step left it."""
+        shared, variable = self.shared, self._variable(name)
         stored = shared.namespace.stored(self._state_start(name), variable.type.dtype)
         if variable.type.format is FORMAT.SLOTTED:
-            stored = shared.state.read(self.request, self.layer, name, stored[:, :1])
-            return shared.namespace.computed(stored, variable.type.dtype)
+            return shared.state.read(self.request, self.layer, name, stored[:, :1])
         if self._restarts(name):
             kept = shared.state.read(
                 self.request, self.layer, name, stored[:, : self.num_pages - 1]
             )
-            stored = shared.namespace.xp.concat([kept, stored[:, self.num_pages - 1 :]], axis=1)
-        else:
-            stored = shared.state.read(self.request, self.layer, name, stored)
-        return shared.namespace.computed(stored, variable.type.dtype)
+            return shared.namespace.xp.concat([kept, stored[:, self.num_pages - 1 :]], axis=1)
+        return shared.state.read(self.request, self.layer, name, stored)
 
     def mass(self, name: str) -> Array:
         """Masses by page; pages that came later have 0."""
@@ -125,8 +126,7 @@ class RowView:
         return shared.namespace.computed(initial, field.type.dtype)
 
     def _state_start(self, name: str) -> Array:
-        shared = self.shared
-        (variable,) = (state for state in shared.graph.states if state.name == name)
+        shared, variable = self.shared, self._variable(name)
         shape = (shared.num_kv_heads, self.num_pages, *variable.type.shape)
         initial = shared.namespace.full(shape, variable.initial)
         if not shared.store.has(name):
@@ -138,6 +138,10 @@ class RowView:
             self.blocks[: self.num_full],
         ).whole()
         return shared.namespace.xp.concat([complete, initial[:, self.num_full :]], axis=1)
+
+    def _variable(self, name: str) -> StateVar:
+        (found,) = (state for state in self.shared.graph.states if state.name == name)
+        return found
 
     def _restarts(self, name: str) -> bool:
         """Whether the last page is complete with this very token, and its state starts anew."""

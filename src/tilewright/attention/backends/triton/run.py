@@ -52,8 +52,11 @@ def run(kernels: LoadedKernels, plan: LaunchPlan, arguments: Mapping[str, Any]) 
     ``arguments`` are the inputs (``q_in``), pools (``k_pool``, ...), ``num_tokens_ptr``,
     ``block_table``, the arrays of `row_budgets`, ``first_reserved``, ``last_reserved``, ``scale``,
     and what the flow asks for: ``layer``, ``step_ptr``, tables of parameters (``x_table``), state
-    as the last step left it (``x_state``, with ``kept_pages``) and memory for the next (``x_next``,
-    which the caller passes as ``x_state`` then). Tensors lie on one device and are contiguous.
+    as the last step left it (``x_state``) and memory for the next (``x_next``, which the caller
+    passes as ``x_state`` then). ``saved_pages`` are the pages of each row, from 0 on, that earlier
+    steps saved: 0 at first, then the larger one of itself and of ``state_pages`` at each step.
+    ``kept_pages`` are the same of each request for what ops remember: its complete pages at the
+    last step. Tensors lie on one device and are contiguous.
     """
     _check_interpreted(kernels, arguments)
     _check_plan(kernels, arguments)
