@@ -13,7 +13,7 @@ from rich.table import Table
 from tilewright.attention.backends.machine import RowPlacement
 from tilewright.attention.compat import find_flow, vortex_names
 from tilewright.attention.flow import FlowBase, trace_flow
-from tilewright.attention.graph import DType, FlowKind, Geometry, Graph
+from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, dtypes_of
 from tilewright.attention.passes import optimize_graph
 from tilewright.benches.attention_trial import TrialSpec, run_trial
 from tilewright.cli.attention_run_machine import MachineRun, run_on_machines
@@ -70,6 +70,18 @@ class Backend(StrEnum):
     MACHINE = "machine"
 
 
+class KvDType(StrEnum):
+    """Types of keys and values; pages of int8 and int4 have scales."""
+
+    FLOAT32 = DType.FLOAT32.value
+    FLOAT16 = DType.FLOAT16.value
+    BFLOAT16 = DType.BFLOAT16.value
+    FLOAT8_E4M3 = DType.FLOAT8_E4M3.value
+    FLOAT8_E5M2 = DType.FLOAT8_E5M2.value
+    INT8 = DType.INT8.value
+    INT4 = DType.INT4.value
+
+
 class Arrays(StrEnum):
     """The array library of the reference executor."""
 
@@ -104,8 +116,10 @@ GroupOption = Annotated[
     int | None, typer.Option(min=1, help="Query heads that share a KV head: 4.")
 ]
 DtypeOption = Annotated[
-    DType | None,
-    typer.Option(help="How keys, values and fields are kept: float32; machine: float16."),
+    KvDType | None,
+    typer.Option(
+        help="How keys, values and fields are kept: float32; machine: float16, and no int type."
+    ),
 ]
 ModelOption = Annotated[
     str | None,
@@ -285,7 +299,7 @@ class _Sizes:
     head_dim: int | None
     kv_heads: int | None
     group: int | None
-    dtype: DType | None
+    dtype: KvDType | None
 
     def of_model(self, shape: ModelShape | None) -> "_Sizes":
         """With the sizes of a model, which the command line must not contradict."""
@@ -305,7 +319,7 @@ class _Sizes:
 def _graph(flow: str, name: str | None, sizes: _Sizes, dtype: DType) -> Graph:
     with vortex_names():
         label, made = find_flow(flow, name=name)
-        geometry = _geometry(made, sizes, sizes.dtype or dtype)
+        geometry = _geometry(made, sizes, DType((sizes.dtype or dtype).value))
         return optimize_graph(trace_flow(made, geometry, name=label))
 
 
@@ -335,7 +349,7 @@ def _kv_heads(graph: Graph, sizes: _Sizes) -> int:
 
 
 def _geometry(flow: FlowBase, sizes: _Sizes, dtype: DType) -> Geometry:
-    dtypes = {"kv_dtype": dtype, "query_dtype": dtype, "field_dtype": dtype}
+    dtypes = dtypes_of(dtype)
     group = 4 if sizes.group is None else sizes.group
     if flow.kind is FlowKind.MLA:
         width = 512 + ROPE_WIDTH if sizes.head_dim is None else sizes.head_dim

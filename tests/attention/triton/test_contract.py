@@ -52,7 +52,7 @@ def refused(found: str) -> Graph:
         (branch,) = graph.output.branches
         assert isinstance(branch.estimate, Estimate)
         return replace(graph, output=Output((Branch(None, None, branch.estimate),)))
-    assert found == "keys and values in int4"
+    assert found == "keys and values in whole numbers"
     flow = registry.get("streaming_llm")()
     return graph_of(flow, replace(graph.geometry, kv_dtype=DType.INT4))
 
