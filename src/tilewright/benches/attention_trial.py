@@ -43,6 +43,7 @@ class TrialSpec:
     seed: int = 1
     namespace: Literal["numpy", "torch"] = "numpy"
     reserved: Reserved = field(default_factory=Reserved)
+    notes: tuple[str, ...] = ()  # of the flow, for the record
 
 
 @dataclass(slots=True)
@@ -230,6 +231,7 @@ def _record(
             dense=dict(counters.dense_rows),
             nan_scores=counters.nan_scores,
         ),
+        notes=spec.notes,
     )
 
 

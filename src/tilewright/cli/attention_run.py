@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from tilewright.attention.backends.machine import RowPlacement
 from tilewright.attention.compat import find_flow, vortex_names
-from tilewright.attention.flow import FlowBase, trace_flow
+from tilewright.attention.flow import FlowBase, examine_flow
+from tilewright.attention.flow.lint import EXACT_SELECTION
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, dtypes_of
 from tilewright.attention.passes import optimize_graph
 from tilewright.benches.attention_trial import TrialSpec, run_trial
@@ -215,7 +217,8 @@ def run(
         seed=seed,
         namespace=(arrays or Arrays.NUMPY).value,
     )
-    record = run_trial(_graph(flow, name, sizes, DType.FLOAT32), spec, progress=note)
+    graph, notes = _graph(flow, name, sizes, DType.FLOAT32)
+    record = run_trial(graph, replace(spec, notes=notes), progress=note)
     return Outcome(record, _view(record))
 
 
@@ -248,7 +251,7 @@ def _run_on_machines(
     contexts, budget, seed = step
     shape = None if wanted.model is None else find_shape(wanted.model)
     of_model = sizes.of_model(shape)
-    graph = _graph(flow, name, of_model, DType.FLOAT16)
+    graph, notes = _graph(flow, name, of_model, DType.FLOAT16)
     if shape is not None:
         _check_kind(graph, shape)
     return run_on_machines(
@@ -270,6 +273,7 @@ def _run_on_machines(
             sanitize=bool(wanted.sanitize),
             save_selection=wanted.save_selection,
             tune=bool(wanted.tune),
+            notes=notes,
         )
     )
 
@@ -316,11 +320,16 @@ class _Sizes:
         return replace(self, head_dim=shape.head_dim, kv_heads=shape.kv_heads, group=shape.group)
 
 
-def _graph(flow: str, name: str | None, sizes: _Sizes, dtype: DType) -> Graph:
+def _graph(
+    flow: str, name: str | None, sizes: _Sizes, dtype: DType
+) -> tuple[Graph, tuple[str, ...]]:
+    """Return the graph of a flow, and what it asks for that no backend does."""
     with vortex_names():
         label, made = find_flow(flow, name=name)
         geometry = _geometry(made, sizes, DType((sizes.dtype or dtype).value))
-        return optimize_graph(trace_flow(made, geometry, name=label))
+        traced = examine_flow(made, geometry, name=label)
+    notes = tuple(str(lint) for lint in traced.warnings if lint.code == EXACT_SELECTION)
+    return optimize_graph(traced.graph), notes
 
 
 def _contexts(context: int | None, batch: int | None, contexts: str | None) -> tuple[int, ...]:
@@ -392,4 +401,4 @@ def _view(record: AttentionRunRecord) -> RenderableType:
         ("NaN scores", f"{rows.nan_scores}"),
     ):
         table.add_row(label, text)
-    return table
+    return Group(table, *map(Text, record.notes))

@@ -65,6 +65,7 @@ class MachineRun:
     sanitize: bool
     save_selection: Path | None
     tune: bool
+    notes: tuple[str, ...] = ()  # of the flow
 
     @property
     def value_bytes(self) -> int:
@@ -80,6 +81,7 @@ def run_on_machines(run: MachineRun) -> Outcome:
         check_target(run.save_selection, "selection")
     kind = announced_engine(run.engine)
     model, notes = _selection(run)
+    notes = (*run.notes, *notes)
     found = [
         compare_with_dense(_comparison(run, source, model, kind, notes), tell=note)
         for source in run.machines

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import Self, TypedDict
 
 from tilewright.attention.graph.dtype import DType
 from tilewright.errors import SpecError
@@ -122,14 +122,23 @@ class Geometry:
         return {"k": (self.page_size, self.key_dim), "v": (self.page_size, self.value_dim)}
 
 
-def dtypes_of(dtype: DType) -> dict[str, DType]:
+class GeometryTypes(TypedDict):
+    """Keywords of `Geometry` that are types."""
+
+    kv_dtype: DType
+    query_dtype: DType
+    field_dtype: DType
+
+
+def dtypes_of(dtype: DType) -> GeometryTypes:
     """Return the types of a geometry whose keys and values are kept in ``dtype``.
 
     Summaries have the same type, unless it is one of whole numbers; queries too, unless it has one
     byte or less: they are not kept, so nothing is saved by rounding them. Both are bfloat16 then.
 
-    >>> {name: found.value for name, found in dtypes_of(DType.FLOAT8_E4M3).items()}
-    {'kv_dtype': 'float8_e4m3', 'query_dtype': 'bfloat16', 'field_dtype': 'float8_e4m3'}
+    >>> found = dtypes_of(DType.FLOAT8_E4M3)
+    >>> found["kv_dtype"].value, found["query_dtype"].value, found["field_dtype"].value
+    ('float8_e4m3', 'bfloat16', 'float8_e4m3')
     """
     return {
         "kv_dtype": dtype,

@@ -27,7 +27,7 @@ def read_back(values: np.ndarray, dtype: DType, axis: int) -> np.ndarray:
     staged = bfloat16(values).astype(np.float64)
     scale = bfloat16(np.abs(staged).max(axis=axis, keepdims=True) / CODES[dtype])
     codes = np.rint(staged / np.where(scale == 0, 1, scale))
-    return codes * scale
+    return np.asarray(codes * scale)
 
 
 def session_of(dtype: DType, *, namespace: str = "numpy", budget: str = "99") -> Session:
@@ -46,9 +46,9 @@ def decode(session: Session, keys: np.ndarray, values: np.ndarray, query: np.nda
     step.finish()
     step = session.begin({"a": [count]})
     step.write(0, "a", keys[-1:], values[-1:])
-    output = np.asarray(step.attend(0, {"a": query[None, None]})["a"].output)[0, 0]
+    output = np.asarray(step.attend(0, {"a": query[None, None]})["a"].output)
     step.finish()
-    return output
+    return np.asarray(output[0, 0])
 
 
 def draw(count: int, seed: int, size: float = 3.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
