@@ -362,6 +362,7 @@ def _geometry(flow: FlowBase, sizes: _Sizes, dtype: DType) -> Geometry:
     group = 4 if sizes.group is None else sizes.group
     if flow.kind is FlowKind.MLA:
         width = 512 + ROPE_WIDTH if sizes.head_dim is None else sizes.head_dim
+        _check_latents(width, sizes.kv_heads)
         return Geometry.mla(
             page_size=sizes.page_size,
             kv_lora_rank=width - ROPE_WIDTH,
@@ -375,6 +376,17 @@ def _geometry(flow: FlowBase, sizes: _Sizes, dtype: DType) -> Geometry:
         query_heads=group,
         **dtypes,
     )
+
+
+def _check_latents(width: int, kv_heads: int | None) -> None:
+    """Refuse sizes that latents do not have."""
+    if kv_heads not in (None, 1):
+        found, expected = f"--kv-heads {kv_heads} for an MLA flow", "1: all heads share one latent"
+        raise UsageError("command line", found, expected, "say --group for the query heads")
+    if width <= ROPE_WIDTH:
+        found = f"--head-dim {width} for an MLA flow"
+        expected = f"more than the {ROPE_WIDTH} channels that carry positions"
+        raise UsageError("command line", found, expected, "say 576, or leave it out")
 
 
 def _view(record: AttentionRunRecord) -> RenderableType:

@@ -45,7 +45,11 @@ def session_of_config(
         plan=plan_spec_of(config),
         update_interval=config.update_interval,
     )
-    return Session(optimize_graph(trace_flow(flow, geometry, name=config.module_name)), spec, namespace=namespace)
+    return Session(
+        optimize_graph(trace_flow(flow, geometry, name=config.module_name)),
+        spec,
+        namespace=namespace,
+    )
 
 
 def _geometry(config: VortexConfig, shape: ModelShape, kv_dtype: DType) -> Geometry:
