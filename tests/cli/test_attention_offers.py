@@ -1,4 +1,4 @@
-"""Options and values of ``tilewright attention`` that would do nothing, or the wrong thing."""
+"""Options and values of ``attention`` and ``generate`` that would do nothing, or wrong things."""
 
 import json
 from pathlib import Path
@@ -10,6 +10,8 @@ from tilewright.cli.main import main
 RUN = ("attention", "run", "--context", "60", "--batch", "1", "--budget", "4", "--head-dim", "16")
 MACHINE = (*RUN, "--backend", "machine", "--machine", "ahbm-small")
 COMPILE = ("attention", "compile", "quest")
+COMPARE = ("attention", "compare", "--source", "synthetic", "--flows", "quest", "--budgets", "4")
+DENSE = ("generate", "--prompt", "hi", "--flow", "dense")
 LATENTS = ("attention", "run", "--context", "60", "--flow", "quest_mla")
 APPROXIMATE = """
 from vortex_torch.flow import register, vFlow
@@ -45,6 +47,10 @@ WITHOUT_EFFECT = "tolerate_ratio=0.5 is without effect: ApproxTopK selects exact
         ((*COMPILE, "--emit", "machine", "--queues"), "--queues and one member"),
         ((*COMPILE, "--name", "other"), "the name 'other' beside it"),
         (("attention", "show", "quest", "--name", "other"), "the name 'other' beside it"),
+        ((*COMPARE, "--dense-layers", "50"), "50 dense layers"),
+        ((*DENSE, "--dense-layers", "3"), "--dense-layers 3 with --flow dense"),
+        ((*DENSE, "--name", "x"), "--name x with --flow dense"),
+        (("generate", "--prompt", "hi", "--seed", "5"), "--seed 5 at --temperature 0"),
     ],
 )
 def test_what_would_do_nothing_is_refused_by_name(

@@ -80,14 +80,14 @@ def run_on_machines(run: MachineRun) -> Outcome:
     if run.save_selection is not None:
         check_target(run.save_selection, "selection")
         if len(run.machines) > 1:
-            found, fix = "--save-selection and several machines", "leave all but one out"
-            raise UsageError("command line", found, "pages of one machine", fix)
+            said, fix = "--save-selection and several machines", "leave all but one out"
+            raise UsageError("command line", said, "pages of one machine", fix)
     kind = announced_engine(run.engine)
     model, notes = _selection(run)
     if run.sanitize and model is not None:
-        found, fix = "--sanitize without values", "add --data, and leave --selection out"
+        said, fix = "--sanitize without values", "add --data, and leave --selection out"
         expected = "values: memory that nobody has written is a finding"
-        raise UsageError("command line", found, expected, fix)
+        raise UsageError("command line", said, expected, fix)
     notes = (*run.notes, *notes)
     found = [
         compare_with_dense(_comparison(run, source, model, kind, notes), tell=note)
