@@ -125,7 +125,8 @@ def test_requests_that_are_said_twice_are_refused(
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        (("--dtype", "int4"), "int4, whose elements share bytes"),
+        (("--dtype", "int4"), "choose float8_e4m3 or a wider float, or the reference backend"),
+        (("--dtype", "int8"), "keys and values on a machine\n  found     int8\n"),
         (("--device", "sip:7"), "'sip:7'"),
     ],
 )

@@ -434,3 +434,13 @@ def test_a_moved_tensor_without_values_takes_its_time() -> None:
     new_tensor(owner).copy_(np.ones(4), timed=False).to(ROWS)
     assert owner.timed == [("read", 48), ("write", 48)]
     assert not any(store.arena_bytes for store in owner.stores.values())
+
+
+def test_a_copy_for_some_pes_leaves_the_others_as_they_are() -> None:
+    owner = StoreOwner()
+    tensor = new_tensor(owner, (2,), dp=DPPolicy(num_sips=1, num_cubes=1))
+    tensor.copy_(np.array([1, 2], np.float32), timed=False)
+    chosen, other = PES[1], PES[0]
+    tensor.copy_(np.array([5, 6], np.float32), timed=False, only={chosen})
+    assert tensor.local(chosen).tolist() == [5, 6]
+    assert tensor.local(other).tolist() == [1, 2]

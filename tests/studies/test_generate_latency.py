@@ -78,7 +78,7 @@ def test_dense_layers_take_the_time_of_dense_attention(model: LanguageModel) -> 
     assert found.latency_ps == 7 * 3 * 2 + 100 * (first.tokens + last.tokens) // 2
 
 
-@pytest.mark.parametrize("changes", [{"flow": "dense"}, {"dense_layers": 9}])
+@pytest.mark.parametrize("changes", [{"flow": "dense"}, {"dense_layers": LAYERS}])
 def test_without_a_sparse_layer_a_token_takes_the_time_of_dense_attention(
     model: LanguageModel, changes: dict[str, object]
 ) -> None:

@@ -44,6 +44,7 @@ class TrialSpec:
     namespace: Literal["numpy", "torch"] = "numpy"
     reserved: Reserved = field(default_factory=Reserved)
     state_advance: StateAdvance = StateAdvance.VORTEX
+    notes: tuple[str, ...] = ()  # of the flow, for the record
 
 
 @dataclass(slots=True)
@@ -56,6 +57,7 @@ class Findings:
     found_needles: int = 0
     planted_needles: int = 0
     pages_in_rows: int = 0
+    dense_bytes: int = 0  # of keys and values that dense attention would have read
 
 
 def run_trial(graph: Graph, spec: TrialSpec, *, progress: Progress) -> AttentionRunRecord:
@@ -84,6 +86,7 @@ def run_trial(graph: Graph, spec: TrialSpec, *, progress: Progress) -> Attention
         outputs = _decode(session, requests, step, spec)
         for name, data in requests.items():
             _judge(graph, data, spec, step, outputs[name], findings)
+            findings.dense_bytes += _dense_bytes(session, spec.context + step + 1, kv_heads)
     return _record(graph, spec, kv_heads, session, findings)
 
 
@@ -197,7 +200,6 @@ def _record(
 ) -> AttentionRunRecord:
     geometry, counters = graph.geometry, session.counters
     num_bytes, mean_mass = counters.num_bytes, float(np.mean(findings.masses))
-    page_bytes = session.store.block_bytes(geometry.reserved_fields)
     return AttentionRunRecord(
         versions=installed_versions(engine="none"),
         flow=graph.name,
@@ -227,14 +229,20 @@ def _record(
             state_written=num_bytes.state_written,
             kv_written=num_bytes.kv_written,
             summary_written=num_bytes.summary_written,
-            dense_kv_read=findings.pages_in_rows * page_bytes,
+            dense_kv_read=findings.dense_bytes,
         ),
         rows=RowCounts(
             sparse=counters.sparse_rows,
             dense=dict(counters.dense_rows),
             nan_scores=counters.nan_scores,
         ),
+        notes=spec.notes,
     )
+
+
+def _dense_bytes(session: Session, num_tokens: int, kv_heads: int) -> int:
+    names = session.graph.geometry.reserved_fields
+    return kv_heads * session.store.row_bytes(names, num_tokens)
 
 
 def _share(value: float) -> float:

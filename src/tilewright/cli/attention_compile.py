@@ -1,5 +1,6 @@
 """``tilewright attention compile``: the kernels of a flow as text."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Annotated
@@ -34,6 +35,8 @@ from tilewright.records.attention_compile import (
 )
 
 __all__ = ("compile_",)
+
+MAX_PAGES = 8192  # of a row, unless it is said
 
 
 class Emit(StrEnum):
@@ -76,8 +79,9 @@ def compile_(
         int | None, typer.Option(min=1, help="GPU: listed pages of one program of attention: 64.")
     ] = None,
     pages: Annotated[
-        int, typer.Option(min=1, help="Machine: most pages of a row, or of a member's share.")
-    ] = 8192,
+        int | None,
+        typer.Option(min=1, help="Machine: most pages of a row, or of a member's share: 8192."),
+    ] = None,
     members: Annotated[int, typer.Option(min=1, help="Machine: workers that share a row.")] = 1,
     deal: Annotated[
         Deal | None, typer.Option(help="Machine: which pages of a row a member has.")
@@ -101,7 +105,8 @@ def compile_(
         label, made = find_flow(flow, name=name)
         sizes = geometries(page_size=page_size, head_dim=head_dim, query_heads=group)
         graph = optimize_graph(trace_flow(made, sizes[made.kind], name=label))
-    target = _target(emit, pages, members, deal, queues)
+    _check_options(emit, {"--pages": pages, "--deal": deal}, part_pages)
+    target = _target(emit, MAX_PAGES if pages is None else pages, members, deal, queues)
     tiling = _tiling(graph, target, page_tile, part_pages)
     file = compile_graph(graph, tiling, target, most=most)
     if not json:
@@ -111,12 +116,27 @@ def compile_(
     return Outcome(record, Text(file.text))
 
 
+def _check_options(emit: Emit, of_machine: Mapping[str, object], part_pages: int | None) -> None:
+    """Refuse options that have no meaning for whom the text is."""
+    given = [name for name, value in of_machine.items() if value is not None]
+    if emit is Emit.TRITON and given:
+        fix = "add --emit machine, or leave it out"
+        raise UsageError("attention compile", ", ".join(given), "options of a GPU", fix)
+    if emit is Emit.MACHINE and part_pages is not None:
+        found, expected = f"--part-pages {part_pages}", "options of a machine"
+        fix = "leave it out: a program has a whole row there"
+        raise UsageError("attention compile", found, expected, fix)
+
+
 def _target(emit: Emit, pages: int, members: int, deal: Deal | None, queues: bool) -> Target | None:
     if emit is Emit.TRITON:
         if members > 1 or deal is not None or queues:
             found, expected = "members of a row for a GPU", "--emit machine with them"
             raise UsageError("attention compile", found, expected, "add it, or leave them out")
         return None
+    if queues and members == 1:
+        found, fix = "--queues and one member", "say --members 2 or more, or leave --queues out"
+        raise UsageError("attention compile", found, "members that join their parts", fix)
     merges = frozenset({Merge.MEMORY, *([Merge.IPCQ] if queues else [])})
     shared = deal or (Deal.DEALT if members > 1 else Deal.WHOLE)
     return Target(rows=1, pages=pages, members=members, deal=shared, merges=merges)

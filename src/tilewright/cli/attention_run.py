@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from tilewright.attention.backends.machine import RowPlacement
 from tilewright.attention.compat import find_flow, vortex_names
-from tilewright.attention.flow import FlowBase, trace_flow
-from tilewright.attention.graph import DType, FlowKind, Geometry, Graph
+from tilewright.attention.flow import FlowBase, examine_flow
+from tilewright.attention.flow.lint import EXACT_SELECTION
+from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, dtypes_of
 from tilewright.attention.passes import optimize_graph
 from tilewright.benches.attention_trial import TrialSpec, run_trial
 from tilewright.cli.attention_run_machine import MachineRun, run_on_machines
@@ -71,6 +73,18 @@ class Backend(StrEnum):
     MACHINE = "machine"
 
 
+class KvDType(StrEnum):
+    """Types of keys and values; pages of int8 and int4 have scales."""
+
+    FLOAT32 = DType.FLOAT32.value
+    FLOAT16 = DType.FLOAT16.value
+    BFLOAT16 = DType.BFLOAT16.value
+    FLOAT8_E4M3 = DType.FLOAT8_E4M3.value
+    FLOAT8_E5M2 = DType.FLOAT8_E5M2.value
+    INT8 = DType.INT8.value
+    INT4 = DType.INT4.value
+
+
 class Arrays(StrEnum):
     """The array library of the reference executor."""
 
@@ -105,8 +119,10 @@ GroupOption = Annotated[
     int | None, typer.Option(min=1, help="Query heads that share a KV head: 4.")
 ]
 DtypeOption = Annotated[
-    DType | None,
-    typer.Option(help="How keys, values and fields are kept: float32; machine: float16."),
+    KvDType | None,
+    typer.Option(
+        help="How keys, values and fields are kept: float32; machine: float16, and no int type."
+    ),
 ]
 ModelOption = Annotated[
     str | None,
@@ -205,7 +221,8 @@ def run(
         seed=seed,
         namespace=(arrays or Arrays.NUMPY).value,
     )
-    record = run_trial(_graph(flow, name, sizes, DType.FLOAT32), spec, progress=note)
+    graph, notes = _graph(flow, name, sizes, DType.FLOAT32)
+    record = run_trial(graph, replace(spec, notes=notes), progress=note)
     return Outcome(record, _view(record))
 
 
@@ -246,7 +263,7 @@ def _run_on_machines(
 ) -> Outcome:
     shape = None if wanted.model is None else find_shape(wanted.model)
     of_model = sizes.of_model(shape)
-    graph = _graph(flow, name, of_model, DType.FLOAT16)
+    graph, notes = _graph(flow, name, of_model, DType.FLOAT16)
     if shape is not None:
         _check_kind(graph, shape)
     return run_on_machines(
@@ -269,6 +286,7 @@ def _run_on_machines(
             sanitize=bool(wanted.sanitize),
             save_selection=wanted.save_selection,
             tune=bool(wanted.tune),
+            notes=notes,
         )
     )
 
@@ -298,7 +316,7 @@ class _Sizes:
     head_dim: int | None
     kv_heads: int | None
     group: int | None
-    dtype: DType | None
+    dtype: KvDType | None
 
     def of_model(self, shape: ModelShape | None) -> "_Sizes":
         """With the sizes of a model, which the command line must not contradict."""
@@ -315,11 +333,16 @@ class _Sizes:
         return replace(self, head_dim=shape.head_dim, kv_heads=shape.kv_heads, group=shape.group)
 
 
-def _graph(flow: str, name: str | None, sizes: _Sizes, dtype: DType) -> Graph:
+def _graph(
+    flow: str, name: str | None, sizes: _Sizes, dtype: DType
+) -> tuple[Graph, tuple[str, ...]]:
+    """Return the graph of a flow, and what it asks for that no backend does."""
     with vortex_names():
         label, made = find_flow(flow, name=name)
-        geometry = _geometry(made, sizes, sizes.dtype or dtype)
-        return optimize_graph(trace_flow(made, geometry, name=label))
+        geometry = _geometry(made, sizes, DType((sizes.dtype or dtype).value))
+        traced = examine_flow(made, geometry, name=label)
+    notes = tuple(str(lint) for lint in traced.warnings if lint.code == EXACT_SELECTION)
+    return optimize_graph(traced.graph), notes
 
 
 def _contexts(context: int | None, batch: int | None, contexts: str | None) -> tuple[int, ...]:
@@ -348,10 +371,11 @@ def _kv_heads(graph: Graph, sizes: _Sizes) -> int:
 
 
 def _geometry(flow: FlowBase, sizes: _Sizes, dtype: DType) -> Geometry:
-    dtypes = {"kv_dtype": dtype, "query_dtype": dtype, "field_dtype": dtype}
+    dtypes = dtypes_of(dtype)
     group = 4 if sizes.group is None else sizes.group
     if flow.kind is FlowKind.MLA:
         width = 512 + ROPE_WIDTH if sizes.head_dim is None else sizes.head_dim
+        _check_latents(width, sizes.kv_heads)
         return Geometry.mla(
             page_size=sizes.page_size,
             kv_lora_rank=width - ROPE_WIDTH,
@@ -365,6 +389,17 @@ def _geometry(flow: FlowBase, sizes: _Sizes, dtype: DType) -> Geometry:
         query_heads=group,
         **dtypes,
     )
+
+
+def _check_latents(width: int, kv_heads: int | None) -> None:
+    """Refuse sizes that latents do not have."""
+    if kv_heads not in (None, 1):
+        found, expected = f"--kv-heads {kv_heads} for an MLA flow", "1: all heads share one latent"
+        raise UsageError("command line", found, expected, "say --group for the query heads")
+    if width <= ROPE_WIDTH:
+        found = f"--head-dim {width} for an MLA flow"
+        expected = f"more than the {ROPE_WIDTH} channels that carry positions"
+        raise UsageError("command line", found, expected, "say 576, or leave it out")
 
 
 def _view(record: AttentionRunRecord) -> RenderableType:
@@ -391,4 +426,4 @@ def _view(record: AttentionRunRecord) -> RenderableType:
         ("NaN scores", f"{rows.nan_scores}"),
     ):
         table.add_row(label, text)
-    return table
+    return Group(table, *map(Text, record.notes))

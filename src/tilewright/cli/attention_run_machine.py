@@ -66,6 +66,7 @@ class MachineRun:
     sanitize: bool
     save_selection: Path | None
     tune: bool
+    notes: tuple[str, ...] = ()  # of the flow
 
     @property
     def plan(self) -> PlanSpec:
@@ -83,8 +84,16 @@ def run_on_machines(run: MachineRun) -> Outcome:
     """One record, or one that holds those of several machines."""
     if run.save_selection is not None:
         check_target(run.save_selection, "selection")
+        if len(run.machines) > 1:
+            said, fix = "--save-selection and several machines", "leave all but one out"
+            raise UsageError("command line", said, "pages of one machine", fix)
     kind = announced_engine(run.engine)
     model, notes = _selection(run)
+    if run.sanitize and model is not None:
+        said, fix = "--sanitize without values", "add --data, and leave --selection out"
+        expected = "values: memory that nobody has written is a finding"
+        raise UsageError("command line", said, expected, fix)
+    notes = (*run.notes, *notes)
     found = [
         compare_with_dense(_comparison(run, source, model, kind, notes), tell=note)
         for source in run.machines

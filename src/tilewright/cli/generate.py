@@ -1,5 +1,6 @@
 """``tilewright generate``: text from a real model under a flow."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -52,13 +53,15 @@ BudgetOption = Annotated[
 ]
 PageSizeOption = Annotated[int, typer.Option(min=1, help="Tokens of a page.")]
 DenseLayersOption = Annotated[
-    int, typer.Option(min=0, help="The first so many layers read every page.")
+    int | None, typer.Option(min=0, help="The first so many layers read every page: 0.")
 ]
 MaxTokensOption = Annotated[int, typer.Option(min=1, help="Tokens to write at most.")]
 TemperatureOption = Annotated[
     float, typer.Option(min=0.0, help="0: the likeliest token; above: tokens are drawn.")
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")]
+SeedOption = Annotated[
+    int | None, typer.Option(min=0, help="Seed of what is drawn, with --temperature: 0.")
+]
 ThreadsOption = Annotated[
     int,
     typer.Option(min=1, help="Threads of matrix products; another number may round otherwise."),
@@ -73,11 +76,11 @@ def generate(
     name: NameOption = None,
     budget: BudgetOption = None,
     page_size: PageSizeOption = 16,
-    dense_layers: DenseLayersOption = 0,
+    dense_layers: DenseLayersOption = None,
     state_advance: StateAdvanceOption = StateAdvance.VORTEX,
     max_tokens: MaxTokensOption = 64,
     temperature: TemperatureOption = 0.0,
-    seed: SeedOption = 0,
+    seed: SeedOption = None,
     threads: ThreadsOption = 1,
     machine: MachinesOption = None,
     set_: SetOption = None,
@@ -101,17 +104,22 @@ def generate(
 
     tilewright generate --prompt-file story.txt --flow quest --machine ahbm
     """
+    if flow == DENSE:
+        _check_dense({"--budget": budget, "--dense-layers": dense_layers, "--name": name})
+    if seed is not None and temperature == 0:
+        found, fix = f"--seed {seed} at --temperature 0", "raise --temperature, or drop --seed"
+        raise UsageError("command line", found, "tokens that are drawn", fix)
     spec = GenerateSpec(
         prompt=_prompt(prompt, prompt_file),
         flow=flow,
         flow_name=name,
-        budget=_budget(flow, budget),
+        budget=DEFAULT_BUDGET if budget is None else budget,
         page_size=page_size,
-        dense_layers=dense_layers,
+        dense_layers=dense_layers or 0,
         state_advance=state_advance,
         max_tokens=max_tokens,
         temperature=temperature,
-        seed=seed,
+        seed=seed or 0,
         threads=threads,
         latency=latency_spec(machine, set_, placement=placement, dtype=dtype, batch=None),
     )
@@ -140,11 +148,13 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
         raise UsageError(f"--prompt-file {file}", found, "a text file", "convert it") from error
 
 
-def _budget(flow: str, budget: int | None) -> int:
-    if flow == DENSE and budget is not None:
-        found, expected = f"--budget {budget} with --flow dense", "one of them"
-        raise UsageError("command line", found, expected, "dense reads every page: drop --budget")
-    return DEFAULT_BUDGET if budget is None else budget
+def _check_dense(given: Mapping[str, object]) -> None:
+    """Refuse options of a flow that selects pages."""
+    for option, value in given.items():
+        if value is not None:
+            found = f"{option} {value} with --flow dense"
+            fix = f"dense reads every page: drop {option}"
+            raise UsageError("command line", found, "one of them", fix)
 
 
 def _show(letters: str) -> None:

@@ -16,11 +16,13 @@ __all__ = ("DTypeOption", "MachineDType", "MachinesOption", "PlacementOption", "
 
 
 class MachineDType(StrEnum):
-    """What keys, values, queries and summaries are kept in on a machine."""
+    """What keys, values and summaries are kept in on a machine."""
 
     FLOAT16 = "float16"
     BFLOAT16 = "bfloat16"
     FLOAT32 = "float32"
+    FLOAT8_E4M3 = "float8_e4m3"
+    FLOAT8_E5M2 = "float8_e5m2"
 
 
 MachinesOption = Annotated[

@@ -100,3 +100,4 @@ class AttentionRunRecord(Document):
     needles: NeedleFigures
     num_bytes: BytesByKind
     rows: RowCounts
+    notes: tuple[str, ...] = ()  # what the flow asks for that is without effect

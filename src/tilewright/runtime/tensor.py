@@ -6,7 +6,7 @@ refused if its copies differ; ``local`` reads the copy of one PE.
 """
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from math import prod
 from typing import Any, Literal, Protocol, Self
 
@@ -172,13 +172,20 @@ class Tensor:
 
     # Writing
 
-    def copy_(self, source: Any, *, timed: bool = True) -> Self:
+    def copy_(
+        self, source: Any, *, timed: bool = True, only: Collection[PeCoord] | None = None
+    ) -> Self:
         """Take the elements of a tensor or an array, converted and broadcast as torch does.
 
-        Between two tensors of a machine they go through the host.
+        Between two tensors of a machine they go through the host. ``only`` names the PEs whose
+        copies of a replicated tensor are written: the others keep what they have.
         """
         values = self._source_values(source, timed=timed)
-        self._live.write(whole_box(self.shape), self._fit(values, self.shape), timed=timed)
+        elements = self._fit(values, self.shape)
+        if only is None:
+            self._live.write(whole_box(self.shape), elements, timed=timed)
+        else:
+            self._device.write(whole_box(self.shape), elements, timed=timed, only=only)
         return self
 
     def fill_(self, value: Any, *, timed: bool = True) -> Self:

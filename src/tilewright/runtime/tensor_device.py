@@ -4,7 +4,7 @@ A read moves, of each part, all bytes from the first to the last element of the 
 the bytes that change, and no others.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from math import prod
 from typing import Any, Protocol
 
@@ -105,13 +105,27 @@ class DeviceStorage:
         count = prod(part.shape)
         return elements_of_bytes(image, self.placement.dtype, count).reshape(part.shape)
 
-    def write(self, box: Box, array: Array, *, timed: bool, mask: Mask | None = None) -> None:
-        """The elements of a box; with a mask, only where it is true and no other byte."""
+    def write(
+        self,
+        box: Box,
+        array: Array,
+        *,
+        timed: bool,
+        mask: Mask | None = None,
+        only: Collection[PeCoord] | None = None,
+    ) -> None:
+        """Write the elements of a box; with a mask, only where it is true and no other byte.
+
+        ``only`` names the PEs whose copies are written; the other copies stay as they are.
+        """
+        kept = None if only is None else {self.pages.place(pe) for pe in only}
         parts: list[MemoryPart] = []
         data: list[Bytes] = []
         for window in windows(self.placement, box):
             for span, image in self._spans(window, array, mask):
                 for start, part in self.pages.write_parts(span):
+                    if kept is not None and part.place not in kept:
+                        continue
                     parts.append(part)
                     data.append(image[start : start + part.num_bytes])
         if parts:

@@ -9,7 +9,14 @@ from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse_policy
 from tilewright.errors import ModelError, PlanError, UsageError
 
-__all__ = ("kind_of_flows", "plan_dense", "plan_pages", "stand_in_for", "trace_for_model")
+__all__ = (
+    "check_dense_layers",
+    "kind_of_flows",
+    "plan_dense",
+    "plan_pages",
+    "stand_in_for",
+    "trace_for_model",
+)
 
 STAND_INS = {FlowKind.GQA: "streaming_llm", FlowKind.MLA: "streaming_llm_mla"}
 
@@ -40,6 +47,13 @@ def trace_for_model(flow: str, geometry: Geometry, *, name: str | None = None) -
 
 def plan_dense(layers: int, reserved: Reserved) -> PlanSpec:
     return PlanSpec(reserved=reserved, dense_layers=frozenset(range(layers)))
+
+
+def check_dense_layers(wanted: int, layers: int) -> None:
+    """Refuse more dense layers than a model has."""
+    if wanted > layers:
+        found, fix = f"{wanted} dense layers", f"say {layers} to keep all of them dense"
+        raise UsageError("--dense-layers", found, f"at most the {layers} of the model", fix)
 
 
 def plan_pages(

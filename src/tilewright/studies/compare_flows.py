@@ -31,7 +31,12 @@ from tilewright.records.attention_compare import (
     TrialRecord,
 )
 from tilewright.serving.decode import kept_queries_of
-from tilewright.serving.model_flow import kind_of_flows, plan_pages, trace_for_model
+from tilewright.serving.model_flow import (
+    check_dense_layers,
+    kind_of_flows,
+    plan_pages,
+    trace_for_model,
+)
 from tilewright.studies.compare_flows_latency import Simulations, StepOnMachines, latency_rows
 from tilewright.studies.compare_flows_state import KeptWork
 from tilewright.studies.simulate_latency import simulate_latency
@@ -110,7 +115,7 @@ def compare_flows(
         status="interrupted" if simulations.is_interrupted else "complete",
         versions=_versions(spec),
         source=source.figures,
-        sizes=_sizes(spec, source),
+        sizes=_sizes(spec),
         seed=spec.sizes.seed,
         latency=None if step is None else step.figures,
         rows=_with_fronts(rows),
@@ -127,7 +132,8 @@ def _plan_trials(spec: CompareSpec, source: Source) -> list[Planned]:
     if len(graphs) < len(spec.flows):
         found = f"a flow twice among {', '.join(spec.flows)}"
         raise UsageError("flows", found, "each once", "leave one out")
-    reserved, layers = spec.sizes.reserved, min(spec.dense_layers, source.num_layers)
+    check_dense_layers(spec.dense_layers, source.num_layers)
+    reserved, layers = spec.sizes.reserved, spec.dense_layers
     advance = spec.sizes.state_advance
     plans = {
         budget: plan_pages(budget, reserved, dense_layers=layers, state_advance=advance)
@@ -171,7 +177,7 @@ def _plan_step(spec: CompareSpec, source: Source) -> StepOnMachines | None:
         source,
         spec.sizes,
         flows=spec.flows,
-        dense_layers=min(spec.dense_layers, source.num_layers),
+        dense_layers=spec.dense_layers,
     )
 
 
@@ -235,7 +241,7 @@ def _versions(spec: CompareSpec) -> Versions:
     return installed_versions(engine=resolve_engine(AUTO, native_built=native_built()).value)
 
 
-def _sizes(spec: CompareSpec, source: Source) -> CompareSizes:
+def _sizes(spec: CompareSpec) -> CompareSizes:
     sizes = spec.sizes
     return CompareSizes(
         context=sizes.context,
@@ -245,7 +251,7 @@ def _sizes(spec: CompareSpec, source: Source) -> CompareSizes:
         reserved_first=sizes.reserved.first,
         reserved_last=sizes.reserved.last,
         state_advance=sizes.state_advance.value,
-        dense_layers=min(spec.dense_layers, source.num_layers),
+        dense_layers=spec.dense_layers,
         threads=spec.threads,
     )
 

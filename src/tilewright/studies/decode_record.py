@@ -7,7 +7,11 @@ from hashlib import sha256
 
 import numpy as np
 
-from tilewright.attention.backends.machine import RowPlacement, SelectionModel
+from tilewright.attention.backends.machine import (
+    RowPlacement,
+    SelectionModel,
+    check_table_copies,
+)
 from tilewright.attention.codegen import KernelFile, Tiling
 from tilewright.attention.graph import DType, Graph, graph_hash
 from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse_policy
@@ -122,9 +126,10 @@ class Compared:
 def compare_with_dense(comparison: DecodeComparison, *, tell: Tell) -> Compared:
     """Simulate both; with values, compare both with the reference."""
     dense, sparse = comparison.step(is_dense=True), comparison.step(is_dense=False)
-    plan_rows(dense)  # refused now, not when the reference has computed for minutes
+    layout = plan_rows(dense)  # refused now, not when the reference has computed for minutes
     errors: list[float] = []
     if comparison.selection is None:
+        check_table_copies(comparison.graph, layout)
         tell("values: prefilling the reference")
         requests = draw_requests(
             comparison.graph,

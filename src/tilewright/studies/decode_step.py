@@ -1,5 +1,6 @@
 """One decode step of a layer's attention on a machine: its values, its time, and its stages."""
 
+import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import process_time
@@ -17,6 +18,7 @@ from tilewright.attention.backends.machine import (
     SelectionModel,
     StepResult,
     StepValues,
+    check_table_copies,
     deploy_rows,
     kernels_for,
     layout_of,
@@ -176,6 +178,8 @@ def _compile(step: DecodeStep) -> tuple[RowLayout, LoadedKernels]:
     """How rows lie, and the kernels for that."""
     _check(step)
     layout, plan = plan_rows(step), _plan(step)
+    if step.carries_data:
+        check_table_copies(step.graph, layout)
     kernels = kernels_for(
         step.graph,
         target_of(step.machine, layout, step.merges),
@@ -221,6 +225,8 @@ def _execute(
     kernels: LoadedKernels,
     watched_by: Callable[[Device], StepWatch],
 ) -> _Done:
+    if step.carries_data:
+        gc.collect()  # the memories of an earlier context are in a cycle with its programs
     torch = RuntimeContext(
         step.machine,
         step.device,

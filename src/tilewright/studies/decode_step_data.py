@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from tilewright.attention.backends.machine import StepValues, pooled, prompt_windows
 from tilewright.attention.backends.reference import Session, SessionSpec
+from tilewright.attention.backends.reference.namespace import load_namespace
 from tilewright.attention.codegen.leaf_loads import state_memory
 from tilewright.attention.codegen.memory_form import packed
 from tilewright.attention.graph import DType, FlowKind, Graph
 from tilewright.attention.planner import PlanSpec
 from tilewright.benches.attention_data import RequestData, draw_request
 from tilewright.errors import AttentionError
-from tilewright.language.dtype import dtype_of
 
 __all__ = ("ReferenceStep", "draw_requests", "reference_step")
 
@@ -97,7 +97,7 @@ def reference_step(
             fields=fields,
             new_tokens=_new_tokens(graph, requests, contexts),
             inputs={
-                key: np.stack([inputs[name][key] for name in names]).astype(_storage(kind.dtype))
+                key: _stored(np.stack([inputs[name][key] for name in names]), kind.dtype)
                 for key, kind in graph.inputs
             },
             kept=kept,
@@ -140,8 +140,8 @@ def _states(graph: Graph, session: Session, pages: Mapping[str, int]) -> dict[st
     return {
         state_memory(state.name, "state"): [
             packed(
-                np.asarray(session.state(name, 0, state.name))[:, :count].astype(
-                    _storage(state.type.dtype)
+                _stored(
+                    np.asarray(session.state(name, 0, state.name))[:, :count], state.type.dtype
                 ),
                 state.type,
             )
@@ -189,8 +189,7 @@ def _inputs(graph: Graph, data: RequestData, count: int) -> dict[str, Array]:
     given = {"q": data.queries[count - 1 - data.first_query]}
     given |= {name: value[0] for name, value in data.inputs.items()}
     return {
-        name: given[name].astype(_storage(kind.dtype)).astype(np.float32)
-        for name, kind in graph.inputs
+        name: _stored(given[name], kind.dtype).astype(np.float32) for name, kind in graph.inputs
     }
 
 
@@ -198,17 +197,19 @@ def _new_tokens(
     graph: Graph, requests: Sequence[RequestData], contexts: Sequence[int]
 ) -> dict[str, Array]:
     is_mla = graph.geometry.kind is FlowKind.MLA
-    storage = _storage(graph.geometry.kv_dtype)
+    dtype = graph.geometry.kv_dtype
     keys = np.stack([data.keys[count - 1] for data, count in zip(requests, contexts, strict=True)])
     if is_mla:
-        return {"latent": keys.astype(storage)}
+        return {"latent": _stored(keys, dtype)}
     values = [
         data.values[count - 1]
         for data, count in zip(requests, contexts, strict=True)
         if data.values is not None
     ]
-    return {"k": keys.astype(storage), "v": np.stack(values).astype(storage)}
+    return {"k": _stored(keys, dtype), "v": _stored(np.stack(values), dtype)}
 
 
-def _storage(dtype: DType) -> np.dtype[Any]:
-    return dtype_of(dtype.value).storage
+def _stored(values: Array, dtype: DType) -> Array:
+    """Round as the reference does: a float beyond the largest of a type of one byte becomes it."""
+    found: Array = load_namespace("numpy").stored(values, dtype)
+    return found

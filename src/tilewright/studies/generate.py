@@ -22,6 +22,7 @@ from tilewright.records.generate import (
 )
 from tilewright.serving.decode import FlowDecoder, geometry_of, kept_queries_of, kv_heads_of
 from tilewright.serving.model_flow import (
+    check_dense_layers,
     plan_dense,
     plan_pages,
     stand_in_for,
@@ -176,7 +177,8 @@ def _run_on_machines(shape: ModelShape, spec: GenerateSpec) -> RunOnMachines | N
 
 
 def _dense_layers(shape: ModelShape, spec: GenerateSpec) -> int:
-    return shape.layers if spec.flow == DENSE else min(spec.dense_layers, shape.layers)
+    check_dense_layers(spec.dense_layers, shape.layers)
+    return shape.layers if spec.flow == DENSE else spec.dense_layers
 
 
 def _plan(shape: ModelShape, spec: GenerateSpec) -> PlanSpec:

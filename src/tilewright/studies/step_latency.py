@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TypeAlias, TypeVar
 
 from tilewright.attention.backends.machine import RowPlacement
-from tilewright.attention.graph import DType, Geometry, Graph, graph_hash
+from tilewright.attention.graph import DType, Geometry, Graph, dtypes_of, graph_hash
 from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.errors import (
     AttentionError,
@@ -137,7 +137,7 @@ def check_names(machines: Sequence[NamedMachine]) -> None:
 
 def geometry_on_machine(geometry: Geometry, dtype: DType) -> Geometry:
     """A model's sizes, kept in the machine's type."""
-    return replace(geometry, kv_dtype=dtype, query_dtype=dtype, field_dtype=dtype)
+    return replace(geometry, **dtypes_of(dtype))
 
 
 def spread_layers(layers: Sequence[Item], batch: int) -> tuple[Item, ...]:

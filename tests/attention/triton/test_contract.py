@@ -56,7 +56,7 @@ def refused(found: str) -> Graph:
         return replace(graph, output=Output((Branch(None, None, branch.estimate),)))
     if found == "a request cache":
         return load_graph(FLOWS["VX6 request cache"])
-    assert found == "keys and values in int4"
+    assert found == "keys and values in whole numbers"
     flow = registry.get("streaming_llm")()
     return graph_of(flow, replace(graph.geometry, kv_dtype=DType.INT4))
 

@@ -6,7 +6,7 @@ from tilewright.attention.codegen.kernel_file import Grid, Kernel, Stage
 from tilewright.attention.codegen.loop_text import indented
 from tilewright.attention.codegen.merge_parts import LOWEST, finish_lines, part_lines
 from tilewright.attention.codegen.row_text import RowForm, row_start
-from tilewright.attention.codegen.stored import zero_of
+from tilewright.attention.codegen.stored import converted, zero_of
 from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.codegen.traffic import attend_traffic
@@ -110,16 +110,12 @@ def _query_lines(sizes: Geometry, blocks: AttendBlocks, body: Body) -> list[str]
     return [
         f"query_head = tl.arange(0, {blocks.heads})[:, None]",
         f"key_channel = tl.arange(0, {blocks.keys})[None, :]",
-        f"query = {_converted(f'tl.load({place}{mask})', sizes.query_dtype, product_dtype(sizes))}",
+        f"query = {converted(f'tl.load({place}{mask})', sizes.query_dtype, product_dtype(sizes))}",
         "query = tl.trans(query)  # once, so that no tile of keys has to be",
         f"largest = tl.full((1, {blocks.heads}), {LOWEST}, tl.float32)",
         f"total = tl.zeros((1, {blocks.heads}), tl.float32)",
         f"weighted = tl.zeros(({blocks.heads}, {blocks.values}), tl.float32)",
     ]
-
-
-def _converted(text: str, stored: DType, wanted: DType) -> str:
-    return text if stored is wanted else f"{text}.to(tl.{wanted})"
 
 
 def _inside(*axes: tuple[str, int, int]) -> str:
@@ -296,7 +292,7 @@ class _TileText:
             f"channel = tl.arange(0, {padded})[None, None, :]",
             f"places = {pool}_head + block_of_{width} + token[:, :, None] * {width} + channel",
             f"{name} = tl.load(places, mask={inside}, other={zero_of(sizes.kv_dtype)})",
-            f"{name} = {_converted(shaped, *dtypes)}",
+            f"{name} = {converted(shaped, *dtypes)}",
         ]
 
     def _choice_lines(self, logits: str, chosen: str) -> list[str]:
@@ -329,7 +325,7 @@ def _precision(sizes: Geometry) -> str:
 
 def _softmax_lines(sizes: Geometry) -> list[str]:
     """Merge a tile into what the part has so far."""
-    narrow = _converted("weights", DType.FLOAT32, product_dtype(sizes))
+    narrow = converted("weights", DType.FLOAT32, product_dtype(sizes))
     return [
         "new_largest = tl.maximum(largest, tl.max(logits, 0, keep_dims=True))",
         "weights = tl.exp(logits - new_largest)",

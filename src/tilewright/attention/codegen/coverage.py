@@ -8,7 +8,7 @@ from tilewright.attention.codegen.inner import INNER
 from tilewright.attention.codegen.position import INDEXER_POSITIONS
 from tilewright.attention.codegen.row_kernel import ROW_OPS
 from tilewright.attention.codegen.weighted import WEIGHTED
-from tilewright.attention.graph import FORMAT, DType, Graph, Op
+from tilewright.attention.graph import FORMAT, Graph, Op
 from tilewright.attention.ops import feedback, leaf, selection
 from tilewright.errors import CodegenError
 
@@ -47,10 +47,10 @@ class Refusal(NamedTuple):
 
 REFUSALS = (
     Refusal(
-        "keys and values in int4",
-        "elements of whole bytes, which have addresses",
-        "keep them in int8",
-        lambda graph: graph.geometry.kv_dtype is DType.INT4,
+        "keys and values in whole numbers",
+        "a float type: kernels have no scales of pages",
+        "keep them in float8_e4m3, or use the reference backend, which has scales",
+        lambda graph: graph.geometry.kv_dtype.is_integer,
     ),
     Refusal(
         "a request cache",

@@ -3,6 +3,7 @@
 from tilewright.attention.codegen.body import Body, Operand
 from tilewright.attention.codegen.side import SideEmitter
 from tilewright.attention.codegen.slice_loads import window_of
+from tilewright.attention.codegen.stored import ROUNDINGS, converted
 from tilewright.attention.graph import DType, Leading, Node
 from tilewright.attention.ops import binary, layout, linear, reduce, unary
 
@@ -48,6 +49,8 @@ def narrow_type(node: Node) -> DType | None:
     window = window_of(node)
     if window is not None:
         dtype = window.source.type.dtype
+        if dtype in ROUNDINGS:
+            return DType.BFLOAT16  # which has every float of one byte
         return dtype if dtype in _NARROW else None
     match node.op:
         case unary.Relu(alpha=0.0, beta=0.0) | layout.Transpose() | reduce.Max() | reduce.Min():
@@ -116,7 +119,9 @@ def _operand(
     node: Node, operand: Operand, narrow: DType | None, stored: dict[Node, str], body: Body
 ) -> str:
     """A value per page with zeros in the padding of its last axis, narrow if it can be."""
-    if narrow is not None and node in stored:
-        return stored[node]  # padding was loaded as a finite number, and meets zeros of the row
+    window = window_of(node)
+    if narrow is not None and window is not None and node in stored:
+        # padding was loaded as a finite number, and meets zeros of the row
+        return converted(stored[node], window.source.type.dtype, narrow)
     text = body.kept(operand, 2, "0")
     return text if narrow is None else f"({text}).to(tl.{narrow})"

@@ -7,10 +7,12 @@ __all__ = (
     "ROUNDINGS",
     "ROUND_HELPERS",
     "computed",
+    "converted",
     "load_packed",
     "memory_dtype",
     "packed_bytes",
     "store",
+    "tl_name",
     "zero_of",
 )
 
@@ -42,6 +44,11 @@ ROUNDINGS = {DType.FLOAT8_E4M3: "round_to_e4m3", DType.FLOAT8_E5M2: "round_to_e5
 _TL_NAMES = {DType.FLOAT8_E4M3: "float8e4nv", DType.FLOAT8_E5M2: "float8e5"}
 
 
+def tl_name(dtype: DType) -> str:
+    """Return the name that kernels have for a type that is stored in whole bytes."""
+    return _TL_NAMES.get(dtype, dtype.value)
+
+
 def memory_dtype(dtype: DType) -> DType:
     """What one addressable element of memory is: halves of bytes lie two in a byte."""
     return DType.INT8 if dtype is DType.INT4 else dtype
@@ -62,6 +69,11 @@ def computed(loaded: str, dtype: DType) -> str:
     if dtype is DType.BOOL:
         return f"{loaded} != 0"
     return f"{loaded}.to(tl.{dtype.computed})"
+
+
+def converted(text: str, stored: DType, wanted: DType) -> str:
+    """Return the text of a value in the type that it is multiplied in."""
+    return text if stored is wanted else f"{text}.to(tl.{wanted})"
 
 
 def load_packed(
@@ -92,7 +104,7 @@ def _narrow(value: Operand, dtype: DType) -> str:
     """What is stored: a conversion of what the type holds exactly, so no rounding is left to it."""
     held = _held(value.name, dtype)
     if dtype in ROUNDINGS:
-        return f"{held}.to(tl.{_TL_NAMES[dtype]})"
+        return f"{held}.to(tl.{tl_name(dtype)})"
     return f"{held}.to(tl.int8)" if dtype in (DType.INT8, DType.BOOL) else held
 
 

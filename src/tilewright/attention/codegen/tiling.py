@@ -3,8 +3,9 @@
 from dataclasses import dataclass, fields
 
 from tilewright.attention.codegen.body import padded
+from tilewright.attention.codegen.stored import ROUNDINGS
 from tilewright.attention.codegen.target import Target
-from tilewright.attention.graph import Geometry
+from tilewright.attention.graph import DType, Geometry
 from tilewright.errors import CodegenError
 
 __all__ = ("Tiling",)
@@ -39,10 +40,10 @@ class Tiling:
     def for_target(sizes: Geometry, target: Target) -> "Tiling":
         """Tiles of which some fit into the registers at once, so that loads run ahead of work."""
         tile_bytes = max(target.register_bytes // _TILES_ON_CHIP, 1)
-        token_bytes = max(sizes.key_dim, sizes.value_dim) * sizes.kv_dtype.bits // 8
+        token_bytes = max(sizes.key_dim, sizes.value_dim) * _bits_on_chip(sizes.kv_dtype) // 8
         return Tiling(
             page_tile=min(1024, padded(target.pages)),
-            max_elements=_nearest(8 * tile_bytes, sizes.field_dtype.bits),
+            max_elements=_nearest(8 * tile_bytes, _bits_on_chip(sizes.field_dtype)),
             row_tile=min(padded(target.pages), _nearest(target.register_bytes, _ROW_BYTES)),
             attend_tokens=_nearest(tile_bytes, token_bytes),
             part_pages=target.pages,
@@ -54,6 +55,11 @@ class Tiling:
         while pages > 1 and pages * elements_per_page > self.max_elements:
             pages //= 2
         return pages
+
+
+def _bits_on_chip(dtype: DType) -> int:
+    """Return the bits of an element in a tile: one of a byte lies there in bfloat16, too."""
+    return dtype.bits + (DType.BFLOAT16.bits if dtype in ROUNDINGS else 0)
 
 
 def _nearest(space: int, each: int) -> int:

@@ -25,6 +25,9 @@ def find_flow(
     Whatever ends in ``.py`` or has a path separator is a file.
     """
     if not (flow.endswith(".py") or "/" in flow):
+        if name is not None and name != flow:
+            expected, fix = "a name for a flow of a file", "leave the name out, or give the file"
+            raise FlowLoadError(f"flow {flow!r}", f"the name {name!r} beside it", expected, fix)
         return flow, make_flow(flow, get(flow), init_kwargs)
     flows = load_flows(flow)
     if name is None and len(flows) > 1:

@@ -5,15 +5,23 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
 
 from tilewright.attention.utils import resolve_dtype
 from tilewright.errors import SpecError
 from tilewright.records import content_hash
 
-__all__ = ("ALIASES", "VortexConfig", "normalize_vortex_config")
+__all__ = ("ALIASES", "REFUSED", "WITHOUT_EFFECT", "VortexConfig", "normalize_vortex_config")
 
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -25,6 +33,33 @@ ALIASES = MappingProxyType(
     }
 )
 """Other names that users know, each with the field that it sets."""
+
+WITHOUT_EFFECT = MappingProxyType(
+    {
+        "workload_chunk_size": "cuts the work of a GPU; generated kernels have tiles of their own",
+        "compilation_cache_dir": "generated kernels are kept in memory",
+        "attention_backend": "chooses a GPU library; backends here are called by name",
+        "impl_backend": "chooses how a GPU's kernels are made",
+        "use_tensor_core": "products are in the types that fields are stored in",
+    }
+)
+"""Fields that are accepted for the sake of a config as it is, with what they are for there."""
+
+_HOST = ("no keys and values in the memory of a host", "leave it out: all pages are on the device")
+_FROZEN = ("no field of a development branch",)
+REFUSED = MappingProxyType(
+    {
+        "host_kv_gb": _HOST,
+        "host_kv_pool_blocks": _HOST,
+        "host_kv_policy": _HOST,
+        "frozen_model_name": (*_FROZEN, "set module_name to 'frozen_dynamic_top_p'"),
+        "frozen_temperature": (
+            *_FROZEN,
+            "use build_vflow('frozen_dynamic_top_p', {'temperature': ...})",
+        ),
+    }
+)
+"""Fields that only their default is taken for: what is expected, and what to use instead."""
 
 _SWITCH = "enable_vortex_sparsity"
 _PREFIX = "vortex_"
@@ -63,6 +98,21 @@ class VortexConfig(BaseModel):
     min_ctx: NonNegativeInt = 0  # rows of fewer tokens are dense
     update_interval: PositiveInt = 1  # steps between selections
     state_advance: Literal["vortex", "every_block"] = "vortex"  # which blocks Save writes
+
+    @model_validator(mode="after")
+    def _check_offered(self) -> Self:
+        """Refuse by name what nothing here can do."""
+        for name, (expected, fix) in REFUSED.items():
+            value = getattr(self, name)
+            if value != type(self).model_fields[name].default:
+                raise SpecError(f"vortex config.{name}", repr(value), expected, fix)
+        return self
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """Fields that differ from their defaults, and that no backend here reads."""
+        fields = type(self).model_fields
+        return tuple(name for name in WITHOUT_EFFECT if getattr(self, name) != fields[name].default)
 
     @property
     def content_hash(self) -> str:
@@ -155,6 +205,9 @@ def _parse(values: dict[str, Any]) -> VortexConfig:
         fix = "see VortexConfig"
         raise SpecError(f"vortex config.{path}", found, first["msg"], fix) from error
     resolve_dtype(config.dtype)
+    if config.max_seq_lens != -1 and config.max_seq_lens < 1:
+        where, expected = "vortex config.max_seq_lens", "1 or more, or -1 for the model's"
+        raise SpecError(where, str(config.max_seq_lens), expected, "correct it")
     if config.page_size is not None and config.page_size % config.block_size:
         found, expected = f"{config.page_size}", f"a multiple of block_size {config.block_size}"
         raise SpecError("vortex config.page_size", found, expected, "change one of them")

@@ -9,7 +9,9 @@ from tilewright.attention.abs.trace import Trace
 from tilewright.attention.graph import FORMAT, Graph, Node, Op, Side, walk
 from tilewright.attention.ops import binary, leaf, page_axis, reduce, selection, unary
 
-__all__ = ("Lint", "lint_flow")
+__all__ = ("EXACT_SELECTION", "Lint", "lint_flow")
+
+EXACT_SELECTION = "exact-selection"
 
 
 class Lint(NamedTuple):
@@ -35,6 +37,7 @@ def lint_flow(
         *_fields(graph),
         *_states(graph),
         *_without_effect(graph),
+        *_unused_tolerance(graph),
         *_unusual_defaults(cache, indexer),
         *map(_operand_read_again, read_again),
     )
@@ -111,6 +114,14 @@ def _without_effect(graph: Graph) -> Iterator[Lint]:
             text = f"{scores.op.name} before {node.op.name} has no effect: {reason}"
             yield Lint("order-kept", scores.source, text)
             scores = scores_before
+
+
+def _unused_tolerance(graph: Graph) -> Iterator[Lint]:
+    for node in graph.nodes(Side.INDEXER):
+        if isinstance(node.op, selection.ApproxTopK) and node.op.tolerate_ratio > 0:
+            ratio = f"tolerate_ratio={node.op.tolerate_ratio:g}"
+            text = f"{ratio} is without effect: ApproxTopK selects exactly on every backend"
+            yield Lint(EXACT_SELECTION, node.source, text)
 
 
 def _order_kept(node: Node) -> tuple[str, Node] | None:

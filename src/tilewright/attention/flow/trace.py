@@ -80,7 +80,7 @@ def examine_flow(flow: FlowBase, geometry: Geometry, *, name: str | None = None)
 
 def _variables(flow: FlowBase, geometry: Geometry) -> dict[str, ValueType]:
     variables = {
-        name: ValueType(FORMAT.PAGED, Leading.PAGES, shape, geometry.kv_dtype)
+        name: ValueType(FORMAT.PAGED, Leading.PAGES, shape, geometry.read_dtype)
         for name, shape in geometry.reserved_fields.items()
     }
     variables |= {name: spec.value_type(geometry) for name, spec in _specs(flow).items()}

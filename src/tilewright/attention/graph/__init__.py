@@ -2,7 +2,7 @@
 
 from tilewright.attention.graph.dtype import DType
 from tilewright.attention.graph.format import FORMAT, Leading, Side, Span
-from tilewright.attention.graph.geometry import FlowKind, Geometry
+from tilewright.attention.graph.geometry import SCALED_DTYPES, FlowKind, Geometry, dtypes_of
 from tilewright.attention.graph.graph import Graph
 from tilewright.attention.graph.node import Node, walk
 from tilewright.attention.graph.op import Op, Scope, Types
@@ -23,6 +23,7 @@ from tilewright.attention.graph.verify import verify_graph
 
 __all__ = (
     "FORMAT",
+    "SCALED_DTYPES",
     "Branch",
     "DType",
     "Estimate",
@@ -46,6 +47,7 @@ __all__ = (
     "Transform",
     "Types",
     "ValueType",
+    "dtypes_of",
     "graph_hash",
     "graph_text",
     "keep",

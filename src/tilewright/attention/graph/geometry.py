@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import Self, TypedDict
 
 from tilewright.attention.graph.dtype import DType
 from tilewright.errors import SpecError
 
-__all__ = ("FlowKind", "Geometry")
+__all__ = ("SCALED_DTYPES", "FlowKind", "Geometry", "dtypes_of")
+
+SCALED_DTYPES = frozenset({DType.INT8, DType.INT4})
+"""Types of keys and values whose complete pages are kept as codes with scales."""
 
 
 class FlowKind(StrEnum):
@@ -40,6 +43,19 @@ class Geometry:
             if isinstance(size, bool) or not isinstance(size, int) or size < 1:
                 fix = "sizes of a model are whole numbers"
                 raise SpecError(f"geometry.{name}", repr(size), "at least 1", fix)
+        self._check_dtypes()
+
+    def _check_dtypes(self) -> None:
+        """Refuse types that would cut keys, queries or summaries down to whole numbers."""
+        scaled = "a float, or int8 or int4, whose pages have scales"
+        fix = "keep them in bfloat16"
+        if not self.kv_dtype.is_float and self.kv_dtype not in SCALED_DTYPES:
+            raise SpecError("geometry.kv_dtype", str(self.kv_dtype), scaled, fix)
+        if not self.query_dtype.is_float:
+            raise SpecError("geometry.query_dtype", str(self.query_dtype), "a float", fix)
+        if not self.field_dtype.is_float:
+            fix = "keep them in bfloat16; a field of whole numbers says FieldSpec(..., dtype=...)"
+            raise SpecError("geometry.field_dtype", str(self.field_dtype), "a float", fix)
 
     @classmethod
     def gqa(
@@ -89,6 +105,11 @@ class Geometry:
         )
 
     @property
+    def read_dtype(self) -> DType:
+        """What flows read keys and values as: codes with scales give back bfloat16."""
+        return DType.BFLOAT16 if self.kv_dtype in SCALED_DTYPES else self.kv_dtype
+
+    @property
     def rope_dim(self) -> int:
         """Under MLA the channels of a latent that carry positions."""
         return self.key_dim - self.value_dim
@@ -99,3 +120,28 @@ class Geometry:
         if self.kind is FlowKind.MLA:
             return {"latent": (self.page_size, self.key_dim)}
         return {"k": (self.page_size, self.key_dim), "v": (self.page_size, self.value_dim)}
+
+
+class GeometryTypes(TypedDict):
+    """Keywords of `Geometry` that are types."""
+
+    kv_dtype: DType
+    query_dtype: DType
+    field_dtype: DType
+
+
+def dtypes_of(dtype: DType) -> GeometryTypes:
+    """Return the types of a geometry whose keys and values are kept in ``dtype``.
+
+    Summaries have the same type, unless it is one of whole numbers; queries too, unless it has one
+    byte or less: they are not kept, so nothing is saved by rounding them. Both are bfloat16 then.
+
+    >>> found = dtypes_of(DType.FLOAT8_E4M3)
+    >>> found["kv_dtype"].value, found["query_dtype"].value, found["field_dtype"].value
+    ('float8_e4m3', 'bfloat16', 'float8_e4m3')
+    """
+    return {
+        "kv_dtype": dtype,
+        "query_dtype": dtype if dtype.bits > 8 else DType.BFLOAT16,
+        "field_dtype": dtype if dtype.is_float else DType.BFLOAT16,
+    }

@@ -21,7 +21,7 @@ class topK(Selector):
 
 
 class approxTopK(Selector):
-    """`topK` that may get up to ``tolerate_ratio`` of the pages wrong."""
+    """`topK`: exact on every backend, so a recall of at least 1 - ``tolerate_ratio``."""
 
     definition = selection.ApproxTopK
 

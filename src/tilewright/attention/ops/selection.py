@@ -73,9 +73,11 @@ class TopK(SelectionOp):
 
 @dataclass(frozen=True, slots=True)
 class ApproxTopK(SelectionOp):
-    """As `TopK` with the plan's number, but up to ``tolerate_ratio`` of the pages may be others.
+    """Selects what `TopK` with the plan's number selects, whatever ``tolerate_ratio`` is.
 
-    A backend may use the tolerance; the reference selects exactly.
+    The ratio allows up to so many of the pages to be others: a recall of 1 - ``tolerate_ratio``.
+    Every backend selects exactly, with a recall of 1, since none has a faster approximate
+    selection; so the ratio changes neither pages nor time, and a check of the flow says so.
     """
 
     tolerate_ratio: float = 0.0

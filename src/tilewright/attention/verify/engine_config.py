@@ -140,6 +140,11 @@ def _backend(facts: _Facts) -> str:
     return config.attention_backend
 
 
+def _without_effect(facts: _Facts) -> str:
+    """Name what is accepted and changes nothing."""
+    return ", ".join(facts.config.without_effect) or "none of the fields that are set"
+
+
 def _geometry(flow: FlowBase, facts: _Facts) -> Geometry:
     config, model = facts.config, facts.model
     dtype: DType = resolve_dtype(config.dtype)
@@ -169,4 +174,5 @@ _CHECKS: tuple[tuple[str, _Check], ...] = (
     ("compiles", _compiles),
     ("state and prefix cache", _state),
     ("backend", _backend),
+    ("without effect", _without_effect),
 )

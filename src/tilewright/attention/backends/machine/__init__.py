@@ -38,6 +38,7 @@ from tilewright.attention.backends.machine.step import (
     StepResult,
     prepare_step,
 )
+from tilewright.attention.backends.machine.table_copies import check_table_copies
 from tilewright.attention.backends.machine.tuner import Tuner, TuneSpec, tiling_of
 
 __all__ = (
@@ -61,6 +62,7 @@ __all__ = (
     "Tuner",
     "Uniform",
     "block_bytes",
+    "check_table_copies",
     "choose_placement",
     "deploy_rows",
     "kernels_for",

@@ -84,10 +84,17 @@ class Pieces:
         return found.reshape(*rows, *self.array.shape)
 
 
-def replicate(torch: RuntimeContext, values: Mapping[str, Array]) -> dict[str, Tensor]:
-    """Small arrays that every program reads, a copy in each slice."""
+def replicate(
+    torch: RuntimeContext, layout: RowLayout, values: Mapping[str, Array]
+) -> dict[str, Tensor]:
+    """Place arrays that every program reads: a copy in each slice.
+
+    Values are written where programs run: a table of a learned flow has megabytes, and hundreds
+    of PEs may have no row.
+    """
+    pes = frozenset(layout.used_pes)
     tensors = {}
     for name, array in values.items():
         tensor = torch.empty(array.shape, str(array.dtype), dp=DPPolicy(), name=name)
-        tensors[name] = tensor.copy_(array, timed=False)
+        tensors[name] = tensor.copy_(array, timed=False, only=pes)
     return tensors

@@ -23,6 +23,7 @@ from tilewright.attention.backends.machine.layout import (
     plan_layout,
 )
 from tilewright.attention.codegen.leaf_loads import mass_memory, state_memory
+from tilewright.attention.codegen.stored import tl_name
 from tilewright.attention.graph import DType, Graph, Inherit, Side, ValueType
 from tilewright.attention.ops.feedback import AttentionMass, PromptMass
 from tilewright.errors import AttentionError
@@ -92,7 +93,7 @@ def _block_shape(dtype: DType, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _dtype_name(dtype: DType) -> str:
-    return "uint8" if dtype.bits < 8 else {"bool": "int8"}.get(dtype.value, dtype.value)
+    return "uint8" if dtype.bits < 8 else tl_name(DType.INT8 if dtype is DType.BOOL else dtype)
 
 
 def pooled(graph: Graph) -> dict[str, ValueType]:
@@ -138,10 +139,10 @@ def layout_of(
 
 
 def _check_tokens(dtype: DType) -> None:
-    if dtype.bits < 8:
-        found, fix = f"{dtype}, whose elements share bytes", "choose int8 or a float"
-        expected = "a type of whole bytes: a new token is written into its place of a page"
-        raise AttentionError("keys and values", found, expected, fix)
+    if not dtype.is_float:
+        expected = "a float type: kernels have no scales of pages"
+        fix = "choose float8_e4m3 or a wider float, or the reference backend, which has scales"
+        raise AttentionError("keys and values on a machine", str(dtype), expected, fix)
 
 
 def deploy_rows(
@@ -168,6 +169,7 @@ def deploy_rows(
     tensors |= {name: pieces.tensor for name, pieces in rows.items()}
     tensors |= replicate(
         torch,
+        layout,
         {
             "num_tokens_ptr": np.array(num_tokens, dtype=np.int32),
             "step_ptr": np.zeros(len(num_tokens), dtype=np.int32),
@@ -249,7 +251,7 @@ def _row_arrays(
     planned = [
         piece_array(
             f"{name}_in",
-            kind.dtype.value,
+            tl_name(kind.dtype),
             kind.shape,
             item_bytes=_item_bytes(kind.dtype),
             page_bytes=page_bytes,
@@ -260,7 +262,7 @@ def _row_arrays(
     planned += [
         piece_array(
             NEW.format(name),
-            geometry.kv_dtype.value,
+            tl_name(geometry.kv_dtype),
             (width,),
             item_bytes=size,
             page_bytes=page_bytes,

@@ -160,7 +160,7 @@ def prepare_step(
         **_new_pages(memory),
         "saved_pages": saved,
     }
-    given |= replicate(torch, {name: told[name] for name in told if name in wanted})
+    given |= replicate(torch, layout, {name: told[name] for name in told if name in wanted})
     queues = _queues(torch, layout) if file.merge is Merge.IPCQ else None
     planned = [
         _append(torch, memory),
@@ -209,7 +209,7 @@ def _append(torch: RuntimeContext, memory: DecodeMemory) -> _Planned:
         "pools": tuple(given[f"{name}_pool"] for name in fields),
         "new_rows": tuple(given[f"{NEW.format(name)}_row"] for name in fields),
         "widths": tuple(width for _, width in fields.values()),
-        "places": replicate(torch, {"places": np.array(places, dtype=np.int64)})["places"],
+        "places": replicate(torch, layout, {"places": np.array(places, dtype=np.int64)})["places"],
         "num_kv_heads": layout.num_kv_heads,
         "num_blocks": layout.head_blocks,
         "page_size": size,

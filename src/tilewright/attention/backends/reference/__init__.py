@@ -1,5 +1,6 @@
 """The executor that defines what a flow means: array-API code on NumPy and torch."""
 
+from tilewright.attention.backends.reference.configured import session_of_config
 from tilewright.attention.backends.reference.counters import ByteCounts, Counters
 from tilewright.attention.backends.reference.page_list import (
     PageCsr,
@@ -28,4 +29,5 @@ __all__ = (
     "Suspended",
     "csr_of",
     "rows_of",
+    "session_of_config",
 )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tilewright.attention.backends.reference.namespace import Array, Namespace
+from tilewright.attention.backends.reference.page_codes import PageCodes
 from tilewright.attention.graph import DType
 
 __all__ = ("KvReader",)
@@ -22,6 +23,8 @@ class KvReader:
     dtype: DType
     blocks: Array  # int64 [pages], physical ids
     num_tokens: int
+    key_codes: PageCodes | None = None  # of pages that are complete with ``num_tokens``
+    value_codes: PageCodes | None = None
 
     @property
     def num_heads(self) -> int:
@@ -37,10 +40,10 @@ class KvReader:
 
     def tile(self, pages: Array) -> tuple[Array, Array]:
         """Keys and values of logical pages [heads, n], computed: [heads, n * page size, width]."""
-        keys = self._gather(self.keys, pages)
+        keys = self._gather(self.keys, pages, self.key_codes)
         if self.values is None:
             return keys, keys[..., : self.value_dim]
-        return keys, self._gather(self.values, pages)
+        return keys, self._gather(self.values, pages, self.value_codes)
 
     def token_valid(self, pages: Array, page_valid: Array) -> Array:
         """Which tokens of a tile are there: bool [heads, n * page size]."""
@@ -50,7 +53,7 @@ class KvReader:
         valid = (position < self.num_tokens) & page_valid[..., None]
         return xp.reshape(valid, (valid.shape[0], -1))
 
-    def _gather(self, pool: Array, pages: Array) -> Array:
+    def _gather(self, pool: Array, pages: Array, codes: PageCodes | None) -> Array:
         """One take over heads and pages together."""
         xp = self.namespace.xp
         heads, num_blocks, size, width = pool.shape
@@ -59,5 +62,8 @@ class KvReader:
         rows = xp.take(
             xp.reshape(pool, (heads * num_blocks, size, width)), xp.reshape(flat, (-1,)), axis=0
         )
-        tokens = xp.reshape(rows, (heads, pages.shape[1] * size, width))
-        return self.namespace.computed(tokens, self.dtype)
+        tokens = self.namespace.computed(rows, self.dtype)
+        if codes is not None:
+            is_complete = xp.reshape(pages < self.num_tokens // size, (-1, 1, 1))
+            tokens = xp.where(is_complete, codes.read_back(self.namespace, tokens), tokens)
+        return xp.reshape(tokens, (heads, pages.shape[1] * size, width))

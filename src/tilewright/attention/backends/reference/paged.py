@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tilewright.attention.backends.reference.namespace import Array, Namespace
+from tilewright.attention.backends.reference.page_codes import PageCodes
 from tilewright.attention.graph import DType
 
 __all__ = ("PagedField",)
@@ -21,6 +22,7 @@ class PagedField:
     dtype: DType
     blocks: Array  # int64 [complete pages], physical ids
     tail: Array | None = None  # [heads, 1, r, c], computed
+    codes: PageCodes | None = None  # of complete pages
 
     @property
     def num_pages(self) -> int:
@@ -37,6 +39,8 @@ class PagedField:
         complete = int(self.blocks.shape[0])
         taken = xp.take(self.pool, self.blocks[start : min(stop, complete)], axis=1)
         values = self.namespace.computed(taken, self.dtype)
+        if self.codes is not None:
+            values = self.codes.read_back(self.namespace, values)
         if self.tail is None or stop <= complete:
             return values
         return xp.concat([values, self.tail], axis=1)

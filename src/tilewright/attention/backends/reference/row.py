@@ -316,7 +316,13 @@ def _count_read(view: RowView, lists: PageLists) -> None:
     pages = sum(lists.counts)
     shared.counters.pages_read += pages
     names = shared.graph.geometry.reserved_fields
-    shared.counters.num_bytes.kv_read += pages * shared.store.block_bytes(names)
+    staged = 0
+    if view.num_full < view.num_pages and any(map(shared.store.codes, names)):
+        xp = shared.namespace.xp
+        staged = int(xp.sum(xp.astype(lists.valid & (lists.pages >= view.num_full), xp.int64)))
+    num_bytes = (pages - staged) * shared.store.block_bytes(names)
+    num_bytes += staged * shared.store.block_bytes(names, is_staged=True)
+    shared.counters.num_bytes.kv_read += num_bytes
 
 
 def _count_selected(view: RowView, plan: RowPlan, lists: PageLists) -> None:

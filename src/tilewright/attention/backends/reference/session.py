@@ -57,6 +57,11 @@ class Session:
         )
 
     @property
+    def graph(self) -> Graph:
+        """The flow that it executes."""
+        return self._shared.graph
+
+    @property
     def counters(self) -> Counters:
         return self._shared.counters
 

@@ -83,7 +83,7 @@ class Step:
             shape = (plan.num_tokens, shared.num_kv_heads, geometry.reserved_fields[name][1])
             array = checked_array(shared, f"request {request!r} {name}", tokens, shape)
             shared.store.write_tokens(layer, name, plan, array)
-        token_bytes = shared.store.block_bytes(given) // geometry.page_size
+        token_bytes = shared.store.block_bytes(given, is_staged=True) // geometry.page_size
         shared.counters.num_bytes.kv_written += plan.num_tokens * token_bytes * shared.num_kv_heads
         complete_pages(shared, layer, plan, self._blocks[request])
         self._written.add((request, layer))
@@ -146,7 +146,9 @@ class Step:
         query = checked_query(shared, request, queries, plan.num_tokens)
         view = self._view(layer, request, plan.first_token + plan.num_tokens)
         with shared.namespace.quiet():
-            output, lse, _ = attend_causal(view.reader, query, plan.first_token, shared.scale)
+            output, lse, _ = attend_causal(
+                view.prompt_reader, query, plan.first_token, shared.scale
+            )
         pages = every_page(shared.namespace.xp, shared.num_kv_heads, view.num_pages)
         return StepOutput(output, lse, (pages,) * plan.num_tokens)
 
@@ -172,7 +174,7 @@ class Step:
             query = checked_query(shared, request, queries[len(queries) - wanted :], wanted)
             with shared.namespace.quiet():
                 _, _, mass = attend_causal(
-                    view.reader, query, num_tokens - wanted, shared.scale, want_mass=True
+                    view.prompt_reader, query, num_tokens - wanted, shared.scale, want_mass=True
                 )
             kept[prompt_mass_name(window)] = None if mass is None else mass[:, :, None, :]
         shared.state.write(request, layer, kept)

@@ -7,6 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.attention.backends.reference.namespace import Array, Namespace
+from tilewright.attention.backends.reference.page_codes import (
+    STAGED_DTYPE,
+    PageCodes,
+    page_codes_of,
+)
 from tilewright.attention.graph import DType, Field, Graph, Inherit, StateVar
 from tilewright.attention.paging import ExtendPlan, PagingSpec
 
@@ -17,7 +22,10 @@ class PoolStore:
     """Arrays ``[kv_heads, blocks of the pool, r, c]`` by layer and name, in stored types.
 
     Beside the fields there is, for state variables whose start is not a constant, the value that
-    a block's state starts with: a pure function of the block, shared with it.
+    a block's state starts with: a pure function of the block, shared with it. Keys and values that
+    have `PageCodes` lie here as they were staged; readers of a complete block turn them into what
+    its codes hold. So the codes of a block depend on its tokens alone, and rewinding into a block
+    that was complete finds its staged tokens.
     """
 
     def __init__(
@@ -39,13 +47,17 @@ class PoolStore:
         ]
         kept: tuple[Field | StateVar, ...] = (*graph.fields, *starts)
         self._initial = {item.name: item.initial for item in kept}
-        self._dtypes = {item.name: item.type.dtype for item in kept}
+        self._codes = page_codes_of(graph.geometry)
+        self._dtypes = {
+            item.name: STAGED_DTYPE if item.name in self._codes else item.type.dtype
+            for item in kept
+        }
         self._layers: list[dict[str, Array]] = [
             {
                 item.name: namespace.full(
                     (num_kv_heads, paging.num_blocks, *item.type.shape),
                     item.initial,
-                    item.type.dtype,
+                    self._dtypes[item.name],
                 )
                 for item in kept
             }
@@ -61,6 +73,10 @@ class PoolStore:
 
     def dtype(self, name: str) -> DType:
         return self._dtypes[name]
+
+    def codes(self, name: str) -> PageCodes | None:
+        """Return how complete blocks of a field are kept, if not as ``dtype`` says."""
+        return self._codes.get(name)
 
     def make_ready(self, plan: ExtendPlan) -> None:
         """Fresh pages start at initial values; copies bring tokens and what is known of them."""
@@ -89,13 +105,24 @@ class PoolStore:
         stored = self._namespace.stored(values, self._dtypes[name])
         pool[:, blocks] = self._namespace.xp.broadcast_to(stored, shape)
 
-    def block_bytes(self, names: Iterable[str]) -> int:
-        """Stored bytes of one block of one head."""
+    def block_bytes(self, names: Iterable[str], *, is_staged: bool = False) -> int:
+        """Return the stored bytes of one block of one head; a staged one is not complete."""
         total = 0
         for name in names:
-            rows, columns = self._layers[0][name].shape[2:]
-            total += -(-int(rows) * int(columns) * self._dtypes[name].bits // 8)
+            rows, columns = map(int, self._layers[0][name].shape[2:])
+            codes = None if is_staged else self._codes.get(name)
+            if codes is not None:
+                total += codes.page_bytes(rows, columns)
+            else:
+                total += -(-rows * columns * self._dtypes[name].bits // 8)
         return total
+
+    def row_bytes(self, names: Iterable[str], num_tokens: int) -> int:
+        """Return the stored bytes of a row of so many tokens of one head."""
+        wanted = tuple(names)
+        complete, rest = divmod(num_tokens, self._paging.block_size)
+        partial = self.block_bytes(wanted, is_staged=True) if rest else 0
+        return complete * self.block_bytes(wanted) + partial
 
     @property
     def summary_names(self) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """One request and layer at one length: what its programs and its attention may read."""
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -39,6 +40,17 @@ class RowView:
 
     @cached_property
     def reader(self) -> KvReader:
+        """Keys and values as a decode step reads them."""
+        store, names = self.shared.store, tuple(self.shared.graph.geometry.reserved_fields)
+        return replace(
+            self.prompt_reader,
+            key_codes=store.codes(names[0]),
+            value_codes=store.codes(names[-1]),
+        )
+
+    @cached_property
+    def prompt_reader(self) -> KvReader:
+        """Keys and values as tokens of a prompt read them: staged, however the prompt was cut."""
         geometry, store = self.shared.graph.geometry, self.shared.store
         names = tuple(geometry.reserved_fields)
         values = None if geometry.kind is FlowKind.MLA else store.pool(self.layer, "v")
@@ -47,7 +59,7 @@ class RowView:
             store.pool(self.layer, names[0]),
             values,
             geometry.value_dim,
-            geometry.kv_dtype,
+            store.dtype(names[0]),
             self.blocks,
             self.num_tokens,
         )
@@ -65,6 +77,7 @@ class RowView:
             store.dtype(name),
             self.blocks[: self.num_full],
             tail,
+            store.codes(name),
         )
 
     def state(self, name: str) -> Array:
@@ -196,9 +209,12 @@ class CacheSources:
             return found
         pool = self._shared.store.pool(self._layer, name)
         dtype = self._shared.store.dtype(name)
-        tokens = PagedField(self._shared.namespace, pool, dtype, self._blocks).whole()
         if self._view.is_full:
-            return tokens
+            codes = self._shared.store.codes(name)
+            return PagedField(
+                self._shared.namespace, pool, dtype, self._blocks, codes=codes
+            ).whole()
+        tokens = PagedField(self._shared.namespace, pool, dtype, self._blocks).whole()
         xp = self._shared.namespace.xp
         return xp.where(self.frame.token_valid(), tokens, xp.zeros_like(tokens))
 
@@ -237,7 +253,7 @@ class RowSources:
     def field(self, name: str) -> Any:
         view = self._view
         names = view.shared.graph.geometry.reserved_fields
-        num_bytes = view.shared.store.block_bytes((name,)) * view.num_pages
+        num_bytes = view.shared.store.row_bytes((name,), view.num_tokens)
         num_bytes *= view.shared.num_kv_heads
         counts = view.shared.counters.num_bytes
         if name in names:
