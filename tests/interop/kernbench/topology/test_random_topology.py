@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tilewright.errors import SpecError
 from tilewright.interop.kernbench.topology import Topology, resolve_topology
+from tilewright.interop.kernbench.topology.keys import KEYS, SECTIONS
 from tilewright.machine import MachineSpec, parse_machine_text
 
 PE = "cube.pe_template.components"
@@ -174,6 +175,28 @@ def test_a_machine_has_the_values_of_its_topology_or_every_wrong_key_is_named(ca
         case.fields[name] for name in ("sip.count", "sip.columns", "sip.rows", "cube.pes")
     )
     assert parse_machine_text(result.text) == spec
+
+
+JUNK = st.one_of(
+    st.none() | st.booleans() | st.text(max_size=5) | st.dates() | st.binary(max_size=3),
+    st.integers(-5, 5)
+    | st.integers()
+    | st.sampled_from([10**17, 10**400, -(10**9000)])
+    | st.floats(),
+    st.lists(st.floats() | st.text(max_size=3), max_size=3),
+    st.dictionaries(st.text(max_size=3) | st.integers(), st.none(), min_size=1, max_size=2),
+)
+
+
+@given(path=st.sampled_from([path for path in (*KEYS, *SECTIONS) if path]), value=JUNK)
+def test_any_value_of_a_known_key_is_taken_or_refused_by_that_key(
+    path: tuple[str, ...], value: object
+) -> None:
+    case = Case()
+    case.put(".".join(path), value)
+    result = result_of(case.mapping)
+    if isinstance(result, SpecError):
+        assert all(key.startswith(".".join(path)) for key in keys_of_problems(result))
 
 
 @settings(max_examples=10)  # each reads four topologies

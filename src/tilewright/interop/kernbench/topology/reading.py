@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import isfinite
 from typing import Any, NamedTuple, assert_never
 
 from tilewright.errors import SpecError
@@ -103,9 +102,10 @@ def _known_keys(
 ) -> Iterator[tuple[KeyPath, object]]:
     """Yield what stands behind known keys; refuse all others, a section of them as one."""
     for key, value in entries.items():
-        path = (*section, str(key))
+        path = (*section, key if isinstance(key, str) else _shown(key))
         if not isinstance(key, str):
-            problem = Problem(f"the key {key!r}, which is no text", "a name", "put it in quotes")
+            found = f"the key {_shown(key)}, which is no text"
+            problem = Problem(found, "a name", "put it in quotes")
             reading.refuse(path, problem)
         elif path in KEYS:
             yield path, value
@@ -181,10 +181,13 @@ def _read_number(
     reading: Reading, path: KeyPath, fate: Count | Number, value: object
 ) -> Problem | None:
     number = _number(value)
-    if isinstance(fate, Count) and (type(value) is not int or value < 1):
-        return Problem(_shown(value), "a whole number of at least 1", _NUMBER_FIX)
-    if number is None or number < 0:
-        return Problem(_shown(value), "a number of at least 0", _NUMBER_FIX)
+    if isinstance(fate, Count):
+        is_right = number is not None and isinstance(value, int) and value >= 1
+        expected = "a whole number of at least 1"
+    else:
+        is_right, expected = number is not None and number >= 0, "a number of at least 0"
+    if number is None or not is_right:
+        return Problem(_shown(value), expected, _NUMBER_FIX)
     reading.numbers[path] = number
     return None
 
@@ -218,7 +221,7 @@ def _number(value: object) -> Fraction | None:
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if not isfinite(value) or abs(value) > MAX_NUMBER:
+    if not abs(value) <= MAX_NUMBER:  # also what is no number at all, which compares with nothing
         return None
     return Fraction(float.__repr__(value)) if isinstance(value, float) else Fraction(value)
 
@@ -237,6 +240,8 @@ def _shown(value: object) -> str:
             return "a section"
         case bool():
             return str(value).lower()
+        case int() if abs(value) > MAX_NUMBER:  # Python writes no number of thousands of digits
+            return "a number beyond 10^18"
         case _:
             text = repr(value)
             return text if len(text) <= 60 else text[:57] + "..."
