@@ -7,6 +7,8 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from tilewright.cli.machine_import import import_topology
+from tilewright.cli.machine_problems import all_problems
 from tilewright.cli.machine_show import machine_view, show_machine
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.errors import UsageError
@@ -46,7 +48,7 @@ def check(
     try:
         record = check_machine_file(machine, set_ or ())
     except MachineFileError as error:
-        raise _all_problems(machine, error) from error
+        raise all_problems(machine, error) from error
     return Outcome(record, _view(record))
 
 
@@ -82,7 +84,7 @@ def show(
     try:
         shown = show_machine(machine, set_ or ())
     except MachineFileError as error:
-        raise _all_problems(machine, error) from error
+        raise all_problems(machine, error) from error
     if svg is not None:
         write_svg(svg, draw_machine(shown.machine))
     if yaml:
@@ -92,15 +94,10 @@ def show(
     return Outcome(record, machine_view(shown.machine.spec, record))
 
 
+app.command(name="import")(import_topology)
+
+
 def _view(record: MachineCheckRecord) -> RenderableType:
     lines = [f"{record.machine}: a valid machine of {record.num_pes} PEs"]
     lines += [f"warning: {warning}" for warning in record.warnings] or ["no warnings"]
     return Text("\n".join(lines))  # a Text, since brackets in a message are no markup
-
-
-def _all_problems(machine: str, error: MachineFileError) -> MachineFileError:
-    problems = error.problems
-    if len(problems) < 2:
-        return error
-    found = "\n".join([f"{len(problems)} mistakes:", *map(str, problems)])
-    return MachineFileError(machine, found, "none", "correct them, and check again", problems)

@@ -22,7 +22,7 @@ from tilewright.units import (
     parse_rate,
 )
 
-__all__ = ("machine_file_text",)
+__all__ = ("machine_file_text", "quantity_text", "word_text")
 
 
 def _rate_text(bytes_per_us: int) -> str:
@@ -64,20 +64,24 @@ def _value_text(value: object, name: str, field: FieldInfo) -> str:
         case bool() | None:
             return json.dumps(value)
         case int() if takes_text:
-            return _quantity_text(value, name)
+            return quantity_text(value, name)
         case dict():
             pairs = (
-                f"{_word(key)}: {_value_text(entry, '', field)}" for key, entry in value.items()
+                f"{word_text(key)}: {_value_text(entry, '', field)}" for key, entry in value.items()
             )
             return "{" + ", ".join(pairs) + "}"
         case tuple():
             return "[" + ", ".join(_value_text(entry, "", field) for entry in value) + "]"
         case _:
-            return _word(value) if isinstance(value, str) else str(value)
+            return word_text(value) if isinstance(value, str) else str(value)
 
 
-def _quantity_text(value: int, name: str) -> str:
-    """With a unit where that is exact, else the bare integer."""
+def quantity_text(value: int, name: str) -> str:
+    """Write a value of the field ``name``: with a unit where that is exact, else the bare integer.
+
+    >>> quantity_text(128_000, "bytes_per_us"), quantity_text(1_234_567, "latency_ps")
+    ('128 GB/s', '1234567')
+    """
     for ending, (write, read) in _UNITS.items():
         if name.endswith(ending):
             text = write(value)
@@ -88,6 +92,7 @@ def _quantity_text(value: int, name: str) -> str:
     return str(value)
 
 
-def _word(text: str) -> str:
+def word_text(text: str) -> str:
+    """Write text, in quotes unless YAML reads it back as the same text without them."""
     is_plain = _PLAIN.fullmatch(text) and resolve_plain(text) == text
     return text if is_plain else json.dumps(text, ensure_ascii=False)

@@ -11,6 +11,7 @@ from tilewright.records.demo import DemoRecord
 from tilewright.records.document import Document
 from tilewright.records.failure import FailureRecord, describe_failure
 from tilewright.records.machine_check import MachineCheckRecord
+from tilewright.records.machine_import import ImportedField, MachineImportRecord
 from tilewright.records.machine_show import MachineFigures, MachineShowRecord
 from tilewright.records.probe import Breakdown, ProbeRecord, ProbeRow, SkippedCase
 from tilewright.records.reader import read_record
@@ -37,9 +38,11 @@ __all__ = (
     "EngineWorkloadRow",
     "FailureRecord",
     "GrowthRow",
+    "ImportedField",
     "LaunchRow",
     "MachineCheckRecord",
     "MachineFigures",
+    "MachineImportRecord",
     "MachineOfRun",
     "MachineShowRecord",
     "OracleRow",

@@ -1,0 +1,3 @@
+"""Readers of files and programs that were written for other systems, one package a source."""
+
+__all__: tuple[str, ...] = ()
