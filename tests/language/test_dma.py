@@ -183,7 +183,9 @@ def test_what_is_placed_is_read_back(values: list[int]) -> None:
 
 
 def test_a_number_is_no_address() -> None:
-    with pytest.raises(KernelError, match="found the integer address 64 without a dtype, expected pointers"):
+    with pytest.raises(
+        KernelError, match="found the integer address 64 without a dtype, expected pointers"
+    ):
         Bed().launch(lambda: tl.load(64))
 
 

@@ -137,3 +137,26 @@ def test_spans_are_the_rows_of_a_layout() -> None:
     addresses = affine.array(np.dtype(np.int64))
     starts = [span.address + i * span.stride_bytes for span in expected for i in range(3)]
     assert addresses[..., 0].reshape(-1).tolist() == starts
+
+
+def pieces_with(*ranges: tuple[int, int, int]) -> list[Any]:
+    """Of eight segments of 4 bytes, 12 bytes apart, if (first, bytes, physical) are mapped."""
+    table = PageTable("test", PAGE)
+    table.map(
+        RangeMapping(VirtualRange(VirtualByte(first), size), PhysicalByte(physical))
+        for first, size, physical in ranges
+    )
+    mmu = Mmu("pe.mmu", MmuSpec(page_bytes=PAGE), table)
+    translator = Translator(mmu, lambda physical: (0, physical, 10**6), ChannelDeal(1, 1))
+    return translator.pieces([Span(0, 8, 4, 12)], BY)
+
+
+def test_a_gap_between_segments_changes_no_piece() -> None:
+    whole = pieces_with((0, 88, 640))
+    assert len(whole) == 1
+    assert pieces_with(*[(12 * place, 4, 640 + 12 * place) for place in range(8)]) == whole
+
+
+def test_segments_that_lie_elsewhere_behind_a_gap_are_a_piece_of_their_own() -> None:
+    near, far = pieces_with((0, 40, 640), (48, 40, 1280))
+    assert (near.address, near.num_segments, far.address, far.num_segments) == (640, 4, 1280, 4)
