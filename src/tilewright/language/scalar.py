@@ -208,7 +208,9 @@ _BINARY = {
     "lshift": "shl",
     "rshift": "shr",
 }
-_COMPILED = frozenset("add sub mul floordiv mod and or xor lshift rshift".split())
+_COMPILED = frozenset(
+    ["add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift"]
+)
 _ORDER = ("lt", "le", "gt", "ge", "eq", "ne")
 
 

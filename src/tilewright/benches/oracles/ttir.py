@@ -34,10 +34,10 @@ _NAME = re.compile(r"%[\w#-]+")
 
 def ir_text(kernel: Any, signature: Mapping[str, str], constants: Mapping[str, Any]) -> str:
     """The IR of a jitted kernel; the target decides nothing that is compared."""
-    from triton._C.libtriton import ir  # noqa: PLC0415  # optional
-    from triton.backends.compiler import GPUTarget  # noqa: PLC0415
-    from triton.compiler import ASTSource  # noqa: PLC0415
-    from triton.compiler.compiler import make_backend  # noqa: PLC0415
+    from triton._C.libtriton import ir  # type: ignore[import-untyped]  # noqa: PLC0415
+    from triton.backends.compiler import GPUTarget  # type: ignore[import-untyped]  # noqa: PLC0415
+    from triton.compiler import ASTSource  # type: ignore[import-untyped]  # noqa: PLC0415
+    from triton.compiler.compiler import make_backend  # type: ignore[import-untyped]  # noqa: PLC0415
 
     target = GPUTarget("cuda", 80, 32)
     backend = make_backend(target)
@@ -67,7 +67,7 @@ def evaluate(text: str, arguments: Mapping[str, Any]) -> None:
 @dataclass(frozen=True, slots=True)
 class _Address:
     memory: Array
-    offset: Array
+    offset: Any
 
 
 def _argument(value: Any) -> Any:
