@@ -82,14 +82,13 @@ def _parsed(function: FunctionType) -> tuple[ast.Module, ast.FunctionDef]:
         raise _refusal(function, f"a {type(definition).__name__}", "define it with def")
     ast.increment_lineno(tree, max(first, 1) - 1)
     cells = [ast.Name(name, ast.Store()) for name in function.__code__.co_freevars]
-    outer = ast.parse("def outer(): pass").body[0]
-    assert isinstance(outer, ast.FunctionDef)
-    outer.body = [definition]
+    body: list[ast.stmt] = [definition]
     if cells:
-        outer.body.insert(0, ast.Assign([*cells], ast.Constant(None)))
+        body.insert(0, ast.Assign([*cells], ast.Constant(None)))
     if function.__name__ not in function.__code__.co_freevars:  # it is not a cell to itself
-        outer.body.insert(0, ast.Global([definition.name]))
-    tree.body = [outer]
+        body.insert(0, ast.Global([definition.name]))
+    arguments = ast.arguments([], [], None, [], [], None, [])
+    tree.body = [ast.FunctionDef("outer", arguments, body, [])]
     return ast.fix_missing_locations(tree), definition
 
 

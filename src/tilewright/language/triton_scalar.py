@@ -221,9 +221,9 @@ def range(arg1: Any, arg2: Any = None, step: Any = None, **hints: Any) -> Iterat
         control.range(0, **hints)  # knows their names
     start, stop = (0, arg1) if arg2 is None else (arg1, arg2)
     step = 1 if step is None else step
-    if {type(start), type(stop), type(step)} <= _PLAIN and 0 <= start <= stop <= NUM_SMALL:
-        if step > 0:  # mostly
-            return iter(_SMALL[start:stop:step])
+    is_plain = {type(start), type(stop), type(step)} <= _PLAIN
+    if is_plain and 0 <= start <= stop <= NUM_SMALL and step > 0:  # mostly
+        return iter(_SMALL[start:stop:step])
     bounds = [_bound(each) for each in (start, stop, step)]
     indices = builtins.range(*(number for number, _ in bounds))
     if indices.step <= 0 and not is_weak(step):

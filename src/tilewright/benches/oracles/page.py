@@ -94,9 +94,9 @@ GROUPS = {
     OracleGroup.TRITON: (
         "Numbers in Triton kernels: which dtype a variable, a literal, an index of a loop or a "
         "result of a call has, and what operators make of it. Triton's front end compiles each "
-        "kernel to its IR, which a small evaluator in NumPy runs; our values have to be the same, bit for "
-        "bit, on blocks of each dtype. Triton's interpreter is no oracle here: it keeps indices of "
-        "loops as Python's numbers."
+        "kernel to its IR, which a small evaluator in NumPy runs; our values have to be the same, "
+        "bit for bit, on blocks of each dtype. Triton's interpreter is no oracle here: it keeps "
+        "indices of loops as Python's numbers."
     ),
 }
 
