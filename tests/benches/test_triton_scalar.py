@@ -115,7 +115,7 @@ def test_every_program_of_the_group_holds_in_every_dtype() -> None:
 
 
 def test_without_triton_the_group_is_one_row_that_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triton_scalar, "find_spec", lambda name: None)
+    monkeypatch.setattr(triton_scalar, "find_spec", lambda _: None)
     (oracle,) = triton_scalar._oracles()
     assert "Triton is not installed" in oracle.name
     assert oracle.check(EngineKind.NATIVE).ok

@@ -208,7 +208,10 @@ integers = st.one_of(
 )
 kinds = st.sampled_from([int, Int32, Int64])
 TRITON_DIVISIONS = {name: TRITON[f".{name}"] for name in ("quotient", "remainder")}
-NUMBER_OPS = [*"add sub mul floordiv mod and or xor shl shr".split(), *TRITON_DIVISIONS]
+NUMBER_OPS = [
+    *["add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "shl", "shr"],
+    *TRITON_DIVISIONS,
+]
 
 
 def outcome(function: Any, *args: Any) -> Any:

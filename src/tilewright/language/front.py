@@ -102,7 +102,8 @@ def adopt_values(*values: Any) -> None:
 
 def compiled_function(function: Function) -> Function:
     """The compiled function of that name if there is one, else its definition."""
-    return function if _core is None else getattr(_core, function.__name__)  # type: ignore[no-any-return]
+    found: Function = function if _core is None else getattr(_core, function.__name__)
+    return found
 
 
 def compiled_front(kind: EngineKind) -> ModuleType | None:

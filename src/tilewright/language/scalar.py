@@ -214,9 +214,7 @@ _BINARY = {
     "lshift": "shl",
     "rshift": "shr",
 }
-_COMPILED = frozenset(
-    ["add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift"]
-)
+_COMPILED = frozenset(_BINARY) - {"truediv", "pow"}
 _ORDER = ("lt", "le", "gt", "ge", "eq", "ne")
 
 

@@ -62,9 +62,7 @@ def computed(
     return result, dtype
 
 
-def compared(
-    op: str, left: Number, right: Number, left_type: Operand, right_type: Operand
-) -> bool:
+def compared(op: str, left: Number, right: Number, left_type: Operand, right_type: Operand) -> bool:
     """Whether a comparison holds, in the dtype that both are converted to."""
     dtype = computation_dtype(op, left_type, right_type)
     if dtype.is_floating():

@@ -8,8 +8,8 @@ module and the name of their type.
 import builtins
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from types import CellType, CodeType, FunctionType, ModuleType
 from functools import cache
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from tilewright.errors import KernelError

@@ -94,7 +94,8 @@ def cdiv_of(value: Any) -> Any:
 def as_truth(value: Any) -> Any:
     """A value as int1: whether it is not 0."""
     if isinstance(value, Value):
-        return value if value.dtype is int1 else value != 0
+        truth: Any = value
+        return truth if value.dtype is int1 else truth != 0
     return Int1(builtins.bool(value)) if isinstance(value, Scalar) else value
 
 
@@ -204,7 +205,7 @@ def _type_of(value: Any) -> Any:
 def _bound(value: Any) -> tuple[int, DType]:
     """A bound of a loop and its dtype."""
     dtype = scalar_dtype(value, "range") if is_weak(value) else value.dtype
-    if not isinstance(dtype, DType) or not dtype.is_int() or getattr(value, "shape", ()):
+    if not isinstance(dtype, DType) or not dtype.is_int() or (not is_weak(value) and value.shape):
         fix = "convert the bound with .to(tl.int32)"
         raise KernelTypeError("range", f"the bound {value!r}", "one integer", fix)
     return int(value), dtype
@@ -220,9 +221,9 @@ def range(arg1: Any, arg2: Any = None, step: Any = None, **hints: Any) -> Iterat
         control.range(0, **hints)  # knows their names
     start, stop = (0, arg1) if arg2 is None else (arg1, arg2)
     step = 1 if step is None else step
-    if {type(start), type(stop), type(step)} <= _PLAIN and 0 <= start <= stop <= NUM_SMALL:
-        if step > 0:  # mostly
-            return iter(_SMALL[start:stop:step])
+    is_plain = {type(start), type(stop), type(step)} <= _PLAIN
+    if is_plain and 0 <= start <= stop <= NUM_SMALL and step > 0:  # mostly
+        return iter(_SMALL[start:stop:step])
     bounds = [_bound(each) for each in (start, stop, step)]
     indices = builtins.range(*(number for number, _ in bounds))
     if indices.step <= 0 and not is_weak(step):
@@ -254,30 +255,30 @@ def value_of(value: Any) -> Any:
     return value.value
 
 
+_NAMED: dict[str, Callable[..., Any]] = {
+    ".strong": _strong,
+    ".add": _weak_first("add", operator.add),
+    ".sub": _weak_first("sub", operator.sub),
+    ".mul": _weak_first("mul", operator.mul),
+    ".div": _weak_first("div", operator.truediv),
+    ".quotient": quotient,
+    ".remainder": remainder,
+    ".and": both,
+    ".or": either,
+    ".decides_and": decides_and,
+    ".decides_or": decides_or,
+    ".not": negation,
+    ".asserted": asserted,
+    ".chosen": chosen,
+    ".branched": branched,
+    ".returned": returned,
+    ".kept_types": kept_types,
+    ".check_carried": check_carried,
+    ".value": value_of,
+    ".cdiv": cdiv_of,
+}
 FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {
-        ".strong": _strong,
-        ".add": _weak_first("add", operator.add),
-        ".sub": _weak_first("sub", operator.sub),
-        ".mul": _weak_first("mul", operator.mul),
-        ".div": _weak_first("div", operator.truediv),
-        ".quotient": quotient,
-        ".remainder": remainder,
-        ".and": both,
-        ".or": either,
-        ".decides_and": decides_and,
-        ".decides_or": decides_or,
-        ".not": negation,
-        ".asserted": asserted,
-        ".chosen": chosen,
-        ".branched": branched,
-        ".returned": returned,
-        ".kept_types": kept_types,
-        ".check_carried": check_carried,
-        ".value": value_of,
-        ".cdiv": cdiv_of,
-    }
-    | {f".{name}": _comparison(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")}
+    _NAMED | {f".{name}": _comparison(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")}
 )
 """By the names that rewritten code has for them, which no text can say."""
 

@@ -97,11 +97,11 @@ GROUPS = {
         "random; the machine has to allow exactly those accesses and to refuse every other one."
     ),
     OracleGroup.TRITON: (
-        "Numbers in Triton kernels: which dtype a variable, a literal, an index of a loop, a result "
-        "of a call has, and what operators make of it. Triton's own front end compiles each kernel "
-        "to its IR, which a small evaluator in NumPy runs; our values have to be the same, bit for "
-        "bit, on blocks of each dtype. Triton's interpreter is no oracle here: it keeps indices of "
-        "loops as Python's numbers."
+        "Numbers in Triton kernels: which dtype a variable, a literal, an index of a loop or a "
+        "result of a call has, and what operators make of it. Triton's front end compiles each "
+        "kernel to its IR, which a small evaluator in NumPy runs; our values have to be the same, "
+        "bit for bit, on blocks of each dtype. Triton's interpreter is no oracle here: it keeps "
+        "indices of loops as Python's numbers."
     ),
     OracleGroup.VORTEX: (
         "What flows written for Vortex compute there. Each flow is a file as its author wrote it; "

@@ -34,10 +34,10 @@ _NAME = re.compile(r"%[\w#-]+")
 
 def ir_text(kernel: Any, signature: Mapping[str, str], constants: Mapping[str, Any]) -> str:
     """The IR of a jitted kernel; the target decides nothing that is compared."""
-    from triton._C.libtriton import ir  # noqa: PLC0415  # optional
-    from triton.backends.compiler import GPUTarget  # noqa: PLC0415
-    from triton.compiler import ASTSource  # noqa: PLC0415
-    from triton.compiler.compiler import make_backend  # noqa: PLC0415
+    from triton._C.libtriton import ir  # type: ignore[import-untyped]  # noqa: PLC0415
+    from triton.backends.compiler import GPUTarget  # type: ignore[import-untyped]  # noqa: PLC0415
+    from triton.compiler import ASTSource  # type: ignore[import-untyped]  # noqa: PLC0415
+    from triton.compiler.compiler import make_backend  # type: ignore[import-untyped]  # noqa: PLC0415
 
     target = GPUTarget("cuda", 80, 32)
     backend = make_backend(target)
@@ -67,7 +67,7 @@ def evaluate(text: str, arguments: Mapping[str, Any]) -> None:
 @dataclass(frozen=True, slots=True)
 class _Address:
     memory: Array
-    offset: Array
+    offset: Any
 
 
 def _argument(value: Any) -> Any:
@@ -203,12 +203,14 @@ class _Evaluator:
         body, _, kinds = text.rpartition(" : ") if " : " in text else (text, "", "i1")
         values = self.operands(body)
         if op in _MEMORY:
-            return _MEMORY[op](values, kinds, body)
+            return [_MEMORY[op](*values)]
+        if op == "tt.make_range":
+            return [_range(body)]
         group, name = op.split(".", 1)
         if op == "arith.constant":
             return [_constant(body.removesuffix(" ").partition(" {")[0], kinds)]
         if name in _CASTS:
-            source, _, wanted = re.sub(r",.*", "", kinds).replace("->", "to").partition(" to ")
+            wanted = re.sub(r",.*", "", kinds).replace("->", "to").partition(" to ")[2]
             return [_CASTS[name](values[0], _dtype(wanted.strip()))]
         if group == "arith" and name in ("cmpi", "cmpf"):
             predicate = body.partition(",")[0].strip()
@@ -350,31 +352,18 @@ _CASTS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _range(values: list[Any], kinds: str, body: str) -> list[Any]:
+def _range(body: str) -> Array:
     end, start = (int(number) for number in re.findall(r"= (\d+)", body))
-    return [np.arange(start, end, dtype=np.int32)]
+    return np.arange(start, end, dtype=np.int32)
 
 
-def _load(values: list[Any], kinds: str, body: str) -> list[Any]:
-    return [values[0].memory[values[0].offset]]
-
-
-def _store(values: list[Any], kinds: str, body: str) -> list[Any]:
-    address, value = values[:2]
+def _store(address: _Address, value: Any) -> None:
     address.memory[address.offset] = value
-    return []
 
 
-def _addptr(values: list[Any], kinds: str, body: str) -> list[Any]:
-    return [_Address(values[0].memory, values[0].offset + values[1])]
-
-
-_MEMORY: Mapping[str, Callable[[list[Any], str, str], list[Any]]] = {
-    "tt.make_range": _range,
-    "tt.load": _load,
+_MEMORY: Mapping[str, Callable[..., Any]] = {
+    "tt.load": lambda address: address.memory[address.offset],
     "tt.store": _store,
-    "tt.addptr": _addptr,
-    "tt.splat": lambda values, kinds, body: values,
-    "tt.assert": lambda values, kinds, body: [],
-    "tt.get_program_id": lambda values, kinds, body: [np.int32(0)],
+    "tt.addptr": lambda address, more: _Address(address.memory, address.offset + more),
+    "tt.splat": lambda value: value,
 }
