@@ -145,3 +145,18 @@ def test_wrong_input_exits_2_and_says_what(
     assert main(["attention", "run", *SMALL[2:], *arguments]) == 2
     captured = capsys.readouterr()
     assert message in captured.out + captured.err
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"), [((), "vortex"), (("--state-advance", "every_block"), "every_block")]
+)
+@pytest.mark.parametrize("backend", ["reference", "machine"])
+def test_a_record_says_by_which_rule_state_advanced(
+    capsys: pytest.CaptureFixture[str], backend: str, options: tuple[str, ...], rule: str
+) -> None:
+    sizes = ("--context", "64", "--batch", "1", "--budget", "3", "--kv-heads", "1")
+    more = ("--machine", "ahbm-small", "--no-data") if backend == "machine" else ("--steps", "1")
+    flow = ("--flow", "running_avg_block_sparse", "--backend", backend)
+    arguments = ["attention", "run", *flow, *sizes, *more, *options, "--json"]
+    assert main(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["sizes"]["state_advance"] == rule

@@ -16,7 +16,8 @@ class EvictingFlow(Ready, vFlow):
     """Keeps the plan's number of living pages with the largest worth; the others die.
 
     State ``alive`` is true until a page is dropped. Reserved pages live, and so does a page that is
-    still being filled.
+    still being filled. A row that fits its budget reads every page, unless state advances in every
+    block (``state_advance="every_block"``).
     """
 
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, object]:

@@ -2,7 +2,11 @@
 
 A_P begins with the mass that the last ``observed`` queries of the prompt gave to page P, and grows
 by the mass of every step (mean over the group). The plan's number of living pages with the largest
-A stays; what is dropped is gone. A page counts from the step before it is complete.
+A stays; what is dropped is gone.
+
+The sum is the published one with ``state_advance="every_block"``: a page then counts from the step
+before it is complete. By the rule of Vortex, which is the default, A grows in steps in which the
+row selects, and in pages that are not reserved at the end; the rest of the mass is not in it.
 """
 
 from tilewright.attention.abs import ContextBase, FieldMap, Value

@@ -92,8 +92,8 @@ GROUPS = {
         "failures of tt-npe are replayed."
     ),
     OracleGroup.ADDRESSES: (
-        "What an address of a kernel means, for each PE that may use it. Which PE has which bytes is "
-        "worked out again with NumPy from the definition of the policy, for placements drawn at "
+        "What an address of a kernel means, for each PE that may use it. Which PE has which bytes "
+        "is worked out again with NumPy from the definition of the policy, for placements drawn at "
         "random; the machine has to allow exactly those accesses and to refuse every other one."
     ),
     OracleGroup.TRITON: (
@@ -105,11 +105,11 @@ GROUPS = {
     ),
     OracleGroup.VORTEX: (
         "What flows written for Vortex compute there. Each flow is a file as its author wrote it; "
-        "the pages that it selects are held against a form in NumPy. State over decode steps is held "
-        "against the recurrence in NumPy and float64: a row that fits its budget keeps its state, one "
-        "that selects advances all blocks but the reserved last ones. Rows cross from one to the "
-        "other, and blocks become complete. A row differs if any of its blocks is off by more than "
-        "1e-5 of the largest."
+        "the pages that it selects are held against a form in NumPy. State over decode steps is "
+        "held against the recurrence in NumPy and float64: a row that fits its budget keeps its "
+        "state, one that selects advances all blocks but the reserved last ones. Rows cross from one "
+        "to the other, and blocks become complete. A row differs if any of its blocks is off by more "
+        "than 1e-5 of the largest."
     ),
 }
 

@@ -86,16 +86,17 @@ class StateFlow(vFlow):
         o.select(running.topk())
 
     def _shaped(self, score: Value, ctx: ContextBase) -> Value:
+        shaped = score
         match self.shape:
             case "softmax":
-                return score.softmax(0)
+                shaped = score.softmax(0)
             case "normalize":
-                return self.normalize(score, ctx=ctx)
+                shaped = self.normalize(score, ctx=ctx)
             case "conv1d":
-                return self.convolve(score, ctx=ctx)
+                shaped = self.convolve(score, ctx=ctx)
             case "mean":
-                return score - score.mean(0)
-        return score
+                shaped = score - score.mean(0)
+        return shaped
 
 
 def state_graph(shape: str, block_size: int) -> Graph:
