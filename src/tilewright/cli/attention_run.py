@@ -263,9 +263,7 @@ def _run_on_machines(
 ) -> Outcome:
     shape = None if wanted.model is None else find_shape(wanted.model)
     of_model = sizes.of_model(shape)
-    graph, notes = _graph(flow, name, of_model, DType.FLOAT16)
-    if shape is not None:
-        _check_kind(graph, shape)
+    graph, notes = _graph(flow, name, of_model, DType.FLOAT16, shape)
     return run_on_machines(
         MachineRun(
             graph=graph,
@@ -291,11 +289,11 @@ def _run_on_machines(
     )
 
 
-def _check_kind(graph: Graph, shape: ModelShape) -> None:
+def _check_kind(label: str, flow: FlowBase, shape: ModelShape) -> None:
     """A model keeps latents, or keys and values; a flow is for one of them."""
     kind = FlowKind.MLA if isinstance(shape, MlaShape) else FlowKind.GQA
-    if graph.geometry.kind is not kind:
-        found = f"the {graph.geometry.kind} flow {graph.name!r} for {shape.name}"
+    if flow.kind is not kind:
+        found = f"the {flow.kind} flow {label!r} for {shape.name}"
         raise UsageError("--model", found, f"a flow of kind {kind}", "choose another flow or model")
 
 
@@ -334,11 +332,17 @@ class _Sizes:
 
 
 def _graph(
-    flow: str, name: str | None, sizes: _Sizes, dtype: DType
+    flow: str,
+    name: str | None,
+    sizes: _Sizes,
+    dtype: DType,
+    shape: ModelShape | None = None,
 ) -> tuple[Graph, tuple[str, ...]]:
     """Return the graph of a flow, and what it asks for that no backend does."""
     with vortex_names():
         label, made = find_flow(flow, name=name)
+        if shape is not None:
+            _check_kind(label, made, shape)
         geometry = _geometry(made, sizes, DType((sizes.dtype or dtype).value))
         traced = examine_flow(made, geometry, name=label)
     notes = tuple(str(lint) for lint in traced.warnings if lint.code == EXACT_SELECTION)
