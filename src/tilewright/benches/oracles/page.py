@@ -108,8 +108,8 @@ GROUPS = {
         "the pages that it selects are held against a form in NumPy. State over decode steps is "
         "held against the recurrence in NumPy and float64: a row that fits its budget keeps its "
         "state, one that selects advances all blocks but the reserved last ones. Rows cross from "
-        "one to the other, and blocks become complete. A row differs if any of its blocks is off by "
-        "more than 1e-5 of the largest."
+        "one to the other, and blocks become complete. A row differs if any of its blocks is off "
+        "by more than 1e-5 of the largest."
     ),
 }
 
