@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
+from operator import attrgetter
 from typing import assert_never
 
 from tilewright.errors import RegistryError
@@ -111,7 +112,7 @@ def num_entries(ranges: Iterable[VirtualRange], page_bytes: int) -> int:
     Ranges that touch are entries of their own. Two with a gap between them that has no whole page
     are one entry: they lie in neighbouring pages of one PE.
     """
-    in_order = sorted(ranges)
+    in_order = sorted(ranges, key=attrgetter("first"))
     return len(in_order) - sum(
         before.end < after.first and after.first // page_bytes <= (before.end - 1) // page_bytes + 1
         for before, after in pairwise(in_order)

@@ -223,7 +223,8 @@ def _shard_ranges(
 ) -> Iterator[ShardRange]:
     """The bytes of all shards, and nothing of the pages beside them."""
     for shard, home, offset in zip(placement.shards, homes, offsets, strict=True):
-        for place, span, at in _pieces(placement, base, shard, home, offset):
+        # in a memory neighbours have neighbouring addresses: one is enough for all pieces
+        shift = pool.physical_of(MemoryPlace.of(placement.memory, home.home), offset) - offset
+        for _, span, at in _pieces(placement, base, shard, home, offset):
             virtual = VirtualRange(VirtualByte(base + span.start), len(span))
-            physical = PhysicalByte(pool.physical_of(place, at))
-            yield ShardRange(home.home, RangeMapping(virtual, physical))
+            yield ShardRange(home.home, RangeMapping(virtual, PhysicalByte(at + shift)))
