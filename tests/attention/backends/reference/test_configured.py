@@ -90,6 +90,17 @@ def test_a_field_of_the_budget_decides_how_many_pages_are_read(name: str) -> Non
     assert [len(pages) for pages in pages_of()] == [3, 3, 3]
 
 
+def test_state_of_rows_that_fit_their_budget_advances_by_the_named_rule_alone() -> None:
+    written = {}
+    for rule in ("vortex", "every_block"):
+        flow = {"module_name": "running_avg_block_sparse", "topk_val": 40}
+        session = session_of_config(config_of(**flow, state_advance=rule), SHAPE)
+        decoded(session)
+        written[rule] = session.counters.num_bytes.state_written
+    assert written["vortex"] == 0
+    assert written["every_block"] > 0
+
+
 def test_an_update_interval_keeps_a_selection_for_so_many_steps() -> None:
     each, kept = pages_of(topk_val=3), pages_of(topk_val=3, update_interval=3)
     first = set(kept[0]) - {20}
@@ -175,6 +186,7 @@ def test_a_field_that_nothing_does_is_refused_with_what_to_use(name: str) -> Non
 
 def test_every_field_is_in_one_of_these_tests_and_in_the_guide() -> None:
     working = {*COUNTS, "module_path", "module_name", "max_seq_lens", "dtype", "update_interval"}
+    working.add("state_advance")
     assert working | {*WITHOUT_EFFECT, *REFUSED} == {*VortexConfig.model_fields}
     guide = Path(__file__).parents[4] / "docs" / "guides" / "from-vortex.md"
     rows = [line for line in guide.read_text().splitlines() if line.startswith("| `")]
