@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from importlib.util import find_spec
+from types import MappingProxyType
 
 from tilewright.benches.oracles.laws.address import ADDRESSES
 from tilewright.benches.oracles.laws.collective import COLLECTIVES
@@ -64,6 +66,10 @@ ORACLES = build_table(
 )
 
 
+NEEDED = MappingProxyType({OracleGroup.TRITON: "triton"})
+"""By group: the package that its oracles need."""
+
+
 def run_oracles(
     kind: EngineKind,
     *,
@@ -71,8 +77,14 @@ def run_oracles(
     progress: Callable[[str], None],
     oracles: tuple[Oracle, ...] = ORACLES,
 ) -> ValidateRecord:
-    """Put every oracle of the group, or all, to the test; ``progress`` is told each new group."""
-    chosen = [oracle for oracle in oracles if group in (None, oracle.group)]
+    """Put every oracle of the group, or all, to the test; ``progress`` is told each new group.
+
+    A group whose package is not installed is left out, and the record says so.
+    """
+    absent = {each: name for each, name in NEEDED.items() if find_spec(name) is None}
+    chosen = [
+        oracle for oracle in oracles if group in (None, oracle.group) and oracle.group not in absent
+    ]
     rows: list[OracleRow] = []
     for oracle in chosen:
         if not rows or rows[-1].group != oracle.group.value:
@@ -83,6 +95,11 @@ def run_oracles(
         versions=installed_versions(engine=kind.value),
         ok=all(row.ok for row in rows),
         oracles=tuple(rows),
+        skipped=tuple(
+            f"{each.value}: {name} is not installed, so nothing is compared; see the extra [bench]"
+            for each, name in absent.items()
+            if group in (None, each)
+        ),
     )
 
 

@@ -69,6 +69,8 @@ def _view(record: ValidateRecord) -> RenderableType:
     view.append(
         f"{MEANING}\n{len(record.oracles) - len(failed)} of {len(record.oracles)} oracles hold."
     )
+    for reason in record.skipped:
+        view.append(f"\nNot run: {reason}.")
     if failed:
         view.append("\nThese do not:\n" + "\n".join(f"  {name}" for name in failed))
     return view

@@ -35,6 +35,7 @@ class ValidateRecord(Document):
     versions: Versions
     ok: bool
     oracles: tuple[OracleRow, ...]
+    skipped: tuple[str, ...] = ()  # groups that this installation cannot run, with the reason
 
     @model_validator(mode="after")
     def _check_verdict(self) -> Self:
