@@ -344,10 +344,11 @@ class FlowError(TilewrightError):
         self.operand = operand
 
     def located(self, *, flow: str, method: str, source: str) -> Self:
-        """The same error with its place in front; one that has a place keeps it."""
+        """Return the error with flow, method and line in front; one that has them stays as it is."""
         if self.flow:
             return self
-        place = ", ".join(filter(None, (f"flow {flow!r}", method, source, self.where)))
+        where = self.where.removeprefix(f"{source}, ")  # an op object knows its line already
+        place = ", ".join(filter(None, (f"flow {flow!r}", method, source, where)))
         parts = (self.found, self.expected, self.fix)
         return type(self)(place, *parts, flow, method, source, self.op, self.operand)
 

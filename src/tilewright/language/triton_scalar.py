@@ -20,6 +20,7 @@ from tilewright.language.library import control, math
 from tilewright.language.library.control import device_assert
 from tilewright.language.promote import integer_dtype, scalar_dtype
 from tilewright.language.scalar import (
+    INT32_LIMIT,
     Int1,
     Int32,
     Scalar,
@@ -221,9 +222,11 @@ def range(arg1: Any, arg2: Any = None, step: Any = None, **hints: Any) -> Iterat
         control.range(0, **hints)  # knows their names
     start, stop = (0, arg1) if arg2 is None else (arg1, arg2)
     step = 1 if step is None else step
-    is_plain = {type(start), type(stop), type(step)} <= _PLAIN
-    if is_plain and 0 <= start <= stop <= NUM_SMALL and step > 0:  # mostly
-        return iter(_SMALL[start:stop:step])
+    if {type(start), type(stop), type(step)} <= _PLAIN and step > 0:  # mostly
+        if 0 <= start <= stop <= NUM_SMALL:
+            return iter(_SMALL[start:stop:step])
+        if min(start, stop) >= -INT32_LIMIT and max(start, stop, step) < INT32_LIMIT:
+            return map(Int32, builtins.range(start, stop, step))
     bounds = [_bound(each) for each in (start, stop, step)]
     indices = builtins.range(*(number for number, _ in bounds))
     if indices.step <= 0 and not is_weak(step):
