@@ -344,7 +344,7 @@ class FlowError(TilewrightError):
         self.operand = operand
 
     def located(self, *, flow: str, method: str, source: str) -> Self:
-        """Return the error with flow, method and line in front; one that has them stays as it is."""
+        """Return the error with flow, method and line in front, or itself if it has them."""
         if self.flow:
             return self
         where = self.where.removeprefix(f"{source}, ")  # an op object knows its line already
