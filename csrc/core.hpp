@@ -235,6 +235,7 @@ class Core {
     void count_conditions(uint32_t task, const Graph& graph, uint32_t row,
                           const std::vector<uint32_t>& earlier);
     void follow(uint32_t task, uint32_t other);
+    [[gnu::noinline]] void refuse_late(const Graph& graph, int64_t first_id) const;
     void start_delayed(StartRun run);
     void push_run(uint32_t run);
     // noinline: the loop stays small, which is worth a quarter of its speed
@@ -299,6 +300,7 @@ class Core {
     // island.cpp
     uint32_t island_for(RoundTrip& trip);
     bool is_worthwhile(const RoundTrip& trip) const;
+    bool is_slow(const Server& server) const;
     void settle_on(Island& island, uint32_t number, const RoundTrip& trip);
     [[gnu::noinline]] void touch(Island& island);
     int64_t catch_up(Island& island, const Event& limit);
@@ -451,8 +453,9 @@ class Core {
     uint64_t limit_ps_ = 0;  // of the run: wake-ups draw it near
     int64_t events_ = 0;
     int64_t num_live_ = 0;
-    int64_t silent_ps_ = 0;  // the last arrival or credit that has no event of its own
+    int64_t silent_ps_ = 0;  // the last arrival, credit or delivery that has no event of its own
     bool running_ = false;
+    bool has_failed_ = false;  // in the middle of an instant: it stays there
     bool tracing_ = false;
     int64_t first_traced_owner_ = 0;
     int64_t last_traced_owner_ = INT64_MAX;

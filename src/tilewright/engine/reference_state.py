@@ -209,10 +209,13 @@ class Server:
             if queue > self.max_queue:
                 self.max_queue = queue
         past = starts[: bisect_right(starts, now_ps)]
-        self.note_queue(now_ps, 0)
-        behind_readies_ps = len(readies) * now_ps - sum(readies)
-        behind_starts_ps = len(past) * now_ps - sum(past)
-        self.queue_ps = min(self.queue_ps + behind_readies_ps - behind_starts_ps, MAX_PS)
+        if now_ps > self.changed_ps:
+            self.max_queue = max(self.max_queue, self.queue)
+        lasted_ps = self.queue * (now_ps - self.changed_ps)
+        lasted_ps += len(readies) * now_ps - sum(readies)
+        lasted_ps -= len(past) * now_ps - sum(past)
+        self.queue_ps = min(self.queue_ps + lasted_ps, MAX_PS)
+        self.changed_ps = now_ps
         self.queue += len(readies) - len(past)
         self.starts = starts[len(past) :]
         readies.clear()
