@@ -37,6 +37,7 @@ from tests.strategies import (
     random_steps,
     some,
 )
+from tests.strategies import choices as choices_of_seeds
 from tilewright.engine.banked import (
     BankedRefreshSpec,
     BankedSpec,
@@ -45,7 +46,7 @@ from tilewright.engine.banked import (
     SimpleSpec,
 )
 
-__all__ = ("drawn_whole_programs", "whole_program")
+__all__ = ("drawn_whole_programs", "whole_program", "whole_programs")
 
 MAX_LINKS = 4
 MAX_MEMORIES = 2
@@ -353,6 +354,9 @@ def whole_program(choices: Choices) -> Program:
         raises_all=choices.integer(0, 4) > 0,
         hub_steps=hub_steps,
     )
+
+
+whole_programs = choices_of_seeds.map(whole_program)
 
 
 @st.composite

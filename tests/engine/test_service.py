@@ -112,7 +112,7 @@ def test_an_exception_keeps_its_cause_and_names_the_server(engine: Engine) -> No
 
 
 def test_a_time_beyond_the_last_is_the_engines_error(engine: Engine) -> None:
-    with pytest.raises(EngineError, match="server 'python': found a time of 2.62 ps or more for"):
+    with pytest.raises(EngineError, match=r"server 'python': found a time of 2\^62 ps or more for"):
         serve(engine, lambda _packet, _now_ps: (MAX_PS, 0))
 
 

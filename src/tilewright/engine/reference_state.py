@@ -171,9 +171,9 @@ class Server:
         self.queue += change
 
     def add_wait(self, time_ps: int) -> None:
-        self.wait_ps += time_ps
-        if self.wait_ps > MAX_PS:
+        if self.wait_ps + time_ps > MAX_PS:
             raise CoreFault(FaultKind.WAIT_LIMIT, self.index)
+        self.wait_ps += time_ps
 
     def note_wait(self, ready_ps: int, start_ps: int) -> None:
         """An eager server knows at once how long a packet waits; its queue is counted later."""
@@ -205,6 +205,8 @@ class Server:
         """
         readies, starts = self.readies, self.starts
         for place, ready_ps in enumerate(readies, start=self.queue + 1):
+            if ready_ps == now_ps:
+                break  # the queue of this instant has not lasted yet
             queue = place - bisect_right(starts, ready_ps)
             if queue > self.max_queue:
                 self.max_queue = queue
