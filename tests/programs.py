@@ -112,8 +112,9 @@ class ServerPlan:
     @property
     def capacity_bytes(self) -> int:
         """Size of the memory."""
-        is_banked = isinstance(self.memory, BankedSpec)
-        return self.memory.capacity_bytes if is_banked else SIMPLE_MEMORY_BYTES
+        if isinstance(self.memory, BankedSpec):
+            return self.memory.capacity_bytes
+        return SIMPLE_MEMORY_BYTES
 
     def add_to(self, engine: Engine, name: str) -> None:
         """Add the server or the memory to an engine."""

@@ -42,6 +42,7 @@ from tilewright.engine.banked import (
     BankedRefreshSpec,
     BankedSpec,
     BankedTimingSpec,
+    MapField,
     RefreshScope,
     SimpleSpec,
 )
@@ -53,7 +54,7 @@ MAX_MEMORIES = 2
 MAX_PACKETS = 4
 MAX_TASKS = 6
 BURST_BYTES = 4
-MAPS = (
+MAPS: tuple[tuple[MapField, ...], ...] = (
     ("burst", "bank_group", "column", "bank", "stack_id", "row"),
     ("burst", "column", "bank_group", "bank", "stack_id", "row"),
 )
@@ -226,7 +227,7 @@ def random_task(choices: Choices, ground: Ground, graph: int, index: int) -> Tas
 
 def random_far(choices: Choices) -> int:
     """A time that is near the end of all times, or half or a quarter of that."""
-    return 2 ** choices.integer(60, 62) - choices.integer(0, 60)
+    return (1 << choices.integer(60, 62)) - choices.integer(0, 60)
 
 
 def random_delay(choices: Choices) -> int:
@@ -239,8 +240,9 @@ def random_link(choices: Choices, packet_flits: int) -> ServerPlan:
     link = random_server(choices, packet_flits)
     if not is_rare(choices, 150):
         return link
-    field = pick(choices, ["latency_ps", "credit_ps"])
-    return replace(link, **{field: random_far(choices)})
+    if choices.integer(0, 1):
+        return replace(link, credit_ps=random_far(choices))
+    return replace(link, latency_ps=random_far(choices))
 
 
 def random_routes(choices: Choices, servers: Sequence[ServerPlan]) -> list[tuple[Hop, ...]]:
