@@ -8,7 +8,7 @@ from tests.programs import rate_of
 from tilewright.engine import Engine, EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
 from tilewright.engine.banked import BankedRefreshSpec, BankedSpec, RefreshScope, SimpleSpec
 from tilewright.engine.core import LAST_ACCESS_PS, LAST_PS
-from tilewright.errors import EngineError, TimeLimitError
+from tilewright.errors import DeadlockError, EngineError, TimeLimitError
 
 FLIT_BYTES = 8
 SIMPLE = SimpleSpec(pseudo_channels=1, interleave_bytes=8, bytes_per_us=8 * 10**6, latency_ps=0)
@@ -48,6 +48,25 @@ def test_a_memory_takes_in_all_that_there_is_before_a_credit_of_that_instant_act
     west, east = links
     at_1_ps = [(1, memory), (1, memory), (1, west), (1, east)]
     assert started == [(0, west), (0, east), *at_1_ps, (2, memory), (2, memory)]
+
+
+def test_a_deadlock_is_reported_at_the_last_delivery(engine: Engine) -> None:
+    """A packet that needs the space that it has itself holds up the second of two others.
+
+    Those come to the ring at 10 and 20 ps, it comes there again at 13. The first of them leaves the
+    ring at 11 ps, and is delivered a latency later.
+    """
+    ring = engine.add_server(
+        ServerSpec("ring", rate_of(1, FLIT_BYTES), latency_ps=12, buffer_flits=1)
+    )
+    slow = engine.add_server(ServerSpec("slow", rate_of(10, FLIT_BYTES)))
+    graph = TaskGraph()
+    graph.transfer(engine.add_route([ring, ring, slow]), num_bytes=FLIT_BYTES)
+    graph.transfer(engine.add_route([slow, ring]), num_bytes=2 * FLIT_BYTES)
+    engine.submit(graph)
+    with pytest.raises(DeadlockError, match="engine at 23 ps: found no events left"):
+        engine.run()
+    assert engine.statistics().now_ps == 11 + 12
 
 
 def test_the_queue_integral_is_exact_over_times_beyond_half_of_all(engine: Engine) -> None:
