@@ -163,7 +163,7 @@ void Core::grant_lone(Server& server, uint32_t index, uint32_t slot) {
     int64_t hold_ps = 0, latency_ps = 0;
     if (!server.is_memory) std::tie(hold_ps, latency_ps) = service_times(server, slot);
     serve<Choice::kPossible>(server, slot, now_ps_, hold_ps, latency_ps, now_ps_);
-    if (server.num_queued > 0) plan_next(server, index);
+    if (server.num_queued > 0) server.is_memory ? admit(server, index) : plan_next(server, index);
 }
 
 // It is alone and ready, but cannot start.

@@ -238,8 +238,8 @@ int64_t SimpleCore::serve(const Waiting& access) {
             ((stop - address) * kPsPerUs + bytes_per_us_ - 1) / bytes_per_us_;
         const int64_t start_ps = std::max(now_ps, channel.free_ps);
         channel.idle_ps += start_ps - channel.free_ps;
-        channel.busy_ps += hold_ps;
-        channel.free_ps = start_ps + hold_ps;
+        channel.busy_ps = std::min(channel.busy_ps + hold_ps, kNeverPs);
+        channel.free_ps = std::min(start_ps + hold_ps, kNeverPs);
         ++channel.chunks[is_write];
         done_ps = std::max(done_ps, channel.free_ps);
         address = stop;

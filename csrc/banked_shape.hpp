@@ -9,7 +9,7 @@
 
 namespace tilewright {
 
-constexpr int64_t kNeverPs = int64_t{1} << 62;
+constexpr int64_t kNeverPs = int64_t{3} << 61;  // beyond all decisions, as in Python
 constexpr int64_t kLongAgoPs = -(int64_t{1} << 61);  // before any distance could matter
 constexpr int kMaxBanks = 64;                        // of a channel: bits of a word
 

@@ -1,6 +1,7 @@
 // From the rows of a Python TaskGraph to the form the core runs.
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 
@@ -146,6 +147,7 @@ void Core::append_task(Graph& graph, const Definition& task, int64_t target) con
     if (task.kind == Kind::kEarlier) graph.earlier_ids.push_back(task.amount);
     graph.offsets.push_back(graph.num_ids);
     graph.num_ids += num_packets;
+    graph.max_delay_ps = std::max(graph.max_delay_ps, task.delay_ps);
     Definition& added = graph.definitions.emplace_back(task);
     added.route = route;
     added.num_packets = static_cast<uint32_t>(num_packets);
@@ -187,6 +189,9 @@ uint32_t Core::check_target(int64_t row, Kind kind, int64_t target) const {
     const Route& route = routes_[target];
     if (kind == Kind::kHold && route.num_hops != 1) {
         raise_fault(Fault::kNotOneServer, row, target);
+    }
+    if (kind == Kind::kHold && route.memory != kNone) {
+        raise_fault(Fault::kHeldMemory, row, route.memory);
     }
     if (kind == Kind::kTransfer && route.rateless != kNone) {
         raise_fault(Fault::kNoRate, row, route.rateless);

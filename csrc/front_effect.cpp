@@ -129,14 +129,18 @@ void EffectLog::apply(const nb::list& served) {
     }
 }
 
-void EffectLog::apply(const Effect& effect, const Chunk& chunk, nb::handle at_ps) {
+// Only of an access: the fields are not set for other effects.
+EffectLog::Access EffectLog::access_of(const Effect& effect, const Chunk& chunk) {
     const std::span pieces(chunk.pieces.data() + effect.first_piece, effect.num_pieces);
-    const Access access{effect.type, effect.layout, pieces, effect.fill};
+    return {effect.type, effect.layout, pieces, effect.fill};
+}
+
+void EffectLog::apply(const Effect& effect, const Chunk& chunk, nb::handle at_ps) {
     try {
         switch (effect.kind) {
             case Kind::kOther: effect.subject.attr("apply")(); break;
-            case Kind::kCapture: settle(effect.subject.ptr(), captured(access)); break;
-            case Kind::kCommit: commit(effect.subject.ptr(), access); break;
+            case Kind::kCapture: settle(effect.subject.ptr(), captured(access_of(effect, chunk))); break;
+            case Kind::kCommit: commit(effect.subject.ptr(), access_of(effect, chunk)); break;
         }
     } catch (nb::python_error& error) {
         if (error.matches(nb::handle(language.error))) {

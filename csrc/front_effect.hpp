@@ -79,6 +79,7 @@ class EffectLog {
                        nanobind::object owner);
     Effect& add_access(Kind kind, PyObject* node, PyObject* owner, const TypeView& type,
                        const Layout& layout, std::span<const Piece> pieces);
+    static Access access_of(const Effect& effect, const Chunk& chunk);
     int64_t last_number() const { return static_cast<int64_t>(num_effects_) - 1; }
     void apply(const Effect& effect, const Chunk& chunk, nanobind::handle at_ps);
     void commit(PyObject* node, const Access& access);

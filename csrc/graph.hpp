@@ -29,10 +29,16 @@ enum class Fault {
     kQueueLimit = 15,
     kUnknownTrip = 16,
     kBadAddress = 17,
+    kHeldMemory = 18,
+    kLateAccess = 19,
 };
 
 constexpr int64_t kNoEffect = -1;
 constexpr int64_t kMaxPackets = int64_t{1} << 24;  // of one transfer
+// The last instant of a run, and the one at which a memory takes in its last access: see core.py.
+constexpr int kTimeBits = 62;
+constexpr int64_t kLastPs = (int64_t{1} << kTimeBits) - 1;
+constexpr int64_t kLastAccessPs = int64_t{1} << 61;
 
 struct SignalAmount {
     uint32_t signal;
@@ -89,6 +95,7 @@ struct Graph {
     std::vector<Cut> cuts;
     std::vector<int64_t> earlier_ids;  // of tasks that stand for earlier ones
     int64_t num_ids = 0;
+    int64_t max_delay_ps = 0;
 
     void clear() {
         definitions.clear();
@@ -100,6 +107,7 @@ struct Graph {
         cuts.clear();
         earlier_ids.clear();
         num_ids = 0;
+        max_delay_ps = 0;
     }
 
     Span afters_of(uint32_t row) const {

@@ -9,11 +9,10 @@
 namespace tilewright {
 
 inline int64_t Core::later(int64_t from_ps, int64_t by_ps, int64_t server, int64_t id) const {
-    int64_t at_ps;
-    if (__builtin_add_overflow(from_ps, by_ps, &at_ps)) [[unlikely]] {
+    if (by_ps > kLastPs - from_ps) [[unlikely]] {
         raise_fault(Fault::kTimeLimit, server, id, now_ps_);
     }
-    return at_ps;
+    return from_ps + by_ps;
 }
 
 inline void Core::add_wait(Server& server, int64_t time_ps) {
@@ -95,11 +94,11 @@ template <Core::Choice kChoice>
     const Hop* const way = &hops_[packet->hop];
     const Hop& hop = *way;
     const int64_t flit_ps = server.flit_ps;
-    // no sum is negative: one of two numbers that is too large has the bit of the sign
+    // no sum wraps: one of two numbers that is too large has one of the upper two bits
     const uint64_t done = static_cast<uint64_t>(start_ps) + static_cast<uint64_t>(hold_ps);
     const uint64_t wire = static_cast<uint64_t>(packet->tail_in_ps) + static_cast<uint64_t>(flit_ps);
     const uint64_t tail = std::max(done, wire), arrival = tail + static_cast<uint64_t>(latency_ps);
-    if (static_cast<int64_t>(tail | arrival) < 0) [[unlikely]] {
+    if ((tail | arrival) >> kTimeBits != 0) [[unlikely]] {
         raise_fault(Fault::kTimeLimit, hop.server, packet->id, now_ps_);
     }
     const auto done_ps = static_cast<int64_t>(done), tail_ps = static_cast<int64_t>(tail);

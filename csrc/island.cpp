@@ -12,6 +12,10 @@ namespace tilewright {
 namespace {
 
 constexpr uint32_t kManyPackets = 32;  // an exchange of fewer that tells when it is served tells it soon
+// An island is asleep only while none of its events can meet the end of time: the core has to stop
+// at such an event before all that come after it.
+constexpr int64_t kLatestSleepPs = kLastAccessPs;
+constexpr int64_t kLongestHopPs = int64_t{1} << 40;
 
 }  // namespace
 
@@ -23,7 +27,7 @@ uint32_t Core::island_for(RoundTrip& trip) {
         const Route& route = routes_[number];
         for (uint32_t hop = 0; hop < route.num_hops; ++hop) {
             const Server& server = servers_[hops_[route.first_hop + hop].server];
-            if (server.eager || server.has_service) return kNone;
+            if (server.eager || server.has_service || is_slow(server)) return kNone;
             if (server.island == kNone) continue;
             if (found != kNone && found != server.island) return kNone;
             found = server.island;
@@ -39,6 +43,12 @@ uint32_t Core::island_for(RoundTrip& trip) {
         trip.back_ps += server.flit_ps + server.latency_ps;
     }
     return found;
+}
+
+// If a packet may take so long that a time on the island comes near the end of time.
+bool Core::is_slow(const Server& server) const {
+    const int64_t longest_ps = std::max(server.latency_ps, server.credit_ps);
+    return std::max(longest_ps, server.flit_ps * (packet_bytes_ / flit_bytes_)) > kLongestHopPs;
 }
 
 // A memory that answers at once would be asked all the time.
@@ -94,7 +104,7 @@ void Core::touch(Island& island) {
     if (!island.is_asleep) return;
     Event limit{};
     limit.time_ps = now_ps_;
-    if (running_) {
+    if (running_ || has_failed_) {
         limit.rank = current_rank_;
         limit.id = current_id_;
     } else {
@@ -177,10 +187,11 @@ void Core::start_home(uint32_t slot, uint32_t number) {
         if (progress_[before].started_ps < now_ps_ || tasks_[before].id < task.id) break;
     }
     island.tasks.insert(place, slot);
-    if (island.is_asleep) return touch(island);
+    const bool is_late = now_ps_ > kLatestSleepPs;
+    if (island.is_asleep) return is_late ? awaken(island) : touch(island);
     const bool tells_soon = task.definition->served_effect != kNoEffect &&
                             task.definition->num_packets < kManyPackets;
-    island.is_asleep = !tracing_ && !tells_soon && !has_visitors(island);
+    island.is_asleep = !tracing_ && !tells_soon && !is_late && !has_visitors(island);
     num_asleep_ += island.is_asleep;
     island.touched_run = running_ ? -1 : num_runs_;
 }
@@ -314,6 +325,7 @@ void Core::plan_for(uint32_t slot, uint32_t number) {
 
 void Core::catch_up_at(Island& island, uint32_t number, Event due) {
     if (island.due_ps != kNever && island.due_ps <= due.time_ps) return;
+    if (due.time_ps > kLatestSleepPs) return awaken(island);
     island.due_ps = due.time_ps;
     due.island = number;
     due.duty = kCatchUp;

@@ -57,6 +57,9 @@ bool Core::has_room(const Server& server, const Event& packet) const {
 void Core::take_in(Server& server, uint32_t slot) {
     MemoryServer& memory = *memories_[server.memory];
     const Event& packet = queue_[slot];
+    if (now_ps_ > kLastAccessPs) [[unlikely]] {
+        raise_fault(Fault::kLateAccess, memory.server, packet.id, now_ps_);
+    }
     if (memory.looked_at_id != packet.id) memory.looked_at = access_of(packet);
     memory.looked_at_id = -1;
     const int64_t wake_ps = memory.accept(now_ps_, packet.id, memory.looked_at, slot);
@@ -104,6 +107,9 @@ void Core::deliver_served(uint32_t index, const std::vector<Completion>& complet
         if (is_traced(done.access_id)) {
             memory_trace_.emplace_back(index, done.access_id, done.decided_ps, done.done_ps,
                                        done.refresh_ps);
+        }
+        if (done.done_ps > kLastPs) [[unlikely]] {
+            raise_fault(Fault::kTimeLimit, index, done.access_id, done.decided_ps);
         }
         deliver(done.tag, done.done_ps);
     }

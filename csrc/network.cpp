@@ -106,7 +106,12 @@ void Core::run_guarded(uint64_t limit_ps) {
     wakes_.clear();
     num_taken_wakes_ = 0;
     ++num_runs_;
-    run(limit_ps);
+    try {
+        run(limit_ps);
+    } catch (...) {
+        has_failed_ = true;
+        throw;
+    }
 }
 
 // Flattened: the hop of a packet through an eager server is most of most runs.
@@ -139,7 +144,8 @@ void Core::run_guarded(uint64_t limit_ps) {
     settle_clock(limit_ps);
 }
 
-// Arrivals behind others and credits that nobody waits for move the clock too, once all is quiet.
+// Arrivals behind others, credits that nobody waits for, and deliveries that end no task move the
+// clock too, once all is quiet.
 void Core::settle_clock(uint64_t limit_ps) {
     const uint64_t end_ps = std::min(static_cast<uint64_t>(silent_ps_), limit_ps);
     if (wakes_.empty()) now_ps_ = std::max(now_ps_, static_cast<int64_t>(end_ps));
@@ -225,7 +231,10 @@ void Core::deliver(uint32_t slot, int64_t at_ps) {
         int64_t& last_ps = progress_[packet.subject].end_ps;
         end_ps = last_ps = std::max(last_ps, at_ps);
     }
-    if (--task.packets_left > 0) return queue_.remove(slot);
+    if (--task.packets_left > 0) {
+        silent_ps_ = std::max(silent_ps_, at_ps);
+        return queue_.remove(slot);
+    }
     packet.time_ps = end_ps;
     packet.rank = kCompletePhase << kPhaseShift;
     packet.id = task.id;

@@ -58,6 +58,7 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
     if (graph->num_ids > kSequenceMask + 1 - owner.next_sequence) {
         raise_fault(Fault::kIdLimit, owner_number);
     }
+    if (graph->max_delay_ps > kLastPs - now_ps_) refuse_late(*graph, first_id);
     if (graph->definitions.empty()) return first_id;
     owner.next_sequence += graph->num_ids;
     const auto num_tasks = static_cast<uint32_t>(graph->definitions.size());
@@ -83,6 +84,13 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
     }
     if (!delayed.tasks.empty()) start_delayed(std::move(delayed));
     return first_id;
+}
+
+// For the first task that could not start before the end of time.
+void Core::refuse_late(const Graph& graph, int64_t first_id) const {
+    for (size_t row = 0; row < graph.definitions.size(); ++row) {
+        later(now_ps_, graph.definitions[row].delay_ps, -1, first_id + graph.offsets[row]);
+    }
 }
 
 // Watches the last task and returns its id.

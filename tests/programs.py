@@ -1,5 +1,6 @@
 """Programs for an engine as plain data, and all that a run of one shows to its caller."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tilewright.engine import (
@@ -7,6 +8,8 @@ from tilewright.engine import (
     Engine,
     EngineKind,
     EngineSpec,
+    Hub,
+    MemoryRecord,
     PacketView,
     ServerSpec,
     Statistics,
@@ -14,6 +17,7 @@ from tilewright.engine import (
     TraceRecord,
     build_engine,
 )
+from tilewright.engine.banked import BankedSpec, ChannelCounters, SimpleSpec
 from tilewright.errors import DeadlockError, TilewrightError
 
 __all__ = (
@@ -21,11 +25,14 @@ __all__ = (
     "NO_EFFECT",
     "Advance",
     "GraphPlan",
+    "MemorySpec",
     "Outcome",
+    "Perform",
     "Program",
     "RaiseSignal",
     "ServerPlan",
     "ServicePlan",
+    "SetTrace",
     "Step",
     "Submit",
     "TaskPlan",
@@ -38,6 +45,7 @@ __all__ = (
 FLIT_BYTES = 8
 NO_EFFECT = -1  # what a task without an effect has in a graph
 ENOUGH = 10**6  # raises any signal beyond all thresholds
+SIMPLE_MEMORY_BYTES = 1024
 
 
 def rate_of(flit_ps: int, flit_bytes: int) -> int:
@@ -77,9 +85,15 @@ class PlannedService:
         ]
 
 
+MemorySpec = BankedSpec | SimpleSpec
+
+
 @dataclass(frozen=True, slots=True)
 class ServerPlan:
-    """A server without its name; ``flit_ps`` is None for one without a wire."""
+    """A server without its name; ``flit_ps`` is None for one without a wire.
+
+    With ``memory`` it is a memory, at which routes end, and nothing else counts.
+    """
 
     flit_ps: int | None = 1
     latency_ps: int = 0
@@ -88,10 +102,26 @@ class ServerPlan:
     round_robin: bool = False
     reassemble: bool = False
     service: ServicePlan | None = None
+    memory: MemorySpec | None = None
 
     @property
     def takes_packets(self) -> bool:
-        return self.flit_ps is not None or self.service is not None
+        """Whether a packet can cross it to the next server."""
+        return self.memory is None and (self.flit_ps is not None or self.service is not None)
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Size of the memory."""
+        if isinstance(self.memory, BankedSpec):
+            return self.memory.capacity_bytes
+        return SIMPLE_MEMORY_BYTES
+
+    def add_to(self, engine: Engine, name: str) -> None:
+        """Add the server or the memory to an engine."""
+        if self.memory is None:
+            engine.add_server(self.spec(name))
+        else:
+            engine.add_memory(name, self.memory, self.capacity_bytes)
 
     def spec(self, name: str) -> ServerSpec:
         flit_ps = self.flit_ps
@@ -204,7 +234,21 @@ class Advance:
     for_ps: int | None = None
 
 
-Step = Submit | Watch | RaiseSignal | Advance
+@dataclass(frozen=True, slots=True)
+class SetTrace:
+    """Begin a new trace, or end tracing."""
+
+    is_on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Perform:
+    """Submit a graph and wait for its last task; only for a program of a hub."""
+
+    graph: int
+
+
+Step = Submit | Watch | RaiseSignal | Advance | SetTrace | Perform
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +265,7 @@ class Program:
     round_trips: tuple["TripPlan", ...] = ()
     is_traced: bool = True
     raises_all: bool = True  # before the end, so that no task waits for a signal in vain
+    hub_steps: tuple[tuple["Step", ...], ...] = ()  # of each program of a hub, after the steps
 
     def plan_of(self, submit: Submit) -> GraphPlan:
         return self.graphs[submit.graph]
@@ -232,7 +277,7 @@ class Program:
     def engine(self, kind: EngineKind, salt: int = 0) -> Engine:
         engine = build_engine(kind, EngineSpec(FLIT_BYTES, self.packet_flits, salt))
         for index, server in enumerate(self.servers):
-            engine.add_server(server.spec(f"s{index}"))
+            server.add_to(engine, f"s{index}")
         for route in self.routes:
             servers, channels = zip(*route, strict=True)
             engine.add_route(servers, channels)
@@ -264,6 +309,8 @@ class Outcome:
     first_ids: tuple[int, ...]
     is_deadlock: bool
     cycle: tuple[str, ...] = ()
+    memory_trace: tuple[MemoryRecord, ...] = ()
+    memory_counters: tuple[tuple[ChannelCounters, ...], ...] = ()
 
 
 @dataclass(slots=True)
@@ -280,11 +327,41 @@ class _Driver:
     def play(self) -> None:
         for step in self.program.steps:
             self.take(step)
+        if self.program.hub_steps:
+            self.play_on_hub()
         if self.program.raises_all:
             for signal in range(self.program.num_signals):
                 self.take(RaiseSignal(signal, ENOUGH))
         while self.advance(None):
             pass
+
+    def play_on_hub(self) -> None:
+        """Let programs wait for what they perform and watch."""
+        hub = Hub(self.engine)
+
+        def body(number: int, steps: tuple[Step, ...]) -> Callable[[], None]:
+            def run() -> None:
+                for step in steps:
+                    self.take_on_hub(hub, step)
+                    self.seen.append((number, hub.now_ps))
+
+            return run
+
+        for number, steps in enumerate(self.program.hub_steps):
+            hub.spawn(body(number, steps))
+        hub.run()
+
+    def take_on_hub(self, hub: Hub, step: Step) -> None:
+        match step:
+            case Perform(graph):
+                hub.perform(self.graph(graph))
+            case Watch(submission, task) if self.first_ids:
+                number = submission % len(self.first_ids)
+                hub.wait(self.task_id(number, task % len(self.submitted[number])))
+            case Advance(for_ps):
+                hub.sleep(for_ps or 0)
+            case RaiseSignal(signal, amount):
+                self.engine.raise_signal(signal, amount)
 
     def take(self, step: Step) -> None:
         match step:
@@ -304,7 +381,10 @@ class _Driver:
                 self.seen.append(("signal", self.engine.signal_value(signal)))
             case Advance(for_ps):
                 self.advance(None if for_ps is None else self.engine.now_ps + for_ps)
-                self.seen.append(("statistics", self.engine.statistics()))
+                self.seen.append(("statistics", self.engine.statistics(), self.memory_counters()))
+            case SetTrace(is_on):
+                self.seen.append((*self.engine.take_trace(), *self.engine.take_memory_trace()))
+                self.engine.set_trace(is_on)
 
     def graph(self, number: int) -> TaskGraph:
         """Built when it is first submitted, since it may stand on what was submitted before."""
@@ -323,6 +403,11 @@ class _Driver:
         wakes = self.engine.advance(until_ps)
         self.seen.append(("advance", self.engine.now_ps, *wakes))
         return bool(wakes)
+
+    def memory_counters(self) -> tuple[tuple[ChannelCounters, ...], ...]:
+        servers = enumerate(self.program.servers)
+        memories = [index for index, server in servers if server.memory is not None]
+        return tuple(self.engine.memory_counters(memory) for memory in memories)
 
     def task_id(self, submission: int, task: int) -> int:
         return self.engine.task_id(self.submitted[submission], self.first_ids[submission], task)
@@ -347,4 +432,6 @@ def run_program(program: Program, kind: EngineKind, *, salt: int = 0) -> Outcome
         first_ids=tuple(driver.first_ids),
         is_deadlock=isinstance(failure, DeadlockError),
         cycle=failure.cycle if isinstance(failure, DeadlockError) else (),
+        memory_trace=tuple(engine.take_memory_trace()),
+        memory_counters=driver.memory_counters(),
     )

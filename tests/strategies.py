@@ -28,7 +28,7 @@ from tests.programs import (
     TripPlan,
     Watch,
 )
-from tilewright.units import MAX_PS
+from tilewright.engine.core import LAST_PS
 
 __all__ = (
     "Choices",
@@ -168,7 +168,7 @@ def random_task(choices: Choices, ground: Ground, graph: int, index: int) -> Tas
 
     num_waits = pick(choices, [0, 0, 0, 0, 1, 2]) if ground.num_signals else 0
     num_raises = pick(choices, [0, 1, 2]) if ground.num_signals else 0
-    far_ps = MAX_PS - choices.integer(0, 30) if is_rare(choices, 1000) else 0
+    far_ps = LAST_PS - choices.integer(0, 30) if is_rare(choices, 1000) else 0
     return TaskPlan(
         route=route,
         round_trip=round_trip,

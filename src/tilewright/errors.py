@@ -6,7 +6,7 @@ TilewrightError           where, found, expected, fix
 ├── EngineError           wrong use of the event engine
 │   ├── DeadlockError     events ran out while someone waits
 │   ├── ServerError       a server written in Python raised or returned nonsense
-│   └── TimeLimitError    a time beyond int64 picoseconds
+│   └── TimeLimitError    a time of 2^62 picoseconds or more
 ├── DeviceError           a program asks of the hardware what it cannot do
 │   └── AddressError      an access to bytes that a PE does not see
 │       └── PageFaultError  an access to an address that no page maps
@@ -158,7 +158,7 @@ class ServerError(EngineError):
 
 
 class TimeLimitError(EngineError):
-    """A time beyond int64 picoseconds."""
+    """A simulated time of 2^62 picoseconds or more, or a sum of times beyond int64."""
 
 
 class DeviceError(TilewrightError):

@@ -23,8 +23,8 @@ from tilewright.engine import (
     TraceRecord,
     build_engine,
 )
+from tilewright.engine.core import LAST_PS
 from tilewright.errors import DeadlockError, EngineError, InternalError, ServerError, TimeLimitError
-from tilewright.units import MAX_PS
 
 FLIT = 8
 PACKET_FLITS = 4
@@ -693,9 +693,16 @@ def test_tasks_that_wait_for_each_other_are_a_cycle(engine: Engine) -> None:
 
 def test_a_step_beyond_the_last_time_is_refused(engine: Engine) -> None:
     route = engine.add_route([add_link(engine, "link", 10)])
-    engine.submit(graph_of((route, 1, MAX_PS - 5)))
-    with pytest.raises(TimeLimitError):
+    engine.submit(graph_of((route, 1, LAST_PS - 5)))
+    with pytest.raises(TimeLimitError, match=r"found a time of 2\^62 ps or more for packet 0:0"):
         engine.run()
+
+
+def test_the_last_time_is_reached(engine: Engine) -> None:
+    route = engine.add_route([add_link(engine, "link", 10)])
+    engine.submit(graph_of((route, 1, LAST_PS - 10)))
+    engine.run()
+    assert engine.now_ps == LAST_PS
 
 
 # -- conservation --------------------------------------------------------------------------------

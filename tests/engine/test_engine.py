@@ -214,7 +214,7 @@ def test_after_an_error_only_results_can_be_read(engine: Engine) -> None:
     assert engine.now_ps == engine.statistics().now_ps == 16_000
 
 
-def test_a_submission_that_fails_half_way_stops_the_engine(engine: Engine) -> None:
+def test_a_submission_beyond_the_last_time_stops_the_engine(engine: Engine) -> None:
     engine.advance(5)
     with pytest.raises(TimeLimitError):
         engine.submit(timer(MAX_PS))

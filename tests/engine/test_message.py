@@ -3,6 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from tilewright.engine import Engine, ServerSpec, TaskGraph
+from tilewright.engine.core import LAST_PS
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.message import Names, error_of_fault
 from tilewright.errors import EngineError, InternalError, TimeLimitError
@@ -12,7 +13,7 @@ from tilewright.units import MAX_PS
 def build(engine: Engine) -> None:
     """Routes: 0 west, 1 west and east, 2 a unit without a rate. Signal 0: go."""
     for name in ("west", "east"):
-        engine.add_server(ServerSpec(name, bytes_per_us=64_000, latency_ps=2**62))
+        engine.add_server(ServerSpec(name, bytes_per_us=64_000, latency_ps=2**61))
     engine.add_server(ServerSpec("unit"))
     for servers in (["west"], ["west", "east"], ["unit"]):
         engine.add_route(servers)
@@ -136,7 +137,7 @@ WRONG_CALLS: dict[str, tuple[Callable[[Engine], object], str]] = {
     ),
     "until": (
         lambda engine: engine.advance(-1),
-        "advance: found until_ps = -1, expected an int in 0..9223372036854775807; correct until_ps",
+        "advance: found until_ps = -1, expected an int in 0..4611686018427387903; correct until_ps",
     ),
 }
 
@@ -159,7 +160,7 @@ def test_a_signal_beyond_int64_is_refused(engine: Engine) -> None:
     assert engine.signal_value(signal) == MAX_PS
 
 
-def test_a_delay_beyond_int64_names_the_task(engine: Engine) -> None:
+def test_a_delay_beyond_the_last_time_names_the_task(engine: Engine) -> None:
     graph = TaskGraph()
     graph.timer(5)
     engine.submit(graph)
@@ -169,20 +170,20 @@ def test_a_delay_beyond_int64_names_the_task(engine: Engine) -> None:
     with pytest.raises(TimeLimitError) as caught:
         engine.submit(late, owner=3)
     assert str(caught.value) == (
-        "engine: found a time beyond int64 for task 3:0 at 5 ps, "
-        "expected at most 9223372036854775807 ps; use shorter times"
+        "engine: found a time of 2^62 ps or more for task 3:0 at 5 ps, "
+        "expected at most 4611686018427387903 ps; use shorter times"
     )
 
 
-def test_a_delay_beyond_int64_after_another_task_names_the_task(engine: Engine) -> None:
+def test_a_delay_beyond_the_last_time_after_another_task_names_the_task(engine: Engine) -> None:
     graph = TaskGraph()
-    graph.timer(MAX_PS, after=(graph.timer(7),))
+    graph.timer(LAST_PS, after=(graph.timer(7),))
     engine.submit(graph)
-    with pytest.raises(TimeLimitError, match="beyond int64 for task 0:1 at 7 ps"):
+    with pytest.raises(TimeLimitError, match=r"2\^62 ps or more for task 0:1 at 7 ps"):
         engine.run()
 
 
-def test_a_hop_beyond_int64_names_server_packet_and_time(engine: Engine) -> None:
+def test_a_hop_beyond_the_last_time_names_server_packet_and_time(engine: Engine) -> None:
     build(engine)
     graph = TaskGraph()
     graph.transfer(1, num_bytes=64)
@@ -190,13 +191,13 @@ def test_a_hop_beyond_int64_names_server_packet_and_time(engine: Engine) -> None
     with pytest.raises(TimeLimitError) as caught:
         engine.run()
     assert str(caught.value) == (
-        "server 'east': found a time beyond int64 for packet 0:0 at 4611686018427388904 ps, "
-        "expected at most 9223372036854775807 ps; use shorter times"
+        "server 'east': found a time of 2^62 ps or more for packet 0:0 at 2305843009213694952 ps, "
+        "expected at most 4611686018427387903 ps; use shorter times"
     )
-    assert engine.now_ps == 4611686018427388904
+    assert engine.now_ps == 2**61 + 1000
 
 
-def test_a_hold_beyond_int64_names_server_packet_and_time(engine: Engine) -> None:
+def test_a_hold_beyond_the_last_time_names_server_packet_and_time(engine: Engine) -> None:
     build(engine)
     graph = TaskGraph()
     graph.hold(2, hold_ps=MAX_PS, delay_ps=1)

@@ -155,8 +155,8 @@ class ReferenceSimpleCore:
             rate = self._spec.bytes_per_us
             hold_ps = flit_ps(flit_bytes=stop - address, bytes_per_us=rate)
             self._idle_ps[channel] += start_ps - self._free_ps[channel]
-            self._busy_ps[channel] += hold_ps
-            self._free_ps[channel] = start_ps + hold_ps
+            self._busy_ps[channel] = min(self._busy_ps[channel] + hold_ps, NEVER_PS)
+            self._free_ps[channel] = min(start_ps + hold_ps, NEVER_PS)
             self._bursts[channel][is_write] += 1
             done_ps = max(done_ps, self._free_ps[channel])
             address = stop

@@ -5,7 +5,7 @@ from tilewright.engine.banked_spec import BankedSpec, RefreshScope
 
 __all__ = ("Refresh",)
 
-NEVER_PS = 2**62
+NEVER_PS = 2**62 + 2**61  # beyond all decisions, which a core keeps before 2^62
 
 
 class Refresh:

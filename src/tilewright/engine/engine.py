@@ -11,6 +11,7 @@ from tilewright.engine.banked_counters import ChannelCounters
 from tilewright.engine.banked_layout import bank_table, banked_numbers, check_packets
 from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
 from tilewright.engine.core import (
+    LAST_PS,
     MAX_PACKETS,
     NO_GATE,
     NO_LIMIT,
@@ -57,6 +58,7 @@ HARMLESS = {
     FaultKind.UNKNOWN_SIGNAL,
     FaultKind.UNKNOWN_TRIP,
     FaultKind.BAD_ADDRESS,
+    FaultKind.HELD_MEMORY,
     FaultKind.UNKNOWN_TASK,
     FaultKind.ID_LIMIT,
     FaultKind.PACKET_LIMIT,
@@ -487,7 +489,7 @@ class Engine:
         return tuple(ids)
 
     def _check_until(self, until_ps: int) -> None:
-        check_integer("advance", "until_ps", until_ps, 0, MAX_PS)
+        check_integer("advance", "until_ps", until_ps, 0, LAST_PS)
         if until_ps < self.now_ps:
             expected = f"a time from now on, {self.now_ps} ps"
             raise EngineError("advance", f"until_ps = {until_ps}", expected, "time never goes back")

@@ -25,6 +25,8 @@ class FaultKind(IntEnum):
     QUEUE_LIMIT = 15
     UNKNOWN_TRIP = 16
     BAD_ADDRESS = 17
+    HELD_MEMORY = 18
+    LATE_ACCESS = 19
 
 
 class CoreFault(Exception):  # noqa: N818  # not an error for users: it never leaves the engine package

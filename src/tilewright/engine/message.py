@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tilewright.engine.core import MAX_PACKETS, MAX_QUEUES, OWNER_SHIFT
+from tilewright.engine.core import LAST_ACCESS_PS, LAST_PS, MAX_PACKETS, MAX_QUEUES, OWNER_SHIFT
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.errors import EngineError, InternalError, TilewrightError, TimeLimitError
 from tilewright.units import MAX_PS
@@ -49,6 +49,11 @@ def error_of_fault(fault: CoreFault, names: Names, serving: str | None) -> Tilew
     match fault.kind:
         case FaultKind.TIME_LIMIT:
             return _time_limit(fault, names)
+        case FaultKind.LATE_ACCESS:
+            where = f"memory {names.servers[fault.first]!r}"
+            found = f"packet {id_text(fault.second)} at {fault.third} ps"
+            expected = f"accesses up to {LAST_ACCESS_PS} ps"
+            return TimeLimitError(where, found, expected, "use shorter times")
         case FaultKind.REENTERED:
             return reentered_error(serving)
         case FaultKind.TIME_REVERSED | FaultKind.ORDER:
@@ -98,8 +103,8 @@ def _time_limit(fault: CoreFault, names: Names) -> TimeLimitError:
     is_packet = fault.first >= 0
     where = f"server {names.servers[fault.first]!r}" if is_packet else "engine"
     item = f"{'packet' if is_packet else 'task'} {id_text(fault.second)}"
-    found = f"a time beyond int64 for {item} at {fault.third} ps"
-    return TimeLimitError(where, found, f"at most {MAX_PS} ps", "use shorter times")
+    found = f"a time of 2^62 ps or more for {item} at {fault.third} ps"
+    return TimeLimitError(where, found, f"at most {LAST_PS} ps", "use shorter times")
 
 
 def _broken_order(fault: CoreFault, names: Names) -> InternalError:
@@ -126,6 +131,9 @@ def _wrong_graph(fault: CoreFault, names: Names) -> EngineError:
         case FaultKind.PACKET_LIMIT:
             found = f"a transfer of {number} bytes"
             parts = (found, f"at most {MAX_PACKETS} packets", "cut it into several transfers")
+        case FaultKind.HELD_MEMORY:
+            found = f"a hold of memory {names.servers[number]!r}"
+            parts = (found, "a server that is no memory", "read or write it, or hold a link to it")
         case FaultKind.BAD_ADDRESS:
             expected = f"an access inside memory {names.servers[fault.third]!r}"
             parts = (f"address (tag) {number}", expected, "correct the tag or the bytes")

@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 from heapq import heappop, heappush
 from typing import Any
 
-from tilewright.engine.core import NO_LIMIT, NO_WAKE, UNBOUNDED
+from tilewright.engine.core import LAST_PS, NO_LIMIT, NO_WAKE, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.issuer import IssuerSpec, ReferenceIssuer
 from tilewright.engine.reference_graph import Graph, compile_graph
@@ -28,7 +28,6 @@ from tilewright.engine.reference_state import (
 from tilewright.engine.reference_tasks import ARRIVE, COMPLETE, DECIDE, GRANT
 from tilewright.engine.rows import HOLD, Block, Row
 from tilewright.engine.spec import CoreService
-from tilewright.units import MAX_PS
 
 __all__ = ("ReferenceCore",)
 
@@ -49,6 +48,7 @@ class ReferenceCore(Memories):
         self._salt = arrival_salt
         self._queue = EventQueue()
         self._limits_met = 0
+        self._delivered_ps = 0  # the last delivery that ended no task
         self._servers: list[Server] = []
         self._routes: list[Route] = []
         self._hops = array("q")  # the servers of all routes in a row
@@ -190,7 +190,7 @@ class ReferenceCore(Memories):
         local names, for speed.
         """
         queue, wakes, trace = self._queue, self._wakes, self._trace
-        opened, buckets, shift, max_ps = queue.opened, queue.buckets, BUCKET_SHIFT, MAX_PS
+        opened, buckets, shift, max_ps = queue.opened, queue.buckets, BUCKET_SHIFT, LAST_PS
         now_ps = self.now_ps
         try:
             while queue.open():
@@ -237,6 +237,7 @@ class ReferenceCore(Memories):
                     at_ps = start_ps + head_ps
                     event = (at_ps, GRANT, following, packet_id, what, hop + 1, tail_in_ps)
                     buckets[at_ps >> shift].append(event)
+            now_ps = max(now_ps, self._delivered_ps)  # nothing is left
         finally:
             self.now_ps = now_ps
             queue.forget_taken()
@@ -377,6 +378,8 @@ class ReferenceCore(Memories):
         task.packets_left -= 1
         if not task.packets_left:
             self._push_complete(task.end_ps, task)
+        elif at_ps > self._delivered_ps:
+            self._delivered_ps = at_ps
 
     # -- arbitration -----------------------------------------------------------------------------
 
@@ -397,10 +400,21 @@ class ReferenceCore(Memories):
     def _grant(self, server: Server) -> None:
         server.grant_due = False
         slot = server.choose(lambda packet: self._has_room(server.memory, packet))
-        if slot is None:
-            if server.memory is not None:
-                self._await_room(server, server.memory)
-            return
+        if server.memory is not None:
+            self._admit(server, slot)
+        elif slot is not None:
+            self._grant_first(server, slot)
+            self._kick(server)
+
+    def _admit(self, server: Server, slot: tuple[int, int] | None) -> None:
+        """A memory takes in all that it has room for before anything else happens."""
+        while slot is not None:
+            self._grant_first(server, slot)
+            slot = server.choose(lambda packet: self._has_room(server.memory, packet))
+        self._await_room(server, server.memory)
+
+    def _grant_first(self, server: Server, slot: tuple[int, int]) -> None:
+        """The first packet of a queue starts."""
         queue = server.queues[slot]
         ready_ps, packet_id, packet = heappop(queue.waiting)
         if (ready_ps, packet_id) < queue.last:
@@ -411,7 +425,6 @@ class ReferenceCore(Memories):
         server.note_queue(self.now_ps, -1)
         hold_ps, latency_ps = self._service_times(server, packet)
         self._serve(server, packet, self.now_ps, hold_ps, latency_ps)
-        self._kick(server)
 
     def _service_times(self, server: Server, packet: Packet) -> tuple[int, int]:
         definition = packet.task.definition
@@ -436,5 +449,5 @@ class ReferenceCore(Memories):
             raise CoreFault(FaultKind.REENTERED)
 
     def _check_time(self, at_ps: int, server_index: int, item_id: int) -> None:
-        if at_ps > MAX_PS:
+        if at_ps > LAST_PS:
             raise CoreFault(FaultKind.TIME_LIMIT, server_index, item_id, self.now_ps)

@@ -30,7 +30,7 @@ class Graph(NamedTuple):
     earlier_ids: tuple[int, ...]  # of tasks that stand for earlier ones
     lone: list[TaskDefinition]
     linked: list[tuple[int, TaskDefinition]]  # all others, with their rows
-    latest_ps: int  # the greatest delay of a lone task
+    max_delay_ps: int
 
     @property
     def offsets(self) -> list[int]:
@@ -92,8 +92,8 @@ def _sorted_out(
         else:
             linked.append((number, definition))
     earlier_ids = tuple(task.amount for task in definitions if task.kind == EARLIER)
-    latest_ps = max((definition.delay_ps for definition in lone), default=0)
-    return Graph(definitions, num_ids, earlier_ids, lone, linked, latest_ps)
+    max_delay_ps = max((definition.delay_ps for definition in definitions), default=0)
+    return Graph(definitions, num_ids, earlier_ids, lone, linked, max_delay_ps)
 
 
 def _is_lone(definition: TaskDefinition) -> bool:
@@ -137,6 +137,8 @@ def _checked_route(row: int, kind: int, target: int, routes: list[Route]) -> Rou
     route = routes[target]
     if kind == HOLD and len(route.servers) != 1:
         raise CoreFault(FaultKind.NOT_ONE_SERVER, row, target)
+    if kind == HOLD and route.servers[0].memory is not None:
+        raise CoreFault(FaultKind.HELD_MEMORY, row, route.servers[0].index)
     if kind == TRANSFER and not route.plain:
         for server in route.servers:
             if not server.flit_ps and server.service is None and server.memory is None:

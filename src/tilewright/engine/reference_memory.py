@@ -4,6 +4,8 @@ from abc import abstractmethod
 
 from tilewright.engine.banked_core import MemoryCore, ReferenceBankedCore, ReferenceSimpleCore
 from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
+from tilewright.engine.core import LAST_ACCESS_PS
+from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.reference_state import Packet, Server
 from tilewright.engine.reference_tasks import DECIDE, Tasks
 from tilewright.engine.rows import EXCHANGE
@@ -65,6 +67,8 @@ class Memories(Tasks):
         return memory.core.can_accept(self.now_ps, *self.access_of(packet))
 
     def _take_in(self, server: Server, memory: MemoryState, packet: Packet) -> None:
+        if self.now_ps > LAST_ACCESS_PS:
+            raise CoreFault(FaultKind.LATE_ACCESS, server.index, packet.id, self.now_ps)
         memory.core.accept(self.now_ps, packet.id, *self.access_of(packet))
         memory.packets[packet.id] = packet
         self._decide_at(server, memory, self.now_ps)
@@ -84,6 +88,7 @@ class Memories(Tasks):
             if self._trace is not None and self._is_traced(packet_id):
                 row = (server.index, packet_id, self.now_ps, done_ps, refresh_ps)
                 self._memory_trace.append(row)
+            self._check_time(done_ps, server.index, packet_id)
             self._arrive(memory.packets.pop(packet_id), done_ps)
         next_ps = memory.core.next_ps()
         if next_ps >= 0:

@@ -171,9 +171,9 @@ class Server:
         self.queue += change
 
     def add_wait(self, time_ps: int) -> None:
-        self.wait_ps += time_ps
-        if self.wait_ps > MAX_PS:
+        if self.wait_ps + time_ps > MAX_PS:
             raise CoreFault(FaultKind.WAIT_LIMIT, self.index)
+        self.wait_ps += time_ps
 
     def note_wait(self, ready_ps: int, start_ps: int) -> None:
         """An eager server knows at once how long a packet waits; its queue is counted later."""
@@ -205,14 +205,19 @@ class Server:
         """
         readies, starts = self.readies, self.starts
         for place, ready_ps in enumerate(readies, start=self.queue + 1):
+            if ready_ps == now_ps:
+                break  # the queue of this instant has not lasted yet
             queue = place - bisect_right(starts, ready_ps)
             if queue > self.max_queue:
                 self.max_queue = queue
         past = starts[: bisect_right(starts, now_ps)]
-        self.note_queue(now_ps, 0)
-        behind_readies_ps = len(readies) * now_ps - sum(readies)
-        behind_starts_ps = len(past) * now_ps - sum(past)
-        self.queue_ps = min(self.queue_ps + behind_readies_ps - behind_starts_ps, MAX_PS)
+        if now_ps > self.changed_ps:
+            self.max_queue = max(self.max_queue, self.queue)
+        lasted_ps = self.queue * (now_ps - self.changed_ps)
+        lasted_ps += len(readies) * now_ps - sum(readies)
+        lasted_ps -= len(past) * now_ps - sum(past)
+        self.queue_ps = min(self.queue_ps + lasted_ps, MAX_PS)
+        self.changed_ps = now_ps
         self.queue += len(readies) - len(past)
         self.starts = starts[len(past) :]
         readies.clear()

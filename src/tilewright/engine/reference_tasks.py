@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from operator import attrgetter
 
-from tilewright.engine.core import OWNER_SHIFT
+from tilewright.engine.core import LAST_PS, OWNER_SHIFT
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.reference_graph import Graph
 from tilewright.engine.reference_queue import BUCKET_SHIFT
@@ -78,14 +78,21 @@ class Tasks(Reports):
         sequence = self._next_sequence.get(owner, 0)
         if sequence + graph.num_ids > 1 << OWNER_SHIFT:
             raise CoreFault(FaultKind.ID_LIMIT, owner)
-        self._next_sequence[owner] = sequence + graph.num_ids
         first_id = (owner << OWNER_SHIFT) + sequence
-        if earlier or self.now_ps + graph.latest_ps > MAX_PS:
+        if self.now_ps + graph.max_delay_ps > LAST_PS:
+            self._refuse_late(graph, first_id)
+        self._next_sequence[owner] = sequence + graph.num_ids
+        if earlier:
             self._submit_linked(enumerate(graph.definitions), first_id, earlier)
         else:
             self._submit_lone(graph.lone, first_id)
             self._submit_linked(graph.linked, first_id, earlier)
         return first_id
+
+    def _refuse_late(self, graph: Graph, first_id: int) -> None:
+        """Raise for the first task that could not start before the end of time."""
+        for definition in graph.definitions:
+            self._check_time(self.now_ps + definition.delay_ps, -1, first_id + definition.offset)
 
     def _submit_lone(self, definitions: list[TaskDefinition], first_id: int) -> None:
         """Tasks that go by their definition alone: a Task is made when somebody asks for it.
