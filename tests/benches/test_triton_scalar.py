@@ -20,11 +20,9 @@ from tilewright.benches.oracles.laws.triton_scalar import (
 from tilewright.engine import EngineKind
 from tilewright.errors import KernelError
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # Triton's own, of operators on blocks
-
 small = st.integers(-100, 100).map(str)
 floats = st.sampled_from(["0.1", "-2.5", "1e-3", "3.0", "0.0"])
-divisors = st.sampled_from(["3", "-4", "(n - 7)", "5"])
+divisors = st.sampled_from(["3", "-4", "(n - 11)", "5"])
 
 
 def _pairs(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:

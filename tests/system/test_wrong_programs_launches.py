@@ -149,7 +149,7 @@ def test_a_program_that_an_error_ends_cleans_up_and_stays_ended(kind: EngineKind
 def test_no_greenlet_is_left_after_launches_that_failed(kind: EngineKind) -> None:
     def num_live() -> int:
         gc.collect()
-        return sum(isinstance(each, ProgramGreenlet) and bool(each) for each in gc.get_objects())
+        return sum(type(each) is ProgramGreenlet and bool(each) for each in gc.get_objects())
 
     before = num_live()
     torch = context(engine=kind)
