@@ -239,3 +239,45 @@ def test_the_text_of_a_function_is_read_once(monkeypatch: pytest.MonkeyPatch) ->
     run(total, np.zeros(2, np.float16), np.zeros(1, np.float32), 2)
     monkeypatch.setattr(sys.modules["inspect"], "getsourcelines", None)
     run(total, np.zeros(2, np.float16), np.zeros(1, np.float32), 2)
+
+
+@triton.jit
+def tree_sum(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    total = 0
+    for i in tl.static_range(3):
+        x = tl.sum(tl.reshape(x, (N >> (i + 1), 2)), axis=1)
+        total = total + tl.sum(x, axis=0)
+    tl.store(out_ptr + tl.arange(0, 1), x)
+    tl.store(out_ptr + 1, total)
+
+
+def test_an_unrolled_loop_may_change_types_and_shapes() -> None:
+    x = np.arange(8, dtype=np.float32)
+    found = run(tree_sum, x, np.zeros(2, np.float32), 8)
+    assert found.tolist() == [28.0, 3 * 28.0]
+
+
+def stops(x_ptr, out_ptr):
+    language.store(out_ptr, language.load(x_ptr))
+    yield
+
+
+async def waits(x_ptr, out_ptr):
+    language.store(out_ptr, language.load(x_ptr))
+
+
+@pytest.mark.parametrize(("kernel", "word"), [(stops, "yield"), (waits, "async")])
+def test_a_function_of_which_a_call_runs_nothing_is_no_kernel(kernel: Any, word: str) -> None:
+    x = np.ones(1, np.float32)
+    with pytest.raises(KernelError, match=f"found a function with {word}"):
+        run(kernel, x, np.zeros(1, np.float32))
+
+
+def names_a_dtype(x_ptr, out_ptr):
+    address = language.cast(int(x_ptr), language.pointer_type("float32"))
+    language.store(out_ptr, language.load(address))
+
+
+def test_a_pointer_type_takes_the_name_of_a_dtype() -> None:
+    assert run(names_a_dtype, np.ones(1, np.float32), np.zeros(1, np.float32)).tolist() == [1.0]

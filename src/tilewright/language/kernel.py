@@ -84,6 +84,7 @@ def kernel_of_function(
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
     _check_parameters(called, parameters)
+    _check_runs(called, function)
     if constants is None:
         constants = frozenset(
             parameter.name for parameter in parameters if _is_constexpr(parameter.annotation)
@@ -104,6 +105,16 @@ def _check_parameters(name: str, parameters: list[inspect.Parameter]) -> None:
             found = f"the parameter {parameter}"
             fix = "give each argument a parameter of its own"
             raise KernelError(f"kernel {name!r}", found, "parameters that have names", fix)
+
+
+def _check_runs(name: str, function: Callable[..., Any]) -> None:
+    """Refuse a function whose call runs nothing of its body."""
+    kinds = {"yield": inspect.isgeneratorfunction, "async": inspect.iscoroutinefunction}
+    for word, is_kind in kinds.items():
+        if is_kind(function) or inspect.isasyncgenfunction(function):
+            fix = f"take {word} out: a kernel is a plain function, and waits by itself"
+            found = f"a function with {word}, of which a call runs nothing"
+            raise KernelError(f"kernel {name!r}", found, "a function that runs when called", fix)
 
 
 def _is_constexpr(annotation: Any) -> bool:

@@ -28,7 +28,7 @@ def no_dtype(program: Any, value: Any) -> KernelError:
     found = f"the integer address {value!r} without a dtype"
     fix = (
         "write tl.load(address, shape=..., dtype=...), tl.ref(address, shape, dtype) or "
-        "tl.cast(address, tl.pointer_type(dtype))"
+        "tl.cast(address, tl.pointer_type(dtype)); to store a number, give it a dtype by tl.full"
     )
     return program.error(found, "pointers, or an address and the dtype of its elements", fix)  # type: ignore[no-any-return]
 

@@ -1,6 +1,6 @@
 """The dtype of addresses."""
 
-from tilewright.language.dtype import DType
+from tilewright.language.dtype import DType, dtype_of
 
 __all__ = ("PointerType",)
 
@@ -10,8 +10,8 @@ class PointerType:
 
     __slots__ = ("element_ty",)
 
-    def __init__(self, element_ty: DType) -> None:
-        self.element_ty = element_ty
+    def __init__(self, element_ty: DType | str) -> None:
+        self.element_ty = element_ty if type(element_ty) is DType else dtype_of(element_ty)
 
     @property
     def scalar(self) -> "PointerType":

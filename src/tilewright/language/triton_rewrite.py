@@ -251,18 +251,26 @@ class _Rewriter(ast.NodeTransformer):
         return self._loop(node)
 
     def _loop(self, node: ast.For | ast.While) -> ast.AST | list[ast.stmt]:
-        """A loop between two looks at the types of what it changes."""
+        """Check before and after a loop the types of the variables that it assigns to.
+
+        What a ``for`` iterates over is passed on too: Triton unrolls ``tl.static_range``.
+        """
         carried = sorted(assigned_names(node.body) & self._bound)
         node.body, node.orelse = self._branch(node.body), self._branch(node.orelse)
         if not carried:
             return node
-        name = self._name()
+        name, statements = self._name(), []
+        indices: ast.expr = ast.Constant(None)
+        if isinstance(node, ast.For):
+            held = self._name()
+            statements.append(ast.Assign([ast.Name(held, ast.Store())], node.iter))
+            indices, node.iter = ast.Name(held, ast.Load()), ast.Name(held, ast.Load())
         values = [ast.Name(each, ast.Load()) for each in carried]
-        before = ast.Assign([ast.Name(name, ast.Store())], _call(".kept_types", *values))
+        types = _call(".kept_types", indices, *values)
+        statements.append(ast.Assign([ast.Name(name, ast.Store())], types))
         names = ast.Tuple([ast.Constant(each) for each in carried], ast.Load())
-        kept = ast.Name(name, ast.Load())
-        after = ast.Expr(_call(".check_carried", kept, names, *values))
-        return [_placed(before, node), node, _placed(after, node)]
+        after = ast.Expr(_call(".check_carried", ast.Name(name, ast.Load()), names, *values))
+        return [*(_placed(each, node) for each in statements), node, _placed(after, node)]
 
     # -- expressions -----------------------------------------------------------------------------
 

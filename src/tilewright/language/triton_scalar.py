@@ -175,14 +175,28 @@ def returned(is_one_of_several: bool, value: Any) -> Any:
     return _strong(value) if is_one_of_several else value
 
 
-def kept_types(*values: Any) -> tuple[Any, ...]:
-    """The types of variables before a loop."""
-    return tuple(map(_type_of, values))
+class StaticRange:
+    """The constant indices of a loop that Triton unrolls: ``tl.static_range``."""
+
+    __slots__ = ("_indices",)
+
+    def __init__(self, arg1: Any, arg2: Any = None, step: Any = None) -> None:
+        self._indices = list(control.static_range(arg1, arg2, step))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._indices)
 
 
-def check_carried(before: tuple[Any, ...], names: tuple[str, ...], *values: Any) -> None:
+def kept_types(indices: Any, *values: Any) -> tuple[Any, ...] | None:
+    """Return the types of variables before a loop, or None if the loop is unrolled."""
+    return None if type(indices) is StaticRange else tuple(map(_type_of, values))
+
+
+def check_carried(before: tuple[Any, ...] | None, names: tuple[str, ...], *values: Any) -> None:
     """Refuse a loop after which a variable has another type than before it, as Triton does."""
-    after = kept_types(*values)
+    if before is None:
+        return
+    after = tuple(map(_type_of, values))
     if after == before:
         return
     for was, now, name in zip(before, after, names, strict=True):
@@ -291,6 +305,6 @@ BUILTINS: Mapping[str, Callable[..., Any]] = MappingProxyType(
 """Python's own functions that mean something else in a Triton kernel."""
 
 LANGUAGE: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {"cdiv": cdiv, "range": range, "static_range": control.static_range}
+    {"cdiv": cdiv, "range": range, "static_range": StaticRange}
 )
 """Functions of the language that do."""

@@ -19,6 +19,7 @@ from tilewright.attention.graph import (
     StateVar,
     StateWrite,
 )
+from tilewright.attention.ops.layout import Concat, Slice
 from tilewright.attention.ops.leaf import Constant, FieldRead, Input, ParameterRead
 from tilewright.attention.ops.unary import Cast
 from tilewright.errors import FieldError, FlowError, ForeignCallError, StateError, TerminalError
@@ -222,12 +223,24 @@ class Trace:
         for write in self.field_writes:
             if write.target == name:
                 if write not in self._read_backs:
-                    dtype = self.scope.variables[name].dtype
-                    self._read_backs[write] = self.add(Cast(dtype), (write.value,))
+                    wanted = self.scope.variables[name]
+                    value = write.value
+                    if isinstance(value.op, Constant):
+                        value = self._filled(value, wanted.shape)
+                    self._read_backs[write] = self.add(Cast(wanted.dtype), (value,))
                 return self._read_backs[write]
         found = "a read before anything was written to it"
         fix = "write it first; each page is visited once, so nothing is left from before"
         raise self.located(FieldError(f"field {name!r}", found, "a write, then reads", fix))
+
+    def _filled(self, value: Node, shape: tuple[int, ...]) -> Node:
+        """Repeat a constant to the inner shape of the field that it fills."""
+        for dim, size in enumerate(shape, 1):
+            while value.type.shape[dim - 1] < size:
+                value = self.add(Concat(dim), (value, value))
+            if value.type.shape[dim - 1] > size:
+                value = self.add(Slice(0, size, dim), (value,))
+        return value
 
     def _check_has_request(self, name: str) -> None:
         slotted = self.scope.variables[name].format is FORMAT.SLOTTED

@@ -36,6 +36,25 @@ class Mine(vFlow):
 """
 
 
+FILLED = """
+from vortex_torch.flow import register, vFlow
+from vortex_torch.indexer import GeMM, Mean, topK
+from vortex_torch.cache import Fill, GeMM as CGeMM, L2Norm, Mean as CMean
+
+@register("filled")
+class Filled(vFlow):
+    def create_cache(self, block_size, head_dim):
+        return {"c": (1, head_dim), "e": (3, head_dim), "norm": (3, 1), "squares": (3, 3)}
+    def forward_cache(self, cache, loc, ctx):
+        CMean(dim=1)(cache["k"], cache["c"], loc=loc, ctx=ctx)
+        Fill(2.0)(cache["e"], loc=loc, ctx=ctx)
+        L2Norm(dim=2)(cache["e"], cache["norm"], loc=loc, ctx=ctx)
+        CGeMM()(cache["e"], cache["e"], cache["squares"], loc=loc, ctx=ctx)
+    def forward_indexer(self, q, o, cache, ctx):
+        topK()(GeMM()(Mean(dim=1)(q, ctx=ctx), cache["c"], ctx=ctx), o, ctx=ctx)
+"""
+
+
 def config_of(**values: object) -> VortexConfig:
     config = normalize_vortex_config({**BASE, **values})
     assert config is not None
@@ -135,6 +154,17 @@ def test_a_flow_file_is_run_under_its_name(tmp_path: Path) -> None:
     config = config_of(module_path=str(file), module_name="mine")
     with vortex_names():
         assert session_of_config(config, SHAPE).graph.name == "mine"
+
+
+def test_a_filled_field_reads_back_in_its_own_shape(tmp_path: Path) -> None:
+    file = tmp_path / "filled.py"
+    file.write_text(FILLED)
+    with vortex_names():
+        config = config_of(module_path=str(file), module_name="filled")
+        session = session_of_config(config, SHAPE)
+    decoded(session)
+    assert np.all(session.field("a", 1, "norm") == np.sqrt(4 * 2.0**2))
+    assert np.all(session.field("a", 1, "squares") == 4 * 2.0**2)
 
 
 def test_a_flow_of_another_kind_than_the_model_is_refused() -> None:
