@@ -1,9 +1,12 @@
 from typing import Any
 
+import pytest
+
 from tests.attention.flow.making import examine, score
 from tilewright.attention import cache, indexer
 from tilewright.attention.abs import ContextBase
 from tilewright.attention.utils import Mode, Schedule
+from tilewright.errors import OperandError
 
 GEOMETRY_FIELDS = (
     "group_size num_kv_heads num_qo_heads head_dim page_size block_size num_blocks_per_page"
@@ -44,6 +47,14 @@ def test_contexts_have_the_fields_that_tools_read() -> None:
     wanted = "head_num head_dim max_new_tokens_per_batch total_num_pages total_num_blocks"
     assert all(hasattr(other, name) for name in wanted.split())
     assert other is cache.ctx
+
+
+def test_a_flow_that_reads_what_only_a_run_knows_is_refused_with_its_line() -> None:
+    def forward(q: Any, o: Any, cache_: Any, ctx: Any) -> None:
+        o.select((score(q, cache_) * float(ctx.topk_val)).topk())
+
+    with pytest.raises(OperandError, match=r"test_context\.py:\d+, ctx\.topk_val: found a read"):
+        examine(forward, fields={"centroids": (1, 16)})
 
 
 def test_ops_that_vortex_gives_a_kernel_of_their_own_say_so() -> None:

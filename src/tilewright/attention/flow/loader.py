@@ -113,6 +113,8 @@ def _execute(file: Path, text: str) -> str:
         raise FlowLoadError(where, found, "Python", fix, source=where) from error
     except ImportError as error:
         fix = "install what it imports, or import only tilewright, vortex_torch and torch"
+        if getattr(error, "name", None) == "vortex_torch":
+            fix = "call tilewright.attention.install_vortex_alias() first"
         where = f"{file}, {raising_line(error)}"
         found = f"an import that fails: {error}"
         raise FlowLoadError(where, found, "a file that imports", fix) from error

@@ -1,15 +1,38 @@
 """The context of forward_indexer."""
 
+from types import MappingProxyType
+
 from tilewright.attention.abs.context_base import ContextBase
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value
 from tilewright.attention.indexer.metadata import MetaData
+from tilewright.errors import OperandError
 
 __all__ = ("Context", "get_ctx")
 
 
+RUN_FIELDS = MappingProxyType(
+    {
+        "num_kv_heads": 1,
+        "max_bs": 0,
+        "max_num_workloads": 0,
+        "num_sms": 0,
+        "max_num_pages": 0,
+        "max_num_pages_per_request": 0,
+        "max_num_blocks": 0,
+        "max_num_blocks_per_request": 0,
+        "topk_val": 0,
+        "max_topk_val": 0,
+        "topk_ratio": 0.0,
+        "block_reserved_bos": 1,
+        "block_reserved_eos": 1,
+    }
+)
+"""What only a run knows, and what a context without a trace has for it."""
+
+
 class Context(ContextBase):
-    """Geometry and budget that a trace is made for. What only a run knows is 0 or empty."""
+    """Geometry that a trace is made for. A flow that reads what only a run knows is refused."""
 
     name = "indexer"
 
@@ -17,19 +40,12 @@ class Context(ContextBase):
         super().__init__(trace)
         geometry = trace.scope.geometry if trace else None
         self.group_size = geometry.query_heads if geometry else 0
-        self.num_kv_heads = 1
         self.num_qo_heads = self.group_size
         self.head_dim = geometry.key_dim if geometry else 0
         self.page_size = geometry.page_size if geometry else 0
         self.block_size = self.page_size
         self.num_blocks_per_page = 1
         self.workload_chunk_size = self.num_pages_per_workload = 1
-        self.max_bs = self.max_num_workloads = self.num_sms = 0
-        self.max_num_pages = self.max_num_pages_per_request = 0
-        self.max_num_blocks = self.max_num_blocks_per_request = 0
-        self.topk_val = self.max_topk_val = 0
-        self.topk_ratio = 0.0
-        self.block_reserved_bos = self.block_reserved_eos = 1
         self.sparse_attention_name = trace.flow if trace else ""
         self.impl_backend = self.vortex_attention_backend = "reference"
         self.use_tensor_core = False
@@ -37,6 +53,17 @@ class Context(ContextBase):
         self.compilation_cache_dir: str | None = None
         self.metadata = MetaData()
         self.inputs: dict[str, Value] = {}  # what the flow declared in create_inputs
+
+    def __getattr__(self, name: str) -> int | float:
+        if name not in RUN_FIELDS:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        if self.trace is None:
+            return RUN_FIELDS[name]
+        found, expected = "a read of what only a run knows", "fields of the geometry"
+        fix = (
+            "a flow is traced once for all budgets; keep the number in the flow itself"
+        )
+        raise self.trace.located(OperandError(f"ctx.{name}", found, expected, fix))
 
 
 _EMPTY = Context()
