@@ -60,9 +60,7 @@ class Context(ContextBase):
         if self.trace is None:
             return RUN_FIELDS[name]
         found, expected = "a read of what only a run knows", "fields of the geometry"
-        fix = (
-            "a flow is traced once for all budgets; keep the number in the flow itself"
-        )
+        fix = "a flow is traced once for all budgets; keep the number in the flow itself"
         raise self.trace.located(OperandError(f"ctx.{name}", found, expected, fix))
 
 
