@@ -193,3 +193,12 @@ def test_a_flow_file_that_imports_torch_loads_without_torch(
         [sys.executable, "-c", LIGHT, str(file)], capture_output=True, text=True, check=False
     )
     assert done.stdout.strip() == "[('light', True)] False", done.stderr
+
+
+def test_blocks_with_the_names_of_torch_nest_where_torch_is_not_installed() -> None:
+    before = sys.modules.get("torch")
+    with vortex_names(stand_in_for_torch=True):
+        with vortex_names():
+            assert sys.modules["torch"].bfloat16 is DType.BFLOAT16
+        assert sys.modules["torch"].bfloat16 is DType.BFLOAT16
+    assert sys.modules.get("torch") is before

@@ -4,6 +4,7 @@ This stands in for torch only while a flow file runs, and only where torch is no
 """
 
 import importlib.util
+import sys
 from types import ModuleType
 from typing import Never
 
@@ -42,6 +43,10 @@ class device:
 
 
 def torch_is_installed() -> bool:
+    """Return whether torch itself can be imported, also while the stand-in has its name."""
+    loaded = sys.modules.get("torch")
+    if loaded is not None:
+        return loaded.__spec__ is not None  # the stand-in has none
     return importlib.util.find_spec("torch") is not None
 
 
