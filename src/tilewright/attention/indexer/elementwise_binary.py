@@ -1,10 +1,7 @@
 """Element-wise ops on two values."""
 
-from numbers import Real
-from typing import Any
-
-from tilewright.attention.abs.op import op_class, vOp
-from tilewright.attention.graph import Op
+from tilewright.attention.abs.op import op_class
+from tilewright.attention.abs.unscaled import Unscaled
 from tilewright.attention.ops import binary, compare
 
 __all__ = (
@@ -29,26 +26,9 @@ __all__ = (
     "WhereNotEqual",
 )
 
-
-class _Unscaled(vOp):
-    """An op that takes ``alpha`` and ``beta`` as Vortex's does, and like it has no use for them.
-
-    Only 1.0 is accepted: a factor without effect would be silently wrong for its author.
-    """
-
-    def build(self, alpha: Any = 1.0, beta: Any = 1.0) -> Op | None:
-        for name, value in (("alpha", alpha), ("beta", beta)):
-            if isinstance(value, bool) or not isinstance(value, Real) or value != 1:
-                name_of_op = type(self).__name__
-                expected = f"nothing: {name_of_op} has no factors, in Vortex it ignores them"
-                fix = f"write {name_of_op}(), and scale an operand with Add_Mul(beta=...)"
-                raise self._error(f"{name}={value!r}", expected, fix)
-        return super().build()
-
-
-Multiply = op_class(__name__, binary.Multiply, _Unscaled)
-Maximum = op_class(__name__, binary.Maximum, _Unscaled)
-Minimum = op_class(__name__, binary.Minimum, _Unscaled)
+Multiply = op_class(__name__, binary.Multiply, Unscaled)
+Maximum = op_class(__name__, binary.Maximum, Unscaled)
+Minimum = op_class(__name__, binary.Minimum, Unscaled)
 Add = op_class(__name__, binary.Add)
 Divide = op_class(__name__, binary.Divide)
 Pow = op_class(__name__, binary.Pow)
