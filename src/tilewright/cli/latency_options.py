@@ -16,7 +16,7 @@ __all__ = ("DTypeOption", "MachineDType", "MachinesOption", "PlacementOption", "
 
 
 class MachineDType(StrEnum):
-    """What keys, values and summaries are kept in on a machine."""
+    """Element types that keys, values and summaries may have on a machine."""
 
     FLOAT16 = "float16"
     BFLOAT16 = "bfloat16"

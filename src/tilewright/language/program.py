@@ -93,7 +93,7 @@ class Program:
         return self.issuer.num_commands + (not self.is_composing)
 
     def pieces(self, spans: list[Span]) -> list[Piece]:
-        """Where an access of the next command lies; an AddressError says what is there instead."""
+        """Return where an access of the next command lies, or raise an AddressError."""
         try:
             return self.translator.pieces(spans, Walk(self.stream.walker, self.next_command))
         except AddressError as fault:

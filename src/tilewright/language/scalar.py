@@ -133,7 +133,7 @@ def strong_scalar(value: int | float) -> Scalar:
 
 
 def strong_number(value: Any) -> Any:
-    """What a Triton kernel assigns to a variable: numbers get a dtype, also those in a tuple."""
+    """Give a dtype to numbers that a Triton kernel assigns, also to those in a tuple or a list."""
     if type(value) in (int, bool, float):
         dtype = scalar_dtype(value, "assignment")
         return _CLASSES[dtype](number_as(value, dtype))

@@ -109,7 +109,7 @@ def _wrapped(value: int, dtype: DType) -> int:
 
 
 def _shifted(op: str, value: int, amount: int, dtype: DType) -> int:
-    """By the width or more, or by a negative amount, no bits stay but the sign."""
+    """Shift an integer; by its width or more, or by a negative amount, only the sign stays."""
     if not 0 <= amount < dtype.primitive_bitwidth:
         return -1 if op == "shr" and value < 0 else 0
     return value << amount if op == "shl" else value >> amount

@@ -106,7 +106,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _instructions(code: CodeType) -> list[tuple[str, str]]:
-    """What code does, but for the ways of a call: those depend on imports around a function."""
+    """List the instructions of code without those that imports around a function decide."""
     found = []
     for each in dis.get_instructions(code):
         name = each.opname.replace("METHOD", "ATTR")

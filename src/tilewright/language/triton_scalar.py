@@ -207,7 +207,7 @@ def check_carried(before: tuple[Any, ...] | None, names: tuple[str, ...], *value
 
 
 def _type_of(value: Any) -> Any:
-    """What Triton calls its type: of an address with a shape; None of what has none."""
+    """Return the type that Triton compares across a loop, or None for a value without one."""
     if isinstance(value, Pointers):
         return value.type, value.shape
     if isinstance(value, Value):

@@ -119,7 +119,7 @@ class Driver:
 
     @property
     def running(self) -> RunningDevice:
-        """What programs run on now; built anew at the first use after an error."""
+        """The device that programs run on; built anew at the first use after an error."""
         if self._running is None:
             self._running = self._build()
             self._running.hub.observe = self._ended.observe

@@ -37,7 +37,7 @@ class Pending:
 
     @property
     def report(self) -> LaunchReport:
-        """What a launch that has succeeded was; raises what ``wait`` raises."""
+        """The report of a launch that has succeeded; raises what ``wait`` raises."""
         self.request.check()  # refuses one that is under way
         return self._report  # type: ignore[return-value]  # there once it is complete
 

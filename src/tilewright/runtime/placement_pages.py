@@ -144,7 +144,7 @@ class TensorPages:
 def _pieces(
     placement: Placement, base: VirtualByte, shard: Shard, home: HomePages, offset: int
 ) -> Iterator[Piece]:
-    """Where the bytes of a shard are, whose pages begin at an offset in its memory."""
+    """Yield where the bytes of a shard are; its pages begin at an offset in its memory."""
     page_bytes = placement.page_bytes
     place = MemoryPlace.of(placement.memory, shard.home)
     starts: list[int] = []  # of the page ranges, counted from the base

@@ -106,7 +106,7 @@ class Geometry:
 
     @property
     def read_dtype(self) -> DType:
-        """What flows read keys and values as: codes with scales give back bfloat16."""
+        """The element type that flows read keys and values in: bfloat16 for codes with scales."""
         return DType.BFLOAT16 if self.kv_dtype in SCALED_DTYPES else self.kv_dtype
 
     @property

@@ -193,7 +193,7 @@ def _loaded(text: str) -> Any:
 
 
 def results_of(program: ScalarProgram, dtype: str, kind: EngineKind) -> tuple[Any, Any]:
-    """What the IR computes, and what we do; as bits, so that all of them count."""
+    """Return the results of the IR and of our launch, as bits."""
     kernel = _loaded(program.text)
     x = np.array([0, 1, 2, 3, 5, 7, 100, 120]).astype(_numpy(dtype))
     wide = _result_dtype(dtype, program.text.partition("x = tl.load")[2])
@@ -213,7 +213,7 @@ def results_of(program: ScalarProgram, dtype: str, kind: EngineKind) -> tuple[An
 
 
 def _check(program: ScalarProgram, kind: EngineKind) -> Finding:
-    """In how many dtypes all results are the compiler's."""
+    """Count the dtypes in which all results equal those of the compiler's IR."""
     found = 0
     for dtype in program.dtypes:
         expected, ours = results_of(program, dtype, kind)
