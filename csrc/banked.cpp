@@ -195,6 +195,14 @@ std::vector<std::vector<int64_t>> BankedCore::counters() const {
     return rows;
 }
 
+std::vector<std::vector<int64_t>> BankedCore::openings() const {
+    std::vector<std::vector<int64_t>> rows;
+    for (int64_t channel = 0; channel < shape_.num_channels; ++channel) {
+        rows.push_back(gangs_.openings(channel));
+    }
+    return rows;
+}
+
 // --- the simple memory
 
 SimpleCore::SimpleCore(int64_t num_channels, int64_t interleave_bytes, int64_t bytes_per_us,
@@ -240,7 +248,7 @@ int64_t SimpleCore::serve(const Waiting& access) {
         channel.idle_ps += start_ps - channel.free_ps;
         channel.busy_ps = std::min(channel.busy_ps + hold_ps, kNeverPs);
         channel.free_ps = std::min(start_ps + hold_ps, kNeverPs);
-        ++channel.chunks[is_write];
+        channel.num_bytes[is_write] += stop - address;
         done_ps = std::max(done_ps, channel.free_ps);
         address = stop;
     }
@@ -250,10 +258,14 @@ int64_t SimpleCore::serve(const Waiting& access) {
 std::vector<std::vector<int64_t>> SimpleCore::counters() const {
     std::vector<std::vector<int64_t>> rows;
     for (const Channel& channel : channels_) {
-        rows.push_back({channel.chunks[0], channel.chunks[1], 0, 0, 0, channel.busy_ps,
+        rows.push_back({channel.num_bytes[0], channel.num_bytes[1], 0, 0, 0, channel.busy_ps,
                         channel.idle_ps, 0, 0, 0, 0, channel.free_ps});
     }
     return rows;
+}
+
+std::vector<std::vector<int64_t>> SimpleCore::openings() const {
+    return std::vector<std::vector<int64_t>>(channels_.size());
 }
 
 }  // namespace tilewright

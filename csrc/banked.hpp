@@ -42,6 +42,7 @@ class BankedCore {
     int64_t next_ps() const;  // -1: nothing to decide
     const std::vector<Completion>& advance(int64_t now_ps);
     std::vector<std::vector<int64_t>> counters() const;
+    std::vector<std::vector<int64_t>> openings() const;  // by channel and bank
 
     int64_t least_service_ps(bool is_write) const { return shape_.data_end[is_write]; }
     // When a read that has been added, or will be, is served at the earliest; decisions before now_ps
@@ -112,6 +113,7 @@ class SimpleCore {
     int64_t next_ps() const { return waiting_.empty() ? -1 : std::get<0>(waiting_.front()); }
     const std::vector<Completion>& advance(int64_t now_ps);
     std::vector<std::vector<int64_t>> counters() const;
+    std::vector<std::vector<int64_t>> openings() const;  // no banks, so none
 
     // It decides at once, so there is nothing to catch up with.
     const std::vector<Completion>& catch_up(int64_t) {
@@ -129,7 +131,7 @@ class SimpleCore {
   private:
     struct Channel {
         int64_t free_ps = 0, busy_ps = 0, idle_ps = 0;
-        int64_t chunks[2] = {0, 0};
+        int64_t num_bytes[2] = {0, 0};
     };
     using Waiting = std::tuple<int64_t, int64_t, bool, int64_t, int64_t, uint32_t>;
 

@@ -193,4 +193,10 @@ ChannelCounts MemoryChannel::counters() const {
             data_end_ps_};
 }
 
+std::vector<int64_t> MemoryChannel::openings() const {
+    std::vector<int64_t> counts;
+    for (const Bank& bank : banks_) counts.push_back(bank.num_openings);
+    return counts;
+}
+
 }  // namespace tilewright

@@ -86,6 +86,8 @@ class alignas(64) MemoryChannel {
         }
     }
     ChannelCounts counters() const;
+    // Rows that each bank opened for a burst.
+    std::vector<int64_t> openings() const;
     // It will be needed soon.
     void fetch() const {
         constexpr size_t kLines = 4;
@@ -102,6 +104,7 @@ class alignas(64) MemoryChannel {
         int64_t precharge_ps = kLongAgoPs;  // may be closed from then on
         int64_t idle_ps = kLongAgoPs;       // closed, and RP is over
         int64_t wanted_row = 0;             // of the head: the oldest chunk that may decide
+        int64_t num_openings = 0;           // that a burst has used
         Opening opening = Opening::kClosed;
     };
 

@@ -172,6 +172,7 @@ inline void MemoryChannel::use_banks(uint32_t last, int64_t num_bursts) {
 void MemoryChannel::note_opening(Bank& bank) {
     ++(bank.opening == Opening::kClosed ? tally_.row_closed : tally_.row_conflicts);
     bank.opening = Opening::kUsed;
+    ++bank.num_openings;
 }
 
 // at_ps is the last column command of a run in one of the group's banks, in any order.

@@ -4,7 +4,8 @@
 namespace tilewright {
 
 MemoryGangs::MemoryGangs(const MemoryShape& shape, Slab<MemoryAccess>& accesses)
-    : end_(shape.num_channels), gang_of_(end_, 0), ends_{end_}, apart_(end_) {
+    : end_(shape.num_channels), gang_of_(end_, 0), ends_{end_}, apart_(end_),
+      apart_openings_(end_, std::vector<int64_t>(shape.num_banks)) {
     const auto num_members = static_cast<uint32_t>(end_);
     gangs_.push_back(std::make_unique<MemoryChannel>(shape, accesses, num_members));
     events_ps_.push_back(kNeverPs);
@@ -14,6 +15,14 @@ MemoryGangs::MemoryGangs(const MemoryShape& shape, Slab<MemoryAccess>& accesses)
 ChannelCounts MemoryGangs::counters(int64_t channel) const {
     ChannelCounts counts = gangs_[gang_of_[channel]]->counters();
     for (size_t index = 0; index < counts.size(); ++index) counts[index] += apart_[channel][index];
+    return counts;
+}
+
+std::vector<int64_t> MemoryGangs::openings(int64_t channel) const {
+    std::vector<int64_t> counts = gangs_[gang_of_[channel]]->openings();
+    for (size_t bank = 0; bank < counts.size(); ++bank) {
+        counts[bank] += apart_openings_[channel][bank];
+    }
     return counts;
 }
 
@@ -39,10 +48,15 @@ void MemoryGangs::join(int64_t first, int64_t end, int64_t now_ps) {
 // A gang becomes the last members of another.
 void MemoryGangs::add(uint32_t gang, uint32_t whole) {
     const ChannelCounts before = gangs_[gang]->counters(), after = gangs_[whole]->counters();
+    const std::vector<int64_t> opened = gangs_[gang]->openings();
+    const std::vector<int64_t> whole_opened = gangs_[whole]->openings();
     for (int64_t channel = ends_[whole]; channel < ends_[gang]; ++channel) {
         gang_of_[channel] = whole;
         for (size_t index = 0; index < after.size(); ++index) {
             apart_[channel][index] += before[index] - after[index];
+        }
+        for (size_t bank = 0; bank < opened.size(); ++bank) {
+            apart_openings_[channel][bank] += opened[bank] - whole_opened[bank];
         }
     }
     ends_[whole] = ends_[gang];

@@ -22,6 +22,7 @@ class MemoryGangs {
     uint32_t size() const { return static_cast<uint32_t>(gangs_.size()); }
     MemoryChannel& operator[](uint32_t gang) { return *gangs_[gang]; }
     ChannelCounts counters(int64_t channel) const;
+    std::vector<int64_t> openings(int64_t channel) const;
     uint32_t number_of(int64_t channel) const { return gang_of_[channel]; }
     int64_t end_of(uint32_t gang) const { return ends_[gang]; }
 
@@ -76,6 +77,7 @@ class MemoryGangs {
     std::vector<uint32_t> gang_of_;     // of a channel
     std::vector<int64_t> ends_;         // of a gang
     std::vector<ChannelCounts> apart_;  // what a channel counted more than its gang
+    std::vector<std::vector<int64_t>> apart_openings_;  // the same, by bank
     uint32_t num_looks_ = 0;
     std::vector<int64_t> events_ps_;
     std::vector<int64_t> wakes_ps_;

@@ -32,7 +32,8 @@ void add_methods(nb::class_<Core>& type) {
                  }
                  return rows;
              })
-        .def("counters", &Core::counters);
+        .def("counters", &Core::counters)
+        .def("openings", &Core::openings);
 }
 
 }  // namespace

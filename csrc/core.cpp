@@ -86,6 +86,7 @@ NB_MODULE(_core, module) {
         .def("add_simple_memory", &Core::add_simple_memory)
         .def("add_route", &Core::add_route)
         .def("add_signal", &Core::add_signal)
+        .def("remove_signal", &Core::remove_signal)
         .def("add_gate", &Core::add_gate)
         .def("add_round_trip", &Core::add_round_trip)
         .def("add_issuer",
@@ -111,7 +112,9 @@ NB_MODULE(_core, module) {
              })
         .def("perform_rows", &Core::perform_rows)
         .def("performed_task", &Core::performed_task)
+        .def("end_owner", &Core::end_owner)
         .def("next_wake", &Core::next_wake)
+        .def("set_limits", &Core::set_limits)
         .def_prop_ro("was_submitted", &Core::was_submitted)
         .def("raise_signal", &Core::raise_signal)
         .def("signal_value", &Core::signal_value)
@@ -129,6 +132,7 @@ NB_MODULE(_core, module) {
         .def("take_trace", &Core::take_trace)
         .def("take_memory_trace", &Core::take_memory_trace)
         .def("memory_counters", &Core::memory_counters)
+        .def("memory_openings", &Core::memory_openings)
         .def("server_counters",
              [](Core& core, uint32_t server) { return std::tuple_cat(core.server_counters(server)); })
         .def("busy_ps", &Core::busy_ps)

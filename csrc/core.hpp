@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -44,6 +43,7 @@ class Core {
                               int64_t capacity_bytes);
     int64_t add_route(const std::vector<uint32_t>& servers, const std::vector<uint32_t>& channels);
     int64_t add_signal();
+    void remove_signal(uint32_t signal);
     int64_t add_gate(int64_t packets);
     int64_t add_round_trip(uint32_t out, uint32_t back, int64_t gate, bool writes, bool is_home,
                            int64_t inside);
@@ -59,7 +59,8 @@ class Core {
     int64_t submit_watched(const GraphPtr& graph, int64_t owner, const std::vector<int64_t>& after);
     int64_t perform(const GraphPtr& graph, int64_t owner);
     int64_t perform_rows(const nanobind::list& rows, int64_t owner);
-    int64_t performed_task(int64_t owner) { return owner_of(owner).performed_id; }
+    int64_t performed_task(int64_t owner);
+    void end_owner(int64_t owner);
     bool was_submitted() const { return was_submitted_; }
     void raise_signal(uint32_t signal, int64_t amount);
     int64_t signal_value(uint32_t signal) const { return signals_[signal].value; }
@@ -67,6 +68,8 @@ class Core {
     bool is_complete(int64_t task_id) { return find_live(task_id) == kNone; }
     std::vector<int64_t> advance(int64_t until_ps);
     int64_t next_wake();
+    // The most events, and the last instant, of all runs; more is a fault.
+    void set_limits(int64_t max_events, int64_t last_ps);
     bool is_drained() { return queue_.top() == kNone && num_live_ == 0 && silent_ps_ <= now_ps_; }
 
     std::vector<std::tuple<int64_t, int64_t>> take_effects() { return std::exchange(effects_, {}); }
@@ -74,6 +77,7 @@ class Core {
     std::vector<TraceRecord> take_trace() { return std::exchange(trace_, {}); }
     std::vector<TraceRecord> take_memory_trace();
     std::vector<std::vector<int64_t>> memory_counters(uint32_t server);
+    std::vector<std::vector<int64_t>> memory_openings(uint32_t server);
 
     std::array<int64_t, 8> server_counters(uint32_t server);
     std::vector<int64_t> busy_ps();  // of all servers
@@ -120,12 +124,6 @@ class Core {
     void raise(uint32_t signal, int64_t amount);
     uint32_t find_live(int64_t task_id);
     uint32_t find_task(int64_t task_id);
-    Owner& owner_of(int64_t number);
-    template <typename Visit>
-    void each_owner(Visit visit) const {
-        for (const Owner& owner : owners_) visit(owner);
-        for (const auto& [number, owner] : far_owners_) visit(owner);
-    }
     Part part_of(const Task& task, const Definition& definition, int64_t place) const;
 
     enum What : uint32_t { kStartOne = 0, kStartRun = 1 };
@@ -140,10 +138,9 @@ class Core {
     void pass(uint32_t packet);
     void dispatch(uint32_t event) { queue_[event].flits != 0 ? pass(event) : handle(event); }
     void count_event() {
-        if ((++events_ & kInterruptMask) == 0 && PyErr_CheckSignals() != 0) [[unlikely]] {
-            throw nanobind::python_error();
-        }
+        if (++events_ >= next_check_) [[unlikely]] check_events();
     }
+    [[gnu::noinline]] void check_events();
     void push(const Event& event) { schedule(queue_.add(event)); }
     void schedule(uint32_t slot) { schedule(queue_[slot], slot); }
     bool is_asleep(uint32_t island) const {
@@ -302,7 +299,7 @@ class Core {
     static constexpr uint32_t kWhatShift = 28;
     static constexpr uint32_t kGateRank = 1;  // gates act after all completions
     static constexpr uint32_t kLowMask = (1u << kPhaseShift) - 1;
-    static constexpr int64_t kInterruptMask = (1 << 16) - 1;  // events between looks for Ctrl-C
+    static constexpr int64_t kCheckedEvents = 1 << 16;  // events between checks for Ctrl-C
 
     uint32_t arrive_rank(What what) const { return (what << kWhatShift) ^ rank_salt_; }
     static uint32_t grant_rank(uint32_t server) { return (kGrantPhase << kPhaseShift) | server; }
@@ -314,6 +311,9 @@ class Core {
     int64_t now_ps_ = 0;
     uint64_t limit_ps_ = 0;  // of the run: wake-ups draw it near
     int64_t events_ = 0;
+    int64_t next_check_ = kCheckedEvents;  // events at which Ctrl-C and the limit are checked
+    int64_t max_events_ = INT64_MAX - 1;
+    int64_t last_ps_ = INT64_MAX;  // of next_wake: events after it are a fault
     int64_t num_live_ = 0;
     int64_t silent_ps_ = 0;  // the last arrival, credit or delivery that has no event of its own
     bool running_ = false;
@@ -327,6 +327,7 @@ class Core {
     std::vector<PacketBuffer> buffers_;
     std::vector<Route> routes_;
     std::vector<Signal> signals_;
+    std::vector<uint32_t> free_signals_;  // that were removed: the next ones take their numbers
     std::vector<Gate> gates_;
     std::vector<RoundTrip> trips_;
     std::vector<Island> islands_;
@@ -342,8 +343,7 @@ class Core {
     Slab<Follower> followers_;
     Slab<StartRun> runs_;
     std::vector<GraphPtr> spare_graphs_;  // that nobody uses, for perform_rows
-    std::deque<Owner> owners_;            // the first ones; elements stay where they are
-    std::unordered_map<int64_t, Owner> far_owners_;  // by number; here too
+    Owners owners_;
     std::vector<std::tuple<int64_t, int64_t>> effects_;
     std::vector<int64_t> wakes_;  // ids of watched tasks; of a performed one ~owner
     size_t num_taken_wakes_ = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph.hpp"
+#include "owners.hpp"
 #include "ring.hpp"
 #include "server.hpp"
 #include "slab.hpp"
@@ -105,8 +106,6 @@ struct Part {  // what a packet of a transfer or an exchange carries
     int64_t num_bytes;
 };
 
-struct Owner;
-
 struct Submission {
     GraphPtr graph;
     Owner* owner = nullptr;
@@ -142,13 +141,6 @@ struct SignalWaiter {
 struct Signal {
     int64_t value = 0;
     std::priority_queue<SignalWaiter, std::vector<SignalWaiter>, std::greater<>> waiters;
-};
-
-struct Owner {
-    int64_t next_sequence = 0;
-    int64_t performed_id = -1;          // of the task that its program waits for, or waited
-    size_t num_finished = 0;            // of those in submissions
-    std::vector<uint32_t> submissions;  // in the order of first ids; finished ones at times
 };
 
 }  // namespace tilewright

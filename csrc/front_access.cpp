@@ -90,7 +90,7 @@ PyObject* Desk::load(PyObject* pointers, PyObject* mask, PyObject* other) {
     const PointersObject& addresses = *as_pointers(pointers);
     const bool is_gather = addresses.offsets != Py_None;
     if (is_gather && !is_there(addresses.offsets)) return counted(Py_True);
-    if (issuer_.num_commands() >= piece_end) return counted(Py_False);
+    if (is_full()) return counted(Py_False);
     PyObject* type = block_type_of(addresses.element, target.form.shape);
     if (is_gather) {
         const Layout layout(target.box, addresses.step);
@@ -149,6 +149,7 @@ PyObject* Desk::issue_load(PyObject* type, const Layout& layout, PyObject* other
     const int64_t number = issuer_.load(view.num_bytes, accesses_, after_, served);
     if (number == kNoRoom) raise_out_of_room(type, nb::int_(view.num_bytes));
     order_.note_read(spans_, command, issuer_.task_of(number));
+    last_read = spans_.front().address;
     note_tile(number, type, line);
     ++shelf_.num_loads;
     return make_block(program_, self(), type, node.ptr(), number, Py_None);
@@ -165,7 +166,7 @@ PyObject* Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
         return counted(Py_None);
     }
     const int64_t value_number = placed_number(value);  // before commands are counted
-    if (issuer_.num_commands() >= piece_end) return counted(Py_False);
+    if (is_full()) return counted(Py_False);
     spans_.clear();
     const Layout layout(target.form, target.box, as_pointers(pointers)->step, spans_);
     const int64_t num_bytes = layout.num_bytes;

@@ -177,6 +177,7 @@ void Desk::begin(nb::object title) {
     title_ = std::move(title);
     order_.clear();
     tiles_.clear();
+    first_command = issuer_.num_commands();
     ++turn_;
     is_over_ = false;
 }
@@ -288,8 +289,15 @@ PyObject* Desk::view(const PlanView& plan, PyObject* operand) {
     return made;
 }
 
+// Other programs run meanwhile: nothing of the command at hand may be in a vector of the desk.
+void Desk::hand_over() {
+    static PyObject* name = PyUnicode_InternFromString("hand_over_if_long");
+    checked(PyObject_CallMethodNoArgs(program_, name));
+}
+
 PyObject* Desk::command(const PlanView& plan, PyObject* const* operands, size_t count,
                         PyObject* make) {
+    if (is_full() && recording_ == nullptr && !is_composing) [[unlikely]] hand_over();
     numbers_.clear();
     nodes_.clear();
     bool has_values = true;
@@ -384,6 +392,9 @@ void bind_desk(nb::module_& module) {
              },
              nb::arg(), nb::arg(), nb::arg().none())
         .def_rw("piece_end", &Desk::piece_end)
+        .def_rw("max_commands", &Desk::max_commands)
+        .def_ro("first_command", &Desk::first_command)
+        .def_rw("last_read", &Desk::last_read)
         .def_rw("is_composing", &Desk::is_composing)
         .def("pointers",
              [](Desk& desk, int64_t address, nb::handle element, int64_t step) {

@@ -127,6 +127,9 @@ class Desk {
     PyObject* store(PyObject* pointers, PyObject* value, PyObject* mask);
 
     int64_t piece_end = 0;  // commands at which they are handed over
+    int64_t max_commands = INT64_MAX;  // of one program
+    int64_t first_command = 0;  // commands that were issued before the program began
+    int64_t last_read = 0;      // the first virtual byte of the last load
     bool is_composing = false;  // commands are parts of one: accesses are not for compiled code
 
     // The programs of a PE have one desk, one after the other: each ends the one before, of which
@@ -135,6 +138,12 @@ class Desk {
     void begin_anew(nanobind::handle ids);  // the program is the one of these ids from now on
     void end() { is_over_ = true; }
     uint32_t turn() const { return turn_; }
+
+    // Whether the program has to hand its commands over, or to stop, before it issues another.
+    bool is_full() const {
+        const int64_t count = issuer_.num_commands();
+        return count >= piece_end || count - first_command >= max_commands;
+    }
 
     // Whether Python may have a value now; the next command waits for one that follows from others.
     bool is_there(PyObject* block);
@@ -170,6 +179,7 @@ class Desk {
     };
 
     PyObject* self() const;  // as Python has it
+    void hand_over();
     void note(const PlanView& plan, PyObject* const* operands, size_t count, PyObject* made);
     Asker asker() const { return {walker_.ptr(), issuer_.num_commands() + 1}; }
     bool aim(PyObject* pointers, PyObject* mask, Target& target) const;

@@ -119,14 +119,25 @@ EffectLog::Effect& EffectLog::add_effect(Kind kind, nb::object subject, size_t n
 void EffectLog::apply(const nb::list& served) {
     for (nb::handle row : served) {
         const int64_t number = PyLong_AsLongLong(PyTuple_GET_ITEM(row.ptr(), 1));
-        Chunk& chunk = *chunks_[number / kChunkEffects];
+        const size_t number_of_chunk = static_cast<size_t>(number) / kChunkEffects;
+        Chunk& chunk = *chunks_[number_of_chunk - first_chunk_];
         Effect& effect = chunk.effects[number % kChunkEffects];
         if (--effect.num_parts > 0) continue;
-        apply(effect, chunk, PyTuple_GET_ITEM(row.ptr(), 0));
+        num_changes_ += apply(effect, chunk, PyTuple_GET_ITEM(row.ptr(), 0));
         effect.subject.reset();
         effect.owner.reset();
-        if (++chunk.num_applied == kChunkEffects) chunks_[number / kChunkEffects].reset();
+        if (++chunk.num_applied == kChunkEffects) drop_applied(number_of_chunk - first_chunk_);
     }
+}
+
+// Frees a chunk; the list of chunks is tidied when half of it is gone.
+void EffectLog::drop_applied(size_t index) {
+    chunks_[index].reset();
+    while (num_applied_ < chunks_.size() && chunks_[num_applied_] == nullptr) ++num_applied_;
+    if (2 * num_applied_ <= chunks_.size()) return;
+    chunks_.erase(chunks_.begin(), chunks_.begin() + static_cast<ptrdiff_t>(num_applied_));
+    first_chunk_ += num_applied_;
+    num_applied_ = 0;
 }
 
 // Only of an access: the fields are not set for other effects.
@@ -135,13 +146,17 @@ EffectLog::Access EffectLog::access_of(const Effect& effect, const Chunk& chunk)
     return {effect.type, effect.layout, pieces, effect.fill};
 }
 
-void EffectLog::apply(const Effect& effect, const Chunk& chunk, nb::handle at_ps) {
+// Whether something has changed by it.
+bool EffectLog::apply(const Effect& effect, const Chunk& chunk, nb::handle at_ps) {
     try {
         switch (effect.kind) {
-            case Kind::kOther: effect.subject.attr("apply")(); break;
-            case Kind::kCapture: settle(effect.subject.ptr(), captured(access_of(effect, chunk))); break;
+            case Kind::kOther: return effect.subject.attr("apply")().ptr() != Py_False;
+            case Kind::kCapture:
+                settle(effect.subject.ptr(), captured(access_of(effect, chunk)));
+                return false;
             case Kind::kCommit: commit(effect.subject.ptr(), access_of(effect, chunk)); break;
         }
+        return true;
     } catch (nb::python_error& error) {
         if (error.matches(nb::handle(language.error))) {
             const Ref place = checked(PyUnicode_FromFormat("%S, at %S ps", effect.owner.ptr(), at_ps.ptr()));
@@ -222,6 +237,7 @@ int EffectLog::traverse(visitproc visit, void* arg) {
 void bind_effects(nb::module_& module) {
     nb::class_<EffectLog>(module, "EffectLog", nb::type_slots(collected_slots<EffectLog>))
         .def(nb::init<nb::list>())
+        .def_prop_ro("num_changes", &EffectLog::num_changes)
         .def("add", &EffectLog::add, nb::arg(), nb::arg(), nb::arg("owner") = "a kernel")
         .def("apply", nb::overload_cast<const nb::list&>(&EffectLog::apply));
 }

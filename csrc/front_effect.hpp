@@ -37,6 +37,8 @@ class EffectLog {
 
     // All that was served since the last time, in event order.
     void apply(const nanobind::list& served);
+    // How many of them have changed something.
+    int64_t num_changes() const { return num_changes_; }
 
     int traverse(visitproc visit, void* arg);
     void clear() {
@@ -81,13 +83,17 @@ class EffectLog {
                        const Layout& layout, std::span<const Piece> pieces);
     static Access access_of(const Effect& effect, const Chunk& chunk);
     int64_t last_number() const { return static_cast<int64_t>(num_effects_) - 1; }
-    void apply(const Effect& effect, const Chunk& chunk, nanobind::handle at_ps);
+    bool apply(const Effect& effect, const Chunk& chunk, nanobind::handle at_ps);
     void commit(PyObject* node, const Access& access);
     Ref captured(const Access& access);
+    void drop_applied(size_t index);
 
     Storages storages_;
     std::vector<std::unique_ptr<Chunk>> chunks_;  // nullptr once all of it is applied
+    size_t first_chunk_ = 0;  // those before it were dropped
+    size_t num_applied_ = 0;  // of the chunks that are left, the first ones
     size_t num_effects_ = 0;
+    int64_t num_changes_ = 0;
     ArrayPool arrays_;
     std::vector<char> data_;  // kept for its memory
 };

@@ -3,6 +3,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <unordered_map>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace tilewright {
 namespace {
 
 PyTypeObject* node_type = nullptr;
+uint64_t num_walks = 0;  // over nodes, each of which is visited once
 
 // --- source lines
 
@@ -141,6 +143,16 @@ PyMethodDef methods[] = {{"settle", settle_node, METH_O, "The value is there."},
     nb::raise_python_error();
 }
 
+constexpr uint32_t kLongChain = 8192;
+
+uint32_t depth_of(std::span<PyObject* const> inputs) {
+    uint32_t depth = 0;
+    for (PyObject* input : inputs) {
+        if (as_node(input)->run != Py_None) depth = std::max(depth, as_node(input)->depth + 1);
+    }
+    return depth;
+}
+
 // Kept for its memory; what a function of a node evaluates lies above what was there before.
 struct NodeStack {
     static inline thread_local std::vector<PyObject*> nodes;
@@ -209,6 +221,10 @@ PyObject* make_node(PyObject* run, std::span<PyObject* const> inputs, const Sour
     }
     for (PyObject* input : inputs) *held++ = counted(input);
     node->num_inputs = static_cast<uint32_t>(inputs.size());
+    node->depth = depth_of(inputs);
+    if (node->depth % kLongChain == 0 && node->depth > 0) {
+        evaluate_determined(reinterpret_cast<PyObject*>(node), nullptr);
+    }
     return reinterpret_cast<PyObject*>(node);
 }
 
@@ -234,10 +250,35 @@ PyObject* evaluate(PyObject* object, ArrayPool* pool) {
     return as_node(object)->value;
 }
 
+void evaluate_determined(PyObject* object, ArrayPool* pool) {
+    const uint64_t visits = ++num_walks;
+    NodeStack stack;
+    stack.nodes.push_back(object);
+    while (stack.nodes.size() > stack.base) {
+        PyObject* top = stack.nodes.back();
+        NodeObject& node = *as_node(top);
+        const bool is_new = node.visit != visits;
+        node.visit = visits;
+        bool is_ready = node.run != language.not_captured;
+        for (PyObject* input : node.inputs()) {
+            if (as_node(input)->run == Py_None) continue;
+            is_ready = false;
+            if (is_new && as_node(input)->visit != visits) stack.nodes.push_back(input);
+        }
+        if (stack.nodes.back() != top) continue;
+        stack.nodes.pop_back();
+        if (!is_ready || top == object || node.run == Py_None) continue;
+        try {
+            run_node(top, pool);
+        } catch (nb::python_error& error) {
+            if (!error.matches(PyExc_Exception)) throw;  // else it is told when somebody asks
+        }
+    }
+}
+
 bool is_determined(PyObject* object) {
-    static uint64_t visits = 0;
     static std::vector<PyObject*> stack;
-    ++visits;
+    const uint64_t visits = ++num_walks;
     stack.assign(1, object);
     while (!stack.empty()) {
         const NodeObject& node = *as_node(stack.back());

@@ -29,7 +29,8 @@ struct NodeObject {
     PyObject* code;  // of the source line, or nullptr
     int instruction;
     uint32_t num_inputs;
-    uint64_t visit;        // the last one of is_determined that came by
+    uint32_t depth;        // of the longest chain of nodes without a value that it was made of
+    uint64_t visit;        // the last walk over nodes that came by
     PyObject* few[kFew];   // the inputs, unless they are more
     PyObject* many;        // then a tuple of them, else nullptr
 
@@ -46,6 +47,8 @@ void settle(PyObject* node, const Ref& value);
 // The value, after all that it is made of; borrowed from the node. An error throws. Some of what is
 // computed on the way lies in arrays of the pool, if there is one.
 PyObject* evaluate(PyObject* node, ArrayPool* pool);
+// Computes what follows from bytes that have been read, of all that a node is made of.
+void evaluate_determined(PyObject* node, ArrayPool* pool);
 // Whether the value follows from bytes that have been read: no time has to pass for it.
 bool is_determined(PyObject* node);
 

@@ -192,6 +192,10 @@ const PathFinder::Mapping* PathFinder::mapping_at(int64_t address) {
     if (above == mappings_.begin() || !holds(*(above - 1))) {
         const Mapping found = find_mapping(address);
         if (!holds(found)) return nullptr;
+        if (mappings_.size() >= kMaxMappings) {
+            mappings_.clear();
+            above = mappings_.end();
+        }
         above = mappings_.insert(above, found) + 1;
     }
     last_mapping_ = static_cast<size_t>(above - 1 - mappings_.begin());
@@ -200,8 +204,11 @@ const PathFinder::Mapping* PathFinder::mapping_at(int64_t address) {
 
 // The last mapping of the table that begins at or before an address; an empty one if there is none.
 PathFinder::Mapping PathFinder::find_mapping(int64_t address) const {
-    const auto field = [this](Py_ssize_t place, Py_ssize_t name) {
-        return PyLong_AsLongLong(PyTuple_GET_ITEM(PyList_GET_ITEM(spans_.ptr(), place), name));
+    const auto field_of = [](PyObject* span, Py_ssize_t name) {
+        return PyLong_AsLongLong(PyTuple_GET_ITEM(span, name));
+    };
+    const auto field = [&](Py_ssize_t place, Py_ssize_t name) {
+        return field_of(PyList_GET_ITEM(spans_.ptr(), place), name);
     };
     Py_ssize_t low = 0, high = PyList_GET_SIZE(spans_.ptr());
     while (low < high) {
@@ -213,7 +220,15 @@ PathFinder::Mapping PathFinder::find_mapping(int64_t address) const {
         }
     }
     if (low == 0) return {};
-    return {field(low - 1, 0), field(low - 1, 1), field(low - 1, 2)};
+    PyObject* entry = PyList_GET_ITEM(spans_.ptr(), low - 1);
+    PyObject* third = PyTuple_GET_ITEM(entry, 2);
+    if (PyLong_Check(third)) return {field_of(entry, 0), field_of(entry, 1), field_of(entry, 2)};
+    if (address >= field_of(entry, 1)) return {};
+    const nb::object span = nb::handle(third).attr("span_at")(address);  // of a band, which repeats
+    int overflow;  // of what lies nowhere
+    PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(span.ptr(), 0), &overflow);
+    if (overflow != 0) return {};
+    return {field_of(span.ptr(), 0), field_of(span.ptr(), 1), field_of(span.ptr(), 2)};
 }
 
 // A page table that changes has another list from then on: what was found of the old one goes.

@@ -66,6 +66,7 @@ class PathFinder {
     void append_run(int64_t physical, int64_t num_bytes);
     const Mapping* mapping_at(int64_t address);
     Mapping find_mapping(int64_t address) const;
+    static constexpr size_t kMaxMappings = 1 << 16;  // that are kept
     void refresh_mappings();
     int64_t look_up(int64_t first_page, int64_t last_page, const Asker& by);
     int64_t look_up(int64_t page, const Asker& by);

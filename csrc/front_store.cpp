@@ -12,10 +12,14 @@ Storage::Storage(nb::object store)
     : store_(std::move(store)),
       is_plain_(nb::cast<bool>(store_.attr("is_plain"))),
       capacity_bytes_(nb::cast<int64_t>(store_.attr("capacity_bytes"))),
-      arena_shift_(nb::cast<int>(store_.attr("arena_shift"))) {}
+      arena_shift_(nb::cast<int>(store_.attr("arena_shift"))),
+      chunk_bytes_(nb::cast<int64_t>(store_.attr("chunk_bytes"))) {}
 
 Storage::~Storage() {
-    for (auto& [number, arena] : arenas_) PyBuffer_Release(&arena.view);
+    for (auto& [number, arena] : arenas_) {
+        PyBuffer_Release(&arena.view);
+        PyBuffer_Release(&arena.flags_view);
+    }
 }
 
 void Storage::read(int64_t address, int64_t num_bytes, char* out) {
@@ -34,16 +38,33 @@ void Storage::read_plain(int64_t address, int64_t num_bytes, char* out) {
     const int64_t arena_bytes = int64_t{1} << arena_shift_;
     while (num_bytes > 0) {
         const int64_t inside = address & (arena_bytes - 1);
-        const int64_t part = std::min(num_bytes, arena_bytes - inside);
-        const char* bytes = arena(address >> arena_shift_, false);
-        if (bytes == nullptr) {
+        const Arena* found = arena(address >> arena_shift_, false);
+        const bool has_words = found != nullptr && found->flags[0] != 0;
+        const int64_t room = has_words ? chunk_bytes_ - inside % chunk_bytes_ : arena_bytes - inside;
+        const int64_t part = std::min(num_bytes, room);
+        if (found == nullptr) {
             std::memset(out, 0, part);
+        } else if (is_filled(*found, inside)) {
+            read_word(address, part, out);
         } else {
-            std::memcpy(out, bytes + inside, part);
+            std::memcpy(out, found->bytes + inside, part);
         }
         address += part;
         out += part;
         num_bytes -= part;
+    }
+}
+
+// Bytes of one chunk that is a word, again and again.
+void Storage::read_word(int64_t address, int64_t num_bytes, char* out) const {
+    const nb::object found = store_.attr("word_at")(address);
+    const char* word = PyBytes_AsString(found.ptr());
+    const int64_t size = PyBytes_Size(found.ptr());
+    for (int64_t place = 0; place < std::min(size, num_bytes); ++place) {
+        out[place] = word[(address + place) % size];
+    }
+    for (int64_t done = size; done < num_bytes; done *= 2) {  // what is there, once more
+        std::memcpy(out + done, out, std::min(done, num_bytes - done));
     }
 }
 
@@ -52,30 +73,37 @@ void Storage::write_plain(int64_t address, int64_t num_bytes, const char* data) 
     const int64_t arena_bytes = int64_t{1} << arena_shift_;
     while (num_bytes > 0) {
         const int64_t inside = address & (arena_bytes - 1);
-        const int64_t part = std::min(num_bytes, arena_bytes - inside);
-        std::memcpy(arena(address >> arena_shift_, true) + inside, data, part);
+        const Arena* found = arena(address >> arena_shift_, true);
+        const bool has_words = found->flags[0] != 0;
+        const int64_t room = has_words ? chunk_bytes_ - inside % chunk_bytes_ : arena_bytes - inside;
+        const int64_t part = std::min(num_bytes, room);
+        if (is_filled(*found, inside)) store_.attr("write_out")(address);
+        std::memcpy(found->bytes + inside, data, part);
         address += part;
         data += part;
         num_bytes -= part;
     }
 }
 
-char* Storage::arena(int64_t number, bool makes) {
-    if (number == last_number_) return last_bytes_;
+const Storage::Arena* Storage::arena(int64_t number, bool makes) {
+    if (number == last_number_) return last_arena_;
     auto known = arenas_.find(number);
     if (known == arenas_.end()) {
         const nb::object made = store_.attr("arena")(number, makes);
         if (made.is_none()) return nullptr;
+        const nb::object flags = store_.attr("flags_of")(number);
         Arena arena{};
-        if (PyObject_GetBuffer(made.ptr(), &arena.view, PyBUF_WRITABLE) < 0) {
+        if (PyObject_GetBuffer(made.ptr(), &arena.view, PyBUF_WRITABLE) < 0 ||
+            PyObject_GetBuffer(flags.ptr(), &arena.flags_view, PyBUF_SIMPLE) < 0) {
             nb::raise_python_error();
         }
         arena.bytes = static_cast<char*>(arena.view.buf);
+        arena.flags = static_cast<const char*>(arena.flags_view.buf);
         known = arenas_.emplace(number, arena).first;
     }
     last_number_ = number;
-    last_bytes_ = known->second.bytes;
-    return last_bytes_;
+    last_arena_ = &known->second;
+    return last_arena_;
 }
 
 // An access outside of the memory is refused in the store's own words.

@@ -25,20 +25,26 @@ class Storage {
   private:
     struct Arena {
         char* bytes;
-        Py_buffer view;
+        const char* flags;  // of its chunks: memory/store_arena.py
+        Py_buffer view, flags_view;
     };
 
     void read_plain(int64_t address, int64_t num_bytes, char* out);
     void write_plain(int64_t address, int64_t num_bytes, const char* data);
-    char* arena(int64_t number, bool makes);  // nullptr for one that was never written
+    const Arena* arena(int64_t number, bool makes);  // nullptr for one that is all zero
+    bool is_filled(const Arena& arena, int64_t inside) const {
+        return arena.flags[0] != 0 && arena.flags[1 + inside / chunk_bytes_] != 0;
+    }
+    void read_word(int64_t address, int64_t num_bytes, char* out) const;
     void check(int64_t address, int64_t num_bytes) const;
 
     nanobind::object store_;
     bool is_plain_;  // nobody keeps track of what is written
     int64_t capacity_bytes_;
     int arena_shift_;
+    int64_t chunk_bytes_;
     int64_t last_number_ = -1;
-    char* last_bytes_ = nullptr;
+    const Arena* last_arena_ = nullptr;
     std::unordered_map<int64_t, Arena> arenas_;
 };
 

@@ -31,6 +31,9 @@ enum class Fault {
     kBadAddress = 17,
     kHeldMemory = 18,
     kLateAccess = 19,
+    kAwaitedSignal = 20,
+    kEventLimit = 30,
+    kClockLimit = 31,
 };
 
 constexpr int64_t kNoEffect = -1;
@@ -96,6 +99,7 @@ struct Graph {
     std::vector<int64_t> earlier_ids;  // of tasks that stand for earlier ones
     int64_t num_ids = 0;
     int64_t max_delay_ps = 0;
+    bool has_ended = false;  // all tasks of its last submission are complete
 
     void clear() {
         definitions.clear();
@@ -108,6 +112,7 @@ struct Graph {
         earlier_ids.clear();
         num_ids = 0;
         max_delay_ps = 0;
+        has_ended = false;
     }
 
     Span afters_of(uint32_t row) const {
@@ -140,7 +145,7 @@ struct Graph {
     }
 };
 
-using GraphPtr = std::shared_ptr<Graph>;  // not changed once it is compiled
+using GraphPtr = std::shared_ptr<Graph>;  // only has_ended changes once it is compiled
 
 struct CompiledGraph {  // what Python holds
     GraphPtr graph;

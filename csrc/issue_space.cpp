@@ -35,6 +35,20 @@ void IssueSpace::give(int64_t num_bytes, const std::vector<int64_t>& uses, bool 
     uses_.insert(uses_.end(), uses.end() - count, uses.end());
 }
 
+void IssueSpace::forget_ended(int64_t first_task) {
+    if (released_.size() < kManyReleases) return;
+    Released all{0, 0};
+    while (!released_.empty()) {
+        const auto uses_end = uses_.begin() + released_.front().num_uses;
+        const auto has_ended = [first_task](int64_t task) { return task < first_task; };
+        if (!std::all_of(uses_.begin(), uses_end, has_ended)) break;
+        all.num_bytes += released_.front().num_bytes;
+        uses_.erase(uses_.begin(), uses_end);
+        released_.pop_front();
+    }
+    if (all.num_bytes > 0) released_.push_front(all);
+}
+
 void IssueSpace::reset() {
     fresh_ = free_ = capacity_;
     released_.clear();

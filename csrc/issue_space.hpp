@@ -1,6 +1,7 @@
 // Space that commands take and give back while others are under way.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -19,9 +20,13 @@ class IssueSpace {
     void take(int64_t num_bytes, std::vector<int64_t>& after);
     // The parts of a composite are one command, and all of them may still be going on.
     void give(int64_t num_bytes, const std::vector<int64_t>& uses, bool in_composite = false);
+    // Of many releases, those whose uses are all of tasks before this one: these have ended.
+    void forget_ended(int64_t first_task);
     void reset();
 
   private:
+    static constexpr size_t kManyReleases = 1 << 16;
+
     struct Released {
         int64_t num_bytes;
         int64_t num_uses;

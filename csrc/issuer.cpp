@@ -219,6 +219,7 @@ void Issuer::note_use(int64_t number, int64_t task) {
     Value& value = values_[number];
     touch(number, static_cast<int64_t>(value.uses.size()));
     value.note_use(task);
+    if (!in_composite_) value.forget_uses(window_);
 }
 
 // The composite's uses of a value become one when it closes.
@@ -316,6 +317,7 @@ void Issuer::translate(int64_t walk, std::vector<int64_t>& after) {
 }
 
 int64_t Issuer::walk_of(int64_t command) const {
+    if (walks_.empty() || command < walks_.front().command) return kFirstTask;  // forgotten: ended
     return std::lower_bound(walks_.begin(), walks_.end(), command,
                             [](const Walk& each, int64_t wanted) { return each.command < wanted; })
         ->task;

@@ -84,8 +84,10 @@ class Issuer {
     static constexpr int64_t kNoValue = -1;
     static constexpr int64_t kNoTask = -1;
     static constexpr int64_t kFromStart = -1;
+    static constexpr int64_t kFirstTask = 0;
     static constexpr int64_t kUntouched = -1;
     static constexpr int64_t kNoWalk = 0;  // commands count from 1
+    static constexpr int64_t kManyUses = 4096;
 
     enum class Staging { kFar, kStaged, kNoRoom };
 
@@ -108,6 +110,12 @@ class Issuer {
         void note_use(int64_t task) {
             if (uses.back() != task) uses.push_back(task);
         }
+
+        // All but the last ones of many uses have ended.
+        void forget_uses(int64_t window) {
+            if (static_cast<int64_t>(uses.size()) < kManyUses + window) return;
+            uses.erase(uses.begin(), uses.end() - window);
+        }
     };
 
     struct Walk {
@@ -118,7 +126,7 @@ class Issuer {
     struct Piece {
         int64_t first_task;
         int64_t first_id;
-        std::vector<int64_t> offsets;
+        GraphPtr graph;
     };
 
     int64_t issue();
@@ -141,13 +149,14 @@ class Issuer {
     int64_t join(std::span<const int64_t> after);
     int64_t append(const Definition& task, int64_t target, std::span<const int64_t> after);
     int64_t earlier(int64_t task);
+    void forget_ended();
 
     const Core& core_;
     int64_t issue_route_, issue_ps_, dispatch_ps_, window_;
     int64_t read_route_, read_rate_, write_route_, write_rate_;
     IssueSpace near_, far_;
     int64_t hit_ps_, walk_ps_;
-    std::vector<Walk> walks_;  // in the order of commands
+    std::deque<Walk> walks_;  // in the order of commands, but for those of forgotten pieces
     Walk hit_{kNoWalk, kNoTask};  // the last command that paid for one, and how
     std::vector<Plan> plans_;
     std::vector<Value> values_;  // those beyond num_values_ are kept for their memory
@@ -156,7 +165,8 @@ class Issuer {
     GraphPtr graph_;
     int64_t base_ = 0;  // number of the graph's first task
     std::vector<std::pair<int64_t, int64_t>> earlier_;  // of this piece: task, its index
-    std::vector<Piece> pieces_;
+    std::deque<Piece> pieces_;  // but for the first ones, all of whose tasks have ended
+    int64_t ended_id_ = 0;      // of a task that has ended, if pieces were forgotten
     std::deque<int64_t> under_way_;
     int64_t last_issue_ = -1;
     std::vector<int64_t> stalls_;  // tasks that the next command is issued after

@@ -79,13 +79,26 @@ int64_t Issuer::earlier(int64_t task) {
 
 GraphPtr Issuer::take_piece() {
     if (graph_->definitions.empty()) return nullptr;
+    forget_ended();
     GraphPtr piece = std::move(graph_);
     piece->link_dependents();
     graph_ = std::make_shared<Graph>();
-    pieces_.push_back({base_, 0, piece->offsets});
+    pieces_.push_back({base_, 0, piece});
     base_ += static_cast<int64_t>(piece->definitions.size());
     earlier_.clear();
     return piece;
+}
+
+// Nobody has to tell the tasks of such pieces apart, however long the program runs.
+void Issuer::forget_ended() {
+    while (!pieces_.empty() && pieces_.front().graph->has_ended) {
+        ended_id_ = pieces_.front().first_id;
+        pieces_.pop_front();
+    }
+    const int64_t first_task = pieces_.empty() ? base_ : pieces_.front().first_task;
+    while (!walks_.empty() && walks_.front().task < first_task) walks_.pop_front();
+    near_.forget_ended(first_task);
+    far_.forget_ended(first_task);
 }
 
 void Issuer::note_first_id(int64_t first_id) { pieces_.back().first_id = first_id; }
@@ -94,8 +107,9 @@ int64_t Issuer::task_id(int64_t task) const {
     const auto above = std::upper_bound(
         pieces_.begin(), pieces_.end(), task,
         [](int64_t wanted, const Piece& piece) { return wanted < piece.first_task; });
+    if (above == pieces_.begin()) return ended_id_;
     const Piece& piece = *(above - 1);
-    return piece.first_id + piece.offsets[task - piece.first_task];
+    return piece.first_id + piece.graph->offsets[task - piece.first_task];
 }
 
 }  // namespace tilewright

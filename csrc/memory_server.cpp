@@ -148,4 +148,9 @@ std::vector<std::vector<int64_t>> Core::memory_counters(uint32_t server) {
     return memories_[servers_[server].memory]->counters();
 }
 
+std::vector<std::vector<int64_t>> Core::memory_openings(uint32_t server) {
+    settle_memories();
+    return memories_[servers_[server].memory]->openings();
+}
+
 }  // namespace tilewright

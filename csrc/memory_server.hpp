@@ -31,6 +31,7 @@ class MemoryServer {
     virtual const std::vector<Completion>& advance(int64_t now_ps) = 0;
     virtual const std::vector<Completion>& catch_up(int64_t now_ps) = 0;
     virtual std::vector<std::vector<int64_t>> counters() const = 0;
+    virtual std::vector<std::vector<int64_t>> openings() const = 0;
     // From now until an access is served about which nothing is decided.
     virtual int64_t least_service_ps(bool is_write) const = 0;
     // When a read that is not decided is served at the earliest; what lies before now is decided.
@@ -75,6 +76,7 @@ class MemoryOf final : public MemoryServer {
         return model_.catch_up(now_ps);
     }
     std::vector<std::vector<int64_t>> counters() const override { return model_.counters(); }
+    std::vector<std::vector<int64_t>> openings() const override { return model_.openings(); }
     int64_t least_service_ps(bool is_write) const override {
         return model_.least_service_ps(is_write);
     }

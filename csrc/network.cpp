@@ -81,7 +81,7 @@ std::vector<int64_t> Core::advance(int64_t until_ps) {
     std::vector<int64_t> due(wakes_.begin() + static_cast<ptrdiff_t>(num_taken_wakes_),
                              wakes_.end());
     for (int64_t& wake : due) {
-        if (wake < 0) wake = owner_of(~wake).performed_id;
+        if (wake < 0) wake = performed_task(~wake);
     }
     num_taken_wakes_ = wakes_.size();
     return due;
@@ -91,10 +91,27 @@ std::vector<int64_t> Core::advance(int64_t until_ps) {
 int64_t Core::next_wake() {
     check_outside();
     if (num_taken_wakes_ == wakes_.size()) {
-        run_guarded(kNoLimit);
+        run_guarded(static_cast<uint64_t>(last_ps_));
+        if (wakes_.empty() && queue_.top() != kNone) {
+            now_ps_ = last_ps_;
+            raise_fault(Fault::kClockLimit, last_ps_);
+        }
         if (wakes_.empty()) return kNoWake;
     }
     return wakes_[num_taken_wakes_++];
+}
+
+void Core::set_limits(int64_t max_events, int64_t last_ps) {
+    max_events_ = max_events;
+    last_ps_ = last_ps;
+    next_check_ = std::min(events_ + kCheckedEvents, max_events_ + 1);
+}
+
+// A Ctrl-C ends the run, and so does an event beyond the limit.
+void Core::check_events() {
+    if (events_ > max_events_) raise_fault(Fault::kEventLimit, max_events_, now_ps_);
+    next_check_ = std::min(events_ + kCheckedEvents, max_events_ + 1);
+    if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
 }
 
 void Core::run_guarded(uint64_t limit_ps) {

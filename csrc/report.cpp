@@ -135,7 +135,7 @@ std::vector<WaitingTask> Core::waiting_tasks() {
     touch_islands();
     std::vector<WaitingTask> rows;
     std::unordered_map<int64_t, std::vector<int64_t>> earlier;  // by follower
-    each_owner([&](const Owner& owner) {
+    owners_.each([&](const Owner& owner) {
         for (uint32_t slot : owner.submissions) append_waiting(submissions_[slot], rows, earlier);
     });
     std::sort(rows.begin(), rows.end());

@@ -10,8 +10,8 @@ namespace tilewright {
 namespace {
 
 constexpr int64_t kSequenceMask = (int64_t{1} << kOwnerShift) - 1;
-constexpr int64_t kMaxNearOwners = 1 << 16;
 constexpr size_t kMaxSpareTasks = 64;  // of a graph that is kept for the next
+constexpr size_t kMaxSpareGraphs = 1024;
 // Tasks start in about the order of their rows: so far ahead lie those that are touched next.
 constexpr int kTasksAhead = 6;
 
@@ -25,8 +25,20 @@ Core::Core(int64_t flit_bytes, int64_t packet_flits, int64_t arrival_salt)
 
 int64_t Core::add_signal() {
     check_outside();
-    signals_.emplace_back();
-    return static_cast<int64_t>(signals_.size()) - 1;
+    if (free_signals_.empty()) {
+        signals_.emplace_back();
+        return static_cast<int64_t>(signals_.size()) - 1;
+    }
+    const uint32_t signal = free_signals_.back();
+    free_signals_.pop_back();
+    signals_[signal].value = 0;
+    return signal;
+}
+
+void Core::remove_signal(uint32_t signal) {
+    check_outside();
+    if (!signals_[signal].waiters.empty()) raise_fault(Fault::kAwaitedSignal, signal);
+    free_signals_.push_back(signal);
 }
 
 int64_t Core::add_gate(int64_t packets) {
@@ -53,7 +65,7 @@ int64_t Core::submit(const GraphPtr& graph, int64_t owner_number,
         if (task != kNone) earlier.push_back(task);
     }
     for (int64_t id : graph->earlier_ids) find_live(id);  // all known, before anything changes
-    Owner& owner = owner_of(owner_number);
+    Owner& owner = owners_.submitter(owner_number);
     const int64_t first_id = (owner_number << kOwnerShift) + owner.next_sequence;
     if (graph->num_ids > kSequenceMask + 1 - owner.next_sequence) {
         raise_fault(Fault::kIdLimit, owner_number);
@@ -97,7 +109,7 @@ void Core::refuse_late(const Graph& graph, int64_t first_id) const {
 int64_t Core::submit_watched(const GraphPtr& graph, int64_t owner,
                              const std::vector<int64_t>& after) {
     submit(graph, owner, after);
-    Task& last = tasks_[submissions_[owner_of(owner).submissions.back()].last_task()];
+    Task& last = tasks_[submissions_[owners_.submitter(owner).submissions.back()].last_task()];
     last.watched = true;
     return last.id;
 }
@@ -105,7 +117,7 @@ int64_t Core::submit_watched(const GraphPtr& graph, int64_t owner,
 int64_t Core::perform(const GraphPtr& graph, int64_t owner_number) {
     was_submitted_ = false;
     submit(graph, owner_number, {});
-    Owner& owner = owner_of(owner_number);
+    Owner& owner = owners_.submitter(owner_number);
     Task& last = tasks_[submissions_[owner.submissions.back()].last_task()];
     last.performed = true;
     owner.performed_id = last.id;
@@ -401,12 +413,16 @@ void Core::wake(int64_t who) {
 // Forget a finished submission; its owner's list is tidied when half of it is finished.
 void Core::retire(uint32_t slot) {
     tasks_.remove(submissions_[slot].first_task, submissions_[slot].num_tasks());
+    submissions_[slot].graph->has_ended = true;
     Owner& owner = *submissions_[slot].owner;
-    if (2 * ++owner.num_finished <= owner.submissions.size()) return;
+    const bool is_over = ++owner.num_finished == owner.submissions.size() && owner.has_ended;
+    if (2 * owner.num_finished <= owner.submissions.size()) return;
+    const int64_t owner_number = submissions_[slot].first_id >> kOwnerShift;
     auto is_finished = [this](uint32_t other) {
         if (submissions_[other].num_live > 0) return false;
         Submission& finished = submissions_[other];
-        if (finished.graph.use_count() == 1 && finished.num_tasks() <= kMaxSpareTasks) {
+        if (finished.graph.use_count() == 1 && finished.num_tasks() <= kMaxSpareTasks &&
+            spare_graphs_.size() < kMaxSpareGraphs) {
             spare_graphs_.push_back(std::move(finished.graph));
         }
         finished.graph.reset();
@@ -415,6 +431,17 @@ void Core::retire(uint32_t slot) {
     };
     std::erase_if(owner.submissions, is_finished);
     owner.num_finished = 0;
+    if (is_over) owners_.forget(owner_number);
+}
+
+void Core::end_owner(int64_t number) {
+    check_outside();
+    owners_.end(number);
+}
+
+int64_t Core::performed_task(int64_t number) {
+    const Owner* owner = owners_.find(number);
+    return owner == nullptr || owner->has_ended ? -1 : owner->performed_id;
 }
 
 void Core::raise(uint32_t index, int64_t amount) {
@@ -453,11 +480,12 @@ uint32_t Core::find_live(int64_t task_id) {
 }
 
 uint32_t Core::find_task(int64_t task_id) {
-    const Owner& owner = owner_of(task_id >> kOwnerShift);
-    if ((task_id & kSequenceMask) >= owner.next_sequence) {
+    const Owner* owner = owners_.find(task_id >> kOwnerShift);
+    if (owner == nullptr) return kNone;
+    if ((task_id & kSequenceMask) >= owner->next_sequence && !owner->has_ended) {
         raise_fault(Fault::kUnknownTask, task_id);
     }
-    const auto& submissions = owner.submissions;
+    const auto& submissions = owner->submissions;
     auto place = std::upper_bound(
         submissions.begin(), submissions.end(), task_id,
         [this](int64_t id, uint32_t slot) { return id < submissions_[slot].first_id; });
@@ -470,12 +498,6 @@ uint32_t Core::find_task(int64_t task_id) {
     if (row == offsets.end() || *row != offset) return kNone;
     const auto task = submission.first_task + static_cast<uint32_t>(row - offsets.begin());
     return tasks_[task].is_live() ? task : kNone;
-}
-
-Owner& Core::owner_of(int64_t number) {
-    if (number >= kMaxNearOwners) return far_owners_[number];
-    while (static_cast<int64_t>(owners_.size()) <= number) owners_.emplace_back();
-    return owners_[static_cast<size_t>(number)];
 }
 
 Part Core::part_of(const Task& task, const Definition& definition, int64_t place) const {

@@ -1,12 +1,20 @@
 """How many random examples a property gets, what runs first, and who rewrites golden files.
 
-``HYPOTHESIS_PROFILE`` is ``ci`` or ``all``.
+``HYPOTHESIS_PROFILE`` is ``ci`` or ``all``. What the caller's shell says of terminals reaches no
+test and no process that a test begins: it would change what commands print.
 """
 
 import os
 
 import pytest
 from hypothesis import settings
+
+OF_TERMINALS = (  # read by Rich or Typer
+    "COLORTERM", "COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "LINES", "NO_COLOR", "PY_COLORS",
+    "TERMINAL_WIDTH", "TTY_COMPATIBLE", "TTY_INTERACTIVE",
+)  # fmt: skip
+for name in OF_TERMINALS:
+    os.environ.pop(name, None)
 
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("all", deadline=None, max_examples=1000)

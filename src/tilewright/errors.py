@@ -15,8 +15,10 @@ TilewrightError           where, found, expected, fix
 │   └── OutOfMemoryError  no hole is large enough
 ├── KernelError           a kernel says what has no meaning: op, operands
 │   ├── KernelTypeError   operands whose dtypes or shapes do not fit the op
+│   ├── TileRoomError     a tile or result that a PE's TCM or registers have no room for
 │   ├── LaunchEndedError  a launch whose programs an error has ended, theirs or another's
 │   └── MessageError      messages between programs that nobody has received
+├── LimitError            a run that goes beyond a limit: endless, or larger than was allowed
 ├── PlacementError        a tensor that cannot lie in the machine as its policy says
 ├── TensorError           wrong use of a tensor: freed, of another shape, without values
 ├── RequestError          a request to a machine that failed or cannot be made
@@ -29,7 +31,10 @@ TilewrightError           where, found, expected, fix
 ├── ModelError            a model that cannot be found, loaded or run
 │   └── ModelFileError    a model file that is damaged, foreign or hostile
 ├── RegistryError         two owners for one name, or no owner at all
+│   ├── UnknownAttributeError  a name that a module of a foreign package does not have here
+│   └── UnknownImportError     the same in an import statement
 ├── MissingExtraError     a library of an optional extra is not installed
+├── CodeRefusedError      code of a file that --no-code does not let run
 ├── FlowError             a sparse-attention flow is wrong: flow, method, line, op, operand
 │   ├── FlowLoadError     a flow file that cannot be read, imported or found by name
 │   ├── FlowInitError     a flow class whose constructor or create_cache does not do
@@ -44,6 +49,7 @@ TilewrightError           where, found, expected, fix
 │   └── ProgramError      a program of the user's that fails by itself
 ├── UsageError            a command line that names no known command or option
 ├── ProcessError          a process of a run that somebody ended
+├── HostMemoryError       more memory is needed than this computer has
 ├── InterruptError        the user stopped the command
 └── InternalError         a broken rule of our own, with the state
 """
@@ -55,6 +61,7 @@ __all__ = (
     "AllocationError",
     "AttentionError",
     "BenchError",
+    "CodeRefusedError",
     "CodegenError",
     "CollectiveError",
     "DeadlockError",
@@ -66,11 +73,13 @@ __all__ = (
     "FlowLoadError",
     "ForeignCallError",
     "GraphError",
+    "HostMemoryError",
     "InternalError",
     "InterruptError",
     "KernelError",
     "KernelTypeError",
     "LaunchEndedError",
+    "LimitError",
     "MemoryAccessError",
     "MessageError",
     "MissingExtraError",
@@ -93,9 +102,12 @@ __all__ = (
     "StateError",
     "TensorError",
     "TerminalError",
+    "TileRoomError",
     "TilewrightError",
     "TimeLimitError",
     "UnitError",
+    "UnknownAttributeError",
+    "UnknownImportError",
     "UsageError",
 )
 
@@ -244,12 +256,20 @@ class KernelTypeError(KernelError):
     """Operands whose dtypes or shapes do not fit the op."""
 
 
+class TileRoomError(KernelError):
+    """A tile or result that the TCM or the registers of a PE have no room for."""
+
+
 class LaunchEndedError(KernelError):
     """A launch whose programs an error has ended: their own, or that of another launch."""
 
 
 class MessageError(KernelError):
     """Messages that programs of a launch have sent and none has received when all have ended."""
+
+
+class LimitError(TilewrightError):
+    """A run that goes beyond a limit on programs, commands, events or simulated time."""
 
 
 class PlacementError(TilewrightError):
@@ -305,6 +325,18 @@ class ModelFileError(ModelError):
 
 class RegistryError(TilewrightError):
     """Two owners for one name, or no owner at all."""
+
+
+class UnknownAttributeError(RegistryError, AttributeError):
+    """A name that a module of a foreign package does not have here."""
+
+
+class UnknownImportError(RegistryError, ModuleNotFoundError):
+    """An import of a module or name that a foreign package does not have here."""
+
+
+class CodeRefusedError(TilewrightError):
+    """Code of a file, or a module that a file names, where the user lets none run."""
 
 
 class MissingExtraError(TilewrightError):
@@ -403,6 +435,10 @@ class UsageError(TilewrightError):
 
 class ProcessError(TilewrightError):
     """A process of a run that somebody ended: the user, or a system without memory."""
+
+
+class HostMemoryError(TilewrightError):
+    """More memory is needed than this computer has."""
 
 
 class InterruptError(TilewrightError):

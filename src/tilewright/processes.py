@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tilewright.errors import ProcessError
 
-__all__ = ("in_processes", "num_cores")
+__all__ = ("in_processes", "memory_bytes", "num_cores")
 
 Case = TypeVar("Case")
 Result = TypeVar("Result")
@@ -25,6 +25,11 @@ def num_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def memory_bytes() -> int:
+    """Return the memory of this computer."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def in_processes(

@@ -182,13 +182,12 @@ def test_several_processes_find_the_same_figures_as_one() -> None:
 
 
 def test_a_bound_is_what_the_links_of_a_rank_take_for_all_that_must_leave_it() -> None:
-    """Two thirds of 3 KiB leave a rank twice: by four links of 128 GB/s, or by one of a PE."""
+    """Two thirds of 768 KiB leave a rank twice: by four links of 128 GB/s, or by one of a PE."""
     pes = tuple((PeCoord(sip, 0, 0),) for sip in range(3))
-    cases = [CollectiveCase("ahbm-small", 3072, "ring", SMALL, ranks) for ranks in ((), pes)]
-    assert [run_case(case).row.bound_ps for case in cases] == [
-        4096 * 1000 // 512,
-        4096 * 1000 // 128,
-    ]
+    cases = [CollectiveCase("ahbm-small", 3 * 2**18, "ring", SMALL, ranks) for ranks in ((), pes)]
+    rows = [run_case(case).row for case in cases]
+    assert [row.rate_ps for row in rows] == [2**20 * 1000 // 512, 2**20 * 1000 // 128]
+    assert all(row.latency_ps >= row.bound_ps > row.rate_ps for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -205,3 +204,14 @@ def test_bus_bandwidth_counts_what_leaves_one_of_four_ranks(
     operation: Operation, factor: Fraction
 ) -> None:
     assert bus_factor(operation, 4) == factor
+
+
+def test_a_small_all_reduce_takes_the_way_between_its_farthest_ranks() -> None:
+    """On a ring of five SIPs two links of 200 ns; through a switch two and 100 ns."""
+    least_ns = {"ring": 2 * 200, "switch": 2 * 200 + 100}
+    for kind, latency_ns in least_ns.items():
+        overrides = ("sip.count=5", f"fabric.kind={kind}", "sip.columns=1", "sip.rows=1")
+        case = CollectiveCase("ahbm-small", 1_280, overrides=overrides)
+        row = run_case(case).row
+        assert row.latency_ps >= row.bound_ps > 1000 * latency_ns
+        assert row.bound_latency_ps == row.bound_ps

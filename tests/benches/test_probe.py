@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.benches.probe_machines import overrides, small_machine
 from tests.kinds import needs_both_engines
 from tilewright.benches.probe import run_probe
-from tilewright.benches.probe_case import PROBE_CASES, SIZES
-from tilewright.engine import EngineKind
+from tilewright.benches.probe_case import PROBE_CASES
+from tilewright.engine import AUTO, EngineKind
 from tilewright.errors import SpecError
 from tilewright.machine.build import build_machine, machine_hash
 from tilewright.machine.parse import parse_machine
@@ -50,6 +50,23 @@ def test_both_engines_make_the_same_rows(
     assert found[0] == found[1]
 
 
+@needs_both_engines
+@given(st.integers(0, 9_000_000), sizes, st.sampled_from(("all_bank", "per_bank")))
+@settings(max_examples=10)
+def test_both_engines_follow_any_refresh_phase_and_an_interval_more_changes_nothing(
+    phase_ps: int, num_bytes: int, scope: str
+) -> None:
+    few = ("cube.pes=2", "cube.hbm.pseudo_channels=4", f"cube.hbm.refresh.kind={scope}")
+    found = []
+    for extra_ps, kind in ((0, EngineKind.REFERENCE), (0, EngineKind.NATIVE), (3_900_000, AUTO)):
+        phase = f"cube.hbm.refresh.phase_ps={phase_ps + extra_ps}"
+        machine = small_machine(*few, phase)
+        record = run_probe(machine, names=("pe_local", "hot_2"), sizes=[num_bytes], choice=kind)
+        assert record.ok, record.failures
+        found.append(record.cases)
+    assert found[0] == found[1] == found[2]
+
+
 def test_no_case_has_an_order_of_its_own_and_sizes_grow() -> None:
     said: list[str] = []
     machine = small_machine()
@@ -71,14 +88,9 @@ def test_a_usual_size_that_fits_no_slice_is_skipped_and_one_asked_for_is_refused
     assert len(said) == 1, "a row ran before its neighbour was refused"
 
 
-def test_a_slice_too_small_for_the_usual_sizes_is_a_reason_to_skip() -> None:
-    machine = small_machine("cube.hbm.capacity_bytes=1 MiB", "cube.hbm.row_bytes=32")
-    assert machine.slice_map.slice_bytes == 2**18 < SIZES[-1]
-    record = run_probe(machine, progress=lambda _: None)
-    reasons = {case.case: case.reason for case in record.skipped}
-    assert "a slice has 262144 bytes" in reasons["pe_local"]
-    kept = [row.bytes for row in record.cases if row.case == "pe_local"]
-    assert kept == [256, 4096, 65536]
+def test_a_slice_too_small_for_the_usual_sizes_is_refused_with_the_machine() -> None:
+    with pytest.raises(SpecError, match="found 262144 bytes for each of 4 PEs"):
+        small_machine("cube.hbm.capacity_bytes=1 MiB", "cube.hbm.row_bytes=32")
 
 
 @pytest.mark.parametrize(

@@ -125,3 +125,28 @@ def test_without_triton_the_group_is_left_out_and_the_record_says_so(
     assert record.skipped == (
         "triton: triton is not installed, so nothing is compared; see the extra [bench]",
     )
+
+
+@pytest.mark.parametrize("old", ["3.7.1", "2.10.0", "3.8.0+git1234"])
+def test_a_triton_that_is_too_old_is_not_compared_with_and_the_record_says_so(
+    monkeypatch: pytest.MonkeyPatch, old: str
+) -> None:
+    monkeypatch.setattr(validate, "version", lambda _: old)
+    record = validate.run_oracles(
+        EngineKind.NATIVE, group=OracleGroup.TRITON, progress=lambda _: None
+    )
+    assert (record.ok, record.oracles) == (True, ())
+    assert record.skipped == (
+        f"triton: triton {old} lacks what 3.9 has, so nothing is compared; install triton>=3.9",
+    )
+
+
+@pytest.mark.parametrize("new", ["3.9", "3.10.0", "4.0.0", "3.9.0+cpu"])
+def test_a_triton_that_is_new_enough_is_compared_with(
+    monkeypatch: pytest.MonkeyPatch, new: str
+) -> None:
+    monkeypatch.setattr(validate, "version", lambda _: new)
+    record = validate.run_oracles(
+        EngineKind.NATIVE, group=OracleGroup.TRITON, progress=lambda _: None, oracles=TRITON[:1]
+    )
+    assert (len(record.oracles), record.skipped) == (1, ())

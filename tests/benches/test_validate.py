@@ -7,9 +7,10 @@ import pytest
 
 from tilewright.benches.oracles.laws.finding import Finding, Oracle, OracleGroup, at_most, exact
 from tilewright.benches.oracles.page import validation_page
-from tilewright.benches.validate import ORACLES, build_table, run_oracles
+from tilewright.benches.validate import build_table, run_oracles
 from tilewright.engine import EngineKind
 from tilewright.errors import RegistryError
+from tilewright.studies.validate import ORACLES
 
 LAWS = {
     "QU": 6,
@@ -23,6 +24,9 @@ LAWS = {
     "LB": 5,
     "IN": 10,
     "VX": 10,
+    "PH": 4,
+    "BO": 4,
+    "AV": 4,
 }
 
 
@@ -85,6 +89,18 @@ def test_one_group_runs_alone() -> None:
     )
     assert record.ok
     assert [row.name for row in record.oracles] == ["XX1 holds"]
+
+
+def test_slow_oracles_run_when_they_are_asked_for() -> None:
+    table = (SOME[0], Oracle("XX3 takes long", OracleGroup.QUEUES, right, is_slow=True))
+    quick, whole = (
+        run_oracles(EngineKind.REFERENCE, with_slow=with_slow, progress=ignore, oracles=table)
+        for with_slow in (False, True)
+    )
+    assert [row.name for row in quick.oracles] == ["XX1 holds"]
+    assert quick.skipped == ("1 slow oracles; --all runs them",)
+    assert [row.name for row in whole.oracles] == ["XX1 holds", "XX3 takes long"]
+    assert whole.skipped == ()
 
 
 def test_progress_tells_each_group_as_it_begins() -> None:

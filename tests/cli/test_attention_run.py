@@ -160,3 +160,13 @@ def test_a_record_says_by_which_rule_state_advanced(
     arguments = ["attention", "run", *flow, *sizes, *more, *options, "--json"]
     assert main(arguments) == 0
     assert json.loads(capsys.readouterr().out)["sizes"]["state_advance"] == rule
+
+
+@pytest.mark.parametrize("option", ["--group", "--head-dim", "--kv-heads", "--batch", "--context"])
+def test_data_beyond_the_memory_of_this_computer_is_refused_at_once(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["attention", "run", option, "9" * 20]) == 2
+    message = capsys.readouterr().err
+    assert "keys, values and queries of" in message
+    assert "of this computer" in message

@@ -31,17 +31,29 @@ def test_a_small_step_has_values_that_are_compared(capsys: pytest.CaptureFixture
 
 
 def test_the_view_names_stages_speed_up_and_bottleneck(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*SMALL]) == 0
+    assert main([*SMALL, "--phases", "1"]) == 0
     text = capsys.readouterr().out
     for words in ("scoring", "speed-up", "values right", "bottleneck"):
         assert words in text
+    assert next(line for line in text.splitlines() if "over refresh" in line).count("one of") == 2
 
 
 def test_several_machines_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("--machine", "crossbar-chip", "--no-data", "--selection", "recent")
-    found = run_json(capsys, *SMALL, *arguments)
+    found = run_json(capsys, *SMALL, *arguments, "--phases", "3")
     assert [row["machine_source"] for row in found["rows"]] == ["ahbm-small", "crossbar-chip"]
     assert all(row["selection"] == "recent" for row in found["rows"])
+
+
+def test_latencies_side_by_side_have_their_half_widths(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    arguments = ("--machine", "ahbm-small", "--no-data", "--selection", "recent", "--phases", "9")
+    assert main([*SMALL, *arguments]) == 0
+    _, _, beside = capsys.readouterr().out.partition("Side by side")
+    rows = [line for line in beside.splitlines() if "ahbm-small" in line]
+    assert [line.count("±") for line in rows] == [2, 2]
 
 
 def test_a_saved_selection_is_read_again(

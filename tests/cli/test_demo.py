@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interrupts import interruptible_children
 from tests.studies.demo_records import demo_record
 from tilewright.cli import demo as command
 from tilewright.cli.app import run
@@ -120,15 +121,13 @@ def test_a_directory_that_is_not_there_is_refused_before_anything_runs(
 def test_ctrl_c_ends_the_demo_with_130_and_leaves_older_files_as_they_were(tmp_path: Path) -> None:
     for name in (PAGE_FILE, TRACE_FILE):
         (tmp_path / name).write_text("older")
-    # a job in the background ignores Ctrl-C, and so would its children
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    process = subprocess.Popen(
-        (*COMMAND, "--out", str(tmp_path)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    signal.signal(signal.SIGINT, before)
+    with interruptible_children():
+        process = subprocess.Popen(
+            (*COMMAND, "--out", str(tmp_path)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
     assert process.stderr is not None
     told = [process.stderr.readline() for _ in range(2)]  # the engine, then the first step
     process.send_signal(signal.SIGINT)

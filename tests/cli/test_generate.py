@@ -148,6 +148,8 @@ def test_a_machine_tells_the_time_of_attention_for_a_token(
     shown = " ".join(streams.out.split())
     assert "attention on ahbm-small" in shown
     assert "2 layers x one" in shown
+    cells = " ".join(shown.replace("│", " ").split())
+    assert "one refresh phase: a step may have a refresh of 530 ns more or less" in cells
 
 
 def test_what_a_terminal_would_obey_is_shown_instead(capsys: pytest.CaptureFixture[str]) -> None:

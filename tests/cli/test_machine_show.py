@@ -75,10 +75,10 @@ def test_a_machine_without_parts_says_so(show: Run) -> None:
     assert output.count("nothing to cut") == 2
 
 
-def test_a_memory_too_slow_for_a_rate_has_no_share_of_it(show: Run) -> None:
-    status, output, _ = show("ahbm-small", "--set", "cube.hbm.timing.clock_ps=8 s")
-    assert status == 0
-    assert re.search(r"limited by refresh +0 B/s *$", output, re.MULTILINE)
+def test_a_memory_clock_beyond_what_an_engine_can_count_is_refused(show: Run) -> None:
+    status, _, errors = show("ahbm-small", "--set", "cube.hbm.timing.clock_ps=8 s")
+    assert status == 2
+    assert "expected  at most 1099511627776" in errors
 
 
 def test_warnings_and_overrides_are_shown(show: Run) -> None:

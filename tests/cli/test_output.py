@@ -1,5 +1,6 @@
 """Streams whose other end is gone, full or was never there."""
 
+import io
 import os
 import subprocess
 import sys
@@ -7,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.cli.main import main
 from tilewright.cli.output import note
+from tilewright.records import RunRecord, read_record, write_record
 
 COMMAND = (sys.executable, "-m", "tilewright")
 FULL = Path("/dev/full")
@@ -83,3 +86,39 @@ def test_without_standard_error_a_note_goes_nowhere(
     monkeypatch.setattr(sys, "stderr", None)
     note("working")
     assert capsys.readouterr().out == ""
+
+
+OBEYED = "\x1b[2J\x1b]0;title\x07\u202e[bold]x[/bold]\x9b"
+SHOWN = r"\x1b[2J\x1b]0;title\x07\u202e[bold]x[/bold]\x9b"
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_text_of_a_record_does_not_command_the_terminal(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    is_terminal: bool,
+) -> None:
+    ours, theirs = tmp_path / "ours.json", tmp_path / "theirs.json"
+    run = ("run", "gemm_single_pe", "--machine", "ahbm-small", "--once", "--record", str(ours))
+    assert main(list(run)) == 0
+    record = read_record(ours, RunRecord)
+    what = record.what.model_copy(update={"program": OBEYED})
+    write_record(theirs, record.model_copy(update={"what": what, "bottleneck": OBEYED}))
+    if is_terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm-256color")
+    for command in (["explain", str(theirs)], ["compare", str(ours), str(theirs)]):
+        capsys.readouterr()
+        assert main(command) == 0
+        text = capsys.readouterr().out
+        assert "\x1b[2J" not in text
+        assert not {"\x07", "\u202e", "\x9b"} & set(text)
+        assert SHOWN.replace(r"\x07", "") in text  # which Rich leaves out
+
+
+def test_a_note_does_not_command_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    note(f"of {OBEYED}\nand more")
+    assert stream.getvalue() == f"of {SHOWN}\nand more\n"

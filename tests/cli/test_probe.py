@@ -12,9 +12,11 @@ from tilewright.benches.probe_case import PROBE_CASES
 from tilewright.cli.main import main
 from tilewright.engine import EngineKind
 from tilewright.records import ProbeRecord
+from tilewright.units import format_ps
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL = ("--machine", "ahbm-small")
+ALONE = ("--phases", "1")
 ONE_ROW = (*SMALL, "--case", "pe_local", "--bytes", "4096")
 
 
@@ -36,7 +38,9 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_document_has_the_fields_of_the_record_and_adds_up(probe: Run) -> None:
     sizes = ("--bytes", "64KiB", "--bytes", "256")
-    status, output, _ = probe(*SMALL, "--case", "pe_local", "--case", "hot_2", *sizes, "--json")
+    status, output, _ = probe(
+        *SMALL, "--case", "pe_local", "--case", "hot_2", *sizes, *ALONE, "--json"
+    )
     document = json.loads(output)
     assert (status, document["ok"], document["machine"]) == (0, True, "ahbm-small")
     keys = [(row["case"], row["bytes"]) for row in document["cases"]]
@@ -54,9 +58,9 @@ def test_the_document_has_the_fields_of_the_record_and_adds_up(probe: Run) -> No
 
 
 def test_a_row_of_the_table_has_the_figures_of_the_record(probe: Run) -> None:
-    _, output, _ = probe(*ONE_ROW, "--json")
+    _, output, _ = probe(*ONE_ROW, *ALONE, "--json")
     (row,) = json.loads(output)["cases"]
-    status, table, _ = probe(*ONE_ROW)
+    status, table, _ = probe(*ONE_ROW, *ALONE)
     assert status == 0
     line = next(line for line in table.splitlines() if line.lstrip().startswith("4 KiB"))
     words = line.split()
@@ -64,10 +68,10 @@ def test_a_row_of_the_table_has_the_figures_of_the_record(probe: Run) -> None:
     assert words[4] == str(row["bound_ps"] / 1000)
     assert words[6:8] == [f"{row['ratio']:.2f}", f"{row['bandwidth_gbs']:.1f}"]
     assert words[8:10] == [f"{row['refresh_limited_gbs']:.1f}", f"{row['utilisation']:.0%}"]
-    letters = {"o": "overhead", "s": "serialisation", "m": "memory"}
+    letters = {"s": "serialisation", "m": "memory"}
     assert sorted(set(words[10])) == sorted(letters)
     for letter, part in letters.items():
-        share = 16 * row["breakdown_ps"][part] / row["latency_ps"]
+        share = 12 * row["breakdown_ps"][part] / row["latency_ps"]
         assert abs(words[10].count(letter) - share) < 1
 
 
@@ -206,3 +210,27 @@ def test_a_machine_that_is_not_there_is_refused(probe: Run) -> None:
     status, output, errors = probe("--machine", "ahbn")
     assert (status, output) == (2, "")
     assert "did you mean 'ahbm'?" in errors
+
+
+def test_a_short_row_is_the_mean_over_refresh_phases(probe: Run) -> None:
+    _, output, _ = probe(*ONE_ROW, "--json")
+    (row,) = ProbeRecord.model_validate_json(output).cases
+    phases = row.phases
+    assert phases is not None
+    assert (phases.count, phases.reason) == (16, "limit")
+    assert phases.min_ps == row.latency_ps < phases.mean_ps < phases.max_ps
+    assert phases.max_ps - phases.min_ps > 530_000 - 3_900_000 // 16  # a refresh but for a step
+    assert row.ratio == phases.mean_ps / row.bound_ps
+    assert row.bandwidth_gbs == 1000 * row.bytes / phases.mean_ps
+    _, table, _ = probe(*ONE_ROW)
+    line = next(line for line in table.splitlines() if line.lstrip().startswith("4 KiB"))
+    width = f"{100 * (phases.relative_half_width or 0):.1f}"
+    assert line.split()[2:5] == [str(round(phases.mean_ps) / 1000), "ns", width]
+    ends = f"{format_ps(phases.min_ps)} to {format_ps(phases.max_ps)}, 16 phases"
+    assert table.splitlines()[table.splitlines().index(line) + 1].strip() == ends
+
+
+def test_too_few_phases_claim_no_precision(probe: Run) -> None:
+    _, table, _ = probe(*ONE_ROW, "--phases", "2")
+    line = next(line for line in table.splitlines() if line.lstrip().startswith("4 KiB"))
+    assert line.split()[4] == "?"

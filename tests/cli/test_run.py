@@ -10,13 +10,17 @@ from tests.records.run_records import run_record
 from tests.studies.run_programs import SCALE, written
 from tilewright.benches.programs import PROGRAMS
 from tilewright.cli.main import main
+from tilewright.engine.limit import Limits
 from tilewright.records import RunRecord, read_record, write_record
 from tilewright.records.explain import CompareRecord, ExplainRecord, ListRecord
 from tilewright.records.run_sweep import RunSweepRecord
+from tilewright.report.phase_words import width_text
+from tilewright.units import format_ps
 
 Cli = Callable[..., tuple[int, str, str]]
 SMALL = ("--machine", "ahbm-small")
-ONE = ("run", "gemm_single_pe", *SMALL)
+SAMPLED = ("run", "gemm_single_pe", *SMALL)
+ONE = (*SAMPLED, "--phases", "1")
 
 
 @pytest.fixture
@@ -63,6 +67,13 @@ def test_parameters_overrides_and_seed_are_in_the_record(cli: Cli) -> None:
     assert record.machine.overrides == ("pe.vector.lanes=256",)
     assert record.machine.fields["pe.vector.lanes"] == 256
     assert record.what.options["once"] is True
+
+
+def test_limits_are_in_the_record_those_that_were_not_set_too(cli: Cli) -> None:
+    _, output, _ = cli(*ONE, "--limit", "commands=5000", "--limit", "time=2 ms", "--once", "--json")
+    limits = RunRecord.model_validate_json(output).limits
+    assert (limits["commands"], limits["time_ps"]) == (5000, 2 * 10**9)
+    assert (limits["events"], limits["programs"]) == (Limits().events, Limits().programs)
 
 
 def test_without_data_there_are_no_values_to_check(cli: Cli) -> None:
@@ -152,11 +163,20 @@ def test_a_wrong_access_is_told_and_ends_with_status_1(cli: Cli, tmp_path: Path)
         (("allreduce", "--sweep", "bytes=8,9", "--bytes", "8"), "bytes, which is 8 by another"),
         (("gemm_single_pe", "--sweep", "m=32", "--trace", "x"), "one run to trace"),
         (("gemm_single_pe", "--record", "/no/where/x.json"), "no directory"),
+        (("gemm_single_pe", "--limit", "speed=9"), "programs, commands, events, time"),
+        (("softmax", *SMALL, "--limit", "commands=5"), "more than 5 commands"),
+        (("softmax", *SMALL, "--limit", "events=500"), "more than 500 events"),
+        (("softmax", *SMALL, "--limit", "time=1 us"), "work left at 1000000 ps"),
     ],
 )
 def test_wrong_input_is_refused_without_a_traceback(
-    cli: Cli, arguments: tuple[str, ...], words: str
+    cli: Cli,
+    arguments: tuple[str, ...],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # where files may be written, whoever runs the tests
     status, output, errors = cli("run", *arguments)
     assert (status, output) == (2, "")
     assert words in errors
@@ -172,6 +192,21 @@ def test_a_sweep_is_a_table_a_document_and_a_picture(cli: Cli, tmp_path: Path) -
     assert [point.parameters for point in record.points] == [{"k": 64}, {"k": 128}]
     assert files[0].read_text().startswith("<svg")
     assert "k=128" in output
+
+
+def test_a_point_of_a_sweep_has_its_half_width_smallest_and_largest(
+    cli: Cli, tmp_path: Path
+) -> None:
+    file = tmp_path / "sweep.json"
+    _, table, _ = cli(*SAMPLED, "--phases", "9", "--sweep", "k=64", "--record", str(file))
+    (point,) = read_record(file, RunSweepRecord).points
+    assert point.phases is not None
+    mean, least, most = (
+        format_ps(round(each))
+        for each in (point.phases.mean_ps, point.phases.min_ps, point.phases.max_ps)
+    )
+    line = next(line for line in table.splitlines() if "k=64" in line)
+    assert f"{mean} {width_text(point.phases)} {least} to {most}" in " ".join(line.split())
 
 
 def test_the_list_has_every_ready_program(cli: Cli) -> None:
@@ -200,6 +235,10 @@ def test_explain_and_compare_read_what_run_wrote(cli: Cli, tmp_path: Path) -> No
     assert "- It uses 1 of 16 PEs." in output
     _, output, _ = cli("explain", files[0], "--json")
     assert ExplainRecord.model_validate_json(output).program == "gemm_single_pe"
+    status, output, _ = cli("explain", files[0], "--measure", "--seconds", "0", "--json")
+    found = ExplainRecord.model_validate_json(output)
+    assert (status, found.advice[0].gain) == (0, None)
+    assert found.notes[0].startswith("measured 0 of")
     status, output, _ = cli("compare", *files)
     assert status == 0
     assert "  parameters.k: 128 -> 256\n" in output
@@ -230,6 +269,7 @@ def test_a_collective_s_size_algorithm_and_memory_have_options_of_their_own(cli:
     _, output, _ = cli("run", "allreduce", *SMALL, *options, "--once", "--json")
     record = RunRecord.model_validate_json(output)
     assert record.parameters == {"bytes": 3000, "algorithm": "ring", "buffer": "sram"}
+    assert record.num_pes == 32  # of two launches side by side, one a SIP
 
 
 @pytest.mark.parametrize(
@@ -246,3 +286,107 @@ def test_an_option_that_says_a_parameter_wrongly_is_refused(
     status, _, errors = cli("run", *arguments)
     assert status == 2
     assert found in errors
+
+
+def test_a_short_run_is_the_mean_over_refresh_phases_and_says_how_well_it_is_known(
+    cli: Cli, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.json"
+    status, table, _ = cli(*SAMPLED, "--record", str(file))
+    phases = read_record(file, RunRecord).phases
+    assert status == 0
+    assert phases is not None
+    assert (phases.count, phases.reason) == (16, "limit")
+    assert len(set(phases.latencies_ps)) > 1
+    mean, least, most = (
+        format_ps(round(each)) for each in (phases.mean_ps, phases.min_ps, phases.max_ps)
+    )
+    assert f"{mean} {width_text(phases)} (mean of 16 refresh phases, {least} to {most})" in table
+    assert "where the time went, along the critical path at refresh phase 0, " in table
+    assert "refresh phases: the mean is known to ±" in table
+
+
+def test_the_number_of_phases_may_be_said_and_is_in_the_record(cli: Cli) -> None:
+    _, output, _ = cli(*SAMPLED, "--phases", "3", "--json")
+    record = RunRecord.model_validate_json(output)
+    assert record.phases is not None
+    assert (record.phases.count, record.phases.reason) == (3, "asked")
+    assert record.what.options["phases"] == 3
+    assert record.ratio is not None
+    assert record.ratio * (record.bound_ps or 0) == pytest.approx(record.phases.mean_ps)
+
+
+def test_phases_that_agree_since_all_miss_the_refresh_claim_no_precision(
+    cli: Cli, tmp_path: Path
+) -> None:
+    short = ("run", "gemm_single_pe")  # half a microsecond; refreshes are 3.9 apart
+    file, other = tmp_path / "few.json", tmp_path / "slower.json"
+    _, table, _ = cli(*short, "--phases", "4", "--record", str(file))
+    phases = read_record(file, RunRecord).phases
+    assert phases is not None
+    assert phases.half_width_ps == 0
+    assert " ±? (mean of 4 refresh phases, " in table
+    assert "refresh phases: 4 of them may all miss a refresh, or all meet it alike" in table
+    cli(*short, "--phases", "4", "--set", "pe.gemm.hz=500000000", "--record", str(other))
+    _, table, _ = cli("compare", str(file), str(other))
+    assert "times as slow, at too few refresh phases to know the noise" in table
+
+
+def test_one_phase_is_no_mean_and_the_table_says_so(cli: Cli) -> None:
+    _, table, _ = cli(*ONE)
+    assert "(at one refresh phase; --phases has the spread)" in table
+
+
+def test_a_program_file_is_run_at_every_phase_and_prints_once(cli: Cli, tmp_path: Path) -> None:
+    text = SCALE.replace(
+        "    for _ in range(times)", "    print('hello')\n    for _ in range(times)"
+    )
+    file = written(tmp_path, text)
+    status, output, _ = cli("run", str(file), *SMALL, "--phases", "4")
+    assert status == 0
+    assert output.count("hello") == 1
+    assert "mean of 4 refresh phases" in output
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--once", "--phases", "4"), "--phases 4"),
+        (("--phases", "0"), "--phases"),
+        (("--phases", "33"), "--phases"),
+    ],
+)
+def test_phases_that_cannot_be_are_refused(
+    cli: Cli, options: tuple[str, ...], expected: str
+) -> None:
+    status, _, errors = cli(*SAMPLED, *options)
+    assert status == 2
+    assert expected in errors
+
+
+def test_compare_says_when_a_difference_is_inside_the_noise(cli: Cli, tmp_path: Path) -> None:
+    files = [tmp_path / f"{name}.json" for name in ("usual", "slower", "slow", "alone")]
+    cli(*SAMPLED, "--record", str(files[0]))
+    slower = "cube.hbm.timing.clock_ps=550"
+    cli(*SAMPLED, "--set", slower, "--record", str(files[1]))
+    cli("run", "gemm_single_pe", *SMALL, "--param", "k=4096", "--record", str(files[2]))
+    cli(*ONE, "--record", str(files[3]))
+    status, table, _ = cli("compare", str(files[0]), str(files[1]))
+    assert status == 0
+    assert "no difference: 1.0" in table
+    assert "inside the noise of" in table
+    _, table, _ = cli("compare", str(files[0]), str(files[2]))
+    assert "times as slow; noise over refresh phases" in table
+    _, table, _ = cli("compare", str(files[3]), str(files[2]))
+    assert "at too few refresh phases to know the noise: run both without --phases" in table
+
+
+def test_a_record_without_phases_is_still_read(cli: Cli, tmp_path: Path) -> None:
+    document = json.loads(run_record().model_dump_json())
+    del document["phases"]
+    document["schema_version"] = 1
+    file = tmp_path / "old.json"
+    file.write_text(json.dumps(document))
+    assert read_record(file, RunRecord).phases is None
+    status, table, _ = cli("compare", str(file), str(file))
+    assert (status, "the same run" in table) == (0, True)

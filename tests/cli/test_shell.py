@@ -52,6 +52,7 @@ def raises(kind: str, _json: JsonOption = False) -> Outcome:
         "interrupt": KeyboardInterrupt(),
         "escape": SpecError("a\x1b[31m.yaml", "a\tb\u2028", "none", "look"),
         "bug": ZeroDivisionError("division by zero"),
+        "memory": MemoryError("Unable to allocate 9 TiB"),
     }
     raise failures[kind]
 
@@ -228,6 +229,14 @@ def test_an_unforeseen_exception_is_a_bug_with_its_traceback_on_standard_error(
     assert [json.loads(line)["error"]["type"] for line in out.splitlines()] == (
         ["InternalError"] if option else []
     )
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_no_memory_left_is_one_message_and_no_bug(run: Run, option: list[str]) -> None:
+    status, out, err = run("raises", "memory", *option)
+    assert status == 2
+    assert "Traceback" not in err
+    assert "no memory left (Unable to allocate 9 TiB)" in (out if option else err)
 
 
 def test_a_command_without_an_outcome_is_a_bug(run: Run) -> None:

@@ -77,6 +77,20 @@ def test_an_oracle_that_fails_is_told_and_ends_with_status_1(
     assert "These do not:\n  QU6 a pipeline [of 3]\n" in output
 
 
+def test_slow_oracles_are_left_out_and_named_unless_all_are_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = (
+        Oracle("QU6 quick", OracleGroup.QUEUES, lambda _: exact(1, 1, "ps")),
+        Oracle("QU7 slow", OracleGroup.QUEUES, wrong, is_slow=True),
+    )
+    monkeypatch.setattr(command, "run_oracles", partial(run_oracles, oracles=table))
+    assert main(["validate"]) == 0
+    assert "Not run: 1 slow oracles; --all runs them." in capsys.readouterr().out
+    assert main(["validate", "--all"]) == 1
+    assert "QU7 slow" in capsys.readouterr().out
+
+
 @pytest.mark.usefixtures("broken")
 def test_a_failing_run_writes_its_page_all_the_same(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
@@ -92,6 +106,7 @@ def test_a_failing_run_writes_its_page_all_the_same(tmp_path: Path) -> None:
         (("--engine", "fast"), "fast"),
         (("--group", "hbm", "--markdown", "page.md"), "--markdown with --group hbm"),
         (("--markdown", "/no/such/directory/page.md"), "a directory to write the page into"),
+        (("--markdown", "page.md", "--all"), "--markdown with --all"),
     ],
 )
 def test_a_wrong_option_is_wrong_input(

@@ -24,8 +24,8 @@ def test_the_packaged_file_gives_the_rings_that_are_the_default() -> None:
 def test_an_entry_of_an_algorithm_changes_its_rings_only(tmp_path: Path) -> None:
     text = "defaults:\n  n_slots: 8\nalgorithms:\n  direct:\n    buffer_kind: hbm\n"
     config = parse_config(written(tmp_path, text))
-    assert config.ring_of("ring").spec() == RingSpec(slots=8)
-    assert config.ring_of("direct").spec() == RingSpec(RingKind.HBM, slots=8)
+    assert config.entry("ring").ring.spec() == RingSpec(slots=8)
+    assert config.entry("direct").ring.spec() == RingSpec(RingKind.HBM, slots=8)
 
 
 def test_backpressure_and_the_size_of_credits_are_read(tmp_path: Path) -> None:
@@ -38,10 +38,9 @@ def test_backpressure_and_the_size_of_credits_are_read(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("defaults:\n  n_slotz: 4\n", r"line 2: defaults\.n_slotz: found an unknown key"),
-        ("defaults:\n  vc_chunk_size: 256\n", r"line 2: defaults\.vc_chunk_size"),
         ("defaults:\n  n_slots: 0\n", r"line 2: defaults\.n_slots: found 0"),
         ("defaults:\n  buffer_kind: dram\n", "one of tcm, sram, hbm"),
-        ("algorithms:\n  rign: {}\n", r"line 2: algorithms\.rign: found an algorithm that nobody"),
+        ("algorithms:\n  rign: {}\n", r"line 2: algorithms\.rign: found no `module`, and"),
         ("algorithms:\n  mine:\n    module: no_such_module:plan\n", "cannot be imported"),
         ("algorithms:\n  mine:\n    module: os:sep\n", "line 3: .* which cannot be called"),
     ],
@@ -88,3 +87,20 @@ def test_what_a_program_says_goes_before_the_file(tmp_path: Path) -> None:
         torch.distributed.all_reduce(torch.from_numpy(np.ones(5, np.float32)))
         (plan,) = torch.distributed.book.plans
         assert (plan.neighbours.ring.kind, plan.num_rings) == (RingKind.TCM, 8)
+
+
+def test_keys_of_kernbench_without_effect_are_listed_and_their_values_checked(
+    tmp_path: Path,
+) -> None:
+    text = "defaults:\n  vc_chunk_size: 256\nalgorithms:\n  ring:\n    root_cube: 0\n"
+    file = written(tmp_path, text)
+    assert parse_config(file).without_effect == (
+        f"{file} line 2: defaults.vc_chunk_size has no effect here",
+        f"{file} line 5: algorithms.ring.root_cube has no effect here",
+    )
+    with RuntimeContext("ahbm-small", device="sip:0") as torch:
+        torch.install_ipcq("ring", file)
+        assert set(parse_config(file).without_effect) <= set(torch.notes)
+    for key, value in (("vc_chunk_size", 0), ("root_cube", "ten")):
+        with pytest.raises(SpecError, match=rf"line 2: defaults\.{key}: found .*a whole number"):
+            parse_config(written(tmp_path, f"defaults:\n  {key}: {value}\n"))

@@ -126,3 +126,31 @@ def test_every_call_runs_clean_under_the_sanitizer(call: str, placement: str) ->
     able = next(each.name for each in ALGORITHMS.values() if operation in each.operations)
     torch = run_ranks(3, program, sanitize=True, algorithm=able)
     assert not len(torch.findings)
+
+
+@pytest.mark.parametrize("queue_commands", [1, 2, 3, 7])
+@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+def test_ranks_never_wait_in_a_circle_however_few_commands_are_in_flight(
+    algorithm: str, queue_commands: int
+) -> None:
+    """Chunks are longer than a ring, so that no send ends before its message is received."""
+    ranks, num_rows = 4, ROWS["many"]
+    calls = [
+        call
+        for operation, call in CALLS.values()
+        if operation in ALGORITHMS[algorithm].operations and not Call(operation, ranks).is_uneven
+    ]
+    assert calls
+    draw = np.random.default_rng(queue_commands)
+    inputs = inputs_of(draw, (num_rows, COLUMNS), ranks, "f16", "avg")
+
+    def program(rank: int, torch: Any, dist: Any) -> None:
+        for call in calls:
+            table = Table(torch, dist, "f16", "rows", "avg", rank, ranks)
+            found, expected = call(table, inputs)
+            assert np.array_equal(found, expected)
+
+    run_ranks(
+        ranks, program, fabric=(f"pe.queue_commands={queue_commands}",), algorithm=algorithm,
+        n_slots=NUM_SLOTS, slot_size=2 * SLOT_ELEMENTS,
+    )  # fmt: skip

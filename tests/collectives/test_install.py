@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tilewright.collectives.option import RingKeys
 from tilewright.collectives.rings import InstallPlan, check_install
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.errors import CollectiveError
@@ -12,6 +13,8 @@ from tilewright.language.message import Neighbours
 from tilewright.machine.build import build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.parse import parse_machine
+
+LARGE: RingKeys = {"n_slots": 4, "slot_size": 4096}  # 16 KiB a ring, more than small calls need
 
 
 def test_rings_are_sent_over_the_fabric_once() -> None:
@@ -29,10 +32,11 @@ def test_rings_are_sent_over_the_fabric_once() -> None:
         assert first.num_rings == 6
 
 
-def test_two_ranks_that_are_each_others_both_neighbours_have_a_ring_each_way() -> None:
+def test_two_ranks_in_a_ring_have_two_rings_each_way_unless_they_have_no_directions() -> None:
     with RuntimeContext("ahbm-small") as torch:
-        plan = torch.install_ipcq("ring", rank_to_pe=[(0, 0, 0), (0, 0, 1)])
-        assert plan.num_rings == 2
+        pair = [(0, 0, 0), (0, 0, 1)]
+        assert torch.install_ipcq("ring", rank_to_pe=pair).num_rings == 4
+        assert torch.install_ipcq("ring", rank_to_pe=pair, topology="none").num_rings == 2
 
 
 def test_rings_in_memories_have_places_of_their_own(tmp_path: Path) -> None:
@@ -65,7 +69,7 @@ def test_rings_that_nobody_uses_make_way_for_those_of_other_calls() -> None:
 
         def worker(rank: int, algorithm: str) -> None:
             places = [(0, 0, pe) for pe in range(4)]
-            torch.distributed.init_process_group(rank_to_pe=places, algorithm=algorithm)
+            torch.distributed.init_process_group(rank_to_pe=places, algorithm=algorithm, **LARGE)
             tensor = torch.from_numpy(np.full(5, rank, np.float32))
             torch.distributed.all_reduce(tensor)
             assert tensor.tolist() == [6.0] * 5
@@ -117,7 +121,8 @@ def test_rings_keep_what_a_rank_that_has_left_the_call_sent() -> None:
     dist = torch.distributed
 
     def worker(rank: int) -> None:
-        dist.init_process_group(rank_to_pe=[(0, 0, pe) for pe in range(4)], algorithm="direct")
+        places = [(0, 0, pe) for pe in range(4)]
+        dist.init_process_group(rank_to_pe=places, algorithm="direct", **LARGE)
         pair = dist.new_group([0, 1])
         tensor = torch.from_numpy(np.full(5, rank, np.float32))
         if rank == 0:
@@ -138,7 +143,8 @@ def test_two_groups_do_not_take_turns_in_the_room_of_one_ring() -> None:
     dist = torch.distributed
 
     def worker(rank: int) -> None:
-        dist.init_process_group(rank_to_pe=[(0, 0, pe) for pe in range(3)], algorithm="ring")
+        places = [(0, 0, pe) for pe in range(3)]
+        dist.init_process_group(rank_to_pe=places, algorithm="ring", **LARGE)
         pairs = [dist.new_group([0, 1]), dist.new_group([0, 2])]
         works = [
             dist.all_reduce(torch.from_numpy(np.ones(5)), group=pair, async_op=True)
@@ -154,8 +160,8 @@ def test_two_groups_do_not_take_turns_in_the_room_of_one_ring() -> None:
 
 def test_a_file_says_how_many_ranks_an_algorithm_has(tmp_path: Path) -> None:
     file = tmp_path / "ccl.yaml"
-    file.write_text("algorithms:\n  ring:\n    world_size: 2\n")
-    machine = build_machine(parse_machine("ahbm-small", ("sip.count=3",)))
-    with RuntimeContext(machine) as torch:
-        assert len(torch.install_ipcq("ring", str(file)).ranks) == 2
-        assert len(torch.install_ipcq("direct", str(file)).ranks) == 3
+    file.write_text("algorithms:\n  ring:\n    world_size: 5\n")
+    with RuntimeContext("ahbm-small") as torch:
+        ranks = torch.install_ipcq("ring", str(file)).ranks
+        assert ranks == tuple((torch.machine.grid.coord(flat),) for flat in range(5))
+        assert len(torch.install_ipcq("ring").ranks) == torch.machine.grid.num_pes

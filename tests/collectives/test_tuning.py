@@ -29,15 +29,37 @@ def test_a_block_that_outlasts_its_way_is_cut_in_two_and_a_shorter_one_in_three(
     assert (long, short) == (16 * KIB, -(-32 * KIB // 3))
 
 
-@pytest.mark.parametrize(("shard_bytes", "slot_bytes"), [(64, 4096), (2**20, 8192), (2**26, 8192)])
-def test_slots_take_a_quarter_of_a_message_and_never_less_than_a_page(
+@pytest.mark.parametrize(
+    ("shard_bytes", "slot_bytes"),
+    [(64, 16), (4096, 256), (2**16, 4096), (2**17, 4096), (2**20, 8192), (2**26, 8192)],
+)
+def test_slots_take_a_whole_short_message_or_a_quarter_of_a_long_one(
     shard_bytes: int, slot_bytes: int
 ) -> None:
     assert tune(TuningSpec(), RING_OF_16, shard_bytes, 1024, TCM).ring.slot_bytes == slot_bytes
 
 
-def test_a_small_call_has_four_slots_of_4_kib() -> None:
-    assert tune(TuningSpec(), RING_OF_16, 64, 4, TCM).ring == RingSpec()
+def test_a_small_call_has_four_slots_as_large_as_their_tokens() -> None:
+    assert tune(TuningSpec(), RING_OF_16, 64, 4, TCM).ring == RingSpec(slot_bytes=16)
+
+
+def test_slots_of_an_uneven_call_take_any_message_up_to_a_chunk() -> None:
+    tuning = tune(TuningSpec(), RING_OF_16, 64, 4, TCM, is_uneven=True)
+    assert tuning.ring.slot_bytes == tuning.chunk_bytes == 4 * KIB
+
+
+@given(st.sampled_from(sorted(ALGORITHMS)), st.integers(1, 2**18), st.integers(0, 2**21))
+def test_a_call_has_no_slot_that_none_of_its_messages_uses(
+    name: str, shard_bytes: int, flight_bytes: int
+) -> None:
+    plan = plan_of(name, 12)
+    tuning = tune(TuningSpec(), plan, shard_bytes, flight_bytes, TCM)
+    block_bytes = -(-shard_bytes // plan.num_blocks)
+    sizes = [min(tuning.chunk_bytes, block_bytes - at)
+             for at in range(0, block_bytes, tuning.chunk_bytes)]  # fmt: skip
+    fragments = [part for size in sizes for part in tuning.ring.fragments(size)]
+    assert tuning.ring.slot_bytes <= max(16, 2 * max(fragments) - 1)
+    assert tuning.ring.slots <= max(4, plan.most_sends * len(fragments))
 
 
 @pytest.mark.parametrize("name", ["double_tree", "torus_2d", "halving_doubling"])
@@ -45,11 +67,14 @@ def test_a_ring_has_room_for_all_short_blocks_of_a_turn_until_the_way_is_full(na
     """A peer that sends several blocks in a turn does not wait for credits between them."""
     plan = plan_of(name, 12)
     assert plan.blocks_per_turn > 1
-    blocks = 64 * KIB // plan.num_blocks * plan.blocks_per_turn
-    ring = tune(TuningSpec(), plan, 64 * KIB, 2**20, TCM).ring
-    assert ring.num_bytes >= plan.num_turns * blocks
-    near = tune(TuningSpec(), plan, 64 * KIB, 4 * KIB, TCM).ring
-    assert near.num_bytes < plan.num_turns * blocks
+    block_bytes = 48 * KIB // plan.num_blocks
+    far = tune(TuningSpec(), plan, 48 * KIB, 2**20, TCM).ring
+    assert far.slots == plan.most_sends * len(far.fragments(block_bytes))
+    near, far = (
+        tune(TuningSpec(), plan, 192 * KIB, flight_bytes, TCM).ring
+        for flight_bytes in (1 * KIB, 2**20)
+    )
+    assert near.slots < far.slots
 
 
 @pytest.mark.parametrize("root", [0, 5])

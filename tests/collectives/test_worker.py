@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from tests.collectives.worlds import machine_of_sips, run_ranks
+from tilewright import language as tl
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Plan, Proof
 from tilewright.collectives.table import ALGORITHMS, Algorithm
 from tilewright.errors import CollectiveError, DeadlockError
-from tilewright.host import RuntimeContext
+from tilewright.host import DPPolicy, LocalShard, RuntimeContext
 
 
 def ones(torch: Any, size: int = 4, dtype: Any = np.float32) -> Any:
@@ -46,6 +47,24 @@ def test_a_rank_that_leaves_while_others_wait_is_reported() -> None:
     )
     with pytest.raises(CollectiveError, match=words):
         run_ranks(3, program, algorithm="double_tree")  # rank 1 is below rank 2
+
+
+def test_a_rank_that_waits_in_a_launch_of_its_own_is_told_by_kernel_and_line() -> None:
+    def listen(x: Any) -> None:
+        tl.store(x, tl.recv("W", (4,), tl.float32))
+
+    def program(rank: int, torch: Any, dist: Any) -> None:
+        del dist
+        if rank == 0:
+            x = torch.empty((4,), "f32", dp=DPPolicy(num_cubes=1, num_pes=1))
+            torch.install_ipcq("ring", rank_to_pe=[(0, 0, 0), (1, 0, 0)])
+            torch.launch(listen, LocalShard(x))
+
+    line = listen.__code__.co_firstlineno + 1
+    with pytest.raises(
+        DeadlockError, match=rf"message 0 from 'W' .*test_worker.py:{line} in listen"
+    ):
+        run_ranks(2, program)
 
 
 def test_ranks_in_different_groups_are_told_where_each_waits() -> None:

@@ -61,6 +61,7 @@ def test_an_engine_serves_a_load_as_the_memory_alone_does(
     served = {access_id: served.done_ps for access_id, served in expected.served.items()}
     assert {effect: at_ps for at_ps, effect in engine.take_effects()} == served
     assert engine.memory_counters(memory) == expected.counters
+    assert engine.memory_openings(memory) == expected.openings
 
 
 @every_engine
@@ -87,6 +88,7 @@ def seen(engine: Engine, memory: int) -> tuple[object, ...]:
         engine.take_trace(),
         engine.take_memory_trace(),
         engine.memory_counters(memory),
+        engine.memory_openings(memory),
         statistics.servers,
         statistics.routes,
     )

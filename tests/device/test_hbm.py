@@ -11,8 +11,9 @@ from tilewright.device.hbm import first_access_ps, slice_spec
 from tilewright.engine import EngineKind
 from tilewright.engine.banked import BankedMemory, SimpleMemory
 from tilewright.engine.banked_spec import BankedSpec, RefreshScope, SimpleSpec
-from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.build import Machine, build_machine, machine_hash
 from tilewright.machine.parse import parse_machine
+from tilewright.machine.refresh_phase import refresh_of, shift_refresh
 
 # JEDEC's distances of HBM4 at 8 Gb/s and of HBM3 at 6.4 Gb/s, in ps
 HBM4_PS = {
@@ -168,3 +169,35 @@ def test_a_first_access_of_the_simple_memory_is_exactly_its_least_time(kind: Eng
     for num_bytes in (1, 100, 256, 1024):
         least_ps = first_access_ps(hbm, num_bytes, is_write=False)
         assert done_ps(SimpleMemory(found, kind), num_bytes, is_write=False) == least_ps
+
+
+@given(st.integers(0, 10_000_000), st.integers(0, 7))
+def test_a_phase_moves_the_first_refresh_of_a_slice_inside_one_interval(
+    phase_ps: int, index: int
+) -> None:
+    machine = shift_refresh(machine_of("ahbm"), phase_ps)
+    refresh, base = banked_of(machine, index).refresh, banked_of(machine_of("ahbm"), index).refresh
+    assert refresh is not None
+    assert base is not None
+    assert 0 < refresh.first_ps <= refresh.interval_ps
+    assert (refresh.first_ps - base.first_ps - phase_ps) % refresh.interval_ps == 0
+    again = shift_refresh(machine, refresh.interval_ps)
+    assert again.spec == machine.spec
+
+
+def test_phases_one_interval_apart_make_one_slice_but_two_machines() -> None:
+    near = machine_of("ahbm", "cube.hbm.refresh.phase_ps=7 ns")
+    far = machine_of("ahbm", "cube.hbm.refresh.phase_ps=3907 ns")
+    assert [banked_of(near, slice_) for slice_ in range(8)] == [
+        banked_of(far, slice_) for slice_ in range(8)
+    ]
+    assert (
+        machine_hash(near.spec) != machine_hash(far.spec) != machine_hash(machine_of("ahbm").spec)
+    )
+
+
+@pytest.mark.parametrize("value", ["cube.hbm.refresh.kind=none", "cube.hbm.model=simple"])
+def test_a_machine_without_refresh_has_nothing_to_shift(value: str) -> None:
+    machine = machine_of("ahbm", value)
+    assert refresh_of(machine.spec) is None
+    assert shift_refresh(machine, 5) is machine

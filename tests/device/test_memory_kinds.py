@@ -252,20 +252,19 @@ def test_all_space_is_given_back() -> None:
 # -- beside each other ---------------------------------------------------------------------------
 
 
-def test_copies_of_one_tensor_in_an_sram_are_each_a_pe_s_own() -> None:
-    """A store into one copy alone is found when the tensor is read."""
+def test_pes_of_a_cube_have_one_copy_of_a_tensor_in_its_sram_and_cubes_one_each() -> None:
+    """What one PE stores its neighbour has too; another cube keeps what it had."""
 
     def store_own(x: Any, tl: Any) -> None:
         tl.store(x, 7)
 
-    policy = DPPolicy(num_sips=1, num_cubes=1, num_pes=2, memory="sram")
+    policy = DPPolicy(num_sips=1, num_cubes=2, num_pes=2, memory="sram")
     with RuntimeContext(machine()) as torch:
         x = torch.zeros(64, "i32", dp=policy)
         torch.launch(store_own, x, on=[BESIDE])
-        with pytest.raises(Exception, match=r"other values in sip0\.cube0\.sram than in"):
+        assert [int(x.local(pe)[0]) for pe in (BESIDE, HERE, NEXT_CUBE)] == [7, 7, 0]
+        with pytest.raises(Exception, match=r"other values in sip0\.cube1\.sram than in"):
             x.numpy()
-        assert x.local(BESIDE)[0] == 7
-        assert x.local(HERE)[0] == 0
 
 
 def test_the_sanitizer_tells_memories_apart() -> None:

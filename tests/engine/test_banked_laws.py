@@ -269,6 +269,9 @@ def test_hb10_every_ps_of_every_load_is_explained(case: tuple[BankedSpec, list[R
         bursts = row.read_bursts + row.write_bursts
         assert row.busy_ps == bursts * spec.timing.bl_ps
         assert row.row_hits + row.row_closed + row.row_conflicts == bursts
+    assert [sum(banks) for banks in found.openings] == [
+        row.row_closed + row.row_conflicts for row in found.counters
+    ]
     assert all(
         served.accepted_ps + served.refresh_ps < served.done_ps for served in found.served.values()
     )

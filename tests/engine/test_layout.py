@@ -4,8 +4,9 @@ from typing import Any
 import pytest
 
 from tilewright.engine import Engine, ServerSpec
-from tilewright.engine.spec import MAX_FLIT_PS, MAX_PACKET_FLITS
+from tilewright.engine.spec import MAX_FLIT_PS
 from tilewright.errors import EngineError
+from tilewright.limits import MAX_FLIT_BYTES
 from tilewright.units import PS_PER_US
 
 
@@ -159,4 +160,4 @@ def test_a_service_lets_packets_cross_a_server_without_a_rate(engine: Engine) ->
 
 
 def test_the_slowest_rate_of_the_largest_flit_is_within_bounds() -> None:
-    assert MAX_PACKET_FLITS * PS_PER_US <= MAX_FLIT_PS  # a flit is at most that many bytes
+    assert MAX_FLIT_BYTES * PS_PER_US <= MAX_FLIT_PS  # a flit is at most that many bytes

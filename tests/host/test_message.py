@@ -93,6 +93,36 @@ def test_a_launch_is_a_message_too() -> None:
     assert (tensor[0], torch.reports[-1].name) == (6, "by hand")
 
 
+def test_no_program_of_a_launch_begins_before_its_earliest_start() -> None:
+    torch = context()
+    starts: list[int] = []
+
+    def kernel(tl: Any) -> None:
+        starts.append(torch.now_ps + 0 * int(tl.program_id("pe")))
+
+    options = LaunchOptions(on=[PeCoord(0, 0, 0), HOME], earliest_start_ps=10_000_000)
+    torch.wait(torch.submit(KernelLaunchMsg(kernel, options=options)))
+    assert starts == [10_000_000] * 2
+    report = torch.reports[-1]
+    assert (report.dispatch_ps, report.skew_ps) == (10_000_000, 0)
+
+
+def test_a_report_tells_the_longest_time_of_a_pe() -> None:
+    torch = context()
+
+    def kernel(tl: Any) -> None:
+        block = tl.zeros((64, 64), tl.float32)
+        for _ in range(1 + 100 * int(tl.program_id("pe"))):
+            block = block + 1.0
+
+    torch.launch(kernel, on=[PeCoord(0, 0, 0)])
+    short = torch.reports[-1]
+    assert short.longest_pe_ps == short.execution_ps
+    torch.launch(kernel, on=[PeCoord(0, 0, 0), HOME])
+    both = torch.reports[-1]
+    assert 10 * short.longest_pe_ps < both.longest_pe_ps <= both.execution_ps
+
+
 def test_a_map_that_fails_fails_its_request_alone() -> None:
     torch = context()
     mapping = RangeMapping(VirtualRange(VirtualByte(99), 2), PhysicalByte(7))

@@ -184,6 +184,44 @@ def test_what_is_received_asynchronously_is_there_after_wait() -> None:
     np.testing.assert_array_equal(found, np.roll(values, 1, axis=0))
 
 
+def test_a_message_that_is_looked_at_stays_for_the_next_receive() -> None:
+    def kernel(x: Any, y: Any) -> None:
+        if tl.program_id(0) == 0:
+            tl.send("E", tl.load(x, shape=(8,)))
+            tl.send("E", tl.load(x + 8, shape=(8,)))
+        else:
+            seen = tl.recv_no_consume("W", (8,), tl.float32)
+            first = tl.recv("W", (8,), tl.float32)
+            tl.store(tl.ref(y, (8,)), seen + first)
+            tl.store(tl.ref(y + 8, (8,)), tl.recv("W", (8,), tl.float32))
+
+    values = np.arange(16, dtype=np.float32)
+    found, _ = run(kernel, values, count=2)
+    np.testing.assert_array_equal(found, np.concatenate([2 * values[:8], values[8:]]))
+
+
+def test_a_message_larger_than_its_ring_cannot_be_looked_at() -> None:
+    def kernel(x: Any, _y: Any) -> None:
+        if tl.program_id(0) == 0:
+            tl.send("E", tl.load(x, shape=(512,)))
+        else:
+            tl.recv_no_consume("W", (512,), tl.float32)
+
+    with pytest.raises(KernelError, match="4 fragments, in a ring of 2"):
+        run(kernel, np.zeros(512, np.float32), count=2)
+
+
+def test_a_receive_with_a_destination_also_stores_the_message() -> None:
+    def kernel(x: Any, y: Any) -> None:
+        here = tl.program_id(0)
+        tl.send("E", tl.load(x + here * 8, shape=(8,)))
+        tl.recv("W", (8,), tl.float32, dst=tl.ref(y + here * 8, (8,)))
+
+    values = np.arange(24, dtype=np.float32).reshape(3, 8)
+    found, _ = run(kernel, values, count=3)
+    np.testing.assert_array_equal(found, np.roll(values, 1, axis=0))
+
+
 def test_with_two_pes_east_and_west_are_different_rings() -> None:
     def kernel(x: Any, y: Any) -> None:
         here = tl.program_id(0)

@@ -119,3 +119,41 @@ def test_asking_if_a_value_is_determined_visits_each_operand_once(nodes: ModuleT
     for _ in range(200):  # 2**200 paths
         top = nodes.Node(max, (top, top), None)
     assert not nodes.is_determined(top)
+
+
+@every_kind
+def test_a_long_chain_over_a_load_that_was_served_is_not_remembered(nodes: ModuleType) -> None:
+    """Of a second load, which was not served, what was made of it stays."""
+    first, second = nodes.Node(not_captured, (), None), nodes.Node(not_captured, (), None)
+    first.settle(np.array(0))
+    ran = []
+
+    def add(left: int, right: int) -> int:
+        ran.append(1)
+        return left + right
+
+    one, top, beside = constant(nodes, 1), first, nodes.Node(add, (second, second), None)
+    chain = []
+    for _ in range(2 * node_plain.LONG_CHAIN + 2):
+        top = nodes.Node(add, (top, one), None)
+        chain.append(top)
+    total = nodes.Node(add, (top, beside), None)
+    assert sum(node.run is not None for node in chain) <= node_plain.LONG_CHAIN + 2
+    assert beside.run is not None
+    second.settle(np.array(5))
+    assert nodes.evaluate(total) == 2 * node_plain.LONG_CHAIN + 2 + 10
+    assert len(ran) == len(chain) + 2
+
+
+@every_kind
+def test_a_value_that_fails_says_so_when_somebody_asks_for_it(nodes: ModuleType) -> None:
+    def fail(_: int) -> int:
+        raise ValueError("no")
+
+    line = source_line()
+    top = broken = nodes.Node(fail, (constant(nodes, 1),), line)
+    for _ in range(node_plain.LONG_CHAIN + 2):
+        top = nodes.Node(abs, (top,), None)
+    assert broken.run is not None
+    with pytest.raises(KernelError, match="ValueError: no"):
+        nodes.evaluate(top)

@@ -77,6 +77,20 @@ def test_one_tile_larger_than_the_tcm_is_refused_with_nothing_held() -> None:
         run(Bed(*SMALL_TCM), kernel)
 
 
+def test_results_that_spilled_are_named_by_their_bytes() -> None:
+    def kernel(x_ptr: Any) -> None:
+        values = [tl.exp(tile(x_ptr)) for _ in range(4)]
+        values.append(tile(x_ptr))
+        tl.load(x_ptr + tl.arange(0, 16384) * 0)
+
+    with pytest.raises(KernelError) as caught:
+        run(Bed("pe.registers.capacity_bytes=1024", *SMALL_TCM), kernel)
+    rest_bytes = 4 * TILE  # the first tile has taken the registers
+    assert caught.value.found.endswith(
+        f"; {rest_bytes} bytes of results that the registers (1024 bytes) have no room for"
+    )
+
+
 def test_tiles_that_are_let_go_make_room() -> None:
     def kernel(x_ptr: Any) -> None:
         for _ in range(20):

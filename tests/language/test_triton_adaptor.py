@@ -105,6 +105,11 @@ def test_what_the_language_does_not_have_is_refused_by_name() -> None:
     assert "in program (0,) of function" in caught.value.__notes__[0]
 
 
+def test_a_kernel_that_is_ready_is_taken_as_it_is() -> None:
+    ready = adapt_kernel(kernel.by_names, tl)
+    assert adapt_kernel(ready, tl) is ready
+
+
 @pytest.mark.parametrize("what", [3, "kernel", None, triton.language])
 def test_what_is_no_kernel_is_refused(what: Any) -> None:
     with pytest.raises(KernelError, match="as the kernel, expected a kernel"):

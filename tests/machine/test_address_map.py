@@ -24,6 +24,7 @@ def small_maps(draw: st.DrawFn) -> tuple[SliceMap, HbmSpec]:
     channels = draw(st.sampled_from((1, 2, 4)))
     unit = channels * max(groups * banks * stacks * row, interleave)
     spec = HbmSpec(
+        model="simple",  # the one with banks takes rows as the highest bits alone
         pseudo_channels=channels,
         bank_groups=groups,
         banks=banks,

@@ -2,6 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tilewright.device.build import build_device
+from tilewright.device.dma import Access
 from tilewright.engine import (
     Arbitration,
     EngineKind,
@@ -12,19 +14,24 @@ from tilewright.engine import (
 )
 from tilewright.machine.build import build_machine
 from tilewright.machine.check import credit_round_trip_ps, needed_buffer_bytes, warnings_of
+from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import Link, LinkKind
+from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import (
     CubeSpec,
     DmaSpec,
     FabricSpec,
+    HbmSpec,
     HostSpec,
     MachineSpec,
     MeshSpec,
     PcieSpec,
     PeSpec,
     SipSpec,
+    SramSpec,
     UcieSpec,
 )
+from tilewright.memory.place import MemoryKind
 
 PACKET_BYTES, FLIT_BYTES = 512, 64
 
@@ -123,6 +130,18 @@ def test_a_round_trip_is_latency_flits_at_both_links_and_the_credits_way_back() 
             MachineSpec(host=HostSpec(in_flight_bytes=16_384)),
             "host.in_flight_bytes: found 16 KiB, needed 28.193 KiB",
         ),
+        (  # what is written needs less, but has one channel
+            MachineSpec(pe=PeSpec(dma=DmaSpec(in_flight_bytes=4_096, read_channels=8))),
+            "pe.dma.in_flight_bytes: found 4 KiB, needed 10.678 KiB for the full rate to the",
+        ),
+        (  # 8 + 2.01 + 0.01 ns at a packet per 8 ns
+            MachineSpec(cube=CubeSpec(sram=SramSpec(buffer_bytes=1_024))),
+            "cube.sram.buffer_bytes: found 1 KiB, needed 2 KiB for the full rate of",
+        ),
+        (  # 39 clocks at 2 a burst, and 8 bursts of a packet
+            MachineSpec(cube=CubeSpec(hbm=HbmSpec(read_queue_bursts=27))),
+            "cube.hbm.read_queue_bursts: found 27, needed 28 for the full rate of a pseudo-channel",
+        ),
         (
             MachineSpec(sip=SipSpec(count=3), fabric=FabricSpec(kind="ring", links=5)),
             "fabric.links: found 5, needed a multiple of 2",
@@ -138,3 +157,33 @@ def test_a_field_that_slows_the_machine_is_named_with_what_it_needs(
 
 def test_the_default_machine_has_no_warning() -> None:
     assert warnings_of(build_machine(MachineSpec())) == ()
+
+
+def access_ps(access: Access, memory: MemoryKind, *changes: str) -> int:
+    """How long a PE's access of 256 KiB to its own slice, or the SRAM of its cube, takes."""
+    spec = parse_machine("ahbm-small", ["cube.hbm.refresh.kind=none", *changes])
+    device, pe = build_device(build_machine(spec)), PeCoord(0, 0, 0)
+    graph = TaskGraph()
+    graph.exchange(device.pe_access(pe, pe, access, memory=memory), 256 * 1024, effect=0)
+    device.engine.submit(graph)
+    device.engine.run()
+    [(end_ps, _)] = device.engine.take_effects()
+    return end_ps
+
+
+@pytest.mark.parametrize(
+    ("access", "memory", "field", "needed", "least"),
+    [
+        (Access.WRITE, MemoryKind.SRAM, "cube.sram.buffer_bytes", 2048, 1024),
+        (Access.READ, MemoryKind.HBM, "cube.hbm.read_queue_bursts", 28, 24),
+    ],
+)
+def test_what_a_warning_says_is_needed_gives_the_full_rate_and_less_does_not(
+    access: Access, memory: MemoryKind, field: str, needed: int, least: int
+) -> None:
+    best_ps = access_ps(access, memory)
+    assert access_ps(access, memory, f"{field}={needed}") == best_ps
+    assert access_ps(access, memory, f"{field}={least}") > 1.04 * best_ps
+    for value, is_warned in ((needed, False), (least, True)):
+        warnings = warnings_of(build_machine(parse_machine("ahbm-small", [f"{field}={value}"])))
+        assert [warning.startswith(f"{field}: ") for warning in warnings] == [True] * is_warned

@@ -46,7 +46,7 @@ def test_any_text_reads_back_from_the_machine_file(name: str, description: str) 
 
 @settings(max_examples=30)
 @given(
-    capacity_units=st.integers(1, 2**10),
+    capacity_units=st.integers(4, 2**10),
     latency_ps=st.integers(0, 2**40),
     bytes_per_us=st.integers(1, 10**9),
 )

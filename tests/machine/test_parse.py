@@ -29,12 +29,12 @@ def test_quantities_are_read_exactly_from_text_with_a_unit() -> None:
     cube:
       noc: {bytes_per_us: 512 GB/s, router_ps: 1.25 ns, buffer_bytes: 8 KiB}
       sram: {bytes_per_us: 64 GB/s}
-    pe: {tcm: {reserved_bytes: 0 B}}
+    pe: {tcm: {reserved_bytes: 1 KiB}}
     """
     spec = parse_machine_text(text)
     noc = spec.cube.noc
     assert (noc.bytes_per_us, noc.router_ps, noc.buffer_bytes) == (512_000, 1_250, 8_192)
-    assert (spec.cube.sram.bytes_per_us, spec.pe.tcm.reserved_bytes) == (64_000, 0)
+    assert (spec.cube.sram.bytes_per_us, spec.pe.tcm.reserved_bytes) == (64_000, 1024)
 
 
 def test_a_network_without_a_kind_is_a_mesh() -> None:

@@ -49,6 +49,10 @@ def warnings(text: str, *overrides: str) -> tuple[str, ...]:
             "cube: {hbm: {refresh: {kind: none, interval_ps: 1 ns}}}",
             [(1, "cube.hbm.refresh.interval_ps", "cube.hbm.refresh.kind is none")],
         ),
+        (
+            "cube: {hbm: {refresh: {kind: none, phase_ps: 1 ns}}}",
+            [(1, "cube.hbm.refresh.phase_ps", "cube.hbm.refresh.kind is none")],
+        ),
         ("fabric: {switch_ps: 5}\npe: {gemm: {depth: 4}}", []),
         ("name: x", []),
     ],

@@ -150,7 +150,7 @@ def test_thirty_two_levels_are_not_too_deep() -> None:
 def test_a_file_of_more_than_one_mebibyte_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text("# " + "x" * 2**20)
-    with pytest.raises(SpecError, match="expected at most 1048576 bytes"):
+    with pytest.raises(SpecError, match="expected a machine file of at most 1048576 bytes"):
         load_yaml_with_lines(file)
 
 

@@ -71,26 +71,31 @@ def shard_lists(draw: st.DrawFn, base: int = 0) -> list[ShardRange]:
     ]
 
 
-def seen_by(coord: PeCoord, first: int, shards: list[ShardRange]) -> int | None:
+def seen_by(
+    coord: PeCoord, first: int, shards: list[ShardRange], *, in_all_cubes: bool
+) -> int | None:
     """The rule, for one PE and one byte: its own copy, its cube's only one, its SIP's only one."""
     near = [one for one in shards if one.home.sip == coord.sip]
     copies = [one for one in near if one.mapping.virtual.first == first]
     own = [one for one in copies if one.home == coord]
     in_cube = [one for one in copies if one.home.cube == coord.cube]
-    is_told = any(one.home.cube == coord.cube for one in near)
+    is_split = len({one.home for one in near}) > 1
+    is_told = any(one.home.cube == coord.cube for one in near) or (in_all_cubes and is_split)
     for some in (own, in_cube, copies if not in_cube and is_told else []):
         if len(some) == 1:
             return some[0].mapping.physical
     return None
 
 
-@given(shards=shard_lists())
-def test_each_pe_sees_its_own_copy_or_the_only_one_near_it(shards: list[ShardRange]) -> None:
+@given(shards=shard_lists(), in_all_cubes=st.booleans())
+def test_each_pe_sees_its_own_copy_or_the_only_one_near_it(
+    shards: list[ShardRange], in_all_cubes: bool
+) -> None:
     tables = new_tables()
-    install(tables, plan_mapping("t", shards))
+    install(tables, plan_mapping("t", shards, cubes=range(3) if in_all_cubes else ()))
     for coord, table in tables.items():
         for first in range(0, 8, 2):
-            expected = seen_by(coord, first, shards)
+            expected = seen_by(coord, first, shards, in_all_cubes=in_all_cubes)
             assert seen_at(table, first) == expected
             if expected is not None:
                 assert seen_at(table, first + 1) == expected + 1
@@ -197,11 +202,21 @@ def test_unmapping_mirrors_mapping_message_by_message(
         assert undo.ranges[::-1] == forth.ranges
 
 
-def test_a_split_tensor_takes_one_message_a_sip_to_all_cubes_that_have_a_shard() -> None:
+def test_a_split_tensor_takes_one_message_a_sip_to_cubes_with_a_shard_or_to_all() -> None:
     homes = [coord for coord in PES if coord.cube != 1]
     shards = [shard(home, 2 * number) for number, home in enumerate(homes)]
     targets = [message.target for message in plan_mapping("t", shards).map_messages()]
     assert targets == [MapTarget(0, (0, 2)), MapTarget(1, (0, 2))]
+    everywhere = plan_mapping("t", shards, cubes=range(3)).map_messages()
+    assert [message.target for message in everywhere] == [
+        MapTarget(0, (0, 1, 2)),
+        MapTarget(1, (0, 1, 2)),
+    ]
+
+
+def test_a_tensor_on_one_pe_goes_to_the_pes_of_its_cube_alone() -> None:
+    (message,) = plan_mapping("t", [shard(PES[3], 0)], cubes=range(3)).map_messages()
+    assert message.target == MapTarget(PES[3].sip, (PES[3].cube,))
 
 
 def test_a_tensor_replicated_over_cubes_takes_one_message_a_cube() -> None:

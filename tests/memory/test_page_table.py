@@ -39,7 +39,8 @@ def bytes_of(mappings: list[RangeMapping]) -> dict[int, int]:
     """The physical byte of every virtual one."""
     return {
         one.virtual.first + place: one.physical + place
-        for one in mappings
+        for several in mappings
+        for one in several.single()
         for place in range(one.virtual.num_bytes)
     }
 
@@ -52,10 +53,26 @@ def seen(table: PageTable, address: int) -> int | None:
     return physical
 
 
+@st.composite
+def repeated(draw: st.DrawFn) -> list[RangeMapping]:
+    """Some that fit together, as the shards of an interleaved tensor do; of pages at times."""
+    unit = draw(st.sampled_from((1, 1, PAGE // 4)))
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    step, times = sum(sizes) + draw(st.integers(0, 3)), draw(st.integers(2, 4))
+    first, found = draw(st.integers(0, 40)), []
+    for size in sizes:
+        repeats = VirtualRange(VirtualByte(first), size * unit, times, step * unit)
+        physical = PhysicalByte(draw(st.integers(0, 90)))
+        found.append(RangeMapping(repeats, physical, draw(st.integers(0, 30))))
+        first += size * unit
+    return found
+
+
 ranges = st.builds(virtual, st.integers(0, 60), st.integers(1, 30))
-batches = st.lists(
+singles = st.lists(
     st.builds(RangeMapping, ranges, st.integers(0, 90).map(PhysicalByte)), max_size=3
 )
+batches = singles | repeated() | st.builds(list.__add__, singles, repeated())
 
 
 @given(batches=st.lists(batches, max_size=6), data=st.data())
@@ -64,27 +81,32 @@ def test_a_table_knows_what_a_dictionary_of_bytes_knows(
 ) -> None:
     table = PageTable("mmu", PAGE)
     model: dict[int, int] = {}
+    mapped: list[RangeMapping] = []
     for batch in batches:
-        wanted = sum(one.virtual.num_bytes for one in batch)
+        wanted = sum(one.virtual.num_bytes * one.virtual.times for one in batch)
         after = model | bytes_of(batch)
         if len(after) == len(model) + wanted:
             table.map(batch)
             model = after
+            mapped += batch
         else:
             with pytest.raises(RegistryError):
                 table.map(batch)
         takes_one_out: bool = data.draw(st.booleans())
-        if table.mappings and takes_one_out:
-            gone = data.draw(st.sampled_from(table.mappings)).virtual
-            table.unmap([gone])
-            for byte in range(gone.first, gone.end):
+        if mapped and takes_one_out:
+            gone = mapped.pop(data.draw(st.integers(0, len(mapped) - 1)))
+            table.unmap([gone.virtual])
+            for byte in bytes_of([gone]):
                 del model[byte]
-        assert {byte: seen(table, byte) for byte in range(100)} == {
-            byte: model.get(byte) for byte in range(100)
+            with pytest.raises(RegistryError):
+                table.unmap([gone.virtual])
+        assert bytes_of(list(table.mappings)) == model
+        assert {byte: seen(table, byte) for byte in range(300)} == {
+            byte: model.get(byte) for byte in range(300)
         }
         pages = {byte // PAGE for byte in model}
         assert len(table) == len(pages)
-        assert {page for page in range(8) if table.has_page(VirtualPage(page))} == pages
+        assert {page for page in range(20) if table.has_page(VirtualPage(page))} == pages
 
 
 @st.composite

@@ -4,33 +4,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.mapping import Sight
 from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer_tensor import Region, TensorBook, TensorPart, WatchedTensor
 from tilewright.memory.shadow import Segments
 
 BASE = 2**32
-PES = [PeCoord(0, 0, pe) for pe in range(3)]
+PES = [PeCoord(0, 0, pe) for pe in range(3)] + [PeCoord(1, 0, 0)]
 
 
 def made(
-    book: TensorBook, regions: list[Region], *, is_global: bool = True, base: int = BASE
+    book: TensorBook, regions: list[Region], *, sight: Sight = Sight.ALL, base: int = BASE
 ) -> WatchedTensor:
     parts = [TensorPart(base, (0,), (1000,))]
-    return book.add(
-        "x", (1000,), "i8", 8, parts=parts, regions=regions, is_global=is_global, at_ps=0
-    )
+    return book.add("x", (1000,), "i8", 8, parts=parts, regions=regions, sight=sight, at_ps=0)
 
 
 @st.composite
 def regions(draw: st.DrawFn) -> list[Region]:
-    """With gaps and neighbours, dealt to PEs."""
+    """With gaps and neighbours, dealt to PEs; some repeat."""
     found, at = [], 0
     for _ in range(draw(st.integers(1, 6))):
         at += draw(st.integers(0, 3))
-        size = draw(st.integers(1, 12))
-        found.append(Region(draw(st.sampled_from(PES)), at, BASE + at, size))
-        at += size
+        size, pe = draw(st.integers(1, 12)), draw(st.sampled_from(PES))
+        if draw(st.booleans()):
+            found.append(Region(pe, at, BASE + at, size))
+            at += size
+            continue
+        step, times = size + draw(st.integers(0, 3)), draw(st.integers(2, 3))
+        found.append(Region(pe, at, BASE + at, size, MemoryKind.HBM, times, step, size))
+        at += step * times
     return found
+
+
+def bytes_of(region: Region) -> list[int]:
+    return [byte for each in region.extent.single() for byte in range(each.start, each.end)]
 
 
 spans = st.builds(
@@ -42,16 +50,14 @@ spans = st.builds(
 )
 
 
-@given(regions(), spans, st.sampled_from(PES), st.booleans())
+@given(regions(), spans, st.sampled_from(PES), st.sampled_from(Sight))
 def test_bytes_outside_are_those_that_no_region_of_the_view_has(
-    parts: list[Region], span: Segments, pe: PeCoord, is_global: bool
+    parts: list[Region], span: Segments, pe: PeCoord, sight: Sight
 ) -> None:
-    tensor = made(TensorBook(), parts, is_global=is_global)
+    tensor = made(TensorBook(), parts, sight=sight)
+    sees = {Sight.OWN: [pe], Sight.SIP: [each for each in PES if each.sip == pe.sip]}
     seen = {
-        byte
-        for region in parts
-        if is_global or region.home == pe
-        for byte in range(region.address, region.end)
+        byte for region in parts if region.home in sees.get(sight, PES) for byte in bytes_of(region)
     }
     touched = [
         span.address + place * span.stride_bytes + offset
@@ -62,7 +68,7 @@ def test_bytes_outside_are_those_that_no_region_of_the_view_has(
     assert tensor.outside(pe, span) == ((missing[0], len(missing)) if missing else None)
 
 
-@given(st.integers(-(2**36), 2**36), st.sampled_from([1, 2]), st.integers(0, 99))
+@given(st.integers(-(2**46), 2**46), st.sampled_from([1, 2]), st.integers(0, 99))
 def test_an_address_keeps_its_tensor_whatever_is_added_to_it(
     added: int, scale: int, place: int
 ) -> None:
@@ -114,7 +120,7 @@ def test_an_element_is_found_by_its_byte(
     size = -(-num_elements * item_bits // 8)
     tensor = WatchedTensor(
         1, "x", shape, "t", item_bits, [TensorPart(BASE, tuple(low), shape)],
-        [Region(PES[0], 0, BASE, size)], True, 0,
+        [Region(PES[0], 0, BASE, size)], Sight.ALL, 0,
     )  # fmt: skip
     index = []
     rest = element

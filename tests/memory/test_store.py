@@ -20,6 +20,7 @@ CAPACITY = 300
 def small_arenas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "ARENA_SHIFT", 5)
     monkeypatch.setattr(store, "ARENA_BYTES", 32)
+    monkeypatch.setattr(store, "CHUNK_BYTES", 8)
 
 
 @dataclass
@@ -96,6 +97,56 @@ def test_a_store_reads_and_writes_as_a_dictionary_of_bytes_does(
         place = access.address, access.stride
         assert read(memory, access) == model.read(access.shape, *place)
     assert memory.read(0, CAPACITY).tolist() == model.read((1, CAPACITY), 0, 0)[0]
+
+
+@st.composite
+def fills(draw: st.DrawFn) -> tuple[int, int, bytes]:
+    address = draw(st.integers(0, CAPACITY))
+    num_bytes = draw(st.integers(0, CAPACITY - address))
+    element = draw(
+        st.sampled_from((1, 2, 3, 4, 8)).flatmap(lambda n: st.binary(min_size=n, max_size=n))
+    )
+    return address, num_bytes, draw(st.sampled_from((element, bytes(len(element)))))
+
+
+@pytest.mark.usefixtures("small_arenas")
+@settings(max_examples=300)
+@given(steps=st.lists(accesses() | fills(), min_size=1, max_size=10), tracks_writes=st.booleans())
+def test_fills_and_writes_leave_what_they_leave_in_a_bytearray(
+    steps: list[Access | tuple[int, int, bytes]], tracks_writes: bool
+) -> None:
+    memory, model = ByteStore("m", CAPACITY, tracks_writes=tracks_writes), bytearray(CAPACITY)
+    for step in steps:
+        if isinstance(step, tuple):
+            address, num_bytes, element = step
+            memory.fill(address, num_bytes, element)
+            model[address : address + num_bytes] = (element * CAPACITY)[:num_bytes]
+        else:
+            memory.write_segments(step.data, step.address, step.stride, step.mask)
+            written = DictOfBytes()
+            written.write(step.data, step.address, step.stride, step.mask)
+            for address, value in written.values.items():
+                model[address] = value
+            expected = DictOfBytes(dict(enumerate(model)))
+            assert read(memory, step) == expected.read(step.shape, step.address, step.stride)
+        assert memory.read(0, CAPACITY).tobytes() == bytes(model)
+
+
+def test_a_fill_of_a_whole_memory_takes_no_space() -> None:
+    memory = ByteStore("sip0.cube3.pe5.hbm", 6 * 2**30)
+    memory.fill(3, 6 * 2**30 - 5, b"abcd")
+    assert memory.read(5 * 2**30, 6).tobytes() == b"bcdabc"
+    assert memory.arena_bytes <= 2 * 2**24  # of its two ends
+    memory.fill(0, 6 * 2**30, bytes(4))
+    assert not memory.read(5 * 2**30, 2**20).any()
+    assert memory.arena_bytes <= 2 * 2**24
+
+
+def test_a_fill_outside_is_refused_and_changes_nothing() -> None:
+    memory = ByteStore("m", 100)
+    with pytest.raises(MemoryAccessError, match="101 bytes at 0x0"):
+        memory.fill(0, 101, b"a")
+    assert not memory.read(0, 100).any()
 
 
 @pytest.mark.usefixtures("small_arenas")

@@ -1,3 +1,5 @@
+import os
+import shutil
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -178,3 +180,18 @@ def test_a_header_with_any_byte_changed_is_read_or_refused_and_nothing_else(
             assert file.raw(name).size == found.num_bytes
     except ModelFileError:
         pass
+
+
+def test_a_file_that_is_cut_behind_our_back_is_refused_and_ends_no_process(
+    whole: Path, tmp_path: Path
+) -> None:
+    path = Path(shutil.copy(whole, tmp_path))
+    file = open_gguf(path)
+    os.truncate(path, 64)
+    with pytest.raises(ModelFileError, match="found a file that has changed"):
+        file.raw("output_norm.weight")
+
+
+def test_a_device_is_no_model() -> None:
+    with pytest.raises(ModelFileError, match="found a device or a pipe, expected a GGUF file"):
+        open_gguf(Path("/dev/zero"))

@@ -32,6 +32,7 @@ class Served(NamedTuple):
 class Outcome(NamedTuple):
     served: dict[int, Served]
     counters: tuple[ChannelCounters, ...]
+    openings: tuple[tuple[int, ...], ...]  # rows that bursts used, by channel and bank
 
 
 class Command(NamedTuple):
@@ -91,6 +92,7 @@ class ChannelModel:
     refreshes: int = 0
     opened_by: dict[int, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    openings: dict[int, int] = field(default_factory=dict)  # by bank
 
     def tick(self, now: int) -> None:
         busy = True
@@ -269,7 +271,9 @@ class ChannelModel:
         timing = self.spec.timing
         latency = timing.cwl_ps if burst.is_write else timing.cl_ps
         self.count("write_bursts" if burst.is_write else "read_bursts", 1)
-        self.count("row_" + self.opened_by.get(burst.bank, "closed"), 1)
+        why = self.opened_by.get(burst.bank, "closed")
+        self.count("row_" + why, 1)
+        self.openings[burst.bank] = self.openings.get(burst.bank, 0) + (why != "hits")
         self.opened_by[burst.bank] = "hits"
         end = self.counts.get("window_ps", 0)
         lost = list(range(end - latency, now))  # each ps of the gap, as a command time
@@ -408,4 +412,9 @@ def run_bursts(spec: BankedSpec, load: list[Request], tick_ps: int = 1) -> Outco
             model.tick(now)
         now += tick_ps
     served = {request.access_id: model.served(request.access_id) for request in load}
-    return Outcome(served, tuple(channel.counters() for channel in model.channels))
+    counters = tuple(channel.counters() for channel in model.channels)
+    openings = tuple(
+        tuple(channel.openings.get(bank, 0) for bank in range(spec.num_banks))
+        for channel in model.channels
+    )
+    return Outcome(served, counters, openings)

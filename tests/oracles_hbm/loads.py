@@ -96,10 +96,14 @@ class Tapped:
     def advance(self, now_ps: int) -> list[Completion]:
         completions = self.keep(self.memory.advance(now_ps))
         self.keep(self.counters())
+        self.keep(self.openings())
         return completions
 
     def counters(self) -> tuple[ChannelCounters, ...]:
         return self.memory.counters()
+
+    def openings(self) -> tuple[tuple[int, ...], ...]:
+        return self.memory.openings()
 
 
 def drive(memory: Memory | Tapped, load: list[Request]) -> Outcome:
@@ -127,7 +131,7 @@ def drive(memory: Memory | Tapped, load: list[Request]) -> Outcome:
             times.append(memory.room_ps(*door[0][2:]))
         now_ps = min((time_ps for time_ps in times if time_ps is not None), default=None)
         if now_ps is None:
-            return Outcome(served, memory.counters())
+            return Outcome(served, memory.counters(), memory.openings())
         while coming and coming[0].arrive_ps == now_ps:
             door.append(coming.popleft())
         take_in(now_ps)

@@ -15,6 +15,7 @@ def fill_disk(monkeypatch: pytest.MonkeyPatch, *, buffering: int = -1) -> None:
 
     def open_full(path: Path, *arguments: Any, **named: Any) -> Any:
         if path.suffix == ".tmp":
+            path.touch()
             return opened(FULL, "wb", buffering)
         return opened(path, *arguments, **named)
 

@@ -3,7 +3,15 @@ from pathlib import Path
 import pytest
 
 from tilewright.errors import RecordError
-from tilewright.records import FailureRecord, RunRecord, canonical_json, read_record, write_record
+from tilewright.records import (
+    FailureRecord,
+    RunRecord,
+    canonical_json,
+    read_record,
+    told_if_contradictory,
+    write_record,
+)
+from tilewright.records.explain import PartShare
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -43,3 +51,13 @@ def test_a_record_of_another_kind_is_refused_by_its_own_kind(
     path.write_bytes(canonical_json(record).replace(b'"kind":"run"', b'"kind":"sweep"'))
     with pytest.raises(RecordError, match=r"other\.json: kind: found 'sweep' \(Input should be"):
         read_record(path, RunRecord)
+
+
+def test_figures_that_contradict_each_other_are_told_with_their_files() -> None:
+    files = (Path("a.json"), Path("b.json"))
+    found = r"a\.json, b\.json: found figures that contradict each other \(division by zero\)"
+    with pytest.raises(RecordError, match=found), told_if_contradictory(*files):
+        raise ZeroDivisionError("division by zero")
+    found = "found figures that contradict each other .*greater than or equal to 0"
+    with pytest.raises(RecordError, match=found), told_if_contradictory(*files):
+        PartShare(part="refresh", time_ps=-1, share=0.5)

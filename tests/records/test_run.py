@@ -36,6 +36,18 @@ def test_a_ratio_without_its_bound_is_refused(fields: dict[str, object]) -> None
         run_record(7, **fields)
 
 
+@pytest.mark.parametrize("bound_ps", [None, 5])
+def test_a_bound_with_more_latency_than_it_has_is_refused(bound_ps: int | None) -> None:
+    ratio = None if bound_ps is None else 1.4
+    with pytest.raises(ValidationError, match="bound_latency_ps is more than bound_ps"):
+        run_record(7, bound_ps=bound_ps, ratio=ratio, bound_latency_ps=6)
+
+
+def test_a_bound_without_latencies_is_read_as_it_was_written() -> None:
+    record = run_record(7, bound_ps=5, ratio=1.4, bounds_ps={"HBM": 5})
+    assert record.bound_latency_ps is None
+
+
 @pytest.mark.parametrize(
     "fields", [{"values_ok": False}, {"failures": ("too fast",)}, {"status": "interrupted"}]
 )
@@ -55,7 +67,7 @@ def test_a_run_that_is_not_right_is_not_ok(fields: dict[str, object]) -> None:
         {"counters": {"gathers": -1}},
         {"counters": {"gathers": 1.0}},
         {"counters": {"gathers": True}},
-        {"schema_version": 2},
+        {"schema_version": 3},
         {"seed": "7"},
         {"status": "half done"},
         {"bound_ps": 9, "ratio": -0.5},

@@ -48,7 +48,7 @@ def steps_of(draw: st.DrawFn, flow: str, context: int) -> ShownStep:
     total_ps = sum(stage.latency_ps for stage in stages)
     num_bytes = sum(stage.num_bytes for stage in stages)
     speedup = draw(st.floats(0.01, 1000))
-    return ShownStep(flow, context, total_ps, speedup, num_bytes, draw(words), stages)
+    return ShownStep(flow, context, total_ps, total_ps, speedup, num_bytes, draw(words), stages)
 
 
 @st.composite
@@ -115,6 +115,7 @@ def _typical_step(flow: str, context: int, factors: dict[str, int]) -> ShownStep
     step = ShownStep(
         flow,
         context,
+        sum(stage.latency_ps for stage in stages),
         sum(stage.latency_ps for stage in stages),
         1.0,
         sum(stage.num_bytes for stage in stages),

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.report.decode_pages import FLOWS, SMALL, pages, typical_page
+from tilewright.benches.phases import spread_of
 from tilewright.errors import RecordError
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.report.decode_page import decode_page_text, write_decode_page
 from tilewright.report.decode_page_stages import BAR_AT, BAR_WIDTH
 from tilewright.report.decode_page_view import DecodePage, ShownUsage
+from tilewright.report.phase_words import width_text
 from tilewright.units import format_ps
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -59,6 +61,21 @@ def test_the_latencies_of_every_step_stand_in_a_table_to_the_picosecond(page: De
     assert len(rows) == len(page.flows) * len(contexts)
     latencies = {f"{step.latency_ps:,}" for step in page.steps}
     assert {latency for _, _, latency in rows} == latencies
+
+
+def test_a_latency_stands_with_its_half_width_smallest_and_largest() -> None:
+    phases = spread_of(
+        [10_000_000] * 8 + [11_000_000],
+        interval_ps=3_900_000, refresh_ps=530_000, slices=8, reason="narrow",
+    )  # fmt: skip
+    page = typical_page()
+    first, *others = page.steps
+    page = replace(page, steps=[replace(first, phases=phases), *others])
+    rows = tables(page)["Points of the plot"]
+    assert [row[5:] for row in rows[:2]] == [
+        [width_text(phases), "10 us to 11 us"],
+        ["-", "-"],
+    ]
 
 
 @few

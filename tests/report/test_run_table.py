@@ -54,7 +54,15 @@ def test_the_longest_lines_come_first() -> None:
         ({"status": "interrupted", "ok": False}, "INTERRUPTED"),
         ({"failures": ("too fast",), "ok": False}, "CHECK FAILED"),
         ({"findings": ()}, "no wrong access"),
-        ({"bound_ps": 5, "ratio": 1.4, "bound_resource": "HBM"}, "5 ps, of HBM"),
+        ({"bound_ps": 5, "ratio": 1.4, "bound_resource": "HBM"}, "5 ps, of HBM\n"),
+        (
+            {"bound_ps": 5, "ratio": 1.4, "bound_resource": "HBM", "bound_latency_ps": 3},
+            "5 ps, of HBM: 3 ps of latency, 2 ps of work\n",
+        ),
+        (
+            {"bound_ps": 5, "ratio": 1.4, "bound_resource": "latency", "bound_latency_ps": 5},
+            "5 ps, of latency\n",
+        ),
         ({"notes": ("a note",)}, "a note\n"),
     ],
 )

@@ -43,8 +43,9 @@ def test_every_element_lies_in_one_part_and_every_byte_has_one_owner(placement: 
     for part in placement.parts:
         count[part.index] += 1
     assert (count == 1).all()
-    covered = [byte for run, _ in placement.owned_ranges for byte in run]
-    assert covered == list(range(placement.num_bytes))
+    owned = [(byte, shard) for shard in placement.owners for run in shard.ranges for byte in run]
+    assert sorted(byte for byte, _ in owned) == list(range(placement.num_bytes))
+    assert all(placement.owner_of(byte) == shard.home for byte, shard in owned)
     if placement.dtype.bits >= 8:
         assert placement.num_bytes * 8 == prod(placement.shape) * placement.dtype.bits
 

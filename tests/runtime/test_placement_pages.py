@@ -1,12 +1,16 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.runtime.placements import PES, SLICE_BYTES, TARGETS, SmallPool, placements
 from tilewright.errors import OutOfMemoryError
+from tilewright.host import RuntimeContext
 from tilewright.language.dtype import uint8
+from tilewright.machine.coords import PeCoord
 from tilewright.memory import VirtualByte
 from tilewright.memory.mapping import num_entries
+from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.runtime.placement import Placement, Targets, place
 from tilewright.runtime.placement_pages import (
     TensorPages,
@@ -35,7 +39,7 @@ def test_a_pe_finds_the_bytes_of_its_shard_through_its_page_table(placement: Pla
     small.install(pages.mapping)
     for shard in placement.shards:
         spans = [piece.span for piece in pages.pieces(shard.home)]
-        assert tuple(spans) == shard.ranges
+        assert spans == list(shard.ranges)
         for piece in pages.pieces(shard.home):
             start = VirtualByte(pages.base + piece.span.start)
             expected = [(small.physical(shard.home, piece.offset), len(piece.span))]
@@ -128,3 +132,16 @@ def test_pages_are_counted_from_the_tensors_base() -> None:
     placement = place("t", (100,), uint8, DPPolicy(pe="column_wise"), targets, page_bytes=16)
     found = [pages for home in plan_pages(placement, VirtualByte(160)) for pages in home.ranges]
     assert found == [range(10, 14), range(13, 17)]
+
+
+def test_pes_of_a_cube_share_one_copy_in_its_sram() -> None:
+    context = RuntimeContext("ahbm-small")
+    sram = MemoryPlace.of(MemoryKind.SRAM, PeCoord(0, 0, 0))
+    allocator = context.driver.memory.allocator(sram)
+    values = np.arange(40_000, dtype=np.float32)  # three pages
+    policy = DPPolicy(num_sips=1, num_cubes=2, memory="sram")
+    copies = context.empty(values.shape, "f32", dp=policy).copy_(context.from_numpy(values))
+    assert allocator.statistics.used_bytes == 3 * context.machine.spec.pe.mmu.page_bytes
+    assert np.array_equal(copies.numpy(), values)
+    copies.free()
+    assert allocator.statistics.used_bytes == 0

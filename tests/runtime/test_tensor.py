@@ -143,7 +143,8 @@ def test_what_one_pe_has_may_differ_from_what_the_lowest_has() -> None:
             read(tensor)
         assert str(caught.value) == (
             "tensor 'a': found other values in sip1.cube0.pe0.hbm than in sip0.cube0.pe0.hbm, "
-            "expected copies that are the same; look at one copy: t.local(pe)"
+            "expected copies that are the same; split it or place it on one PE, or look at one "
+            "copy: t.local(pe)"
         )
     assert repr(tensor).startswith("tensor(copies that differ, shape=(3, 2)")
     assert tensor[:2].tolist() == [[0, 1], [2, 3]]

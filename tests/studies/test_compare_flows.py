@@ -1,3 +1,4 @@
+import multiprocessing
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,3 +107,23 @@ def test_what_cannot_be_compared_is_refused() -> None:
         compared(flows=("quest", "quest"))
     with pytest.raises(PlanError, match="at least the 2 reserved"):
         compared(budgets=(1,))
+
+
+def test_processes_that_share_a_state_lose_nothing(tmp_path: Path) -> None:
+    state, budgets = tmp_path / "state.json", tuple(range(3, 13))
+    context = multiprocessing.get_context("fork")
+    processes = [
+        context.Process(
+            target=compared, kwargs={"flows": (flow,), "budgets": budgets, "state": state}
+        )
+        for flow in SPEC.flows
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    kept = read_record(state, CompareState).trials
+    asked = {(flow, budget, case) for flow in SPEC.flows for budget in budgets for case in range(2)}
+    assert {(each.flow, each.budget, each.case) for each in kept} == asked
+    assert [file.name for file in tmp_path.iterdir()] == ["state.json"]

@@ -9,6 +9,7 @@ from tests.attention.machine.pair import graph_of, small_machine
 from tilewright.attention.backends.machine import Recorded, RowPlacement, Uniform
 from tilewright.attention.graph import DType
 from tilewright.engine import EngineKind, native_built
+from tilewright.machine import build_machine, parse_machine
 from tilewright.records.attention_decode import AttentionDecodeRecord
 from tilewright.studies.decode_record import Compared, DecodeComparison, compare_with_dense
 from tilewright.studies.decode_step_bench import DecodeBenchSpec, run_decode_bench
@@ -85,6 +86,16 @@ def test_the_generator_knows_the_bytes_of_its_stages() -> None:
         for name in ("scoring", "attention"):
             if name in found:
                 assert abs(step.predicted_bytes[name] - found[name]) < 0.15 * found[name]
+
+
+@pytest.mark.parametrize("engine", [EngineKind.REFERENCE, ENGINE])
+def test_a_simple_memory_counts_the_bytes_of_its_accesses(engine: EngineKind) -> None:
+    """Rates decide nothing here: to the burst, the detailed memory moves as many."""
+    machine = build_machine(parse_machine("ahbm-small", ["cube.hbm.model=simple"]))
+    chosen = replace(comparison(), machine=machine, engine=engine, contexts=(700, 300))
+    simple = compare_with_dense(chosen, tell=lambda _: None).sparse
+    detailed = compare_with_dense(replace(chosen, machine=small_machine()), tell=lambda _: None)
+    assert simple.num_bytes <= detailed.sparse.num_bytes < 1.1 * simple.num_bytes
 
 
 def test_tokens_per_second_are_of_all_layers_of_the_model() -> None:

@@ -1,8 +1,9 @@
 import pytest
 
 from tests.studies.demo_records import demo_record
-from tilewright.records.demo import DemoFlow, DemoRecord
-from tilewright.studies.demo_words import meaning_of, quality_note, steps_note
+from tilewright.benches.phases import spread_of
+from tilewright.records.demo import DemoFlow, DemoRecord, DemoStep
+from tilewright.studies.demo_words import meaning_of, phases_note, quality_note, steps_note
 
 
 def with_flow(record: DemoRecord, changed: DemoFlow) -> DemoRecord:
@@ -51,6 +52,28 @@ def test_a_demonstration_on_the_python_engine_says_that_its_contexts_are_short(
     assert ("The Python engine ran, so contexts are short." in note) == is_reduced
     rows = "8 rows on 8 PEs" if is_reduced else "128 rows on 128 PEs"
     assert rows in note
+
+
+def test_the_note_on_time_says_how_well_means_are_known_and_how_far_single_runs_are_off() -> None:
+    def with_phases(step: DemoStep) -> DemoStep:
+        first_ps = step.attention.latency_ps
+        latencies_ps = (first_ps, first_ps, 2 * first_ps, 2 * first_ps)
+        phases = spread_of(
+            latencies_ps, interval_ps=3_900_000, refresh_ps=530_000, slices=8, reason="asked"
+        )
+        attention = step.attention.model_copy(update={"phases": phases})
+        return step.model_copy(update={"attention": attention})
+
+    record = demo_record()
+    assert "Each at one refresh phase" in phases_note(record)
+    flows = tuple(
+        flow.model_copy(update={"steps": tuple(map(with_phases, flow.steps))})
+        for flow in record.flows
+    )
+    note = phases_note(record.model_copy(update={"flows": flows}))
+    width = 100 * 3.1824 * (1 / 3) ** 0.5 / 4**0.5 / 1.5  # of 1, 1, 2, 2: s is sqrt(1 / 3)
+    assert f"means over 4 refresh phases, known to {width:.1f} % or better; " in note
+    assert note.endswith("at one phase a step takes 33.3 % less to 33.3 % more.")
 
 
 def test_the_note_on_quality_says_on_how_many_rows_and_tokens_it_was_measured() -> None:

@@ -21,6 +21,14 @@ def scale(tmp_path: Path) -> Path:
     return written(tmp_path, SCALE)
 
 
+COUNTED = """
+from pathlib import Path
+file = Path(__file__).with_name("loads")
+loads = (len(file.read_bytes()) if file.exists() else 0) + 1
+file.write_bytes(b"." * loads)
+"""
+
+
 def test_the_breakdown_adds_up_to_the_latency_and_nothing_is_left_unexplained(scale: Path) -> None:
     record = run_file(scale)
     first, last = record.launches[0], record.launches[-1]
@@ -33,6 +41,7 @@ def test_the_breakdown_adds_up_to_the_latency_and_nothing_is_left_unexplained(sc
     assert record.values_ok is None
     assert record.bound_ps is None
     assert record.counters["loads"] == 2 * 16 * 4
+    assert record.num_pes == 16  # of two launches, each counted once
     assert set(record.lines_ps) == {f"{op} mine.py:11" for op in ("load", "mul", "store")}
     executed_ps = record.latency_ps - parts.dispatch - parts.completion
     assert sum(record.lines_ps.values()) == executed_ps
@@ -135,12 +144,18 @@ def test_a_program_prints_once_although_it_runs_twice(
     assert capsys.readouterr().out == "done\n"
 
 
+def test_modules_beside_a_program_are_loaded_anew_with_it(tmp_path: Path) -> None:
+    written(tmp_path, "TURNS = iter((1, 2, 3))\n", "turns.py")
+    text = "from turns import TURNS\n" + SCALE.replace("range(times)", "range(next(TURNS))")
+    record = run_file(written(tmp_path, text))
+    assert len(record.launches) == 1
+    assert record.notes == ()
+
+
 def test_a_program_that_does_not_repeat_itself_gets_no_breakdown_and_is_told(
     tmp_path: Path,
 ) -> None:
-    text = SCALE.replace("range(times)", "range(next(TURNS))")
-    text = f"from turns import TURNS\n{text}"  # a module beside it, which stays loaded
-    written(tmp_path, "TURNS = iter((1, 2, 3))\n", "turns.py")
+    text = COUNTED + SCALE.replace("range(times)", "range(loads - 1)")
     record = run_file(written(tmp_path, text))
     assert len(record.launches) == 1
     assert record.breakdown_ps.execution > 0
@@ -149,8 +164,7 @@ def test_a_program_that_does_not_repeat_itself_gets_no_breakdown_and_is_told(
 
 
 def test_a_program_that_fails_when_it_runs_again_keeps_its_first_run(tmp_path: Path) -> None:
-    written(tmp_path, "TURNS = iter((1,))\n", "once.py")
-    text = "from once import TURNS\n" + SCALE.replace("range(times)", "range(next(TURNS))")
+    text = COUNTED + SCALE.replace("range(times)", "range(next(iter([1] * (3 - loads))))")
     record = run_file(written(tmp_path, text))
     (note,) = record.notes
     assert record.ok

@@ -13,7 +13,7 @@ from tilewright.studies.run_source import find_source
 def test_a_ready_program_is_found_by_its_name() -> None:
     source = find_source("qkv_gemm")
     assert (source.name, source.file) == ("qkv_gemm", None)
-    assert source.load() is PROGRAMS["qkv_gemm"].run
+    assert source.parameters == PROGRAMS["qkv_gemm"].parameters
 
 
 def test_a_misspelt_name_gets_a_suggestion() -> None:
@@ -32,6 +32,14 @@ def test_a_file_tells_its_parameters_and_hash(tmp_path: Path) -> None:
     ("text", "error", "words"),
     [
         ("def run(torch:\n", ProgramError, r"mine\.py:1: found a syntax error"),
+        ("x = 1\0\n", ProgramError, r"mine\.py:1: found a syntax error"),
+        pytest.param(
+            "-" * 100_000 + "1\n",
+            ProgramError,
+            r"mine\.py.*: found (Memory|Recursion)Error",
+            id="deep",
+        ),
+        (f"import {'n' * 300}\n", ProgramError, r"mine\.py:1 in <module>: found .*Error"),
         ("1 / 0\n", ProgramError, r"mine\.py:1 in <module>: found ZeroDivisionError"),
         ("import nowhere\n", ProgramError, r"mine\.py:1 in <module>: found ModuleNotFoundError"),
         ("x = 1\n", BenchError, r"mine\.py: found no function named run"),

@@ -22,7 +22,7 @@ from tilewright.report.decode_page_plot import draw_quality_over_latency
 from tilewright.report.decode_page_style import LIGHT_COLOURS
 from tilewright.studies.demo import PAGE_FILE, TRACE_FILE
 from tilewright.studies.demo_page import page_of
-from tilewright.studies.demo_words import meaning_of
+from tilewright.studies.demo_words import meaning_of, phases_note
 
 ROOT = Path(__file__).parents[2]
 README, PICTURE = ROOT / "README.md", ROOT / "docs" / "images" / "demo.svg"
@@ -90,6 +90,7 @@ def test_the_first_result_of_the_readme_is_what_the_demo_prints(
     assert found is not None
     assert found["table"] == table_of(record)
     assert " ".join(found["meaning"].split()) == " ".join(meaning_of(record))
+    assert phases_note(record) in " ".join(text.split())
 
 
 def test_the_picture_of_the_readme_is_what_the_page_shows(

@@ -1,5 +1,6 @@
 """Sparse attention: flows, the compiler of flows, and its backends."""
 
+import tilewright.attention.flows  # noqa: F401  # registers the ready flows
 from tilewright.attention.abs import (
     FORMAT,
     BranchSpec,
@@ -9,17 +10,12 @@ from tilewright.attention.abs import (
     vOp,
     vTensor,
 )
-from tilewright.attention.compat import (
-    find_flow,
-    install_vortex_alias,
-    load_flows,
-    remove_vortex_alias,
-    vortex_names,
-)
 from tilewright.attention.flow import (
     FieldSpec,
     build_vflow,
     examine_flow,
+    find_flow,
+    load_flows,
     register,
     trace_flow,
     vFlow,
@@ -46,16 +42,13 @@ __all__ = (
     "find_flow",
     "graph_hash",
     "graph_text",
-    "install_vortex_alias",
     "load_flows",
     "normalize_vortex_config",
     "optimize_graph",
     "register",
-    "remove_vortex_alias",
     "trace_flow",
     "vFlow",
     "vFlowMLA",
     "vOp",
     "vTensor",
-    "vortex_names",
 )

@@ -12,6 +12,8 @@ from tilewright.attention.graph import DType, FlowKind, Graph, Side, graph_hash
 from tilewright.attention.ops.feedback import PromptMass
 from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse_policy
 from tilewright.benches.attention_data import RequestData, draw_request
+from tilewright.errors import AttentionError
+from tilewright.processes import memory_bytes
 from tilewright.records import installed_versions
 from tilewright.records.attention_run import (
     AttentionRunRecord,
@@ -22,6 +24,7 @@ from tilewright.records.attention_run import (
     RowCounts,
     TrialSizes,
 )
+from tilewright.units import format_bytes
 
 __all__ = ("TrialSpec", "run_trial")
 
@@ -64,6 +67,7 @@ def run_trial(graph: Graph, spec: TrialSpec, *, progress: Progress) -> Attention
     """Prefill every request, decode ``steps`` tokens, and compare each with dense attention."""
     kv_heads = 1 if graph.geometry.kind is FlowKind.MLA else spec.kv_heads
     scale = graph.geometry.key_dim**-0.5
+    _check_sizes(graph, spec, kv_heads)
     session = Session(graph, _session_spec(graph, spec, kv_heads), namespace=spec.namespace)
     progress(f"writing {spec.batch} requests of {spec.context} tokens")
     requests = {
@@ -88,6 +92,19 @@ def run_trial(graph: Graph, spec: TrialSpec, *, progress: Progress) -> Attention
             _judge(graph, data, spec, step, outputs[name], findings)
             findings.dense_bytes += _dense_bytes(session, spec.context + step + 1, kv_heads)
     return _record(graph, spec, kv_heads, session, findings)
+
+
+def _check_sizes(graph: Graph, spec: TrialSpec, kv_heads: int) -> None:
+    """Refuse data that this computer has no memory for, before any is drawn."""
+    geometry = graph.geometry
+    values = geometry.key_dim + geometry.value_dim
+    queries = (_window(graph) + spec.steps) * (geometry.query_heads + 1) * geometry.key_dim
+    of_a_head = (spec.context + spec.steps) * values + queries
+    needed = spec.batch * kv_heads * of_a_head * np.dtype(np.float32).itemsize
+    if needed > memory_bytes():
+        found = f"keys, values and queries of {format_bytes(needed)}"
+        expected = f"at most the {format_bytes(memory_bytes())} of this computer"
+        raise AttentionError("attention run", found, expected, "ask for smaller sizes")
 
 
 def _session_spec(graph: Graph, spec: TrialSpec, kv_heads: int) -> SessionSpec:

@@ -51,6 +51,7 @@ class CollectivesBenchSpec:
     alpha_beta_bytes: tuple[int, ...] = (64 * KIB, 256 * KIB, MIB)  # above it goes in rounds
     whole_bytes: int = PES_OF_A_SIP * 64 * KIB
     sweep_bytes: tuple[int, ...] = (64 * KIB, 2 * MIB)
+    phases: int | None = 1  # of refresh; None: by the rule of ADR 0029
     num_processes: int = 1  # cases do not know each other; figures are the same
 
 

@@ -6,6 +6,10 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import takewhile
 
+from tilewright.benches.phases import sample_phases
+from tilewright.benches.programs.bound import Work, bound_of
+from tilewright.benches.programs.contract import Bound
+from tilewright.benches.programs.latency import Path
 from tilewright.collectives.buffers import Buffers, Piece, only_at, pairs_of
 from tilewright.collectives.choose import Choice, Chooser, placed_call
 from tilewright.collectives.cost import way_of
@@ -20,6 +24,7 @@ from tilewright.collectives.staging import targets_of
 from tilewright.collectives.table import ALGORITHMS
 from tilewright.collectives.tuning import TuningSpec
 from tilewright.device.ipcq import RingKind
+from tilewright.device.least_time import fabric_ps
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.errors import BenchError
 from tilewright.host import DPPolicy, RuntimeContext, Split
@@ -27,6 +32,7 @@ from tilewright.language.dtype import float32
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.node import LinkKind, NodeKind
 from tilewright.machine.parse import parse_machine
+from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.records.collectives_bench import CollectiveRow
 from tilewright.runtime.deployment import Deployments
 from tilewright.units import PS_PER_US
@@ -55,6 +61,7 @@ class CollectiveCase:
     series: str = ""
     operation: Operation = Operation.ALL_REDUCE
     engine: EngineKind | Auto = AUTO
+    phases: int | None = 1  # of refresh; None: by the rule of ADR 0029
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +75,13 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What a run left: its time, what it cost the simulator, its busiest link."""
+    """What a run left: its time, what it cost the simulator, its busiest link, its PEs."""
 
     latency_ps: int
     events: int
     link: str
     link_ps: int
+    pes: list[RankPlaces]  # of each rank, that took part
 
 
 def bus_factor(operation: Operation, num_ranks: int) -> Fraction:
@@ -120,8 +128,14 @@ def run_case(case: CollectiveCase) -> Measured:
     paper = chooser.choose(name, call, group, lanes, *size, in_one).tuning
     prediction = chooser.predict(choice.algorithm, call, group, lanes, size, paper)
     found = _run(case, machine, group, call, choice)
+
+    def latency_of(shift_ps: int) -> int:
+        return _run(case, shift_refresh(machine, shift_ps), group, call, choice).latency_ps
+
+    spread = sample_phases(machine.spec, case.phases, found.latency_ps, latency_of)
+    mean_ps = found.latency_ps if spread is None else spread.mean_ps
     sent = bus_factor(case.operation, group.size) * case.num_bytes
-    bound_ps = int(sent * PS_PER_US / _leaving_bytes_per_us(machine, places))
+    bound = _bound(case, machine, found.pes, sent)
     row = CollectiveRow(
         series=case.series,
         operation=call.operation.value,
@@ -131,11 +145,13 @@ def run_case(case: CollectiveCase) -> Measured:
         bytes=case.num_bytes,
         buffer=case.buffer.value,
         latency_ps=found.latency_ps,
+        phases=spread,
         alpha_beta_ps=max(1, prediction.total_ps),
-        bound_ps=bound_ps,
-        ratio=found.latency_ps / bound_ps if bound_ps else None,
-        algbw_gbs=case.num_bytes / found.latency_ps * 1000,
-        busbw_gbs=float(sent / found.latency_ps * 1000),
+        bound_ps=bound.total_ps,
+        bound_latency_ps=bound.latency_ps,
+        ratio=mean_ps / bound.total_ps,
+        algbw_gbs=case.num_bytes / mean_ps * 1000,
+        busbw_gbs=float(sent) / mean_ps * 1000,
         bottleneck=found.link,
         bottleneck_share=found.link_ps / found.latency_ps,
     )
@@ -169,7 +185,8 @@ def _run(
         report.first_start_ps for report in reports
     )
     events = after.events - before.events
-    return _Outcome(latency_ps, events, after.servers[link].name, busy[link])
+    pes = [report.pes for report in reports]
+    return _Outcome(latency_ps, events, after.servers[link].name, busy[link], pes)
 
 
 def _buffers(owner: Deployments, group: Group, rank: int, call: Call, num_bytes: int) -> Buffers:
@@ -203,14 +220,43 @@ def _buffers(owner: Deployments, group: Group, rank: int, call: Call, num_bytes:
             raise BenchError("collectives", found, "one that is measured", "name another")
 
 
-def _leaving_bytes_per_us(machine: Machine, places: Sequence[RankPlaces]) -> Fraction:
+def _bound(
+    case: CollectiveCase, machine: Machine, places: Sequence[RankPlaces], sent: Fraction
+) -> Bound:
+    """Bound the time from the first start of a program to the last end.
+
+    What any rank has in the end depends on what the first has, PE by PE, and that is loaded, sent
+    and stored. The last PE of a SIP is the farthest from other SIPs.
+    """
+    pes = tuple(pe for place in places for pe in place)
+    last = [max(place) for place in places]
+    combines = case.operation in (Operation.ALL_REDUCE, Operation.REDUCE_SCATTER)
+    path = Path(
+        pes=pes,
+        commands=0,
+        computes=combines,
+        opens=case.buffer is not RingKind.HBM,
+        all_store=False,
+        messages=tuple((last[0], pe) for pe in last[1:]),
+    )
+    num_bytes = case.num_bytes  # that are read by all ranks together, and written
+    work = Work(num_pes=len(pes), read_bytes=num_bytes, written_bytes=num_bytes)
+    is_single = bool(case.pes) and len(case.pes[0]) == 1
+    sent_ps = int(sent * PS_PER_US / _leaving_bytes_per_us(machine, places, is_single=is_single))
+    behind_ps = 0 if is_single else fabric_ps(machine)
+    return bound_of(machine, work, path, {"links": (sent_ps, behind_ps)})
+
+
+def _leaving_bytes_per_us(
+    machine: Machine, places: Sequence[RankPlaces], *, is_single: bool
+) -> Fraction:
     """What a rank can send: the mean of what leaves SIPs, or the narrowest that all ways of its PE
     have in common.
 
     Over all ranks every element but the last sum is sent twice, wherever it is combined.
     """
     links = machine.links
-    if len(places[0]) > 1:
+    if not is_single:
         leaving = [
             link.bytes_per_us
             for link in links

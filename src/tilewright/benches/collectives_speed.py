@@ -1,6 +1,7 @@
 """The collectives' benchmark: series of all-reduces and what they say together."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from tilewright.benches.collectives_cases import (
     EVENT_CHUNKS,
@@ -22,7 +23,11 @@ def run_collectives_bench(
     spec: CollectivesBenchSpec, progress: Callable[[str], None]
 ) -> CollectivesBenchRecord:
     """All series that are asked for, one after the other."""
-    cases = [(series, case) for series in spec.series for case in cases_of(spec, series)]
+    cases = [
+        (series, case if series is Series.EVENTS else replace(case, phases=spec.phases))
+        for series in spec.series
+        for case in cases_of(spec, series)
+    ]
     found: dict[Series, list[Measured]] = {series: [] for series in spec.series}
     for case, measured in zip(
         cases, measure([case for _, case in cases], spec.num_processes, progress), strict=True
@@ -63,7 +68,7 @@ def measure(
         row = measured.row
         progress(
             f"{len(found)} of {len(cases)}: {row.series}, {row.algorithm} on {row.topology},"
-            f" {format_bytes(row.bytes)} in {format_ps(row.latency_ps)}"
+            f" {format_bytes(row.bytes)} in {format_ps(round(row.mean_ps))}"
         )
 
     order = sorted(cases, key=_moved_bytes, reverse=True)
@@ -77,16 +82,16 @@ def _moved_bytes(case: CollectiveCase) -> int:
 
 
 def _worst_error(measured: Sequence[Measured]) -> float | None:
-    errors = [abs(each.row.latency_ps / each.row.alpha_beta_ps - 1) for each in measured]
+    errors = [abs(each.row.mean_ps / each.row.alpha_beta_ps - 1) for each in measured]
     return max(errors, default=None)
 
 
 def _worst_ratio(measured: Sequence[Measured]) -> float | None:
-    return max((each.row.latency_ps / each.row.alpha_beta_ps for each in measured), default=None)
+    return max((each.row.mean_ps / each.row.alpha_beta_ps for each in measured), default=None)
 
 
 def _bus_fraction(measured: Sequence[Measured]) -> float | None:
-    return min((each.row.bound_ps / each.row.latency_ps for each in measured), default=None)
+    return min((each.row.rate_ps / each.row.mean_ps for each in measured), default=None)
 
 
 def _bus_spread(measured: Sequence[Measured]) -> float | None:
@@ -97,7 +102,7 @@ def _bus_spread(measured: Sequence[Measured]) -> float | None:
 def _torus_ratio(measured: Sequence[Measured]) -> float | None:
     """Beside the bound of the links, or the latencies of the turns where they are longer."""
     ratios = [
-        each.row.latency_ps / max(each.row.bound_ps, each.prediction.alpha_ps) for each in measured
+        each.row.mean_ps / max(each.row.bound_ps, each.prediction.alpha_ps) for each in measured
     ]
     return max(ratios, default=None)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import NamedTuple
 
+from tilewright.benches.phases import sample_phases
 from tilewright.benches.probe_bound import FlowPath, bound_ps, path_of
 from tilewright.benches.probe_case import (
     PROBE_CASES,
@@ -27,8 +28,10 @@ from tilewright.engine.core import OWNER_SHIFT
 from tilewright.errors import SpecError
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.coords import PeCoord
+from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow, SkippedCase, installed_versions
+from tilewright.records.phases import PhaseSpread
 from tilewright.units import format_bytes
 
 __all__ = ("run_probe",)
@@ -75,11 +78,13 @@ def run_probe(
     names: Sequence[str] = (),
     sizes: Sequence[int] = (),
     choice: EngineKind | Auto = AUTO,
+    phases: int | None = 1,
     progress: Callable[[str], None] = lambda _: None,
 ) -> ProbeRecord:
     """The named cases, or all that the machine has the parts for, at the given or usual sizes.
 
     What cannot run is refused before anything runs, or skipped with its reason if nobody named it.
+    Each row is repeated at so many refresh ``phases``; None: by the rule of ADR 0029.
     """
     kind = resolve_engine(choice, native_built=native_built())
     planned, skipped = _plan(machine, names, sizes)
@@ -88,7 +93,7 @@ def run_probe(
     for number, (case, num_bytes, flows) in enumerate(planned, 1):
         progress(f"{number}/{len(planned)} {case.name}, {format_bytes(num_bytes)}")
         load = _Load(case, num_bytes, flows, [path_of(machine, flow) for flow in flows])
-        row, guesses[case.name] = _probe(machine, load, kind, guesses.get(case.name, 0))
+        row, guesses[case.name] = _probe(machine, load, kind, guesses.get(case.name, 0), phases)
         rows.append(row)
     failures = failures_of(rows)
     return ProbeRecord(
@@ -154,15 +159,24 @@ def _check_unnamed(machine: Machine, case: ProbeCase, names: Sequence[str], reas
         raise SpecError("probe", what, expected, "leave the case out or choose another machine")
 
 
-def _probe(machine: Machine, load: _Load, kind: EngineKind, guess: int) -> tuple[ProbeRow, int]:
+def _probe(
+    machine: Machine, load: _Load, kind: EngineKind, guess: int, phases: int | None
+) -> tuple[ProbeRow, int]:
     """A row, and the owner that ended last: for the next size the best guess whom to trace."""
     run = _run(machine, load, kind, range(guess, guess + TRACED_OWNERS))
     if run.last_owner not in run.watch.owners:
         run = _run(machine, load, kind, range(run.last_owner, run.last_owner + 1))
-    return _row(machine, load, run), run.last_owner // TRACED_OWNERS * TRACED_OWNERS
+
+    def latency_of(shift_ps: int) -> int:
+        shifted = shift_refresh(machine, shift_ps)
+        start_ps = machine.spec.cube.hbm.refresh.interval_ps  # a refresh may be under way by then
+        return max(_run(shifted, load, kind, range(0), start_ps).ends_ps) - start_ps
+
+    spread = sample_phases(machine.spec, phases, max(run.ends_ps), latency_of)
+    return _row(machine, load, run, spread), run.last_owner // TRACED_OWNERS * TRACED_OWNERS
 
 
-def _run(machine: Machine, load: _Load, kind: EngineKind, traced: range) -> _Run:
+def _run(machine: Machine, load: _Load, kind: EngineKind, traced: range, start_ps: int = 0) -> _Run:
     used = {link for path in load.paths for link in path.links}
     watch = LinkWatch(traced)
     device = build_device(machine, kind, links=used, around=watch.around)
@@ -176,7 +190,13 @@ def _run(machine: Machine, load: _Load, kind: EngineKind, traced: range) -> _Run
             trip = device.pe_access(flow.issuer, flow.target, flow.access, flow.channel)
         graphs[number].exchange(trip, flow.num_bytes, effect=number, tag=flow.address)
     engine = device.engine
-    engine.set_trace(True, traced)
+    if traced:
+        engine.set_trace(True, traced)
+    if start_ps:
+        idle = TaskGraph()
+        idle.timer(start_ps)
+        engine.submit(idle)
+        engine.run()
     for number, graph in enumerate(graphs):
         engine.submit(graph, owner=number)
     engine.run()
@@ -186,8 +206,9 @@ def _run(machine: Machine, load: _Load, kind: EngineKind, traced: range) -> _Run
     return _Run(device, ends_ps, watch)
 
 
-def _row(machine: Machine, load: _Load, run: _Run) -> ProbeRow:
+def _row(machine: Machine, load: _Load, run: _Run, phases: PhaseSpread | None) -> ProbeRow:
     latency_ps = max(run.ends_ps)
+    mean_ps = latency_ps if phases is None else phases.mean_ps
     least_ps = bound_ps(machine, load.paths)
     total = sum(flow.num_bytes for flow in load.flows)
     slices = {flow.target for flow in load.flows}
@@ -198,9 +219,10 @@ def _row(machine: Machine, load: _Load, run: _Run) -> ProbeRow:
         bytes=load.num_bytes,
         issuers=len(load.issuers),
         latency_ps=latency_ps,
+        phases=phases,
         bound_ps=least_ps,
-        ratio=latency_ps / least_ps,
-        bandwidth_gbs=1000 * total / latency_ps,
+        ratio=mean_ps / least_ps,
+        bandwidth_gbs=1000 * total / mean_ps,
         bound_gbs=1000 * total / least_ps,
         refresh_limited_gbs=float(limit) / 1000,
         utilisation=utilisation,

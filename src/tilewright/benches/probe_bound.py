@@ -8,12 +8,12 @@ may travel behind a user's link in no time; its rate holds.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tilewright.benches.probe_case import Flow
 from tilewright.device.dma import Access, Channel, window_packets
 from tilewright.device.hbm import first_access_ps
-from tilewright.device.link import link_block
+from tilewright.device.least_time import least_link, open_access_ps
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import SipCoord
 from tilewright.machine.node import Link, NodeKind
@@ -89,8 +89,8 @@ class _Cost:
         self._machine = machine
         self._flow = path.flow
         self._path = path
-        self._out = [_least(machine, link) for link in path.out]
-        self._back = [_least(machine, link) for link in path.back]
+        self._out = [least_link(machine, link) for link in path.out]
+        self._back = [least_link(machine, link) for link in path.back]
         self._writes = path.flow.access is Access.WRITE
 
     def first_packet_ps(self) -> int:
@@ -151,15 +151,7 @@ class _Cost:
         return first_access_ps(self._spec.cube.hbm, num_bytes, is_write=self._writes)
 
     def _hit_ps(self) -> int:
-        """The least time of any access: one burst of an open row."""
-        hbm = self._spec.cube.hbm
-        timing = hbm.timing
-        if hbm.impl is not None:
-            return 0
-        if hbm.model == "simple":
-            return hbm.simple_latency_ps
-        clocks = timing.cwl_clocks if self._writes else timing.cl_clocks
-        return (clocks + timing.bl_clocks) * timing.clock_ps
+        return open_access_ps(self._spec.cube.hbm, is_write=self._writes)
 
     def _steps(self, links: Iterable[Link]) -> list[int]:
         """What a flit needs at least on each link."""
@@ -168,10 +160,3 @@ class _Cost:
             flit_ps(flit_bytes=size, bytes_per_us=link.bytes_per_us) + link.latency_ps
             for link in links
         ]
-
-
-def _least(machine: Machine, link_id: int) -> Link:
-    link = machine.links[link_id]
-    if link_block(machine, link).impl is None:
-        return link
-    return replace(link, wire_ps=0, node_ps=0)

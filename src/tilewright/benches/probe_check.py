@@ -35,8 +35,9 @@ def failures_of(rows: Sequence[ProbeRow]) -> tuple[str, ...]:
 
 def _below_bound(rows: Sequence[ProbeRow]) -> Iterator[str]:
     for row in rows:
-        if row.latency_ps < row.bound_ps:
-            yield f"{_name(row)}: {row.latency_ps} ps is below its bound of {row.bound_ps} ps"
+        least_ps = row.latency_ps if row.phases is None else row.phases.min_ps
+        if least_ps < row.bound_ps:
+            yield f"{_name(row)}: {least_ps} ps is below its bound of {row.bound_ps} ps"
         if row.utilisation > 1:
             yield f"{_name(row)}: {row.bottleneck} is used for {row.utilisation:.3f} of the time"
 

@@ -1,20 +1,25 @@
 """All oracles as one table, and the run that makes a record of them. A new one is one entry."""
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from importlib.metadata import version
 from importlib.util import find_spec
 from types import MappingProxyType
 
 from tilewright.benches.oracles.laws.address import ADDRESSES
+from tilewright.benches.oracles.laws.bound import BOUNDS
 from tilewright.benches.oracles.laws.collective import COLLECTIVES
 from tilewright.benches.oracles.laws.collective_bound import COLLECTIVE_BOUNDS
 from tilewright.benches.oracles.laws.collective_machine import MACHINE_COLLECTIVES
 from tilewright.benches.oracles.laws.conservation import CONSERVATION
 from tilewright.benches.oracles.laws.finding import Finding, Oracle, OracleGroup
 from tilewright.benches.oracles.laws.hbm import HBM
+from tilewright.benches.oracles.laws.kernbench import KERNBENCH
 from tilewright.benches.oracles.laws.link import LINKS
 from tilewright.benches.oracles.laws.memory import MEMORY
 from tilewright.benches.oracles.laws.noc import NOC
+from tilewright.benches.oracles.laws.phase import PHASES
 from tilewright.benches.oracles.laws.product import GEMM
 from tilewright.benches.oracles.laws.queue import QUEUES
 from tilewright.benches.oracles.laws.replay import REPLAYS
@@ -26,6 +31,7 @@ from tilewright.benches.oracles.laws.vortex_state import VORTEX_STATE
 from tilewright.engine import EngineKind
 from tilewright.errors import RegistryError
 from tilewright.records import OracleRow, ValidateRecord, installed_versions
+from tilewright.trust import is_code_refused
 
 __all__ = ("ORACLES", "build_table", "run_oracles")
 
@@ -62,29 +68,41 @@ ORACLES = build_table(
         *TRITON,
         *VORTEX,
         *VORTEX_STATE,
+        *KERNBENCH,
+        *PHASES,
+        *BOUNDS,
     )
 )
 
 
-NEEDED = MappingProxyType({OracleGroup.TRITON: "triton"})
-"""By group: the package that its oracles need."""
+NEEDED = MappingProxyType({OracleGroup.TRITON: ("triton", "3.9")})
+"""By group: the package that its oracles need, and the oldest version that takes all of them."""
+
+CODE_GROUPS = (OracleGroup.VORTEX, OracleGroup.KERNBENCH)
+"""Groups whose flows and programs are loaded from files, as those of users are."""
 
 
 def run_oracles(
     kind: EngineKind,
     *,
     group: OracleGroup | None = None,
+    with_slow: bool = False,
     progress: Callable[[str], None],
     oracles: tuple[Oracle, ...] = ORACLES,
 ) -> ValidateRecord:
     """Put every oracle of the group, or all, to the test; ``progress`` is told each new group.
 
-    A group whose package is not installed is left out, and the record says so.
+    A group whose package is not installed or too old, or whose code is refused, is left out, and
+    the record says so; slow oracles are left out unless they are asked for.
     """
-    absent = {each: name for each, name in NEEDED.items() if find_spec(name) is None}
-    chosen = [
+    reasons = {each: _missing(*package) for each, package in NEEDED.items()}
+    absent = {each: reason for each, reason in reasons.items() if reason}
+    if is_code_refused():
+        absent |= dict.fromkeys(CODE_GROUPS, "its files are code, which --no-code refuses")
+    asked = [
         oracle for oracle in oracles if group in (None, oracle.group) and oracle.group not in absent
     ]
+    chosen = [oracle for oracle in asked if with_slow or not oracle.is_slow]
     rows: list[OracleRow] = []
     for oracle in chosen:
         if not rows or rows[-1].group != oracle.group.value:
@@ -95,12 +113,38 @@ def run_oracles(
         versions=installed_versions(engine=kind.value),
         ok=all(row.ok for row in rows),
         oracles=tuple(rows),
-        skipped=tuple(
-            f"{each.value}: {name} is not installed, so nothing is compared; see the extra [bench]"
-            for each, name in absent.items()
-            if group in (None, each)
+        skipped=(
+            *(
+                f"{each.value}: {reason}"
+                for each, reason in absent.items()
+                if group in (None, each)
+            ),
+            *_left_out(len(asked) - len(chosen)),
         ),
     )
+
+
+def _left_out(num_slow: int) -> Iterator[str]:
+    if num_slow:
+        yield f"{num_slow} slow oracles; --all runs them"
+
+
+def _missing(package: str, oldest: str) -> str:
+    """Return why nothing can be compared with a package; empty if it can."""
+    if find_spec(package) is None:
+        return f"{package} is not installed, so nothing is compared; see the extra [bench]"
+    found = version(package)
+    if _release(found) < _release(oldest):
+        return (
+            f"{package} {found} lacks what {oldest} has, so nothing is compared; "
+            f"install {package}>={oldest}"
+        )
+    return ""
+
+
+def _release(text: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version."""
+    return tuple(int(number) for number in re.findall(r"\d+", text)[:2])
 
 
 def _row(oracle: Oracle, finding: Finding) -> OracleRow:

@@ -1,6 +1,7 @@
 """The commands of ``tilewright``, put together; only what a command line names is loaded."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from types import MappingProxyType
 from typing import Annotated
@@ -9,6 +10,7 @@ import typer
 
 from tilewright.cli.shell import run_app
 from tilewright.records import installed_version
+from tilewright.trust import refused_code
 
 __all__ = ("COMMANDS", "build_app", "run")
 
@@ -22,11 +24,13 @@ Start with:
   tilewright machine show ahbm   the machine that it runs on
 
 Every command takes --json and then prints one JSON document on standard output and nothing else.
+Every command takes --no-code and then runs no code that a file brings or names, so that a machine
+file or a record of a stranger can be looked at; so does the variable TILEWRIGHT_NO_CODE=1.
 
 Exit status: 0 what the command claims holds, 1 a check failed, 2 wrong input, 130 interrupted.
 """
 
-VERSION = "--version"
+VERSION, NO_CODE = "--version", "--no-code"
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "demo": ("demo", "demo"),
@@ -49,7 +53,10 @@ A module's ``HELP``, if it has one, is the help of its function; else that is th
 
 
 def run(arguments: Sequence[str]) -> int:
-    return run_app(build_app(arguments), arguments)
+    """Run a command line and return its exit status; ``--no-code`` may stand anywhere in it."""
+    rest = [word for word in arguments if word != NO_CODE]
+    with refused_code() if len(rest) < len(arguments) else nullcontext():
+        return run_app(build_app(rest), rest)
 
 
 def build_app(arguments: Sequence[str]) -> typer.Typer:
@@ -87,6 +94,9 @@ def _root(
     _version: Annotated[
         bool,
         typer.Option(VERSION, callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+    _no_code: Annotated[
+        bool, typer.Option(NO_CODE, help="Run no code that files bring or name.")
     ] = False,
 ) -> None:
     """Hold the options of the program itself; the commands are added from their own files."""

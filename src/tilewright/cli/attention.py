@@ -7,7 +7,6 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from tilewright.attention.compat import find_flow, load_flows, vortex_names
 from tilewright.attention.flow import trace_flow
 from tilewright.attention.graph import graph_hash, graph_text
 from tilewright.attention.passes import optimize_graph
@@ -18,6 +17,8 @@ from tilewright.cli.attention_compile import compile_
 from tilewright.cli.attention_run import HELP as RUN_HELP
 from tilewright.cli.attention_run import run
 from tilewright.cli.outcome import JsonOption, Outcome
+from tilewright.cli.output import printable
+from tilewright.interop.vortex import find_flow, load_flows
 from tilewright.records.attention_check import (
     AttentionCheckRecord,
     AttentionShowRecord,
@@ -58,10 +59,8 @@ def check(
     Every flow is traced. The file may import tilewright.attention or vortex_torch. Exit status 0:
     all flows are right, with warnings or without; 1: a flow is wrong; 2: the file cannot be loaded.
     """
-    flows = load_flows(file)
-    with vortex_names():
-        sizes = geometries(page_size=page_size, head_dim=head_dim, query_heads=group)
-        rows = check_flows(flows, sizes)
+    sizes = geometries(page_size=page_size, head_dim=head_dim, query_heads=group)
+    rows = check_flows(load_flows(file), sizes)
     passed = all(row.ok for row in rows)
     return Outcome(AttentionCheckRecord(source=file, ok=passed, flows=rows), _view(rows), passed)
 
@@ -91,16 +90,15 @@ def show(
 
     tilewright attention show mine.py --optimized --svg mine.svg
     """
-    with vortex_names():
-        label, made = find_flow(flow, name=name)
-        sizes = geometries(page_size=page_size, head_dim=head_dim, query_heads=group)
-        graph = trace_flow(made, sizes[made.kind], name=label)
+    label, made = find_flow(flow, name=name)
+    sizes = geometries(page_size=page_size, head_dim=head_dim, query_heads=group)
+    graph = trace_flow(made, sizes[made.kind], name=label)
     shown = optimize_graph(graph) if optimized else graph
     text = graph_text(shown)
     if svg is not None:
         write_svg(svg, draw_graph(shown))
     if not json:
-        print(text, end="")  # as it is: a view would be wrapped
+        print(printable(text), end="")  # as it is: a view would be wrapped
         raise typer.Exit
     record = AttentionShowRecord(
         source=flow,

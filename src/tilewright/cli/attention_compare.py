@@ -23,7 +23,7 @@ from tilewright.cli.output import note
 from tilewright.cli.state_option import StateAdvance, StateAdvanceOption
 from tilewright.errors import UsageError
 from tilewright.evaluation import SOURCES, SourceKind, SourceSpec
-from tilewright.records import check_target
+from tilewright.records import check_targets
 from tilewright.report.quality_plot import check_quality_plot, write_quality_plot
 from tilewright.report.quality_table import quality_view
 from tilewright.studies.compare_flows import CompareSpec, Tell, compare_flows
@@ -172,8 +172,7 @@ def _checked_state(state: Path | None, plot: Path | None) -> Path | None:
         check_quality_plot(plot)
     if state is None and plot is not None:
         state = plot.with_name(f"{plot.name}.state.json")
-    if state is not None:
-        check_target(state, "state")
+    check_targets({"plot": plot, "state": state})
     return state
 
 

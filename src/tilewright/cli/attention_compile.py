@@ -19,13 +19,13 @@ from tilewright.attention.codegen import (
     compile_graph,
     kernel_key,
 )
-from tilewright.attention.compat import find_flow, vortex_names
 from tilewright.attention.flow import trace_flow
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.verify import geometries
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.errors import UsageError
+from tilewright.interop.vortex import find_flow
 from tilewright.records.attention_compile import (
     AttentionCompileRecord,
     CompiledArray,
@@ -101,10 +101,9 @@ def compile_(
 
     tilewright attention compile quest --emit machine --members 8 --deal dealt --queues
     """
-    with vortex_names():
-        label, made = find_flow(flow, name=name)
-        sizes = geometries(page_size=page_size, head_dim=head_dim, query_heads=group)
-        graph = optimize_graph(trace_flow(made, sizes[made.kind], name=label))
+    label, made = find_flow(flow, name=name)
+    sizes = geometries(page_size=page_size, head_dim=head_dim, query_heads=group)
+    graph = optimize_graph(trace_flow(made, sizes[made.kind], name=label))
     _check_options(emit, {"--pages": pages, "--deal": deal}, part_pages)
     target = _target(emit, MAX_PAGES if pages is None else pages, members, deal, queues)
     tiling = _tiling(graph, target, page_tile, part_pages)

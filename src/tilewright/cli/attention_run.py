@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from tilewright.attention.backends.machine import RowPlacement
-from tilewright.attention.compat import find_flow, vortex_names
 from tilewright.attention.flow import FlowBase, examine_flow
 from tilewright.attention.flow.lint import EXACT_SELECTION
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, dtypes_of
@@ -22,9 +21,11 @@ from tilewright.cli.attention_run_machine import MachineRun, run_on_machines
 from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
+from tilewright.cli.phases_option import PhasesOption
 from tilewright.cli.state_option import StateAdvance, StateAdvanceOption
 from tilewright.engine import EngineKind
 from tilewright.errors import UsageError
+from tilewright.interop.vortex import find_flow
 from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.models import MlaShape, ModelShape, find_shape
 from tilewright.records.attention_run import AttentionRunRecord
@@ -198,12 +199,13 @@ def run(
     sanitize: SanitizeOption = False,
     save_selection: SaveSelectionOption = None,
     tune: TuneOption = False,
+    phases: PhasesOption = None,
     _json: JsonOption = False,
 ) -> Outcome:
     sizes = _Sizes(page_size, head_dim, kv_heads, group, dtype)
     wanted = _MachineOptions(
         contexts, model, machine, set_, placement, selection, data, device, engine,
-        sanitize or None, save_selection, tune or None,
+        sanitize or None, save_selection, tune or None, phases,
     )  # fmt: skip
     if backend is Backend.MACHINE:
         _refuse({"steps": steps, "arrays": arrays}, Backend.REFERENCE)
@@ -242,6 +244,7 @@ class _MachineOptions:
     sanitize: bool | None
     save_selection: Path | None
     tune: bool | None
+    phases: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +287,7 @@ def _run_on_machines(
             sanitize=bool(wanted.sanitize),
             save_selection=wanted.save_selection,
             tune=bool(wanted.tune),
+            phases=wanted.phases,
             notes=notes,
         )
     )
@@ -339,12 +343,11 @@ def _graph(
     shape: ModelShape | None = None,
 ) -> tuple[Graph, tuple[str, ...]]:
     """Return the graph of a flow, and what it asks for that no backend does."""
-    with vortex_names():
-        label, made = find_flow(flow, name=name)
-        if shape is not None:
-            _check_kind(label, made, shape)
-        geometry = _geometry(made, sizes, DType((sizes.dtype or dtype).value))
-        traced = examine_flow(made, geometry, name=label)
+    label, made = find_flow(flow, name=name)
+    if shape is not None:
+        _check_kind(label, made, shape)
+    geometry = _geometry(made, sizes, DType((sizes.dtype or dtype).value))
+    traced = examine_flow(made, geometry, name=label)
     notes = tuple(str(lint) for lint in traced.warnings if lint.code == EXACT_SELECTION)
     return optimize_graph(traced.graph), notes
 

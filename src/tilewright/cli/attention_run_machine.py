@@ -36,6 +36,7 @@ from tilewright.records.attention_decode import (
     DecodeAttention,
     SelectionRecord,
 )
+from tilewright.report.phase_words import ends_text, width_text
 from tilewright.studies.decode_record import DecodeComparison, compare_with_dense
 from tilewright.units import format_bytes, format_ps
 
@@ -66,6 +67,7 @@ class MachineRun:
     sanitize: bool
     save_selection: Path | None
     tune: bool
+    phases: int | None  # of refresh; None: by the rule
     notes: tuple[str, ...] = ()  # of the flow
 
     @property
@@ -180,6 +182,7 @@ def _comparison(
         engine=kind,
         sanitize=run.sanitize,
         notes=notes,
+        phases=run.phases,
     )
 
 
@@ -235,8 +238,11 @@ def _view(record: AttentionDecodeRecord) -> RenderableType:
     for heading in ("", "dense", "sparse"):
         table.add_column(heading, justify="left" if not heading else "right")
     both = (record.dense, record.sparse)
-    table.add_row("latency", *(format_ps(each.latency_ps) for each in both))
+    table.add_row("latency", *(format_ps(each.mean_ps) for each in both))
+    if any(each.phases is not None for each in both):
+        table.add_row("  over refresh phases", *(_spread_text(each) for each in both))
     table.add_row("lower bound", *(format_ps(each.bound_ps) for each in both))
+    table.add_row("  of it latency", *(format_ps(each.bound_latency_ps or 0) for each in both))
     table.add_row("bytes", *(format_bytes(each.bytes) for each in both))
     table.add_row("of the HBM's peak", *(f"{100 * each.hbm_fraction:.0f} %" for each in both))
     for name in dict.fromkeys(stage.name for each in reversed(both) for stage in each.stages):
@@ -251,6 +257,19 @@ def _view(record: AttentionDecodeRecord) -> RenderableType:
         *record.notes,
     ]
     return Group(table, Text("\n".join(lines)))
+
+
+def _spread_text(attention: DecodeAttention) -> str:
+    phases = attention.phases
+    if phases is None or phases.reason == "long":
+        return "-"
+    if phases.count == 1:
+        return "one of them"
+    return f"{width_text(phases)} of {phases.count}, {ends_text(phases)}"
+
+
+def _mean_text(attention: DecodeAttention) -> str:
+    return f"{format_ps(attention.mean_ps)} {width_text(attention.phases)}".rstrip()
 
 
 def _layers(number: int) -> str:
@@ -278,8 +297,8 @@ def _side_by_side(records: Sequence[AttentionDecodeRecord]) -> Table:
     for record in records:
         table.add_row(
             record.machine_source,
-            format_ps(record.dense.latency_ps),
-            format_ps(record.sparse.latency_ps),
+            _mean_text(record.dense),
+            _mean_text(record.sparse),
             f"{record.speedup:.2f}",
             f"{record.ratio:.2f}",
             f"{record.tokens_per_s:,.0f}",

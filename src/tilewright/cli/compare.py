@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from tilewright.cli.outcome import JsonOption, Outcome
-from tilewright.records import RunRecord, read_record
+from tilewright.records import RunRecord, read_record, told_if_contradictory
 from tilewright.records.explain import CompareRecord, FieldChange, FigureChange
 from tilewright.report.compare import compare_runs
 from tilewright.report.run_words import PART_WORDS
@@ -26,7 +26,8 @@ def compare(before: BeforeArgument, after: AfterArgument, _json: JsonOption = Fa
     What was set, the machine, times and counts.
     """
     records = [read_record(file, RunRecord) for file in (before, after)]
-    record = compare_runs(records[0], records[1], str(before), str(after))
+    with told_if_contradictory(before, after):
+        record = compare_runs(records[0], records[1], str(before), str(after))
     return Outcome(record, _view(record))
 
 
@@ -54,9 +55,15 @@ def _headline(record: CompareRecord) -> str:
         return "the same run: program, parameters, machine and latency are equal"
     if record.speedup == 1:
         return "equally fast"
-    if record.speedup > 1:
-        return f"{record.speedup:.3f} times as fast"
-    return f"{1 / record.speedup:.3f} times as slow"
+    is_faster = record.speedup > 1
+    times = record.speedup if is_faster else 1 / record.speedup
+    ratio = f"{times:.3f} times as {'fast' if is_faster else 'slow'}"
+    if record.noise_ps is None:
+        return f"{ratio}, at too few refresh phases to know the noise: run both without --phases"
+    noise = format_ps(round(record.noise_ps))
+    if record.is_within_noise:
+        return f"no difference: {ratio}, inside the noise of {noise} over refresh phases"
+    return f"{ratio}; noise over refresh phases {noise}" if record.noise_ps else ratio
 
 
 def _add(view: Text, title: str, lines: Sequence[str]) -> None:

@@ -10,9 +10,11 @@ from rich.text import Text
 import tilewright.attention.flows  # noqa: F401  # registers the ready flows
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
+from tilewright.cli.phases_option import PhasesOption
 from tilewright.cli.startup import announced_engine, machine_of
 from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.records.decode_bench import DecodeBenchRecord
+from tilewright.report.phase_words import ends_text, figure_ps, latency_text, width_text
 from tilewright.studies.decode_step_bench import DecodeBenchSpec, run_decode_bench
 from tilewright.units import format_bytes, format_ps
 
@@ -31,6 +33,7 @@ def decode(
         bool, typer.Option("--cost/--no-cost", help="Compare simulating with NumPy's attention.")
     ] = True,
     seed: Annotated[int, typer.Option(min=0, help="Of the selection.")] = 1,
+    phases: PhasesOption = None,
     _json: JsonOption = False,
 ) -> Outcome:
     """Hold Quest against dense attention on a machine.
@@ -49,6 +52,7 @@ def decode(
         has_cost=cost,
         seed=seed,
         engine=kind,
+        phases=phases,
     )
     record = run_decode_bench(spec, progress=note)
     return Outcome(record, _view(record), passed=record.passed)
@@ -59,8 +63,8 @@ def _view(record: DecodeBenchRecord) -> RenderableType:
     title = f"{work.batch * work.kv_heads} rows of {work.context:,} tokens, {work.budget} pages"
     figures = Table(title=f"{title}, on {work.machine}", title_justify="left", show_header=False)
     rows = [
-        ("dense", format_ps(record.dense_latency_ps)),
-        ("sparse", format_ps(record.sparse_latency_ps)),
+        ("dense", latency_text(record.dense_latency_ps, record.dense_phases)),
+        ("sparse", latency_text(record.sparse_latency_ps, record.sparse_phases)),
         ("speed-up", f"{record.speedup_128k:.2f}"),
         ("of the speed-up by bytes", f"{100 * record.fraction_of_bytes_bound:.0f} %"),
         ("dense, of the HBM's peak", f"{100 * record.dense_hbm_fraction:.0f} %"),
@@ -78,12 +82,13 @@ def _view(record: DecodeBenchRecord) -> RenderableType:
     for row in rows:
         figures.add_row(*row)
     changes = Table(title="One change at a time", title_justify="left")
-    for heading in ("change", "latency", "slow-down", "bytes", "launches"):
+    for heading in ("change", "latency", "over phases", "slow-down", "bytes", "launches"):
         changes.add_column(heading, justify="left" if heading == "change" else "right")
     for item in record.ablation:
         changes.add_row(
             item.name,
-            format_ps(item.latency_ps),
+            f"{format_ps(figure_ps(item.latency_ps, item.phases))} {width_text(item.phases)}",
+            ends_text(item.phases),
             f"{item.slowdown:.2f}",
             format_bytes(item.bytes),
             str(item.launches),

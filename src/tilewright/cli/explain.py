@@ -4,42 +4,46 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from tilewright.cli.outcome import JsonOption, Outcome
-from tilewright.records import RunRecord, read_record
-from tilewright.records.explain import ExplainRecord
+from tilewright.cli.progress import progress_line
+from tilewright.records import RunRecord, read_record, told_if_contradictory
 from tilewright.report.explain import explain_run
-from tilewright.report.run_words import PART_WORDS, share_text
-from tilewright.units import format_ps
+from tilewright.report.explain_table import explain_view
+from tilewright.studies.explain_measure import measure_advice
 
 __all__ = ("explain",)
 
-LEAST_SHARE = 0.01
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN.json", help="A record of run --record or run --json.")
 ]
+MeasureOption = Annotated[
+    bool, typer.Option("--measure", help="Run the advised changes and report what each saves.")
+]
+SecondsOption = Annotated[
+    float,
+    typer.Option(
+        metavar="S", min=0.0, help="Wall time for --measure: after it no other change is begun."
+    ),
+]
 
 
-def explain(run: RunArgument, _json: JsonOption = False) -> Outcome:
-    """Say why a run took its time, and what would change that.
+def explain(
+    run: RunArgument,
+    measure: MeasureOption = False,
+    seconds: SecondsOption = 60.0,
+    json_: JsonOption = False,
+) -> Outcome:
+    """Say why a run took its time, and what would shorten it.
 
-    Also what bounds it. All of it follows from the record; nothing is simulated again.
+    Advice is a change to run with. Its order follows an estimate; no change saves more than its
+    bound. All of it comes from the record; only --measure simulates: it runs the changes in their
+    order, each at the refresh phases of the record or more, and reports the gain of the means.
     """
-    record = explain_run(read_record(run, RunRecord), str(run))
-    return Outcome(record, _view(record))
-
-
-def _view(record: ExplainRecord) -> Text:
-    view = Text()
-    view.append(record.program, style="bold")
-    view.append(f" on {record.machine}: {format_ps(record.latency_ps)}\n\n")
-    for part in record.parts:
-        if part.share >= LEAST_SHARE:
-            view.append(f"  {share_text(part.share):>5}  {format_ps(part.time_ps):>11}  ")
-            view.append(f"{PART_WORDS[part.part]}\n")
-    view.append("\n")
-    for remark in record.remarks:
-        view.append(f"- {remark.text}\n")
-    view.rstrip()
-    return view
+    found = read_record(run, RunRecord)
+    with told_if_contradictory(run):
+        record = explain_run(found, str(run))
+    if measure:
+        with progress_line(is_wanted=not json_, what="explain") as tell:
+            record = measure_advice(found, record, seconds=seconds, tell=tell)
+    return Outcome(record, explain_view(record))

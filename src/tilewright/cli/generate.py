@@ -20,6 +20,7 @@ from tilewright.cli.output import note
 from tilewright.cli.state_option import StateAdvance, StateAdvanceOption
 from tilewright.errors import UsageError
 from tilewright.models import load_model
+from tilewright.records import read_text_file
 from tilewright.records.generate import GenerateRecord, SimulatedAttention
 from tilewright.studies.generate import DEFAULT_BUDGET, DENSE, GenerateSpec
 from tilewright.studies.generate import generate as run_generate
@@ -138,14 +139,7 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
         raise UsageError("command line", found, "--prompt or --prompt-file", fix)
     if prompt is not None:
         return prompt
-    try:
-        return Path(str(file)).read_text(encoding="utf-8")
-    except OSError as error:
-        found = error.strerror or str(error)
-        raise UsageError(f"--prompt-file {file}", found, "a text file", "correct it") from error
-    except UnicodeDecodeError as error:
-        found = f"no UTF-8 at byte {error.start}"
-        raise UsageError(f"--prompt-file {file}", found, "a text file", "convert it") from error
+    return read_text_file(Path(str(file)), "a prompt", UsageError)
 
 
 def _check_dense(given: Mapping[str, object]) -> None:
@@ -191,6 +185,9 @@ def _simulated(found: SimulatedAttention) -> tuple[str, str]:
     label = f"attention on {found.machine.name}"
     lengths = " and ".join(str(one.tokens) for one in found.lengths)
     of = f"{found.layers} layers x one layer's step, simulated at {lengths} tokens"
+    if found.machine.refresh_ps:
+        refresh = format_ps(found.machine.refresh_ps)
+        of += f" and one refresh phase: a step may have a refresh of {refresh} more or less"
     if found.latency_ps is None:
         return label, f"not simulated: {found.missing}"
     text = f"{format_ps(found.latency_ps)} a token ({of})"

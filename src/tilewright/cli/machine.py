@@ -43,7 +43,7 @@ def check(
 
     The file is read and the machine is built. Every mistake comes with file, line and path. Exit
     status 0: the machine can be built, with warnings or without; 2: it cannot. A file that names
-    classes of yours (`impl`) imports them.
+    classes of yours (`impl`) imports them, unless --no-code refuses it.
     """
     try:
         record = check_machine_file(machine, set_ or ())

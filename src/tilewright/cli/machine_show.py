@@ -12,13 +12,12 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from tilewright.errors import SpecError
-from tilewright.machine.build import Machine, build_machine, machine_hash
+from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.check import warnings_of
 from tilewright.machine.coords import CubeCoord
-from tilewright.machine.file_check import check_machine_file
+from tilewright.machine.file_check import machine_of_document
 from tilewright.machine.name import place_name
-from tilewright.machine.parse import load_machine_document, spec_of
+from tilewright.machine.parse import load_machine_document
 from tilewright.machine.spec import BlockSpec, CrossbarSpec, MachineSpec
 from tilewright.machine.spec.walk import walk_sections
 from tilewright.machine.topology_pcie import pcie_bytes_per_us
@@ -79,14 +78,10 @@ def show_machine(source: str, overrides: Sequence[str]) -> ShownMachine:
     """Read and build; the deadlock proof is part of building."""
     start = perf_counter()
     document = load_machine_document(source, overrides)
-    spec = spec_of(document)
-    try:
-        machine = build_machine(spec)
-    except SpecError:
-        check_machine_file(source, overrides)  # fails alike, and knows file and line
-        raise
+    machine = machine_of_document(document)
     seconds = perf_counter() - start
-    return ShownMachine(machine, (*unused_keys(document, spec), *warnings_of(machine)), seconds)
+    warnings = (*unused_keys(document, machine.spec), *warnings_of(machine))
+    return ShownMachine(machine, warnings, seconds)
 
 
 def machine_view(spec: MachineSpec, record: MachineShowRecord) -> RenderableType:

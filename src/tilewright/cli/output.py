@@ -4,9 +4,39 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TextIO
 
-__all__ = ("Output", "note")
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+
+__all__ = ("Output", "PrintableView", "note", "printable")
+
+
+def printable(text: str) -> str:
+    r"""Return a text with escapes for what a terminal would obey: files may have anything in them.
+
+    >>> print(printable("a name\nthat clears \x1b[2J"))
+    a name
+    that clears \x1b[2J
+    """
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PrintableView:
+    """A view whose text a terminal does not obey, in the styles that it has."""
+
+    view: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self.view, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
 
 
 def note(message: str) -> None:
@@ -17,7 +47,7 @@ def note(message: str) -> None:
     if sys.stderr is None:  # print() would take standard output instead
         return
     try:
-        print(message, file=sys.stderr, flush=True)
+        print(printable(message), file=sys.stderr, flush=True)
     except OSError:
         _discard(sys.stderr)
 

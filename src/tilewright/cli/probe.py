@@ -14,13 +14,15 @@ from tilewright.benches.probe_case import PROBE_CASES, SIZES
 from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
+from tilewright.cli.phases_option import PhasesOption
 from tilewright.cli.probe_table import probe_view
 from tilewright.cli.startup import announced_engine
 from tilewright.engine import EngineKind
 from tilewright.errors import UnitError
-from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.build import Machine
 from tilewright.machine.check import warnings_of
-from tilewright.machine.parse import DEFAULT_PRESET, load_machine_document, spec_of
+from tilewright.machine.file_check import machine_of_document
+from tilewright.machine.parse import DEFAULT_PRESET, load_machine_document
 from tilewright.machine.unused import unused_keys
 from tilewright.report.probe_plot import check_plot_path, draw_probe
 from tilewright.report.svg import write_svg
@@ -38,7 +40,9 @@ HELP = f"""Measure a machine's latency and bandwidth beside lower bounds.
 A case says who moves bytes where. All its issuers start together and move
 --bytes each, through their DMA or over PCIe. A row tells the time until the
 last issuer is done, the least time that the machine's figures allow, where
-the time went, and which link or memory was used most. Sizes, unless you say
+the time went, and which link or memory was used most. Rows shorter than 20
+refresh intervals are repeated with refresh at other phases (--phases), and
+the time is their mean. Sizes, unless you say
 others: {", ".join(map(format_bytes, SIZES))}, and 16 MiB for local_all.
 
 Cases:
@@ -54,7 +58,7 @@ Examples:
   tilewright probe --case hot_8 --set cube.noc.bytes_per_us="512 GB/s" --json
 
 Without --case, all cases run that the machine has the parts for; on ahbm
-that takes about a minute with the native engine, and far longer without.
+that takes one to two minutes with the native engine, and far longer without.
 
 Exit status: 0 every check holds, 1 a check failed and is named, 2 wrong input."""
 
@@ -87,6 +91,7 @@ def probe(
     machine: MachineOption = DEFAULT_PRESET,
     set_: SetOption = None,
     engine: EngineOption = None,
+    phases: PhasesOption = None,
     plot: PlotOption = None,
     _json: JsonOption = False,
 ) -> Outcome:
@@ -96,7 +101,9 @@ def probe(
     found = _machine(machine, set_ or ())
     kind = announced_engine(engine)
     with _progress() as progress:
-        record = run_probe(found, names=case or (), sizes=sizes, choice=kind, progress=progress)
+        record = run_probe(
+            found, names=case or (), sizes=sizes, choice=kind, phases=phases, progress=progress
+        )
     if plot is not None:
         write_svg(plot, draw_probe(record))
     return Outcome(record, probe_view(record), passed=record.ok)
@@ -125,9 +132,8 @@ def parse_size(text: str) -> int:
 
 def _machine(source: str, overrides: Sequence[str]) -> Machine:
     document = load_machine_document(source, overrides)
-    spec = spec_of(document)
-    machine = build_machine(spec)
-    for warning in (*unused_keys(document, spec), *warnings_of(machine)):
+    machine = machine_of_document(document)
+    for warning in (*unused_keys(document, machine.spec), *warnings_of(machine)):
         note(f"warning: {warning}")
     return machine
 

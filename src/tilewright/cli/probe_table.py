@@ -9,18 +9,22 @@ from tilewright.benches.probe_case import PROBE_CASES
 from tilewright.benches.probe_check import CHECKS
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow
 from tilewright.report.machine_svg_figure import count_text
+from tilewright.report.phase_words import ends_text, figure_ps
 from tilewright.units import format_bytes, format_ps
 
 __all__ = ("bar_of", "probe_view")
 
-BAR_LETTERS = 16
+BAR_LETTERS = 12
 HEADER = (
-    f"{'size':>9}{'latency':>11}{'bound':>11}{'ratio':>6}{'GB/s':>9}{'limit':>9}{'used':>5}  where"
+    f"{'size':>9}{'latency':>11}{'+-%':>5}{'bound':>11}"
+    f"{'ratio':>6}{'GB/s':>9}{'limit':>9}{'used':>5}  where"
 )
 MEANING = """\
+latency: mean over refresh phases, and its half-width in per cent (?: too few
+phases to know it), and below it the smallest and the largest;
 bound: least time, without queues or refresh; limit: GB/s of the memory in the
 long run; used: share of the time that the busiest link or memory was busy;
-where: the time went, for the issuer that ends last, in sixteenths:
+where: the time went, for the issuer that ends last, in twelfths, at phase 0:
 """
 
 _STYLES = {
@@ -71,16 +75,26 @@ def _add_case(view: Text, case: str, rows: Sequence[ProbeRow]) -> None:
     view.append(HEADER + "\n", style="dim")
     for row in rows:
         view.append(
-            f"{format_bytes(row.bytes):>9}{format_ps(row.latency_ps):>11}"
+            f"{format_bytes(row.bytes):>9}"
+            f"{format_ps(figure_ps(row.latency_ps, row.phases)):>11}{_width(row):>5}"
             f"{format_ps(row.bound_ps):>11}{row.ratio:>6.2f}{row.bandwidth_gbs:>9,.1f}"
             f"{row.refresh_limited_gbs:>9,.1f}{row.utilisation:>5.0%}  "
         )
         for letter in bar_of(row.breakdown_ps):
             view.append(letter, style=_style_of(letter))
         view.append("\n")
+        if row.phases is not None and ends_text(row.phases):
+            view.append(f"{'':9} {ends_text(row.phases)}, {row.phases.count} phases\n", style="dim")
     for line in _busiest(rows):
         view.append(f"    {line}\n")
     view.append("\n")
+
+
+def _width(row: ProbeRow) -> str:
+    fraction = None if row.phases is None else row.phases.relative_half_width
+    if row.phases is None or fraction is None:
+        return ""
+    return "?" if row.phases.may_miss_refresh else f"{100 * fraction:.1f}"
 
 
 def _description(case: str) -> str:

@@ -1,22 +1,22 @@
 """``tilewright run``: a program's values and time, and why it takes that time."""
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from tilewright.benches.programs.parameter import parse_parameters
 from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
+from tilewright.cli.phases_option import PhasesOption
+from tilewright.cli.progress import progress_line
 from tilewright.cli.startup import announced_engine, machine_of
 from tilewright.engine import EngineKind
+from tilewright.engine.limit import parse_limits
 from tilewright.errors import UsageError
 from tilewright.processes import num_cores
-from tilewright.records import check_target, write_record
+from tilewright.records import check_targets, write_record
 from tilewright.records.document import JsonScalar
 from tilewright.records.run_sweep import RunSweepRecord
 from tilewright.report.probe_plot import check_plot_path
@@ -40,6 +40,14 @@ The table tells the latency of what is measured, the least time that the
 machine's figures allow, whether the values are right, and where the time
 went: along the critical path of the program that ends last. For that the
 program is run twice, the second time with a trace; --once leaves it out.
+
+Defaults of a ready program that the machine has no room for become smaller,
+and a line says so. What you set with --param stays as it is.
+
+A run shorter than 20 refresh intervals of the memory depends on when refresh
+falls. So it is repeated with refresh at other phases (--phases, at most 16
+times unless you say more), and the latency is the mean with its half-width.
+Values, breakdown and trace are those of phase 0, the machine as it is.
 
 Examples:
 
@@ -91,8 +99,18 @@ NoDataOption = Annotated[
 SanitizeOption = Annotated[
     bool, typer.Option("--sanitize", help="Look for races and accesses that are wrong.")
 ]
+LimitOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="NAME=VALUE",
+        help="Stop a run beyond so many programs of a launch, commands of a program, events, or "
+        "so much simulated time (time=2 s); may be repeated.",
+    ),
+]
 OnceOption = Annotated[
-    bool, typer.Option("--once", help="Run once: the breakdown has only the parts of launches.")
+    bool,
+    typer.Option("--once", help="Run once: one refresh phase, and a breakdown by launches alone."),
 ]
 RecordOption = Annotated[
     Path | None, typer.Option(metavar="FILE.json", help="Write the record of the run here too.")
@@ -133,7 +151,9 @@ def run(
     engine: EngineOption = None,
     no_data: NoDataOption = False,
     sanitize: SanitizeOption = False,
+    limit: LimitOption = None,
     once: OnceOption = False,
+    phases: PhasesOption = None,
     record: RecordOption = None,
     trace: TraceOption = None,
     trace_limit: TraceLimitOption = TRACE_LIMIT,
@@ -145,6 +165,9 @@ def run(
     _check_files(record, trace, plot, sweep)
     if jobs is not None and not sweep:
         raise UsageError("--jobs", "no --sweep", "points to share", "leave it out, or add --sweep")
+    if once and phases not in (None, 1):
+        fix = "leave one of them out"
+        raise UsageError("--once", f"--phases {phases}", "one run", fix)
     source = find_source(program)
     named_options = {"bytes": bytes_, "algorithm": algorithm, "buffer": buffer}
     texts = _texts(param or (), named_options)
@@ -154,17 +177,21 @@ def run(
     request = RunRequest(
         source, values, simulated, named, tuple(set_ or ()),
         device, seed, announced_engine(engine), not no_data, sanitize,
+        frozenset(values.keys() - texts.keys()),
+        parse_limits(limit or ()),
     )  # fmt: skip
     options: dict[str, JsonScalar] = {
-        "device": device, "data": not no_data, "sanitize": sanitize, "once": once,
+        "device": device, "data": not no_data, "sanitize": sanitize, "once": once, "phases": phases,
     }  # fmt: skip
-    with _progress(is_wanted=not json_) as progress:
+    with progress_line(is_wanted=not json_, what="run") as progress:
         if sweep:
             points = sweep_of(source, sweep)
             _check_set_once(points, texts)
-            swept = run_sweep(request, points, progress, jobs or num_cores(), is_once=once)
+            swept = run_sweep(
+                request, points, progress, jobs or num_cores(), is_once=once, phases=phases
+            )
             return _swept(swept, record, plot)
-        watch = RunWatch(trace, trace_limit, progress, once)
+        watch = RunWatch(trace, trace_limit, progress, once, phases)
         found = run_program(request, watch, options)
     if record is not None:
         write_record(record, found)
@@ -176,11 +203,9 @@ def _check_files(
     record: Path | None, trace: Path | None, plot: Path | None, sweep: list[str] | None
 ) -> None:
     """Refuse, before any work is done, files that cannot be written or that nobody can fill."""
-    for file, what in ((record, "record"), (trace, "trace")):
-        if file is not None:
-            check_target(file, what)
     if plot is not None:
         check_plot_path(plot)
+    check_targets({"record": record, "trace": trace, "plot": plot})
     if plot is not None and not sweep:
         raise UsageError("--plot", "no --sweep", "a sweep to draw", "add --sweep NAME=VALUE,VALUE")
     if trace is not None and sweep:
@@ -215,13 +240,3 @@ def _texts(params: Sequence[str], named: Mapping[str, str | None]) -> dict[str, 
             raise UsageError("--param", f"{name} twice", "it once", "leave one out")
         found[name] = value
     return found
-
-
-@contextmanager
-def _progress(*, is_wanted: bool) -> Iterator[Callable[[str], None] | None]:
-    """One line that changes, where standard error is a terminal and somebody reads it."""
-    if not is_wanted or sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    with Console(stderr=True).status("run") as status:
-        yield status.update

@@ -13,9 +13,9 @@ from rich.text import Text
 from typer.exceptions import TyperException
 
 from tilewright.cli.outcome import Outcome
-from tilewright.cli.output import Output, note
+from tilewright.cli.output import Output, PrintableView, note
 from tilewright.cli.usage import PROGRAM, check_no_repeats, check_text, usage_error
-from tilewright.errors import InternalError, InterruptError, TilewrightError
+from tilewright.errors import HostMemoryError, InternalError, InterruptError, TilewrightError
 from tilewright.records import Document, canonical_json, describe_failure
 
 __all__ = ("ExitStatus", "run_app")
@@ -54,6 +54,8 @@ def _run(app: typer.Typer, arguments: Sequence[str], *, as_json: bool) -> ExitSt
         return _fail(_interruption(), as_json=as_json)
     except TilewrightError as error:
         return _fail(error, as_json=as_json)
+    except MemoryError as error:
+        return _fail(_too_large(error), as_json=as_json)
     except Exception as error:  # noqa: BLE001  # the outermost border: a bug is reported, not hidden
         note(traceback.format_exc().rstrip())
         return _fail(_bug(error), as_json=as_json)
@@ -91,7 +93,7 @@ def _present(result: object, *, as_json: bool) -> ExitStatus:
                 _print_document(record)
             else:
                 # lines of text stay whole: a terminal breaks them, a file or a pipe need not
-                Console().print(view, soft_wrap=isinstance(view, Text))
+                Console().print(PrintableView(view), soft_wrap=isinstance(view, Text))
             return _status(result)
         case ExitStatus.OK | ExitStatus.WRONG_INPUT as status:  # only help or a version, printed
             return ExitStatus.OK if status == ExitStatus.OK else ExitStatus.WRONG_INPUT
@@ -132,14 +134,7 @@ def _readable(error: TilewrightError) -> str:
     if isinstance(error, InternalError):
         lines.append("This is a bug in tilewright, not in your input.")
         lines.append("Please report it with these lines, your command and `tilewright --version`.")
-    return _printable("\n".join(lines))
-
-
-def _printable(text: str) -> str:
-    """What a terminal would obey is shown instead: a path may have anything in it."""
-    return "".join(
-        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text
-    )
+    return "\n".join(lines)
 
 
 def _indented(text: str) -> str:
@@ -150,6 +145,12 @@ def _interruption() -> InterruptError:
     return InterruptError(
         PROGRAM, "interrupted", "the command to finish", "nothing half-done is left"
     )
+
+
+def _too_large(error: MemoryError) -> HostMemoryError:
+    found = f"no memory left ({error})" if str(error) else "no memory left"
+    fix = "ask for smaller sizes, or free memory"
+    return HostMemoryError(PROGRAM, found, "sizes that this computer has memory for", fix)
 
 
 def _bug(error: Exception) -> InternalError:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from tilewright.cli.output import note
 from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
-from tilewright.machine.build import Machine, build_machine
-from tilewright.machine.parse import load_machine_document, spec_of
+from tilewright.machine.build import Machine
+from tilewright.machine.file_check import machine_of_document
+from tilewright.machine.parse import load_machine_document
 from tilewright.machine.unused import unused_keys
 
 __all__ = ("announced_engine", "engine_line", "machine_of")
@@ -14,10 +15,10 @@ __all__ = ("announced_engine", "engine_line", "machine_of")
 def machine_of(source: str, overrides: Sequence[str] = ()) -> Machine:
     """The machine of a file or preset; keys without effect are told."""
     document = load_machine_document(source, overrides)
-    spec = spec_of(document)
-    for warning in unused_keys(document, spec):
+    machine = machine_of_document(document)
+    for warning in unused_keys(document, machine.spec):
         note(f"warning: {warning}")
-    return build_machine(spec)
+    return machine
 
 
 def announced_engine(wanted: EngineKind | None = None) -> EngineKind:

@@ -10,19 +10,23 @@ from rich.text import Text
 
 from tilewright.benches.oracles.laws.finding import OracleGroup
 from tilewright.benches.oracles.page import figure, validation_page
-from tilewright.benches.validate import run_oracles
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.startup import announced_engine
 from tilewright.engine import EngineKind
 from tilewright.errors import UsageError
 from tilewright.records import OracleRow, ValidateRecord, check_target, write_file
+from tilewright.studies.validate import run_oracles
 
 __all__ = ("validate",)
 
 
 def validate(
     group: Annotated[OracleGroup | None, typer.Option(help="Run one group only.")] = None,
+    all_: Annotated[
+        bool,
+        typer.Option("--all", help="Run the slow ones too; they take about ten minutes."),
+    ] = False,
     engine: Annotated[
         EngineKind | None,
         typer.Option(
@@ -44,9 +48,12 @@ def validate(
     if markdown is not None and group is not None:
         fix = "leave out --group or --markdown"
         raise UsageError("validate", f"--markdown with --group {group.value}", "all groups", fix)
+    if markdown is not None and all_:
+        found, fix = "--markdown with --all", "leave out one of them"
+        raise UsageError("validate", found, "the oracles of a run without options", fix)
     if markdown is not None:
         check_target(markdown, "page")
-    record = run_oracles(announced_engine(engine), group=group, progress=note)
+    record = run_oracles(announced_engine(engine), group=group, with_slow=all_, progress=note)
     if markdown is not None:
         write_file(markdown, validation_page(record).encode(), "page")
     return Outcome(record, _view(record), passed=record.ok)

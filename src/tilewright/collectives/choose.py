@@ -204,8 +204,9 @@ class Chooser:
             self._flights[key] = self._in_flight(group, lanes, plan)
         flight_bytes = self._flights[key]
         return tune(
-            replace(asked, ring=ring), plan, shard_bytes, flight_bytes, self.machine.spec.pe.tcm
-        )
+            replace(asked, ring=ring), plan, shard_bytes, flight_bytes, self.machine.spec.pe.tcm,
+            is_uneven=call.is_uneven,
+        )  # fmt: skip
 
     def _in_flight(self, group: Group, lanes: Sequence[int], plan: Plan) -> int:
         """Bytes of a lane: bandwidth times delay of the longest way there and back.

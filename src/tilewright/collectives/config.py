@@ -1,17 +1,19 @@
-"""``ccl.yaml``: which algorithm, and which rings. Read strictly: what is not known is refused."""
+"""``ccl.yaml``: which algorithm, which topology, and which rings; unknown keys are refused."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
+from tilewright.collectives.direction import Topology
 from tilewright.collectives.operation import Operation
-from tilewright.collectives.option import RING_KEYS, RingOptions
+from tilewright.collectives.option import NOTHING_SAID, RING_KEYS, RingOptions
 from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, Algorithm, build_table
-from tilewright.device.ipcq import Backpressure, RingKind
-from tilewright.errors import SpecError
+from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
+from tilewright.errors import SpecError, TilewrightError
+from tilewright.language.dtype import DType, dtype_of, float16
 from tilewright.machine.yaml_text import (
     Entry,
     Items,
@@ -22,10 +24,15 @@ from tilewright.machine.yaml_text import (
     parse_yaml,
     spec_error_at,
 )
+from tilewright.trust import check_code_allowed
 
-__all__ = ("CollectiveConfig", "parse_config")
+__all__ = ("AlgorithmEntry", "CollectiveConfig", "parse_config")
 
-ENTRY_KEYS = (*RING_KEYS, "world_size", "module", "operations")
+IDLE_KEYS = MappingProxyType({"vc_chunk_size": 1, "root_cube": 0})
+"""Keys of KernBench that change nothing here, each with its least value."""
+
+COMMON_KEYS = (*RING_KEYS, "topology", "n_elem", "dtype", "world_size", "w", "h", *IDLE_KEYS)
+"""Keys of ``defaults`` and of every entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,42 +72,119 @@ class _Words:
             raise self.error(key, entry, f"{value!r}", expected, "correct it")
         return value
 
-    def number(self, key: str) -> int | None:
+    def number(self, key: str, least: int = 1) -> int | None:
         entry = self.entries.get(key)
         if entry is None:
             return None
         value = entry.value.value if isinstance(entry.value, Scalar) else None
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise self.error(key, entry, f"{value!r}", "a whole number from 1 up", "correct it")
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            expected = f"a whole number from {least} up"
+            raise self.error(key, entry, f"{value!r}", expected, "correct it")
         return value
+
+    def without_effect(self) -> tuple[str, ...]:
+        """Return a line for each key that changes nothing here; its value is checked."""
+        lines = []
+        for key, least in IDLE_KEYS.items():
+            if self.number(key, least) is not None:
+                lines.append(f"{self.entries[key].place}: {self.path}.{key} has no effect here")
+        return tuple(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmEntry:
+    """Settings of one algorithm in ``ccl.yaml``, or of all others (``defaults``); None: not given.
+
+    ``module`` is kept as it is written: ``package.module:function`` is a plan function of ours, a
+    module without a colon has a kernel that only its own dialect can call.
+    """
+
+    name: str
+    ring: RingOptions = NOTHING_SAID
+    module: str | None = None
+    topology: Topology | None = None
+    n_elem: int | None = None  # elements of a message
+    dtype: DType | None = None  # of these elements; not said: f16
+    world_size: int | None = None
+    w: int | None = None  # columns of ranks
+    h: int | None = None  # rows of ranks
+    without_effect: tuple[str, ...] = ()  # file, line and path of keys that change nothing
+    place: Place | None = None  # file and line; None: no file has it
+
+    def over(self, base: "AlgorithmEntry") -> "AlgorithmEntry":
+        """Return what is said here, and else there.
+
+        >>> first, second = AlgorithmEntry("a", n_elem=8), AlgorithmEntry("b", n_elem=4, w=2)
+        >>> both = first.over(second)
+        >>> both.name, both.n_elem, both.w
+        ('a', 8, 2)
+        """
+        said = {each.name: getattr(self, each.name) for each in fields(self)}
+        others = {
+            key: getattr(base, key) if value is None else value for key, value in said.items()
+        }
+        lines = (*self.without_effect, *base.without_effect)
+        merged = others | {"ring": self.ring.over(base.ring), "without_effect": lines}
+        return AlgorithmEntry(**merged)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether its module has a kernel in the place of a plan."""
+        return self.module is not None and ":" not in self.module
+
+    @property
+    def ring_spec(self) -> RingSpec:
+        """Rings as they are said, else 4 slots: of ``n_elem`` elements, or of 4 KiB."""
+        if self.n_elem is None:
+            return self.ring.spec()
+        num_bytes = -(-self.n_elem * (self.dtype or float16).bits // 8)
+        return self.ring.spec(RingSpec(slot_bytes=num_bytes))
 
 
 @dataclass(frozen=True, slots=True)
 class CollectiveConfig:
-    """A file over the packaged one: rings and worlds by algorithm, and the table of algorithms."""
+    """A file over the packaged one: the table of algorithms, and an entry for each that it names.
+
+    ``defaults`` is the entry of all others.
+    """
 
     algorithm: str
-    ring: RingOptions
     algorithms: Mapping[str, Algorithm]
-    rings: Mapping[str, RingOptions]
-    world_sizes: Mapping[str, int]
+    entries: Mapping[str, AlgorithmEntry]
+    defaults: AlgorithmEntry
 
-    def ring_of(self, algorithm: str) -> RingOptions:
-        return self.rings.get(algorithm, self.ring)
+    @property
+    def ring(self) -> RingOptions:
+        """Ring settings of algorithms that have no entry."""
+        return self.defaults.ring
+
+    def entry(self, algorithm: str) -> AlgorithmEntry:
+        """Return the entry of an algorithm; the defaults under its name if it has none."""
+        return self.entries.get(algorithm) or replace(self.defaults, name=algorithm)
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """File, line and path of every key that changes nothing here."""
+        found = (self.defaults, *self.entries.values())
+        return tuple(dict.fromkeys(line for entry in found for line in entry.without_effect))
 
 
 def parse_config(source: str | Path | None = None) -> CollectiveConfig:
-    """The packaged file, with what a file of the user's says instead.
+    """Read the packaged file, with what a file of the user's says instead.
+
+    An entry goes before the defaults of its file, and both before the packaged file.
 
     >>> parse_config().ring.buffer_kind
     <RingKind.TCM: 'tcm'>
+    >>> parse_config().entry("ring").topology
+    <Topology.RING_1D: 'ring_1d'>
     """
     packaged = files("tilewright.collectives").joinpath("ccl.yaml").read_text("utf-8")
-    base = _root(parse_yaml(packaged, "ccl.yaml"))
-    config = _over(CollectiveConfig(AUTO_ALGORITHM, RingOptions(), ALGORITHMS, {}, {}), base)
+    nothing = CollectiveConfig(AUTO_ALGORITHM, ALGORITHMS, {}, AlgorithmEntry("defaults"))
+    config = _over(nothing, _root(parse_yaml(packaged, "ccl.yaml")))
     if source is None:
         return config
-    return _over(config, _root(load_yaml_with_lines(Path(source))))
+    return _over(config, _root(load_yaml_with_lines(Path(source), "a ccl.yaml")))
 
 
 def _root(section: Section) -> _Words:
@@ -110,49 +194,80 @@ def _root(section: Section) -> _Words:
 def _over(base: CollectiveConfig, root: _Words) -> CollectiveConfig:
     root.check_keys(("defaults", "algorithms"))
     defaults = root.section("defaults")
-    defaults.check_keys(("algorithm", *RING_KEYS))
-    ring = _ring(base.ring, defaults)
-    entries = root.section("algorithms")
-    table, rings, sizes = dict(base.algorithms), dict(base.rings), dict(base.world_sizes)
-    for name, entry in entries.entries.items():
-        words = entries.section(name)
-        words.check_keys(ENTRY_KEYS)
-        if "module" in words.entries:
+    defaults.check_keys(("algorithm", *COMMON_KEYS))
+    own = _entry("defaults", defaults)
+    said = root.section("algorithms")
+    table = dict(base.algorithms)
+    entries = {name: replace(own, name=name).over(old) for name, old in base.entries.items()}
+    for name, place in said.entries.items():
+        words = said.section(name)
+        words.check_keys(("module", "operations", *COMMON_KEYS))
+        entry = _entry(name, words)
+        if entry.module is None and name not in table:
+            expected = f"a `module`, or the name of one of {', '.join(table)}"
+            fix = "say where its plan or kernel is, or correct the name"
+            raise said.error(name, place, "no `module`, and no algorithm of ours", expected, fix)
+        if entry.module is not None and not entry.is_foreign:
             table = dict(build_table([*table.values(), _algorithm(name, words)]))
-        elif name not in table:
-            expected = f"one of {', '.join(table)}, or an entry with `module`"
-            raise entries.error(name, entry, "an algorithm that nobody has", expected, "correct it")
-        rings[name] = _ring(ring, words)
-        size = words.number("world_size")
-        if size is not None:
-            sizes[name] = size
-    chosen = defaults.text("algorithm", (AUTO_ALGORITHM, *table)) or base.algorithm
+        entries[name] = entry.over(own).over(base.entry(name))
+    chosen = defaults.text("algorithm", (AUTO_ALGORITHM, *dict.fromkeys((*table, *entries))))
     return CollectiveConfig(
-        chosen, ring, MappingProxyType(table), MappingProxyType(rings), MappingProxyType(sizes)
+        chosen or base.algorithm,
+        MappingProxyType(table),
+        MappingProxyType(entries),
+        own.over(base.defaults),
     )
 
 
-def _ring(base: RingOptions, words: _Words) -> RingOptions:
+def _entry(name: str, words: _Words) -> AlgorithmEntry:
+    """Read one section; what it does not say is None."""
+    topology = words.text("topology", tuple(each.value for each in Topology))
+    return AlgorithmEntry(
+        name,
+        _ring(words),
+        words.text("module"),
+        Topology(topology) if topology else None,
+        words.number("n_elem"),
+        _dtype(words),
+        words.number("world_size"),
+        words.number("w"),
+        words.number("h"),
+        words.without_effect(),
+        words.place,
+    )
+
+
+def _dtype(words: _Words) -> DType | None:
+    said = words.text("dtype")
+    try:
+        return None if said is None else dtype_of(said)
+    except TilewrightError as error:
+        entry = words.entries["dtype"]
+        raise words.error("dtype", entry, f"{said!r}", error.expected, error.fix) from error
+
+
+def _ring(words: _Words) -> RingOptions:
     kind = words.text("buffer_kind", tuple(each.value for each in RingKind))
     pressure = words.text("backpressure", tuple(each.value for each in Backpressure))
-    said = RingOptions(
+    return RingOptions(
         RingKind(kind) if kind else None,
         Backpressure(pressure) if pressure else None,
         words.number("n_slots"),
         words.number("slot_size"),
         words.number("ipcq_credit_size_bytes"),
     )
-    return said.over(base)
 
 
 def _algorithm(name: str, words: _Words) -> Algorithm:
     entry = words.entries["module"]
     target = words.text("module") or ""
     module, _, attribute = target.partition(":")
+    where = f"{entry.place}: {words.path}.module"
+    check_code_allowed(where, f"{target}, a function of a module that would be imported")
     try:
         plan = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        found = f"{target!r}, which cannot be imported ({error})"
+    except (Exception, SystemExit) as error:  # it is the user's code, and may raise anything
+        found = f"{target!r}, which cannot be imported ({type(error).__name__}: {error})"
         fix = "name an importable module and a function in it"
         raise words.error("module", entry, found, "package.module:function", fix) from error
     if not callable(plan):

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from tilewright.device.hbm import first_access_ps
 from tilewright.device.ipcq import RingSpec
+from tilewright.device.least_time import way_ps
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
@@ -59,22 +60,17 @@ def _access_ps(machine: Machine, pe: PeCoord, *, is_write: bool) -> int:
     """Of the first packet to or from a PE's own slice, on an idle machine."""
     spec = machine.spec
     dma, memory = machine.node_of(NodeKind.PE_DMA, pe), machine.node_of(NodeKind.HBM_CTRL, pe)
-    out = machine.route(dma, memory, Traffic.REQUEST, pe.pe)
-    back = machine.route(memory, dma, Traffic.RESPONSE, pe.pe)
-    data = num_flits(spec.packet_bytes, flit_bytes=spec.flit_bytes)
-    flits = (data, 1) if is_write else (1, data)
+    sizes = (spec.packet_bytes, 1) if is_write else (1, spec.packet_bytes)
     on_the_way = [
-        _idle_ps(machine, route, count) for route, count in zip((out, back), flits, strict=True)
+        way_ps(machine, *ends, traffic, pe.pe, num_bytes, is_least=False)
+        for ends, traffic, num_bytes in zip(
+            ((dma, memory), (memory, dma)), (Traffic.REQUEST, Traffic.RESPONSE), sizes, strict=True
+        )
     ]
     first_ps = 0
     if spec.cube.hbm.impl is None:
         first_ps = first_access_ps(spec.cube.hbm, spec.packet_bytes, is_write=is_write)
     return sum(on_the_way) + first_ps
-
-
-def _idle_ps(machine: Machine, route: Route, flits: int) -> int:
-    links = [machine.links[link] for link, _ in route]
-    return zero_load_ps(links, num_flits=flits, flit_bytes=machine.spec.flit_bytes)
 
 
 def path_of(machine: Machine, sender: PeCoord, receiver: PeCoord) -> Route:
@@ -117,4 +113,6 @@ def message_ps(machine: Machine, sender: PeCoord, receiver: PeCoord) -> int:
     """From the sender's command to the first flit at the receiver, on an idle machine."""
     cost = machine.spec.pe
     commands_ps = 2 * cost.cpu.command_ps + cost.scheduler.command_ps
-    return _idle_ps(machine, path_of(machine, sender, receiver), 1) + commands_ps
+    start, end = (machine.node_of(NodeKind.PE_DMA, pe) for pe in (sender, receiver))
+    on_links = way_ps(machine, start, end, Traffic.COMMUNICATION, sender.pe, 1, is_least=False)
+    return on_links + commands_ps

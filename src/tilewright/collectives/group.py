@@ -1,6 +1,6 @@
 """Ranks as sets of PEs, and the calls that they make together."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,11 +116,6 @@ class Group:
             fix = "name a rank of the group, or make a group that has it"
             raise CollectiveError(self.name, found, expected, fix)
         return self.world_ranks.index(world_rank)
-
-    def lane_mates(self, lane: int, ranks: Sequence[int] | None = None) -> tuple[PeCoord, ...]:
-        """The PEs of a lane, by rank."""
-        chosen = range(self.size) if ranks is None else ranks
-        return tuple(self.ranks[rank][lane] for rank in chosen)
 
     def begin_call(
         self, rank: int, signature: Signature, offer: Callable[[], Any]

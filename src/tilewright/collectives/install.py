@@ -1,71 +1,114 @@
-"""Rings of an algorithm for ranks that need no process group: planned, checked, sent to the PEs."""
+"""Rings for kernels that need no process group: planned, checked, sent to the PEs."""
 
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tilewright.collectives.choose import placed_call
-from tilewright.collectives.config import CollectiveConfig, parse_config
+from tilewright.collectives.config import AlgorithmEntry, CollectiveConfig
+from tilewright.collectives.direction import Topology, plan_directions
 from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call
-from tilewright.collectives.option import RingOptions
+from tilewright.collectives.option import NOTHING_SAID, RingOptions
 from tilewright.collectives.plan import Move
-from tilewright.collectives.rank_map import RankMap, num_mapped_ranks, places_of_ranks
-from tilewright.collectives.rings import Edge, InstallPlan, RingBook
+from tilewright.collectives.rank_map import RankMap, num_mapped_ranks, places_of_ranks, ranks_of_pes
+from tilewright.collectives.rings import Edge, InstallPlan, RingBook, Wiring
 from tilewright.collectives.run import NUM_VARIANTS
 from tilewright.collectives.table import AUTO_ALGORITHM, Algorithm, checked_plan
 from tilewright.errors import CollectiveError
 from tilewright.machine.build import Machine
+from tilewright.machine.coords import PeCoord
 
-__all__ = ("install_rings",)
+__all__ = ("WHERE", "RingRequest", "install_rings")
 
 WHERE = "install_ipcq"
+"""The call that errors name."""
+
+
+@dataclass(frozen=True, slots=True)
+class RingRequest:
+    """A caller's settings of rings to install; ``ccl.yaml`` has those that it leaves out."""
+
+    algorithm: str | None = None
+    world_size: int | None = None
+    rank_to_pe: RankMap | None = None
+    ring: RingOptions = NOTHING_SAID
+    topology: Topology | None = None
+    global_topology: Topology = Topology.NONE
+    w: int | None = None  # columns of ranks
+    h: int | None = None  # rows of ranks
 
 
 def install_rings(
     machine: Machine,
     book: RingBook,
-    algorithm: str | None,
-    ccl_yaml: str | Path | None,
-    world_size: int | None,
-    rank_to_pe: RankMap | None,
-    options: RingOptions,
+    config: CollectiveConfig,
+    request: RingRequest,
+    pes: Sequence[PeCoord] | None = None,
 ) -> InstallPlan:
-    """Rings that an algorithm needs, once for all calls; a second installation changes nothing.
+    """Install rings and make them the default of later launches on their PEs.
 
-    ``options`` go before what the file says of the algorithm.
+    Ranks are ``pes``, else all PEs of the machine, in that order, one each; ``world_size`` takes
+    the first of them, and ``rank_to_pe`` names others. Without a topology the rings are those of
+    the algorithm's plans, named ``rankN``. Simulated time passes, unless they are there already.
     """
-    config = parse_config(ccl_yaml)
-    name = algorithm or config.algorithm
+    name = request.algorithm or config.algorithm
     if name == AUTO_ALGORITHM:  # no call, so nothing to choose by: the first that there is
         name = next(iter(config.algorithms))
-    chosen = config.algorithms.get(name)
-    if chosen is None:
-        expected = f"one of {', '.join(config.algorithms)}"
+    if name not in config.algorithms and name not in config.entries:
+        expected = f"one of {', '.join(dict.fromkeys((*config.algorithms, *config.entries)))}"
         raise CollectiveError(WHERE, f"the algorithm {name!r}", expected, "name one of these")
-    size = _world_size(machine, config, name, world_size, rank_to_pe)
-    places = places_of_ranks(machine.grid, size, rank_to_pe)
-    group = Group(f"rings of {name}", places, tuple(range(size)))
+    said = AlgorithmEntry(
+        name, request.ring, topology=request.topology, world_size=request.world_size,
+        w=request.w, h=request.h,
+    )  # fmt: skip
+    entry = said.over(config.entry(name))
+    places = _places(machine, entry.world_size, request.rank_to_pe, pes)
+    group = Group(f"rings of {name}", places, tuple(range(len(places))))
     lanes = tuple(range(len(places[0])))
-    ring = options.over(config.ring_of(name)).spec()
-    return book.install(group, _edges(machine, group, chosen), lanes, ring)
+    wiring = _wiring(machine, group, entry, request.global_topology, config.algorithms.get(name))
+    return book.install(group, wiring, lanes, entry.ring_spec)
 
 
-def _world_size(
+def _places(
     machine: Machine,
-    config: CollectiveConfig,
-    name: str,
-    override: int | None,
+    world_size: int | None,
     rank_to_pe: RankMap | None,
-) -> int:
-    """What the call says, then the algorithm's entry, then the map, then the SIPs."""
-    if override is not None:
-        return override
-    if name in config.world_sizes:
-        return config.world_sizes[name]
-    return machine.grid.num_sips if rank_to_pe is None else num_mapped_ranks(rank_to_pe)
+    pes: Sequence[PeCoord] | None,
+) -> tuple[tuple[PeCoord, ...], ...]:
+    if rank_to_pe is not None:
+        size = num_mapped_ranks(rank_to_pe) if world_size is None else world_size
+        return places_of_ranks(machine.grid, size, rank_to_pe)
+    return ranks_of_pes(tuple(machine.grid.pes()) if pes is None else tuple(pes), world_size)
+
+
+def _wiring(
+    machine: Machine,
+    group: Group,
+    entry: AlgorithmEntry,
+    global_topology: Topology,
+    algorithm: Algorithm | None,
+) -> Wiring:
+    """Return the directions of a topology, else the ranks that an algorithm's plans join."""
+    topology = entry.topology or Topology.NONE
+    if topology is Topology.NONE and global_topology is Topology.NONE:
+        if algorithm is None or entry.is_foreign:
+            found = f"the algorithm {entry.name!r} of module {entry.module!r} without a topology"
+            names = ", ".join(each.value for each in Topology if each is not Topology.NONE)
+            where = WHERE if entry.place is None else f"{entry.place}: algorithms.{entry.name}"
+            fix = "say topology= in the call or in its entry"
+            raise CollectiveError(where, found, f"one of {names}", fix)
+        return _edges(machine, group, algorithm)
+    sips = [pes[0].sip for pes in group.ranks]
+    columns = machine.spec.fabric.columns
+    sip_shape = (columns, None) if len(set(sips)) == machine.grid.num_sips else (None, None)
+    return plan_directions(
+        WHERE, topology, group.size, (entry.w, entry.h),
+        sips=sips, global_topology=global_topology, sip_shape=sip_shape,
+    )  # fmt: skip
 
 
 def _edges(machine: Machine, group: Group, algorithm: Algorithm) -> frozenset[Edge]:
-    """Whom ranks send to in all operations of the algorithm."""
+    """Return whom ranks send to in all operations of the algorithm."""
     edges: set[Edge] = set()
     for operation in algorithm.operations:
         call = placed_call(Call(operation, group.size), group, machine)

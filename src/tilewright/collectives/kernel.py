@@ -70,6 +70,8 @@ class _Runner:
     def run(self) -> None:
         """Group by group, and wave by wave in it: its receives are issued before its sends.
 
+        In a serial schedule its messages are issued in their order instead.
+
         What arrives is waited for when its chunk is sent on, or else some groups later: other
         chunks are sent while it travels.
         """
@@ -94,6 +96,8 @@ class _Runner:
 
     def _run_wave(self, messages: Sequence[Message], sends: deque[Message]) -> None:
         for message in messages:
+            if message.move is Move.SEND and self._schedule.is_serial:
+                self._send(sends.popleft())
             if message.move is not Move.SEND:
                 arriving = self._arriving.setdefault(message.chunk, deque())
                 arriving.append((message, self._receive(message)))

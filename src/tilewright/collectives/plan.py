@@ -73,6 +73,12 @@ class Plan:
         pairs = {(rank, step.peer) for rank, step in self._sends()}
         return max(Counter(rank for rank, _ in pairs).values(), default=0)
 
+    @cached_property
+    def most_sends(self) -> int:
+        """The most blocks that any rank sends to one other."""
+        pairs = Counter((rank, step.peer) for rank, step in self._sends())
+        return max(pairs.values(), default=0)
+
     def _sends(self) -> Iterator[tuple[int, Step]]:
         for rank, steps in enumerate(self.steps):
             for step in steps:

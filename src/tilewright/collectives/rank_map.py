@@ -11,7 +11,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 from tilewright.machine.name import place_name
 
-__all__ = ("Place", "RankMap", "num_mapped_ranks", "places_of_ranks")
+__all__ = ("Place", "RankMap", "num_mapped_ranks", "places_of_ranks", "ranks_of_pes")
 
 Place = PeCoord | Sequence[int]
 """A PE, or the numbers of its SIP, its cube and itself."""
@@ -39,6 +39,14 @@ def places_of_ranks(
         found = f"PEs of {num_mapped} ranks for {num_ranks}"
         raise CollectiveError("rank_to_pe", found, "those of each rank", "correct the map")
     return tuple(_places(grid, rank, entry) for rank, entry in enumerate(_by_rank(rank_to_pe)))
+
+
+def ranks_of_pes(pes: Sequence[PeCoord], num_ranks: int | None) -> tuple[RankPlaces, ...]:
+    """Return one rank for each of the first ``num_ranks`` PEs, or for all of them."""
+    if num_ranks is not None and num_ranks > len(pes):
+        found, expected = f"{num_ranks} ranks", f"at most {len(pes)}, one a PE of the device"
+        raise CollectiveError("world size", found, expected, "use fewer, or a larger machine")
+    return tuple((pe,) for pe in pes[:num_ranks])
 
 
 def _by_rank(rank_to_pe: RankMap) -> Sequence[Any]:

@@ -5,35 +5,37 @@ ring has the bytes of another, and the slots fit.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass, field, replace
 
+from tilewright.collectives.direction import Directions
 from tilewright.collectives.group import Group, RankPlaces
 from tilewright.collectives.kernel import direction_to
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.errors import CollectiveError, OutOfMemoryError
-from tilewright.language.message import Neighbours, Post
+from tilewright.language.neighbour import Neighbours
+from tilewright.language.post import Post
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
-from tilewright.memory.allocator import Allocator
-from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch import tell_rings
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.request import Request
+from tilewright.runtime.ring_space import RingSpace, Space
 
-__all__ = ("Edge", "InstallPlan", "RingBook", "check_install", "plan_install")
-
-SRAM_ALIGNMENT = 64  # of rings, so that they share pages
+__all__ = ("Edge", "InstallPlan", "RingBook", "Wiring", "check_install", "plan_install")
 
 Edge = tuple[int, int]  # a rank and a peer that it sends to
 
-RingKey = tuple[Group, frozenset[Edge], tuple[int, ...], RingSpec]
+Wiring = frozenset[Edge] | Directions
+"""Ranks that exchange, or the named directions of ranks."""
+
+RingKey = tuple[Group, Wiring, tuple[int, ...], RingSpec]
 
 
 @dataclass(frozen=True, slots=True)
 class InstallPlan:
-    """What PEs are told: whom each direction leads to, and where the rings of a memory begin."""
+    """Rings of a group: whom each direction of a PE leads to, and where rings in memories begin."""
 
     group: str
     ranks: tuple[tuple[PeCoord, ...], ...]
@@ -41,17 +43,43 @@ class InstallPlan:
 
     @property
     def num_rings(self) -> int:
+        """Rings of all PEs, each counted at its sender, however many names it has."""
         return sum(len(directions) for directions in self.neighbours.table.values())
+
+    def directions_of(self, rank: int) -> dict[str, int]:
+        """Return the rank that each direction of a rank leads to; ``rankN`` is always there."""
+        first = self.ranks[rank][0]
+        rank_of = {pe: number for number, pes in enumerate(self.ranks) for pe in pes}
+        named = {name: rank_of[peer] for name, peer in self.neighbours.table.get(first, {}).items()}
+        aliases = self.neighbours.aliases.get(first, {})
+        return named | {alias: named[name] for alias, name in aliases.items()}
 
 
 def plan_install(
     group: Group,
+    wiring: Wiring,
+    lanes: Iterable[int],
+    spec: RingSpec,
+    place_ring: Callable[[PeCoord], int],
+) -> InstallPlan:
+    """Plan rings both ways between ranks that exchange; ``place_ring`` allocates at a receiver."""
+    if isinstance(wiring, Directions):
+        neighbours = _named_rings(group, wiring, lanes, spec, place_ring)
+    else:
+        neighbours = _pair_rings(group, wiring, lanes, spec, place_ring)
+    plan = InstallPlan(group.name, group.ranks, neighbours)
+    check_install(plan)
+    return plan
+
+
+def _pair_rings(
+    group: Group,
     edges: Iterable[Edge],
     lanes: Iterable[int],
     spec: RingSpec,
-    place_ring: Callable[[PeCoord, int], int],
-) -> InstallPlan:
-    """Rings both ways between ranks that exchange; ``place_ring`` finds room at a receiver."""
+    place_ring: Callable[[PeCoord], int],
+) -> Neighbours:
+    """Plan a ring each way between ranks that exchange, called by the rank at the other end."""
     pairs = {frozenset(edge) for edge in edges}
     table: dict[PeCoord, dict[str, PeCoord]] = {}
     addresses: dict[tuple[PeCoord, str], int] = {}
@@ -60,11 +88,32 @@ def plan_install(
             for rank, peer in ((low, high), (high, low)):
                 sender, receiver = group.ranks[rank][lane], group.ranks[peer][lane]
                 table.setdefault(sender, {})[direction_to(peer)] = receiver
-                address = place_ring(receiver, spec.num_bytes)
-                addresses[receiver, direction_to(rank)] = address
-    plan = InstallPlan(group.name, group.ranks, Neighbours(table, spec, addresses))
-    check_install(plan)
-    return plan
+                addresses[receiver, direction_to(rank)] = place_ring(receiver)
+    return Neighbours(table, spec, addresses)
+
+
+def _named_rings(
+    group: Group,
+    directions: Directions,
+    lanes: Iterable[int],
+    spec: RingSpec,
+    place_ring: Callable[[PeCoord], int],
+) -> Neighbours:
+    """Plan a ring for each direction of a rank; ``rankN`` is its second name."""
+    table: dict[PeCoord, dict[str, PeCoord]] = {}
+    aliases: dict[PeCoord, dict[str, str]] = {}
+    for lane in lanes:
+        for rank, named in enumerate(directions.by_rank):
+            if named:
+                sender = group.ranks[rank][lane]
+                table[sender] = {name: group.ranks[peer][lane] for name, peer in named}
+                aliases[sender] = directions.aliases(rank)
+    neighbours = Neighbours(table, spec, {}, aliases)
+    addresses: dict[tuple[PeCoord, str], int] = {}
+    for sender, ways in table.items():
+        for name, receiver in ways.items():
+            addresses[neighbours.arrives_at(sender, name)] = place_ring(receiver)
+    return replace(neighbours, addresses=addresses)
 
 
 def check_install(plan: InstallPlan) -> None:
@@ -87,9 +136,6 @@ def check_install(plan: InstallPlan) -> None:
                 found = f"{direction!r} of {place_name(receiver)} in the bytes of another ring"
                 raise CollectiveError(where, found, "a place of its own", "move one of them")
         taken[receiver].append(span)
-
-
-Space = tuple[PeCoord, int, int]  # of a ring: at which receiver, from which byte on, how many
 
 
 @dataclass(eq=False)
@@ -120,7 +166,7 @@ class RingBook:
         self._driver = driver
         self._rings: dict[RingKey, _Installed] = {}  # the one that was used last is the last
         self._fixed: dict[tuple[str, tuple[RankPlaces, ...]], Group] = {}  # of `install`
-        self._tcms: dict[PeCoord, Allocator] = {}
+        self._space = RingSpace(driver)
         self.plans: list[InstallPlan] = []  # of those that there are
         driver.add_end_listener(self._forget_calls)
 
@@ -152,22 +198,38 @@ class RingBook:
             installed.num_launches = 0
 
     def install(
-        self, group: Group, edges: frozenset[Edge], lanes: tuple[int, ...], spec: RingSpec
+        self, group: Group, wiring: Wiring, lanes: tuple[int, ...], spec: RingSpec
     ) -> InstallPlan:
-        """Rings without a process group; those of the same name and ranks are installed once."""
+        """Install rings without a process group, and make them the default of later launches.
+
+        Rings of the same name, ranks and directions are installed once; a second installation
+        takes no time, and makes them the default again.
+        """
         known = self._fixed.setdefault((group.name, group.ranks), group)
-        found = self._installed((known, edges, lanes, spec))
-        found.is_kept = True
+        found = self._installed((known, wiring, lanes, spec), is_kept=True)
+        pes = [pe for rank in group.ranks for pe in rank]
+        self._driver.install_rings(found.post, pes)
         return found.plan
 
-    def _installed(self, key: RingKey, calling: int | None = None) -> _Installed:
+    def post_of(self, plan: InstallPlan) -> Post:
+        """Return the rings of a plan that ``install`` has returned; refuse any other."""
+        for installed in self._rings.values():
+            if installed.plan is plan and installed.is_kept:
+                return installed.post
+        found = f"the install plan of {plan.group!r}, whose rings this context does not have"
+        fix = "pass the plan that install_ipcq of this context has returned"
+        raise CollectiveError("neighbours", found, "an installed plan", fix)
+
+    def _installed(
+        self, key: RingKey, calling: int | None = None, *, is_kept: bool = False
+    ) -> _Installed:
         if key not in self._rings:
-            group, edges, lanes, spec = key
-            plan, spaces = self._planned(group, edges, lanes, spec)
+            group, wiring, lanes, spec = key
+            plan, spaces = self._planned(group, wiring, lanes, spec)
             self.plans.append(plan)
-            post = self._driver.launcher.install(plan.neighbours)
+            post = self._driver.launcher.install(plan.neighbours, is_exclusive=is_kept)
             request = tell_rings(self._driver, f"rings of {group.name}", plan.neighbours)
-            self._rings[key] = _Installed(plan, post, request, spaces)
+            self._rings[key] = _Installed(plan, post, request, spaces, is_kept=is_kept)
         found = self._rings[key] = self._rings.pop(key)
         if calling is not None:
             found.calls[calling] += 1
@@ -175,53 +237,47 @@ class RingBook:
         return found
 
     def _planned(
-        self, group: Group, edges: frozenset[Edge], lanes: tuple[int, ...], spec: RingSpec
+        self, group: Group, wiring: Wiring, lanes: tuple[int, ...], spec: RingSpec
     ) -> tuple[InstallPlan, tuple[Space, ...]]:
-        """A plan with room for its rings; those that nobody uses make way, the oldest first."""
+        """Plan rings and allocate them; rings that nobody uses make way, the oldest first."""
         while True:
             spaces: list[Space] = []
 
-            def place(pe: PeCoord, num_bytes: int, spaces: list[Space] = spaces) -> int:
-                requester = f"a ring of {group.name}"
-                alignment = SRAM_ALIGNMENT if spec.kind is RingKind.SRAM else None
-                address = self._memory(spec, pe).allocate(
-                    num_bytes, requester=requester, alignment=alignment
-                )
-                spaces.append((pe, address, num_bytes))
-                return address
+            def place(pe: PeCoord, spaces: list[Space] = spaces) -> int:
+                spaces.append(self._space.allocate(spec, pe, f"a ring of {group.name}"))
+                return spaces[-1].address
 
             try:
-                return plan_install(group, edges, lanes, spec, place), tuple(spaces)
+                return plan_install(group, wiring, lanes, spec, place), tuple(spaces)
             except OutOfMemoryError as error:
-                self._give_back(spec, spaces)
+                self._space.free(spaces)
                 if not self._free_one(spec):
                     fix = "use fewer or smaller slots, other algorithms, or another buffer_kind"
                     found, expected = str(error), "room for rings that are in use"
                     raise CollectiveError("rings", found, expected, fix) from error
 
+    def forget(self, groups: Container[Group]) -> None:
+        """Free the rings of groups that nobody calls any more, if they are in a TCM and idle.
+
+        What a ring in SRAM or HBM occupies decides where later tensors lie: it stays until its room
+        is needed.
+        """
+        for key, installed in list(self._rings.items()):
+            group, _, _, spec = key
+            if group in groups and spec.kind is RingKind.TCM and installed.is_idle(group.size):
+                self._free(key)
+
     def _free_one(self, spec: RingSpec) -> bool:
-        """Of the rings in the same memory, those that have been idle for longest."""
+        """Free the rings in the same memory that have been idle for longest, if any are."""
         for key, installed in self._rings.items():
             group, _, _, other = key
             if other.kind is spec.kind and installed.is_idle(group.size):
-                del self._rings[key]
-                self.plans.remove(installed.plan)
-                self._give_back(other, installed.spaces)
+                self._free(key)
                 return True
         return False
 
-    def _give_back(self, spec: RingSpec, spaces: Iterable[Space]) -> None:
-        for pe, address, num_bytes in spaces:
-            self._memory(spec, pe).free(address, num_bytes)
-
-    def _memory(self, spec: RingSpec, pe: PeCoord) -> Allocator:
-        """That of a receiver which its rings are in."""
-        machine, memory = self._driver.machine, self._driver.memory
-        match spec.kind:
-            case RingKind.TCM:
-                name, size = f"{place_name(pe)}.tcm", machine.spec.pe.tcm.reserved_bytes
-                return self._tcms.setdefault(pe, Allocator(name, size))
-            case RingKind.SRAM:
-                return memory.allocator(MemoryPlace.of(MemoryKind.SRAM, pe))
-            case RingKind.HBM:
-                return memory.allocator(MemoryPlace(MemoryKind.HBM, pe))
+    def _free(self, key: RingKey) -> None:
+        installed = self._rings.pop(key)
+        self.plans.remove(installed.plan)
+        self._space.free(installed.spaces)
+        self._driver.launcher.give_back(installed.post)

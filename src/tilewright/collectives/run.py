@@ -60,6 +60,7 @@ def start_collective(
                 element_bits,
                 tuning,
                 is_uneven=call.is_uneven,
+                window=driver.machine.spec.pe.queue_commands,
             ),
             _starts(buffers.sources, shares, lane),
             _starts(buffers.targets, shares, lane),
@@ -113,6 +114,7 @@ def _schedule(
     tuning: Tuning,
     *,
     is_uneven: bool,
+    window: int,
 ) -> Schedule:
     """Chunks and rounds of elements that may be as wide as sums on their way."""
     rounds = sum(sizes) * len(sizes) if is_uneven else tuning.round_bytes * 8 // element_bits
@@ -124,6 +126,7 @@ def _schedule(
         round_elements=max(1, rounds),
         proof=checked.proof,
         lead=tuning.lead,
+        window=window,
     )
 
 

@@ -3,11 +3,17 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from tilewright.collectives.plan import Move, Plan, Proof
 
 __all__ = ("Chunk", "Job", "Message", "Schedule", "Wave", "build_schedule", "lag_of", "waves_of")
+
+COMMANDS_A_RECEIVE = 2  # and a load of what it is combined with
+COMMANDS_A_SEND = 3  # a load, the send, a store
+COMMANDS_A_COMBINATION = 6  # conversions before and behind the operation, a mean, a store
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class Message:
 
     Both sides of a message have the same wave, and all ranks go through waves in order. The first
     message of all that are left can always be sent and received, however small the rings are and
-    however few commands a PE may have in flight.
+    however few commands a PE may have in flight: ``Schedule.is_serial``.
     """
 
     move: Move
@@ -61,6 +67,7 @@ class Schedule:
     messages: tuple[Message, ...]
     untouched: tuple[Chunk, ...] = field(default=())
     lag: int = 0  # so many groups later what was not sent on has been waited for
+    is_serial: bool = False  # messages of a wave are issued in their order, by sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +88,17 @@ def build_schedule(
     round_elements: int,
     proof: Proof,
     lead: int = 1,
+    window: int | None = None,
 ) -> Schedule:
     """Blocks are cut into equal chunks, and parts into rounds that run one after the other.
 
     How a block is cut is known to whoever has it: ranks need not know what others exchange, as long
     as that is all in one round.
 
-    ``lead`` is how many chunks are sent while one travels.
+    ``lead`` is how many chunks are sent while one travels. ``window`` is how many commands a PE may
+    have in flight, None for any number. Receives of a wave are issued before its sends, so that
+    both directions are busy. Where the window could be full of receives before the sends are
+    issued, all ranks issue the messages of a wave in the order of their senders instead.
     """
     messages: list[Message] = []
     untouched: list[Chunk] = []
@@ -106,7 +117,32 @@ def build_schedule(
             for chunk in block
             if chunk.size
         ]
-    return Schedule(tuple(messages), tuple(untouched), lag_of(plan, lead))
+    is_serial = window is not None and window <= _most_commands(messages)
+    if is_serial:
+        messages.sort(key=lambda message: (message.wave, _sender(message, rank)))
+    return Schedule(tuple(messages), tuple(untouched), lag_of(plan, lead), is_serial)
+
+
+def _sender(message: Message, rank: int) -> int:
+    return rank if message.move is Move.SEND else message.peer
+
+
+def _most_commands(messages: Sequence[Message]) -> int:
+    """Return the most commands from the first receive of a wave to its last send, at least."""
+    most = 0
+    arriving: Counter[Chunk] = Counter()
+    for _, of_wave in groupby(messages, attrgetter("wave")):
+        wave = list(of_wave)
+        receives = [message for message in wave if message.move is not Move.SEND]
+        sends = [message for message in wave if message.move is Move.SEND]
+        if receives and sends:
+            combined = sum(arriving[message.chunk] for message in sends)
+            count = COMMANDS_A_RECEIVE * len(receives) + COMMANDS_A_SEND * len(sends)
+            most = max(most, count + COMMANDS_A_COMBINATION * combined)
+        for message in sends:
+            arriving.pop(message.chunk, None)
+        arriving.update(message.chunk for message in receives)
+    return most
 
 
 def _rounds(part_sizes: Sequence[int], round_elements: int) -> list[tuple[int, int]]:

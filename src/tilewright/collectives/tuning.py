@@ -36,14 +36,22 @@ class Tuning:
     chunk_bytes: int = 16_384  # the most of a message
     round_bytes: int = 2**20
     lead: int = 1  # chunks that are sent while one travels
+    copy_ring: RingSpec = field(default_factory=RingSpec)  # of results on their way to copies
 
 
 def tune(
-    asked: TuningSpec, plan: Plan, shard_bytes: int, flight_bytes: int, tcm: TcmSpec
+    asked: TuningSpec,
+    plan: Plan,
+    shard_bytes: int,
+    flight_bytes: int,
+    tcm: TcmSpec,
+    *,
+    is_uneven: bool = False,
 ) -> Tuning:
-    """Chunks that let a block overlap with itself, slots for what is under way meanwhile.
+    """Choose chunks that let a block overlap with itself, and slots for what is under way.
 
-    ``flight_bytes`` are a lane's on the longest way of the plan, there and back.
+    ``flight_bytes`` are a lane's on the longest way of the plan, there and back. ``is_uneven``: any
+    message may be as long as a chunk, whatever the mean is.
     """
     room_bytes = (tcm.capacity_bytes - tcm.reserved_bytes) // ROUNDS_IN_TCM
     round_bytes = max(1, min(asked.round_bytes, room_bytes))
@@ -60,26 +68,44 @@ def tune(
     sendable = plan.num_turns * plan.blocks_per_turn * block_bytes
     under_way = min(max(flight_bytes, AHEAD_BYTES * plan.is_staggered), sendable)
     ring_bytes = tcm.reserved_bytes // (RING_SETS * max(1, plan.most_peers))
-    ring = _ring(asked.ring, sent_bytes, under_way, ring_bytes)
-    return Tuning(ring, chunk_bytes, round_bytes, lead)
+    copy_ring = _ring(asked.ring, sent_bytes, under_way, ring_bytes)
+    num_rounds = -(-shard_bytes // round_bytes)
+    num_messages = num_rounds * plan.most_sends * -(-block_bytes // chunk_bytes)
+    ring = copy_ring if is_uneven else _fitted(asked.ring, copy_ring, sent_bytes, num_messages)
+    return Tuning(ring, chunk_bytes, round_bytes, lead, copy_ring)
+
+
+def _fitted(said: RingOptions, ring: RingSpec, sent_bytes: int, num_messages: int) -> RingSpec:
+    """Shrink slots that are larger than messages, and leave out slots that no message uses.
+
+    Slots are powers of two, and not smaller than the token that announces them. There are not
+    fewer than by default, so that calls that follow one another overlap.
+    """
+    whole_bytes = max(ring.token_bytes, _power_up(sent_bytes))
+    slot_bytes = said.slot_size or min(ring.slot_bytes, whole_bytes)
+    num_fragments = num_messages * -(-sent_bytes // slot_bytes)
+    slots = said.n_slots or min(ring.slots, max(RingSpec().slots, num_fragments))
+    return replace(ring, slots=slots, slot_bytes=slot_bytes)
 
 
 def _ring(said: RingOptions, chunk_bytes: int, under_way: int, room_bytes: int) -> RingSpec:
-    """Slots for what is under way, and for a chunk, which waits for room for all of it at once; no
-    more than leaves room for the rings of another algorithm.
+    """Choose slots for what is under way, and for a chunk, which waits for room for all of it.
 
-    Few sizes, powers of two: rings are kept from call to call.
+    No more than leaves room for the rings of another algorithm. Sizes are few, powers of two: rings
+    are kept from call to call. Slots of the default size are cut where the room is less than a
+    default ring.
     """
     least = said.spec()
+    most_bytes = max(least.token_bytes, _power_down(room_bytes // LEAST_SLOTS))
     slot_bytes = said.slot_size or max(
-        least.slot_bytes,
-        min(_power_up(-(-chunk_bytes // FRAGMENTS)), _power_down(room_bytes // LEAST_SLOTS)),
+        min(least.slot_bytes, most_bytes),
+        min(_power_up(-(-chunk_bytes // FRAGMENTS)), most_bytes),
     )
     fragments = -(-chunk_bytes // slot_bytes)  # each in a slot of its own
     num_chunks = -(-under_way // chunk_bytes) + 1
     slots = said.n_slots or max(
         LEAST_SLOTS,
-        least.num_bytes // slot_bytes,
+        min(least.num_bytes, room_bytes) // slot_bytes,
         min(_power_up(num_chunks * fragments), room_bytes // slot_bytes),
     )
     return replace(least, slots=slots, slot_bytes=slot_bytes)

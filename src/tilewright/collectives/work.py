@@ -25,11 +25,8 @@ class Work:
         self._before = after
         self._body: Callable[[], None] | None = body
         self._is_done = False
-        name = f"{what} by {who}"
-        self._program = driver.hub.spawn(self._run, name=name)
-        self._signal = driver.device.engine.add_signal(
-            f"end of {name} in program {self._program.number}"
-        )
+        self._program = driver.hub.spawn(self._run, name=f"{what} by {who}")
+        self._signal: int | None = None  # raised when it is complete, if a worker waits for it
 
     def __repr__(self) -> str:
         return f"<Work {self.what}, {'complete' if self._is_done else 'under way'}>"
@@ -43,10 +40,17 @@ class Work:
             raise CollectiveError(self.what, found, "a call that nothing has ended", fix)
         if not self._is_done:
             if self._driver.hub.is_inside:
-                self._driver.hub.wait_signal(self._signal, 1)
+                self._driver.hub.wait_signal(self._end_signal(), 1)
             else:
                 self._driver.drive(until=self._program)
         return True
+
+    def _end_signal(self) -> int:
+        """Return the signal that is raised at the end."""
+        if self._signal is None:
+            name = f"end of {self._program.name} in program {self._program.number}"
+            self._signal = self._driver.device.engine.add_signal(name)
+        return self._signal
 
     def is_completed(self) -> bool:
         """In simulated time."""
@@ -64,7 +68,10 @@ class Work:
             self._body()
         self._body = None  # it keeps tensors
         self._is_done = True
-        self._driver.device.engine.raise_signal(self._signal)
+        if self._signal is not None:
+            engine = self._driver.device.engine
+            engine.raise_signal(self._signal)
+            engine.remove_signal(self._signal)
 
 
 class JointWork:

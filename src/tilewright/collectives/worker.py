@@ -5,19 +5,29 @@ Their code takes no simulated time. A worker that waits is suspended; nobody but
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-from greenlet import getcurrent, greenlet
+from greenlet import GreenletExit, getcurrent, greenlet
 
-from tilewright.collectives.work import Work
 from tilewright.engine.hub import Program
 from tilewright.errors import CollectiveError, DeadlockError
 from tilewright.runtime.driver import Driver
 
-__all__ = ("Workers",)
+__all__ = ("RankCall", "Workers")
 
 MIN_DIFFERENT = 2  # calls that ranks are in when they have lost each other
+
+
+class RankCall(Protocol):
+    """A call of a rank that may be under way, as the report of ranks that wait names it."""
+
+    @property
+    def what(self) -> str:
+        """The call in words."""
+
+    def is_completed(self) -> bool:
+        """Return whether nobody waits for it any more."""
 
 
 class Workers:
@@ -27,7 +37,7 @@ class Workers:
         self._driver = driver
         self._ranks: WeakKeyDictionary[greenlet, int] = WeakKeyDictionary()
         self._programs: list[Program] = []  # of the run that is under way
-        self._calls: dict[int, list[Work]] = {}  # by rank, those that may be under way
+        self._calls: dict[int, list[RankCall]] = {}  # by rank, those that may be under way
         self.num_runs = 0
 
     @property
@@ -40,16 +50,23 @@ class Workers:
         """Of the run that is under way; 0: none."""
         return len(self._programs)
 
-    def note_call(self, work: Work) -> None:
-        """A rank has called; the report of ranks that wait for ever names it."""
+    def note_call(self, call: RankCall) -> None:
+        """Record a call of the calling rank; the report of ranks that wait for ever names it."""
         if self.rank is not None:
             others = [each for each in self._calls.get(self.rank, ()) if not each.is_completed()]
-            self._calls[self.rank] = [*others, work]
+            self._calls[self.rank] = [*others, call]
 
     def run(
-        self, function: Callable[..., Any], args: Sequence[Any], num_workers: int
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        num_workers: int,
+        ended_by: type[BaseException] = GreenletExit,
     ) -> tuple[Any, ...]:
-        """Call ``function(rank, *args)`` in a worker for each rank; what they returned."""
+        """Call ``function(rank, *args)`` in a worker for each rank; return what they returned.
+
+        When a worker fails, ``ended_by`` is raised in the waits of all others.
+        """
         self._check(num_workers)
         hub, engine = self._driver.hub, self._driver.device.engine
         self.num_runs += 1
@@ -66,6 +83,8 @@ class Workers:
             return result
 
         workers = [hub.spawn(work, rank, name=f"rank {rank}") for rank in range(num_workers)]
+        for worker in workers:
+            worker.ended_by = ended_by
         all_ended = hub.spawn(hub.wait_signal, ended, num_workers, name="the end of all ranks")
         self._programs = workers
         try:
@@ -75,6 +94,7 @@ class Workers:
             raise
         finally:
             self._programs, self._calls = [], {}
+        engine.remove_signal(ended)
         return tuple(worker.result for worker in workers)
 
     def _check(self, num_workers: int) -> None:
@@ -86,16 +106,19 @@ class Workers:
             raise CollectiveError("spawn", f"nprocs={num_workers!r}", "at least 1", "correct it")
 
     def _explain(self, error: DeadlockError) -> None:
-        """Ranks that wait for what others will never call."""
+        """Raise a CollectiveError that names the calls of ranks which others never make.
+
+        Return if no rank waits in a call: the deadlock's own report names the kernels then.
+        """
         ended = [rank for rank, program in enumerate(self._programs) if program.is_done]
         waiting = {
             rank: self._open_calls(rank) for rank in range(len(self._programs)) if rank not in ended
         }
         calls = {text for texts in waiting.values() for text in texts}
-        if not ended and len(calls) < MIN_DIFFERENT:
+        if not calls or (not ended and len(calls) < MIN_DIFFERENT):
             return
         told = [
-            f"rank {rank} waits in {', '.join(texts) or 'no call'}"
+            f"rank {rank} waits in {', '.join(texts) or 'a launch or transfer of its own'}"
             for rank, texts in waiting.items()
         ]
         told += [f"rank {rank} has ended" for rank in ended]

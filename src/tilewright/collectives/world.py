@@ -1,10 +1,12 @@
 """All ranks of a context: their groups, and the collectives that they call."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.collectives.buffers import Buffers
 from tilewright.collectives.choose import Choice, Chooser, placed_call
+from tilewright.collectives.config import AlgorithmEntry
 from tilewright.collectives.copies import copy_group, owner_lanes
 from tilewright.collectives.group import Group, RankPlaces, Signature
 from tilewright.collectives.operation import Call, Operation
@@ -26,6 +28,8 @@ from tilewright.runtime.policy import DPPolicy
 from tilewright.runtime.tensor import Tensor
 
 __all__ = ("World",)
+
+MAX_CHOICES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +61,12 @@ class World:
     algorithms: Mapping[str, Algorithm] = field(default_factory=lambda: ALGORITHMS)
     ring: RingOptions = NOTHING_SAID
     rings: Mapping[str, RingOptions] = field(default_factory=dict)  # of some algorithms instead
+    foreign: Mapping[str, AlgorithmEntry] = field(default_factory=dict)  # whose module has no plan
     notes: list[str] = field(default_factory=list)  # for people: what nobody asked for by name
 
     def __post_init__(self) -> None:
         self.chooser = Chooser(self.driver.machine, self.algorithms, self.ring, self.rings)
-        self.choices: list[Choice] = []  # of calls, in the order in which they began
+        self.choices: deque[Choice] = deque(maxlen=MAX_CHOICES)  # of the calls that began last
         self.group = Group("the world", self.ranks, tuple(range(len(self.ranks))))
         self._groups: list[Group] = []
         self._num_asked: dict[int | None, int] = {}  # by worker: groups that it has asked for
@@ -121,18 +126,30 @@ class World:
 
     def wait_all(self) -> None:
         """For every call that anybody has made."""
-        for group in self._all_groups():
+        for group in self._callers():
             for rank in range(group.size):
                 work = group.last_work(rank)
                 if work is not None:
                     work.wait()
 
-    def _all_groups(self) -> tuple[Group, ...]:
+    @property
+    def is_idle(self) -> bool:
+        """Whether every call that anybody has made is complete."""
+        works = [group.last_work(rank) for group in self._callers() for rank in range(group.size)]
+        return all(work is None or work.is_completed() for work in works)
+
+    def all_groups(self) -> frozenset[Group]:
+        """Return all groups that rings of this world are for."""
+        copies = [group for group in self._copies.values() if group is not None]
+        return frozenset([*self._callers(), *copies])
+
+    def _callers(self) -> tuple[Group, ...]:
+        """Return the groups that ranks have named in calls."""
         return (self.group, *self._groups, *self._channels.values())
 
     def _forget_calls(self) -> None:
         """Let the next call of each group be its first: an error has ended those before."""
-        for group in self._all_groups():
+        for group in self._callers():
             group.forget_calls()
 
     def callers(self, group: Group) -> list[int]:
@@ -218,7 +235,8 @@ class World:
         if copies is None:
             return
         call = Call(Operation.BROADCAST, copies.size)
-        choice = Choice(ALGORITHMS["double_tree"], agreed.choice.tuning)
+        tuning = replace(agreed.choice.tuning, ring=agreed.choice.tuning.copy_ring)
+        choice = Choice(ALGORITHMS["double_tree"], tuning)
         lanes = frozenset(range(len(copies.ranks[0])))
         for piece in dict.fromkeys(buffers.targets):
             if piece is not None:
@@ -253,12 +271,25 @@ class World:
         shard_bytes = -(-num_elements * dtype.bits // (8 * max(1, len(lanes))))
         element_bytes = -(-dtype.bits // 8)
         name = algorithm or self._default(call)
+        self._check_callable(call, name)
         asked = TuningSpec(ring)
         choice = self.chooser.choose(name, call, group, lanes, shard_bytes, element_bytes, asked)
         return Agreement(layout, choice, tells_copies=shard_bytes > choice.tuning.chunk_bytes)
 
+    def _check_callable(self, call: Call, name: str) -> None:
+        """Refuse an algorithm whose module has a kernel of another dialect instead of a plan."""
+        entry = self.foreign.get(name)
+        if entry is None:
+            return
+        able = [each for each in self.algorithms.values() if call.operation in each.operations]
+        module = f"module {entry.module!r} has a kernel and no plan"
+        found = f"the algorithm {name!r} of {entry.place}, whose {module}"
+        expected = f"one of {', '.join(each.name for each in able)}, or 'auto'"
+        fix = "name one of these, or write its plan as module: package.module:function"
+        raise CollectiveError(call.name, found, expected, fix)
+
     def _default(self, call: Call) -> str:
-        """Some operations have one algorithm only."""
+        """Return the algorithm of calls that name none; some operations have only one."""
         able = [name for name, each in self.algorithms.items() if call.operation in each.operations]
         return able[0] if len(able) == 1 else self.algorithm
 

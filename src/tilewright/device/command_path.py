@@ -29,7 +29,7 @@ class Delivery:
 
     graph: TaskGraph
     arrivals: Mapping[PeCoord, int]  # tasks of the graph
-    answers: Mapping[PeCoord, int]  # signals that the answers of a PE's cube raise
+    answers: Mapping[PeCoord, int]  # signals that the answers of a PE's cube raise, until `end`
     end: int  # the task of the graph at whose end the host knows that all have answered
 
 
@@ -143,6 +143,11 @@ class CommandPath:
         way = self._back(self._cpu_node(pe), m_cpu, pe.pe)
         num_bytes = self.device.machine.spec.host.command_bytes
         return graph.transfer(way, num_bytes, after=(sent,), raises=((signal, 1),))
+
+    def end(self, delivery: Delivery) -> None:
+        """Give up the signals of a command whose last task has ended."""
+        for signal in dict.fromkeys(delivery.answers.values()):
+            self.device.engine.remove_signal(signal)
 
     def _signal(self, sip: int, cube: int) -> int:
         name = f"answers of sip{sip}.cube{cube} to command {self._num_deliveries}"

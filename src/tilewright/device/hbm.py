@@ -10,7 +10,7 @@ from tilewright.engine.banked_spec import (
     SimpleSpec,
 )
 from tilewright.machine.address_map import SliceMap
-from tilewright.machine.spec import HbmSpec, HbmTimingSpec, RefreshSpec
+from tilewright.machine.spec import HbmSpec, RefreshSpec
 from tilewright.units import PS_PER_US
 
 __all__ = ("add_slice", "first_access_ps", "slice_spec")
@@ -57,7 +57,7 @@ def slice_spec(
         write_queue_bursts=spec.write_queue_bursts,
         drain_high_bursts=spec.drain_high_bursts,
         drain_low_bursts=spec.drain_low_bursts,
-        timing=_timing(spec.timing),
+        timing=BankedTimingSpec(**spec.timing.distances_ps),
         refresh=_refresh(spec.refresh, slice_index, num_slices),
     )
 
@@ -77,23 +77,14 @@ def first_access_ps(spec: HbmSpec, num_bytes: int, *, is_write: bool) -> int:
     return (opening + data) * timing.clock_ps + -(-chunk_bytes // spec.burst_bytes) * spec.burst_ps
 
 
-def _timing(timing: HbmTimingSpec) -> BankedTimingSpec:
-    clocks = timing.model_dump(exclude={"clock_ps"})
-    return BankedTimingSpec(
-        **{
-            name.removesuffix("_clocks") + "_ps": value * timing.clock_ps
-            for name, value in clocks.items()
-        }
-    )
-
-
 def _refresh(refresh: RefreshSpec, slice_index: int, num_slices: int) -> BankedRefreshSpec | None:
     if refresh.kind == "none":
         return None
     is_all = refresh.kind == "all_bank"
+    first_ps = (slice_index + 1) * refresh.interval_ps // num_slices + refresh.phase_ps
     return BankedRefreshSpec(
         scope=RefreshScope.ALL_BANKS if is_all else RefreshScope.ONE_BANK,
         interval_ps=refresh.interval_ps,
-        first_ps=(slice_index + 1) * refresh.interval_ps // num_slices,
-        busy_ps=refresh.all_bank_ps if is_all else refresh.per_bank_ps,
+        first_ps=(first_ps - 1) % refresh.interval_ps + 1,  # from 1 to interval_ps
+        busy_ps=refresh.busy_ps,
     )

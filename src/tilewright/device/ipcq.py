@@ -13,7 +13,8 @@ credit back. The memory of a ring decides how a slot is written and read:
 Whether there is room is known to the sender alone; a full ring keeps nobody else's packets waiting.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
@@ -23,12 +24,13 @@ from tilewright.device.dma import Access, Channel
 from tilewright.device.pe import Pe
 from tilewright.engine import ServerSpec
 from tilewright.engine.core import FROM_START, IssuedStep
-from tilewright.engine.rows import EXCHANGE, HOLD, NO_EFFECT, TRANSFER
+from tilewright.engine.rows import EXCHANGE, HOLD, NO_EFFECT, TIMER, TRANSFER
 from tilewright.errors import DeviceError
+from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
 from tilewright.units import flit_ps
 
-__all__ = ("Backpressure", "Ring", "RingKind", "RingSpec", "build_ring", "check_room")
+__all__ = ("Backpressure", "Ring", "RingKind", "RingPool", "RingSpec", "build_ring", "check_room")
 
 
 class RingKind(Enum):
@@ -147,6 +149,11 @@ class Ring:
             )  # fmt: skip
         return steps
 
+    def peek_steps(self, num_arrived: int) -> list[IssuedStep]:
+        """Return the step that waits for so many fragments and takes no time of its own."""
+        waits = ((self.arrived, num_arrived),)
+        return [(TIMER, 0, 0, 0, FROM_START, waits, (), NO_EFFECT, True)]
+
     def _slot(self, number: int) -> int:
         return self.address + number % self.spec.slots * self.spec.slot_bytes
 
@@ -172,14 +179,70 @@ def check_room(device: Device, spec: RingSpec, where: str, num_rings: int, addre
         raise DeviceError(where, f"{found}, to byte {needed}", f"room in {place}: {room}", fix)
 
 
+class RingPool:
+    """The queues that rings of a device occupy at their senders, used again by later rings.
+
+    An engine cannot remove a server. So a ring that has ended leaves its queue to the next one of
+    the same sender and place, and gives its signals up.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._keys: dict[int, tuple[str, PeCoord]] = {}  # place and sender, by the queue's route
+        self._free: dict[tuple[str, PeCoord], list[int]] = {}  # routes, by place and sender
+        self._num_queues: Counter[str] = Counter()  # by place
+        self._ended: list[Ring] = []  # whose last credits may be under way
+
+    def build(
+        self, place: str, name: str, spec: RingSpec, sender: Pe, receiver: Pe, address: int = 0
+    ) -> Ring:
+        """Build a ring that is called ``name``, with all its slots free, at a place."""
+        key = place, sender.coord
+        free = self._free.get(key)
+        if free:
+            queue = free.pop()
+        else:
+            self._num_queues[place] += 1
+            server = ServerSpec(f"{place} {self._num_queues[place]}.control")
+            queue = self._device.engine.add_route([self._device.engine.add_server(server)])
+            self._keys[queue] = key
+        return build_ring(self._device, name, spec, sender, receiver, address, queue)
+
+    def give_back(self, rings: Iterable[Ring]) -> None:
+        """Take back the queues of rings that no program uses any more."""
+        self._ended.extend(rings)
+        engine, left = self._device.engine, []
+        for ring in self._ended:
+            signals = ring.arrived, ring.credits, ring.sent
+            arrived, credits, sent = map(engine.signal_value, signals)
+            if arrived != sent or credits != sent + ring.spec.slots:
+                left.append(ring)  # something is under way: it is asked again with the next rings
+                continue
+            for signal in signals:
+                engine.remove_signal(signal)
+            self._free.setdefault(self._keys[ring.control_route], []).append(ring.control_route)
+        self._ended = left
+
+
 def build_ring(
-    device: Device, name: str, spec: RingSpec, sender: Pe, receiver: Pe, address: int = 0
+    device: Device,
+    name: str,
+    spec: RingSpec,
+    sender: Pe,
+    receiver: Pe,
+    address: int = 0,
+    queue: int | None = None,
 ) -> Ring:
-    """Add a ring to the engine, all its slots free; ``address`` is where it is in a memory."""
+    """Add a ring to the engine, all its slots free; ``address`` is where it is in a memory.
+
+    ``queue`` is the route of the sender's queue; None adds a server for it.
+    """
     engine = device.engine
     signals = [engine.add_signal(f"{name}.{what}") for what in ("arrived", "credits", "sent")]
     engine.raise_signal(signals[1], spec.slots)
-    control_route = engine.add_route([engine.add_server(ServerSpec(f"{name}.control"))])
+    control_route = queue
+    if control_route is None:
+        control_route = engine.add_route([engine.add_server(ServerSpec(f"{name}.control"))])
     token_route = device.message_route(sender.coord, receiver.coord)
     data, read = token_route, receiver.issuer.read_route
     if spec.kind is not RingKind.TCM:

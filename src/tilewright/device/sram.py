@@ -5,7 +5,7 @@ from tilewright.engine import Engine, ServerSpec
 from tilewright.engine.banked_spec import SimpleSpec
 from tilewright.machine.spec import SramSpec
 
-__all__ = ("add_sram",)
+__all__ = ("add_sram", "sram_memory")
 
 
 def add_sram(engine: Engine, name: str, spec: SramSpec, *, packet_bytes: int) -> int:
@@ -16,10 +16,15 @@ def add_sram(engine: Engine, name: str, spec: SramSpec, *, packet_bytes: int) ->
     service = build_service(name, spec)
     if service is not None:
         return engine.add_server(ServerSpec(name, service=service))
-    memory = SimpleSpec(
+    memory = sram_memory(spec, packet_bytes=packet_bytes)
+    return engine.add_memory(name, memory, spec.capacity_bytes)
+
+
+def sram_memory(spec: SramSpec, *, packet_bytes: int) -> SimpleSpec:
+    """Return what the engine is told of the memory, unless the user has a block for it."""
+    return SimpleSpec(
         pseudo_channels=1,
         interleave_bytes=packet_bytes,
         bytes_per_us=spec.bytes_per_us,
         latency_ps=0,
     )
-    return engine.add_memory(name, memory, spec.capacity_bytes)

@@ -100,6 +100,10 @@ class Memory:
         """One per pseudo-channel; in mid-run they contain commands that lie ahead."""
         return tuple(ChannelCounters(*row) for row in self._core.counters())
 
+    def openings(self) -> tuple[tuple[int, ...], ...]:
+        """Return how many rows each bank has opened, by pseudo-channel; empty without banks."""
+        return tuple(tuple(row) for row in self._core.openings())
+
     def _check_time(self, now_ps: int) -> None:
         check_integer("memory", "now_ps", now_ps, 0, MAX_NOW_PS)
         if now_ps < self._now_ps:

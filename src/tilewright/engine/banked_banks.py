@@ -29,6 +29,7 @@ class Banks:
         self.idle_ps = [LONG_AGO_PS] * spec.num_banks  # closed, and RP is over
         self._activated_ps = [LONG_AGO_PS] * spec.num_banks
         self._opening = [Opening.AFTER_CLOSED] * spec.num_banks
+        self.openings = [0] * spec.num_banks  # rows that a burst has used, by bank
         self._group_activate_ps = [LONG_AGO_PS] * spec.num_groups  # RRD
         self._activates_ps = [LONG_AGO_PS] * 4  # the last four of the channel, oldest first
         self._group_of = [bank // spec.banks for bank in range(spec.num_banks)]
@@ -125,6 +126,7 @@ class Banks:
         tally.row_hits += opening is Opening.USED
         tally.row_closed += opening is Opening.AFTER_CLOSED
         tally.row_conflicts += opening is Opening.AFTER_CONFLICT
+        self.openings[bank] += opening is not Opening.USED
         self._opening[bank] = Opening.USED
 
     def _forbid_reads(self, own: int, now_ps: int) -> None:

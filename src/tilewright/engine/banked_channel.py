@@ -114,6 +114,10 @@ class Channel:
     def counters(self) -> ChannelCounters:
         return self._tally.counters(self._banks.data_end_ps)
 
+    def openings(self) -> list[int]:
+        """Return how many rows each bank has opened for a burst."""
+        return list(self._banks.openings)
+
     def waiting(self, is_write: bool, until_ps: int) -> int:
         """Bursts in a queue when the column commands up to ``until_ps`` have been issued."""
         run = self._run

@@ -34,6 +34,10 @@ class MemoryCore(Protocol):
         """The fields of ChannelCounters for each pseudo-channel."""
         ...
 
+    def openings(self) -> list[list[int]]:
+        """Return how many rows each bank has opened, by pseudo-channel."""
+        ...
+
 
 class ReferenceBankedCore:
     """Pseudo-channels behind one door."""
@@ -89,6 +93,9 @@ class ReferenceBankedCore:
     def counters(self) -> list[tuple[int, ...]]:
         return [tuple(channel.counters()) for channel in self._channels]
 
+    def openings(self) -> list[list[int]]:
+        return [channel.openings() for channel in self._channels]
+
     def _until_ps(self, now_ps: int) -> int:
         """Column commands of ``now_ps`` itself are issued once ``advance`` has been there."""
         return now_ps if self._advanced_ps == now_ps else now_ps - 1
@@ -106,7 +113,7 @@ class ReferenceSimpleCore:
     def __init__(self, spec: SimpleSpec) -> None:
         self._spec = spec
         self._free_ps = [0] * spec.pseudo_channels
-        self._bursts = [[0, 0] for _ in self._free_ps]
+        self._num_bytes = [[0, 0] for _ in self._free_ps]
         self._busy_ps = [0] * spec.pseudo_channels
         self._idle_ps = [0] * spec.pseudo_channels
         self._waiting: list[tuple[int, int, bool, int, int]] = []
@@ -136,11 +143,14 @@ class ReferenceSimpleCore:
         return sorted(completions, key=lambda completion: (completion[1], completion[0]))
 
     def counters(self) -> list[tuple[int, ...]]:
-        rows = zip(self._bursts, self._busy_ps, self._idle_ps, self._free_ps, strict=True)
+        rows = zip(self._num_bytes, self._busy_ps, self._idle_ps, self._free_ps, strict=True)
         return [
             (*counts, 0, 0, 0, busy_ps, idle_ps, 0, 0, 0, 0, free_ps)
             for counts, busy_ps, idle_ps, free_ps in rows
         ]
+
+    def openings(self) -> list[list[int]]:
+        return [[] for _ in self._free_ps]
 
     def _serve(
         self, now_ps: int, access_id: int, is_write: bool, address: int, num_bytes: int
@@ -157,7 +167,7 @@ class ReferenceSimpleCore:
             self._idle_ps[channel] += start_ps - self._free_ps[channel]
             self._busy_ps[channel] = min(self._busy_ps[channel] + hold_ps, NEVER_PS)
             self._free_ps[channel] = min(start_ps + hold_ps, NEVER_PS)
-            self._bursts[channel][is_write] += 1
+            self._num_bytes[channel][is_write] += stop - address
             done_ps = max(done_ps, self._free_ps[channel])
             address = stop
         return done_ps + self._spec.latency_ps

@@ -7,7 +7,10 @@ __all__ = ("ChannelCounters", "Gap", "Tally")
 
 
 class ChannelCounters(NamedTuple):
-    """Counts bursts; ``busy_ps`` and the five causes of loss add up to ``window_ps``."""
+    """Counters of a pseudo-channel, in bursts; of a simple memory, in bytes.
+
+    ``busy_ps`` and the five causes of loss add up to ``window_ps``.
+    """
 
     read_bursts: int
     write_bursts: int
@@ -21,6 +24,10 @@ class ChannelCounters(NamedTuple):
     bank_group_ps: int
     row_ps: int
     window_ps: int  # from 0 to the end of the last data
+
+    @property
+    def num_bursts(self) -> int:
+        return self.read_bursts + self.write_bursts
 
 
 class Gap(NamedTuple):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tilewright.engine.banked_spec import BankedSpec, MapField, RefreshScope
 from tilewright.errors import EngineError
+from tilewright.limits import max_channel_bursts
 
 __all__ = ("Piece", "bank_table", "banked_numbers", "check_packets", "pieces")
 
@@ -91,11 +92,13 @@ def banked_numbers(spec: BankedSpec) -> list[int]:
 
 def check_packets(spec: BankedSpec, packet_bytes: int) -> None:
     """Refuse queues that an access of a packet, however it lies, might never fit into."""
-    need = (packet_bytes + spec.burst_bytes - 2) // spec.burst_bytes + 1  # unaligned
     least = min(spec.read_queue_bursts, spec.write_queue_bursts)
-    span = spec.interleave_bytes * spec.pseudo_channels
-    rounds = -(-packet_bytes // span) + 1
-    most = min(need, rounds * (spec.interleave_bytes // spec.burst_bytes))
+    most = max_channel_bursts(
+        packet_bytes=packet_bytes,
+        interleave_bytes=spec.interleave_bytes,
+        burst_bytes=spec.burst_bytes,
+        num_channels=spec.pseudo_channels,
+    )
     if least < most:
         found = f"queues of {least} bursts for packets of {packet_bytes} bytes"
         raise EngineError("memory", found, f"at least {most}", "lengthen the queues")

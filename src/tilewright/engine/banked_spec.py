@@ -3,13 +3,21 @@
 ``docs/memory.md`` is the law that these numbers enter.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from enum import Enum
 from functools import cached_property
 from typing import Literal
 
 from tilewright.engine.spec import check_integer
 from tilewright.errors import EngineError
+from tilewright.limits import (
+    MAX_BANKS,
+    MAX_CHANNELS,
+    MAX_CHUNK_BURSTS,
+    MAX_DISTANCE_PS,
+    MAX_SPAN_BURSTS,
+    min_refresh_interval_ps,
+)
 
 __all__ = (
     "BankedRefreshSpec",
@@ -22,11 +30,6 @@ __all__ = (
 
 MapField = Literal["burst", "bank_group", "column", "bank", "stack_id", "row"]
 
-MAX_DISTANCE_PS = 2**40
-MAX_BANKS = 64  # of a pseudo-channel: the native core keeps them as bits of a word
-MAX_CHANNELS = 1024
-MAX_SPAN_BURSTS = 2**20
-MAX_CHUNK_BURSTS = 2**12
 MAX_SIZE = 2**40
 MIDDLE_FIELDS = frozenset({"bank_group", "column", "bank", "stack_id"})
 
@@ -203,13 +206,10 @@ class BankedSpec:
 
     def _check_refresh(self) -> None:
         """Refuse an interval in which a refresh and the access after it do not fit."""
-        refresh, timing = self.refresh, self.timing
+        refresh = self.refresh
         if refresh is None:
             return
-        close_ps = max(timing.ras_ps, timing.rtp_ps, timing.write_end_ps + timing.wr_ps)
-        open_ps = timing.rc_ps + timing.faw_ps + timing.rrd_l_ps + timing.rrd_s_ps
-        column_ps = max(timing.rcd_read_ps, timing.rcd_write_ps)
-        least_ps = close_ps + timing.rp_ps + refresh.busy_ps + open_ps + column_ps
+        least_ps = min_refresh_interval_ps(asdict(self.timing), refresh.busy_ps)
         if refresh.interval_ps <= least_ps:
             found = f"a refresh of {refresh.busy_ps} ps every {refresh.interval_ps} ps"
             fix = "lengthen interval_ps or shorten busy_ps"

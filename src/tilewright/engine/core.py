@@ -21,7 +21,6 @@ __all__ = (
 UNBOUNDED = -1
 SOURCE = -1
 OWNER_SHIFT = 40
-MAX_PACKETS = 2**24  # of one transfer
 MAX_QUEUES = 2**17  # in front of one server
 NO_GATE = -1
 NO_ROUTE = -1
@@ -235,6 +234,10 @@ class Core(Protocol):
 
     def add_signal(self) -> int: ...
 
+    def remove_signal(self, signal: int) -> None:
+        """Let the next signal have this number; refused while tasks wait for it."""
+        ...
+
     def add_gate(self, packets: int) -> int: ...
 
     def add_round_trip(
@@ -270,11 +273,19 @@ class Core(Protocol):
         """The last task of what the owner performed last."""
         ...
 
+    def end_owner(self, owner: int) -> None:
+        """Nothing more comes from an owner: its ids count as complete once its tasks are."""
+        ...
+
     def next_wake(self) -> int:
         """Run until somebody wakes: ``~owner`` if it performed, else the id of a watched task.
 
         ``NO_WAKE`` if nothing is left.
         """
+        ...
+
+    def set_limits(self, max_events: int, last_ps: int) -> None:
+        """Stop ``next_wake`` with a fault at the next event beyond these."""
         ...
 
     def raise_signal(self, signal: int, amount: int) -> None: ...
@@ -303,6 +314,10 @@ class Core(Protocol):
 
     def memory_counters(self, server: int) -> list[tuple[int, ...]]:
         """The fields of ChannelCounters for each pseudo-channel."""
+        ...
+
+    def memory_openings(self, server: int) -> list[list[int]]:
+        """Return how many rows each bank has opened, by pseudo-channel."""
         ...
 
     def take_trace(self) -> list[tuple[int, int, int, int, int]]: ...

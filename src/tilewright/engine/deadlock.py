@@ -5,21 +5,25 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from tilewright.engine.core import WaitingPacket, WaitingTask
+from tilewright.engine.core import Core, WaitingPacket, WaitingTask
 from tilewright.engine.message import id_text
 from tilewright.engine.spec import Arbitration, ServerSpec
+from tilewright.errors import DeadlockError, LimitError
 
 __all__ = (
     "DeadlockReport",
     "Reason",
     "WaitingProgram",
     "What",
+    "deadlock_error",
+    "name_programs",
     "report_deadlock",
     "waiting_program",
 )
 
 MAX_LINES = 20
 MAX_NAMED = 3
+MAX_PROGRAMS = 4  # in the error of a run beyond a limit
 
 PROGRAM, TASK, PACKET = 0, 1, 2
 Node = tuple[int, int]  # kind, then the program's number or the id
@@ -68,6 +72,25 @@ class DeadlockReport(NamedTuple):
     waiters: tuple[str, ...]
     cycle: tuple[str, ...]
     text: str
+
+
+def deadlock_error(
+    core: Core,
+    programs: Sequence[WaitingProgram],
+    servers: Sequence[ServerSpec],
+    signals: Sequence[str],
+) -> DeadlockError:
+    """Return the error of a core that has no events left: who waits now, and the cycle."""
+    tasks = [
+        WaitingTask(task_id, left, tuple(afters), tuple(waits), tuple(raises))
+        for task_id, left, afters, waits, raises in core.waiting_tasks()
+    ]
+    packets = [WaitingPacket(*row) for row in core.waiting_packets()]
+    report = report_deadlock(tasks, packets, programs, servers, signals)
+    fix = "raise the signal or end the task that the first line names"
+    fix = "break the cycle" if report.cycle else fix
+    where, found = f"engine at {core.now_ps} ps", f"no events left and {report.text}"
+    return DeadlockError(where, found, "all work to end", fix, report.waiters, report.cycle)
 
 
 def report_deadlock(
@@ -244,3 +267,14 @@ def _text(waiters: Sequence[str], cycle: str) -> str:
         lines.append(f"cycle: {cycle}")
     lines.append("so nothing can go on")  # the rest of the error's sentence follows it
     return "\n".join(lines)
+
+
+def name_programs(error: LimitError, programs: Sequence[WaitingProgram]) -> LimitError:
+    """Return the error of a run with what its programs wait for, those with a line first."""
+    with_line = [each for each in programs if each.line or " at " in each.what]
+    others = [each for each in programs if each not in with_line]
+    lines = [f"{each.name}: {each.what}" for each in (*with_line, *others)[:MAX_PROGRAMS]]
+    left = len(programs) - len(lines)
+    lines += [f"{left} more"] if left else []
+    found = "\n".join([f"{error.found}, and not done:", *lines])
+    return LimitError(error.where, found, error.expected, error.fix)

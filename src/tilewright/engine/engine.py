@@ -12,7 +12,6 @@ from tilewright.engine.banked_layout import bank_table, banked_numbers, check_pa
 from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
 from tilewright.engine.core import (
     LAST_PS,
-    MAX_PACKETS,
     NO_GATE,
     NO_LIMIT,
     NO_ROUTE,
@@ -21,11 +20,9 @@ from tilewright.engine.core import (
     CompiledGraph,
     Core,
     Issuer,
-    WaitingPacket,
-    WaitingTask,
 )
-from tilewright.engine.deadlock import WaitingProgram, report_deadlock
-from tilewright.engine.fault import CoreFault, FaultKind
+from tilewright.engine.deadlock import WaitingProgram, deadlock_error
+from tilewright.engine.fault import HARMLESS, CoreFault
 from tilewright.engine.graph import TaskGraph, check_not_empty, no_graph_error
 from tilewright.engine.issuer import IssuerSpec
 from tilewright.engine.kind import EngineKind
@@ -37,10 +34,17 @@ from tilewright.engine.message import (
     reentered_error,
 )
 from tilewright.engine.service import RunGuard, checked_service
-from tilewright.engine.spec import Arbitration, EngineSpec, ServerSpec, check_integer
+from tilewright.engine.spec import (
+    Arbitration,
+    EngineSpec,
+    ServerSpec,
+    check_integer,
+    checked_ids,
+)
 from tilewright.engine.statistics import RouteStatistics, ServerStatistics, Statistics
 from tilewright.engine.trace import MemoryRecord, TraceRecord
 from tilewright.errors import DeadlockError, EngineError, TilewrightError
+from tilewright.limits import MAX_PACKETS
 from tilewright.units import MAX_PS, flit_ps
 
 __all__ = ("Engine",)
@@ -48,21 +52,6 @@ __all__ = ("Engine",)
 MAX_OWNER = 2**22
 
 Result = TypeVar("Result")
-
-# Faults of calls that change nothing; after all others work may be half done.
-HARMLESS = {
-    FaultKind.REENTERED,
-    FaultKind.UNKNOWN_ROUTE,
-    FaultKind.NO_RATE,
-    FaultKind.NOT_ONE_SERVER,
-    FaultKind.UNKNOWN_SIGNAL,
-    FaultKind.UNKNOWN_TRIP,
-    FaultKind.BAD_ADDRESS,
-    FaultKind.HELD_MEMORY,
-    FaultKind.UNKNOWN_TASK,
-    FaultKind.ID_LIMIT,
-    FaultKind.PACKET_LIMIT,
-}
 
 
 class Engine:
@@ -143,8 +132,24 @@ class Engine:
     def add_signal(self, name: str) -> int:
         """Returns its number. Names are unique."""
         self._check_usable()
-        self._layout.note_signal(name)
-        return self.core.add_signal()
+        self._layout.check_signal_name(name)
+        signal = self.core.add_signal()
+        self._layout.note_signal(name, signal)
+        return signal
+
+    def remove_signal(self, signal: int) -> None:
+        """Give up a signal; a later one may get its number, and begins at 0.
+
+        No task that has not ended may wait for the signal or raise it, and no graph that names it
+        may be submitted again. Raises EngineError if a task waits.
+        """
+        self._check_usable()
+        self._layout.check_signal(signal)
+        try:
+            self.core.remove_signal(signal)
+        except CoreFault as fault:
+            raise self._translated(fault) from None
+        self._layout.forget_signal(signal)
 
     def add_gate(self, packets: int) -> int:
         """Returns its number. It lets so many packets of its round trips be under way at once."""
@@ -172,12 +177,7 @@ class Engine:
         stretches of it at a time.
         """
         self._check_usable()
-        self._layout.check_round_trip(out, back, gate, inside, writes)
-        for name, value in (("writes", writes), ("is_home", is_home)):
-            if type(value) is not bool:
-                raise EngineError(
-                    "round trip", f"{name} = {value!r}", "a bool", "pass True or False"
-                )
+        self._layout.check_round_trip(out, back, gate, inside, writes, is_home)
         number = NO_GATE if gate is None else gate
         crossed = NO_ROUTE if inside is None else inside
         return self.core.add_round_trip(out, back, number, writes, is_home, crossed)
@@ -235,11 +235,21 @@ class Engine:
             raise self._refusal()
         if type(owner) is not int or not 0 <= owner <= MAX_OWNER:
             check_integer("submit", "owner", owner, 0, MAX_OWNER)
-        earlier = self._checked_ids(after) if after else ()
+        earlier = checked_ids(after) if after else ()
         try:
             return submit(graph.compiled_for(self.core), owner, earlier)
         except (CoreFault, AttributeError) as error:
             raise self.error_of_submit(error, graph) from None
+
+    def end_owner(self, owner: int) -> None:
+        """State that an owner submits no more, so that nothing is kept of it.
+
+        Its tasks go on. Once they have ended, every id of the owner counts as complete. An owner
+        that submits again gets new ids.
+        """
+        self._check_outside()
+        check_integer("end_owner", "owner", owner, 0, MAX_OWNER)
+        self.core.end_owner(owner)
 
     def compiled(self, graph: TaskGraph) -> CompiledGraph:
         """For a hub: the core's form of a graph that has a last task to wait for."""
@@ -322,22 +332,8 @@ class Engine:
 
     def deadlock_error(self, programs: Sequence[WaitingProgram] = ()) -> DeadlockError:
         """Who waits now, and the cycle; with the programs that wait for tasks."""
-        tasks = [
-            WaitingTask(task_id, left, tuple(afters), tuple(waits), tuple(raises))
-            for task_id, left, afters, waits, raises in self.core.waiting_tasks()
-        ]
-        packets = [WaitingPacket(*row) for row in self.core.waiting_packets()]
-        report = report_deadlock(
-            tasks, packets, programs, self._layout.servers, self._layout.signals
-        )
-        fix = (
-            "break the cycle"
-            if report.cycle
-            else "raise the signal or end the task that the first line names"
-        )
-        where = f"engine at {self.now_ps} ps"
-        found = f"no events left and {report.text}"
-        return DeadlockError(where, found, "all work to end", fix, report.waiters, report.cycle)
+        layout = self._layout
+        return deadlock_error(self.core, programs, layout.servers, layout.signals)
 
     # -- results ---------------------------------------------------------------------------------
 
@@ -385,6 +381,15 @@ class Engine:
         self._check_outside()
         self._layout.check_memory(server)
         return tuple(ChannelCounters(*row) for row in self.core.memory_counters(server))
+
+    def memory_openings(self, server: int) -> tuple[tuple[int, ...], ...]:
+        """Return how many rows each bank has opened for a burst, by pseudo-channel.
+
+        Empty for pseudo-channels without banks; in mid-run it contains commands that lie ahead.
+        """
+        self._check_outside()
+        self._layout.check_memory(server)
+        return tuple(tuple(row) for row in self.core.memory_openings(server))
 
     def busy_ps(self) -> list[int]:
         """Of each server, as ``statistics`` has it: a tenth of the cost, for who looks often."""
@@ -478,15 +483,6 @@ class Engine:
     def _check_outside(self) -> None:
         if self.guard.serving is not None:
             raise reentered_error(self.guard.serving)
-
-    def _checked_ids(self, ids: Sequence[int]) -> tuple[int, ...]:
-        if not isinstance(ids, Sequence):
-            raise EngineError(
-                "submit", f"after = {ids!r}", "a sequence of ids", "put it in a tuple"
-            )
-        for task_id in ids:
-            check_integer("submit", "after", task_id, 0, MAX_PS)
-        return tuple(ids)
 
     def _check_until(self, until_ps: int) -> None:
         check_integer("advance", "until_ps", until_ps, 0, LAST_PS)

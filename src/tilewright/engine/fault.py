@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-__all__ = ("CoreFault", "FaultKind")
+__all__ = ("HARMLESS", "CoreFault", "FaultKind")
 
 
 class FaultKind(IntEnum):
@@ -27,6 +27,26 @@ class FaultKind(IntEnum):
     BAD_ADDRESS = 17
     HELD_MEMORY = 18
     LATE_ACCESS = 19
+    AWAITED_SIGNAL = 20
+    EVENT_LIMIT = 30
+    CLOCK_LIMIT = 31
+
+
+# Faults of calls that change nothing; after all others work may be half done.
+HARMLESS = {
+    FaultKind.REENTERED,
+    FaultKind.UNKNOWN_ROUTE,
+    FaultKind.NO_RATE,
+    FaultKind.NOT_ONE_SERVER,
+    FaultKind.UNKNOWN_SIGNAL,
+    FaultKind.UNKNOWN_TRIP,
+    FaultKind.BAD_ADDRESS,
+    FaultKind.HELD_MEMORY,
+    FaultKind.UNKNOWN_TASK,
+    FaultKind.ID_LIMIT,
+    FaultKind.PACKET_LIMIT,
+    FaultKind.AWAITED_SIGNAL,
+}
 
 
 class CoreFault(Exception):  # noqa: N818  # not an error for users: it never leaves the engine package

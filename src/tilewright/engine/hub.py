@@ -1,60 +1,32 @@
 """Programs that wait in the middle of plain Python: greenlets over one engine."""
 
+import atexit
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Sequence
+from contextlib import ExitStack
 from functools import lru_cache
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
+from weakref import WeakSet
 
 from greenlet import getcurrent, greenlet
 
 from tilewright.engine.core import NO_WAKE, OWNER_SHIFT, Issuer
-from tilewright.engine.deadlock import WaitingProgram, What, waiting_program
+from tilewright.engine.deadlock import WaitingProgram, What, name_programs, waiting_program
 from tilewright.engine.engine import MAX_OWNER, Engine
 from tilewright.engine.graph import TaskGraph
+from tilewright.engine.hub_program import Program, append, chain
 from tilewright.engine.message import first_line
 from tilewright.engine.service import ProgramGreenlet
 from tilewright.engine.spec import check_integer
-from tilewright.errors import DeadlockError, EngineError
+from tilewright.errors import DeadlockError, EngineError, LimitError
 from tilewright.units import MAX_PS
 
 __all__ = ("Hub", "Program")
 
 MAX_KEPT_GRAPHS = 1024
 WAITS = object()  # what a switch to the hub hands over, unless the program has ended
-
-
-class Program:
-    """A function that runs in simulated time; ``number`` owns the tasks that it submits."""
-
-    __slots__ = (
-        "_args",
-        "_body",
-        "_last",
-        "_next",
-        "_resume",
-        "_what",
-        "end_reason",
-        "is_done",
-        "name",
-        "number",
-        "result",
-    )
-
-    def __init__(self, number: int, name: str, body: greenlet, args: tuple[Any, ...]) -> None:
-        self.number = number
-        self.name = name
-        self.is_done = False
-        self.result: Any = None  # what the function returned
-        self.end_reason: str | None = None  # the error that ended it, if its run ended before it
-        self._body = body
-        self._args = args  # for its start
-        self._resume: Callable[..., Any] = body.switch
-        self._what: What = ""  # that it waits for
-        self._next: Program | None = None  # the next one that waits for the same task
-        self._last: Program  # the last of them, known to the first if there is a next
-
-    def __repr__(self) -> str:
-        return f"<Program {self.number} {self.name!r}, {'done' if self.is_done else 'not done'}>"
+CLOSED = "closed"  # why programs end that nobody lets go on
 
 
 class Hub:
@@ -64,6 +36,10 @@ class Hub:
     and then switches to the one that wakes first; starts, ends and errors are left to *home*, the
     greenlet that called ``run``. No frame of the core is on a stack when it is switched. Effects
     are applied before any program resumes.
+
+    A program that has begun and waits keeps itself, the hub and the engine alive: Python's garbage
+    collector does not see what the stack of a greenlet refers to. Where ``run(until=...)`` leaves
+    programs behind, ``close`` the hub, or use it in a ``with`` statement.
 
     >>> from tilewright.engine import build_engine
     >>> hub = Hub(build_engine())
@@ -92,8 +68,8 @@ class Hub:
         self._perform_rows = engine.core.perform_rows
         self._perform_compiled = engine.core.perform
         self._apply_effects = apply_effects
-        self._first_number = first_number
         self._next_number = first_number
+        self._num_programs = 0  # that were ever spawned
         self._live: dict[int, Program] = {}  # not ended yet
         self._due: deque[Program] = deque()  # new or woken, for home to resume
         self._waiting: dict[int, Program] = {}  # by task: the first of those that wait for it
@@ -107,8 +83,8 @@ class Hub:
         self.failed: Program | None = None  # whose own error ended the run
 
     def __repr__(self) -> str:
-        live, total = len(self._live), self._next_number - self._first_number
-        return f"<Hub at {self.now_ps} ps, {live} of {total} programs not done>"
+        live = f"{len(self._live)} of {self._num_programs} programs"
+        return f"<Hub at {self.now_ps} ps, {live} not done>"
 
     @property
     def now_ps(self) -> int:
@@ -121,12 +97,24 @@ class Hub:
             fix = "pass the function, then its arguments"
             raise EngineError("hub.spawn", repr(function), "a function", fix)
         number = self._next_number
-        check_integer("hub", "program number", number, 0, MAX_OWNER)
+        if number > MAX_OWNER or number in self._live:
+            number = self._free_number()
         program = Program(number, name or f"program {number}", ProgramGreenlet(function), args)
-        self._next_number += 1
+        self._next_number = number + 1
+        self._num_programs += 1
         self._live[number] = program
         self._due.append(program)
         return program
+
+    def _free_number(self) -> int:
+        """Return the next number that no program has; after the greatest comes 0."""
+        number = self._next_number
+        if len(self._live) > MAX_OWNER:
+            found, fix = f"{len(self._live)} programs that have not ended", "let some of them end"
+            raise EngineError("hub", found, f"at most {MAX_OWNER + 1}", fix)
+        while number > MAX_OWNER or number in self._live:
+            number = 0 if number > MAX_OWNER else number + 1
+        return number
 
     @property
     def next_number(self) -> int:
@@ -134,8 +122,13 @@ class Hub:
         return self._next_number
 
     @property
+    def has_programs(self) -> bool:
+        """Whether a program has not ended."""
+        return bool(self._live)
+
+    @property
     def has_ended(self) -> bool:
-        """Whether an error has ended its run, and all programs with it."""
+        """Whether an error or ``close`` has ended all programs."""
         return self._end_reason is not None
 
     @property
@@ -179,6 +172,39 @@ class Hub:
         finally:
             self._guard.has_hub = False
             self._current = self._switch_home = None
+            if self._live:
+                _UNFINISHED.add(self)
+
+    def close(self) -> None:
+        """End all programs that have not ended, each where it waits; the hub runs no more.
+
+        Only the thread that has run the hub may close it. Raises the first error of a program's
+        clean-up, once all have ended. A second call does nothing.
+        """
+        if self._switch_home is not None:
+            fix = "close it when run has returned"
+            raise EngineError("hub.close", "a call inside a run", "a hub that does not run", fix)
+        for program in self._live.values():
+            try:
+                program._body.parent = getcurrent()
+            except ValueError:
+                expected, fix = "the thread that has run the hub", "close it there"
+                raise EngineError("hub.close", "another thread", expected, fix) from None
+            program._body.is_abandoned = True
+        if self._end_reason is None:
+            self._end_reason = CLOSED
+        self._end_all(None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
 
     # -- for programs ----------------------------------------------------------------------------
 
@@ -260,10 +286,21 @@ class Hub:
         if self._engine.signal_value(signal) < value:
             self.perform(self._timer(0, signal, value))  # a report names the signal
 
+    def has_nothing_under_way(self, number: int) -> bool:
+        """Whether all that a program has submitted is complete."""
+        return all(row[0] >> OWNER_SHIFT != number for row in self._core.waiting_tasks())
+
     def is_up_to(self, numbers: Container[int]) -> bool:
         """Whether nothing can happen any more unless one of these programs does it."""
         if any(program.number not in numbers for program in self._due):
             return False
+        tasks = self._awaited_tasks()
+        for number in self._live:
+            if number in numbers:
+                continue
+            task_id = tasks[number] if number in tasks else self._core.performed_task(number)
+            if self._core.is_complete(task_id):
+                return False  # it goes on at this instant
         for task_id, packets_left, afters, waits, _ in self._core.waiting_tasks():
             is_blocked = not packets_left and (afters or waits)
             if not is_blocked and task_id >> OWNER_SHIFT not in numbers:
@@ -289,10 +326,11 @@ class Hub:
         self._current = program
         result = program._resume(*args)
         if result is not WAITS and self._current is not None:
-            self._current.result = result
-            self._current.is_done = True
-            del self._live[self._current.number]
-            self.polls.pop(self._current.number, None)
+            number = self._current.number
+            self._current._finish(result)
+            del self._live[number]
+            self.polls.pop(number, None)
+            self._core.end_owner(number)
         self._current = None
 
     def _advance(self) -> None:
@@ -318,14 +356,14 @@ class Hub:
             self._note_failure(error)
         else:
             first = self._live[~wake] if wake < 0 else self._waiting.pop(wake, None)
-            for program in list(_chain(first)):
+            for program in list(chain(first)):
                 program._next = None
                 self._due.append(program)
 
     def _wait_for(self, task_id: int, program: Program) -> None:
         first = self._waiting.setdefault(task_id, program)
         if first is not program:
-            _append(first, program)
+            append(first, program)
         self._go_home()
 
     def _go_home(self) -> None:
@@ -342,29 +380,41 @@ class Hub:
     def _note_failure(self, error: BaseException) -> None:
         if isinstance(error, DeadlockError):
             error = self._engine.deadlock_error(self._waiting_programs())
+        elif isinstance(error, LimitError):
+            error = name_programs(error, self._waiting_programs())
         self._failure = error
 
-    def _end_all(self, error: BaseException) -> None:
+    def _end_all(self, error: BaseException | None) -> None:
         """Unwind programs that wait; what their clean-up raises is noted beside the first error."""
+        is_first = error is None
         for program in self._live.values():
             program.end_reason = self._end_reason
             try:
-                program._body.throw()
+                program._body.throw(program.ended_by)
+            except program.ended_by:
+                continue  # as it was told
             except BaseException as second:  # noqa: BLE001  # it is told below the first
                 text = f"{type(second).__name__}: {second}"
+                error = second if error is None else error
                 error.add_note(f"while program {program.name!r} ended: {text}")
         self._live.clear()
         self._due.clear()
         self._waiting.clear()
+        if is_first and error is not None:
+            raise error
 
     # -- words -----------------------------------------------------------------------------------
 
-    def _waiting_programs(self) -> list[WaitingProgram]:
-        tasks = {
+    def _awaited_tasks(self) -> dict[int, int]:
+        """Return the tasks that programs wait for, by program, but for those that perform."""
+        return {
             program.number: task_id
             for task_id, first in self._waiting.items()
-            for program in _chain(first)
+            for program in chain(first)
         }
+
+    def _waiting_programs(self) -> list[WaitingProgram]:
+        tasks = self._awaited_tasks()
         return [
             waiting_program(
                 number,
@@ -377,7 +427,12 @@ class Hub:
 
     def _check_usable(self) -> None:
         if self._end_reason is not None:
-            found = f"one whose run ended with {self._end_reason}"
+            is_closed = self._end_reason == CLOSED
+            found = (
+                "one that is closed"
+                if is_closed
+                else f"one whose run ended with {self._end_reason}"
+            )
             raise EngineError("hub", found, "one that can go on", "build a new engine and hub")
 
     def _outside(self, call: str) -> EngineError:
@@ -399,16 +454,15 @@ class Hub:
         raise EngineError("hub", found, "the hub alone to call advance", fix)
 
 
-def _append(first: Program, program: Program) -> None:
-    before = first if first._next is None else first._last
-    before._next = first._last = program
+_UNFINISHED: WeakSet[Hub] = WeakSet()  # hubs that programs waited in when a run ended
 
 
-def _chain(first: Program | None) -> Iterator[Program]:
-    program = first
-    while program is not None:
-        yield program
-        program = program._next
+@atexit.register
+def _close_unfinished() -> None:
+    """End programs that still wait when the process ends, while all modules are there."""
+    with ExitStack() as stack:
+        for hub in _UNFINISHED:
+            stack.callback(hub.close)
 
 
 def _timer_graph(delay_ps: int, signal: int | None = None, value: int = 0) -> TaskGraph:

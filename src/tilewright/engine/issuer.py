@@ -27,6 +27,8 @@ from tilewright.units import PS_PER_US
 
 __all__ = ("IssuerSpec", "ReferenceIssuer")
 
+FIRST_TASK = 0
+
 Compile = Callable[[list[Row | Block]], CompiledGraph]
 
 
@@ -53,8 +55,11 @@ class IssuerSpec:
 class ReferenceIssuer:
     """The living definition. Tasks are numbered 0, 1, ... over all pieces."""
 
-    def __init__(self, compile_rows: Compile, spec: IssuerSpec) -> None:
+    def __init__(
+        self, compile_rows: Compile, spec: IssuerSpec, is_complete: Callable[[int], bool]
+    ) -> None:
         self.spec = spec
+        self._is_complete = is_complete  # of a submitted task, by its id
         self.num_commands = 0
         self.spilled_bytes = 0
         self._compile = compile_rows
@@ -66,8 +71,9 @@ class ReferenceIssuer:
         self._rows: list[Row | Block] = []  # of the current piece
         self._base = 0  # number of its first task
         self._earlier: dict[int, int] = {}  # tasks of earlier pieces in this one
-        self._starts: list[int] = []  # of the pieces taken
+        self._starts: list[int] = []  # of the pieces taken, but for those all of which has ended
         self._pieces: list[tuple[int, list[int]]] = []  # their first id, and offsets
+        self._ended_id = 0  # of a task that has ended, if pieces were forgotten
         self._under_way: deque[int] = deque(maxlen=spec.window)
         self._last_issue = -1
         self._stalls: list[int] = []  # tasks that the next command is issued after
@@ -248,7 +254,7 @@ class ReferenceIssuer:
         return self._values[value].task
 
     def walk_of(self, command: int) -> int:
-        return self._walks[command]
+        return self._walks.get(command, FIRST_TASK)  # one that is forgotten has ended
 
     def stall(self, task: int) -> None:
         self._stalls.append(task)
@@ -291,6 +297,8 @@ class ReferenceIssuer:
     def _note_use(self, value: IssuedValue, task: int) -> None:
         self._touch(value, len(value.uses))
         value.note_use(task)
+        if self._composite is None:
+            value.forget_uses(self.spec.window)
 
     def _touch(self, value: IssuedValue, uses_before: int) -> None:
         """The composite's uses of a value become one when it closes."""
@@ -372,7 +380,7 @@ class ReferenceIssuer:
                 self._hit = command, self._since_issue(spec.hit_ps)
             found.append(self._hit[1])
         if walk != NO_WALK and walk > command - spec.window:  # those before have ended
-            found.append(self._walks[walk])
+            found.append(self.walk_of(walk))
         return found
 
     def _since_issue(self, delay_ps: int) -> int:
@@ -437,6 +445,7 @@ class ReferenceIssuer:
     def take_piece(self) -> CompiledGraph | None:
         if not self._rows:
             return None
+        self._forget_ended()
         compiled = self._compile(self._rows)
         self._starts.append(self._base)
         self._pieces.append((0, compiled.offsets))
@@ -445,11 +454,27 @@ class ReferenceIssuer:
         self._earlier = {}
         return compiled
 
+    def _forget_ended(self) -> None:
+        """Forget pieces whose tasks have all ended, so that a long program takes no more space."""
+        while self._pieces and self._has_ended(*self._pieces[0]):
+            self._ended_id = self._pieces.pop(0)[0]
+            del self._starts[0]
+        first = self._starts[0] if self._starts else self._base
+        while self._walks and next(iter(self._walks.values())) < first:
+            del self._walks[next(iter(self._walks))]
+        self._near.forget_ended(first)
+        self._far.forget_ended(first)
+
+    def _has_ended(self, first_id: int, offsets: list[int]) -> bool:
+        return all(self._is_complete(first_id + offset) for offset in reversed(offsets))
+
     def note_first_id(self, first_id: int) -> None:
         self._pieces[-1] = first_id, self._pieces[-1][1]
 
     def task_id(self, task: int) -> int:
         piece = bisect_right(self._starts, task) - 1
+        if piece < 0:
+            return self._ended_id
         first_id, offsets = self._pieces[piece]
         return first_id + offsets[task - self._starts[piece]]
 

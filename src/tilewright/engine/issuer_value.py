@@ -3,6 +3,7 @@
 __all__ = ("UNTOUCHED", "IssuedValue", "OpenComposite")
 
 UNTOUCHED = -1
+MANY_USES = 4096
 
 
 class IssuedValue:
@@ -22,6 +23,11 @@ class IssuedValue:
         """By a command whose part in the value ends with this task."""
         if self.uses[-1] != task:
             self.uses.append(task)
+
+    def forget_uses(self, window: int) -> None:
+        """Forget all but the last ``window`` of many uses, which have ended."""
+        if len(self.uses) >= MANY_USES + window:
+            del self.uses[:-window]
 
 
 class OpenComposite:

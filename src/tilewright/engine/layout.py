@@ -24,13 +24,14 @@ class Layout:
         "_issuers",
         "_memories",
         "_server_numbers",
-        "_signal_numbers",
+        "_signal_names",
         "_unrated",
         "_unrated_routes",
         "num_gates",
         "num_hops",
         "num_routes",
         "servers",
+        "signals",
     )
 
     def __init__(self) -> None:
@@ -39,15 +40,12 @@ class Layout:
         self.num_gates = 0
         self.num_hops = 0
         self._server_numbers: dict[str, int] = {}
-        self._signal_numbers: dict[str, int] = {}
+        self.signals: list[str] = []  # names by number; empty: the signal was removed
+        self._signal_names: set[str] = set()  # of those that there are
         self._unrated: set[int] = set()  # servers that no packet can cross
         self._unrated_routes: set[int] = set()
         self._memories: set[int] = set()
         self._issuers: set[IssuerSpec] = set()  # that were found right
-
-    @property
-    def signals(self) -> list[str]:
-        return list(self._signal_numbers)
 
     def check_server(self, spec: ServerSpec, engine: EngineSpec) -> None:
         """What only an engine can know about a server's specification."""
@@ -112,22 +110,41 @@ class Layout:
         self.num_routes += 1
         self.num_hops += len(numbers)
 
-    def note_signal(self, name: str) -> None:
+    def check_signal_name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
             found = f"the name {name!r}"
             raise EngineError("signal", found, "a text that is not empty", "give it a name")
-        if name in self._signal_numbers:
+        if name in self._signal_names:
             where = f"signal {name!r}"
             raise EngineError(where, "a second one", "one owner of the name", "rename one")
-        self._signal_numbers[name] = len(self._signal_numbers)
+
+    def note_signal(self, name: str, signal: int) -> None:
+        """Name a signal that is new, or whose number a removed one had."""
+        if signal == len(self.signals):
+            self.signals.append(name)
+        else:
+            self.signals[signal] = name
+        self._signal_names.add(name)
+
+    def forget_signal(self, signal: int) -> None:
+        """Let the name and the number of a signal be used again."""
+        self._signal_names.remove(self.signals[signal])
+        self.signals[signal] = ""
 
     def check_signal(self, signal: int) -> None:
-        if type(signal) is not int or not 0 <= signal < len(self._signal_numbers):
+        is_number = type(signal) is int and 0 <= signal < len(self.signals)
+        if not is_number or not self.signals[signal]:
             fix = "use what add_signal returned"
             raise EngineError("engine", f"signal {signal!r}", "a signal of this engine", fix)
 
     def check_round_trip(
-        self, out: object, back: object, gate: object, inside: object, writes: object
+        self,
+        out: object,
+        back: object,
+        gate: object,
+        inside: object,
+        writes: object,
+        is_home: object,
     ) -> None:
         routes = [("out", out), ("back", back)]
         if inside is not None:
@@ -150,6 +167,10 @@ class Layout:
         if gate is not None and (type(gate) is not int or not 0 <= gate < self.num_gates):
             fix = "use what add_gate returned, or None"
             raise EngineError("round trip", f"gate = {gate!r}", "a gate of this engine", fix)
+        for name, value in (("writes", writes), ("is_home", is_home)):
+            if type(value) is not bool:
+                found, fix = f"{name} = {value!r}", "pass True or False"
+                raise EngineError("round trip", found, "a bool", fix)
 
     def check_issuer(self, spec: IssuerSpec) -> None:
         """Its figures; that a route has one server the core checks at the first command."""

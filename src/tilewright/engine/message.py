@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tilewright.engine.core import LAST_ACCESS_PS, LAST_PS, MAX_PACKETS, MAX_QUEUES, OWNER_SHIFT
+from tilewright.engine.core import LAST_ACCESS_PS, LAST_PS, MAX_QUEUES, OWNER_SHIFT
 from tilewright.engine.fault import CoreFault, FaultKind
+from tilewright.engine.limit import limit_error
 from tilewright.errors import EngineError, InternalError, TilewrightError, TimeLimitError
+from tilewright.limits import MAX_PACKETS
 from tilewright.units import MAX_PS
 
 __all__ = (
@@ -54,6 +56,12 @@ def error_of_fault(fault: CoreFault, names: Names, serving: str | None) -> Tilew
             found = f"packet {id_text(fault.second)} at {fault.third} ps"
             expected = f"accesses up to {LAST_ACCESS_PS} ps"
             return TimeLimitError(where, found, expected, "use shorter times")
+        case FaultKind.EVENT_LIMIT:
+            where = f"engine at {fault.second} ps"
+            return limit_error(where, f"more than {fault.first} events", "events", fault.first)
+        case FaultKind.CLOCK_LIMIT:
+            found = f"work left at {fault.first} ps"
+            return limit_error("engine", found, "time", fault.first)
         case FaultKind.REENTERED:
             return reentered_error(serving)
         case FaultKind.TIME_REVERSED | FaultKind.ORDER:
@@ -70,6 +78,12 @@ def error_of_fault(fault: CoreFault, names: Names, serving: str | None) -> Tilew
             found = f"more than 2^{OWNER_SHIFT} packets and tasks"
             fix = "submit as several owners"
             return EngineError(f"owner {fault.first}", found, "ids that fit", fix)
+        case FaultKind.AWAITED_SIGNAL:
+            where, fix = (
+                f"signal {names.signals[fault.first]!r}",
+                "remove it when they have started",
+            )
+            return EngineError(where, "a removal", "no task that waits for it", fix)
         case FaultKind.QUEUE_LIMIT:
             where = f"server {names.servers[fault.first]!r}"
             found = f"more than {MAX_QUEUES} inputs times virtual channels"

@@ -11,6 +11,7 @@ from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.issuer import IssuerSpec, ReferenceIssuer
 from tilewright.engine.reference_graph import Graph, compile_graph
 from tilewright.engine.reference_memory import Memories
+from tilewright.engine.reference_owners import Owners
 from tilewright.engine.reference_queue import BUCKET_SHIFT, EventQueue
 from tilewright.engine.reference_state import (
     Gate,
@@ -53,19 +54,21 @@ class ReferenceCore(Memories):
         self._routes: list[Route] = []
         self._hops = array("q")  # the servers of all routes in a row
         self._signals: list[Signal] = []
+        self._free_signals: list[int] = []  # that were removed: the next ones take their numbers
         self._gates: list[Gate] = []
         self._trips: list[RoundTrip] = []
-        self._next_sequence: dict[int, int] = {}
+        self._owners = Owners()
         self._live: dict[int, Task | TaskDefinition] = {}
         self._effect_times: list[int] = []
         self._effects: list[int] = []
         self._wakes: deque[int] = deque()  # ids of watched tasks; of a performed one ~owner
-        self._performed: dict[int, int] = {}  # by owner: the task that its program waits for
         self._trace: list[tuple[int, int, int, int, int]] | None = None
         self._memory_trace = []
         self._traced_owners = range(0)
         self._running = False
         self._next_count = MAX_UNCOUNTED
+        self._max_events: int | None = None
+        self._last_ps = NO_LIMIT  # of ``next_wake``
         self._ahead: tuple[object, dict[Route, tuple[int, int]]] = (None, {})
         self._size_of = lru_cache(MAX_KEPT_SIZES)(partial(size_of, flit_bytes=flit_bytes))
 
@@ -107,8 +110,18 @@ class ReferenceCore(Memories):
 
     def add_signal(self) -> int:
         self._check_outside()
+        if self._free_signals:
+            signal = self._free_signals.pop()
+            self._signals[signal] = Signal()
+            return signal
         self._signals.append(Signal())
         return len(self._signals) - 1
+
+    def remove_signal(self, signal: int) -> None:
+        self._check_outside()
+        if self._signals[signal].waiters:
+            raise CoreFault(FaultKind.AWAITED_SIGNAL, signal)
+        self._free_signals.append(signal)
 
     def add_gate(self, packets: int) -> int:
         self._check_outside()
@@ -132,7 +145,7 @@ class ReferenceCore(Memories):
         return len(self._trips) - 1
 
     def add_issuer(self, numbers: list[int]) -> ReferenceIssuer:
-        return ReferenceIssuer(self.compile, IssuerSpec(*numbers))
+        return ReferenceIssuer(self.compile, IssuerSpec(*numbers), self.is_complete)
 
     def compile(self, rows: list[Row | Block]) -> Graph:
         return compile_graph(
@@ -155,32 +168,49 @@ class ReferenceCore(Memories):
         self._check_outside()
         if not self._wakes:
             self._run_guarded(until_ps)
-        due = [self._performed[~wake] if wake < 0 else wake for wake in self._wakes]
+        due = [self.performed_task(~wake) if wake < 0 else wake for wake in self._wakes]
         self._wakes.clear()
         return due
 
     def next_wake(self) -> int:
         self._check_outside()
         if not self._wakes:
-            self._run_guarded(NO_LIMIT)
-        return self._wakes.popleft() if self._wakes else NO_WAKE
+            self._run_guarded(self._last_ps, moves_clock=False)
+        if self._wakes:
+            return self._wakes.popleft()
+        if self._last_ps != NO_LIMIT and self._queue:
+            raise CoreFault(FaultKind.CLOCK_LIMIT, self._last_ps)
+        return NO_WAKE
 
-    def _run_guarded(self, until_ps: int) -> None:
+    def set_limits(self, max_events: int, last_ps: int) -> None:
+        self._max_events = max_events
+        self._last_ps = last_ps
+        self._next_count = min(self._next_count, max_events)
+
+    def _run_guarded(self, until_ps: int, *, moves_clock: bool = True) -> None:
         self._running = True
         try:
             if until_ps == NO_LIMIT:
                 self._run()
             else:
-                self._run_until(until_ps)
+                self._run_until(until_ps, moves_clock=moves_clock)
         finally:
             self._running = False
 
-    def _run_until(self, until_ps: int) -> None:
-        """The limit is an event of its own, before the grants of its instant."""
+    def _run_until(self, until_ps: int, *, moves_clock: bool) -> None:
+        """Run up to a limit, which is an event of its own, before the grants of its instant.
+
+        The time is the limit's afterwards. Without ``moves_clock`` it is that of the last event, if
+        nothing is left.
+        """
         limit = (until_ps, GRANT, LIMIT, 0, None, None, 0)
+        limits_met = self._limits_met
         self._queue.push(limit)
         self._run()
         self._queue.discard(limit)
+        if self._limits_met > limits_met:
+            is_over = not self._queue and not moves_clock
+            self.now_ps = max(self.now_ps, self._delivered_ps) if is_over else until_ps
 
     def _run(self) -> None:
         """Events in key order, until wake-ups are due, the limit, or nothing is left.
@@ -196,14 +226,15 @@ class ReferenceCore(Memories):
             while queue.open():
                 if queue.num_closed > self._next_count:
                     self._count_servers(now_ps)
-                for now_ps, phase, event_id, packet_id, what, hop, tail_in_ps in opened.left:
+                for event_ps, phase, event_id, packet_id, what, hop, tail_in_ps in opened.left:
+                    if event_id == LIMIT:
+                        self._limits_met += 1
+                        return
+                    now_ps = event_ps
                     if hop is None:
                         if type(what) is TaskDefinition:
                             self.now_ps = now_ps
                             self._complete_lone(event_id, what)
-                        elif event_id == LIMIT:
-                            self._limits_met += 1
-                            return
                         else:
                             self._handle(now_ps, phase, event_id, packet_id, what)
                         if wakes and self._reaches_grants():
@@ -244,9 +275,14 @@ class ReferenceCore(Memories):
 
     def _count_servers(self, now_ps: int) -> None:
         """Now and then, so that what they note does not pile up."""
-        self._next_count = self._queue.num_closed + MAX_UNCOUNTED
+        num_events = self._queue.num_closed
+        self._next_count = num_events + MAX_UNCOUNTED
         for server in self._servers:
             server.count(now_ps)
+        if self._max_events is not None:
+            if num_events - self._limits_met > self._max_events:
+                raise CoreFault(FaultKind.EVENT_LIMIT, self._max_events, now_ps)
+            self._next_count = min(self._next_count, self._max_events)
 
     def _leave(self, what: TaskDefinition | Part, packet_id: int, at_ps: int) -> None:
         """At the end of a plain route."""

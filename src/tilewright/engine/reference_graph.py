@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tilewright.engine.core import MAX_PACKETS
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.reference_state import RoundTrip, Route, Size, TaskDefinition
 from tilewright.engine.rows import (
@@ -18,6 +17,7 @@ from tilewright.engine.rows import (
     Row,
     row_problem,
 )
+from tilewright.limits import MAX_PACKETS
 
 __all__ = ("Graph", "compile_graph")
 

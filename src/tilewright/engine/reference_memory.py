@@ -111,3 +111,7 @@ class Memories(Tasks):
     def memory_counters(self, server: int) -> list[tuple[int, ...]]:
         memory = self._servers[server].memory
         return [] if memory is None else memory.core.counters()
+
+    def memory_openings(self, server: int) -> list[list[int]]:
+        memory = self._servers[server].memory
+        return [] if memory is None else memory.core.openings()

@@ -9,6 +9,7 @@ from operator import attrgetter
 from tilewright.engine.core import LAST_PS, OWNER_SHIFT
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.reference_graph import Graph
+from tilewright.engine.reference_owners import Owners
 from tilewright.engine.reference_queue import BUCKET_SHIFT
 from tilewright.engine.reference_report import Reports
 from tilewright.engine.reference_state import (
@@ -47,9 +48,8 @@ class Tasks(Reports):
     _traced_owners: range
     _gates: list[Gate]
     _trips: list[RoundTrip]
-    _next_sequence: dict[int, int]
+    _owners: Owners
     _wakes: deque[int]  # ids of watched tasks; of a performed one ~owner
-    _performed: dict[int, int]  # by owner: the task that its program waits for
     _size_of: Callable[[int], Size]
 
     def _is_traced(self, packet_id: int) -> bool:
@@ -75,13 +75,13 @@ class Tasks(Reports):
         earlier = self._live_tasks(after)
         for task_id in graph.earlier_ids:
             self._check_issued(task_id)
-        sequence = self._next_sequence.get(owner, 0)
+        sequence = self._owners.begin(owner)
         if sequence + graph.num_ids > 1 << OWNER_SHIFT:
             raise CoreFault(FaultKind.ID_LIMIT, owner)
         first_id = (owner << OWNER_SHIFT) + sequence
         if self.now_ps + graph.max_delay_ps > LAST_PS:
             self._refuse_late(graph, first_id)
-        self._next_sequence[owner] = sequence + graph.num_ids
+        self._owners.next_sequence[owner] = sequence + graph.num_ids
         if earlier:
             self._submit_linked(enumerate(graph.definitions), first_id, earlier)
         else:
@@ -142,7 +142,7 @@ class Tasks(Reports):
         self.was_submitted = False
         last_id = self.submit(graph, owner, ()) + graph.definitions[-1].offset
         self._task(last_id).performed = True
-        self._performed[owner] = last_id
+        self._owners.performed[owner] = last_id
         self.was_submitted = True
         return self.next_wake()
 
@@ -151,7 +151,11 @@ class Tasks(Reports):
         return self.perform(self.compile(rows), owner)
 
     def performed_task(self, owner: int) -> int:
-        return self._performed[owner]
+        return self._owners.performed.get(owner, -1)
+
+    def end_owner(self, owner: int) -> None:
+        self._check_outside()
+        self._owners.end(owner)
 
     def _count_conditions(self, task: Task, earlier: list[Task]) -> None:
         definition = task.definition
@@ -175,7 +179,9 @@ class Tasks(Reports):
 
     def _check_issued(self, task_id: int) -> None:
         owner, sequence = divmod(task_id, 1 << OWNER_SHIFT)
-        if sequence >= self._next_sequence.get(owner, 0):
+        if sequence >= self._owners.next_sequence.get(owner, 0) and not self._owners.has_ended(
+            owner
+        ):
             raise CoreFault(FaultKind.UNKNOWN_TASK, task_id)
 
     def _push_start(self, run: StartRun) -> None:

@@ -20,7 +20,9 @@ EXPECTED = f"(hold_ps, latency_ps), a tuple of two ints in 0..{MAX_PS} (no bool,
 class ProgramGreenlet(greenlet.greenlet):
     """One that its hub alone may resume or end."""
 
-    __slots__ = ()
+    __slots__ = ("is_abandoned",)
+
+    is_abandoned: bool  # there, and True, once its hub is closed: it may be ended anywhere
 
 
 class RunGuard:
@@ -64,7 +66,8 @@ class RunGuard:
         origin, target = switch
         # The garbage collector ends a forgotten greenlet by a throw that comes back here.
         may_end = event == "throw" and target.parent is origin
-        if origin.dead or (may_end and not isinstance(target, ProgramGreenlet)):
+        is_kept = isinstance(target, ProgramGreenlet) and not hasattr(target, "is_abandoned")
+        if origin.dead or (may_end and not is_kept):
             return
         where = "engine" if self.serving is None else f"server {self.serving!r}"
         found, expected = "a greenlet switch inside a Python server", "a call that returns"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 __all__ = ("Space",)
 
 NOTHING: Sequence[int] = ()
+MANY_RELEASES = 1 << 16
 
 
 class Space:
@@ -67,3 +68,16 @@ class Space:
         self.free_bytes += num_bytes
         kept = list(uses) if in_composite else uses[-self._window :]
         self._released.append((num_bytes, kept))
+
+    def forget_ended(self, first_task: int) -> None:
+        """Join the oldest of many releases, if all their uses are of tasks before this one.
+
+        Such tasks have ended.
+        """
+        if len(self._released) < MANY_RELEASES:
+            return
+        num_bytes = 0
+        while self._released and all(task < first_task for task in self._released[0][1]):
+            num_bytes += self._released.popleft()[0]
+        if num_bytes:
+            self._released.appendleft((num_bytes, NOTHING))

@@ -1,17 +1,17 @@
 """What a user tells an engine, and the view of a packet that a Python server gets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from tilewright.errors import EngineError
+from tilewright.limits import MAX_FLIT_BYTES, MAX_PACKET_FLITS
 from tilewright.units import MAX_PS
 
 __all__ = ("Arbitration", "EngineSpec", "PacketView", "ServerSpec", "Service")
 
 MAX_FLIT_PS = 2**40
-MAX_PACKET_FLITS = 2**20
 MAX_SALT = 2**62
 
 
@@ -51,7 +51,7 @@ class EngineSpec:
     arrival_salt: int = 0
 
     def __post_init__(self) -> None:
-        check_integer("engine", "flit_bytes", self.flit_bytes, 1, MAX_PACKET_FLITS)
+        check_integer("engine", "flit_bytes", self.flit_bytes, 1, MAX_FLIT_BYTES)
         check_integer("engine", "packet_flits", self.packet_flits, 1, MAX_PACKET_FLITS)
         check_integer("engine", "arrival_salt", self.arrival_salt, 0, MAX_SALT)
 
@@ -108,6 +108,15 @@ def check_integer(where: str, field: str, value: object, low: int, high: int) ->
     """Refuse what is not an int (a bool or a NumPy scalar is none) in low..high."""
     if type(value) is not int or not low <= value <= high:
         raise EngineError(where, *integer_words(field, value, low, high))
+
+
+def checked_ids(ids: Sequence[int]) -> tuple[int, ...]:
+    """Return the ids of earlier tasks as a tuple; refuse anything else."""
+    if not isinstance(ids, Sequence):
+        raise EngineError("submit", f"after = {ids!r}", "a sequence of ids", "put it in a tuple")
+    for task_id in ids:
+        check_integer("submit", "after", task_id, 0, MAX_PS)
+    return tuple(ids)
 
 
 def integer_words(field: str, value: object, low: int, high: int) -> tuple[str, str, str]:

@@ -6,12 +6,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from tilewright.errors import RecordError
 from tilewright.evaluation.interval import Mean, mean_of, paired_difference, share_interval
 from tilewright.records.attention_compare import FlowDifference, QualityRow, TrialRecord
 
 __all__ = ("join_trials", "order_flows")
 
 NOTHING = Mean(0.0, None)
+MAX_EXPONENT = 300.0
 
 
 def join_trials(
@@ -36,7 +38,7 @@ def join_trials(
         mass=_share(mass),
         mass_ci=(mass or NOTHING).interval,
         worst_head_mass=_worst_head(trials),
-        output_error=(error or NOTHING).value,
+        output_error=max(0.0, (error or NOTHING).value),
         output_error_ci=(error or NOTHING).interval,
         oracle_ratio=_share(ratio),
         oracle_ratio_ci=(ratio or NOTHING).interval,
@@ -46,9 +48,9 @@ def join_trials(
         dense_bytes=sum(trial.dense_bytes for trial in trials) // steps,
         kl=None if kl is None else kl.value,
         kl_ci=(kl or NOTHING).interval,
-        nll=None if nll is None else nll.value,
+        nll=None if nll is None else max(0.0, nll.value),
         nll_ci=(nll or NOTHING).interval,
-        dense_nll=None if dense_nll is None else dense_nll.value,
+        dense_nll=None if dense_nll is None else max(0.0, dense_nll.value),
         perplexity_difference=None if perplexity is None else perplexity.value,
         perplexity_difference_ci=(perplexity or NOTHING).interval,
         needle_hits=hits,
@@ -96,10 +98,13 @@ def _mean(trials: Sequence[TrialRecord], name: str) -> Mean | None:
 
 def _share(mean: Mean | None) -> float:
     """Sums of many shares may come out a last bit above 1."""
-    return min(1.0, (mean or NOTHING).value)
+    return min(1.0, max(0.0, (mean or NOTHING).value))
 
 
 def _worst_head(trials: Sequence[TrialRecord]) -> float:
+    if len({len(trial.head_mass) for trial in trials}) > 1:
+        found, fix = "trials of different numbers of heads", "remove the state, and compare anew"
+        raise RecordError(f"flow {trials[0].flow!r}", found, "trials of one model", fix)
     weights = [len(trial.mass) for trial in trials]
     by_head = np.average([trial.head_mass for trial in trials], axis=0, weights=weights)
     return min(1.0, float(by_head.min()))
@@ -117,11 +122,12 @@ def _perplexity_difference(trials: Sequence[TrialRecord]) -> Mean:
     """
     nll = [sample for trial in trials for sample in trial.nll or ()]
     dense = [sample for trial in trials for sample in trial.dense_nll or ()]
-    difference, base = paired_difference(nll, dense), math.exp(float(np.mean(dense)))
-    interval = difference.interval
-    return Mean(
-        base * math.expm1(difference.value),
-        None
-        if interval is None
-        else (base * math.expm1(interval[0]), base * math.expm1(interval[1])),
-    )
+    difference, base = paired_difference(nll, dense), _growth(float(np.mean(dense))) + 1
+    low, high = difference.interval or (0.0, 0.0)
+    interval = (base * _growth(low), base * _growth(high))
+    return Mean(base * _growth(difference.value), interval if difference.interval else None)
+
+
+def _growth(exponent: float) -> float:
+    """Return exp(exponent) - 1, up to a limit, so that products of two stay finite."""
+    return math.expm1(min(exponent, MAX_EXPONENT))

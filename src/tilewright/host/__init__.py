@@ -2,8 +2,9 @@
 
 from tilewright.device.dma import Access
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
+from tilewright.engine.limit import Limits
 from tilewright.host.context import RuntimeContext
-from tilewright.language.message import Neighbours
+from tilewright.language.neighbour import Neighbours
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.launch import LaunchOptions
 from tilewright.runtime.launch_arguments import LocalShard, LocalSize
@@ -30,6 +31,7 @@ __all__ = (
     "KernelLaunchMsg",
     "LaunchOptions",
     "LaunchReport",
+    "Limits",
     "LocalShard",
     "LocalSize",
     "MapMsg",

@@ -8,18 +8,21 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
-from tilewright.collectives.install import install_rings
+from tilewright.collectives.config import parse_config
+from tilewright.collectives.direction import Topology, parse_topology
+from tilewright.collectives.install import WHERE, RingRequest, install_rings
 from tilewright.collectives.option import RingKeys, parse_ring
 from tilewright.collectives.rank_map import RankMap
 from tilewright.collectives.rings import InstallPlan
 from tilewright.collectives.worker import Workers
 from tilewright.engine import AUTO, Auto, EngineKind
+from tilewright.engine.limit import Limits
 from tilewright.errors import RequestError
 from tilewright.host.device import Accelerator, Ahbm, DeviceSelector, parse_device
 from tilewright.host.distributed import Distributed
 from tilewright.host.multiprocessing import Multiprocessing
 from tilewright.language.dtype import DType, dtype_of
-from tilewright.language.message import Neighbours
+from tilewright.language.neighbour import Neighbours
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import MachineSpec
@@ -60,6 +63,7 @@ class RuntimeContext:
         engine: EngineKind | Auto | str = AUTO,
         data: bool = True,
         sanitize: bool = False,
+        limits: Limits | None = None,
         correlation_id: str = "run",
     ) -> None:
         self.machine = _machine(machine)
@@ -67,14 +71,16 @@ class RuntimeContext:
         self.seed = seed
         self.carries_data = data
         self.driver = Driver(
-            self.machine, _engine(engine), correlation_id=correlation_id, sanitize=sanitize
-        )
+            self.machine, _engine(engine),
+            correlation_id=correlation_id, sanitize=sanitize, limits=limits,
+        )  # fmt: skip
         self.ahbm = Ahbm(self.device)
         self.accelerator = Accelerator(self.ahbm)
-        self._tensors = Deployments(self.driver, self._targets, carries_data=data)
+        self.deployments = Deployments(self.driver, self._targets, carries_data=data)
         workers = Workers(self.driver)
         self.multiprocessing = Multiprocessing(workers)
-        self.distributed = Distributed(self.driver, self._tensors, workers, carries_data=data)
+        self.distributed = Distributed(self.driver, self.deployments, workers, carries_data=data)
+        self.notes = self.distributed.notes  # for people: what happened that nobody asked for
 
     def __repr__(self) -> str:
         name = self.machine.spec.name
@@ -122,7 +128,7 @@ class RuntimeContext:
         name: str | None = None,
     ) -> Tensor:
         """A tensor whose memory nobody has written."""
-        return self._tensors.empty(_shape(shape), dtype_of(dtype), dp=_policy(dp), name=name)
+        return self.deployments.empty(_shape(shape), dtype_of(dtype), dp=_policy(dp), name=name)
 
     def full(
         self,
@@ -136,18 +142,27 @@ class RuntimeContext:
     ) -> Tensor:
         """A tensor of one value."""
         kind = dtype_of(dtype)
-        return self._tensors.full(
+        return self.deployments.full(
             _shape(shape), value, kind, dp=_policy(dp), name=name, timed=timed
         )
 
     def from_numpy(self, array: Any) -> Tensor:
         """A copy of an array, on the host: `copy_` brings it to a device tensor."""
-        return host_tensor(array, self._tensors)
+        return host_tensor(array, self.deployments)
 
     def cleanup(self) -> None:
         """Wait for all that is under way and free every tensor; twice is as good as once."""
         self.distributed.wait_all()
-        self._tensors.free_all()
+        self.deployments.free_all()
+
+    def close(self) -> None:
+        """End all that is under way, without waiting for it; twice is as good as once.
+
+        The handles of launches that were under way raise LaunchEndedError. Leaving a ``with``
+        block by an error does the same. A context that nobody refers to any more ends by itself,
+        unless something under way refers to it: a collective, or a kernel that names it.
+        """
+        self.driver.close()
 
     # -- launches and requests -------------------------------------------------------------------
 
@@ -157,7 +172,7 @@ class RuntimeContext:
         *args: Any,
         grid: Grid | None = None,
         on: On | None = None,
-        neighbours: Neighbours | Mapping[Any, Mapping[str, Any]] | None = None,
+        neighbours: Neighbours | InstallPlan | Mapping[Any, Mapping[str, Any]] | None = None,
         resident: int = 1,
         synchronised_start: bool = False,
         wait: bool = True,
@@ -170,6 +185,9 @@ class RuntimeContext:
         ids. Else it runs on the PEs that hold a shard of an argument, and without any tensor on the
         PEs of the current device. Without a grid each of them runs one program.
 
+        ``neighbours`` are rings of this launch, or a plan of ``install_ipcq``. Without them
+        programs use the rings that were installed last on their PE.
+
         ``wait`` raises the error of a kernel. An error ends every launch that is under way: their
         handles raise LaunchEndedError. Stores that memories had served are visible, copies and
         deploys of the host complete, and the next launch finds idle PEs (ADR 0020). A message that
@@ -180,18 +198,23 @@ class RuntimeContext:
                 fix = 'write launch("name", kernel, ...)'
                 raise RequestError("launch", f"the name {kernel!r} alone", "a kernel", fix)
             name, kernel, args = name or kernel, args[0], args[1:]
-        options = LaunchOptions(
-            name, grid, on, neighbours, resident, synchronised_start, self.carries_data
+        rings = (
+            self.distributed.book.post_of(neighbours)
+            if isinstance(neighbours, InstallPlan)
+            else neighbours
         )
-        self._tensors.reclaim()
-        pending = launch(self.driver, self._tensors, kernel, args, kwargs, options)
+        options = LaunchOptions(
+            name, grid, on, rings, resident, synchronised_start, self.carries_data
+        )
+        self.deployments.reclaim()
+        pending = launch(self.driver, self.deployments, kernel, args, kwargs, options)
         if wait:
             pending.wait()
         return pending
 
     def submit(self, message: Message) -> Request:
         """Put a message on its way; returns its handle."""
-        return submit_message(self.driver, self._tensors, message)
+        return submit_message(self.driver, self.deployments, message)
 
     def wait(self, handle: Request | Pending) -> Completion:
         """Wait for a request and return how it went; raise its failure."""
@@ -209,7 +232,10 @@ class RuntimeContext:
         return handle.is_completed
 
     def handles(self) -> list[Request]:
-        """All requests so far, those of tensors and launches included, in order."""
+        """Return the requests of tensors, launches and messages, in the order of submission.
+
+        Those that are under way or failed, and of all others the last 1024: ADR 0034.
+        """
         return list(self.driver.requests)
 
     def install_ipcq(
@@ -218,17 +244,29 @@ class RuntimeContext:
         ccl_yaml: str | Path | None = None,
         world_size_override: int | None = None,
         rank_to_pe: RankMap | None = None,
+        *,
+        topology: Topology | str | None = None,
+        global_topology: Topology | str = Topology.NONE,
+        w: int | None = None,
+        h: int | None = None,
         **ring: Unpack[RingKeys],
     ) -> InstallPlan:
-        """Rings of an algorithm, checked and sent to the PEs; the plan says who has which.
+        """Install rings, which later launches on their PEs use; return who has which.
 
-        Further keywords are keys of ``ccl.yaml``, for these rings alone.
+        Ranks are all PEs of the device, the first ``world_size_override`` of them, or those of
+        ``rank_to_pe``. ``topology`` names the directions: ``ring_1d``, ``tree_binary``, ``none``,
+        or ``mesh_2d`` and ``torus_2d`` of ``w`` columns and ``h`` rows. ``global_topology`` names
+        those between SIPs. Other keywords are keys of ``ccl.yaml``. Simulated time passes.
         """
-        options = parse_ring("install_ipcq", ring)
-        book = self.distributed.book
-        return install_rings(
-            self.machine, book, algorithm, ccl_yaml, world_size_override, rank_to_pe, options
-        )
+        request = RingRequest(
+            algorithm, world_size_override, rank_to_pe, parse_ring(WHERE, ring),
+            None if topology is None else parse_topology(WHERE, topology),
+            parse_topology(WHERE, global_topology), w, h,
+        )  # fmt: skip
+        config = parse_config(ccl_yaml)
+        self.distributed.note_config(config)
+        pes = [pe for pe in self.machine.grid.pes() if pe.sip in self.device.sips]
+        return install_rings(self.machine, self.distributed.book, config, request, pes)
 
     # -- its life --------------------------------------------------------------------------------
 
@@ -241,10 +279,13 @@ class RuntimeContext:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if error is None:
-            self.cleanup()
-            if self.driver.watch is not None:
-                self.driver.watch.sanitizer.findings.check()
+        try:
+            if error is None:
+                self.cleanup()
+                if self.driver.watch is not None:
+                    self.driver.watch.sanitizer.findings.check()
+        finally:
+            self.close()
 
     def _targets(self, policy: DPPolicy) -> Targets:
         """A worker that is a PE, or has set its SIP, places there what names no SIPs."""

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from greenlet import GreenletExit
+
 from tilewright.collectives.worker import Workers
 from tilewright.errors import CollectiveError
 
@@ -13,7 +15,7 @@ class Multiprocessing:
     """One process, one program of the hub for each rank."""
 
     def __init__(self, workers: Workers) -> None:
-        self._workers = workers
+        self.workers = workers
 
     def spawn(
         self,
@@ -23,13 +25,16 @@ class Multiprocessing:
         join: bool = True,
         daemon: bool = False,
         start_method: str = "spawn",
+        *,
+        ended_by: type[BaseException] = GreenletExit,
     ) -> None:
         """Call ``fn(rank, *args)`` for every rank and wait for all of them.
 
-        The last two are torch's, and about processes: here all workers share one.
+        ``daemon`` and ``start_method`` are torch's, and about processes: here all workers share
+        one. When a worker fails, ``ended_by`` is raised in the waits of all others.
         """
         del daemon, start_method
         if not join:
             fix = "leave join out; what a program does beside its workers it does before or after"
             raise CollectiveError("spawn", "join=False", "workers that are waited for", fix)
-        self._workers.run(fn, args, nprocs)
+        self.workers.run(fn, args, nprocs, ended_by)

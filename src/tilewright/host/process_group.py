@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Unpack
 
-from tilewright.collectives.config import parse_config
+from tilewright.collectives.config import CollectiveConfig, parse_config
 from tilewright.collectives.group import Group, RankPlaces
 from tilewright.collectives.option import RingKeys, RingOptions, parse_ring
 from tilewright.collectives.rank_map import RankMap, num_mapped_ranks, places_of_ranks
@@ -76,7 +76,7 @@ class ProcessGroups:
         self._workers = workers
         self._carries_data = carries_data
         self.book = RingBook(driver)  # of all worlds: rings never share bytes
-        self.notes: list[str] = []  # of all worlds, for people
+        self.notes = tensors.notes  # for people, beside those of all worlds
         self._worlds: dict[WorldKey, World] = {}
         self._terms: dict[WorldKey, _Terms] = {}  # as the first of its ranks says
         self._joined: dict[Member, WorldKey] = {}  # of those who have not left
@@ -131,6 +131,7 @@ class ProcessGroups:
         )
         terms = _Terms(size, places, algorithm, algorithms, file, parse_ring(where, ring))
         if first is None:
+            self._forget_past_worlds()
             self._worlds[key], self._terms[key] = self._made(terms), terms
         else:
             first.check(terms, where)
@@ -147,13 +148,24 @@ class ProcessGroups:
         mapped = terms.rank_to_pe.places
         places = mapped or places_of_ranks(self._driver.machine.grid, terms.world_size, None)
         config, said = parse_config(terms.ccl_yaml), terms.ring
+        self.note_config(config)
+        table = terms.algorithms or config.algorithms
         return World(
             self._driver, self._tensors, self._workers, places, self._carries_data, self.book,
             is_mapped=mapped is not None, algorithm=terms.algorithm or config.algorithm,
-            algorithms=terms.algorithms or config.algorithms, ring=said.over(config.ring),
-            rings={name: said.over(entry) for name, entry in config.rings.items()},
+            algorithms=table, ring=said.over(config.ring),
+            rings={name: said.over(entry.ring) for name, entry in config.entries.items()},
+            foreign={
+                name: entry
+                for name, entry in config.entries.items()
+                if entry.is_foreign and (terms.algorithms is None or name not in table)
+            },
             notes=self.notes,
         )  # fmt: skip
+
+    def note_config(self, config: CollectiveConfig) -> None:
+        """Add a note for each key of a ``ccl.yaml`` that changes nothing here, once."""
+        self.notes.extend(config.without_effect)
 
     def _size(self, world_size: int, rank_to_pe: RankMap | None) -> int:
         if world_size != -1:
@@ -171,7 +183,25 @@ class ProcessGroups:
             return
         left = self._joined.pop(self._caller)
         if left not in self._joined.values():
-            del self._worlds[left], self._terms[left]
+            self._forget(left)
+
+    def _forget(self, key: WorldKey) -> None:
+        """Forget a world that no rank can use any more, and its rings."""
+        del self._terms[key]
+        self.book.forget(self._worlds.pop(key).all_groups())
+
+    def _forget_past_worlds(self) -> None:
+        """Forget the worlds of workers that have ended, unless a call is under way."""
+        over = self._workers.num_runs + (
+            self._workers.num_workers == 0
+        )  # the first run that is not
+        for key in [key for key in self._worlds if 0 < key[0] < over]:
+            if self._worlds[key].is_idle:
+                self._forget(key)
+        for member in [each for each in self._num_joined if 0 < each[0] < over]:
+            if self._joined.get(member) not in self._worlds:
+                self._joined.pop(member, None)
+                del self._num_joined[member]
 
     @property
     def _run(self) -> int:

@@ -124,7 +124,7 @@ from tilewright.language.library.memory import (
     store,
     store_tensor_descriptor,
 )
-from tilewright.language.library.message import recv, recv_async, send
+from tilewright.language.library.message import recv, recv_async, recv_no_consume, send
 from tilewright.language.library.random import (
     pair_uniform_to_normal,
     philox,
@@ -296,6 +296,7 @@ __all__ = (
     "ravel",
     "recv",
     "recv_async",
+    "recv_no_consume",
     "reduce",
     "reduce_or",
     "ref",

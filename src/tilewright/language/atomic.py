@@ -15,6 +15,7 @@ from tilewright.language.dtype import DType, int4
 from tilewright.language.effect import Storage, read_pieces, write_pieces
 from tilewright.language.meaning.convert import from_compute, to_compute
 from tilewright.language.node import Node, evaluate, not_captured
+from tilewright.language.poll import note_poll
 from tilewright.language.program import Program
 from tilewright.language.source import source_line
 from tilewright.language.translate import Piece
@@ -57,13 +58,15 @@ class _Change:
         self._pieces = pieces
         self._count = count
 
-    def apply(self) -> None:
+    def apply(self) -> bool:
+        """Change the elements in memory; False if all are what they were."""
         # one at a time, in order: places of one access may share an address
         item_bytes = self._dtype.storage.itemsize
         widen = to_compute(self._dtype, self._dtype)
         narrow = from_compute(self._dtype.compute, self._dtype)
         operands = [widen(evaluate(node)) for node in self._operands]
         found = np.empty(self._count, self._dtype.storage)
+        is_changed = False
         for piece in self._pieces:
             first = piece.skip_bytes // item_bytes
             for place in range(piece.num_bytes // item_bytes):
@@ -78,8 +81,11 @@ class _Change:
                 found[first + place] = old[0]
                 values = [operand[first + place] for operand in operands]
                 new = np.asarray([self._change(widen(old)[0], *values)], self._dtype.compute)
-                write_pieces(self._storages, [at], narrow(new).view(np.uint8).reshape(1, -1))
+                changed = narrow(new).view(np.uint8).reshape(1, -1)
+                is_changed |= not np.array_equal(changed, data)
+                write_pieces(self._storages, [at], changed)
         self._node.settle(found)
+        return is_changed
 
 
 class Sem(NamedTuple):
@@ -116,6 +122,7 @@ def atomic(
     sem: str | None,
 ) -> Block:
     """Issue an atomic; its value is what was in memory before."""
+    note_poll(program, pointer)
     releases, acquires = parse_sem(program, sem)
     shape = getattr(values[-1], "shape", ())
     pointers, mask = aligned(program, pointer, mask, shape)
@@ -136,6 +143,7 @@ def atomic(
     if (addresses % kind.dtype.storage.itemsize).any():
         found = f"an atomic on {kind} at an address that is no multiple of its elements"
         raise program.error(found, "aligned elements, each in one memory", "align the address")
+    program.hand_over_if_long()
     layout, spans, pieces = dma.listed(program, addresses, kind.dtype)
     issuer, run = program.issuer, program.run
     if run.replicas:
@@ -154,6 +162,7 @@ def atomic(
         raise program.out_of_tcm(kind, kind.num_bytes)
     task = issuer.task_of(number)
     program.order.note_write(spans, issuer.num_commands, task)
+    program.last_read = spans[0].address
     if acquires:
         program.order.acquire(issuer.num_commands, task)
     run.counters.atomics += 1

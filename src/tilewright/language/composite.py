@@ -125,7 +125,7 @@ class Composite:
         capacity_bytes = self.program.stream.pe.issuer.near_bytes
         found = f"a result {kind} of {kind.num_bytes} bytes beside what registers hold"
         fix = "make the tiles of the result smaller, or let go of blocks before"
-        return self.program.error(found, f"room in registers of {capacity_bytes} bytes", fix)
+        return self.program.room_error(found, f"room in registers of {capacity_bytes} bytes", fix)
 
     def _number(self, block: Block) -> int:
         return NO_VALUE if block.number is None else block.number
@@ -222,6 +222,7 @@ def run_composite(
     what: str,
 ) -> Pending:
     """Issue a composite; its end can be waited for."""
+    program.hand_over_if_long()
     composite = Composite(program, result, tiling, stages, out)
     with _parts_of_one(program):
         composite.run(work)

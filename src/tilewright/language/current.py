@@ -9,7 +9,7 @@ from greenlet import getcurrent
 from tilewright.errors import KernelError
 from tilewright.language.program import Program
 
-__all__ = ("current_program", "enter_program", "entered")
+__all__ = ("current_program", "enter_program", "entered", "program_here")
 
 
 def enter_program(program: Program) -> None:
@@ -31,6 +31,11 @@ def entered(program: Program) -> Iterator[None]:
             del greenlet.tilewright_program
         else:
             greenlet.tilewright_program = before
+
+
+def program_here() -> Program | None:
+    """Return the program whose greenlet calls; None outside of kernels."""
+    return getattr(getcurrent(), "tilewright_program", None)
 
 
 def current_program() -> Program:

@@ -58,7 +58,7 @@ def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
     box = Box.whole(pointers.shape) if mask is None else mask.box
     if box.is_empty:
         return filled(program, kind, other)
-    program.stream.hand_over_if_long()
+    program.hand_over_if_long()
     return _issue_load(program, kind, *_reached(program, pointers, box), other)
 
 
@@ -101,6 +101,7 @@ def _issue_load(
     if number == NO_ROOM:
         raise program.out_of_tcm(kind, kind.num_bytes)
     program.order.note_read(spans, command, issuer.task_of(number))
+    program.last_read = spans[0].address
     program.note_tile(number, kind, line)
     run.counters.loads += 1
     run.counters.loaded_bytes += layout.num_bytes
@@ -148,7 +149,7 @@ def store(program: Program, pointers: Any, value: Any, mask: Any) -> None:
     box = Box.whole(pointers.shape) if mask is None else mask.box
     if box.is_empty:
         return
-    program.stream.hand_over_if_long()
+    program.hand_over_if_long()
     _issue_store(program, block, kind, *_reached(program, pointers, box))
 
 
@@ -216,7 +217,7 @@ def _gathered_load(
     addresses, num_elements, places = items_of(program, pointers, mask)
     if not addresses.size:
         return filled(program, kind, other)
-    program.stream.hand_over_if_long()
+    program.hand_over_if_long()
     layout, spans, pieces = listed(program, addresses, kind.dtype, num_elements)
 
     fill = 0 if other is None else program.element(other, kind.dtype)
@@ -242,7 +243,7 @@ def _scattered_store(
             return np.broadcast_to(value, kind.shape).reshape(-1)[places]
 
         part.node = Node(pick, (block.node,), source_line())
-    program.stream.hand_over_if_long()
+    program.hand_over_if_long()
     reached = listed(program, addresses, kind.dtype, num_elements)
     _issue_store(program, part, part.type, *reached)
 

@@ -38,35 +38,40 @@ class Storage(Protocol):
 class Effect(Protocol):
     """Something that a command does to memory when its last byte has been served."""
 
-    def apply(self) -> None: ...
+    def apply(self) -> bool | None:
+        """Do it; False: memories and page tables are as they were."""
 
 
 class EffectLog:
     """Numbers effects for the engine, and applies them when it reports them, in its order."""
 
     def __init__(self) -> None:
-        self._effects: list[list[Any] | None] = []
+        self._effects: dict[int, list[Any]] = {}  # those that are not applied, by number
+        self._num_effects = 0
+        self.num_changes = 0  # effects that have changed something
 
     def add(self, effect: Effect, num_parts: int, owner: object = "a kernel") -> int:
         """The number that each of the tasks of a command reports when it has been served.
 
         ``owner`` is the program that an error in the effect names.
         """
-        self._effects.append([num_parts, effect, owner])
-        return len(self._effects) - 1
+        number = self._num_effects
+        self._num_effects = number + 1
+        self._effects[number] = [num_parts, effect, owner]
+        return number
 
     def apply(self, served: Sequence[tuple[int, int]]) -> None:
         """For a hub: all that was served since the last time, in event order."""
         effects = self._effects
         for at_ps, number in served:
             entry = effects[number]
-            entry[0] -= 1  # type: ignore[index]  # reported once a part
-            if not entry[0]:  # type: ignore[index]
-                effects[number] = None
+            entry[0] -= 1  # reported once a part
+            if not entry[0]:
+                del effects[number]
                 try:
-                    entry[1].apply()  # type: ignore[index]
+                    self.num_changes += entry[1].apply() is not False
                 except TilewrightError as error:
-                    add_place(error, f"{entry[2]}, at {at_ps} ps")  # type: ignore[index]
+                    add_place(error, f"{entry[2]}, at {at_ps} ps")
                     raise
 
 
@@ -100,17 +105,18 @@ class Capture:
         self.dtype = dtype
         self.fill = fill  # of the places outside the box
 
-    def apply(self) -> None:
+    def apply(self) -> bool:
         layout, storage = self.layout, self.dtype.storage
         data = read_pieces(self.storages, self.pieces, layout.num_segments, layout.segment_bytes)
         inside = layout.gather(data, storage)
         box = layout.box
         if box.is_whole:
             self.node.settle(inside)
-            return
+            return False
         block = np.full(box.shape, self.fill, storage)
         block[tuple(map(slice, box.low, box.high))] = inside
         self.node.settle(block)
+        return False
 
 
 class Commit:

@@ -78,8 +78,12 @@ def kernel_of_function(
     language: Any,
     constants: frozenset[str] | None = None,
     name: str | None = None,
+    language_parameter: str = LANGUAGE_PARAMETER,
 ) -> Kernel:
-    """Of a plain function; parameters annotated with ``constexpr`` are constants."""
+    """Make a kernel of a plain function; parameters annotated with ``constexpr`` are constants.
+
+    The parameter ``language_parameter``, if there is one, is bound to ``language``.
+    """
     called = name or function.__name__
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
@@ -89,14 +93,11 @@ def kernel_of_function(
         constants = frozenset(
             parameter.name for parameter in parameters if _is_constexpr(parameter.annotation)
         )
-    given = {LANGUAGE_PARAMETER: language} if _takes_language(parameters) else {}
+    takes_language = any(parameter.name == language_parameter for parameter in parameters)
+    given = {language_parameter: language} if takes_language else {}
     if given:
         signature = inspect.Signature([each for each in parameters if each.name not in given])
     return Kernel(called, function, constants | given.keys(), (), signature, given)
-
-
-def _takes_language(parameters: list[inspect.Parameter]) -> bool:
-    return any(parameter.name == LANGUAGE_PARAMETER for parameter in parameters)
 
 
 def _check_parameters(name: str, parameters: list[inspect.Parameter]) -> None:

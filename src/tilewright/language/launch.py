@@ -4,19 +4,20 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 
 from tilewright.device.build import Device
 from tilewright.device.dma import Access, ChannelDeal, num_channels
-from tilewright.device.ipcq import Ring, build_ring, check_room
+from tilewright.device.ipcq import Ring, RingPool, check_room
 from tilewright.device.mmu import Mmu
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
+from tilewright.engine.limit import Limits, limit_error
 from tilewright.errors import KernelError
 from tilewright.language.argument import seen_by
 from tilewright.language.current import current_program, enter_program
@@ -24,8 +25,10 @@ from tilewright.language.effect import EffectLog
 from tilewright.language.kernel import Kernel
 from tilewright.language.location import explained
 from tilewright.language.meaning.blas import one_blas_thread
-from tilewright.language.message import Neighbours, Post, build_post
+from tilewright.language.neighbour import Neighbours
+from tilewright.language.post import Post, build_post
 from tilewright.language.program import Program
+from tilewright.language.program_ids import ProgramIds
 from tilewright.language.program_native import program_class
 from tilewright.language.run import Counters, Memory, Replicated, Run
 from tilewright.language.sanitize import WatchedProgram, tagged_arguments, watch_launch
@@ -98,11 +101,14 @@ class Terms:
     neighbours: Neighbours | None = None
     post: Post | None = None
     """Rings that were installed before, in the place of neighbours."""
+    installed: Mapping[PeCoord, Post] = field(default_factory=dict)
+    """Rings that programs of a PE use if the launch has neither of these."""
     resident: int = 1
     """Programs of a PE that run at a time: each has its part of registers and TCM."""
     replicas: Sequence[Replicated] = ()
     observer: Any = None
     sanitizer: Sanitizer | None = None
+    limits: Limits = field(default_factory=Limits)
 
 
 class Launcher:
@@ -129,6 +135,7 @@ class Launcher:
         self._tensors = tensors  # a new book of those that live, for the text of an error
         self._translators: dict[PeCoord, Translator] = {}
         self._num_posts = 0
+        self._rings = RingPool(device)
 
     def start(
         self, hub: Hub, effects: EffectLog, terms: Terms, shares: Sequence[Share], gate: Gatekeeper
@@ -143,6 +150,7 @@ class Launcher:
             self._functions,
             self._tensors,
             terms.carries_data,
+            limits=terms.limits,
             replicas=terms.replicas,
             observer=terms.observer,
         )
@@ -166,6 +174,7 @@ class Launcher:
             program = hub.spawn(body.run, name=name)
             run.owners[program.number] = body.stream.pe.coord
         run.post = None if terms.post is None else self._renewed(terms.post)
+        run.installed = {pe: self._renewed(post) for pe, post in terms.installed.items()}
         if terms.neighbours is not None:
             pes = {stream.pe.coord: stream.pe for stream in run.streams}
             run.post = self._post(terms.neighbours, pes)
@@ -188,9 +197,11 @@ class Launcher:
             raise KernelError(pe.name, found, "room for the tiles of programs", fix)
         return replace(pe, issuer=replace(pe.issuer, far_bytes=far_bytes))
 
-    def install(self, neighbours: Neighbours) -> Post:
-        """Rings that launches on these PEs share, none of them used before."""
-        return self._post(neighbours, {pe: self._pe_of(pe) for pe in neighbours.table})
+    def install(self, neighbours: Neighbours, *, is_exclusive: bool = False) -> Post:
+        """Build rings that launches on these PEs share; none of them was used before."""
+        post = self._post(neighbours, {pe: self._pe_of(pe) for pe in neighbours.table})
+        post.is_exclusive = is_exclusive
+        return post
 
     def _renewed(self, post: Post) -> Post:
         """Return the installed rings, empty if an error has ended the device they were built on."""
@@ -207,13 +218,25 @@ class Launcher:
             receiver for directions in neighbours.table.values() for receiver in directions.values()
         )
 
+        built: list[Ring] = []
+
         def build(name: str, sender: Pe, receiver: Pe, address: int) -> Ring:
             check_room(self.device, ring, name, rings_of[receiver.coord], address)
-            return build_ring(
-                self.device, f"{name} of launch {number}", ring, sender, receiver, address
-            )
+            own_name = f"{name} of launch {number}"
+            built.append(self._rings.build(name, own_name, ring, sender, receiver, address))
+            return built[-1]
 
-        return build_post(neighbours, pes, build, self)
+        self._rings.give_back(())
+        try:
+            return build_post(neighbours, pes, build, self)
+        except KernelError:
+            self._rings.give_back(built)
+            raise
+
+    def give_back(self, post: Post) -> None:
+        """Let later rings use what rings have that no launch uses any more."""
+        if post.built_by is self:
+            self._rings.give_back(box.ring for box in post.boxes)
 
     def _translator(self, coord: PeCoord) -> Translator:
         if coord not in self._translators:
@@ -223,17 +246,17 @@ class Launcher:
         return self._translators[coord]
 
 
-def dealt(grid: tuple[int, ...], num_pes: int) -> list[list[tuple[int, ...]]]:
+def dealt(grid: tuple[int, ...], num_pes: int) -> list["ProgramIds"]:
     """The ids of all programs of a grid, dealt to PEs in turn; the first axis counts fastest.
 
-    >>> dealt((3, 2), 2)
+    >>> [list(ids) for ids in dealt((3, 2), 2)]
     [[(0, 0), (2, 0), (1, 1)], [(1, 0), (0, 1), (2, 1)]]
     """
-    places = [place[::-1] for place in product(*(range(extent) for extent in reversed(grid)))]
-    return [places[turn::num_pes] for turn in range(num_pes)]
+    return [ProgramIds(grid, range(turn, prod(grid), num_pes)) for turn in range(num_pes)]
 
 
-def checked_grid(kernel: Kernel, grid: Any) -> tuple[int, ...]:
+def checked_grid(kernel: Kernel, grid: Any, limits: Limits) -> tuple[int, ...]:
+    """Return the extents of a grid; refuse one of other values or of too many programs."""
     extents = tuple(grid) if isinstance(grid, list | tuple) else (grid,)
     is_grid = 1 <= len(extents) <= MAX_GRID_AXES and all(
         isinstance(extent, int | np.integer) and not isinstance(extent, bool) and extent >= 0
@@ -243,7 +266,11 @@ def checked_grid(kernel: Kernel, grid: Any) -> tuple[int, ...]:
         expected = f"1 to {MAX_GRID_AXES} integers of at least 0"
         found = f"the grid {grid!r}"
         raise KernelError(f"kernel {kernel.name!r}", found, expected, "correct the grid")
-    return tuple(map(int, extents))
+    sizes = tuple(map(int, extents))
+    if prod(sizes) > limits.programs:
+        where, found = f"kernel {kernel.name!r}", f"a grid {sizes} of {prod(sizes)} programs"
+        raise limit_error(where, found, "programs", limits.programs)
+    return sizes
 
 
 def check_pes(kernel: Kernel, pes: Sequence[PeCoord]) -> None:
@@ -292,6 +319,8 @@ class _Body:
             self.gate.begin(self.stream)
             self.translator.num_streams += 1
             self._run()
+            for post in self.shared.posts:
+                post.release(self.stream)
             self.gate.end(self.stream)
             self.translator.num_streams -= 1
 

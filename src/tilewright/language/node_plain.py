@@ -4,10 +4,13 @@
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tilewright.errors import InternalError, KernelError, TilewrightError
 from tilewright.language.source import SourceLine, line_text
+
+LONG_CHAIN = 8192  # nodes without a value, one made of the other
 
 __all__ = ("Node", "evaluate", "explained", "is_determined", "not_captured")
 
@@ -18,7 +21,7 @@ class Node:
     ``run`` is None once the value is there; then the operands are let go.
     """
 
-    __slots__ = ("inputs", "line", "run", "value")
+    __slots__ = ("depth", "inputs", "line", "run", "value")
 
     def __init__(
         self, run: Callable[..., Any] | None, inputs: Sequence["Node"], line: SourceLine | None
@@ -27,6 +30,11 @@ class Node:
         self.inputs = inputs
         self.line = line
         self.value: Any = None
+        unknown = [operand.depth for operand in inputs if operand.run is not None]
+        self.depth: int = 1 + max(unknown) if unknown else 0
+        """The longest chain of nodes without a value that it was made of."""
+        if self.depth and self.depth % LONG_CHAIN == 0:
+            _evaluate_determined(self)
 
     def settle(self, value: Any) -> None:
         """The value is there: loaded, received or known."""
@@ -60,6 +68,27 @@ def evaluate(node: Node) -> Any:
         top.run = None
         top.inputs = ()
     return node.value
+
+
+def _evaluate_determined(node: Node) -> None:
+    """Compute what follows from bytes that have been read, of all that a node is made of.
+
+    So an endless loop over one value does not remember all of its turns.
+    """
+    stack, seen = [node], set()
+    while stack:
+        top = stack[-1]
+        missing = [operand for operand in top.inputs if operand.run is not None]
+        if id(top) not in seen:
+            seen.add(id(top))
+            new = [operand for operand in missing if id(operand) not in seen]
+            if new:
+                stack += new
+                continue
+        stack.pop()
+        if not missing and top is not node and top.run not in (None, not_captured):
+            with suppress(Exception):  # it is told when somebody asks for the value
+                evaluate(top)
 
 
 def is_determined(node: Node) -> bool:

@@ -1,80 +1,117 @@
-"""Programs that look at one address again and again, and the end of that when it is in vain.
+"""Programs that read the same bytes again and again, and the end of that when it is in vain.
 
-A look takes simulated time, so something can always happen and no engine runs dry. But if nobody
-has written anything for many looks, and all that can still happen is another look, then no look
-will ever find anything else.
+A read takes simulated time, so something can always happen and no engine runs dry. But if memory
+stays as it is, all that can still happen is another read, and every program that reads has come
+back to where it was, then no read will ever find anything else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tilewright.errors import DeadlockError
-from tilewright.language.program import Program
-from tilewright.language.source import line_text, source_line
+from tilewright.language.poll_state import kernel_state
+from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.value import Pointers
 
-__all__ = ("MAX_LOOKS", "Poll", "note_look")
+__all__ = ("Poll", "note_poll", "note_wait")
 
-MAX_LOOKS = 2**13  # until it is asked whether they can find anything
-RECENT_TURNS = 16  # who has not looked for so many turns does something else
+FIRST_WAITS = 2**8  # until the state of a program is looked at, and then at twice as many
+MAX_POLLS = 2**13  # by atomics at one address, after which a program counts as one that polls
+MAX_LINES = 8  # programs that the text of an error names
+RECENT_TURNS = 16  # who has not waited for so many turns does something else
 
 
 @dataclass(slots=True)
 class Poll:
-    """The looks of one program at one address, one after the other."""
+    """The waits of one program for values, since memory last changed."""
 
-    address: int
-    words: str  # who looks, and at which line
+    num_changes: int  # of memory, until then
     since_ps: int
     last_ps: int
-    looks: int = 1
-    writes: int = -1  # of all programs, when it was last asked
+    next_sample: int  # waits at which the state is looked at
+    waits: int = 0
+    polls: int = 0  # atomics and volatile loads, at one address
+    address: int = -1  # of these
+    place: tuple[int, SourceLine] | None = None  # where it was: address and line
+    state: tuple[Any, ...] | None = None
+    is_in_vain: bool = False
+    text: str = ""  # who polls what, at which line
 
 
-def note_look(program: Program, pointer: object) -> None:
-    """The program is about to look; raises DeadlockError if that has become pointless."""
+def note_poll(program: Any, pointer: object) -> None:
+    """Note that a program is about to poll one address: by an atomic or a volatile load."""
     if not isinstance(pointer, Pointers) or pointer.shape or pointer.offsets is not None:
         return
-    hub = program.run.hub
-    number, address = hub.current.number, pointer.affine.base
+    hub, address = program.run.hub, pointer.affine.base
+    poll = hub.polls.get(hub.current.number)
+    if poll is None:
+        return
+    poll.polls = poll.polls + 1 if poll.address == address else 1
+    poll.address = address
+
+
+def note_wait(program: Any) -> None:
+    """Note that a program has waited for a value; raise DeadlockError if that is pointless.
+
+    ``program`` is a Program of the language, and the running one.
+    """
+    run = program.run
+    hub, num_changes = run.hub, run.effects.num_changes
+    number = hub.current.number
     poll = hub.polls.get(number)
-    if poll is None or poll.address != address:
-        words = f"{program} at {line_text(source_line())}"
-        hub.polls[number] = Poll(address, words, hub.now_ps, hub.now_ps)
+    if poll is None or poll.num_changes != num_changes:
+        hub.polls[number] = Poll(num_changes, hub.now_ps, hub.now_ps, FIRST_WAITS)
         return
-    poll.looks += 1
+    poll.waits += 1
     poll.last_ps = hub.now_ps
-    if poll.looks % MAX_LOOKS == 0:
-        _check(program, poll)
+    if poll.waits >= poll.next_sample:
+        _sample(program, poll, number)
 
 
-def _check(program: Program, poll: Poll) -> None:
-    hub, writes = program.run.hub, _num_writes(program)
-    if writes != poll.writes:
-        poll.writes = writes
-        return
-    turn_ps = (poll.last_ps - poll.since_ps) // poll.looks
-    recent_ps = poll.last_ps - RECENT_TURNS * turn_ps
-    others = {number: other for number, other in hub.polls.items() if other.last_ps >= recent_ps}
+def _sample(program: Any, poll: Poll, number: int) -> None:
+    """Compare where the program is with where it was, and go on from here."""
+    place = program.last_read, source_line()
+    if poll.place not in (None, place) and poll.waits < 2 * poll.next_sample:
+        return  # it may come by the place again
+    state = kernel_state()
+    is_back = poll.place == place and state is not None and state == poll.state
+    is_long = poll.waits >= MAX_POLLS and poll.polls >= poll.waits
+    poll.place, poll.state, poll.next_sample = place, state, 2 * poll.waits
+    poll.is_in_vain = (is_back or is_long) and program.run.hub.has_nothing_under_way(number)
+    if poll.is_in_vain:
+        poll.text = f"{program} at {line_text(place[1])} has polled {_element(program)}"
+        _check(program.run.hub, poll)
+
+
+def _check(hub: Any, poll: Poll) -> None:
+    """Raise DeadlockError if nothing but polls in vain can happen."""
+    others: Mapping[int, Poll] = {
+        number: other
+        for number, other in hub.polls.items()
+        if other.is_in_vain and other.num_changes == poll.num_changes and _is_recent(other, poll)
+    }
     if hub.is_up_to(others):
         raise _in_vain(others.values())
 
 
-def _num_writes(program: Program) -> int:
-    """All that programs of the launch have begun to write, exchange or send."""
-    run = program.run
-    run.count_accesses()
-    boxes = () if run.post is None else run.post.outgoing.values()
-    num_sent: int = sum(box.num_sent for box in boxes)
-    return run.counters.stores + run.counters.atomics + num_sent
+def _is_recent(other: Poll, poll: Poll) -> bool:
+    turn_ps = (other.last_ps - other.since_ps) // max(1, other.waits)
+    return other.last_ps >= poll.last_ps - RECENT_TURNS * turn_ps
+
+
+def _element(program: Any) -> str:
+    """Return the byte that a program has read last, and what it is of."""
+    address = program.last_read
+    tensor = program.run.tensors().at(address)
+    return f"{address:#x}" if tensor is None else f"{tensor.element_at(address)} ({address:#x})"
 
 
 def _in_vain(polls: Iterable[Poll]) -> DeadlockError:
-    lines = tuple(
-        f"{poll.words} has looked {poll.looks} times at {poll.address:#x} since {poll.since_ps} ps"
-        for poll in polls
-    )
-    found = "nothing but looks that find what they found before:\n" + "\n".join(lines)
-    expected = "somebody who writes there"
-    fix = "write before you wait, count the looks and give up, or use messages"
-    return DeadlockError("poll", found, expected, fix, lines)
+    lines = tuple(f"{poll.text} {poll.waits} times since {poll.since_ps} ps" for poll in polls)
+    left = len(lines) - MAX_LINES
+    shown = [*lines[:MAX_LINES], *([f"... and {left} more"] if left > 0 else [])]
+    found = "only programs that poll, and nothing that can change what they read:\n"
+    expected = "a store, atomic or message that ends the wait"
+    fix = "write the flag first, count the polls and give up, or use tl.send and tl.recv"
+    return DeadlockError("poll", found + "\n".join(shown), expected, fix, lines)

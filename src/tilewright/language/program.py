@@ -9,20 +9,23 @@ import numpy as np
 from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
 from tilewright.engine.core import NO_ROOM, NO_WALK, Issuer
-from tilewright.errors import AddressError, KernelError, KernelTypeError
+from tilewright.engine.limit import limit_error
+from tilewright.errors import AddressError, KernelError, TileRoomError
 from tilewright.language.affine import Affine
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.dtype import DType, dtype_of, int4, int32, int64
+from tilewright.language.constant_dtype import constant_dtype, holds_index
+from tilewright.language.dtype import DType, dtype_of, int4, int32
 from tilewright.language.known import known_binary
 from tilewright.language.node import Node, constant_node, evaluate, is_determined
 from tilewright.language.order import AccessOrder, Span
 from tilewright.language.pointer_convert import address_of, integers_of, pointers_of, pointers_to
+from tilewright.language.poll import note_wait
 from tilewright.language.program_title import ProgramTitle
-from tilewright.language.promote import computation_dtype, scalar_dtype
 from tilewright.language.run import Plan, Run
-from tilewright.language.scalar import INT32_LIMIT, Int32, Int64, Scalar
+from tilewright.language.scalar import Int32, Int64
 from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.stream import Stream
+from tilewright.language.tile_room import held_text
 from tilewright.language.translate import Piece, Translator
 from tilewright.language.value import Block, Index, Mask, Pointers, PointerType, Value
 from tilewright.memory.address_text import access_text
@@ -37,6 +40,7 @@ class Program:
 
     watch: Any = None  # a ProgramWatch, where a sanitizer looks on
     desk: Any = None  # where compiled code issues its commands
+    last_read = 0  # the first virtual byte of the last load or atomic
 
     def __init__(
         self,
@@ -63,6 +67,7 @@ class Program:
         self._carries_data = run.carries_data
         self._tiles: dict[int, tuple[BlockType, SourceLine]] = {}  # by value, for messages
         self._is_over = False
+        self._first_command = stream.issuer.num_commands
         self.is_composing = False  # commands are parts of the one that was issued last
         self.last_walk = NO_WALK  # that its parts wait for so far
 
@@ -91,6 +96,20 @@ class Program:
     def next_command(self) -> int:
         """The number of the command that the next access belongs to."""
         return self.issuer.num_commands + (not self.is_composing)
+
+    @property
+    def num_commands(self) -> int:
+        """Commands that the program has issued so far."""
+        return self.issuer.num_commands - self._first_command
+
+    def hand_over_if_long(self) -> None:
+        """Begin a command: hand those before it over if they are many; refuse one too many."""
+        if self.num_commands >= self.run.limits.commands:
+            limit = self.run.limits.commands
+            where = f"{line_text(source_line())}, {self}"
+            raise limit_error(where, f"more than {limit} commands", "commands", limit)
+        if self.issuer.num_commands >= self.stream.piece_end and not self.is_composing:
+            self.stream.hand_over_long(str(self), source_line())
 
     def pieces(self, spans: list[Span]) -> list[Piece]:
         """Return where an access of the next command lies, or raise an AddressError."""
@@ -215,7 +234,7 @@ class Program:
         if isinstance(value, Pointers):
             return integers_of(self, value, dtype)
         wanted = self.dtype(dtype)
-        if isinstance(value, Index) and not bitcast and _holds(wanted, value.affine):
+        if isinstance(value, Index) and not bitcast and holds_index(wanted, value.affine):
             return Index(self, value.affine, wanted)
         block = self.block(value)
         if block.dtype is wanted:
@@ -253,10 +272,13 @@ class Program:
             found = f"the value of a {block.type} in a run that has only times"
             fix = "run with data, or let only integers decide"
             raise self.error(found, "control by integers", fix)
-        if block.number is not None and not block.is_there:
-            self._await(self.issuer.task_of(block.number), block.type, block.node)
+        number = None if block.is_there else block.number
+        if number is not None:
+            self._await(self.issuer.task_of(number), block.type, block.node)
         found_value: np.ndarray[Any, Any] = np.asarray(evaluate(block.node))
         block.is_there = True
+        if number is not None:
+            note_wait(self)
         return found_value
 
     def _await(self, task: int, kind: BlockType, node: Node) -> None:
@@ -296,7 +318,7 @@ class Program:
         if isinstance(value, Mask):
             return self._made("arange", value.type, value.box.array)
         if isinstance(value, bool | int | float):
-            return self.constant(value, _constant_dtype(op, value, beside))
+            return self.constant(value, constant_dtype(op, value, beside))
         found = f"{value!r} of type {type(value).__name__}"
         raise self.error(found, "a block, an index or a number", "pass one of these")
 
@@ -345,6 +367,7 @@ class Program:
 
     def _command(self, plan: Plan, operands: tuple[Block, ...], make: Callable[..., Any]) -> Block:
         """One command and its result. Every op ends here: this decides the language's speed."""
+        self.hand_over_if_long()
         numbers, inputs = [], []
         for place, operand in enumerate(operands):
             number = operand.held if place < plan.num_factors else operand.number
@@ -402,18 +425,16 @@ class Program:
     def _held_tiles(self) -> list[tuple[BlockType, SourceLine]]:
         return list(self._tiles.values())
 
-    def out_of_tcm(self, kind: BlockType, num_bytes: int) -> KernelError:
-        tiles = sorted(self._held_tiles(), key=lambda tile: -tile[0].num_bytes)
-        held = [f"{tile} ({tile.num_bytes} bytes, {line_text(line)})" for tile, line in tiles]
-        more = f" and {len(held) - 8} more" if len(held) > 8 else ""
-        capacity_bytes = self.stream.pe.issuer.far_bytes
+    def out_of_tcm(self, kind: BlockType, num_bytes: int) -> TileRoomError:
+        """Return the error of a tile that does not fit, with everything that holds the TCM."""
+        issuer, free_bytes = self.stream.pe.issuer, self.issuer.far_free_bytes
+        held = held_text(self._held_tiles(), issuer.far_bytes - free_bytes, issuer.near_bytes)
         found = (
-            f"a tile {kind} of {num_bytes} bytes with {self.issuer.far_free_bytes} of"
-            f" {capacity_bytes} bytes of the TCM free; held: "
-            + ("; ".join(held[:8]) or "nothing")
-            + more
+            f"a tile {kind} of {num_bytes} bytes with {free_bytes} of {issuer.far_bytes} bytes of"
+            f" the TCM free; held: {held}"
         )
-        return self.error(found, "tiles that fit", "use smaller tiles, or let go of some earlier")
+        fix = "use smaller tiles, or let go of some earlier"
+        return self.room_error(found, "tiles that fit", fix)
 
     def release(self, number: int) -> None:
         """The kernel holds a value no more."""
@@ -472,27 +493,6 @@ class Program:
         where = f"{line_text(source_line())}, {self}"
         return KernelError(where, found, expected, fix)
 
-
-def _holds(dtype: DType, affine: Affine) -> bool:
-    """Whether values stay an index under a dtype: none of them wraps."""
-    if dtype is int32:
-        return affine.low >= -INT32_LIMIT and affine.high < INT32_LIMIT
-    return dtype is int64
-
-
-def _constant_dtype(op: str, value: Any, beside: Any) -> DType:
-    """A scalar of the language has its dtype; a number in the kernel's text is weak."""
-    if isinstance(value, Scalar):
-        return value.dtype
-    dtype = getattr(beside, "dtype", None)
-    if type(dtype) is not DType:
-        return scalar_dtype(value, op)
-    return _holding(op, value, computation_dtype(op, dtype, value))
-
-
-def _holding(op: str, value: Any, dtype: DType) -> DType:
-    """A dtype that has a weak integer: beside int8, 300 means nothing."""
-    if dtype.is_floating() or dtype.get_int_min_value() <= value <= dtype.get_int_max_value():
-        return dtype
-    fix = f"convert the block, or write tl.full([], {value}, dtype)"
-    raise KernelTypeError(op, f"{value} beside {dtype!r}", f"a number that fits {dtype}", fix)
+    def room_error(self, found: str, expected: str, fix: str) -> TileRoomError:
+        """Return an error as `error` does, about space that a PE does not have."""
+        return TileRoomError(*self.error(found, expected, fix).args)

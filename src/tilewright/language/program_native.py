@@ -44,6 +44,7 @@ class NativeProgram(Program):
         )
         self.desk.begin(self.title)
         self.desk.piece_end = stream.piece_end
+        self.desk.max_commands = run.limits.commands
         # the desk's own, since every op of the library and every program comes here: a frame less
         self.compute = self.desk.compute  # type: ignore[method-assign]
         self.index_range = self.desk.range  # type: ignore[method-assign]
@@ -81,7 +82,7 @@ class NativeProgram(Program):
             self.elements(pointers.offsets)
             block = self.desk.load(pointers, mask, other)
         if block is False:
-            self._hand_over()
+            self.hand_over_if_long()
             block = self.desk.load(pointers, mask, other)
         known: Block | None = block
         return known
@@ -91,13 +92,26 @@ class NativeProgram(Program):
             return False
         is_stored = self.desk.store(pointers, value, mask)
         if is_stored is False:
-            self._hand_over()
+            self.hand_over_if_long()
             is_stored = self.desk.store(pointers, value, mask)
         return is_stored is True
 
-    def _hand_over(self) -> None:
-        """In Python, since programs are switched: no frame of compiled code may be waiting."""
-        self.stream.hand_over_if_long()
+    @property
+    def last_read(self) -> int:
+        address: int = self.desk.last_read
+        return address
+
+    @last_read.setter
+    def last_read(self, address: int) -> None:
+        self.desk.last_read = address
+
+    @property
+    def num_commands(self) -> int:
+        return self.issuer.num_commands - self.desk.first_command  # type: ignore[no-any-return]
+
+    def hand_over_if_long(self) -> None:
+        """Also called by compiled code that issues a command: nothing of it is half done then."""
+        super().hand_over_if_long()
         self.desk.piece_end = self.stream.piece_end
 
     def _command(self, plan: Plan, operands: tuple[Block, ...], make: Callable[..., Any]) -> Block:

@@ -8,6 +8,7 @@ from tilewright.device.build import Device
 from tilewright.device.dma import Access
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
+from tilewright.engine.limit import Limits
 from tilewright.language.block_type import BlockType
 from tilewright.language.effect import EffectLog, Storage
 from tilewright.language.front import compiled_front
@@ -88,9 +89,11 @@ class Run:
     functions: Mapping[str, Callable[..., Any]]  # of the language, for those that are methods too
     tensors: Callable[[], TensorBook]  # makes a book of those that live, for the text of an error
     carries_data: bool = True
+    limits: Limits = field(default_factory=Limits)
     counters: Counters = field(default_factory=Counters)
     combine_functions: dict[Callable[..., Any], Callable[..., Any]] = field(default_factory=dict)
     post: Any = None  # the rings of the launch, if its programs have neighbours
+    installed: Mapping[PeCoord, Any] = field(default_factory=dict)  # rings of PEs, if not
     replicas: Sequence[Replicated] = ()
     observer: Any = None  # watches what programs issue, if somebody does
     sanitizer: Any = None  # a LaunchWatch, if somebody looks for wrong accesses
@@ -107,6 +110,15 @@ class Run:
         if self.front is not None:
             copies = [(copy.low, copy.high) for copy in self.replicas]
             self.shelf = self.front.PlanShelf(self.plans, self.carries_data, copies)
+
+    def rings_of(self, pe: PeCoord) -> Any:
+        """Return the rings that programs on a PE use; None if there are none."""
+        return self.installed.get(pe) if self.post is None else self.post
+
+    @property
+    def posts(self) -> tuple[Any, ...]:
+        """All sets of rings that programs of the run may use, each once."""
+        return tuple(dict.fromkeys(self.installed.values())) if self.post is None else (self.post,)
 
     def count_accesses(self) -> None:
         """What compiled code has counted since the last time joins the counters."""

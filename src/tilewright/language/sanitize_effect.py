@@ -14,8 +14,9 @@ Hear = Callable[[int], None]
 class _Nothing:
     """The effect of an access that only takes time."""
 
-    def apply(self) -> None:
-        """Memory stays as it is."""
+    def apply(self) -> bool:
+        """Leave memory as it is."""
+        return False
 
 
 NOTHING = _Nothing()

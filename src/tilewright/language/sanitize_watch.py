@@ -254,6 +254,6 @@ class ProgramWatch:
         after = NOWHERE if value is None else self.ancestry.of_values((value,))
         self._shared.sanitizer.note_send(message, self._strand.past(after))
 
-    def received(self, message: Hashable) -> None:
-        """The program has waited for a message."""
-        self._shared.sanitizer.note_receive(message, self._strand)
+    def received(self, message: Hashable, *, stays: bool = False) -> None:
+        """Note that the program has waited for a message, which ``stays`` if it only looked."""
+        self._shared.sanitizer.note_receive(message, self._strand, stays=stays)

@@ -5,6 +5,7 @@ from tilewright.engine import Engine
 from tilewright.engine.core import NO_TASK
 from tilewright.engine.deadlock import What
 from tilewright.engine.hub import Hub
+from tilewright.language.source import SourceLine, line_text
 
 __all__ = ("Stream", "StreamWalker")
 
@@ -54,15 +55,16 @@ class Stream:
         self._piece_commands = max(PIECE_COMMANDS, 2 * pe.issuer.window)
         self.piece_end = self._piece_commands  # commands at which it is handed over
 
-    def hand_over_if_long(self) -> None:
-        """Keep what a program that never waits has under way within bounds."""
-        if self.issuer.num_commands < self.piece_end:
-            return
+    def hand_over_long(self, program: str, line: SourceLine) -> None:
+        """Keep what a program that never waits has under way within bounds.
+
+        Suspends the running program, which is at ``line``, until the piece before this one has run.
+        """
         self.piece_end = self.issuer.num_commands + self._piece_commands
         before = self._num_handed
         self.hand_over()
         if before:
-            what = f"room for more commands on {self.pe.name}"
+            what = lambda: f"{program} waits for room for more commands at {line_text(line)}"  # noqa: E731
             self._hub.wait(self.issuer.task_id(before - 1), what)
 
     def hand_over(self) -> None:

@@ -33,10 +33,12 @@ def is_triton_object(value: object) -> bool:
 
 
 def adapt_kernel(source: Any, language: Any) -> Kernel:
-    """The kernel behind a function or what Triton's decorators made of it.
+    """The kernel behind a function or what Triton's decorators made of it; a Kernel is its own.
 
     ``language`` is the namespace that takes the place of ``triton.language``.
     """
+    if isinstance(source, Kernel):
+        return source
     rules: list[Callable[[dict[str, Any]], dict[str, Any]]] = []
     while is_triton_object(source):
         kind = type(source).__name__

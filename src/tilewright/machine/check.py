@@ -6,12 +6,17 @@ has left the next link at ``L + max(c + F d, F c + d)``, or at ``L + F c + F d``
 re-assembles; its credit is back ``k`` later. This is the round trip ``R``. A buffer of ``N``
 packets lets ``N`` of them go per ``R``, while the slower of the two links could take one per
 ``F max(c, d)``. So ``N = ceil(R / (F max(c, d)))`` packets are needed, which is rate x (latencies
-and credit) plus the packet itself. Buffers at the end of a route hold nobody up.
+and credit) plus the packet itself. A memory behind a link takes a packet when it is there as a
+whole, so ``R = L + F c + k``. Buffers at other ends of a route hold nobody up.
 
-**Bytes in flight.** One read channel of a DMA that reads the farthest slice of its own cube should
-get the full rate: needed is the least rate on the way back (or the slice's own) x the time of one
-read on the idle machine: request of one flit, access to a closed bank, response of one packet. The
-same for the host and the farthest slice of a SIP.
+**Bytes in flight.** The read channels of a DMA that reads the farthest slice of its own cube should
+get the full rate together, and so should its write channels: needed is the least rate on the way of
+the data (or the slice's own) x the time of one access on the idle machine: request, access to a
+closed bank, response, one of them a packet and the other a flit. The same for the host and the
+farthest slice of a SIP.
+
+**Queues.** A burst waits in the queue of its pseudo-channel while its bank is opened. Needed are
+the bursts that the data bus moves meanwhile, and those that one packet brings.
 
 **Links.** Fabric links that the directions of the shape cannot share evenly stay unused.
 """
@@ -42,10 +47,11 @@ _BUFFER_FIELDS = {
 
 
 def warnings_of(machine: Machine) -> tuple[str, ...]:
-    """Each names the field, what was found and what is needed."""
+    """Return warnings, each with the field, what was found and what is needed."""
     return (
         *_buffer_warnings(machine),
         *_in_flight_warnings(machine),
+        *_queue_warnings(machine),
         *_fabric_warnings(machine),
     )
 
@@ -84,12 +90,37 @@ def _buffer_warnings(machine: Machine) -> Iterator[str]:
         )
         if least > needed.get(field, (0,))[0]:
             needed[field] = least, link.buffer_bytes, machine.link_name(number)
+    for field, number in _memory_links(machine):
+        link = machine.links[number]
+        least = _needed_before_memory(machine, link)
+        if least > needed.get(field, (0,))[0]:
+            needed[field] = least, link.buffer_bytes, machine.link_name(number)
     for field, (least, found, name) in needed.items():
         if found // spec.packet_bytes * spec.packet_bytes < least:
             yield (
                 f"{field}: found {format_bytes(found)}, needed {format_bytes(least)} for the full "
                 f"rate of {name}: its rate x the credit's round trip + one packet"
             )
+
+
+def _memory_links(machine: Machine) -> Iterator[tuple[str, int]]:
+    """Return the links that end at a memory of the package, with the field of its buffer."""
+    cube = machine.spec.cube
+    fields = {NodeKind.HBM_CTRL: "cube.hbm.buffer_bytes", NodeKind.SRAM: "cube.sram.buffer_bytes"}
+    blocks = {NodeKind.HBM_CTRL: cube.hbm, NodeKind.SRAM: cube.sram}
+    for number, link in enumerate(machine.links):
+        kind = machine.nodes[link.dst].kind
+        if kind in fields and blocks[kind].impl is None:
+            yield fields[kind], number
+
+
+def _needed_before_memory(machine: Machine, link: Link) -> int:
+    """Return the least buffer in front of a memory with which the link never waits for credits."""
+    spec = machine.spec
+    num_flits = spec.packet_bytes // spec.flit_bytes
+    packet_ps = num_flits * flit_ps(flit_bytes=spec.flit_bytes, bytes_per_us=link.bytes_per_us)
+    trip_ps = link.latency_ps + packet_ps + link.credit_ps
+    return -(-trip_ps // packet_ps) * spec.packet_bytes
 
 
 def _followings(machine: Machine) -> Iterator[tuple[int, int]]:
@@ -124,24 +155,29 @@ def _in_flight_warnings(machine: Machine) -> Iterator[str]:
     pes = range(grid.num_pes_per_cube)
     dmas = [_node(machine, NodeKind.PE_DMA, 0, pe) for pe in pes]
     slices = [_node(machine, NodeKind.HBM_CTRL, 0, pe) for pe in pes]
-    own_cube = ((dma, target, pe) for pe, dma in enumerate(dmas) for target in slices)
+    own_cube = [(dma, target, pe) for pe, dma in enumerate(dmas) for target in slices]
     host = machine.host
-    whole_sip = (
+    whole_sip = [
         (host, _node(machine, NodeKind.HBM_CTRL, cube, pe), pe)
         for cube in range(grid.num_cubes_per_sip)
         for pe in pes
-    )
+    ]
     dma, host_bytes = spec.pe.dma, spec.host.in_flight_bytes
-    for field, channels, window, pairs, what in (
-        ("pe.dma.in_flight_bytes", dma.read_channels, dma.in_flight_bytes, own_cube, "of a cube"),
-        ("host.in_flight_bytes", 1, host_bytes, whole_sip, "of a SIP"),
+    warned: set[str] = set()
+    for field, channels, window, pairs, what, is_write in (
+        ("pe.dma.in_flight_bytes", dma.read_channels, dma.in_flight_bytes, own_cube, "cube", False),
+        ("pe.dma.in_flight_bytes", dma.write_channels, dma.in_flight_bytes, own_cube, "cube", True),
+        ("host.in_flight_bytes", 1, host_bytes, whole_sip, "SIP", False),
+        ("host.in_flight_bytes", 1, host_bytes, whole_sip, "SIP", True),
     ):
-        needed = max(_bytes_in_flight(machine, *pair) for pair in pairs)
-        if channels * window < needed:
+        needed = max(_bytes_in_flight(machine, *pair, is_write=is_write) for pair in pairs)
+        if channels * window < needed and field not in warned:
+            warned.add(field)
             found = f"{channels} x " * (channels > 1) + format_bytes(window)
+            way, access = ("to", "write") if is_write else ("from", "read")
             yield (
                 f"{field}: found {found}, needed {format_bytes(needed)} for the full "
-                f"rate from the farthest slice {what}: the rate x the time of one read"
+                f"rate {way} the farthest slice of a {what}: the rate x the time of one {access}"
             )
 
 
@@ -149,29 +185,54 @@ def _node(machine: Machine, kind: NodeKind, cube: int, pe: int) -> int:
     return machine.node_id(format_name(NodeName(kind, sip=0, cube=cube, pe=pe)))
 
 
-def _bytes_in_flight(machine: Machine, source: int, target: int, spread: int) -> int:
+def _bytes_in_flight(
+    machine: Machine, source: int, target: int, spread: int, *, is_write: bool
+) -> int:
+    """Return the rate of the data's way x the time of one access on the idle machine."""
     spec = machine.spec
     num_flits = spec.packet_bytes // spec.flit_bytes
     there = _links(machine, machine.route(source, target, Traffic.REQUEST, spread))
     back = _links(machine, machine.route(target, source, Traffic.RESPONSE, spread))
-    read_ps = zero_load_ps(there, num_flits=1, flit_bytes=spec.flit_bytes)
-    read_ps += _access_ps(machine)
-    read_ps += zero_load_ps(back, num_flits=num_flits, flit_bytes=spec.flit_bytes)
-    rate = min(slice_bytes_per_us(spec), *(link.bytes_per_us for link in back))
-    return -(-rate * read_ps // PS_PER_US)
+    data, signal = (there, back) if is_write else (back, there)
+    access_ps = zero_load_ps(signal, num_flits=1, flit_bytes=spec.flit_bytes)
+    access_ps += _memory_ps(machine, is_write=is_write)
+    access_ps += zero_load_ps(data, num_flits=num_flits, flit_bytes=spec.flit_bytes)
+    rate = min(slice_bytes_per_us(spec), *(link.bytes_per_us for link in data))
+    return -(-rate * access_ps // PS_PER_US)
 
 
 def _links(machine: Machine, route: Iterable[tuple[int, int]]) -> list[Link]:
     return [machine.links[link] for link, _ in route]
 
 
-def _access_ps(machine: Machine) -> int:
+def _memory_ps(machine: Machine, *, is_write: bool) -> int:
+    """Return the time of one access to a closed bank."""
     hbm = machine.spec.cube.hbm
     if hbm.model == "simple":
         return hbm.simple_latency_ps
     timing = hbm.timing
-    clocks = timing.rcd_read_clocks + timing.cl_clocks + timing.bl_clocks
-    return clocks * timing.clock_ps
+    opening = timing.rcd_write_clocks if is_write else timing.rcd_read_clocks
+    column = timing.cwl_clocks if is_write else timing.cl_clocks
+    return (opening + column + timing.bl_clocks) * timing.clock_ps
+
+
+def _queue_warnings(machine: Machine) -> Iterator[str]:
+    spec = machine.spec
+    hbm, timing = spec.cube.hbm, spec.cube.hbm.timing
+    if not hbm.is_banked:
+        return
+    apart = min(timing.ccd_s_clocks, timing.ccd_l_clocks, timing.ccd_r_clocks)
+    pace = max(timing.bl_clocks, apart)
+    for field, opening in (
+        ("read_queue_bursts", timing.rcd_read_clocks),
+        ("write_queue_bursts", timing.rcd_write_clocks),
+    ):
+        needed = -(-opening // pace) + spec.bursts_per_channel()
+        if getattr(hbm, field) < needed:
+            yield (
+                f"cube.hbm.{field}: found {getattr(hbm, field)}, needed {needed} for the full rate "
+                "of a pseudo-channel: the bursts that pass while a bank is opened + one packet"
+            )
 
 
 def _fabric_warnings(machine: Machine) -> Iterator[str]:

@@ -84,9 +84,13 @@ def joined(problems: Iterable[tuple[Place, SpecError]]) -> MachineFileError:
 def located(
     document: MachineDocument, path: Sequence[str], fact: Fact, related: Sequence[Path] = ()
 ) -> tuple[Place, SpecError]:
-    """An error about a path, at the line that wrote it or, for a default, a related path."""
-    written = [document.place_of(one) for one in (path, *related)]
-    place = next((one for one in written if one is not None), document.nearest_place(path))
+    """Return an error about a path, at the place of it or of a related path that is nearest.
+
+    Nearest to the user is an option, then a file, then a preset; a default has no place.
+    """
+    places = [document.place_of(one) for one in (path, *related)]
+    written = [one for one in places if one is not None]
+    place = min(written, key=_distance, default=document.nearest_place(path))
     return place, SpecError(where_text(place, ".".join(path)), *fact)
 
 
@@ -94,6 +98,12 @@ def where_text(place: Place, path: str) -> str:
     """A place and the path that stands there; an option says its path itself."""
     is_said = not path or place.source.endswith(f" {path}")
     return str(place) if is_said else f"{place}: {path}"
+
+
+def _distance(place: Place) -> int:
+    if place.line is None:
+        return 0
+    return 2 if place.source.startswith("preset ") else 1
 
 
 def _order(place: Place) -> tuple[bool, str, int]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilewright.errors import SpecError
-from tilewright.machine.build import build_machine, machine_hash
+from tilewright.machine.build import Machine, build_machine, machine_hash
 from tilewright.machine.check import warnings_of
 from tilewright.machine.document import MachineDocument
 from tilewright.machine.explain import located
@@ -13,17 +13,14 @@ from tilewright.machine.schema import is_path
 from tilewright.machine.unused import unused_keys
 from tilewright.records import MachineCheckRecord
 
-__all__ = ("check_machine_file",)
+__all__ = ("check_machine_file", "machine_of_document")
 
 
 def check_machine_file(source: str | Path, overrides: Sequence[str] = ()) -> MachineCheckRecord:
-    """The verdict on a machine that can be built; any other is a SpecError with its line."""
+    """Return the verdict on a machine that runs; raise SpecError with the line for any other."""
     document = load_machine_document(source, overrides)
-    spec = spec_of(document)
-    try:
-        machine = build_machine(spec)
-    except SpecError as error:
-        raise _with_place(document, error) from error
+    machine = machine_of_document(document)
+    spec = machine.spec
     return MachineCheckRecord(
         source=str(source),
         overrides=tuple(overrides),
@@ -32,6 +29,15 @@ def check_machine_file(source: str | Path, overrides: Sequence[str] = ()) -> Mac
         num_pes=spec.sip.count * spec.sip.num_cubes * spec.cube.pes,
         warnings=(*unused_keys(document, spec), *warnings_of(machine)),
     )
+
+
+def machine_of_document(document: MachineDocument) -> Machine:
+    """Build the machine of a document; raise SpecError with file, line and path if it cannot be."""
+    spec = spec_of(document)
+    try:
+        return build_machine(spec)
+    except SpecError as error:
+        raise _with_place(document, error) from error
 
 
 def _with_place(document: MachineDocument, error: SpecError) -> SpecError:

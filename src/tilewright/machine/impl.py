@@ -1,6 +1,7 @@
 """``impl: package.module:Class``: a user's block, found and checked when the machine is loaded.
 
-Loading a machine imports the modules that it names, and so runs their code.
+Loading a machine imports the modules that it names, and so runs their code, unless it is refused
+(`tilewright.trust`).
 """
 
 import importlib
@@ -12,6 +13,7 @@ from enum import Enum
 
 from tilewright.errors import SpecError
 from tilewright.machine.spec import BlockSpec, DotArraySpec, SystolicSpec, VectorSpec
+from tilewright.trust import check_code_allowed
 
 __all__ = ("BlockFamily", "family_of", "resolve_impl")
 
@@ -56,10 +58,14 @@ def resolve_impl(
     *,
     where: str = "impl",
 ) -> type:
-    """The class that ``impl`` names, if it can be called as Class(name=, spec=, **parameters)."""
+    """The class that ``impl`` names, if it can be called as Class(name=, spec=, **parameters).
+
+    Imports its module: a CodeRefusedError where code of files is refused.
+    """
     match = _NAME.fullmatch(impl)
     if match is None:
         raise SpecError(where, repr(impl[:80]), "a module and a class", EXAMPLE)
+    check_code_allowed(where, f"{impl}, a class of a module that would be imported")
     module_name, class_name = match.groups()
     found = _attribute(where, module_name, class_name)
     if not inspect.isclass(found):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tilewright.errors import SpecError
+from tilewright.errors import CodeRefusedError, SpecError
 from tilewright.machine.document import MachineDocument, document_of_text, load_document
 from tilewright.machine.explain import joined, located, spec_error
 from tilewright.machine.impl import family_of, resolve_impl
@@ -83,6 +83,6 @@ def _impl_problems(
             continue
         try:
             resolve_impl(section.impl, family_of(section), section.parameters)
-        except SpecError as error:
+        except (SpecError, CodeRefusedError) as error:
             fact = error.found, error.expected, error.fix
             yield located(document, (*path.split("."), "impl"), fact)

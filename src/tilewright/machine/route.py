@@ -30,6 +30,8 @@ class RouteTable:
     topology: Topology
     levels: LevelScheme
     routes: dict[tuple[int, int, Traffic, int], Route] = field(default_factory=dict, repr=False)
+    least_ps: dict[int, dict[int, int]] = field(default_factory=dict, repr=False, compare=False)
+    """By node: the least time to every other one (``device.least_time.between_ps``)."""
 
     def find(self, source: int, target: int, traffic: Traffic, spread: int) -> Route:
         """Links from node to node. ``spread`` picks among parallel connections and links.

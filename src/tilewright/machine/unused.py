@@ -58,7 +58,7 @@ _RULES = (
         "cube.hbm.refresh.kind is not per_bank",
     ),
     _Rule(
-        ("cube.hbm.refresh.interval_ps",),
+        ("cube.hbm.refresh.interval_ps", "cube.hbm.refresh.phase_ps"),
         lambda spec: spec.cube.hbm.refresh.kind == "none",
         "cube.hbm.refresh.kind is none",
     ),

@@ -11,6 +11,7 @@ import yaml
 
 from tilewright.errors import SpecError
 from tilewright.machine.yaml_scalar import FORBIDDEN, Plain, Refusal, resolve_plain
+from tilewright.records import read_file
 
 __all__ = (
     "Entry",
@@ -79,16 +80,10 @@ class Section:
 Value = Scalar | Items | Section
 
 
-def load_yaml_with_lines(path: Path) -> Section:
+def load_yaml_with_lines(path: Path, what: str = "a machine file") -> Section:
     """The tree of a file. What cannot be read, or reads in two ways, is a SpecError."""
     source = str(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        found = f"a file that cannot be read ({getattr(error, 'strerror', None) or error})"
-        fix = "check the path and its permissions"
-        raise SpecError(source, found, "a machine file", fix) from error
+    content = read_file(path, what, SpecError, most_bytes=MAX_FILE_BYTES)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -105,7 +100,7 @@ def parse_yaml(text: str, source: str) -> Section:
         raise SpecError(source, "a larger file", expected, fix)
     root = parse_yaml_value(text, Place(source, 1))
     if not isinstance(root, Section):
-        found, fix = "a list or a single value", "begin with a key, such as `name: mine`"
+        found, fix = "a list or a single value", "begin with a key and a colon"
         raise spec_error_at(root.place, "", found, "a mapping of keys to values", fix)
     return root
 
@@ -123,7 +118,7 @@ def parse_yaml_value(text: str, start: Place) -> Value:
         found, fix = f"a number that YAML cannot have ({error})", "correct the escape"
         raise SpecError(start.source, found, "valid YAML", fix) from error
     if reader.root is None:
-        fix = "write at least `name: mine`"
+        fix = "write at least one key and its value"
         raise SpecError(start.source, "nothing but space and comments", "a value", fix)
     return reader.root
 

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
+from tilewright.memory.mapping import Sight
 from tilewright.memory.sanitizer_tensor import TensorBook, TensorPart, WatchedTensor
 
 __all__ = ("access_text",)
@@ -39,12 +40,15 @@ def access_text(
     if tensor is None or not tensor.has(address):
         return _outside(book, spans, address)
     asked = _boxes_text(tensor, _segments(spans))
-    own = _boxes_text(tensor, tensor.view(pe)) if tensor.has_home(pe) else "nothing of it"
+    own = _boxes_text(tensor, tensor.own_ranges(pe)) if tensor.has_home(pe) else "nothing of it"
     here = place_name(pe)
     found = f"an access to {asked} of tensor {tensor} on {here}, which has {own}"
     if not tensor.has_home(pe):
-        fix = f"run the kernel where the tensor is (on=), or place a part of it in {here}"
+        fix = f"run the kernel on PEs that have it, or place a part of it in {here}"
         return found, "a PE that has a part of the tensor", fix
+    if tensor.sight is Sight.SIP:
+        fix = f"keep to the bytes that {here} has, or place others there too"
+        return found, "bytes that the PE sees", fix
     fix = (
         f"pass LocalShard of {tensor.name!r} for the start of the PE's own shard, or place it in "
         "whole pages, as by Interleave, and launch with grid="

@@ -7,10 +7,10 @@ of *sight*:
 - ``OWN``: each PE learns of the ranges that it has, and of no others. Ranges of different PEs may
   overlap: such bytes have as many physical ones.
 - ``SIP``: no SIP learns of another's shards. A range with one copy in the SIP goes to all PEs of
-  every cube of the SIP that has a shard. Of a range with copies in several cubes, each cube's copy
-  goes to all PEs of that cube. Of a range with several copies in one cube, each copy goes to the PE
-  that has it and to no other: a PE without a copy does not see the range, rather than one of its
-  neighbours' copies.
+  the SIP, or, if no other PE of the SIP has a shard, to those of its cube. Of a range with copies
+  in several cubes, each cube's copy goes to all PEs of that cube. Of a range with several copies in
+  one cube, each copy goes to the PE that has it and to no other: a PE without a copy does not see
+  the range, rather than one of its neighbours' copies.
 - ``ALL``: every PE that has a shard learns of every range. Of copies it sees the nearest: its own,
   else its cube's, else its SIP's; of several as near, those in a cube of its cube's number, then
   those of its own number, then the lowest.
@@ -29,7 +29,9 @@ from typing import assert_never
 from tilewright.errors import RegistryError
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
-from tilewright.memory.page_table import RangeMapping, VirtualRange
+from tilewright.memory.address import VirtualByte
+from tilewright.memory.run_index import Extent, RunIndex
+from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 
 __all__ = (
     "MapMsg",
@@ -40,6 +42,7 @@ __all__ = (
     "UnmapMsg",
     "num_entries",
     "plan_mapping",
+    "sight_group",
 )
 
 
@@ -113,14 +116,37 @@ def num_entries(ranges: Iterable[VirtualRange], page_bytes: int) -> int:
     are one entry: they lie in neighbouring pages of one PE.
     """
     in_order = sorted(ranges, key=attrgetter("first"))
+    if any(each.times > 1 for each in in_order):
+        end = max(each.end for each in in_order)
+        if all(_is_aligned(each, page_bytes, end) for each in in_order):
+            return sum(each.times for each in in_order)
+        singles = (single for each in in_order for single in each.single())
+        in_order = sorted(singles, key=attrgetter("first"))
     return len(in_order) - sum(
         before.end < after.first and after.first // page_bytes <= (before.end - 1) // page_bytes + 1
         for before, after in pairwise(in_order)
     )
 
 
-def plan_mapping(name: str, shards: Iterable[ShardRange], sight: Sight = Sight.SIP) -> MappingPlan:
-    """For the tensor of this name. Ranges that overlap without being the same are refused.
+def _is_aligned(virtual: VirtualRange, page_bytes: int, end: int) -> bool:
+    """Whether ranges begin and end with pages: what lies between two of them are whole pages.
+
+    The last of all ranges may end anywhere.
+    """
+    is_whole = virtual.num_bytes % page_bytes == 0 or (virtual.times == 1 and virtual.end == end)
+    return is_whole and virtual.first % page_bytes == virtual.step % page_bytes == 0
+
+
+def plan_mapping(
+    name: str,
+    shards: Iterable[ShardRange],
+    sight: Sight = Sight.SIP,
+    cubes: Sequence[int] = (),
+) -> MappingPlan:
+    """Decide who learns of which range of the tensor of this name.
+
+    ``cubes`` are those of a SIP, for ``Sight.SIP``; cubes that have a shard need not be among them.
+    Raises RegistryError for ranges that overlap without being the same.
 
     >>> from tilewright.memory.address import PhysicalByte, VirtualByte
     >>> halves = [
@@ -136,26 +162,30 @@ def plan_mapping(name: str, shards: Iterable[ShardRange], sight: Sight = Sight.S
     """
     groups: dict[object, list[ShardRange]] = {}
     for shard in sorted(shards):
-        groups.setdefault(_group_of(shard.home, sight), []).append(shard)
-    steps = [step for group in groups.values() for step in _steps_of_group(name, group, sight)]
+        groups.setdefault(sight_group(shard.home, sight), []).append(shard)
+    steps = [
+        step for group in groups.values() for step in _steps_of_group(name, group, sight, cubes)
+    ]
     return MappingPlan(tuple(steps))
 
 
-def _group_of(home: PeCoord, sight: Sight) -> object:
-    """Shards of different groups do not know of each other."""
+def sight_group(pe: PeCoord, sight: Sight) -> object:
+    """Return what a PE has in common with all PEs whose shards it may see; None: with every PE."""
     match sight:
         case Sight.OWN:
-            return home
+            return pe
         case Sight.SIP:
-            return home.sip
+            return pe.sip
         case Sight.ALL:
             return None
         case _:
             assert_never(sight)
 
 
-def _steps_of_group(name: str, shards: Sequence[ShardRange], sight: Sight) -> Iterator[MapMsg]:
-    viewers = _Viewers(tuple(dict.fromkeys(shard.home for shard in shards)))
+def _steps_of_group(
+    name: str, shards: Sequence[ShardRange], sight: Sight, cubes: Sequence[int]
+) -> Iterator[MapMsg]:
+    viewers = _Viewers(tuple(dict.fromkeys(shard.home for shard in shards)), cubes)
     told: dict[tuple[PeCoord, ...], list[tuple[MapTarget, PeCoord]]] = {}  # by homes of copies
     messages: dict[MapTarget, list[RangeMapping]] = {}
     for copies in _copies_by_range(name, shards):
@@ -176,7 +206,8 @@ def _order(target: MapTarget) -> tuple[object, ...]:
 class _Viewers:
     """The PEs that have shards, and which copy of a range each of them sees."""
 
-    def __init__(self, places: Sequence[PeCoord]) -> None:
+    def __init__(self, places: Sequence[PeCoord], cubes: Sequence[int]) -> None:
+        self._cubes = cubes
         self._pes: dict[int, dict[int, list[PeCoord]]] = {}  # by SIP and cube
         for place in places:
             self._pes.setdefault(place.sip, {}).setdefault(place.cube, []).append(place)
@@ -203,11 +234,18 @@ class _Viewers:
             elif len(homes) > 1:
                 yield MapTarget(home.sip, (home.cube,)), home
             else:
-                yield self._whole_sip(home.sip), home
+                yield self._cubes_of_sip(home.sip), home
+
+    def _cubes_of_sip(self, sip: int) -> MapTarget:
+        """Return all cubes of a SIP, or the one of a tensor that has a single shard there."""
+        by_cube = self._pes[sip]
+        is_split = sum(map(len, by_cube.values())) > 1
+        return MapTarget(sip, tuple(sorted({*by_cube, *(self._cubes if is_split else ())})))
 
     def _nearest_ones(self, homes: Sequence[PeCoord]) -> Iterator[tuple[MapTarget, PeCoord]]:
         if len(homes) == 1:
-            yield from ((self._whole_sip(sip), homes[0]) for sip in self._pes)
+            for sip, by_cube in self._pes.items():
+                yield MapTarget(sip, tuple(by_cube)), homes[0]
             return
         owners = frozenset(homes)
         for sip, by_cube in self._pes.items():
@@ -221,9 +259,6 @@ class _Viewers:
                         cubes.append(cube)
             for (number, home), cubes in cubes_told.items():
                 yield MapTarget(sip, tuple(cubes), number), home
-
-    def _whole_sip(self, sip: int) -> MapTarget:
-        return MapTarget(sip, tuple(self._pes[sip]))
 
 
 def _alone(home: PeCoord) -> MapTarget:
@@ -250,9 +285,16 @@ def _copies_by_range(
             raise RegistryError(name, found, "one", "place it once")
         of_range[shard.home] = shard.mapping
     ranges = sorted(copies)
-    for before, after in pairwise(ranges):
-        if after.first < before.end:
-            found = f"shards of {before} and {after}"
-            fix = "cut shards at the same bytes"
-            raise RegistryError(name, found, "ranges that are apart, or copies of one", fix)
+    _check_apart(name, ranges)
     return (copies[virtual] for virtual in ranges)
+
+
+def _check_apart(name: str, ranges: Sequence[VirtualRange]) -> None:
+    """Refuse ranges that overlap without being the same."""
+    extents = ((Extent(each.first, each.num_bytes, each.times, each.step), each) for each in ranges)
+    both = RunIndex(extents).overlap()
+    if both is not None:
+        before, after = (VirtualRange(VirtualByte(each.start), each.num_bytes) for each in both)
+        found = f"shards of {before} and {after}"
+        fix = "cut shards at the same bytes"
+        raise RegistryError(name, found, "ranges that are apart, or copies of one", fix)

@@ -5,13 +5,15 @@ last page is not mapped. Pages matter to the TLB alone.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import itemgetter
 
 from tilewright.errors import AddressError, PageFaultError, RegistryError, UnitError
 from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
+from tilewright.memory.page_band import NOWHERE, Band, Span, bands_of
+from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 
 __all__ = ("GAP", "PageTable", "PhysicalRun", "RangeMapping", "Shared", "VirtualRange")
 
@@ -21,39 +23,14 @@ PhysicalRun = tuple[PhysicalByte, int]
 GAP = PhysicalByte(-1)
 """The place of a run that stands for bytes between two segments, which nobody accesses."""
 
-_Span = tuple[int, int, int]  # virtual bytes from, to, and what to add for the physical ones
-_NOWHERE: _Span = (-(2**64), -(2**64), 0)  # before all addresses, right or wrong
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class VirtualRange:
-    """Neighbouring virtual bytes."""
-
-    first: VirtualByte
-    num_bytes: int
-
-    @property
-    def end(self) -> int:
-        """The byte behind the last."""
-        return self.first + self.num_bytes
-
-    def __str__(self) -> str:
-        return f"virtual bytes {self.first:#x}..{self.end - 1:#x}"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class RangeMapping:
-    """Virtual bytes, and the first of as many physical bytes in the same order."""
-
-    virtual: VirtualRange
-    physical: PhysicalByte
+_Entry = tuple[int, int, int | Band]  # a span, or the bytes from, to, that a band has some of
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Version:
     """What a table holds between two changes."""
 
-    spans: list[_Span]
+    spans: list[_Entry]
     starts: list[int]
 
 
@@ -65,7 +42,7 @@ class Shared:
     """What one change makes of tables: those that hold the same share the work and the result."""
 
     after: dict[_Version, _Version] = field(default_factory=dict)
-    new: list[_Span] | None = None  # that are mapped, in order
+    new: list[_Entry] | None = None  # that are mapped, in order
 
 
 class PageTable:
@@ -91,21 +68,31 @@ class PageTable:
     def __len__(self) -> int:
         """Pages that have mapped bytes."""
         count, counted = 0, -1  # the last page that was counted
-        for low, high, _ in self.spans:
-            last = (high - 1) >> self._shift
-            count += last - max(counted, (low >> self._shift) - 1)
-            counted = last
+        for entry in self.spans:
+            band = entry[2]
+            whole = band.num_pages(self.page_bytes) if isinstance(band, Band) else None
+            if whole is not None:
+                count, counted = count + whole, (entry[1] - 1) >> self._shift
+                continue
+            for low, high, _ in _spans(entry):
+                last = (high - 1) >> self._shift
+                count += last - max(counted, (low >> self._shift) - 1)
+                counted = last
         return count
 
     @property
     def mappings(self) -> tuple[RangeMapping, ...]:
-        """All there are, in the order of virtual bytes."""
-        return tuple(map(_mapping, self.spans))
+        """All there are, each range by itself, in the order of virtual bytes."""
+        return tuple(_mapping(span) for entry in self.spans for span in _spans(entry))
 
     def has_page(self, page: VirtualPage) -> bool:
         """Whether some byte of a page is mapped."""
-        place = bisect_left(self._starts, (page + 1) << self._shift) - 1  # the last that begins
-        return place >= 0 and self.spans[place][1] > page << self._shift
+        start, end = page << self._shift, (page + 1) << self._shift
+        place = bisect_left(self._starts, end) - 1  # the last that begins
+        if place < 0 or self.spans[place][1] <= start:
+            return False
+        band = self.spans[place][2]
+        return not isinstance(band, Band) or band.overlaps(start, end)
 
     def runs(self, address: VirtualByte, num_bytes: int, where: str = "") -> list[PhysicalRun]:
         """The fewest runs of neighbouring physical bytes that hold a range of virtual ones.
@@ -167,47 +154,90 @@ class PageTable:
         new = change.new
         self._change(lambda: self._with(new), change)
 
-    def _new_spans(self, mappings: Iterable[RangeMapping]) -> list[_Span]:
-        new = sorted(self._span(mapping) for mapping in mappings)
+    def _new_spans(self, mappings: Iterable[RangeMapping]) -> list[_Entry]:
+        singles: list[_Entry] = []
+        repeated = []
+        for mapping in mappings:
+            self._check(mapping)
+            if mapping.virtual.times == 1:
+                singles.append(_span(mapping))
+            else:
+                repeated.append(mapping)
+        bands: list[_Entry] = [(band.low, band.high, band) for band in bands_of(repeated)]
+        new = sorted([*singles, *bands], key=itemgetter(0))
+        if bands and any(after[0] < before[1] for before, after in pairwise(new)):
+            new = _one_by_one(new)
         for before, after in pairwise(new):
             if after[0] < before[1]:
                 raise self._mapped_twice(after, before)
         return new
 
-    def _with(self, new: list[_Span]) -> list[_Span]:
+    def _with(self, new: list[_Entry]) -> list[_Entry]:
         if not new:
             return self.spans
-        place = bisect_right(self._starts, new[0][0])
-        if place != bisect_right(self._starts, new[-1][0]):  # there are others in between
-            for span in new:
-                self._check_free(span, bisect_right(self._starts, span[0]))
-            return sorted([*self.spans, *new])
-        for span in (new[0], new[-1]):
-            self._check_free(span, place)
-        return [*self.spans[:place], *new, *self.spans[place:]]
+        if self._is_between(new):
+            place = bisect_right(self._starts, new[0][0])
+            return [*self.spans[:place], *new, *self.spans[place:]]
+        spans = sorted([*self.spans, *new], key=itemgetter(0))
+        if any(after[0] < before[1] for before, after in pairwise(spans)):
+            spans = _one_by_one(spans)
+        for before, after in pairwise(spans):
+            if after[0] < before[1]:
+                raise self._mapped_twice(*((before, after) if before in new else (after, before)))
+        return spans
 
-    def _check_free(self, span: _Span, place: int) -> None:
-        """Refuse a span that overlaps one of those beside its place."""
-        for other in self.spans[max(0, place - 1) : place + 1]:
-            if span[0] < other[1] and other[0] < span[1]:
-                raise self._mapped_twice(span, other)
+    def _is_between(self, new: list[_Entry]) -> bool:
+        """Whether all of these lie between two neighbours of those that there are."""
+        place = bisect_right(self._starts, new[0][0])
+        if place and self.spans[place - 1][1] > new[0][0]:
+            return False
+        return place == len(self.spans) or new[-1][1] <= self.spans[place][0]
 
     def unmap(self, ranges: Iterable[VirtualRange], shared: Shared | None = None) -> None:
         """Take out ranges as they were mapped; all of them, or none if one is not there."""
         self._change(lambda: self._without(ranges), Shared() if shared is None else shared)
 
-    def _without(self, ranges: Iterable[VirtualRange]) -> list[_Span]:
-        gone: set[_Span] = set()
+    def _without(self, ranges: Iterable[VirtualRange]) -> list[_Entry]:
+        gone: set[Span] = set()
+        of_bands: dict[Band, set[VirtualRange]] = {}
         for virtual in ranges:
-            span = self._span_at(virtual.first)
-            if span[:2] != (virtual.first, virtual.end) or span in gone:
-                found = f"an unmap of {virtual}"
-                expected = "a range as it was mapped"
-                raise RegistryError(self.name, found, expected, "unmap what was mapped, once")
-            gone.add(span)
-        return [span for span in self.spans if span not in gone]
+            band = self._band_at(virtual.first)
+            if band is not None and band.has(virtual):
+                parts = of_bands.setdefault(band, set())
+                if virtual in parts:
+                    raise self._not_mapped(virtual)
+                parts.add(virtual)
+                continue
+            for single in virtual.single():
+                span = self._span_at(single.first)
+                is_own = self._band_at(single.first) is None
+                if not is_own or span[:2] != (single.first, single.end) or span in gone:
+                    raise self._not_mapped(virtual)
+                gone.add(span)
+        return list(self._left(gone, of_bands))
 
-    def _change(self, spans_after: Callable[[], list[_Span]], shared: Shared) -> None:
+    def _left(self, gone: set[Span], of_bands: dict[Band, set[VirtualRange]]) -> Iterator[_Entry]:
+        for entry in self.spans:
+            band = entry[2]
+            if not isinstance(band, Band):
+                if entry not in gone:
+                    yield entry
+                continue
+            left = band.without(of_bands.get(band, ()))
+            if left is not None:
+                yield left.low, left.high, left
+
+    def _band_at(self, address: int) -> Band | None:
+        place = bisect_right(self._starts, address) - 1
+        band = self.spans[place][2] if place >= 0 else None
+        return band if isinstance(band, Band) and address < band.high else None
+
+    def _not_mapped(self, virtual: VirtualRange) -> RegistryError:
+        expected = "a range as it was mapped"
+        fix = "unmap what was mapped, once"
+        return RegistryError(self.name, f"an unmap of {virtual}", expected, fix)
+
+    def _change(self, spans_after: Callable[[], list[_Entry]], shared: Shared) -> None:
         version = shared.after.get(self._version)
         if version is None:
             spans = spans_after()
@@ -219,25 +249,36 @@ class PageTable:
         self._version = version
         self.spans = version.spans  # in order; another list whenever it changes
         self._starts = version.starts
-        self._last = _NOWHERE  # the span that was found last: most accesses are near each other
+        self._last: Span = NOWHERE  # that was found last: most accesses are near each other
 
-    def _span_at(self, address: int) -> _Span:
+    def _span_at(self, address: int) -> Span:
         """The span of a virtual byte, or nowhere."""
         place = bisect_right(self._starts, address) - 1
         if place < 0 or address >= self.spans[place][1]:
-            return _NOWHERE
-        self._last = self.spans[place]
-        return self._last
+            return NOWHERE
+        low, high, delta = self.spans[place]
+        if isinstance(delta, Band):
+            span = delta.span_at(address)
+            if span is NOWHERE:
+                return span
+        else:
+            span = low, high, delta
+        self._last = span
+        return span
 
-    def _span(self, mapping: RangeMapping) -> _Span:
+    def _check(self, mapping: RangeMapping) -> None:
         virtual = mapping.virtual
-        if virtual.num_bytes < 1 or virtual.first < 0 or mapping.physical < 0:
-            fix = "map at least one byte"
+        is_wrong = virtual.num_bytes < 1 or virtual.first < 0 or mapping.physical < 0
+        if (
+            is_wrong
+            or virtual.times < 1
+            or (virtual.times > 1 and virtual.step < virtual.num_bytes)
+        ):
+            fix = "map at least one byte, and ranges that are apart"
             raise RegistryError(self.name, f"a map of {mapping}", "bytes that there are", fix)
-        return virtual.first, virtual.end, mapping.physical - virtual.first
 
-    def _mapped_twice(self, span: _Span, other: _Span) -> RegistryError:
-        virtual, taken = _mapping(span).virtual, _mapping(other).virtual
+    def _mapped_twice(self, span: _Entry, other: _Entry) -> RegistryError:
+        virtual, taken = (_mapping(next(_spans(each))).virtual for each in (span, other))
         found = f"a map of {virtual} while {taken} are mapped"
         return RegistryError(self.name, found, "bytes that are free", "unmap them first")
 
@@ -256,7 +297,26 @@ class PageTable:
         return PageFaultError(where or self.name, found, "mapped pages", fix, missing, where)
 
 
-def _mapping(span: _Span) -> RangeMapping:
+def _spans(entry: _Entry) -> Iterator[Span]:
+    """All spans of an entry, in order."""
+    low, high, delta = entry
+    if isinstance(delta, Band):
+        yield from delta.spans()
+    else:
+        yield low, high, delta
+
+
+def _one_by_one(entries: Iterable[_Entry]) -> list[_Entry]:
+    """Without bands, since one has ranges between those of another."""
+    return sorted((span for entry in entries for span in _spans(entry)), key=itemgetter(0))
+
+
+def _span(mapping: RangeMapping) -> Span:
+    virtual = mapping.virtual
+    return virtual.first, virtual.end, mapping.physical - virtual.first
+
+
+def _mapping(span: Span) -> RangeMapping:
     low, high, delta = span
     return RangeMapping(VirtualRange(VirtualByte(low), high - low), PhysicalByte(low + delta))
 

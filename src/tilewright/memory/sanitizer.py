@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.mapping import Sight
 from tilewright.memory.place import MemoryPlace
 from tilewright.memory.sanitizer_access import Access, AccessKind, Launch
 from tilewright.memory.sanitizer_bounds import (
@@ -74,7 +75,7 @@ class Sanitizer:
         *,
         regions: Iterable[Region],
         parts: Sequence[TensorPart],
-        is_global: bool = True,
+        sight: Sight = Sight.ALL,
         at_ps: int = 0,
     ) -> WatchedTensor:
         """A tensor has bytes from now on; nobody has written them.
@@ -89,11 +90,12 @@ class Sanitizer:
             item_bits,
             parts=parts,
             regions=regions,
-            is_global=is_global,
+            sight=sight,
             at_ps=at_ps,
         )
         for region in tensor.regions:
-            self._shadows[region.place].forget(region.offset, region.num_bytes)
+            for offset, num_bytes in region.in_memory:
+                self._shadows[region.place].forget(offset, num_bytes)
         return tensor
 
     def note_free(self, tensor: WatchedTensor, at_ps: int) -> None:
@@ -148,11 +150,15 @@ class Sanitizer:
     ) -> None:
         """The same, begun and ended at once."""
         launch = self.begin_launch(kind.value)
+        is_alone = self._under_way == {launch.number}  # so nothing can race with it
         for region in regions:
-            offset, size = region.offset, region.num_bytes
-            self.complete(
-                self.begin_host_access(launch, kind, region.place, offset, size, line), at_ps
-            )
+            for offset, size in region.in_memory:
+                if is_alone and not kind.reads:
+                    segments = Segments(offset, 1, size, size)
+                    self._shadows[region.place].mark_written(segments)
+                    continue
+                access = self.begin_host_access(launch, kind, region.place, offset, size, line)
+                self.complete(access, at_ps)
         self.end_launch(launch)
 
     # -- programs --------------------------------------------------------------------------------
@@ -180,9 +186,12 @@ class Sanitizer:
         """A message goes out after all this; ``message`` names it, also for who receives it."""
         self._messages[message] = past
 
-    def note_receive(self, message: Hashable, receiver: Strand) -> None:
-        """A program has waited for it, so all that it comes after is complete."""
-        past = self._messages.pop(message)
+    def note_receive(self, message: Hashable, receiver: Strand, *, stays: bool = False) -> None:
+        """Note that a program has waited for a message: all that it comes after is complete.
+
+        With ``stays`` the program has only looked at it, and will receive it later.
+        """
+        past = self._messages[message] if stays else self._messages.pop(message)
         self._senders.setdefault(receiver.number, set()).add(past.strand.number)
         receiver.learn_from(past)
 

@@ -26,13 +26,17 @@ class Unmap:
 
 
 def find_at_issue(book: TensorBook, access: Access) -> Finding | None:
-    """What is wrong with where it goes, as the tensors are now."""
+    """Return what is wrong with where a translated access goes, as the tensors are now.
+
+    The PE sees the bytes, or they would not be translated (ADR 0019). So another PE's shard of the
+    access's own tensor is right, and so are bytes of no tensor: a message has mapped them.
+    """
     tensor = access.tensor
     if tensor is None:
-        return _wild(access)
+        return None
     if tensor.freed_ps is not None:
         return _freed(access, tensor, access.spans[0].address)
-    return _beyond(book, access, tensor)
+    return _beyond(book, access, tensor, None)
 
 
 def find_at_fault(
@@ -47,7 +51,7 @@ def find_at_fault(
     for unmap in reversed(unmaps):
         if unmap.has(address, access.pe) and tensor.has(address):
             return _unmapped(access, tensor, address, unmap)
-    return _beyond(book, access, tensor) or _not_mapped(access, tensor, address)
+    return _beyond(book, access, tensor, access.pe) or _not_mapped(access, tensor, address)
 
 
 def find_when_served(access: Access, unmaps: Sequence[Unmap]) -> Finding | None:
@@ -87,9 +91,14 @@ def _not_mapped(access: Access, tensor: WatchedTensor, address: int) -> Finding:
     return _finding(FindingKind.STALE_PAGE, access, tensor, address, detail)
 
 
-def _beyond(book: TensorBook, access: Access, tensor: WatchedTensor) -> Finding | None:
-    """Bytes of another PE's shard, of another tensor, or of nobody."""
-    found = [tensor.outside(access.pe, span) for span in access.spans]
+def _beyond(
+    book: TensorBook, access: Access, tensor: WatchedTensor, viewer: PeCoord | None
+) -> Finding | None:
+    """Return that an access has bytes of another tensor, of nobody, or not of the viewer's shards.
+
+    A viewer of None has all shards of the tensor.
+    """
+    found = [tensor.outside(viewer, span) for span in access.spans]
     outside = [each for each in found if each is not None]
     if not outside:
         return None

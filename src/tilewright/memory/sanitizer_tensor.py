@@ -1,30 +1,39 @@
 """Tensors as the sanitizer sees them: which bytes are whose, and which element a byte is of."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.mapping import Sight, sight_group
 from tilewright.memory.place import MemoryKind, MemoryPlace
+from tilewright.memory.run_index import Extent, RunIndex
 from tilewright.memory.shadow import Segments
 
 __all__ = ("Region", "TensorBook", "TensorPart", "WatchedTensor")
 
-TAG_SHIFT = 40  # virtual addresses are far below
-TAG_LIMIT = 1 << 21  # halves of bytes have one bit more, and all of it is an int64
+TAG_SHIFT = 48  # virtual addresses are below half of it: see memory.virtual
+MAX_TAG = 2**14 - 1  # halves of bytes have one bit more, and all of it is an int64
+NO_TAG = 0
 KEPT_DEAD = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Neighbouring bytes of a tensor in a memory of the PE that has them."""
+    """Neighbouring bytes of a tensor in a memory of the PE that has them.
+
+    There are as many again ``times`` times, at equal distances.
+    """
 
     home: PeCoord
     offset: int  # in the memory
     address: int  # virtual
     num_bytes: int
     kind: MemoryKind = MemoryKind.HBM
+    times: int = 1
+    step: int = 0  # from one virtual address to the next
+    offset_step: int = 0  # the same in the memory
 
     @property
     def place(self) -> MemoryPlace:
@@ -32,7 +41,31 @@ class Region:
 
     @property
     def end(self) -> int:
-        return self.address + self.num_bytes
+        """The virtual byte behind the last of all."""
+        return self.address + (self.times - 1) * self.step + self.num_bytes
+
+    @property
+    def extent(self) -> Extent:
+        """All virtual bytes."""
+        return Extent(self.address, self.num_bytes, self.times, self.step)
+
+    @property
+    def in_memory(self) -> Iterator[tuple[int, int]]:
+        """Where all bytes are in the memory, as few offsets and sizes."""
+        if self.times == 1 or self.offset_step == self.num_bytes:
+            yield self.offset, self.times * self.num_bytes
+            return
+        for place in range(self.times):
+            yield self.offset + place * self.offset_step, self.num_bytes
+
+    def address_at(self, offset: int) -> int | None:
+        """Return the virtual address of a byte of the memory; None if it has another one."""
+        place, inside = 0, offset - self.offset
+        if self.times > 1:
+            place, inside = divmod(inside, self.offset_step)
+        if not 0 <= place < self.times or not 0 <= inside < self.num_bytes:
+            return None
+        return self.address + place * self.step + inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +93,7 @@ class TensorPart:
 class WatchedTensor:
     """One that lives, or lived until ``freed_ps``.
 
-    Of a *global* tensor a PE may touch all bytes, of any other those of its own shards.
+    ``sight`` says whose shards a PE may touch: its own, those of its SIP, or all.
     """
 
     number: int
@@ -70,50 +103,58 @@ class WatchedTensor:
     item_bits: int
     parts: Sequence[TensorPart]  # by address
     regions: Sequence[Region]
-    is_global: bool
+    sight: Sight
     allocated_ps: int
+    tag: int = NO_TAG  # that its addresses have, if there was one left
     freed_ps: int | None = None
     low: int = field(init=False)  # its first virtual byte
     high: int = field(init=False)  # behind its last one
-    _views: dict[PeCoord | None, list[tuple[int, int]]] = field(default_factory=dict)
+    _views: dict[object, RunIndex[Region]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.low = min((region.address for region in self.regions), default=0)
         self.high = max((region.end for region in self.regions), default=0)
 
-    def view(self, pe: PeCoord | None) -> list[tuple[int, int]]:
-        """The virtual ranges that a PE may touch, in order."""
-        key = None if self.is_global else pe
+    def own_ranges(self, pe: PeCoord) -> Iterator[tuple[int, int]]:
+        """Yield virtual ranges that a PE may touch; of those that repeat, from first to last."""
+        for region in self._seen_by(sight_group(pe, self.sight)):
+            yield region.address, region.end
+
+    def _seen_by(self, group: object) -> Iterator[Region]:
+        for region in self.regions:
+            if group in (None, sight_group(region.home, self.sight)):
+                yield region
+
+    def _view(self, pe: PeCoord | None) -> RunIndex[Region]:
+        """Return the virtual ranges that a PE may touch; None: that any PE may."""
+        key = None if pe is None else sight_group(pe, self.sight)
         if key not in self._views:
-            self._views[key] = _merged(
-                (region.address, region.end)
-                for region in self.regions
-                if key in (None, region.home)
-            )
+            regions = self._seen_by(key)
+            self._views[key] = RunIndex((region.extent, region) for region in regions)
         return self._views[key]
 
     def outside(self, pe: PeCoord | None, span: Segments) -> tuple[int, int] | None:
         """Of the bytes of a span that a PE may not touch: the first, and how many there are."""
-        view = self.view(pe)
-        for low, high in view:
-            if low <= span.address and span.end <= high:
-                return None
-        found: list[tuple[int, int]] = []
+        view = self._view(pe)
+        if not any(view.missing(range(span.address, span.end))):
+            return None
+        found: list[range] = []
         for place in range(span.num_segments):
             start = span.address + place * span.stride_bytes
-            found += _missing(view, start, start + span.num_bytes)
-        return (found[0][0], sum(high - low for low, high in found)) if found else None
+            found += view.missing(range(start, start + span.num_bytes))
+        return (found[0].start, sum(map(len, found))) if found else None
 
     def has(self, address: int) -> bool:
         """Whether a virtual byte is of any element, whoever has it."""
-        return any(region.address <= address < region.end for region in self.regions)
+        return self._view(None).at(address) is not None
 
     def has_home(self, pe: PeCoord) -> bool:
         """Whether a PE has some of its bytes."""
         return any(region.home == pe for region in self.regions)
 
     def homes_of(self, address: int) -> list[PeCoord]:
-        return [each.home for each in self.regions if each.address <= address < each.end]
+        hit = self._view(None).at(address)
+        return [] if hit is None else [region.home for region in hit.items]
 
     def element_at(self, address: int) -> str:
         """What a virtual byte is of, as a kernel's author writes it."""
@@ -138,6 +179,8 @@ class TensorBook:
         self._in_order: list[WatchedTensor] = []
         self._dead: dict[int, WatchedTensor] = {}
         self._num_tensors = 0
+        self._by_tag: dict[int, WatchedTensor] = {}
+        self._free_tags: list[int] = []
 
     def __len__(self) -> int:
         """How many there ever were."""
@@ -156,7 +199,7 @@ class TensorBook:
         *,
         parts: Sequence[TensorPart],
         regions: Iterable[Region],
-        is_global: bool,
+        sight: Sight,
         at_ps: int,
     ) -> WatchedTensor:
         self._num_tensors += 1
@@ -168,9 +211,11 @@ class TensorBook:
             item_bits,
             parts,
             tuple(regions),
-            is_global,
+            sight,
             at_ps,
+            self._take_tag(),
         )
+        self._by_tag[tensor.tag] = tensor
         place = bisect_right(self._lows, tensor.low)
         self._lows.insert(place, tensor.low)
         self._in_order.insert(place, tensor)
@@ -183,7 +228,9 @@ class TensorBook:
         tensor.freed_ps = at_ps
         self._dead[tensor.number] = tensor
         if len(self._dead) > KEPT_DEAD:
-            del self._dead[next(iter(self._dead))]
+            forgotten = self._dead.pop(next(iter(self._dead)))
+            if forgotten.tag != NO_TAG:
+                self._free_tags.append(forgotten.tag)
 
     def at(self, address: int) -> WatchedTensor | None:
         """The living tensor that a virtual byte is of, else the last one that it was of."""
@@ -204,53 +251,30 @@ class TensorBook:
         """The living tensor that a byte of a memory is of, and the byte's virtual address."""
         for tensor in self._in_order:
             for region in tensor.regions:
-                if region.place == place and 0 <= offset - region.offset < region.num_bytes:
-                    return tensor, region.address + offset - region.offset
+                address = region.address_at(offset) if region.place == place else None
+                if address is not None:
+                    return tensor, address
         return None
 
     # -- tags ------------------------------------------------------------------------------------
+
+    def _take_tag(self) -> int:
+        """Return a tag that no tensor has, of those that live or lived last; else ``NO_TAG``."""
+        if self._free_tags:
+            return self._free_tags.pop()
+        return self._num_tensors if self._num_tensors <= MAX_TAG else NO_TAG
 
     def tagged(self, address: int) -> int:
         """A virtual address that says which tensor it came from, whatever is added to it."""
         if address >> TAG_SHIFT:
             return address
         tensor = self.at(address)
-        if tensor is None or tensor.number >= TAG_LIMIT:
-            return address
-        return address + (tensor.number << TAG_SHIFT)
+        return address if tensor is None else address + (tensor.tag << TAG_SHIFT)
 
     def untagged(self, address: int, scale: int = 1) -> tuple[int, WatchedTensor | None]:
         """The address itself, and its tensor; ``scale`` is 2 for addresses of halves."""
         unit = scale << TAG_SHIFT
-        number = (address + unit // 2) // unit  # what was added may be negative
-        tensors: Mapping[int, WatchedTensor] = self._live if number in self._live else self._dead
-        return address - number * unit, tensors.get(number)
-
-
-def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """In order, and neighbours as one.
-
-    >>> _merged([(8, 12), (0, 4), (4, 6), (0, 4)])
-    [(0, 6), (8, 12)]
-    """
-    merged: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if merged and low <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
-        else:
-            merged.append((low, high))
-    return merged
-
-
-def _missing(ranges: list[tuple[int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """What ranges in order leave out.
-
-    >>> list(_missing([(0, 4), (6, 8)], 2, 10))
-    [(4, 6), (8, 10)]
-    """
-    for low, high in ranges:
-        if start < low and start < end:
-            yield start, min(low, end)
-        start = max(start, high)
-    if start < end:
-        yield start, end
+        tag = (address + unit // 2) // unit  # what was added may be negative
+        if tag == NO_TAG:
+            return address, None
+        return address - tag * unit, self._by_tag.get(tag)

@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilewright.memory.store_fill import WORD_BYTES, Fills
+
 __all__ = ("Segments", "Shadow", "Window")
 
 ARENA_SHIFT = 21  # 2 MiB: the rows of a tile lie in a few of them
 ARENA_BYTES = 1 << ARENA_SHIFT
+WRITTEN, UNWRITTEN = b"\x01" * WORD_BYTES, bytes(WORD_BYTES)
 
 Numbers = np.ndarray[Any, np.dtype[np.int32]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -124,31 +127,32 @@ class Shadow:
 
     def __init__(self) -> None:
         self._arenas: dict[int, _Arena] = {}
+        self._whole = Fills()  # by number, arenas that are not made and all of which was written
 
     def windows(self, segments: Segments) -> Iterator[Window]:
         """All of them, in order."""
-        address, count, size, stride = segments
-        place = 0
-        while place < count:
-            at = address + place * stride
-            end = (at | ARENA_BYTES - 1) + 1
-            if at + size <= end:
-                rows = min(count - place, (end - at - size) // stride + 1) if stride else count
-                yield self._window(at, stride, (rows, size))
-                place += rows
-            else:
-                yield from self._split(at, size)
-                place += 1
+        for at, stride, shape in _places(segments):
+            yield self._window(at, stride, shape)
 
     def mark_written(self, segments: Segments) -> None:
-        for window in self.windows(segments):
-            window.written[...] = True
+        whole = _whole_arenas(segments)
+        for number in self._made(whole):
+            self._arenas[number].written[...] = True
+        if whole:
+            self._whole.set(whole, WRITTEN)
+        for at, stride, shape in _places(segments):
+            if at >> ARENA_SHIFT not in whole:
+                self._window(at, stride, shape).written[...] = True
 
     def first_unwritten(self, segments: Segments) -> tuple[int, int] | None:
         """The address of the first byte that nobody has written, and how many of them there are."""
         found: int | None = None
         missing = 0
-        for window in self.windows(segments):
+        for at, stride, shape in _places(segments):
+            number = at >> ARENA_SHIFT
+            if number not in self._arenas and self._whole.word_at(number) == WRITTEN:
+                continue
+            window = self._window(at, stride, shape)
             written = window.written
             if written.all():
                 continue
@@ -159,31 +163,69 @@ class Shadow:
 
     def forget(self, address: int, num_bytes: int) -> None:
         """The bytes are somebody else's from now on: never written, never accessed."""
-        end = address + num_bytes
-        while address < end:
-            part = min(end, (address | ARENA_BYTES - 1) + 1) - address
-            if address >> ARENA_SHIFT in self._arenas:
-                window = self._window(address, part, (1, part))
-                window.written[...] = False
-                window.forget_accesses()
-            address += part
+        segments = Segments(address, 1, num_bytes, num_bytes)
+        whole = _whole_arenas(segments)
+        for number in self._made(whole):
+            del self._arenas[number]
+        self._whole.set(whole, UNWRITTEN)
+        for edge in {address >> ARENA_SHIFT, address + num_bytes - 1 >> ARENA_SHIFT}:
+            if edge in whole or not (edge in self._arenas or self._whole.word_at(edge) == WRITTEN):
+                continue
+            start = max(address, edge << ARENA_SHIFT)
+            size = min(address + num_bytes, edge + 1 << ARENA_SHIFT) - start
+            window = self._window(start, size, (1, size))
+            window.written[...] = False
+            window.forget_accesses()
 
     def forget_accesses(self) -> None:
         """What was accessed until now comes before all that follows."""
         for arena in self._arenas.values():
             arena.forget_accesses()
 
-    def _split(self, at: int, size: int) -> Iterator[Window]:
-        """A segment across the border of two arenas."""
-        while size:
-            part = min(size, (at | ARENA_BYTES - 1) + 1 - at)
-            yield self._window(at, part, (1, part))
-            at += part
-            size -= part
+    def _made(self, numbers: range) -> list[int]:
+        """Those of the arenas that there are."""
+        if len(numbers) < len(self._arenas):
+            return [number for number in numbers if number in self._arenas]
+        return [number for number in self._arenas if number in numbers]
 
     def _window(self, at: int, stride: int, shape: tuple[int, int]) -> Window:
         number = at >> ARENA_SHIFT
         arena = self._arenas.get(number)
         if arena is None:
             arena = self._arenas[number] = _Arena()
+            if self._whole.word_at(number) == WRITTEN:
+                arena.written[...] = True
         return Window(at, stride, arena, at & ARENA_BYTES - 1, shape)
+
+
+def _whole_arenas(segments: Segments) -> range:
+    """The arenas that one long segment covers from end to end."""
+    address, count, size, _ = segments
+    if count > 1:
+        return range(0)
+    return range(-(-address // ARENA_BYTES), max(0, (address + size) // ARENA_BYTES))
+
+
+def _places(segments: Segments) -> Iterator[tuple[int, int, tuple[int, int]]]:
+    """Addresses, strides and shapes of segments, each in one arena, in order."""
+    address, count, size, stride = segments
+    place = 0
+    while place < count:
+        at = address + place * stride
+        end = (at | ARENA_BYTES - 1) + 1
+        if at + size <= end:
+            rows = min(count - place, (end - at - size) // stride + 1) if stride else count
+            yield at, stride, (rows, size)
+            place += rows
+        else:
+            yield from _split(at, size)
+            place += 1
+
+
+def _split(at: int, size: int) -> Iterator[tuple[int, int, tuple[int, int]]]:
+    """A segment across the border of two arenas."""
+    while size:
+        part = min(size, (at | ARENA_BYTES - 1) + 1 - at)
+        yield at, part, (1, part)
+        at += part
+        size -= part

@@ -1,13 +1,11 @@
 """The bytes of one memory: any of them can be read and written in any grouping, at any time."""
 
-from collections.abc import Iterator
-from mmap import mmap
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import InternalError, MemoryAccessError
+from tilewright.memory.store_arena import Arena, pieces_of
+from tilewright.memory.store_fill import Fills, repeated_word, word_of
 
 __all__ = ("ByteStore",)
 
@@ -16,15 +14,17 @@ Mask = npt.NDArray[np.bool_]
 
 ARENA_SHIFT = 24  # 16 MiB: a tile of a large matrix mostly lies in one arena
 ARENA_BYTES = 1 << ARENA_SHIFT
+CHUNK_BYTES = 1 << 16  # what a fill keeps as a word
 BYTE = np.dtype(np.uint8)
 
 
 class ByteStore:
     """A memory of ``capacity_bytes`` whose bytes are zero until they are written.
 
-    Only what was written takes space here. A *segment* is a number of neighbouring bytes;
-    the two calls for segments move many of them at equal distances, which may be negative, zero or
-    less than a segment. Of segments that overlap in a write, the last one wins.
+    Only what was written takes space here; a fill takes none, however long it is. A *segment* is a
+    number of neighbouring bytes; the two calls for segments move many of them at equal distances,
+    which may be negative, zero or less than a segment. Of segments that overlap in a write, the
+    last one wins.
 
     >>> store = ByteStore("sip0.cube3.sram", capacity_bytes=2**25)
     >>> store.write(6, b"tilewright")
@@ -34,16 +34,16 @@ class ByteStore:
     [b'ti', b'wr', b'ht']
     """
 
-    __slots__ = ("_arenas", "_written", "capacity_bytes", "name")
+    __slots__ = ("_arenas", "_fills", "_written", "capacity_bytes", "name")
 
     arena_shift = ARENA_SHIFT
 
     def __init__(self, name: str, capacity_bytes: int, *, tracks_writes: bool = False) -> None:
         self.name = name
         self.capacity_bytes = capacity_bytes
-        # memoryviews: NumPy looks at them twice as fast as at arrays
-        self._arenas: dict[int, memoryview] = {}
-        self._written: dict[int, memoryview] | None = {} if tracks_writes else None
+        self._arenas: dict[int, Arena] = {}
+        self._fills = Fills()  # of chunks that no arena has, or that are flagged there
+        self._written: dict[int, Arena] | None = {} if tracks_writes else None
 
     def __repr__(self) -> str:
         return f"<ByteStore {self.name!r}, {self.arena_bytes} of {self.capacity_bytes} bytes>"
@@ -53,11 +53,45 @@ class ByteStore:
         """Whether its bytes may be reached through arenas, without a word to the store."""
         return self._written is None
 
+    @property
+    def chunk_bytes(self) -> int:
+        """The bytes of a chunk, of which ``flags_of`` tells whether it is a word."""
+        return min(CHUNK_BYTES, ARENA_BYTES)
+
     def arena(self, number: int, makes: bool) -> memoryview | None:
-        """All bytes from number << arena_shift on; None if none was written and it makes none."""
+        """All bytes from number << arena_shift on; None if all are zero and it makes none."""
         arena = self._arenas.get(number)
-        if arena is None and makes:
-            arena = self._arenas[number] = _new_arena()
+        if arena is None and (makes or self._fills.overlaps(self._chunks_of(number))):
+            arena = self._new_arena(number)
+        return None if arena is None else arena.data
+
+    def flags_of(self, number: int) -> bytearray:
+        """The flags of an arena that has been made: see ``Arena``."""
+        return self._arenas[number].flags
+
+    def word_at(self, address: int) -> bytes:
+        """The word that a flagged chunk is filled with, by one of its bytes."""
+        return self._fills.word_at(address // self.chunk_bytes)
+
+    def write_out(self, address: int) -> None:
+        """Put a flagged chunk, by one of its bytes, into its arena."""
+        number, inside = divmod(address, ARENA_BYTES)
+        size = self.chunk_bytes
+        arena, chunk = self._arenas[number], inside // size
+        word = self._fills.word_at(address // size)
+        np.frombuffer(arena.data, BYTE, size, chunk * size)[...] = repeated_word(word, 0, size)
+        arena.note_filled(chunk, False)
+
+    def _chunks_of(self, number: int) -> range:
+        count = ARENA_BYTES // self.chunk_bytes
+        return range(number * count, (number + 1) * count)
+
+    def _new_arena(self, number: int) -> Arena:
+        arena = self._arenas[number] = Arena(ARENA_BYTES, self.chunk_bytes)
+        chunks = self._chunks_of(number)
+        if self._fills.overlaps(chunks):
+            for chunk in chunks:
+                arena.note_filled(chunk - chunks.start, any(self._fills.word_at(chunk)))
         return arena
 
     @property
@@ -92,11 +126,13 @@ class ByteStore:
             self._read_pieces(out, address, stride_bytes)
             return
         arena = self._arenas.get(number)
-        if arena is None:
+        if arena is None and not self._fills:
             out.fill(0)
+        elif arena is None or arena.has_filled:
+            self._read_chunks(out, address, stride_bytes)
         else:
             inside = address - (number << ARENA_SHIFT)
-            out[...] = np.ndarray((count, width), BYTE, arena, inside, (stride_bytes, 1))
+            out[...] = np.ndarray((count, width), BYTE, arena.data, inside, (stride_bytes, 1))
 
     def write_segments(
         self, data: Bytes, address: int, stride_bytes: int, mask: Mask | None = None
@@ -117,11 +153,44 @@ class ByteStore:
         if number != high + width - 1 >> ARENA_SHIFT or not is_plain:
             self._write_pieces(data, address, stride_bytes, mask)
             return
-        arena = self._arenas.get(number)
-        if arena is None:
-            arena = self._arenas[number] = _new_arena()
+        arena = self._arenas.get(number) or self._new_arena(number)
+        if arena.has_filled:
+            self._write_out_all(address, count, width, stride_bytes)
         inside = address - (number << ARENA_SHIFT)
-        np.ndarray((count, width), BYTE, arena, inside, (stride_bytes, 1))[...] = data
+        np.ndarray((count, width), BYTE, arena.data, inside, (stride_bytes, 1))[...] = data
+
+    def fill(self, address: int, num_bytes: int, element: bytes) -> None:
+        """Write an element again and again, from an address on; the last one may be cut short."""
+        if num_bytes < 0 or address < 0 or address + num_bytes > self.capacity_bytes:
+            raise self._outside(address, num_bytes)
+        word, size, end = word_of(element, address), self.chunk_bytes, address + num_bytes
+        chunks = range(-(-address // size), end // size)
+        if word is None or self._written is not None or not chunks:
+            self._fill_bytes(address, num_bytes, element)
+            return
+        self._fill_bytes(address, chunks.start * size - address, element)
+        done = chunks.stop * size - address
+        phase = done % len(element)
+        self._fill_bytes(address + done, num_bytes - done, element[phase:] + element[:phase])
+        self._fills.set(chunks, word)
+        for number in [each for each in self._arenas if self._overlaps(each, chunks)]:
+            own = self._chunks_of(number)
+            both = range(max(own.start, chunks.start), min(own.stop, chunks.stop))
+            inside = range(both.start - own.start, both.stop - own.start)
+            self._arenas[number].clear(inside)
+            self._arenas[number].note_all_filled(inside, any(word))
+
+    def _overlaps(self, number: int, chunks: range) -> bool:
+        own = self._chunks_of(number)
+        return own.start < chunks.stop and chunks.start < own.stop
+
+    def _fill_bytes(self, address: int, num_bytes: int, element: bytes) -> None:
+        """Write out a fill, an arena at a time."""
+        step = ARENA_BYTES // len(element) * len(element) or len(element)
+        for done in range(0, num_bytes, step):
+            size = min(step, num_bytes - done)
+            data = np.frombuffer(element * (-(-size // len(element))), BYTE, size)
+            self.write_segments(data.reshape(1, -1), address + done, size)
 
     def is_written(self, address: int, num_bytes: int) -> bool:
         """Whether each of these bytes was ever written; only a store that tracks writes knows."""
@@ -130,32 +199,65 @@ class ByteStore:
             raise InternalError(self.name, "no track of writes", "one", fix)
         if num_bytes < 0 or address < 0 or address + num_bytes > self.capacity_bytes:
             raise self._outside(address, num_bytes)
-        for piece in _pieces(address, 1, num_bytes, num_bytes):
-            written = self._written.get(piece.arena)
-            if written is None or not piece.of(written, num_bytes).all():
+        for piece in pieces_of(address, 1, num_bytes, num_bytes, ARENA_BYTES):
+            written = self._written.get(piece.unit)
+            if written is None or not piece.of(written.data, num_bytes).all():
                 return False
         return True
 
     def _read_pieces(self, out: Bytes, address: int, stride_bytes: int) -> None:
         count, width = out.shape
-        for piece in _pieces(address, count, width, stride_bytes):
-            arena = self._arenas.get(piece.arena)
-            out[piece.part] = 0 if arena is None else piece.of(arena, stride_bytes)
+        for piece in pieces_of(address, count, width, stride_bytes, ARENA_BYTES):
+            arena = self._arenas.get(piece.unit)
+            if arena is not None and not arena.has_filled:
+                out[piece.part] = piece.of(arena.data, stride_bytes)
+            elif arena is None and not self._fills:
+                out[piece.part] = 0
+            else:
+                start = piece.unit * ARENA_BYTES + piece.inside
+                self._read_chunks(out[piece.part], start, stride_bytes)
+
+    def _read_chunks(self, out: Bytes, address: int, stride_bytes: int) -> None:
+        """Read segments of which some may be filled; each piece lies in one chunk."""
+        count, width = out.shape
+        size, per_arena = self.chunk_bytes, ARENA_BYTES // self.chunk_bytes
+        for piece in pieces_of(address, count, width, stride_bytes, size):
+            arena = self._arenas.get(piece.unit // per_arena)
+            chunk = piece.unit % per_arena
+            if arena is not None and not arena.is_filled(chunk):
+                out[piece.part] = piece.of(arena.data, stride_bytes, chunk * size)
+                continue
+            rows, columns = piece.shape
+            start = piece.inside + min(0, (rows - 1) * stride_bytes)
+            reach = abs((rows - 1) * stride_bytes) + columns
+            bytes_ = repeated_word(self._fills.word_at(piece.unit), start, reach)
+            steps = (stride_bytes, 1)
+            there = np.ndarray(piece.shape, BYTE, bytes_.tobytes(), piece.inside - start, steps)
+            out[piece.part] = there
+
+    def _write_out_all(self, address: int, count: int, width: int, stride_bytes: int) -> None:
+        """Put the chunks that segments lie in into their arenas, which have been made."""
+        size, per_arena = self.chunk_bytes, ARENA_BYTES // self.chunk_bytes
+        for piece in pieces_of(address, count, width, stride_bytes, size):
+            if self._arenas[piece.unit // per_arena].is_filled(piece.unit % per_arena):
+                self.write_out(piece.unit * size)
 
     def _write_pieces(
         self, data: Bytes, address: int, stride_bytes: int, mask: Mask | None
     ) -> None:
         count, width = data.shape
-        for piece in _pieces(address, count, width, stride_bytes):
+        for piece in pieces_of(address, count, width, stride_bytes, ARENA_BYTES):
             where = True if mask is None else mask[piece.part]
-            if piece.arena not in self._arenas:
-                self._arenas[piece.arena] = _new_arena()
-            there = piece.of(self._arenas[piece.arena], stride_bytes)
-            np.copyto(there, data[piece.part], where=where)
+            arena = self._arenas.get(piece.unit) or self._new_arena(piece.unit)
+            if arena.has_filled:
+                start = piece.unit * ARENA_BYTES + piece.inside
+                self._write_out_all(start, *piece.shape, stride_bytes)
+            np.copyto(piece.of(arena.data, stride_bytes), data[piece.part], where=where)
             if self._written is not None:
-                if piece.arena not in self._written:
-                    self._written[piece.arena] = _new_arena()
-                np.copyto(piece.of(self._written[piece.arena], stride_bytes), 1, where=where)
+                if piece.unit not in self._written:
+                    self._written[piece.unit] = Arena(ARENA_BYTES, self.chunk_bytes)
+                written = self._written[piece.unit].data
+                np.copyto(piece.of(written, stride_bytes), 1, where=where)
 
     def _write_one_by_one(
         self, data: Bytes, address: int, stride_bytes: int, mask: Mask | None
@@ -181,50 +283,3 @@ class ByteStore:
         return MemoryAccessError(
             self.name, found, expected, fix, address, num_bytes, self.capacity_bytes
         )
-
-
-class _Piece(NamedTuple):
-    """Segments, or a part of one, that lie in one arena."""
-
-    arena: int
-    inside: int  # where the first of them begins in the arena
-    shape: tuple[int, int]
-    part: tuple[slice, slice]  # which rows and columns of all segments they are
-
-    def of(self, arena: memoryview, stride_bytes: int) -> Bytes:
-        """Their bytes in an arena, to be read or written."""
-        return np.ndarray(self.shape, BYTE, arena, self.inside, (stride_bytes, 1))
-
-
-def _pieces(address: int, count: int, width: int, stride_bytes: int) -> Iterator[_Piece]:
-    """As many segments at a time as one arena has; one that crosses arenas in parts."""
-    row = 0
-    while row < count and width:
-        start = address + row * stride_bytes
-        number, inside = divmod(start, ARENA_BYTES)
-        if inside + width > ARENA_BYTES:
-            yield from _parts(start, width, row)
-            row += 1
-            continue
-        fitting = count - row
-        if stride_bytes > 0:
-            fitting = min(fitting, (ARENA_BYTES - inside - width) // stride_bytes + 1)
-        elif stride_bytes < 0:
-            fitting = min(fitting, inside // -stride_bytes + 1)
-        part = (slice(row, row + fitting), slice(0, width))
-        yield _Piece(number, inside, (fitting, width), part)
-        row += fitting
-
-
-def _parts(start: int, width: int, row: int) -> Iterator[_Piece]:
-    done = 0
-    while done < width:
-        number, inside = divmod(start + done, ARENA_BYTES)
-        size = min(width - done, ARENA_BYTES - inside)
-        yield _Piece(number, inside, (1, size), (slice(row, row + 1), slice(done, done + size)))
-        done += size
-
-
-def _new_arena() -> memoryview:
-    """Zeros, whose pages the system makes as they are touched; NumPy would ask for large ones."""
-    return memoryview(mmap(-1, ARENA_BYTES))

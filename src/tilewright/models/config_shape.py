@@ -6,7 +6,14 @@ from typing import Any
 
 from tilewright.errors import ModelFileError
 from tilewright.models.rope import Llama3Scaling, RopeSpec, Scaling, YarnScaling
-from tilewright.models.shape import ExpertShape, GateKind, GqaShape, MlaShape, ModelShape
+from tilewright.models.shape import (
+    MOST_LAYERS,
+    ExpertShape,
+    GateKind,
+    GqaShape,
+    MlaShape,
+    ModelShape,
+)
 
 __all__ = ("GQA_TYPES", "MLA_TYPES", "Config", "shape_of_config")
 
@@ -23,10 +30,10 @@ class Config:
         self._entries = entries
         self._prefix = prefix
 
-    def count(self, key: str, default: int | None = None) -> int:
+    def count(self, key: str, default: int | None = None, most: int = MOST) -> int:
         value = self._get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST:
-            raise self.fail(key, repr(value), f"a whole number in 0..{MOST}")
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+            raise self.fail(key, repr(value), f"a whole number in 0..{most}")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -87,7 +94,7 @@ def shape_of_config(config: Config, *, tied: bool) -> ModelShape:
         config.check(key, False)
     common: dict[str, Any] = {
         "name": config.text("_name_or_path", config.path.parent.name) or kind,
-        "layers": config.count("num_hidden_layers"),
+        "layers": config.count("num_hidden_layers", most=MOST_LAYERS),
         "hidden": config.count("hidden_size"),
         "query_heads": config.count("num_attention_heads"),
         "ffn": config.count("intermediate_size"),

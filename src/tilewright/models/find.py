@@ -1,5 +1,6 @@
 """Models by what a user calls them: a name, a GGUF file, or a folder of safetensors."""
 
+import os
 from pathlib import Path
 
 from tilewright.errors import ModelError
@@ -20,7 +21,7 @@ def load_model(model: str) -> LanguageModel:
     path = Path(model)
     if path.suffix == ".gguf":
         return load_gguf(path)
-    if path.is_dir():
+    if os.path.isdir(path):  # also of a name that no file can have
         return load_safetensors(path)
     expected = f"{SMOLLM2!r}, a .gguf file or a folder of safetensors"
     raise ModelError(f"model {model!r}", "no such model", expected, "correct the name")

@@ -1,11 +1,10 @@
-"""GGUF files: metadata and tensors, mapped into memory and dequantised when they are read.
+"""GGUF files: metadata, and tensors that are dequantised when they are read.
 
 The container is read here and not by the ``gguf`` library, which trusts every count in a file;
 the values of quantised types are the library's.
 """
 
 import math
-import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from tilewright.errors import ModelFileError
 from tilewright.models.gguf_header import HeaderReader, Metadata
 from tilewright.models.library import load_library
+from tilewright.models.weight_file import WeightFile, open_weight_file
 
 __all__ = ("GgufFile", "GgufTensor", "open_gguf")
 
@@ -51,7 +51,7 @@ class GgufFile:
     path: Path
     metadata: Mapping[str, Any]
     tensors: Mapping[str, GgufTensor]
-    _bytes: npt.NDArray[np.uint8] = field(repr=False)
+    _file: WeightFile = field(repr=False)
 
     def __contains__(self, name: str) -> bool:
         return name in self.tensors
@@ -67,7 +67,7 @@ class GgufFile:
     def raw(self, name: str) -> npt.NDArray[np.uint8]:
         """The bytes of a tensor as they are kept: [rows, bytes of a row]."""
         tensor = self.tensors[name]
-        stored = self._bytes[tensor.offset : tensor.offset + tensor.num_bytes]
+        stored = np.frombuffer(self._file.read(tensor.offset, tensor.num_bytes), dtype=np.uint8)
         return stored.reshape(math.prod(tensor.shape[:-1]), -1)
 
     def read(self, name: str, shape: tuple[int, ...]) -> Floats:
@@ -79,7 +79,8 @@ class GgufFile:
         if tensor.shape != shape:
             found = f"shape {list(tensor.shape)}"
             raise ModelFileError(where, found, f"{list(shape)}, as the metadata say", OTHER_FILE)
-        values = self._dequantised(where, tensor).reshape(shape)
+        with np.errstate(all="ignore"):  # what is not finite is refused below
+            values = self._dequantised(where, tensor).reshape(shape)
         if not np.isfinite(values).all():
             found = "infinite values or NaN"
             raise ModelFileError(where, found, "finite numbers", "fetch the file again")
@@ -101,32 +102,14 @@ class GgufFile:
 
 
 def open_gguf(path: str | Path) -> GgufFile:
-    """Map a file into memory and read its header. Whatever does not hold together is refused."""
-    path = Path(path)
-    data = _mapped(path)
-    reader = HeaderReader(str(path), memoryview(data))
+    """Read the header of a file. Whatever does not hold together is refused."""
+    file = open_weight_file(Path(path), "a GGUF file")
+    reader = HeaderReader(file)
     num_tensors, num_pairs = _start(reader)
     metadata = reader.metadata(num_pairs)
     infos = _tensor_infos(reader, num_tensors)
     tensors = _placed(reader, infos, _alignment(reader, metadata))
-    stored = np.frombuffer(data, dtype=np.uint8)
-    return GgufFile(path, MappingProxyType(metadata), MappingProxyType(tensors), stored)
-
-
-def _mapped(path: Path) -> mmap.mmap:
-    try:
-        with path.open("rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except IsADirectoryError as error:
-        fix = "name a file in it"
-        raise ModelFileError(str(path), "a directory", "a GGUF file", fix) from error
-    except OSError as error:
-        found = error.strerror or str(error)
-        raise ModelFileError(str(path), found, "a file that opens", "correct the path") from error
-    except ValueError as error:  # what mmap says of a file without bytes
-        raise ModelFileError(
-            str(path), "an empty file", "a GGUF file", "fetch the file again"
-        ) from error
+    return GgufFile(file.path, MappingProxyType(metadata), MappingProxyType(tensors), file)
 
 
 def _start(reader: HeaderReader) -> tuple[int, int]:

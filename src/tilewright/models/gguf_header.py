@@ -4,6 +4,7 @@ import struct
 from typing import TypeAlias
 
 from tilewright.errors import ModelFileError
+from tilewright.models.weight_file import WeightFile
 
 __all__ = ("HeaderReader", "Metadata", "MetadataValue")
 
@@ -26,19 +27,21 @@ SCALARS = {  # type number: struct format
 }
 STRING, ARRAY = 8, 9
 LONGEST_NAME = 65_535
+PIECE_BYTES = 2**20
 
 
 class HeaderReader:
-    """A place in the header that moves on with each value."""
+    """A place in the header that moves on with each value; the file is read in large pieces."""
 
-    def __init__(self, where: str, data: memoryview) -> None:
-        self.where = where
+    def __init__(self, file: WeightFile) -> None:
+        self.where = str(file.path)
         self.offset = 0
-        self._data = data
+        self._file = file
+        self._piece, self._piece_start = b"", 0
 
     @property
     def remaining(self) -> int:
-        return len(self._data) - self.offset
+        return self._file.num_bytes - self.offset
 
     def fail(self, found: str, expected: str, fix: str = "fetch the file again") -> ModelFileError:
         return ModelFileError(f"{self.where}, byte {self.offset}", found, expected, fix)
@@ -48,7 +51,11 @@ class HeaderReader:
             found = f"{what} of {num_bytes} bytes where {self.remaining} are left"
             raise self.fail(found, "a file that is whole")
         start, self.offset = self.offset, self.offset + num_bytes
-        return self._data[start : self.offset]
+        if self.offset > self._piece_start + len(self._piece):
+            size = min(max(num_bytes, PIECE_BYTES), self._file.num_bytes - start)
+            self._piece, self._piece_start = self._file.read(start, size), start
+        begin = start - self._piece_start
+        return memoryview(self._piece)[begin : begin + num_bytes]
 
     def number(self, code: str, what: str) -> int:
         (value,) = struct.unpack(f"<{code}", self.take(struct.calcsize(f"<{code}"), what))

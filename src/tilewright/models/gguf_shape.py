@@ -3,13 +3,12 @@
 from tilewright.errors import ModelFileError
 from tilewright.models.gguf_file import GgufFile
 from tilewright.models.rope import DivisorScaling, RopeSpec, Scaling
-from tilewright.models.shape import GqaShape
+from tilewright.models.shape import MOST_LAYERS, GqaShape
 
 __all__ = ("ARCHITECTURES", "shape_of_gguf")
 
 ARCHITECTURES = ("llama", "qwen3")
 ROPE_DIVISORS = "rope_freqs.weight"
-MOST_LAYERS = 10_000  # a bound on what a header can make us look for
 
 
 def shape_of_gguf(file: GgufFile) -> GqaShape:

@@ -11,13 +11,15 @@ from tilewright.models.config_shape import Config, shape_of_config
 from tilewright.models.library import load_library
 from tilewright.models.model import LanguageModel
 from tilewright.models.safetensors_file import SafetensorsFile, open_safetensors, read_json
-from tilewright.models.shape import MlaShape
+from tilewright.models.shape import MOST_LAYERS, MlaShape
 from tilewright.models.tensors import Tensors
 from tilewright.models.tokenizer import Tokenizer
 from tilewright.models.weights import ModelWeights
+from tilewright.records import read_file
 
 __all__ = ("GQA_NAMES", "MLA_NAMES", "load_safetensors")
 
+MAX_TOKENIZER_BYTES = 2**28
 LAYER = "model.layers.{layer}."
 OUTPUT = "lm_head.weight"
 COMMON = {
@@ -77,7 +79,9 @@ def _weights(file: SafetensorsFile, config: Config) -> ModelWeights:
     pairs = is_latent and config.flag("rope_interleave", True)
     weights = build_weights(shape, tensors, pairs=pairs)
     # layers behind the last guess at tokens further ahead; a tied model may repeat its embedding
-    extra = range(shape.layers, shape.layers + config.count("num_nextn_predict_layers", 0))
+    extra = range(
+        shape.layers, shape.layers + config.count("num_nextn_predict_layers", 0, MOST_LAYERS)
+    )
     tied = (OUTPUT,) if shape.tied else ()
     tensors.check_all_read(ignored=(*tied, *(LAYER.format(layer=layer) for layer in extra)))
     return weights
@@ -86,10 +90,9 @@ def _weights(file: SafetensorsFile, config: Config) -> ModelWeights:
 def _tokenizer(folder: Path, entries: Mapping[str, Any], vocab: int) -> Tokenizer:
     path = folder / "tokenizer.json"
     library = load_library("tokenizers", where=str(path))
-    if not path.is_file():
-        raise ModelFileError(str(path), "no such file", "a tokenizer", "fetch it")
+    text = read_file(path, "a tokenizer", ModelFileError, most_bytes=MAX_TOKENIZER_BYTES)
     try:
-        made = library.Tokenizer.from_file(str(path))
+        made = library.Tokenizer.from_str(text.decode())
     except Exception as error:  # the library raises no narrower class
         fix = "fetch the file again"
         raise ModelFileError(str(path), str(error), "a tokenizer", fix) from error

@@ -18,8 +18,9 @@ def choose_token(
     """
     found = np.asarray(logits, dtype=np.float64)
     if found.ndim != 1 or not np.isfinite(found).all():
+        text = f"shape {found.shape}" if found.ndim != 1 else "infinite numbers or NaN"
         expected = "finite numbers, one for each token"
-        raise ModelError("logits", f"shape {found.shape}", expected, "look at the weights")
+        raise ModelError("logits", text, expected, "look at the weights")
     if not 0.0 <= temperature < np.inf:
         raise ModelError("temperature", f"{temperature}", "a number of 0 or more", "change it")
     if temperature == 0.0:

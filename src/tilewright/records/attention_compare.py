@@ -1,10 +1,17 @@
 """What ``tilewright attention compare`` found: quality of flows, their bytes and their time."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
-from tilewright.records.document import Document, Fraction, Seconds, Sha256, StateAdvanceName
+from tilewright.records.document import (
+    Document,
+    Fraction,
+    PageNumber,
+    Seconds,
+    Sha256,
+    StateAdvanceName,
+)
 from tilewright.records.step_latency import LatencySelection, MachineFigures, StepFigures
 from tilewright.records.versions import Versions
 
@@ -21,6 +28,9 @@ __all__ = (
     "TrialRecord",
 )
 
+ROUNDING = 1e-6  # sums of rounded numbers may come out a little beyond their bounds
+Share = Annotated[float, Field(ge=0.0, le=1.0 + ROUNDING)]
+Sample = Annotated[float, Field(ge=-ROUNDING, le=1e6)]
 Interval95 = tuple[float, float] | None
 """Where a mean lies with 95 % confidence, by Student's t; None: fewer than two samples."""
 
@@ -36,21 +46,31 @@ class TrialRecord(Document):
     budget: PositiveInt
     case: NonNegativeInt
     graph_hash: Sha256
-    mass: tuple[float, ...]  # over steps
-    head_mass: tuple[float, ...]  # over query heads of all layers, a mean over steps
-    output_error: tuple[float, ...]
-    oracle_ratio: tuple[float, ...]
-    stability: tuple[float, ...]  # one less than steps
+    mass: Annotated[tuple[Share, ...], Field(min_length=1)]  # over steps
+    head_mass: Annotated[tuple[Share, ...], Field(min_length=1)]
+    """Over query heads of all layers, a mean over steps."""
+    output_error: tuple[Sample, ...]
+    oracle_ratio: tuple[Sample, ...]
+    stability: tuple[Fraction, ...]  # one less than steps
     num_bytes: NonNegativeInt  # of all steps
     dense_bytes: PositiveInt
-    kl: tuple[float, ...] | None  # None: the source has no model
-    nll: tuple[float, ...] | None  # over tokens that were asked for
-    dense_nll: tuple[float, ...] | None
+    kl: tuple[Sample, ...] | None  # None: the source has no model
+    nll: tuple[Sample, ...] | None  # over tokens that were asked for
+    dense_nll: tuple[Sample, ...] | None
     needle_hits: NonNegativeInt | None  # None: the source has no needles
     dense_needle_hits: NonNegativeInt | None
     needle_cases: NonNegativeInt | None
-    first_pages: tuple[tuple[tuple[NonNegativeInt, ...], ...], ...]
+    first_pages: tuple[tuple[tuple[PageNumber, ...], ...], ...]
     """Of the first step: the pages that each layer read in each KV head."""
+
+    @model_validator(mode="after")
+    def _check_counts(self) -> Self:
+        hits = (self.needle_hits or 0, self.dense_needle_hits or 0)
+        if max(hits) > (self.needle_cases or 0):
+            raise ValueError("more needle_hits than needle_cases")
+        if len(self.nll or ()) != len(self.dense_nll or ()):
+            raise ValueError("nll and dense_nll are of different tokens")
+        return self
 
 
 class LatencyRecord(Document):

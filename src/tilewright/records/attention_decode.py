@@ -11,7 +11,15 @@ from pydantic import (
     model_validator,
 )
 
-from tilewright.records.document import Document, Fraction, JsonScalar, Sha256, StateAdvanceName
+from tilewright.records.document import (
+    Document,
+    Fraction,
+    JsonScalar,
+    PageNumber,
+    Sha256,
+    StateAdvanceName,
+)
+from tilewright.records.phases import PhaseSpread
 from tilewright.records.run_parts import Bottleneck
 from tilewright.records.versions import Versions
 
@@ -76,14 +84,17 @@ class FusionRow(Document):
 class DecodeAttention(Document):
     """One way to attend, dense or sparse, and where its time went."""
 
-    latency_ps: PositiveInt  # from the host's submission to its knowing
+    latency_ps: PositiveInt  # from the host's submission to its knowing; so are the stages
+    phases: PhaseSpread | None = None
+    """Latency over refresh phases, of which its own is the first. None: nothing refreshes."""
     stages: tuple[DecodeStage, ...]
     bytes: NonNegativeInt  # at the HBM controllers
     ideal_bytes: NonNegativeInt
     bytes_ratio: NonNegativeFloat | None  # worst of the stages that have ideal bytes
-    bound_ps: PositiveInt  # what the busiest PE needs at the machine's peak rates
+    bound_ps: PositiveInt  # latencies, and what the busiest PE needs at the machine's peak rates
+    bound_latency_ps: NonNegativeInt | None = None  # part of it; None: latencies do not count
     bound_resource: str
-    ratio: PositiveFloat  # latency_ps / bound_ps
+    ratio: PositiveFloat  # mean latency / bound_ps
     hbm_fraction: NonNegativeFloat  # of the refresh-limited rate of the slices in use
     bottleneck: str  # in words
     bottleneck_figures: Bottleneck | None
@@ -98,6 +109,22 @@ class DecodeAttention(Document):
     """By stage, what the generator expected kernels to move."""
     kernels: tuple[str, ...]
     kernels_hash: Sha256  # of the text
+
+    @property
+    def rate_ps(self) -> int:
+        """Part of the bound that is work over rates."""
+        return self.bound_ps - (self.bound_latency_ps or 0)
+
+    @property
+    def mean_ps(self) -> int:
+        """Latency that stands for the step: the mean over refresh phases."""
+        return self.latency_ps if self.phases is None else round(self.phases.mean_ps)
+
+    @model_validator(mode="after")
+    def _check_phases(self) -> Self:
+        if self.phases is not None and self.phases.latencies_ps[0] != self.latency_ps:
+            raise ValueError("latency_ps is not that of the first of the phases")
+        return self
 
     @model_validator(mode="after")
     def _check_stages(self) -> Self:
@@ -116,7 +143,7 @@ class AttentionDecodeRecord(Document):
     """
 
     kind: Literal["attention_decode"] = "attention_decode"
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2  # 1: without phases
     ok: bool
     versions: Versions
     flow: str
@@ -137,7 +164,7 @@ class AttentionDecodeRecord(Document):
     sizes: DecodeSizes
     dense: DecodeAttention
     sparse: DecodeAttention
-    speedup: PositiveFloat  # dense latency / sparse latency
+    speedup: PositiveFloat  # mean dense latency / mean sparse latency
     bytes_bound_speedup: PositiveFloat  # ideal bytes of dense / of sparse
     stages: tuple[DecodeStage, ...]
     tokens_per_s: PositiveFloat  # of the sparse step, were attention all that a layer does
@@ -165,7 +192,7 @@ class AttentionDecodeSweepRecord(Document):
     """The same step on several machines, side by side."""
 
     kind: Literal["attention_decode_sweep"] = "attention_decode_sweep"
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2  # 1: without phases
     ok: bool
     versions: Versions
     rows: tuple[AttentionDecodeRecord, ...]
@@ -183,4 +210,4 @@ class SelectionRecord(Document):
     contexts: tuple[PositiveInt, ...]
     kv_heads: PositiveInt
     seed: NonNegativeInt
-    pages: tuple[tuple[NonNegativeInt, ...], ...]  # by row: a request's KV heads lie together
+    pages: tuple[tuple[PageNumber, ...], ...]  # by row: a request's KV heads lie together

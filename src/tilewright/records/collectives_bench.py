@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from tilewright.records.document import Document
+from tilewright.records.phases import PhaseSpread
 from tilewright.records.versions import Versions
 
 __all__ = ("CollectiveRow", "CollectivesBenchRecord", "EventRow")
@@ -21,13 +22,30 @@ class CollectiveRow(Document):
     bytes: PositiveInt
     buffer: Literal["tcm", "sram", "hbm"]
     latency_ps: PositiveInt
+    phases: PhaseSpread | None = None  # latency over refresh phases, of which its own is the first
     alpha_beta_ps: PositiveInt  # of blocks that are not cut, along the longest way of the plan
-    bound_ps: NonNegativeInt  # what no algorithm can beat on the links of a rank
-    ratio: PositiveFloat | None  # latency / bound; None: no bound
-    algbw_gbs: PositiveFloat  # bytes / latency
+    bound_ps: NonNegativeInt  # what no algorithm can beat
+    bound_latency_ps: NonNegativeInt | None = None  # part of it; None: latencies do not count
+    ratio: PositiveFloat | None  # mean latency / bound; None: no bound
+    algbw_gbs: PositiveFloat  # bytes / mean latency
     busbw_gbs: PositiveFloat  # times 2 (ranks - 1) / ranks
     bottleneck: str  # the link that was busy for longest
     bottleneck_share: NonNegativeFloat  # of the latency
+
+    @property
+    def rate_ps(self) -> int:
+        """Part of the bound that is work over rates."""
+        return self.bound_ps - (self.bound_latency_ps or 0)
+
+    @property
+    def mean_ps(self) -> float:
+        """Latency that stands for the row: the mean over refresh phases."""
+        return self.latency_ps if self.phases is None else self.phases.mean_ps
+
+    @property
+    def least_ps(self) -> int:
+        """Smallest latency over refresh phases: none of them may be below the bound."""
+        return self.latency_ps if self.phases is None else self.phases.min_ps
 
 
 class EventRow(Document):
@@ -42,7 +60,7 @@ class CollectivesBenchRecord(Document):
     """How near collectives come to the links, and what the simulator pays for more ranks."""
 
     kind: Literal["collectives-bench"] = "collectives-bench"
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2  # 1: without phases
     versions: Versions
     alpha_beta_worst_error: NonNegativeFloat | None  # None: the series was not asked for
     whole_device_worst_ratio: PositiveFloat | None  # latency of chunks / alpha-beta without cuts

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from tilewright.records.document import Document, Seconds, Sha256
+from tilewright.records.phases import PhaseSpread
 from tilewright.records.versions import Versions
 
 __all__ = ("AblationRow", "DecodeBenchRecord", "DecodeWorkload", "SimulationCost")
@@ -54,16 +55,17 @@ class AblationRow(Document):
     batch: PositiveInt
     placement: Literal["head", "stripe", "cube", "sip"]
     latency_ps: PositiveInt
+    phases: PhaseSpread | None = None  # latency over refresh phases, of which its own is the first
     bytes: NonNegativeInt
     launches: PositiveInt
-    slowdown: PositiveFloat
+    slowdown: PositiveFloat  # of the means
 
 
 class DecodeBenchRecord(Document):
     """``passed``: all that is asked of the figures holds; ``failures`` says what does not."""
 
     kind: Literal["decode-bench"] = "decode-bench"
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2  # 1: without phases
     versions: Versions
     seed: NonNegativeInt
     workload: DecodeWorkload
@@ -71,9 +73,11 @@ class DecodeBenchRecord(Document):
     speedup_128k: PositiveFloat  # dense latency / sparse latency
     fraction_of_bytes_bound: PositiveFloat  # of the speed-up that bytes alone would give
     dense_hbm_fraction: PositiveFloat  # of the refresh-limited peak
-    mla_roofline_fraction: PositiveFloat  # least time / latency of dense MLA
+    mla_roofline_fraction: PositiveFloat  # work over peak rates / latency of dense MLA
     dense_latency_ps: PositiveInt
     sparse_latency_ps: PositiveInt
+    dense_phases: PhaseSpread | None = None  # latency over refresh phases
+    sparse_phases: PhaseSpread | None = None
     sim_cost: SimulationCost | None  # None: not asked for
     compile_s_worst: Seconds
     compile_flow_worst: str

@@ -66,7 +66,7 @@ class DemoRecord(Document):
     """Dense attention first. ``ok``: what was computed is right wherever it was computed."""
 
     kind: Literal["demo"] = "demo"
-    schema_version: Literal[3] = 3
+    schema_version: Literal[3, 4] = 4  # 3: without phases
     ok: bool
     versions: Versions
     machine: str

@@ -4,12 +4,21 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat
 
-__all__ = ("Document", "Fraction", "JsonScalar", "Seconds", "Sha256", "StateAdvanceName")
+__all__ = (
+    "Document",
+    "Fraction",
+    "JsonScalar",
+    "PageNumber",
+    "Seconds",
+    "Sha256",
+    "StateAdvanceName",
+)
 
 JsonScalar = str | int | float | bool | None
 """What a command-line argument may be in a record."""
 
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+PageNumber = Annotated[int, Field(ge=0, lt=2**31)]
 Seconds = NonNegativeFloat
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 StateAdvanceName = Literal["vortex", "every_block"]

@@ -2,11 +2,13 @@
 
 from typing import Literal
 
-from pydantic import NonNegativeInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from tilewright.records.document import Document, Fraction, JsonScalar
+from tilewright.records.run_use import ChannelUse, ResourceUse
 
 __all__ = (
+    "Advice",
     "CompareRecord",
     "ExplainRecord",
     "FieldChange",
@@ -34,6 +36,25 @@ class Remark(Document):
     text: str
 
 
+class Advice(Document):
+    """A change of the machine that can be run, and how much time it saves: shares of the mean.
+
+    ``bound`` is of ``least_ps``, which no run with the change is shorter than, if the program does
+    the same commands; ``worth`` is an estimate. The rest is there if it was measured.
+    """
+
+    option: str  # of ``tilewright run``, as it is typed: "--set pe.gemm.hz=2000000000"
+    field: str
+    least_ps: NonNegativeInt
+    bound: Fraction
+    worth: Fraction
+    reason: str
+    mean_ps: NonNegativeFloat | None = None  # latency with the change, over refresh phases
+    gain: float | None = None  # of the means at the same phases; negative: it got slower
+    gain_half_width: NonNegativeFloat | None = None  # confidence 95 %; None: one phase is known
+    num_phases: PositiveInt | None = None
+
+
 class ExplainRecord(Document):
     """Where the time of a run went, what bounds it, and what would change it."""
 
@@ -42,10 +63,15 @@ class ExplainRecord(Document):
     source: str
     program: str
     machine: str
-    latency_ps: NonNegativeInt
+    latency_ps: NonNegativeInt  # at the machine's own refresh phase, of which the parts are
+    mean_ps: NonNegativeFloat = 0.0  # over refresh phases
     bound_ps: NonNegativeInt | None
     parts: tuple[PartShare, ...]  # the greatest first, without those that are 0
     remarks: tuple[Remark, ...]
+    resources: tuple[ResourceUse, ...] = ()  # the busiest first
+    channels: ChannelUse | None = None
+    advice: tuple[Advice, ...] = ()  # the most worth first
+    notes: tuple[str, ...] = ()  # on advice: why there is none, what was not measured
 
 
 class FieldChange(Document):
@@ -69,11 +95,15 @@ class CompareRecord(Document):
     """What differs between two runs; equal figures are left out, but for the latency."""
 
     kind: Literal["compare"] = "compare"
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2  # 1: without is_within_noise
     before: str  # the files
     after: str
     is_same_run: bool  # program, parameters, machine, seed and options are equal
-    speedup: float | None  # latency before / after
+    speedup: float | None  # mean latency before / after
+    noise_ps: NonNegativeFloat | None = None
+    """Half-width of the difference of the means. None: of a side only one refresh phase is known,
+    and it is shorter than 20 intervals."""
+    is_within_noise: bool | None = None  # the means differ by no more than that
     settings: tuple[FieldChange, ...]  # program, parameters, options, seed, versions
     machine: tuple[FieldChange, ...]
     verdicts: tuple[FieldChange, ...]  # status, values, bottleneck

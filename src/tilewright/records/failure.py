@@ -40,8 +40,13 @@ def describe_failure(error: TilewrightError) -> FailureRecord:
 def _failure(error: TilewrightError) -> Failure:
     return Failure(
         type=type(error).__name__,
-        where=error.where,
-        found=error.found,
-        expected=error.expected,
-        fix=error.fix,
+        where=_sayable(error.where),
+        found=_sayable(error.found),
+        expected=_sayable(error.expected),
+        fix=_sayable(error.fix),
     )
+
+
+def _sayable(text: str) -> str:
+    """Return a text with escapes for what UTF-8 cannot say: a name may have half a pair in it."""
+    return text.encode("utf-8", "backslashreplace").decode()

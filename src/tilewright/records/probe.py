@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from tilewright.records.document import Document, Sha256
+from tilewright.records.phases import PhaseSpread
 from tilewright.records.versions import Versions
 
 __all__ = ("Breakdown", "ProbeRecord", "ProbeRow", "SkippedCase")
@@ -27,10 +28,11 @@ class ProbeRow(Document):
     case: str
     bytes: PositiveInt
     issuers: PositiveInt
-    latency_ps: PositiveInt
+    latency_ps: PositiveInt  # at the machine's own refresh phase, as is the breakdown
+    phases: PhaseSpread | None = None  # latency over refresh phases, of which its own is the first
     bound_ps: PositiveInt  # no queueing, no refresh
-    ratio: PositiveFloat  # latency / bound
-    bandwidth_gbs: PositiveFloat
+    ratio: PositiveFloat  # mean latency / bound
+    bandwidth_gbs: PositiveFloat  # by the mean latency
     bound_gbs: PositiveFloat
     refresh_limited_gbs: PositiveFloat  # of the slices that the case touches
     utilisation: NonNegativeFloat  # of the bottleneck; refresh counts as use of a memory
@@ -49,7 +51,7 @@ class ProbeRecord(Document):
     """All rows, and what is wrong with them if anything is."""
 
     kind: Literal["probe"] = "probe"
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2  # 1: without phases
     ok: bool
     machine: str
     machine_hash: Sha256

@@ -2,17 +2,29 @@
 
 from typing import Literal, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from tilewright.records.document import Document, Fraction, JsonScalar, Sha256
 from tilewright.records.machine_show import MachineFigures
+from tilewright.records.phases import PhaseSpread
 from tilewright.records.run_finding import SanitizerFinding
 from tilewright.records.run_parts import Bottleneck, RunParts
+from tilewright.records.run_use import ChannelUse, PathTimes, ResourceUse
 from tilewright.records.versions import Versions
 
 __all__ = ("LaunchRow", "MachineOfRun", "RunRecord", "Totals", "WhatRan")
 
 Scalars = dict[str, JsonScalar]
+NUMBERS = ("_ps", "_bytes", "_clocks", "_cycles", "_per_us", "_bursts", "_bits", ".hz")
+"""Endings of fields of a machine that are whole numbers."""
+OF_USER = ".parameters."  # of a user's block: these may be anything
 
 
 class WhatRan(Document):
@@ -32,6 +44,15 @@ class MachineOfRun(Document):
     overrides: tuple[str, ...] = ()
     figures: MachineFigures
     fields: Scalars = Field(default_factory=dict)  # every value, by its path in a machine file
+    is_own: bool = False  # the program describes it itself, so that --set does not reach it
+
+    @model_validator(mode="after")
+    def _check_fields(self) -> Self:
+        for name, value in self.fields.items():
+            is_number = type(value) is int and 0 <= value < 2**63
+            if name.endswith(NUMBERS) and OF_USER not in name and not is_number:
+                raise ValueError(f"{name} is {value!r}, and no whole number of 63 bits")
+        return self
 
 
 class Totals(Document):
@@ -72,7 +93,7 @@ class RunRecord(Document):
     """Of an interrupted run the figures are those of the launches that had completed by then."""
 
     kind: Literal["run"] = "run"
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2  # 1: without phases
     status: Literal["complete", "interrupted"] = "complete"
     ok: bool  # complete, values right where there are any, no failed check
     failures: tuple[str, ...] = ()  # checks that do not hold
@@ -82,15 +103,26 @@ class RunRecord(Document):
     machine_hash: Sha256
     parameters: Scalars = Field(default_factory=dict)  # of the program
     seed: NonNegativeInt | None = None  # None: nothing in the run is random
+    limits: dict[str, PositiveInt] = Field(default_factory=dict)
+    """The most programs of a launch, commands of a program, events and simulated time; empty in
+    records from before there were limits."""
     latency_ps: NonNegativeInt  # from the first submission of the measured launches to their end
+    phases: PhaseSpread | None = None
+    """Latency over refresh phases, of which the record's own is the first. None: nothing in the
+    machine refreshes, or the run was interrupted."""
     bound_ps: NonNegativeInt | None = None  # None: nobody said what the least time is
-    bound_resource: str | None = None
-    bounds_ps: dict[str, NonNegativeInt] = Field(default_factory=dict)  # by resource
-    ratio: PositiveFloat | None = None  # latency / bound
+    bound_latency_ps: NonNegativeInt | None = None
+    """Part of ``bound_ps``; the rest is work at the rate of its resource. None: in the bounds of
+    earlier records latencies do not count."""
+    bound_resource: str | None = None  # "latency": it is all latency
+    bounds_ps: dict[str, NonNegativeInt] = Field(default_factory=dict)
+    """By resource: what it takes at least, with the latencies before and behind it."""
+    ratio: PositiveFloat | None = None  # mean latency / bound
     breakdown_ps: RunParts
     lines_ps: dict[str, NonNegativeInt] = Field(default_factory=dict)
     """Of the critical path: by op and line of a kernel, what its commands took and waited for; the
     longest of them."""
+    path: PathTimes | None = None  # None: nobody traced it
     bottleneck: str  # in words
     bottleneck_figures: Bottleneck | None = None  # None: no time passed
     values_ok: bool | None = None  # None: nothing to check, or nothing to check it with
@@ -98,7 +130,10 @@ class RunRecord(Document):
     tolerance: NonNegativeFloat | None = None
     totals: Totals
     utilisation: dict[str, Fraction] = Field(default_factory=dict)  # the most used, while measured
+    resources: tuple[ResourceUse, ...] = ()  # the busiest first; empty: nobody looked
+    channels: ChannelUse | None = None  # of the slice with the busiest pseudo-channel
     counters: dict[str, NonNegativeInt] = Field(default_factory=dict)  # of the measured launches
+    num_pes: NonNegativeInt = 0  # that ran programs of the measured launches, each counted once
     launches: tuple[LaunchRow, ...] = ()
     findings: tuple[SanitizerFinding, ...] | None = None  # None: nobody looked for any
     notes: tuple[str, ...] = ()
@@ -112,9 +147,21 @@ class RunRecord(Document):
         return self
 
     @model_validator(mode="after")
+    def _check_phases(self) -> Self:
+        if self.phases is not None and self.phases.latencies_ps[0] != self.latency_ps:
+            raise ValueError("latency_ps is not that of the first of the phases")
+        return self
+
+    @model_validator(mode="after")
     def _check_ratio(self) -> Self:
         if (self.ratio is None) != (not self.bound_ps or not self.latency_ps):
             raise ValueError("ratio is there if, and only if, bound_ps is, and neither time is 0")
+        return self
+
+    @model_validator(mode="after")
+    def _check_bound(self) -> Self:
+        if (self.bound_latency_ps or 0) > (self.bound_ps or 0):
+            raise ValueError("bound_latency_ps is more than bound_ps, of which it is a part")
         return self
 
     @model_validator(mode="after")

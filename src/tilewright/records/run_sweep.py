@@ -5,6 +5,7 @@ from typing import Literal, Self
 from pydantic import NonNegativeInt, PositiveFloat, model_validator
 
 from tilewright.records.document import Document, JsonScalar, Sha256
+from tilewright.records.phases import PhaseSpread
 from tilewright.records.run_parts import RunParts
 from tilewright.records.versions import Versions
 
@@ -17,11 +18,13 @@ class SweepPoint(Document):
     parameters: dict[str, JsonScalar]
     ok: bool
     latency_ps: NonNegativeInt
+    phases: PhaseSpread | None = None  # latency over refresh phases, of which its own is the first
     bound_ps: NonNegativeInt | None
     ratio: PositiveFloat | None
     breakdown_ps: RunParts
     bottleneck: str
     values_ok: bool | None
+    fitted: str | None = None  # defaults that the machine had no room for, and what was taken
 
     @model_validator(mode="after")
     def _check_breakdown(self) -> Self:
@@ -34,7 +37,7 @@ class RunSweepRecord(Document):
     """Points in the order in which they ran; of an interrupted sweep those that were complete."""
 
     kind: Literal["run_sweep"] = "run_sweep"
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2  # 1: without phases
     status: Literal["complete", "interrupted"] = "complete"
     ok: bool
     program: str

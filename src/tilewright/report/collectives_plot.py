@@ -42,16 +42,16 @@ def draw_collectives(record: CollectivesBenchRecord) -> str:
 def _add_row(svg: Svg, top: float, row: CollectiveRow, rows: Sequence[CollectiveRow]) -> None:
     """Rows of one size have one scale, so that they can be compared."""
     alike = [each for each in rows if each.bytes == row.bytes]
-    longest_ps = max(max(each.latency_ps, each.alpha_beta_ps) for each in alike)
+    longest_ps = max(max(each.mean_ps, each.alpha_beta_ps) for each in alike)
     scale = BARS_WIDTH / longest_ps
     middle = top + BAR / 2
     label = f"{row.topology}, {row.algorithm}, {row.buffer}, {format_bytes(row.bytes)}"
     svg.text(MARGIN, middle, shorten(label, LABEL_WIDTH, size=12), size=12, anchor="start")
-    tip = f"{format_ps(row.latency_ps)}, busiest: {row.bottleneck}"
-    svg.rect(BARS_AT, top, row.latency_ps * scale, BAR, fill=LATENCY, tip=tip)
+    tip = f"{format_ps(round(row.mean_ps))}, busiest: {row.bottleneck}"
+    svg.rect(BARS_AT, top, row.mean_ps * scale, BAR, fill=LATENCY, tip=tip)
     bound = f"lower bound {format_ps(row.bound_ps)}"
     svg.rect(BARS_AT, top, row.bound_ps * scale, BAR, fill=BOUND, tip=bound)
     paper = f"alpha-beta {format_ps(row.alpha_beta_ps)}"
     svg.rect(BARS_AT + row.alpha_beta_ps * scale - 1, top - 2, 2, BAR + 4, fill=PAPER, tip=paper)
-    figures = f"{format_ps(row.latency_ps)}  {row.busbw_gbs:.1f} GB/s"
+    figures = f"{format_ps(round(row.mean_ps))}  {row.busbw_gbs:.1f} GB/s"
     svg.text(FIGURES_AT, middle, figures, size=12, anchor="start", fill=PALE)

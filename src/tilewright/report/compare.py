@@ -1,6 +1,7 @@
 """What differs between the records of two runs."""
 
 from collections.abc import Iterator, Mapping
+from math import hypot
 from typing import TypeVar
 
 from tilewright.records import RunRecord
@@ -20,12 +21,15 @@ def compare_runs(
     versions = tuple(_changes(_versions(before), _versions(after)))
     machine = tuple(_changes(_machine(before), _machine(after)))
     verdicts = tuple(_changes(_verdict(before), _verdict(after)))
-    speedup = before.latency_ps / after.latency_ps if after.latency_ps else None
+    means_ps = [_mean_ps(record) for record in (before, after)]
+    noise_ps = _noise_ps(before, after)
     return CompareRecord(
         before=before_name,
         after=after_name,
         is_same_run=not settings and not machine,
-        speedup=speedup,
+        speedup=means_ps[0] / means_ps[1] if means_ps[1] else None,
+        noise_ps=noise_ps,
+        is_within_noise=None if noise_ps is None else abs(means_ps[0] - means_ps[1]) <= noise_ps,
         settings=(*settings, *versions),
         verdicts=verdicts,
         machine=machine,
@@ -34,6 +38,28 @@ def compare_runs(
         lines=tuple(_figures(before.lines_ps, after.lines_ps)),
         utilisation=tuple(_changes(before.utilisation, after.utilisation)),
     )
+
+
+def _mean_ps(record: RunRecord) -> float:
+    return record.latency_ps if record.phases is None else record.phases.mean_ps
+
+
+def _noise_ps(*records: RunRecord) -> float | None:
+    """Return the half-width of the difference: squares of independent half-widths add up."""
+    widths_ps = [_width_ps(record) for record in records]
+    known_ps = [width_ps for width_ps in widths_ps if width_ps is not None]
+    return hypot(*known_ps) if len(known_ps) == len(widths_ps) else None
+
+
+def _width_ps(record: RunRecord) -> float | None:
+    """Return the half-width of a mean; 0 where the phase of refresh does not matter."""
+    if record.phases is None:
+        has_refresh = record.machine.fields.get("cube.hbm.refresh.kind", "none") != "none"
+        is_banked = record.machine.fields.get("cube.hbm.model") != "simple"
+        return None if has_refresh and is_banked else 0.0
+    if record.phases.reason == "long":
+        return 0.0
+    return None if record.phases.may_miss_refresh else record.phases.half_width_ps
 
 
 def _settings(record: RunRecord) -> dict[str, JsonScalar]:
@@ -65,7 +91,7 @@ def _machine(record: RunRecord) -> dict[str, JsonScalar]:
 
 def _totals(record: RunRecord) -> dict[str, int | None]:
     return {
-        "latency_ps": record.latency_ps,
+        "latency_ps": round(_mean_ps(record)),
         "bound_ps": record.bound_ps,
         **{f"totals.{name}": value for name, value in dict(record.totals).items()},
         **{f"counters.{name}": value for name, value in record.counters.items()},

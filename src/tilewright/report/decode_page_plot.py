@@ -35,7 +35,7 @@ def draw_quality_over_latency(page: DecodePage, colours: Colours) -> str:
     """The text of an SVG; equal pages give equal bytes."""
     svg = Svg(WIDTH, HEIGHT, "Quality over latency: attention mass kept, and time of a step")
     svg.rect(0, 0, WIDTH, HEIGHT, fill=colours["ground"], radius=8)
-    axis = _LatencyAxis(_ticks([step.latency_ps for step in page.steps]))
+    axis = _LatencyAxis(_ticks([step.mean_ps for step in page.steps]))
     _draw_axes(svg, axis, colours)
     for place, flow in enumerate(page.flows):
         steps = [step for step in page.steps if step.flow == flow]
@@ -95,12 +95,12 @@ def _draw_flow(
         return
     y = _y(quality.mass)
     ordered = sorted(steps, key=lambda step: step.context)
-    points = [(axis.x(step.latency_ps), y) for step in ordered]
+    points = [(axis.x(step.mean_ps), y) for step in ordered]
     svg.line(points, stroke=fill, width=2, tip=f"{steps[0].flow}: {share_text(quality.mass)}")
     for step, (x, _) in zip(ordered, points, strict=True):
         size = LEAST_MARK + MORE_MARK * page.contexts.index(step.context)
         place_mark(svg, x, y, place, fill=fill, size=size)
-        tip = f"{step.label}: {format_ps(step.latency_ps)}, {share_text(quality.mass)} of the mass"
+        tip = f"{step.label}: {format_ps(step.mean_ps)}, {share_text(quality.mass)} of the mass"
         svg.rect(x - size, y - size, 2 * size, 2 * size, fill="transparent", tip=tip)
 
 

@@ -14,6 +14,7 @@ from tilewright.report.decode_page_view import (
     context_text,
 )
 from tilewright.report.decode_page_words import bytes_text, latency_text
+from tilewright.report.phase_words import ends_text, width_text
 from tilewright.report.run_words import share_text
 from tilewright.units import format_ps
 
@@ -52,7 +53,7 @@ def headline_table(page: DecodePage) -> PageTable:
 
 def _headline_row(page: DecodePage, flow: str) -> tuple[str, ...]:
     steps = [page.step(flow, context) for context in page.contexts]
-    cells = [text for step in steps for text in (latency_text(step.latency_ps), _speedup(step))]
+    cells = [text for step in steps for text in (latency_text(step.mean_ps), _speedup(step))]
     last = steps[-1]
     quality = quality_cells(page.quality[flow])
     return flow, *quality, *cells, bytes_text(last.num_bytes), last.bottleneck
@@ -70,6 +71,8 @@ def quality_table(page: DecodePage) -> PageTable:
         Column("mass kept"),
         Column("latency"),
         Column("latency, ps"),
+        Column("half-width"),
+        Column("over refresh phases"),
     )
     groups = [
         [
@@ -77,14 +80,18 @@ def quality_table(page: DecodePage) -> PageTable:
                 flow,
                 context_text(context),
                 f"{page.quality[flow].mass:.4f}",
-                latency_text(page.step(flow, context).latency_ps),
-                f"{page.step(flow, context).latency_ps:,}",
+                *_latency_cells(page.step(flow, context)),
             )
             for context in page.contexts
         ]
         for flow in page.flows
     ]
     return PageTable("Points of the plot", columns, groups)
+
+
+def _latency_cells(step: ShownStep) -> tuple[str, ...]:
+    spread = (text or NONE for text in (width_text(step.phases), ends_text(step.phases)))
+    return latency_text(step.mean_ps), f"{step.mean_ps:,}", *spread
 
 
 def share_table(page: DecodePage) -> PageTable:

@@ -1,9 +1,10 @@
-"""What a page of decode steps shows, as plain values: no record, no device."""
+"""What a page of decode steps shows, as plain values: no record of a run, no device."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.machine.build import Machine
+from tilewright.records.phases import PhaseSpread
 
 __all__ = ("DecodePage", "FlowQuality", "ShownStage", "ShownStep", "ShownUsage", "context_text")
 
@@ -36,11 +37,13 @@ class ShownStep:
 
     flow: str
     context: int
-    latency_ps: int
+    latency_ps: int  # which the stages add up to
+    mean_ps: int  # over refresh phases
     speedup: float  # over dense attention of the same context
     num_bytes: int
     bottleneck: str
     stages: tuple[ShownStage, ...]
+    phases: PhaseSpread | None = None  # that mean_ps is the mean of; None: nothing refreshes
 
     @property
     def label(self) -> str:

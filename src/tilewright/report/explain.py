@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 
 from tilewright.records import RunRecord
 from tilewright.records.explain import ExplainRecord, PartShare, Remark
+from tilewright.report.advice import advise
+from tilewright.report.advice_bound import mean_ps
 from tilewright.report.explain_memory import explain_memory
 from tilewright.report.explain_part import explain_parts
 from tilewright.report.run_words import share_text
@@ -30,6 +32,7 @@ def explain_run(record: RunRecord, source: str) -> ExplainRecord:
         program=record.what.program,
         machine=record.machine.name,
         latency_ps=total_ps,
+        mean_ps=mean_ps(record),
         bound_ps=record.bound_ps,
         parts=tuple(
             PartShare(part=name, time_ps=part_ps, share=part_ps / total_ps)
@@ -37,7 +40,20 @@ def explain_run(record: RunRecord, source: str) -> ExplainRecord:
             if part_ps
         ),
         remarks=tuple(remark for rule in RULES for remark in rule(record)),
+        resources=record.resources,
+        channels=record.channels,
+        advice=advise(record),
+        notes=tuple(_why_no_advice(record)),
     )
+
+
+def _why_no_advice(record: RunRecord) -> Iterator[str]:
+    if not record.latency_ps:
+        return
+    if record.machine.is_own:
+        yield "no changes to run with: the program describes its machine, --set does not reach it"
+    elif record.path is None:
+        yield "no changes to run with: the record has no critical path; run it without --once"
 
 
 def _trust(record: RunRecord) -> Iterator[Remark]:
@@ -64,14 +80,18 @@ def _bound(record: RunRecord) -> Iterator[Remark]:
     text = f"The latency is {record.ratio:.2f} times {least}: "
     if record.ratio < CLOSE_RATIO:
         text += f"on this machine at most {share_text(gain)} can be gained."
+    elif record.bound_resource == "latency":
+        text += f"{share_text(gain)} of it is more than every schedule needs."
     else:
         text += f"{share_text(gain)} of it is not needed for that resource's work."
     yield Remark(topic="bound", text=text)
     others = {name: ps for name, ps in record.bounds_ps.items() if name != record.bound_resource}
-    if others:
+    rate_ps = record.bound_ps - (record.bound_latency_ps or 0)
+    if others and rate_ps:
         second = max(others, key=lambda name: others[name])
-        bound_ps = max(others[second], record.bound_ps // 2)
-        then = second if others[second] >= record.bound_ps // 2 else record.bound_resource
+        faster_ps = record.bound_ps - rate_ps + rate_ps // 2
+        bound_ps = max(others[second], faster_ps)
+        then = second if others[second] >= faster_ps else record.bound_resource
         text = f"Twice the rate of {record.bound_resource} would lower the bound to"
         yield Remark(topic="bound", text=f"{text} {format_ps(bound_ps)}, then of {then}.")
 
@@ -101,7 +121,7 @@ def _overhead(record: RunRecord) -> Iterator[Remark]:
 
 
 def _scaling(record: RunRecord) -> Iterator[Remark]:
-    num_pes = max((row.num_pes for row in record.launches if row.is_measured), default=0)
+    num_pes = record.num_pes
     all_pes = record.machine.figures.num_pes
     if not num_pes or not record.latency_ps:
         return
@@ -115,7 +135,7 @@ def _scaling(record: RunRecord) -> Iterator[Remark]:
     text = (
         f"It uses {num_pes} of {all_pes} PEs. Twice as many, if the work divides evenly and "
         f"nothing is shared, would take about {format_ps(halved_ps)}, "
-        f"{record.latency_ps / halved_ps:.2f} times as fast: {format_ps(fixed_ps)} do not get less."
+        f"{record.latency_ps / halved_ps:.2f} times as fast: {format_ps(fixed_ps)} stay."
     )
     yield Remark(topic="scaling", text=text)
 

@@ -4,15 +4,17 @@ from collections.abc import Iterator
 
 from tilewright.records import RunRecord
 from tilewright.records.explain import Remark
+from tilewright.report.advice_worth import Estimate
 from tilewright.report.machine_svg_figure import count_text
 from tilewright.report.run_words import share_text
-from tilewright.units import PS_PER_US, format_bytes, format_rate
+from tilewright.units import PS_PER_US, format_bytes, format_ps, format_rate
 
 __all__ = ("explain_memory",)
 
 BOUND_SHARE = 0.4  # of the time, from which on a run waits for memory
 FULL_USE = 0.85
 WORTH_TELLING = 0.05
+CROWDED = 0.2  # of the time: accesses wait for others while channels stand still
 SRAM = ".sram"
 
 
@@ -30,10 +32,28 @@ def explain_memory(record: RunRecord) -> Iterator[Remark]:
     if waiting_ps >= BOUND_SHARE * total_ps and memories:
         busiest = max(memories, key=lambda name: memories[name])
         use = memories[busiest]
-        rule = _bandwidth if use >= FULL_USE else _latency
-        yield Remark(topic="memory", text=rule(record, waiting_ps / total_ps, busiest, use))
+        yield Remark(topic="memory", text=_memory(record, waiting_ps / total_ps, busiest, use))
     if parts.refresh >= WORTH_TELLING * total_ps:
         yield Remark(topic="refresh", text=_refresh(record))
+
+
+def _memory(record: RunRecord, waiting: float, busiest: str, use: float) -> str:
+    estimate = Estimate(record)
+    if use >= FULL_USE:
+        return _bandwidth(record, waiting, busiest, use)
+    if estimate.crowding_ps >= CROWDED * record.latency_ps:
+        return _crowded(record, estimate, waiting)
+    return _latency(record, waiting, busiest, use)
+
+
+def _crowded(record: RunRecord, estimate: Estimate, waiting: float) -> str:
+    num_channels = 0 if record.channels is None else len(record.channels.shares)
+    return (
+        f"Crowded pseudo-channels: {share_text(waiting)} of the time is memory traffic, and "
+        f"accesses wait {format_ps(estimate.memory_queue_ps)} of it for others, but on average "
+        f"only {estimate.channels_in_use:.1f} of {num_channels} pseudo-channels of a slice move "
+        "data: addresses that are used together lie in few of them."
+    )
 
 
 def _bandwidth(record: RunRecord, waiting: float, busiest: str, use: float) -> str:
@@ -45,26 +65,22 @@ def _bandwidth(record: RunRecord, waiting: float, busiest: str, use: float) -> s
         )
     return (
         f"HBM-bound: {share_text(waiting)} of the time is memory traffic, and {busiest} is in use "
-        f"{share_text(use)} of the time, refresh included. {_achieved(record)} More DMA in flight "
-        f"will not help; fewer bytes would, or more slices to hold them."
+        f"{share_text(use)} of the time, refresh included. {_achieved(record)} Fewer bytes would "
+        f"help, or more slices to hold them."
     )
 
 
 def _latency(record: RunRecord, waiting: float, busiest: str, use: float) -> str:
-    window = record.machine.fields.get("pe.dma.in_flight_bytes")
-    limit = f" (pe.dma.in_flight_bytes is {window})" if window is not None else ""
     return (
         f"Memory latency: {share_text(waiting)} of the time is memory traffic, but no slice is in "
-        f"use more than {share_text(use)} of the time ({busiest}). {_achieved(record)} Loads that "
-        f"start earlier or are larger, so that more of them are under way{limit}, could save up to "
-        f"{share_text(waiting * (1 - use))}."
+        f"use more than {share_text(use)} of the time ({busiest}). {_achieved(record)}"
     )
 
 
 def _achieved(record: RunRecord) -> str:
     """Bytes over time beside the refresh-limited peak of the slices of as many PEs."""
     num_bytes = record.counters.get("loaded_bytes", 0) + record.counters.get("stored_bytes", 0)
-    num_pes = max((row.num_pes for row in record.launches if row.is_measured), default=0)
+    num_pes = record.num_pes
     figures = record.machine.figures
     peak_bytes_per_us = figures.refreshed_hbm_bytes_per_us * num_pes // figures.num_pes
     if not num_bytes or not peak_bytes_per_us:

@@ -1,4 +1,4 @@
-"""What less time in one part of the path would bring, and by what it can be had."""
+"""The parts of the path that are worth a word, and what sets their time."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,8 @@ from tilewright.units import format_ps
 __all__ = ("explain_parts",)
 
 WORTH_TELLING = 0.05
-HALVED = 2
 
-# By part: what changes it. Names in braces are fields of the machine.
+# By part: what sets its time. Names in braces are fields of the machine.
 _LEVERS = {
     "issue": "larger blocks need fewer commands; {pe.cpu.command_ps} is a command's time",
     "translation": "fewer pages, larger ones ({pe.mmu.page_bytes}) or a larger TLB"
@@ -23,7 +22,7 @@ _LEVERS = {
     "gemm": "{pe.gemm.rows}, {pe.gemm.columns} and {pe.gemm.hz} set its rate",
     "vector": "{pe.vector.lanes} and {pe.vector.hz} set its rate",
     "message": "smaller messages or nearer neighbours take less",
-    "message_wait": "the program waits for others: give it less or them more time before it asks",
+    "message_wait": "the program waits for what other PEs have to send first",
     "host_transfer": "tensors that stay on the device are not copied again",
 }
 
@@ -37,10 +36,8 @@ def explain_parts(record: RunRecord) -> Iterator[Remark]:
         share = part_ps / record.latency_ps
         if share < WORTH_TELLING or name not in _LEVERS:
             continue
-        saved = 1 - 1 / HALVED
         text = (
-            f"{_capital(PART_WORDS[name])}: {format_ps(part_ps)}, {share_text(share)}. In half the "
-            f"time there the run would take at best {share_text(share * saved)} less; "
+            f"{_capital(PART_WORDS[name])}: {format_ps(part_ps)}, {share_text(share)}; "
             f"{_with_values(_LEVERS[name], record)}."
         )
         yield Remark(topic=name, text=text)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tilewright.errors import RecordError
 from tilewright.records import ProbeRecord, ProbeRow, check_target
+from tilewright.report.phase_words import figure_ps
 from tilewright.report.svg import INK, Svg
 from tilewright.units import format_bytes, format_ps
 
@@ -124,7 +125,10 @@ def _groups(rows: Sequence[ProbeRow]) -> list[Group]:
 def _panels(rows: Sequence[ProbeRow]) -> tuple[_Panel, _Panel]:
     sizes = _axis([row.bytes for row in rows], base=4)
     rates = _axis([rate for row in rows for rate in (row.bandwidth_gbs, row.bound_gbs)], base=10)
-    times = _axis([time for row in rows for time in (row.latency_ps, row.bound_ps)], base=10)
+    times = _axis(
+        [time for row in rows for time in (figure_ps(row.latency_ps, row.phases), row.bound_ps)],
+        base=10,
+    )
     return (
         _Panel("bandwidth of all issuers, GB/s", PANELS_AT[0], sizes, rates),
         _Panel("latency", PANELS_AT[1], sizes, times),
@@ -154,9 +158,10 @@ def _times(rows: Sequence[ProbeRow]) -> list[_Point]:
     return [
         _Point(
             row.bytes,
-            row.latency_ps,
+            figure_ps(row.latency_ps, row.phases),
             row.bound_ps,
-            f"{row.case}, {format_bytes(row.bytes)}: {format_ps(row.latency_ps)}, "
+            f"{row.case}, {format_bytes(row.bytes)}: "
+            f"{format_ps(figure_ps(row.latency_ps, row.phases))}, "
             f"at least {format_ps(row.bound_ps)}",
         )
         for row in rows

@@ -1,6 +1,7 @@
 """The points of a sweep as a picture: where the time of each went, and how near its bound it is."""
 
 from tilewright.records.run_sweep import RunSweepRecord, SweepPoint
+from tilewright.report.phase_words import figure_ps
 from tilewright.report.run_sweep_table import point_text
 from tilewright.report.run_words import PART_WORDS, share_text
 from tilewright.report.svg import INK, Svg, shorten
@@ -79,7 +80,7 @@ def _add_point(svg: Svg, top: float, point: SweepPoint) -> None:
             svg.rect(left, top, width, BAR, fill=PART_COLOURS[name], tip=tip)
             left += width
     svg.rect(BOUND_AT, top, BOUND_WIDTH, BAR, fill="none", stroke=FRAME)
-    text = format_ps(point.latency_ps)
+    text = format_ps(figure_ps(point.latency_ps, point.phases))
     if point.ratio is not None:
         share = min(1.0, 1 / point.ratio)
         svg.rect(BOUND_AT, top, BOUND_WIDTH * share, BAR, fill="#16a34a", tip=share_text(share))

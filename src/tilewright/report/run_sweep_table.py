@@ -3,6 +3,7 @@
 from rich.text import Text
 
 from tilewright.records.run_sweep import RunSweepRecord, SweepPoint
+from tilewright.report.phase_words import ends_text, figure_ps, width_text
 from tilewright.report.run_words import PART_WORDS, share_text
 from tilewright.units import format_ps
 
@@ -29,18 +30,27 @@ def sweep_view(record: RunSweepRecord) -> Text:
     view.append(f" on {record.machine}, {len(record.points)} points\n\n")
     width = max((len(point_text(point)) for point in record.points), default=0)
     header = (
-        f"  {'point':<{width}}{'latency':>12}{'bound':>12}{'ratio':>7}  values  most of the time"
+        f"  {'point':<{width}}{'latency':>12}{'':>7}{'over phases':>26}{'bound':>12}{'ratio':>7}"
     )
+    header += "  values  most of the time"
     view.append(f"{header}\n", style="dim")
     for point in record.points:
         bound = "-" if point.bound_ps is None else format_ps(point.bound_ps)
         ratio = "-" if point.ratio is None else f"{point.ratio:.2f}"
-        view.append(f"  {point_text(point):<{width}}{format_ps(point.latency_ps):>12}")
+        view.append(f"  {point_text(point):<{width}}{_latency(point)}")
         view.append(f"{bound:>12}{ratio:>7}  {_values(point):<6}  {_parts(point)}\n")
+    for point in record.points:
+        if point.fitted is not None:
+            view.append(f"{point_text(point)}: {point.fitted}\n")
     if record.status == "interrupted":
         view.append("INTERRUPTED: the points above had completed by then", style="bold red")
     view.rstrip()
     return view
+
+
+def _latency(point: SweepPoint) -> str:
+    mean = format_ps(figure_ps(point.latency_ps, point.phases))
+    return f"{mean:>12}{width_text(point.phases):>7}{ends_text(point.phases):>26}"
 
 
 def _values(point: SweepPoint) -> str:

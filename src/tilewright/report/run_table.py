@@ -7,6 +7,7 @@ from rich.text import Text
 from tilewright.records import LaunchRow, RunRecord
 from tilewright.records.run_finding import SanitizerFinding
 from tilewright.report.machine_svg_figure import count_text
+from tilewright.report.phase_words import latency_text, width_text
 from tilewright.report.run_words import PART_WORDS, share_text
 from tilewright.units import format_bytes, format_ps
 
@@ -46,10 +47,9 @@ def _parameters(record: RunRecord) -> str:
 def _headlines(record: RunRecord) -> Iterator[tuple[str, str, str]]:
     if record.status == "interrupted":
         yield "INTERRUPTED", "the figures are those of what had completed by then", "bold red"
-    yield "latency", format_ps(record.latency_ps), "bold"
+    yield "latency", latency_text(record.latency_ps, record.phases), "bold"
     if record.bound_ps is not None:
-        of = f", of {record.bound_resource}" if record.bound_resource else ""
-        yield "lower bound", f"{format_ps(record.bound_ps)}{of}", ""
+        yield "lower bound", _bound(record, record.bound_ps), ""
     if record.ratio is not None:
         yield "ratio", f"{record.ratio:.2f}", ""
     yield "values", *_values(record)
@@ -58,6 +58,15 @@ def _headlines(record: RunRecord) -> Iterator[tuple[str, str, str]]:
         yield "sanitizer", *_findings(record.findings)
     for failure in record.failures:
         yield "CHECK FAILED", failure, "bold red"
+
+
+def _bound(record: RunRecord, bound_ps: int) -> str:
+    """Say whose the bound is, and what of it is latency."""
+    text = format_ps(bound_ps) + (f", of {record.bound_resource}" if record.bound_resource else "")
+    latency_ps = record.bound_latency_ps
+    if not latency_ps or latency_ps == bound_ps:
+        return text
+    return f"{text}: {format_ps(latency_ps)} of latency, {format_ps(bound_ps - latency_ps)} of work"
 
 
 def _values(record: RunRecord) -> tuple[str, str]:
@@ -91,7 +100,7 @@ def _add_findings(view: Text, findings: Sequence[SanitizerFinding]) -> None:
 def _add_parts(view: Text, record: RunRecord) -> None:
     if not record.latency_ps:
         return
-    view.append("where the time went, along the critical path\n", style="bold")
+    view.append(f"where the time went, along the critical path{_phase(record)}\n", style="bold")
     parts = sorted(record.breakdown_ps.by_name().items(), key=lambda part: -part[1])
     shown = [(name, ps) for name, ps in parts if ps >= LEAST_SHARE * record.latency_ps]
     rest_ps = record.latency_ps - sum(ps for _, ps in shown)
@@ -102,6 +111,13 @@ def _add_parts(view: Text, record: RunRecord) -> None:
         view.append(f"  {words:<36}{format_ps(part_ps):>11} {share_text(share):>9}  ")
         view.append(f"{bar}\n", style="cyan")
     view.append("\n")
+
+
+def _phase(record: RunRecord) -> str:
+    """Name the phase that the breakdown is of, where there are others."""
+    if record.phases is None or record.phases.count == 1:
+        return ""
+    return f" at refresh phase 0, {format_ps(record.latency_ps)}"
 
 
 def _add_lines(view: Text, record: RunRecord) -> None:
@@ -141,8 +157,25 @@ def _add_used(view: Text, record: RunRecord) -> None:
     view.append("\n")
 
 
+def _phase_notes(record: RunRecord) -> Iterator[str]:
+    phases = record.phases
+    if phases is None or phases.count == 1:
+        return
+    if phases.may_miss_refresh:
+        yield (
+            f"refresh phases: {phases.count} of them may all miss a refresh, or all meet it alike; "
+            "without --phases there are enough"
+        )
+    elif phases.reason == "limit":
+        yield (
+            f"refresh phases: the mean is known to {width_text(phases)[:-1]} % only, "
+            f"after {phases.count} of them"
+        )
+
+
 def _endings(record: RunRecord) -> Iterator[str]:
     yield from record.notes
+    yield from _phase_notes(record)
     counters = record.counters
     moved = f"{format_bytes(counters.get('loaded_bytes', 0))} loaded"
     moved += f", {format_bytes(counters.get('stored_bytes', 0))} stored"

@@ -1,9 +1,10 @@
 """How much units, links and memories were used in a span of simulated time."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilewright.device.build import Device
+from tilewright.engine.banked_counters import ChannelCounters
 from tilewright.records.run_parts import BlockKind
 from tilewright.report.trace_server import ServerKind, ServerTable
 
@@ -25,18 +26,24 @@ class Usage:
 
     at_ps: int
     used_ps: Mapping[int, int]  # by server; of a memory the mean of its pseudo-channels
+    channels: Mapping[int, tuple[ChannelCounters, ...]] = field(default_factory=dict)  # by memory
+    openings: Mapping[int, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    """By memory, pseudo-channel and bank: rows that were opened."""
 
     @classmethod
     def now(cls, device: Device) -> "Usage":
         """Of all servers that there are by now."""
         engine = device.engine
         used_ps = dict(enumerate(engine.busy_ps()))
+        found: dict[int, tuple[ChannelCounters, ...]] = {}
+        openings: dict[int, tuple[tuple[int, ...], ...]] = {}
         if device.machine.spec.cube.hbm.impl is None:
             for server in device.memories.values():
-                channels = engine.memory_counters(server)
+                channels = found[server] = engine.memory_counters(server)
+                openings[server] = engine.memory_openings(server)
                 total_ps = sum(channel.busy_ps + channel.refresh_ps for channel in channels)
                 used_ps[server] = total_ps // len(channels)
-        return cls(engine.now_ps, used_ps)
+        return cls(engine.now_ps, used_ps, found, openings)
 
 
 @dataclass(frozen=True, slots=True)

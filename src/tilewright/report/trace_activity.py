@@ -3,13 +3,15 @@
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.report.trace_server import ServerKind, ServerTable
+from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
+from tilewright.report.trace_server import ServerKind, ServerTable, TracedServer
 
-__all__ = ("Activities",)
+__all__ = ("Activities", "FieldTime")
 
 Column = npt.NDArray[np.int64]
 Spans = list[tuple[int, int]]
@@ -21,6 +23,15 @@ _WORK = {
     ServerKind.TCM_PORT: "tcm_port",
     ServerKind.CONTROL: "message",
 }
+
+
+class FieldTime(NamedTuple):
+    """Time of one step that a field of the machine file sets."""
+
+    field: str  # "": no field is known to
+    work_ps: int  # of it; for a unit or inside a memory, waiting included
+    least_ps: int  # of it, if it waits for nobody
+    queue_ps: int = 0  # before it, in front of a link
 
 
 class Activities:
@@ -36,6 +47,7 @@ class Activities:
         self._servers = servers
         self._done_ps: dict[int, int] = dict(memory_rows[:, (1, 3)].tolist())
         self._closed: dict[int, Spans] | None = None
+        self._holds: dict[tuple[int, int], int] | None = None  # by server and end
         self._refreshed_ps: dict[int, int] = dict(memory_rows[:, (1, 4)].tolist())
         used, self._places = np.unique(self.rows[:, 0], return_inverse=True)
         self._used = [servers[int(number)] for number in used]
@@ -138,17 +150,66 @@ class Activities:
         work = "message"
         if self.is_exchange[activity]:
             work = "memory_write" if self.is_write[activity] else "memory_read"
+        for server, held_ps, work_ps in self._hops(activity):
+            is_memory = server.kind is ServerKind.MEMORY
+            yield "refresh" if is_memory else "link_queueing", held_ps
+            yield work, work_ps
+
+    def held_up_by(self, activity: int) -> int | None:
+        """Return what kept a unit until this activity had it; None: it was free, or another's."""
+        row = self.first[activity]
+        server, _, ready_ps, start_ps, _ = self.rows[row].tolist()
+        if ServerKind(int(self.kinds[activity])) not in _WORK or start_ps == ready_ps:
+            return None
+        if self._holds is None:
+            rows = self.rows[self.first].tolist()
+            self._holds = {(each[0], each[4]): index for index, each in enumerate(rows)}
+        return self._holds.get((server, start_ps))
+
+    def fields_of(self, activity: int) -> Iterator[FieldTime]:
+        """Yield what sets the time of an activity. Waiting for a refresh is no part of it."""
+        if ServerKind(int(self.kinds[activity])) in _WORK:
+            number, _, ready_ps, start_ps, _ = self.rows[self.first[activity]].tolist()
+            work_ps, wait_ps = int(self.ends[activity]) - ready_ps, start_ps - ready_ps
+            yield FieldTime(self._servers[number].rate_field, work_ps, work_ps - wait_ps)
+            return
+        slowest: TracedServer | None = None  # link since the packet was last taken in whole
+        for server, held_ps, work_ps in self._hops(activity):
+            left_ps = work_ps
+            for field, latency_ps in server.latency_fields:
+                part_ps = min(latency_ps, left_ps)
+                yield FieldTime(field, part_ps, part_ps)
+                left_ps -= part_ps
+            if server.kind is ServerKind.MEMORY:
+                least_ps = _least_ps(server, is_write=bool(self.is_write[activity]))
+                yield FieldTime(server.rate_field, left_ps, min(least_ps, left_ps))
+                slowest = None
+                continue
+            if slowest is None or server.reassembles or server.flit_ps >= slowest.flit_ps:
+                slowest = server
+            head_ps = min(server.flit_ps, left_ps)
+            yield FieldTime(server.rate_field, head_ps, head_ps, held_ps)
+            yield FieldTime(slowest.rate_field, left_ps - head_ps, left_ps - head_ps)
+
+    def _hops(self, activity: int) -> Iterator[tuple[TracedServer, int, int]]:
+        """Yield the servers of a packet's way, how long each held it up, and the rest."""
         hops = self.rows[self.first[activity] : self.stop[activity]].tolist()
         untils = [*(hop[2] for hop in hops[1:]), int(self.ends[activity])]
-        for (server, packet, ready_ps, start_ps, _), until_ps in zip(hops, untils, strict=True):
-            total_ps = until_ps - ready_ps
-            if self._servers[server].kind is ServerKind.MEMORY:
-                held_ps = min(self._refresh_ps(server, packet, ready_ps, start_ps), total_ps)
-                yield "refresh", held_ps
-            else:
-                held_ps = start_ps - ready_ps
-                yield "link_queueing", held_ps
-            yield work, total_ps - held_ps
+        for (number, packet, ready_ps, start_ps, _), until_ps in zip(hops, untils, strict=True):
+            server, total_ps = self._servers[number], until_ps - ready_ps
+            held_ps = start_ps - ready_ps
+            if server.kind is ServerKind.MEMORY:
+                held_ps = min(self._refresh_ps(number, packet, ready_ps, start_ps), total_ps)
+            yield server, held_ps, total_ps - held_ps
+
+
+def _least_ps(server: TracedServer, *, is_write: bool) -> int:
+    """Return the time of one burst of an open row; a simple memory's latency is told apart."""
+    match server.memory:
+        case BankedSpec(timing=timing):
+            return timing.write_end_ps if is_write else timing.read_end_ps
+        case SimpleSpec() | None:
+            return 0
 
 
 @dataclass(frozen=True, slots=True)

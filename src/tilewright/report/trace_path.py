@@ -5,7 +5,8 @@ was ready at a time came after something that ended then, or a known delay befor
 back by exact equality of times, and its parts are integers that add up. ADR 0013 has the rules.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
@@ -17,9 +18,19 @@ from tilewright.errors import InternalError
 from tilewright.report.trace_activity import Activities
 from tilewright.report.trace_server import ServerKind, ServerTable
 
-__all__ = ("OwnerTrace", "PathDelays", "ProgramPath", "break_down_program")
+__all__ = (
+    "MESSAGE_WAIT",
+    "OwnerTrace",
+    "PathDelays",
+    "Prior",
+    "ProgramPath",
+    "break_down_program",
+    "prior_of",
+)
 
 Column = npt.NDArray[np.int64]
+
+MESSAGE_WAIT = "message_wait"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +62,22 @@ class ProgramPath(NamedTuple):
     """By command, its work and what it waited for; these add up too."""
 
 
-class _Prior(NamedTuple):
+class Prior(NamedTuple):
     """What an activity came after, and what the time in between was, but for the scheduler's."""
 
     activity: int
     part: str = "issue"
     dispatch_ps: int = 0
+    is_window: bool = False  # its return made room in the channel
+    is_known: bool = True  # what the time in between was
+
+
+class _Step(NamedTuple):
+    """One activity of a path, what it came after, and the time in between but for dispatch."""
+
+    activity: int
+    prior: Prior | None
+    between_ps: int = 0
 
 
 def break_down_program(
@@ -72,31 +93,40 @@ def break_down_program(
     activity = activities.last_end_in(0, end_ps, len(activities.ids))
     if activity is None:
         return None
-    parts: dict[str, int] = {}
-    commands: dict[int, int] = {}
+    parts: Counter[str] = Counter()
+    commands: Counter[int] = Counter()
     end_ps = until_ps = int(activities.ends[activity])
-    while True:
-        for part, time_ps in activities.parts_of(activity):
-            parts[part] = parts.get(part, 0) + time_ps
-        start_ps = int(activities.starts[activity])
-        command = int(activities.commands[activity])
-        prior = _prior(activities, delays, activity)
-        since_ps = start_ps if prior is None else int(activities.ends[prior.activity])
-        commands[command] = commands.get(command, 0) + until_ps - since_ps
+    start_ps = end_ps
+    for step in _walk(activities, delays, activity):
+        for part, time_ps in activities.parts_of(step.activity):
+            parts[part] += time_ps
+        start_ps = int(activities.starts[step.activity])
+        since_ps = start_ps
+        if step.prior is not None:
+            since_ps = int(activities.ends[step.prior.activity])
+            parts[step.prior.part] += step.between_ps
+            parts["issue"] += step.prior.dispatch_ps
+        commands[int(activities.commands[step.activity])] += until_ps - since_ps
         until_ps = since_ps
-        if prior is None:
-            break
-        activity = prior.activity
-        between_ps = start_ps - since_ps - prior.dispatch_ps
-        parts[prior.part] = parts.get(prior.part, 0) + between_ps
-        parts["issue"] = parts.get("issue", 0) + prior.dispatch_ps
-    if sum(parts.values()) != end_ps - start_ps or min(parts.values()) < 0:
-        found = f"parts {parts} of a path from {start_ps} to {end_ps} ps"
+    if parts.total() != end_ps - start_ps or min(parts.values()) < 0:
+        found = f"parts {dict(parts)} of a path from {start_ps} to {end_ps} ps"
         raise InternalError("critical path", found, "parts that add up", "report this")
-    return ProgramPath(start_ps, end_ps, parts, commands)
+    return ProgramPath(start_ps, end_ps, dict(parts), dict(commands))
 
 
-def _prior(activities: Activities, delays: PathDelays, activity: int) -> _Prior | None:
+def _walk(activities: Activities, delays: PathDelays, activity: int) -> Iterator[_Step]:
+    """Yield an activity and all that it came after, back to the first."""
+    while True:
+        prior = prior_of(activities, delays, activity)
+        if prior is None:
+            yield _Step(activity, None)
+            return
+        apart_ps = int(activities.starts[activity]) - int(activities.ends[prior.activity])
+        yield _Step(activity, prior, apart_ps - prior.dispatch_ps)
+        activity = prior.activity
+
+
+def prior_of(activities: Activities, delays: PathDelays, activity: int) -> Prior | None:
     """What the activity came after; None for the first of all."""
     kind = ServerKind(int(activities.kinds[activity]))
     if kind is ServerKind.CPU:
@@ -108,22 +138,22 @@ def _prior(activities: Activities, delays: PathDelays, activity: int) -> _Prior 
     return _since_issue(activities, activity) if found is None else found
 
 
-def _prior_of_issue(activities: Activities, activity: int) -> _Prior | None:
+def _prior_of_issue(activities: Activities, activity: int) -> Prior | None:
     """The issue before it, if that kept it; else what its window or its program waited for."""
     start_ps, command = int(activities.starts[activity]), int(activities.commands[activity])
     if command > 0:
         before = int(activities.issues[command - 1])
         if activities.ends[before] == start_ps:
-            return _Prior(before)
+            return Prior(before)
     found = activities.ended_at(start_ps, activity)
     if found is not None:
-        return _Prior(found)
+        return Prior(found)
     found = activities.last_end_in(0, start_ps, activity)
-    part = "message_wait" if command in activities.message_commands else "other"
-    return None if found is None else _Prior(found, part)
+    part = MESSAGE_WAIT if command in activities.message_commands else "other"
+    return None if found is None else Prior(found, part)
 
 
-def _prior_of_work(activities: Activities, delays: PathDelays, activity: int) -> _Prior | None:
+def _prior_of_work(activities: Activities, delays: PathDelays, activity: int) -> Prior | None:
     """Steps of messages come at once after each other, all else by way of the scheduler."""
     start_ps = int(activities.starts[activity])
     waits_ps = [delays.dispatch_ps, 0]
@@ -135,40 +165,42 @@ def _prior_of_work(activities: Activities, delays: PathDelays, activity: int) ->
     for wait_ps in waits_ps:
         found = activities.ended_at(start_ps - wait_ps, activity)
         if found is not None:
-            return _Prior(found)
+            return Prior(found)
     return None
 
 
-def _prior_of_exchange(activities: Activities, delays: PathDelays, activity: int) -> _Prior | None:
+def _prior_of_exchange(activities: Activities, delays: PathDelays, activity: int) -> Prior | None:
     """A packet that made room in the channel; else what the access came after, and a walk."""
     start_ps = int(activities.starts[activity])
     if activities.under_way(activity) >= delays.window_packets:
         back = activities.came_back_at(activity)
         if back is not None:
-            return _Prior(back)
+            return Prior(back, is_window=True)
     is_message = int(activities.commands[activity]) in activities.message_commands
     if is_message and (found := activities.ended_at(start_ps, activity)) is not None:
-        return _Prior(found)
+        return Prior(found)
     dispatched_ps = start_ps - delays.dispatch_ps
     for wait_ps in (0, delays.hit_ps, delays.walk_ps):
         found = activities.ended_at(dispatched_ps - wait_ps, activity)
         if found is not None:
-            return _Prior(found, "translation", delays.dispatch_ps)
+            return Prior(found, "translation", delays.dispatch_ps)
     back = activities.came_back_at(activity)  # of a channel that other programs of the PE use too
     if back is not None:
-        return _Prior(back)
+        return Prior(back, is_window=True)
     if is_message:
         return None
     found = activities.last_end_in(dispatched_ps - delays.walk_ps, dispatched_ps, activity)
-    return None if found is None else _Prior(found, "translation", delays.dispatch_ps)
+    if found is None:
+        return None
+    return Prior(found, "translation", delays.dispatch_ps, is_known=False)
 
 
-def _since_issue(activities: Activities, activity: int) -> _Prior | None:
+def _since_issue(activities: Activities, activity: int) -> Prior | None:
     """Nothing of its own ended then: since its issue it waited for another program."""
     issue = activities.issue_of(activity)
     part = (
-        "message_wait"
+        MESSAGE_WAIT
         if int(activities.commands[activity]) in activities.message_commands
         else "other"
     )
-    return None if issue is None else _Prior(issue, part)
+    return None if issue is None else Prior(issue, part)

@@ -6,8 +6,11 @@ from enum import IntEnum
 
 from tilewright.device.build import Device
 from tilewright.device.hbm import slice_spec
-from tilewright.engine.banked_spec import BankedSpec, RefreshScope
+from tilewright.device.link import link_block
+from tilewright.device.sram import sram_memory
+from tilewright.engine.banked_spec import BankedSpec, RefreshScope, SimpleSpec
 from tilewright.machine.coords import PeCoord
+from tilewright.machine.link_field import latency_fields, rate_field
 from tilewright.machine.node import NodeKind
 from tilewright.units import flit_ps
 
@@ -33,6 +36,20 @@ _UNITS = {
     "tcm.read": ServerKind.TCM_PORT,
     "tcm.write": ServerKind.TCM_PORT,
 }
+_UNIT_FIELDS = {
+    "cpu": "pe.cpu.command_ps",
+    "gemm": "pe.gemm.hz",
+    "vector": "pe.vector.hz",
+    "tcm.read": "pe.tcm.read_bytes_per_us",
+    "tcm.write": "pe.tcm.write_bytes_per_us",
+    "control": "pe.scheduler.command_ps",  # of a ring
+    "io_cpu": "sip.io_cpu.command_ps",
+    "m_cpu": "cube.m_cpu.command_ps",
+}
+_MEMORY_FIELDS = {
+    NodeKind.HBM_CTRL: "cube.hbm.timing.clock_ps",
+    NodeKind.SRAM: "cube.sram.bytes_per_us",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +73,14 @@ class TracedServer:
     kind: ServerKind
     latency_ps: int = 0
     flit_ps: int = 0  # of a link
+    reassembles: bool = False  # a link that takes a packet in whole before it forwards it
     unit: str = ""  # "cpu", "tcm.read", ...
     leaves: PeCoord | None = None  # a link from the DMA of this PE
     reaches: PeCoord | None = None  # a link to it
     refresh: RefreshTimes | None = None  # of a memory that refreshes all its banks at a time
+    memory: BankedSpec | SimpleSpec | None = None  # None: no memory, or a block of the user's
+    rate_field: str = ""  # of the machine file, that sets how long its work takes; "": unknown
+    latency_fields: tuple[tuple[str, int], ...] = ()  # what its latency consists of
 
 
 class ServerTable:
@@ -92,35 +113,64 @@ class ServerTable:
         if number in self._links:
             return self._describe_link(number, name)
         if number in self._memories:
-            return TracedServer(number, name, ServerKind.MEMORY, refresh=self._refresh(number))
+            return self._describe_memory(number, name)
         unit = next((unit for unit in _UNITS if name.endswith(f".{unit}")), "")
         kind = _UNITS.get(unit, ServerKind.CONTROL)
-        return TracedServer(number, name, kind, unit=unit)
+        last_word = name.rpartition(".")[2].partition(" ")[0]  # queues of rings are numbered
+        field = _UNIT_FIELDS.get(unit or last_word, "")
+        return TracedServer(number, name, kind, unit=unit, rate_field=field)
 
-    def _refresh(self, number: int) -> RefreshTimes | None:
+    def _describe_memory(self, number: int, name: str) -> TracedServer:
+        memory = self._memory(number)
+        fields = _MEMORY_FIELDS[self._device.machine.nodes[self._memories[number]].kind]
+        latency_fields: tuple[tuple[str, int], ...] = ()
+        if isinstance(memory, SimpleSpec) and memory.latency_ps:
+            latency_fields = (("cube.hbm.simple_latency_ps", memory.latency_ps),)
+        return TracedServer(
+            number,
+            name,
+            ServerKind.MEMORY,
+            refresh=_refresh_times(memory),
+            memory=memory,
+            rate_field="" if memory is None else fields,
+            latency_fields=latency_fields,
+        )
+
+    def _memory(self, number: int) -> BankedSpec | SimpleSpec | None:
         machine = self._device.machine
         where, cube = machine.nodes[self._memories[number]].where, machine.spec.cube
-        if not isinstance(where, PeCoord) or cube.hbm.impl is not None:
+        if isinstance(where, PeCoord):
+            if cube.hbm.impl is not None:
+                return None
+            return slice_spec(cube.hbm, machine.slice_map, where.pe, cube.pes)
+        if cube.sram.impl is not None:
             return None
-        memory = slice_spec(cube.hbm, machine.slice_map, where.pe, cube.pes)
-        refresh = memory.refresh if isinstance(memory, BankedSpec) else None
-        if refresh is None or refresh.scope is not RefreshScope.ALL_BANKS:
-            return None
-        return RefreshTimes(refresh.first_ps, refresh.interval_ps)
+        return sram_memory(cube.sram, packet_bytes=machine.spec.packet_bytes)
 
     def _describe_link(self, number: int, name: str) -> TracedServer:
         machine = self._device.machine
         link = machine.links[self._links[number]]
         source, target = machine.nodes[link.src], machine.nodes[link.dst]
+        is_own = link_block(machine, link).impl is None
         return TracedServer(
             number,
             name,
             ServerKind.LINK,
             link.latency_ps,
             flit_ps(flit_bytes=machine.spec.flit_bytes, bytes_per_us=link.bytes_per_us),
+            link.reassemble,
             leaves=_dma_of(source.kind, source.where),
             reaches=_dma_of(target.kind, target.where),
+            rate_field=rate_field(machine, self._links[number]) if is_own else "",
+            latency_fields=tuple(latency_fields(machine, self._links[number])) if is_own else (),
         )
+
+
+def _refresh_times(memory: BankedSpec | SimpleSpec | None) -> RefreshTimes | None:
+    refresh = memory.refresh if isinstance(memory, BankedSpec) else None
+    if refresh is None or refresh.scope is not RefreshScope.ALL_BANKS:
+        return None
+    return RefreshTimes(refresh.first_ps, refresh.interval_ps)
 
 
 def _dma_of(kind: NodeKind, where: object) -> PeCoord | None:

@@ -12,8 +12,12 @@ from tilewright.language.dtype import DType
 from tilewright.language.launch import rare_collections
 from tilewright.language.packing import bytes_of_elements
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.mapping import Sight
 from tilewright.runtime.driver import Driver
+from tilewright.runtime.host_call import check_host_call
+from tilewright.runtime.notes import Notes
 from tilewright.runtime.placement import Targets, place
+from tilewright.runtime.placement_note import OneRowNote
 from tilewright.runtime.placement_pages import (
     MemoryPart,
     Pool,
@@ -50,6 +54,8 @@ class Deployments:
         self._tensors: WeakSet[Tensor] = WeakSet()
         self._live: dict[int, TensorPages] = {}  # by where they start
         self._orphans: list[TensorPages] = []  # of tensors that nobody has any more
+        self.notes = Notes()  # for people
+        self._one_row = OneRowNote(self.notes)
 
     @property
     def live(self) -> tuple[TensorPages, ...]:
@@ -71,9 +77,13 @@ class Deployments:
         dp: DPPolicy,
         name: str | None = None,
         targets: Targets | None = None,
+        sight: Sight | None = None,
     ) -> Tensor:
-        """Memory that nobody has written, mapped when this returns; ``targets`` overrule."""
-        tensor, requests = self._make(shape, dtype, dp, name, targets)
+        """Memory that nobody has written, mapped when this returns.
+
+        ``targets`` overrule those of the context, ``sight`` that of the placement.
+        """
+        tensor, requests = self._make(shape, dtype, dp, name, targets, sight)
         self._driver.wait_all(requests)
         return tensor
 
@@ -112,13 +122,16 @@ class Deployments:
         dp: DPPolicy,
         name: str | None,
         targets: Targets | None = None,
+        sight: Sight | None = None,
     ) -> tuple[Tensor, list[Request]]:
+        check_host_call("a new tensor")
         self.reclaim()
         self._num_tensors += 1
         name = name or f"t{self._num_tensors}"
         targets = self._targets_of(dp) if targets is None else targets
         placement = place(name, shape, dtype, dp, targets, self._driver.page_bytes)
-        pages = take_pages(placement, self._pool)
+        pages = take_pages(placement, self._pool, sight, targets.cubes)
+        self._one_row.add(placement, targets)
         self._live[pages.base] = self._driver.tensors[pages.base] = pages
         for home in placement.homes:
             # there before a launch that nobody wrote for
@@ -140,6 +153,7 @@ class Deployments:
         self, parts: Sequence[MemoryPart], data: Sequence[Bytes] | None, *, timed: bool
     ) -> None:
         """From the host; without data only time passes."""
+        check_host_call("write to a tensor")
         self._driver.settle()
         given: Sequence[Bytes | None] = [None] * len(parts) if data is None else data
         request = write_parts(
@@ -150,6 +164,7 @@ class Deployments:
 
     def read(self, parts: Sequence[MemoryPart], *, timed: bool) -> list[Bytes]:
         """To the host, once all that is under way is complete; untimed, as it is now."""
+        check_host_call("read of a tensor")
         if timed:
             self._driver.settle()
         request, data = read_parts(self._driver, "read", parts, timed=timed)
@@ -164,6 +179,7 @@ class Deployments:
 
         Where the failure of a launch is raised instead, the next request gives the memory back.
         """
+        check_host_call("free of a tensor")
         try:
             self._driver.settle()
         except BaseException:

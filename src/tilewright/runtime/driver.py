@@ -7,32 +7,41 @@ runs on a device that was built anew (ADR 0020).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
-from weakref import WeakMethod
+from weakref import WeakMethod, WeakSet, finalize, ref
 
 from tilewright.device.build import Device
 from tilewright.device.command_path import CommandPath, Delivery
-from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph
 from tilewright.engine.hub import Hub, Program
+from tilewright.engine.limit import Limits
 from tilewright.engine.message import first_line
-from tilewright.errors import DeadlockError, LaunchEndedError, TilewrightError
+from tilewright.errors import (
+    DeadlockError,
+    EngineError,
+    InternalError,
+    LaunchEndedError,
+    TilewrightError,
+)
 from tilewright.language.effect import Effect, EffectLog
-from tilewright.language.launch import Launcher, quiet_values
+from tilewright.language.launch import Launcher, MmuOf, quiet_values
+from tilewright.language.post import Post
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
-from tilewright.memory.page_table import PageTable
 from tilewright.memory.sanitizer_space import QuarantinedSpace
 from tilewright.memory.sanitizer_tensor import TensorBook
 from tilewright.memory.virtual import VirtualSpace
+from tilewright.runtime.host_call import check_host_call
 from tilewright.runtime.host_effect import HostEffects
 from tilewright.runtime.host_watch import HostWatch
 from tilewright.runtime.launch_report import LaunchReport
 from tilewright.runtime.memory import DeviceMemory
+from tilewright.runtime.mmus import Mmus
 from tilewright.runtime.placement_pages import TensorPages
 from tilewright.runtime.request import Completion, Request
+from tilewright.runtime.request_book import RequestBook
 from tilewright.runtime.running_device import (
     RunningDevice,
     apply_served,
@@ -70,8 +79,16 @@ class _Ended:
     observe: Callable[[], None] | None = None
 
 
+class _Closed(BaseException):
+    """Why programs end that nobody lets go on: as an interrupt, it is about all of them."""
+
+
 class Driver:
-    """One device and all that is under way on it."""
+    """One device and all that is under way on it.
+
+    What runs on the device refers to the driver weakly or not at all: a program that waits is never
+    collected, and ends when the driver does.
+    """
 
     def __init__(
         self,
@@ -80,42 +97,47 @@ class Driver:
         *,
         correlation_id: str = "context",
         sanitize: bool = False,
+        limits: Limits | None = None,
     ) -> None:
         self.machine = machine
+        self.limits = Limits() if limits is None else limits
         self.correlation_id = correlation_id
         self.page_bytes = machine.spec.pe.mmu.page_bytes
         self.memory = DeviceMemory(machine)
-        self.watch = HostWatch(lambda: self.now_ps) if sanitize else None
+        self.watch = HostWatch(_clock(ref(self))) if sanitize else None
         self.space = (QuarantinedSpace if sanitize else VirtualSpace)(page_bytes=self.page_bytes)
         self.tensors: dict[int, TensorPages] = {}  # that have memory, by where they start
-        self.requests: list[Request] = []
-        self._open: dict[int | None, dict[int, Request]] = {}
-        """By worker: requests that are under way, or have failed and nobody was told."""
+        self.requests = RequestBook()
+        self._deliveries: dict[int, Delivery] = {}  # of commands under way, by request
         self._host_effects = HostEffects()
         self.reports: list[LaunchReport] = []  # of launches that are over, in that order
+        self._pes: dict[tuple[PeCoord, ...], tuple[PeCoord, ...]] = {}  # that launches ran on
         self.observer: Observer | None = None
+        self._installed: dict[PeCoord, Post] = {}  # the rings that came last
         self._end_listeners: list[WeakMethod[Callable[[], None]]] = []
         self.num_ends = 0  # errors that have ended a device
-        self._mmus: dict[PeCoord, Mmu] = {}
+        self.mmus = Mmus(machine.spec.pe.mmu)
         self._choice = choice
         self._ended: _Ended = _Ended()  # what is left of the devices before this one
+        self._hubs: WeakSet[Hub] = WeakSet()  # whose programs end with the driver
+        finalize(self, _close_hubs, self._hubs)
         self._running: RunningDevice | None = self._build()
 
     # -- the device ------------------------------------------------------------------------------
 
     def _build(self) -> RunningDevice:
         device = build_device_at(self.machine, self._choice, start_ps=self._ended.now_ps)
+        events_left = max(0, self.limits.events - self._ended.num_events)
+        device.engine.core.set_limits(events_left, self.limits.time_ps)
         if self.watch is None:
             effects = self.memory.build_effect_log(device.engine.kind)
         else:
             effects = self.watch.renew_effects()
-        return build_running_device(
-            device, self.memory, self.mmu, effects, self._book, self._ended.next_program
+        running = build_running_device(
+            device, self.memory, self.mmu, effects, _book(self.tensors), self._ended.next_program
         )
-
-    def _book(self) -> TensorBook:
-        """Describe the tensors that have memory, for the text of an error."""
-        return book_of(self.tensors.values())
+        self._hubs.add(running.hub)
+        return running
 
     @property
     def running(self) -> RunningDevice:
@@ -162,18 +184,18 @@ class Driver:
             0 if running is None else running.device.engine.core.events
         )
 
-    def mmu(self, pe: PeCoord) -> Mmu:
-        """Of a PE, with a page table of its own."""
-        if pe not in self._mmus:
-            name = f"{place_name(pe)}.mmu"
-            table = PageTable(name, self.page_bytes)
-            self._mmus[pe] = Mmu(name, self.machine.spec.pe.mmu, table)
-        return self._mmus[pe]
-
     @property
-    def mmus(self) -> Mapping[PeCoord, Mmu]:
-        """Those that were ever asked for."""
-        return self._mmus
+    def mmu(self) -> MmuOf:
+        """Returns the MMU of a PE, with a page table of its own."""
+        return self.mmus.__getitem__
+
+    def install_rings(self, post: Post, pes: Iterable[PeCoord]) -> None:
+        """Make rings the default of later launches on these PEs, in the place of earlier ones."""
+        self._installed.update(dict.fromkeys(pes, post))
+
+    def installed_on(self, pes: Iterable[PeCoord]) -> dict[PeCoord, Post]:
+        """Return the rings that were installed last, for those of the PEs that have any."""
+        return {pe: self._installed[pe] for pe in pes if pe in self._installed}
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -194,6 +216,7 @@ class Driver:
             request, delivery.graph, delivery.end, [other.end_task for other in after]
         )
         engine = self.device.engine
+        self._deliveries[request.request_id] = delivery
         return request, {
             pe: engine.task_id(delivery.graph, first, task)
             for pe, task in delivery.arrivals.items()
@@ -207,16 +230,12 @@ class Driver:
         return self._host_effects.add(self.effects, effect, what)
 
     def _new_request(self, what: str) -> Request:
-        number = len(self.requests)
-        signal = self.device.engine.add_signal(f"end of request {number} ({what})")
-        holder: list[Request] = []
-        program = self.hub.spawn(lambda: self._follow(holder[0]), name=f"request {number} ({what})")
-        request = Request(
-            number, self.correlation_id, what, self.now_ps, signal, program, self._worker
-        )
-        holder.append(request)
-        self.requests.append(request)
-        self._open.setdefault(request.worker, {})[number] = request
+        check_host_call(what)
+        number = self.requests.num_requests
+        hub, name = self.hub, f"request {number} ({what})"
+        program = hub.spawn(_follow, hub, ref(self), number, name=name)
+        request = Request(number, self.correlation_id, what, self.now_ps, program, self._worker)
+        self.requests.add(request)
         return request
 
     def _hand_over(
@@ -225,28 +244,35 @@ class Driver:
         engine = self.device.engine
         if not len(graph):
             graph.timer()
+        if request.program is None:
+            raise InternalError(request.what, "a complete request", "a new one", "report this")
         first = engine.submit(graph, owner=request.program.number, after=tuple(after))
         last = len(graph) - 1 if end is None else end
         request.end_task = engine.task_id(graph, first, last)
         return first
 
-    def _follow(self, request: Request) -> None:
-        """The request's own program: it notes when the request is complete."""
-        self.hub.wait(request.end_task, request.what)
+    def _complete(self, request: Request) -> None:
+        """Note that the last task of a request has ended; who waits for it goes on."""
         request.complete(self.now_ps)
         if not request.failures:
-            self._forget(request)
-        self.device.engine.raise_signal(request.signal)
-
-    def _forget(self, request: Request) -> None:
-        """Wait for a request no more: it has succeeded, or somebody knows of its failure."""
-        self._open.get(request.worker, {}).pop(request.request_id, None)
+            self.requests.note_success(request)
+        delivery = self._deliveries.pop(request.request_id, None)
+        if delivery is not None:
+            self.path.end(delivery)
+        if request.signal is not None:
+            self.device.engine.raise_signal(request.signal)
+            self.device.engine.remove_signal(request.signal)
+            request.signal = None
 
     def completed_request(self, what: str) -> Request:
         """One that had nothing to do."""
         graph = TaskGraph()
         graph.timer()
         return self.submit(what, graph)
+
+    def shared_pes(self, pes: tuple[PeCoord, ...]) -> tuple[PeCoord, ...]:
+        """Return the PEs of a launch; all launches on the same PEs share one tuple."""
+        return self._pes.setdefault(pes, pes)
 
     def note_launch(self, report: LaunchReport) -> None:
         """A launch is over."""
@@ -258,20 +284,24 @@ class Driver:
 
     def wait(self, request: Request) -> Completion:
         """Wait until the request is complete and return how it went; raise its failure."""
+        check_host_call(f"wait for {request.what}")
         self._await(request)
         if self.watch is not None:
             self.watch.note_wait(request)
-        self._forget(request)
+        self.requests.note_told(request)
         return request.check()
 
     def _await(self, request: Request) -> None:
         """Let time pass until the request is complete, however it goes."""
-        if request.is_completed:
+        if request.program is None:
             return
-        if self.hub.is_inside:
-            self.hub.wait_signal(request.signal, 1)
-        else:
+        if not self.hub.is_inside:
             self.drive(until=request.program)
+            return
+        if request.signal is None:
+            name = f"end of request {request.request_id} ({request.what})"
+            request.signal = self.device.engine.add_signal(name)
+        self.hub.wait_signal(request.signal, 1)
 
     @property
     def _worker(self) -> int | None:
@@ -279,17 +309,19 @@ class Driver:
 
     def settle(self) -> None:
         """Wait for all that the caller has submitted; other workers' requests are their affair."""
+        check_host_call("wait")
         worker = self._worker
-        self.wait_all(each for each in self._open.get(worker, {}).values() if not each.is_told)
+        self.wait_all(each for each in self.requests.open_requests(worker) if not each.is_told)
         if self.watch is not None:
             self.watch.note_settled(worker)
 
     def wait_all(self, requests: Iterable[Request] | None = None) -> None:
-        """Wait for these requests, else for all that were ever submitted, in that order.
+        """Wait for these requests, else for all that are under way or failed, in that order.
 
         All are complete when the first failure is raised. A launch whose failure was raised before
         is left out.
         """
+        check_host_call("wait")
         asked = self.requests if requests is None else requests
         waited = [each for each in asked if each.programs is None or not each.is_told]
         if waited and not self.hub.is_inside:
@@ -316,6 +348,20 @@ class Driver:
                 self._end(running, error)
             raise
 
+    def close(self) -> None:
+        """End all that is under way, at once and as an error would; else do nothing.
+
+        Handles of launches raise LaunchEndedError from then on, and what comes next runs on a
+        device that is built anew. Only for callers outside of the hub.
+        """
+        running = self._running
+        if running is not None and running.hub.has_programs:
+            try:
+                running.hub.close()
+            finally:
+                if running.hub.has_ended:
+                    self._end(running, _Closed("its context was closed"))
+
     def add_end_listener(self, method: Callable[[], None]) -> None:
         """Call a method when an error has ended all that was under way, while its object lives."""
         living = [each for each in self._end_listeners if each() is not None]
@@ -338,8 +384,9 @@ class Driver:
         )  # fmt: skip
         apply_served(running.effects, engine, error)
         self._host_effects.apply_all(running.effects, self.now_ps)
-        for mmu in self._mmus.values():
+        for mmu in self.mmus.values():
             mmu.flush()
+        self._deliveries.clear()
         self._end_requests(running.hub.failed, error)
         for listener in self._end_listeners:
             call = listener()
@@ -353,8 +400,7 @@ class Driver:
         begun. A deadlock and an interrupt are about all launches, an error in an effect about the
         one that is alone.
         """
-        requests = [each for by_id in self._open.values() for each in by_id.values()]
-        under_way = [each for each in requests if not each.is_completed]
+        under_way = [each for each in self.requests.all_open() if not each.is_completed]
         launches = [each for each in under_way if each.programs is not None]
         is_about_all = not isinstance(error, Exception) or (
             failed is None and (isinstance(error, DeadlockError) or len(launches) == 1)
@@ -368,10 +414,48 @@ class Driver:
                 is_own = failed is not None and failed.number in request.programs
                 request.is_told = is_own or is_about_all or request.worker is not None
             request.complete(self.now_ps)
+            if not request.failures:
+                self.requests.note_success(request)
             if request.is_told or not request.failures:
-                self._forget(request)
+                self.requests.note_told(request)
                 if self.watch is not None:
                     self.watch.note_wait(request)
+
+
+def _follow(hub: Hub, driver: "ref[Driver]", request_id: int) -> None:
+    """Tell the driver when a request is complete: the request's own program."""
+    owner = driver()
+    if owner is None:
+        return
+    request = owner.requests[request_id]
+    end_task, what = request.end_task, request.what
+    del owner, request  # a program that waits keeps what its variables refer to
+    hub.wait(end_task, what)
+    owner = driver()
+    if owner is not None:
+        owner._complete(owner.requests[request_id])
+
+
+def _clock(driver: "ref[Driver]") -> Callable[[], int]:
+    """Return what tells the time of a driver as long as there is one."""
+
+    def now_ps() -> int:
+        owner = driver()
+        return 0 if owner is None else owner.now_ps
+
+    return now_ps
+
+
+def _book(tensors: Mapping[int, TensorPages]) -> Callable[[], TensorBook]:
+    """Return what describes the tensors that have memory, for the text of an error."""
+    return lambda: book_of(tensors.values())
+
+
+def _close_hubs(hubs: Iterable[Hub]) -> None:
+    """End what is under way on a device that nobody can use any more."""
+    for hub in hubs:
+        with suppress(EngineError):  # of another thread: ended with the process
+            hub.close()
 
 
 def _ended_error(request: Request, at_ps: int, error: BaseException) -> LaunchEndedError:

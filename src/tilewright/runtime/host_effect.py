@@ -15,9 +15,9 @@ class _HostEffect:
     under_way: "dict[int, _HostEffect]"
     number: int = -1
 
-    def apply(self) -> None:
+    def apply(self) -> bool | None:
         del self.under_way[self.number]
-        self.effect.apply()
+        return self.effect.apply()
 
 
 @dataclass(slots=True)

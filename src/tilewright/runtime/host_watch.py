@@ -1,5 +1,6 @@
 """What a sanitizer hears of the host: tensors, transfers, launches, and what was waited for."""
 
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,10 @@ from tilewright.runtime.tensor_book import note_pages
 __all__ = ("HostWatch", "WatchedTransfer")
 
 PACKAGE = Path(tilewright.__file__).parent
-ROOMS = tuple(str(PACKAGE / room) for room in ("runtime", "host", "collectives", "parallel"))
+ROOMS = (
+    *(str(PACKAGE / room) for room in ("runtime", "host", "collectives", "parallel", "interop")),
+    contextlib.__file__,
+)
 """Where no line of a user's host program is."""
 
 

@@ -1,7 +1,7 @@
 """From a kernel and its arguments to programs on PEs: who runs where, and what each sees."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from tilewright import language
@@ -15,17 +15,20 @@ from tilewright.language.launch import (
     checked_grid,
     rare_collections,
 )
-from tilewright.language.message import Neighbours, Post
+from tilewright.language.neighbour import Neighbours
+from tilewright.language.post import Post
 from tilewright.language.run import Counters, Run
 from tilewright.language.triton_adaptor import adapt_kernel
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
+from tilewright.runtime.host_call import check_host_call
 from tilewright.runtime.launch_arguments import Binding, replicated, tensors_of
 from tilewright.runtime.launch_gate import LaunchGate
 from tilewright.runtime.launch_grid import Grid, On, programs_of_grid
 from tilewright.runtime.launch_report import LaunchReport
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.request import Request
+from tilewright.runtime.ring_space import OwnRings, place_rings
 from tilewright.runtime.tensor import Tensor, TensorOwner
 
 __all__ = ("LaunchOptions", "LaunchOwner", "launch", "tell_rings")
@@ -46,10 +49,14 @@ class LaunchOptions:
     grid: Grid | None = None
     on: On | None = None
     neighbours: Neighbours | Post | Mapping[Any, Mapping[str, Any]] | None = None
-    """Rings for this launch, by PE or program and direction; a Post is rings that are there."""
+    """Rings for this launch, by PE or program and direction; a Post is rings that are there.
+
+    None: each PE uses the rings that were installed there last, if there are any.
+    """
     resident: int = 1
     synchronised_start: bool = False
     carries_data: bool = True
+    earliest_start_ps: int = 0  # simulated time before which no program begins
 
 
 @rare_collections()
@@ -62,6 +69,7 @@ def launch(
     options: LaunchOptions,
 ) -> Pending:
     """Send a kernel to its PEs; refuse before anything is sent what cannot run."""
+    check_host_call("launch")
     adapted = adapt_kernel(kernel, language)
     tensors = list(tensors_of([*args, *kwargs.values()]))
     where = f"kernel {adapted.name!r}"
@@ -74,30 +82,53 @@ def launch(
         return _nothing(driver, adapted, options)
     check_pes(adapted, pes)
     _check_resident(where, options)
+    ids_of: Mapping[PeCoord, Sequence[tuple[int, ...]]]
     if options.grid is None:
         grid, ids_of = _one_each(pes)
     else:
         _check_global(where, tensors)
-        grid = checked_grid(adapted, binding.grid(options.grid, pes[0]))
+        grid = checked_grid(adapted, binding.grid(options.grid, pes[0]), driver.limits)
         ids_of = programs_of_grid(where, grid, pes, options.on)
     _check_places(where, ids_of, driver)
     shares = [Share(pe, ids, binding.seen_on(pe)) for pe, ids in ids_of.items() if ids]
     if not shares:
         return _nothing(driver, adapted, options, grid)
+    terms = _terms(driver, adapted, grid, ids_of, tensors, options)
+    neighbours, rings = place_rings(driver, terms.neighbours, options.name or adapted.name)
+    try:
+        terms = replace(terms, neighbours=neighbours)
+        num_arguments = len(args) + len(kwargs)
+        return _send(driver, terms, shares, options, tuple(tensors), num_arguments, rings)
+    except BaseException:
+        rings.free()
+        raise
+
+
+def _terms(
+    driver: Driver,
+    kernel: Kernel,
+    grid: tuple[int, ...],
+    ids_of: Mapping[PeCoord, Sequence[tuple[int, ...]]],
+    tensors: Sequence[Tensor],
+    options: LaunchOptions,
+) -> Terms:
+    """Gather what holds for all programs, the rings that they use included."""
     given = options.neighbours
     post = given if isinstance(given, Post) else None
-    terms = Terms(
-        adapted,
+    own = None if isinstance(given, Post) else _neighbours(f"kernel {kernel.name!r}", given, ids_of)
+    return Terms(
+        kernel,
         grid,
         carries_data=options.carries_data,
-        neighbours=None if isinstance(given, Post) else _neighbours(where, given, ids_of),
+        neighbours=own,
         post=post,
+        installed=driver.installed_on(ids_of) if given is None else {},
         resident=options.resident,
         replicas=() if options.grid is None else tuple(replicated(tensors)),
         observer=None if driver.observer is None else driver.observer.commands,
         sanitizer=None if driver.watch is None else driver.watch.sanitizer,
+        limits=driver.limits,
     )
-    return _send(driver, terms, shares, options, tuple(tensors), len(args) + len(kwargs))
 
 
 def _send(
@@ -107,6 +138,7 @@ def _send(
     options: LaunchOptions,
     tensors: tuple[Tensor, ...],
     num_arguments: int,
+    rings: OwnRings,
 ) -> Pending:
     name = options.name or terms.kernel.name
     entries = {share.pe: num_arguments for share in shares}
@@ -117,7 +149,9 @@ def _send(
     common_start = None
     if options.synchronised_start:
         before.append(_announce(driver, f"announcement of {name!r}", entries, before))
-        signal = driver.device.engine.add_signal(f"start of {name!r}")
+        signal = driver.device.engine.add_signal(
+            f"start of {name!r} after request {before[-1].request_id}"
+        )
         common_start = signal, len(shares)
         delivery = driver.path.deliver(
             dict.fromkeys(entries, 0), is_shared=True, raises=common_start[0]
@@ -126,7 +160,7 @@ def _send(
         delivery = driver.path.deliver(entries, is_shared=True)
     submitted_ps = driver.now_ps
     request, arrivals = driver.deliver(f"launch of {name!r}", delivery, before)
-    gate = LaunchGate(driver, delivery, arrivals, common_start)
+    gate = LaunchGate(driver.running, delivery, arrivals, common_start, options.earliest_start_ps)
     run = driver.launcher.start(driver.hub, driver.effects, terms, shares, gate)
     request.programs = frozenset(run.owners)
     request.rings = None if terms.neighbours is None else run.post
@@ -139,13 +173,17 @@ def _send(
         driver.observer.launch_submitted(name, terms.kernel.name, run.owners)
 
     def settle() -> None:
+        rings.free()
         if request.failures:  # an error has ended the programs
             pending.settle(None)
             return
         if request.rings is not None:
             request.failures.extend(request.rings.unreceived(name))
+            driver.launcher.give_back(request.rings)
             request.rings = None
-        report = _report(name, terms, shares, gate, run, submitted_ps, driver.now_ps)
+        if common_start is not None:
+            driver.device.engine.remove_signal(common_start[0])
+        report = _report(name, terms, shares, gate, run, submitted_ps, driver)
         pending.settle(report)
         driver.note_launch(report)
 
@@ -160,7 +198,7 @@ def _report(
     gate: LaunchGate,
     run: Run,
     submitted_ps: int,
-    now_ps: int,
+    driver: Driver,
 ) -> LaunchReport:
     last_end_ps = max(end_ps for end_ps, _ in gate.ends.values())
     last_pe = min(pe for pe, (end_ps, _) in gate.ends.items() if end_ps == last_end_ps)
@@ -169,15 +207,16 @@ def _report(
         terms.kernel.name,
         terms.grid,
         sum(len(share.ids) for share in shares),
-        tuple(share.pe for share in shares),
+        driver.shared_pes(tuple(share.pe for share in shares)),
         submitted_ps,
         min(gate.starts_ps.values()),
         max(gate.starts_ps.values()),
         last_end_ps,
-        now_ps,
+        driver.now_ps,
         last_pe,
         gate.ends[last_pe][1],
         run.counters,
+        max(end_ps - gate.starts_ps[pe] for pe, (end_ps, _) in gate.ends.items()),
     )
 
 

@@ -1,12 +1,12 @@
 """The programs of a grid on PEs: in turn, by a function, or by who owns a tensor."""
 
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
 from tilewright.errors import KernelError
 from tilewright.language.launch import dealt
+from tilewright.language.program_ids import ProgramIds
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.tensor import Tensor
 
@@ -16,7 +16,7 @@ Grid = int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]
 On = Sequence[PeCoord] | Callable[..., PeCoord] | Tensor
 """PEs in turn; a function of a program's ids; the owners of equal fractions of a tensor."""
 
-Programs = dict[PeCoord, list[tuple[int, ...]]]
+Programs = Mapping[PeCoord, Sequence[tuple[int, ...]]]
 
 
 def programs_of_grid(
@@ -30,14 +30,14 @@ def programs_of_grid(
     return dict(zip(pes, dealt(grid, len(pes)), strict=True))
 
 
-def _all_ids(grid: tuple[int, ...]) -> list[tuple[int, ...]]:
-    return [tuple(reversed(place)) for place in product(*map(range, reversed(grid)))]
+def _all_ids(grid: tuple[int, ...]) -> ProgramIds:
+    return ProgramIds(grid, range(prod(grid)))
 
 
 def _by_owner(grid: tuple[int, ...], tensor: Tensor) -> Programs:
     """Program i of n runs where byte i/n of the tensor is."""
     placement = tensor.placement
-    programs: Programs = {}
+    programs: dict[PeCoord, list[tuple[int, ...]]] = {}
     num_programs = prod(grid)
     for number, ids in enumerate(_all_ids(grid)):
         owner = placement.owner_of(number * placement.num_bytes // num_programs)
@@ -46,7 +46,7 @@ def _by_owner(grid: tuple[int, ...], tensor: Tensor) -> Programs:
 
 
 def _by_function(where: str, grid: tuple[int, ...], on: Callable[..., PeCoord]) -> Programs:
-    programs: Programs = {}
+    programs: dict[PeCoord, list[tuple[int, ...]]] = {}
     for ids in _all_ids(grid):
         pe = on(*ids)
         if not isinstance(pe, PeCoord):

@@ -25,6 +25,7 @@ class LaunchReport:
     last_pe: PeCoord | None  # that ends last, the lowest of them; None: no programs
     last_owner: int | None  # the engine's number of what ended last on it
     counters: Counters = field(repr=False)
+    longest_pe_ps: int = 0  # of all PEs, the longest time from a PE's start to its end
 
     @property
     def dispatch_ps(self) -> int:

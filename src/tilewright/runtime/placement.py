@@ -6,18 +6,19 @@ A *shard* is what one PE has: a part, or blocks of its bytes where the policy in
 are shards at the same place. No simulator and no memory is touched here.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-from tilewright.errors import PlacementError
+from tilewright.errors import InternalError, PlacementError
 from tilewright.language.dtype import DType
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 from tilewright.machine.name import place_name
 from tilewright.memory.place import MemoryKind
+from tilewright.memory.run_index import RunIndex
+from tilewright.memory.runs import extents_of, is_aligned, num_bytes_of, shifted
 from tilewright.runtime.placement_division import Box, Region, box_num_bytes, divide
 from tilewright.runtime.placement_text import placement_text
 from tilewright.runtime.policy import DPPolicy, Interleave, Level, Split
@@ -71,7 +72,7 @@ class Shard:
 
     home: PeCoord
     part: Part
-    ranges: tuple[range, ...]  # of the virtual range
+    ranges: Sequence[range]  # of the virtual range; of a large tensor ``Runs``
 
     @property
     def box(self) -> Box:
@@ -84,7 +85,7 @@ class Shard:
 
     @property
     def num_bytes(self) -> int:
-        return sum(map(len, self.ranges))
+        return num_bytes_of(self.ranges)
 
     @property
     def is_whole(self) -> bool:
@@ -135,9 +136,9 @@ class Placement:
     @cached_property
     def is_global(self) -> bool:
         """Whether shards are page-aligned ranges of the row-major whole: then PEs see all of it."""
-        borders = {border for shard in self.shards for run in shard.ranges for border in
-                   (run.start, run.stop)} - {self.num_bytes}  # fmt: skip
-        return self.is_row_major and not any(border % self.page_bytes for border in borders)
+        return self.is_row_major and all(
+            is_aligned(shard.ranges, self.page_bytes, self.num_bytes) for shard in self.shards
+        )
 
     @cached_property
     def owners(self) -> tuple[Shard, ...]:
@@ -151,18 +152,21 @@ class Placement:
         return tuple(first[offset] for offset in sorted(first))
 
     @cached_property
-    def owned_ranges(self) -> tuple[tuple[range, Shard], ...]:
-        """The ranges of the owners, in order: they cover the virtual range without a gap."""
-        ranges = [(run, shard) for shard in self.owners for run in shard.ranges]
-        return tuple(sorted(ranges, key=lambda entry: entry[0].start))
+    def _owned_ranges(self) -> RunIndex[Shard]:
+        """The ranges of the owners: they cover the virtual range without a gap."""
+        return RunIndex(
+            (extent, shard) for shard in self.owners for extent in extents_of(shard.ranges)
+        )
 
     def owner_of(self, offset: int) -> PeCoord:
         """The PE of a byte of the virtual range; of replicas the lowest."""
         if not 0 <= offset < self.num_bytes:
             expected = f"an offset below {self.num_bytes}"
             raise PlacementError(self.where, f"byte {offset}", expected, "correct the offset")
-        after = bisect_right(self.owned_ranges, offset, key=lambda entry: entry[0].start)
-        return self.owned_ranges[after - 1][1].home
+        hit = self._owned_ranges.at(offset)
+        if hit is None:
+            raise InternalError(self.where, f"byte {offset} of nobody", "an owner", "report it")
+        return hit.items[0].home
 
     @cached_property
     def _shard_of(self) -> Mapping[PeCoord, Shard]:
@@ -256,9 +260,7 @@ def place(
         if box not in parts:
             parts[box] = Part(box, end, box_num_bytes(box, dtype.bits))
             end = parts[box].span.stop
-        start = parts[box].offset
-        ranges = tuple(range(start + run.start, start + run.stop) for run in runs)
-        shards.append(Shard(home, parts[box], ranges))
+        shards.append(Shard(home, parts[box], shifted(runs, parts[box].offset)))
     return Placement(name, shape, dtype, policy, page_bytes, tuple(parts.values()), tuple(shards))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import assert_never
 
+from tilewright.runtime.placement_blocks import deal_blocks
 from tilewright.runtime.policy import Interleave, Layout, LayoutWord, Split
 
 __all__ = ("Box", "Region", "box_num_bytes", "divide", "is_contiguous", "split_evenly")
@@ -18,9 +19,9 @@ class Region:
     """A part of a tensor: a box, and which of its packed bytes."""
 
     box: Box
-    runs: tuple[range, ...] | None = None  # None: all of them
+    runs: Sequence[range] | None = None  # None: all of them
 
-    def byte_runs(self, bits: int) -> tuple[range, ...]:
+    def byte_runs(self, bits: int) -> Sequence[range]:
         """Bytes of the box, packed in row-major order, that belong to the region."""
         if self.runs is not None:
             return self.runs
@@ -45,7 +46,7 @@ def divide(region: Region, layout: Layout, num_units: int, *, bits: int) -> tupl
         case Split(axis=axis):
             return _split(region.box, axis, num_units)
         case Interleave(num_bytes=block_bytes):
-            dealt = _deal(region.byte_runs(bits), block_bytes, num_units)
+            dealt = deal_blocks(region.byte_runs(bits), block_bytes, num_units)
             return tuple(Region(region.box, runs) for runs in dealt)
         case _:
             assert_never(layout)
@@ -66,23 +67,6 @@ def _split(box: Box, axis: int, num_units: int) -> tuple[Region, ...]:
     place = axis % len(box)
     parts = split_evenly(box[place], num_units)
     return tuple(Region((*box[:place], part, *box[place + 1 :])) for part in parts)
-
-
-def _deal(runs: Sequence[range], block_bytes: int, num_units: int) -> list[tuple[range, ...]]:
-    """The bytes of all runs one after the other, a block to each unit in turn."""
-    dealt: list[list[range]] = [[] for _ in range(num_units)]
-    done = 0
-    for run in runs:
-        start = run.start
-        while start < run.stop:
-            block, inside = divmod(done, block_bytes)
-            size = min(run.stop - start, block_bytes - inside)
-            hand = dealt[block % num_units]
-            first = hand.pop().start if hand and hand[-1].stop == start else start
-            hand.append(range(first, start + size))
-            start += size
-            done += size
-    return [tuple(hand) for hand in dealt]
 
 
 def is_contiguous(box: Box, shape: Sequence[int]) -> bool:

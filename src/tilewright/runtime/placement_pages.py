@@ -4,12 +4,11 @@ A page that several PEs have shards in is a page of each of them; bytes keep the
 is mapped are bytes: of such a page a PE sees those of its own shard.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from tilewright.errors import OutOfMemoryError
 from tilewright.machine.coords import PeCoord
@@ -18,6 +17,8 @@ from tilewright.memory.allocator import Allocator
 from tilewright.memory.mapping import MappingPlan, ShardRange, Sight, plan_mapping
 from tilewright.memory.page_table import RangeMapping, VirtualRange
 from tilewright.memory.place import MemoryPlace
+from tilewright.memory.run_index import Extent, RunIndex
+from tilewright.memory.runs import Repeat, Runs, is_aligned, num_bytes_of
 from tilewright.memory.virtual import VirtualSpace
 from tilewright.runtime.placement import Placement, Shard
 
@@ -51,36 +52,72 @@ class MemoryPart(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Bytes of a tensor that are neighbours in its virtual range and in a memory."""
+    """Bytes of a tensor that are neighbours in its virtual range and in a memory.
+
+    There are as many again ``times`` times, at equal distances in both.
+    """
 
     place: MemoryPlace
     span: range  # of the virtual range
     offset: int  # in the memory
+    times: int = 1
+    step: int = 0  # from one to the next in the virtual range
+    offset_step: int = 0  # the same in the memory
+
+    @property
+    def extent(self) -> Extent:
+        """All of it in the virtual range."""
+        return Extent(self.span.start, len(self.span), self.times, self.step)
+
+    @property
+    def parts(self) -> Iterator[MemoryPart]:
+        """All of it in the memory, as few parts."""
+        size = len(self.span)
+        if self.times == 1 or self.offset_step == size:
+            yield MemoryPart(self.place, self.offset, self.times * size)
+            return
+        for place in range(self.times):
+            yield MemoryPart(self.place, self.offset + place * self.offset_step, size)
+
+    def single(self) -> Iterator["Piece"]:
+        """Yield each by itself."""
+        first = self.span
+        for place in range(self.times):
+            by = place * self.step
+            span = range(first.start + by, first.stop + by)
+            yield Piece(self.place, span, self.offset + place * self.offset_step)
 
 
 @dataclass(frozen=True, slots=True)
 class HomePages:
-    """The virtual pages that a PE has, in order. In its memory they are neighbours."""
+    """The virtual pages that a PE has, in order. In its memory they are neighbours.
+
+    PEs of a cube that have the same pages of a tensor in SRAM share them.
+    """
 
     home: PeCoord
-    ranges: tuple[range, ...]
+    ranges: Sequence[range]
 
     @property
     def num_pages(self) -> int:
-        return sum(map(len, self.ranges))
+        return num_bytes_of(self.ranges)
 
 
 def plan_pages(placement: Placement, base: VirtualByte) -> tuple[HomePages, ...]:
     """What each PE with a shard needs, if the tensor begins at a virtual byte (of a page)."""
     first = base // placement.page_bytes
     return tuple(
-        HomePages(shard.home, tuple(_page_ranges(shard, placement.page_bytes, first)))
+        HomePages(shard.home, _page_ranges(shard, placement.page_bytes, first))
         for shard in placement.shards
     )
 
 
-def _page_ranges(shard: Shard, page_bytes: int, first_page: int) -> Iterable[range]:
+def _page_ranges(shard: Shard, page_bytes: int, first_page: int) -> Sequence[range]:
     """The fewest that have all bytes of a shard."""
+    ranges = shard.ranges
+    if _has_own_pages(ranges, page_bytes):
+        first = first_page * page_bytes
+        return Runs([_in_pages(each.shifted(first), page_bytes) for each in ranges.repeats])
     found: list[range] = []
     for run in shard.ranges:
         pages = range(run.start // page_bytes, -(-run.stop // page_bytes))
@@ -88,7 +125,20 @@ def _page_ranges(shard: Shard, page_bytes: int, first_page: int) -> Iterable[ran
             found[-1] = range(found[-1].start, pages.stop)
         else:
             found.append(pages)
-    return (range(first_page + pages.start, first_page + pages.stop) for pages in found)
+    return tuple(range(first_page + pages.start, first_page + pages.stop) for pages in found)
+
+
+def _has_own_pages(ranges: Sequence[range], page_bytes: int) -> TypeGuard[Runs]:
+    """Return whether ranges that repeat begin and end with pages: no two of them share one."""
+    return isinstance(ranges, Runs) and is_aligned(ranges, page_bytes, ranges[-1].stop)
+
+
+def _in_pages(repeat: Repeat, page_bytes: int) -> Repeat:
+    pattern = tuple(
+        range(each.start // page_bytes, -(-each.stop // page_bytes)) for each in repeat.pattern
+    )
+    period = -(-repeat.period // page_bytes)
+    return Repeat(repeat.base // page_bytes, period, repeat.times, pattern)
 
 
 @dataclass(frozen=True)
@@ -100,6 +150,7 @@ class TensorPages:
     homes: tuple[HomePages, ...]  # one a shard
     offsets: tuple[int, ...]  # where the pages of each are
     mapping: MappingPlan
+    sight: Sight
 
     def place(self, home: PeCoord) -> MemoryPlace:
         """The memory that a PE's shard is in."""
@@ -113,24 +164,29 @@ class TensorPages:
             for shard, home, offset in shards
         }
 
-    def pieces(self, pe: PeCoord) -> tuple[Piece, ...]:
-        """Where the bytes of a PE's shard are, in order."""
+    def repeated_pieces(self, pe: PeCoord) -> tuple[Piece, ...]:
+        """Where the bytes of a PE's shard are; pieces that repeat are one."""
         self.placement.shard_of(pe)
         return self._pieces_of[pe]
 
-    @cached_property
-    def _owned_pieces(self) -> tuple[Piece, ...]:
-        """One copy of every byte, in the order of the virtual range."""
-        return self._in_order(shard.home for shard in self.placement.owners)
+    def pieces(self, pe: PeCoord) -> tuple[Piece, ...]:
+        """Where the bytes of a PE's shard are, in order, each piece by itself."""
+        found = [each for piece in self.repeated_pieces(pe) for each in piece.single()]
+        return tuple(sorted(found, key=_start))
 
     @cached_property
-    def _all_pieces(self) -> tuple[Piece, ...]:
+    def _owned_pieces(self) -> RunIndex[Piece]:
+        """One copy of every byte."""
+        return self._index(shard.home for shard in self.placement.owners)
+
+    @cached_property
+    def _all_pieces(self) -> RunIndex[Piece]:
         """All copies of every byte. Two pieces with one byte in common are copies."""
-        return self._in_order(self.placement.homes)
+        return self._index(self.placement.homes)
 
-    def _in_order(self, homes: Iterable[PeCoord]) -> tuple[Piece, ...]:
-        pieces = [piece for home in homes for piece in self._pieces_of[home]]
-        return tuple(sorted(pieces, key=_start))
+    def _index(self, homes: Iterable[PeCoord]) -> RunIndex[Piece]:
+        pieces = dict.fromkeys(piece for home in homes for piece in self._pieces_of[home])
+        return RunIndex((piece.extent, piece) for piece in pieces)
 
     def read_parts(self, span: range) -> Iterator[tuple[int, MemoryPart]]:
         """Where bytes of the virtual range can be read, and how far behind the first of them."""
@@ -147,6 +203,9 @@ def _pieces(
     """Yield where the bytes of a shard are; its pages begin at an offset in its memory."""
     page_bytes = placement.page_bytes
     place = MemoryPlace.of(placement.memory, shard.home)
+    if isinstance(shard.ranges, Runs) and isinstance(home.ranges, Runs):
+        yield from _repeated_pieces(page_bytes, place, shard.ranges, home.ranges, offset)
+        return
     starts: list[int] = []  # of the page ranges, counted from the base
     shifts: list[int] = []  # from there to the memory
     for pages in home.ranges:
@@ -158,42 +217,63 @@ def _pieces(
         yield Piece(place, run, run.start + shift)
 
 
+def _repeated_pieces(
+    page_bytes: int, place: MemoryPlace, ranges: Runs, pages: Runs, offset: int
+) -> Iterator[Piece]:
+    """Yield where ranges of whole pages are, which lie one behind the other in the memory."""
+    for repeat, of_repeat in zip(ranges.repeats, pages.repeats, strict=True):
+        sizes = [len(each) * page_bytes for each in of_repeat.pattern]
+        for run, size in zip(repeat.pattern, sizes, strict=True):
+            if repeat.times == 1:
+                yield Piece(place, run, offset)
+            else:
+                yield Piece(place, run, offset, repeat.times, repeat.period, sum(sizes))
+            offset += size
+        offset += (repeat.times - 1) * sum(sizes)
+
+
 def _start(piece: Piece) -> int:
     return piece.span.start
 
 
-def _overlaps(pieces: Sequence[Piece], span: range) -> Iterator[tuple[int, MemoryPart]]:
-    """What pieces, in order and without a gap, have of a span."""
-    at = bisect_right(pieces, span.start, key=_start) - 1
-    first = bisect_left(pieces, pieces[at].span.start, key=_start)  # of its copies
-    for place, there, start in islice(pieces, first, None):
-        if there.start >= span.stop:
-            break
-        both = range(max(span.start, there.start), min(span.stop, there.stop))
-        offset = start + both.start - there.start
-        yield both.start - span.start, MemoryPart(place, offset, len(both))
+def _overlaps(pieces: RunIndex[Piece], span: range) -> Iterator[tuple[int, MemoryPart]]:
+    """What pieces, which leave no gap, have of a span."""
+    for low, high, owners in pieces.hits(span):
+        both = range(max(span.start, low), min(span.stop, high))
+        for piece, repetition in owners:
+            offset = piece.offset + repetition * piece.offset_step + both.start - low
+            yield both.start - span.start, MemoryPart(piece.place, offset, len(both))
 
 
-def take_pages(placement: Placement, pool: Pool) -> TensorPages:
+def take_pages(
+    placement: Placement, pool: Pool, sight: Sight | None = None, cubes: Sequence[int] = ()
+) -> TensorPages:
     """Memory for a tensor; all of it, or none if there is not enough.
 
     A tensor without elements has one virtual page, so that it has an address, and no other.
+    ``sight`` says who is told of which bytes; None: all PEs of all bytes if the tensor is global,
+    else each PE of its own. ``cubes`` are those of a SIP.
     """
     base = pool.space.allocate(max(1, placement.num_bytes), requester=placement.where)
     homes = plan_pages(placement, base)
     offsets: list[int] = []
     try:
+        taken: dict[tuple[MemoryPlace, Sequence[range]], int] = {}
         for home in homes:
-            num_bytes = home.num_pages * placement.page_bytes
-            allocator = pool.allocator_of(MemoryPlace.of(placement.memory, home.home))
-            offsets.append(allocator.allocate(num_bytes, requester=placement.where))
+            place = MemoryPlace.of(placement.memory, home.home)
+            if (place, home.ranges) not in taken:  # else PEs share a copy in the SRAM of their cube
+                num_bytes = home.num_pages * placement.page_bytes
+                allocator = pool.allocator_of(place)
+                taken[place, home.ranges] = allocator.allocate(num_bytes, requester=placement.where)
+            offsets.append(taken[place, home.ranges])
     except OutOfMemoryError:
         _give_back(placement, base, homes[: len(offsets)], offsets, pool)
         raise
-    sight = Sight.ALL if placement.is_global else Sight.OWN
+    if sight is None:
+        sight = Sight.ALL if placement.is_global else Sight.OWN
     ranges = _shard_ranges(placement, base, homes, offsets, pool)
-    mapping = plan_mapping(placement.where, ranges, sight)
-    return TensorPages(placement, base, homes, tuple(offsets), mapping)
+    mapping = plan_mapping(placement.where, ranges, sight, cubes)
+    return TensorPages(placement, base, homes, tuple(offsets), mapping, sight)
 
 
 def give_back_pages(pages: TensorPages, pool: Pool) -> None:
@@ -209,9 +289,12 @@ def _give_back(
     pool: Pool,
 ) -> None:
     pool.space.free(base, max(1, placement.num_bytes))
-    for home, offset in zip(homes, offsets, strict=True):
-        allocator = pool.allocator_of(MemoryPlace.of(placement.memory, home.home))
-        allocator.free(offset, home.num_pages * placement.page_bytes)
+    taken = {
+        (MemoryPlace.of(placement.memory, home.home), offset): home.num_pages
+        for home, offset in zip(homes, offsets, strict=True)
+    }
+    for (place, offset), num_pages in taken.items():
+        pool.allocator_of(place).free(offset, num_pages * placement.page_bytes)
 
 
 def _shard_ranges(
@@ -225,6 +308,8 @@ def _shard_ranges(
     for shard, home, offset in zip(placement.shards, homes, offsets, strict=True):
         # in a memory neighbours have neighbouring addresses: one is enough for all pieces
         shift = pool.physical_of(MemoryPlace.of(placement.memory, home.home), offset) - offset
-        for _, span, at in _pieces(placement, base, shard, home, offset):
-            virtual = VirtualRange(VirtualByte(base + span.start), len(span))
-            yield ShardRange(home.home, RangeMapping(virtual, PhysicalByte(at + shift)))
+        for piece in _pieces(placement, base, shard, home, offset):
+            first, size = VirtualByte(base + piece.span.start), len(piece.span)
+            virtual = VirtualRange(first, size, piece.times, piece.step)
+            physical = PhysicalByte(piece.offset + shift)
+            yield ShardRange(home.home, RangeMapping(virtual, physical, piece.offset_step))

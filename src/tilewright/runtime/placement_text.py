@@ -5,6 +5,7 @@ from itertools import product
 
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
+from tilewright.memory.runs import num_bytes_of
 from tilewright.runtime.placement_division import Box
 
 __all__ = ("homes_text", "placement_text")
@@ -19,7 +20,7 @@ def placement_text(title: str, lines: Sequence[Line]) -> str:
     """One line for each shard, with all PEs that have a copy of it."""
     rows = [("PEs", "indices", "offset", "bytes")]
     for homes, box, is_whole, ranges in lines:
-        size = str(sum(map(len, ranges)))
+        size = str(num_bytes_of(ranges))
         indices = _box_text(box) if is_whole else f"blocks of {_box_text(box)}"
         rows.append((homes_text(homes), indices, _offset_text(ranges), size))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

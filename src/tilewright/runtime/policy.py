@@ -67,7 +67,8 @@ class DPPolicy:
 
     Each level is ``"replicate"``, ``"row_wise"``, ``"column_wise"``, ``Split(axis)`` or
     ``Interleave(num_bytes)``; the counts let only the first so many units take part. A PE's part
-    lies in its slice of the HBM; with ``memory`` it lies in its TCM, or in the SRAM of its cube.
+    lies in its slice of the HBM; with ``memory`` it lies in its TCM, or in the SRAM of its cube,
+    where PEs that have the same part share one copy.
 
     >>> policy = DPPolicy(cube="row_wise", pe=Split(-1), num_cubes=4)
     >>> policy.cube == "row_wise", [level.num_units for level in policy.levels]

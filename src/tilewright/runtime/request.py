@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tilewright.engine.hub import Program
 from tilewright.errors import KernelError, RequestError, TilewrightError
-from tilewright.language.message import Post
+from tilewright.language.post import Post
 
 __all__ = ("Completion", "Request")
 
@@ -28,14 +28,14 @@ class Request:
     correlation_id: str  # of the context
     what: str  # in words: 'launch "softmax"'
     submitted_ps: int
-    signal: int  # raised when it is complete
-    program: Program = field(repr=False)
+    program: Program | None = field(repr=False)  # completes it; None: it is complete
     worker: int | None  # the program that submitted it; None: the host outside of all programs
     failures: list[TilewrightError] = field(default_factory=list, repr=False)
     completed_ps: int | None = None
     end_task: int = -1  # the engine's id of the task that ends it
+    signal: int | None = None  # raised when it is complete, if a worker waits for it
     programs: Container[int] | None = None
-    """The numbers of the hub's programs that a launch runs; None: it is no launch."""
+    """The numbers of the hub's programs while a launch is under way; None: it is no launch."""
     rings: Post | None = None  # of a launch, if they end with it
     is_told: bool = False  # its failure was raised, or asked for
     listeners: list[Callable[[], None]] = field(default_factory=list, repr=False)
@@ -64,10 +64,14 @@ class Request:
         )
 
     def complete(self, now_ps: int) -> None:
-        """Note that the request is over, and tell its listeners."""
+        """Note that the request is over, tell its listeners, and keep how it went alone."""
         self.completed_ps = now_ps
-        for listener in self.listeners:
+        listeners, self.listeners = self.listeners, []
+        for listener in listeners:
             listener()
+        self.program = None
+        if self.programs is not None:
+            self.programs = ()
 
     def check(self) -> Completion:
         """Return how a complete request went; raise its failure."""

@@ -17,6 +17,7 @@ from tilewright.language.dtype import DType
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.indexing import Selection, resolve_index, whole_box
 from tilewright.runtime.placement import Placement, Shard
+from tilewright.runtime.placement_pages import TensorPages
 from tilewright.runtime.placement_text import homes_text
 from tilewright.runtime.policy import DPPolicy
 from tilewright.runtime.tensor_device import DeviceStorage, Transport
@@ -56,7 +57,8 @@ class Tensor:
         self._storage: HostStorage | DeviceStorage | None = storage
         self._owner = owner
         if isinstance(storage, DeviceStorage):
-            self._finalizer = weakref.finalize(self, owner.abandon, storage.pages)
+            # weakly: a launch that nobody waits for keeps its tensors, and these their owner
+            self._finalizer = weakref.finalize(self, _abandon, weakref.ref(owner), storage.pages)
             self._finalizer.atexit = False  # the machine ends with the process
 
     # What it is
@@ -306,6 +308,13 @@ class Tensor:
             found = f"values of shape {values.shape}"
             expected = f"{shape}, or what broadcasts to it"
             raise TensorError(self._where, found, expected, "reshape them") from error
+
+
+def _abandon(owner: "weakref.ref[TensorOwner]", pages: TensorPages) -> None:
+    """Tell the owner of a tensor that has gone, if there still is one."""
+    living = owner()
+    if living is not None:
+        living.abandon(pages)
 
 
 def host_tensor(array: Any, owner: TensorOwner, *, name: str = "host") -> Tensor:

@@ -18,9 +18,18 @@ def note_pages(
     """
     placement, base = pages.placement, pages.base
     regions = [
-        Region(home, piece.offset, base + piece.span.start, len(piece.span), placement.memory)
+        Region(
+            home=home,
+            offset=piece.offset,
+            address=base + piece.span.start,
+            num_bytes=len(piece.span),
+            kind=placement.memory,
+            times=piece.times,
+            step=piece.step,
+            offset_step=piece.offset_step,
+        )
         for home in placement.homes
-        for piece in pages.pieces(home)
+        for piece in pages.repeated_pieces(home)
     ]
     parts = [
         TensorPart(base + part.offset, tuple(extent.start for extent in part.box), part.shape)
@@ -33,7 +42,7 @@ def note_pages(
         item_bits(placement.dtype),
         regions=regions,
         parts=parts,
-        is_global=placement.is_global,
+        sight=pages.sight,
         at_ps=at_ps,
     )
 

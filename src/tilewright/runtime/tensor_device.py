@@ -95,12 +95,13 @@ class DeviceStorage:
         owner = self.pages.place(self.placement.owner_of(offset))
         found = f"other values in {place} than in {owner}"
         expected = "copies that are the same"
-        return TensorError(self.placement.where, found, expected, "look at one copy: t.local(pe)")
+        fix = "split it or place it on one PE, or look at one copy: t.local(pe)"
+        return TensorError(self.placement.where, found, expected, fix)
 
     def read_shard(self, pe: PeCoord, *, timed: bool) -> Array:
         """The elements of the box that a PE has, from its own copy."""
         part = self.placement.shard_of(pe).part
-        pieces = [MemoryPart(place, at, len(span)) for place, span, at in self.pages.pieces(pe)]
+        pieces = [part for piece in self.pages.pieces(pe) for part in piece.parts]
         image = np.concatenate(self.transport.read(pieces, timed=timed))
         count = prod(part.shape)
         return elements_of_bytes(image, self.placement.dtype, count).reshape(part.shape)

@@ -41,8 +41,9 @@ class _HostCapture:
     offset: int
     data: Bytes
 
-    def apply(self) -> None:
+    def apply(self) -> bool:
         self.storage.read_segments(self.data.reshape(1, -1), self.offset, self.data.size)
+        return False
 
 
 def write_parts(

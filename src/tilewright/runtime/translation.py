@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tilewright.device.mmu import Mmu
 from tilewright.errors import TilewrightError
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg, num_entries
 from tilewright.memory.page_table import Shared, VirtualRange
 from tilewright.runtime.driver import Driver
+from tilewright.runtime.host_watch import HostWatch
 from tilewright.runtime.request import Request
 
 __all__ = ("pes_of", "send_mapping")
@@ -60,14 +62,16 @@ def pes_of(driver: Driver, target: MapTarget) -> list[PeCoord]:
 def _change(
     driver: Driver, pe: PeCoord, message: MapMsg | UnmapMsg, shared: Shared
 ) -> Callable[[], None]:
-    mmu = driver.mmu(pe)
+    mmu, watch = driver.mmu(pe), driver.watch
     if isinstance(message, MapMsg):
         return lambda: mmu.map(message.mappings, shared)
-    return lambda: _unmap(driver, pe, message.ranges, shared)
+    return lambda: _unmap(mmu, watch, pe, message.ranges, shared)
 
 
-def _unmap(driver: Driver, pe: PeCoord, ranges: Sequence[VirtualRange], shared: Shared) -> None:
-    driver.mmu(pe).unmap(ranges, shared)
-    if driver.watch is not None:
+def _unmap(
+    mmu: Mmu, watch: HostWatch | None, pe: PeCoord, ranges: Sequence[VirtualRange], shared: Shared
+) -> None:
+    mmu.unmap(ranges, shared)
+    if watch is not None:
         for virtual in ranges:
-            driver.watch.note_unmap(pe, virtual)
+            watch.note_unmap(pe, virtual)

@@ -17,6 +17,7 @@ from tilewright.device.dtype import num_bytes_of
 from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.hub import Hub
+from tilewright.engine.limit import Limits
 from tilewright.errors import KernelError
 from tilewright.language.argument import ArrayArgument, DescriptorArgument, checked_arguments
 from tilewright.language.dtype import DType, dtype_of
@@ -29,7 +30,7 @@ from tilewright.language.launch import (
     dealt,
     quiet_values,
 )
-from tilewright.language.message import Neighbours
+from tilewright.language.neighbour import Neighbours
 from tilewright.language.packing import bytes_of_elements, elements_of_bytes
 from tilewright.language.run import Run
 from tilewright.language.sanitize_effect import WatchedEffectLog
@@ -39,6 +40,7 @@ from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
+from tilewright.memory.mapping import Sight
 from tilewright.memory.page_table import PageTable, RangeMapping, VirtualRange
 from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer import Sanitizer
@@ -76,9 +78,11 @@ class Workspace:
         choice: EngineKind | Auto = AUTO,
         *,
         sanitizer: Sanitizer | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.machine = machine
         self._choice = choice
+        self._limits = Limits() if limits is None else limits
         self._page_bytes = machine.spec.pe.mmu.page_bytes
         self._memory = DeviceMemory(machine)
         self._sanitizer = sanitizer
@@ -238,14 +242,17 @@ class Workspace:
         bound = adapted.bind(arguments, named)
         checked = checked_arguments(adapted, bound)
         # the host's own numbers: a kernel's integers divide as in C
-        extents = checked_grid(adapted, grid(dict(bound)) if callable(grid) else grid)
+        extents = checked_grid(adapted, grid(dict(bound)) if callable(grid) else grid, self._limits)
         check_pes(adapted, pes)
         shares = [
             Share(pe, ids, checked)
             for pe, ids in zip(pes, dealt(extents, len(pes)), strict=True)
             if ids
         ]
-        terms = Terms(adapted, extents, carries_data, neighbours, sanitizer=self._sanitizer)
+        terms = Terms(
+            adapted, extents, carries_data, neighbours, sanitizer=self._sanitizer,
+            limits=self._limits,
+        )  # fmt: skip
         return self._run(terms, shares)
 
     def _run(self, terms: Terms, shares: list[Share]) -> LaunchResult:
@@ -298,7 +305,7 @@ class Workspace:
             item_bits(array.dtype),
             regions=regions,
             parts=[TensorPart(array.address, (0,) * len(array.shape), array.shape)],
-            is_global=True,
+            sight=Sight.ALL,
             at_ps=self.device.engine.now_ps,
         )
 

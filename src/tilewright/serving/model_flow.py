@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from tilewright.attention.compat import find_flow, vortex_names
 from tilewright.attention.flow import FlowBase, trace_flow
+from tilewright.attention.flow.trace import own_inputs
 from tilewright.attention.graph import FlowKind, Geometry, Graph
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse_policy
 from tilewright.errors import ModelError, PlanError, UsageError
+from tilewright.interop.vortex import find_flow
 
 __all__ = (
     "check_dense_layers",
@@ -28,8 +29,7 @@ def stand_in_for(kind: FlowKind) -> str:
 
 def kind_of_flows(flows: Sequence[str]) -> FlowKind:
     """The kind that ready flows or flow files have in common; flows of two kinds are refused."""
-    with vortex_names():
-        kinds = {flow: find_flow(flow)[1].kind for flow in flows}
+    kinds = {flow: find_flow(flow)[1].kind for flow in flows}
     if len(set(kinds.values())) > 1:
         found = ", ".join(f"{flow} ({kind.value})" for flow, kind in kinds.items())
         fix = "compare them apart: their keys and values are not the same"
@@ -39,10 +39,9 @@ def kind_of_flows(flows: Sequence[str]) -> FlowKind:
 
 def trace_for_model(flow: str, geometry: Geometry, *, name: str | None = None) -> tuple[str, Graph]:
     """A ready flow or the flow of a file (``name`` picks one), optimized, with its label."""
-    with vortex_names():
-        label, made = find_flow(flow, name=name)
-        _check_fits(label, made, geometry.kind)
-        return label, optimize_graph(trace_flow(made, geometry, name=label))
+    label, made = find_flow(flow, name=name)
+    _check_fits(label, made, geometry.kind)
+    return label, optimize_graph(trace_flow(made, geometry, name=label))
 
 
 def plan_dense(layers: int, reserved: Reserved) -> PlanSpec:
@@ -84,7 +83,7 @@ def _check_fits(label: str, flow: FlowBase, kind: FlowKind) -> None:
     if flow.kind is not kind:
         expected = f"a flow of kind {kind.value}, as the model's attention is"
         raise ModelError(where, f"kind {flow.kind.value}", expected, "choose another flow")
-    more = sorted(flow.create_inputs())
+    more = sorted(own_inputs(flow, label))
     if more:
         found = f"inputs {', '.join(more)} beside the query"
         raise ModelError(where, found, "the query alone", "choose another flow")

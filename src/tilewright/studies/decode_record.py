@@ -64,6 +64,7 @@ class DecodeComparison:
     engine: EngineKind = EngineKind.REFERENCE
     sanitize: bool = False
     notes: tuple[str, ...] = ()
+    phases: int | None = 1  # of refresh; None: by the rule of ADR 0029
 
     @property
     def plan(self) -> PlanSpec:
@@ -146,7 +147,7 @@ def compare_with_dense(comparison: DecodeComparison, *, tell: Tell) -> Compared:
     found = []
     for name, step in (("dense", dense), ("sparse", sparse)):
         tell(f"simulating the {name} step on {comparison.machine_source}")
-        found.append(simulate_step(step))
+        found.append(simulate_step(step, phases=comparison.phases))
     if comparison.selection is None:
         reserved = comparison.reserved
         errors = [
@@ -167,7 +168,7 @@ def _record(
     if len(finite) < len(errors):
         notes.append("other pages were read than the reference reads, and not for a near tie")
     findings = _findings(dense, sparse)
-    step_s = sparse.latency_ps / PS_PER_S * comparison.layers
+    step_s = sparse.mean_ps / PS_PER_S * comparison.layers
     return AttentionDecodeRecord(
         ok=is_right is not False and not findings,
         versions=installed_versions(engine=comparison.engine.value),
@@ -188,7 +189,7 @@ def _record(
         sizes=_sizes(comparison),
         dense=dense_figures,
         sparse=sparse_figures,
-        speedup=dense.latency_ps / sparse.latency_ps,
+        speedup=dense.mean_ps / sparse.mean_ps,
         bytes_bound_speedup=dense.ideal.total_bytes / sparse.ideal.total_bytes,
         stages=sparse_figures.stages,
         tokens_per_s=len(comparison.contexts) / step_s,
@@ -223,18 +224,20 @@ def attention_figures(machine: Machine, timing: StepTiming) -> DecodeAttention:
     )
     ratios = [stage.bytes / stage.ideal_bytes for stage in stages if stage.ideal_bytes]
     peak = slice_bytes_per_us(machine.spec) * usable_share(machine.spec.cube.hbm)
-    peak_bytes = peak * len(timing.layout.used_pes) * timing.latency_ps / PS_PER_US
+    peak_bytes = float(peak * len(timing.layout.used_pes)) * timing.mean_ps / PS_PER_US
     file = timing.kernels
     return DecodeAttention(
         latency_ps=timing.latency_ps,
+        phases=timing.phases,
         stages=stages,
         bytes=timing.num_bytes,
         ideal_bytes=timing.ideal.total_bytes,
         bytes_ratio=max(ratios, default=None),
         bound_ps=timing.bound.total_ps,
+        bound_latency_ps=timing.bound.latency_ps,
         bound_resource=timing.bound.resource,
-        ratio=timing.latency_ps / timing.bound.total_ps,
-        hbm_fraction=float(timing.num_bytes / peak_bytes),
+        ratio=timing.mean_ps / timing.bound.total_ps,
+        hbm_fraction=timing.num_bytes / peak_bytes,
         bottleneck=bottleneck_words(timing.bottleneck),
         bottleneck_figures=timing.bottleneck,
         utilisation={block.name: block.share for block in timing.used},

@@ -2,7 +2,7 @@
 
 import gc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import process_time
 from typing import Any
 
@@ -38,14 +38,17 @@ from tilewright.attention.planner import (
     most_candidates,
     plan_step,
 )
+from tilewright.benches.phases import sample_phases
 from tilewright.benches.programs.contract import Bound
 from tilewright.device.build import Device
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.errors import AttentionError
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine
+from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.memory.sanitizer_finding import Findings
 from tilewright.records import Bottleneck
+from tilewright.records.phases import PhaseSpread
 from tilewright.report.run_usage import Usage, UsedBlock
 from tilewright.studies.decode_step_ideal import IdealStep, ideal_step
 from tilewright.studies.decode_step_stage import StageTiming, StepWatch, explain_step
@@ -97,6 +100,7 @@ class StepTiming:
     """What a step gave. Stages add up to ``latency_ps`` and ``num_bytes``."""
 
     latency_ps: int  # from the host's first submission to its knowing of the last completion
+    phases: PhaseSpread | None  # latency over refresh phases; None: nothing refreshes
     stages: tuple[StageTiming, ...]
     num_bytes: int  # at the HBM controllers
     ideal: IdealStep
@@ -112,17 +116,27 @@ class StepTiming:
     findings: Findings | None  # of the sanitizer, if it looked on
 
     @property
+    def mean_ps(self) -> float:
+        """Latency that stands for the step: the mean over refresh phases."""
+        return self.latency_ps if self.phases is None else self.phases.mean_ps
+
+    @property
     def bound(self) -> Bound:
         return self.ideal.bound
 
 
 def simulate_step(
-    step: DecodeStep, *, listeners_of: ListenersOf | None = None, tells_stages: bool = True
+    step: DecodeStep,
+    *,
+    listeners_of: ListenersOf | None = None,
+    tells_stages: bool = True,
+    phases: int | None = 1,
 ) -> StepTiming:
     """Run the step; where stages share a launch, once more to tell them apart.
 
     ``listeners_of`` looks on at the first execution. Without ``tells_stages`` there is no second
-    one, and there are no stages.
+    one, and there are no stages. Only the latency is taken at other refresh phases; ``phases`` is
+    how many, None: by the rule of ADR 0029.
     """
     layout, kernels = _compile(step)
     done = _execute(step, layout, kernels, lambda device: _watched(device, listeners_of))
@@ -144,8 +158,15 @@ def simulate_step(
         is_dense=step.is_dense,
     )
     before, after = done.watch.usage
+    latency_ps = _latency_ps(done)
+
+    def latency_of(shift_ps: int) -> int:
+        shifted = replace(step, machine=shift_refresh(step.machine, shift_ps), sanitize=False)
+        return _latency_ps(_execute(shifted, layout, kernels, StepWatch))
+
     return StepTiming(
-        latency_ps=launches[-1].report.completed_ps - launches[0].report.submitted_ps,
+        latency_ps=latency_ps,
+        phases=sample_phases(step.machine.spec, phases, latency_ps, latency_of),
         stages=explained.timings(ideal.num_bytes) if tells_stages else (),
         num_bytes=explained.num_bytes,
         ideal=ideal,
@@ -160,6 +181,11 @@ def simulate_step(
         kernels=kernels.file,
         findings=done.findings,
     )
+
+
+def _latency_ps(done: "_Done") -> int:
+    launches = done.result.launches
+    return launches[-1].report.completed_ps - launches[0].report.submitted_ps
 
 
 def plan_rows(step: DecodeStep) -> RowLayout:

@@ -13,6 +13,7 @@ from tilewright.attention.graph import Graph, Side
 from tilewright.attention.ops.leaf import FieldRead
 from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.contract import Bound
+from tilewright.benches.programs.latency import Path
 from tilewright.machine.build import Machine
 
 __all__ = ("IdealStep", "ideal_step")
@@ -109,7 +110,8 @@ def ideal_step(
             _add(of_pe, layout, first, full, np.full(len(full), row.scored_bytes))
         _add(of_pe, layout, first, read, attended)
         _add(tokens_of_pe, layout, first, read, tokens)
-    return IdealStep(num_bytes, _bound(machine, graph, int(of_pe.max()), int(tokens_of_pe.max())))
+    work = _work(graph, of_pe, int(tokens_of_pe.max()))
+    return IdealStep(num_bytes, bound_of(machine, work, _path(layout, of_pe, pages)))
 
 
 def _add(of_pe: Int64s, layout: RowLayout, first: int, pages: Int64s, amounts: Int64s) -> None:
@@ -118,12 +120,30 @@ def _add(of_pe: Int64s, layout: RowLayout, first: int, pages: Int64s, amounts: I
     np.add.at(of_pe, (first + member) % len(layout.pes), amounts)
 
 
-def _bound(machine: Machine, graph: Graph, num_bytes: int, num_tokens: int) -> Bound:
+def _work(graph: Graph, of_pe: Int64s, num_tokens: int) -> Work:
+    """Return the work of the busiest PE."""
     geometry = graph.geometry
     flop = 2 * num_tokens * geometry.query_heads * (geometry.key_dim + geometry.value_dim)
     peak = _PEAK_NAMES.get(geometry.kv_dtype.value)
-    work = Work(num_pes=1, read_bytes=num_bytes, flop={} if peak is None else {peak: flop})
-    return bound_of(machine, work)
+    return Work(num_pes=1, read_bytes=int(of_pe.max()), flop={} if peak is None else {peak: flop})
+
+
+def _path(layout: RowLayout, of_pe: Int64s, pages: Sequence[Int64s]) -> Path:
+    """Return what one launch of all PEs that read pages cannot avoid.
+
+    A page is read at an address that the table has. Of a row that is divided, the first member
+    stores what all that read pages of it have found; it is enough to look at the first row.
+    """
+    members, _ = layout.places_of(pages[0])
+    last = int(members.max(initial=0))
+    sender, receiver = layout.pe_of(0, last), layout.pe_of(0)
+    return Path(
+        pes=tuple(layout.pes[index] for index in np.flatnonzero(of_pe)),
+        loads=2,
+        opens=False,  # the page of the new token is written before pages are read
+        all_store=layout.members == 1,
+        messages=() if sender == receiver else ((sender, receiver),),
+    )
 
 
 def _fields_read(graph: Graph, side: Side) -> set[str]:

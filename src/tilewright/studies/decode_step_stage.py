@@ -9,6 +9,7 @@ from tilewright.attention.backends.machine import LoadedKernels, StageBook, Stag
 from tilewright.attention.codegen import Stage
 from tilewright.device.build import Device
 from tilewright.errors import InternalError
+from tilewright.machine.node import NodeKind
 from tilewright.records import Bottleneck, RunParts
 from tilewright.records.attention_decode import StageName
 from tilewright.report.run_usage import Usage, UsedBlock, most_used
@@ -87,13 +88,14 @@ class StepWatch:
 
 def served_bytes(device: Device) -> int:
     """By all HBM controllers until now."""
-    burst_bytes = device.machine.spec.cube.hbm.burst_bytes
+    hbm, nodes = device.machine.spec.cube.hbm, device.machine.nodes
     bursts = sum(
         channel.read_bursts + channel.write_bursts
-        for server in device.memories.values()
+        for node, server in device.memories.items()
+        if nodes[node].kind is NodeKind.HBM_CTRL
         for channel in device.engine.memory_counters(server)
     )
-    return bursts * burst_bytes
+    return bursts * hbm.counted_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ def _look_again(
         if launch.report.last_owner is not None
     }
     last_owner = max(ends_ps, key=lambda owner: ends_ps[owner])
-    burst_bytes = device.machine.spec.cube.hbm.burst_bytes
+    burst_bytes = device.machine.spec.cube.hbm.counted_bytes
     book = StageBook(dict(kernels.file.stage_of), kernels.path, burst_bytes=burst_bytes)
     found: list[PathListener] = []
 

@@ -56,7 +56,7 @@ REDUCED = SIZES.model_copy(
 )
 
 
-def plan_demo(engine: EngineKind, batch: int | None = None) -> DemoPlan:
+def plan_demo(engine: EngineKind, batch: int | None = None, phases: int | None = None) -> DemoPlan:
     """``batch`` requests at length; fewer and shorter ones on the Python engine, if not said."""
     is_reduced = engine is EngineKind.REFERENCE
     sizes = REDUCED if is_reduced else SIZES
@@ -66,6 +66,7 @@ def plan_demo(engine: EngineKind, batch: int | None = None) -> DemoPlan:
         engine=engine,
         sizes=sizes if batch is None else sizes.model_copy(update={"batch": batch}),
         is_reduced=is_reduced,
+        phases=phases,
     )
 
 
@@ -138,7 +139,7 @@ def _step(flow: str, context: int, timings: Mapping[DemoCase, FoundTiming]) -> D
     return DemoStep(
         context=context,
         selection=selection_name(flow),
-        speedup=dense.latency_ps / attention.latency_ps,
+        speedup=dense.mean_ps / attention.mean_ps,
         bytes_bound_speedup=dense.ideal_bytes / attention.ideal_bytes,
         attention=attention,
     )

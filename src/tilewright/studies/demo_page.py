@@ -53,6 +53,7 @@ def _step(flow: DemoFlow, step: DemoStep) -> ShownStep:
         flow=flow_label(flow.flow),
         context=step.context,
         latency_ps=attention.latency_ps,
+        mean_ps=attention.mean_ps,
         speedup=step.speedup,
         num_bytes=attention.bytes,
         bottleneck=short_bottleneck(attention.bottleneck_figures),
@@ -60,4 +61,5 @@ def _step(flow: DemoFlow, step: DemoStep) -> ShownStep:
             ShownStage(stage.name, stage.latency_ps, stage.bytes, stage.ideal_bytes)
             for stage in attention.stages
         ),
+        phases=attention.phases,
     )

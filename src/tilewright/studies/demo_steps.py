@@ -61,6 +61,7 @@ class DemoPlan:
     engine: EngineKind
     sizes: DemoSizes
     seed: int = 1
+    phases: int | None = 1  # of refresh, of steps without values; None: by the rule of ADR 0029
     is_reduced: bool = False  # shorter contexts, since the Python engine runs
 
     @property
@@ -213,7 +214,7 @@ class DemoSteps:
             return (), None
 
         step = self._decode_step(flow, (context,) * sizes.batch, None)
-        timing = simulate_step(step, listeners_of=remembered)
+        timing = simulate_step(step, listeners_of=remembered, phases=self._plan.phases)
         is_shown = flow in SHOWN and context == sizes.contexts[-1]
         return FoundTiming(
             attention_figures(self._plan.machine, timing),

@@ -7,7 +7,7 @@ from tilewright.report.decode_page_view import context_text
 from tilewright.report.decode_page_words import latency_text
 from tilewright.report.run_words import share_text
 
-__all__ = ("NEXT", "flow_label", "meaning_of", "quality_note", "steps_note")
+__all__ = ("NEXT", "flow_label", "meaning_of", "phases_note", "quality_note", "steps_note")
 
 _LABELS = {
     "quest": "Quest",
@@ -88,10 +88,10 @@ def _limit(record: DemoRecord, best: DemoFlow) -> str:
 
 
 def _greatest_loss(step: DemoStep) -> tuple[str, int]:
-    """The stage that takes longest beyond its share of the lower bound, by its needed bytes."""
+    """The stage that takes longest beyond its share of the work over rates, by its needed bytes."""
     found = step.attention
     losses_ps = {
-        stage.name: stage.latency_ps - stage.ideal_bytes * found.bound_ps // found.ideal_bytes
+        stage.name: stage.latency_ps - stage.ideal_bytes * found.rate_ps // found.ideal_bytes
         for stage in found.stages
     }
     stage = max(losses_ps, key=lambda name: losses_ps[name])
@@ -108,10 +108,33 @@ def quality_note(record: DemoRecord) -> str:
     )
 
 
+def phases_note(record: DemoRecord) -> str:
+    """Say how well the latencies are known."""
+    spreads = [
+        step.attention.phases
+        for flow in record.flows
+        for step in flow.steps
+        if step.attention.phases is not None and step.attention.phases.count > 1
+    ]
+    widths = [spread.relative_half_width or 0.0 for spread in spreads]
+    if not spreads:
+        return "Each at one refresh phase of the HBM."
+    counts = sorted({spread.count for spread in spreads})
+    numbers = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    least = min(spread.min_ps / spread.mean_ps for spread in spreads)
+    greatest = max(spread.max_ps / spread.mean_ps for spread in spreads)
+    return (
+        f"Steps shorter than 20 refresh intervals are means over {numbers} refresh phases, known "
+        f"to {100 * max(widths):.1f} % or better; at one phase a step takes "
+        f"{100 * (1 - least):.1f} % less to {100 * (greatest - 1):.1f} % more."
+    )
+
+
 def steps_note(record: DemoRecord) -> str:
     sizes = record.sizes
     reduced = " The Python engine ran, so contexts are short." if record.is_reduced else ""
     return (
         f"Time: one layer, {sizes.num_rows} rows on {record.num_pes} PEs of {record.device}, "
-        f"{sizes.budget} pages of {sizes.page_size} tokens a row, without values.{reduced}"
+        f"{sizes.budget} pages of {sizes.page_size} tokens a row, without values.{reduced} "
+        f"{phases_note(record)}"
     )

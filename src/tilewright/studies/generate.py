@@ -85,7 +85,9 @@ def generate(
     selects. A budget of every page gives dense attention, bit for bit. With machines, attention of
     the first and the last step is simulated behind the text.
     """
-    with threadpool_limits(limits=spec.threads, user_api="blas"):
+    # logits that are not finite are refused, so nobody needs to hear of it twice
+    quiet = np.errstate(over="ignore", invalid="ignore")
+    with threadpool_limits(limits=spec.threads, user_api="blas"), quiet:
         return _generate(model, spec, write, latency_of)
 
 

@@ -9,9 +9,11 @@ from typing import Any
 from tilewright.benches.programs.contract import BenchOutcome
 from tilewright.device.build import Device
 from tilewright.engine import EngineKind
+from tilewright.engine.limit import Limits
 from tilewright.errors import BenchError, TilewrightError
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine
+from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.memory.sanitizer_finding import Findings
 from tilewright.runtime.launch_report import LaunchReport
 from tilewright.studies.run_listener import Listener, Listeners
@@ -39,6 +41,10 @@ class RunRequest:
     engine: EngineKind = EngineKind.REFERENCE
     data: bool = True
     sanitize: bool = False
+    free: frozenset[str] = frozenset()  # parameters that nobody has set: they may become smaller
+    limits: Limits = field(default_factory=Limits)
+    refresh_shift_ps: int = 0  # later than the machine says, on every machine of the program
+    is_own_machine: bool = False  # the program describes its machine itself
 
 
 @dataclass(slots=True)
@@ -53,6 +59,7 @@ class Execution:
     num_events: int = 0
     is_interrupted: bool = False
     findings: Findings | None = None  # of the sanitizer, if it looked on
+    machine: Machine | None = None  # what it ran on; None: it was interrupted before that
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -63,6 +70,12 @@ class Execution:
             return self.now_ps if self.is_interrupted else self.start_ps, self.now_ps
         first_ps = min(launch.submitted_ps for launch in measured)
         return first_ps, max(launch.completed_ps for launch in measured)
+
+    @property
+    def latency_ps(self) -> int:
+        """Length of the window."""
+        start_ps, end_ps = self.window
+        return end_ps - start_ps
 
     @property
     def measured(self) -> tuple[LaunchReport, ...]:
@@ -93,35 +106,61 @@ def execute(request: RunRequest, listeners_of: ListenersOf, *, is_silent: bool) 
     The sanitizer looks on only where the program is heard.
     """
     execution = Execution()
-    torch: RuntimeContext | None = None
+    contexts = _Contexts(request, listeners_of, sanitize=request.sanitize and not is_silent)
     try:
-        torch = _context(request, sanitize=request.sanitize and not is_silent)
-        listeners, commands = listeners_of(torch.driver.device)
-        Listeners(listeners, commands).attach(torch.driver)
+        torch = contexts.build(request.machine)
         with redirect_stdout(StringIO()) if is_silent else nullcontext():
-            found = request.source.call(torch, dict(request.parameters))
+            found = request.source.call(torch, dict(request.parameters), contexts.build)
         execution.outcome = _checked_outcome(request.source, found)
-        torch.wait_all()
+        for context in contexts.made:
+            context.wait_all()
     except KeyboardInterrupt:
         execution.is_interrupted = True
     except TilewrightError as error:
-        if torch is not None and torch.driver.watch is not None and len(torch.findings):
-            _add_findings(error, torch.findings)
+        for context in contexts.made:
+            if context.driver.watch is not None and len(context.findings):
+                _add_findings(error, context.findings)
         raise
-    if torch is not None:
-        _note_end(execution, torch)
+    if contexts.made:
+        _note_end(execution, contexts)
     return execution
 
 
-def _context(request: RunRequest, *, sanitize: bool) -> RuntimeContext:
-    return RuntimeContext(
-        request.machine,
-        request.device,
-        seed=request.seed,
-        engine=request.engine,
-        data=request.data,
-        sanitize=sanitize,
-    )
+class _Contexts:
+    """The contexts of one execution: that of the run, and those that its program asks for.
+
+    A program that describes its own machine asks nothing of the first; then the run is about the
+    next that it has built.
+    """
+
+    def __init__(self, request: RunRequest, listeners_of: ListenersOf, *, sanitize: bool) -> None:
+        self.made: list[RuntimeContext] = []
+        self._request = request
+        self._listeners_of = listeners_of
+        self._sanitize = sanitize
+        self._listeners: Listeners | None = None
+
+    def build(self, machine: Machine) -> RuntimeContext:
+        """Make a context for a machine; listeners follow it if nothing was asked of the others."""
+        request = self._request
+        context = RuntimeContext(
+            shift_refresh(machine, request.refresh_shift_ps), request.device,
+            seed=request.seed, engine=request.engine,
+            data=request.data, sanitize=self._sanitize, limits=request.limits,
+        )  # fmt: skip
+        if self._listeners is None:
+            self._listeners = Listeners(*self._listeners_of(context.driver.device))
+            self._listeners.attach(context.driver)
+        elif not any(each.driver.requests.num_requests for each in self.made):
+            self._listeners.device_built(context.driver.device)
+            self._listeners.attach(context.driver)
+        self.made.append(context)
+        return context
+
+    @property
+    def used(self) -> RuntimeContext:
+        """The first that something was asked of."""
+        return next((each for each in self.made if each.driver.requests.num_requests), self.made[0])
 
 
 def _add_findings(error: TilewrightError, findings: Findings) -> None:
@@ -130,15 +169,28 @@ def _add_findings(error: TilewrightError, findings: Findings) -> None:
     error.args = (error.where, error.found, *error.args[2:])
 
 
-def _note_end(execution: Execution, torch: RuntimeContext) -> None:
-    requests = torch.driver.requests
+def _note_end(execution: Execution, contexts: _Contexts) -> None:
+    torch = contexts.used
+    execution.machine = torch.machine
     execution.reports = torch.reports
-    execution.num_requests = len(requests)
-    execution.start_ps = min((each.submitted_ps for each in requests), default=0)
+    execution.num_requests = torch.driver.requests.num_requests
+    execution.start_ps = torch.driver.requests.first_ps
     execution.now_ps = torch.now_ps
     execution.findings = None if torch.driver.watch is None else torch.findings
     execution.num_events = torch.driver.num_events
-    execution.notes += dict.fromkeys(torch.distributed.notes)
+    for context in contexts.made:
+        execution.notes += dict.fromkeys(context.notes)
+    if torch is not contexts.made[0]:
+        name = torch.machine.spec.name
+        execution.notes.append(f"the program has built its own machine, {name!r}: figures are its")
+    others = [
+        each for each in contexts.made if each is not torch and each.driver.requests.num_requests
+    ]
+    if others:
+        count = len(others)
+        execution.notes.append(
+            f"{count} more machines of the program were used: not in the figures"
+        )
     if torch.driver.num_ends and not execution.is_interrupted:
         execution.notes.append(ENDED_NOTE)
 

@@ -18,6 +18,7 @@ from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.report.run_usage import Usage
 from tilewright.report.trace_command import CommandBook
+from tilewright.report.trace_fields import PathFields, Traces, fields_of_path
 from tilewright.report.trace_path import (
     OwnerTrace,
     PathDelays,
@@ -75,8 +76,17 @@ class _Kept:
 class PathListener:
     """Breaks the launches of some owners down; and how much was used from the first to the last."""
 
-    def __init__(self, device: Device, owners: Collection[int], last_owner: int) -> None:
+    def __init__(
+        self,
+        device: Device,
+        owners: Collection[int],
+        last_owner: int,
+        *,
+        is_across: bool = False,
+    ) -> None:
+        """Trace ``owners``; with ``is_across`` all others of their launches too, for messages."""
         self.paths: dict[int, ProgramPath] = {}  # by owner; without those that did nothing
+        self.fields: dict[int, PathFields] = {}  # of the same
         self.cut: set[int] = set()  # owners whose first rows are not there
         self.lines_ps: dict[int, dict[str, int]] = {}  # of the paths, by owner
         self.commands = CommandBook(limit=MAX_ROWS, owners=frozenset(owners))
@@ -88,7 +98,13 @@ class PathListener:
         self._wanted = frozenset(owners)
         self._last_owner = last_owner
         self._kept: dict[int, _Kept] = {}  # of launches that are under way
+        self._everybody = _Kept() if is_across else None
+        self._owners = range(0)  # from the first to the last of the launches
         self._num_looks = 0
+
+    @property
+    def machine(self) -> Machine:
+        return self._device.machine
 
     def launch_submitted(self, launch: SubmittedLaunch) -> None:
         found = self._wanted & launch.owners.keys()
@@ -98,6 +114,8 @@ class PathListener:
             self.usage.append(Usage.now(self._device))
         self._drain()
         self._kept |= {owner: _Kept() for owner in sorted(found)}
+        owners = (*launch.owners, *self._owners[:1], *self._owners[-1:])
+        self._owners = range(min(owners), max(owners) + 1)
         self._trace_kept()
 
     def launch_completed(self, report: LaunchReport) -> None:
@@ -109,6 +127,9 @@ class PathListener:
         path = break_down_program(kept.trace(), self.servers, self._delays, report.last_end_ps)
         if path is not None:
             self.paths[owner] = path
+            traced = (self._everybody or kept).trace()
+            traces = Traces(traced.rows, traced.memory_rows, self.servers)
+            self.fields[owner] = fields_of_path(traces, owner, self._delays, report.last_end_ps)
             self.lines_ps[owner] = self._lines_of(owner, path)
         if kept.is_cut:
             self.cut.add(owner)
@@ -124,6 +145,8 @@ class PathListener:
         self._device, self._engine = device, device.engine
         self.usage.clear()
         self._kept.clear()
+        self._everybody = None if self._everybody is None else _Kept()
+        self._owners = range(0)
 
     def _lines_of(self, owner: int, path: ProgramPath) -> dict[str, int]:
         """Time by what was said where; without what no program said."""
@@ -141,7 +164,8 @@ class PathListener:
 
     def _trace_kept(self) -> None:
         if self._kept:
-            self._engine.set_trace(True, range(min(self._kept), max(self._kept) + 1))
+            kept = range(min(self._kept), max(self._kept) + 1)
+            self._engine.set_trace(True, kept if self._everybody is None else self._owners)
         else:
             self._engine.set_trace(False)
 
@@ -150,5 +174,7 @@ class PathListener:
         if not len(rows) and not len(memory_rows):
             return
         owners, memory_owners = rows[:, 1] >> OWNER_SHIFT, memory_rows[:, 1] >> OWNER_SHIFT
+        if self._everybody is not None:
+            self._everybody.add(rows, memory_rows)
         for owner, kept in self._kept.items():
             kept.add(rows[owners == owner], memory_rows[memory_owners == owner])

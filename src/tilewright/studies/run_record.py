@@ -7,9 +7,8 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
-from pydantic import BaseModel
-
 from tilewright.machine.build import machine_hash
+from tilewright.machine.field import flat_fields
 from tilewright.machine.name import place_name
 from tilewright.machine.totals import totals_of
 from tilewright.memory.sanitizer_finding import Finding
@@ -24,7 +23,9 @@ from tilewright.records import (
     installed_versions,
 )
 from tilewright.records.document import JsonScalar
+from tilewright.records.phases import PhaseSpread
 from tilewright.records.run_finding import AccessSide, SanitizerFinding
+from tilewright.records.run_use import ChannelUse, PathTimes, ResourceUse
 from tilewright.report.run_usage import UsedBlock
 from tilewright.report.run_words import bottleneck_of, bottleneck_words
 from tilewright.runtime.launch_report import LaunchReport
@@ -45,6 +46,9 @@ class Explained:
     blocks: Sequence[UsedBlock] = ()
     lines_ps: Mapping[str, int] = field(default_factory=dict)  # the longest first
     notes: tuple[str, ...] = ()
+    path: PathTimes | None = None
+    resources: tuple[ResourceUse, ...] = ()
+    channels: ChannelUse | None = None
 
 
 @dataclass(slots=True)
@@ -60,10 +64,11 @@ def build_record(
     execution: Execution,
     explained: Explained,
     options: Mapping[str, JsonScalar],
+    phases: PhaseSpread | None = None,
 ) -> RunRecord:
-    """All figures are of the measured window but for the totals."""
-    start_ps, end_ps = execution.window
-    verdict = _verdict(execution, end_ps - start_ps)
+    """Build the record; all figures are of the measured window but for the totals."""
+    latency_ps = execution.latency_ps
+    verdict = _verdict(execution, phases)
     found = bottleneck_of(explained.parts, explained.blocks)
     findings = None if execution.findings is None else tuple(map(_finding, execution.findings))
     is_right = (
@@ -85,14 +90,20 @@ def build_record(
         machine_hash=machine_hash(request.machine.spec),
         parameters=dict(request.parameters),
         seed=request.seed,
-        latency_ps=end_ps - start_ps,
+        limits=asdict(request.limits),
+        latency_ps=latency_ps,
+        phases=phases,
         breakdown_ps=explained.parts,
         lines_ps=dict(islice(explained.lines_ps.items(), NUM_LINES)),
+        path=explained.path,
         bottleneck=bottleneck_words(found),
         bottleneck_figures=found,
         totals=_totals(execution),
         utilisation={block.name: block.share for block in explained.blocks},
+        resources=explained.resources,
+        channels=explained.channels,
         counters=_counters(execution.measured),
+        num_pes=len({pe for launch in execution.measured for pe in launch.pes}),
         launches=tuple(_row(each, execution.measured) for each in execution.reports),
         findings=findings,
         notes=(*outcome_notes, *execution.notes, *explained.notes),
@@ -100,8 +111,10 @@ def build_record(
     )
 
 
-def _verdict(execution: Execution, latency_ps: int) -> _Verdict:
+def _verdict(execution: Execution, phases: PhaseSpread | None) -> _Verdict:
     verdict, outcome = _Verdict(), execution.outcome
+    mean_ps = execution.latency_ps if phases is None else phases.mean_ps
+    latency_ps = execution.latency_ps if phases is None else phases.min_ps
     if outcome is None:
         return verdict
     error, bound = outcome.max_error, outcome.bound
@@ -110,9 +123,10 @@ def _verdict(execution: Execution, latency_ps: int) -> _Verdict:
         "max_error": error if error is not None and isfinite(error) else None,
         "tolerance": outcome.tolerance,
         "bound_ps": bound.total_ps,
+        "bound_latency_ps": bound.latency_ps,
         "bound_resource": bound.resource,
         "bounds_ps": dict(bound.parts),
-        "ratio": latency_ps / bound.total_ps if bound.total_ps and latency_ps else None,
+        "ratio": mean_ps / bound.total_ps if bound.total_ps and mean_ps else None,
     }
     if error is not None and not isfinite(error):
         verdict.failures.append("some values are no finite numbers")
@@ -141,25 +155,9 @@ def _machine(request: RunRequest) -> MachineOfRun:
         source=request.machine_source,
         overrides=request.overrides,
         figures=MachineFigures(**asdict(totals_of(request.machine))),
-        fields=_flat(spec),
+        fields=flat_fields(spec),
+        is_own=request.is_own_machine,
     )
-
-
-def _flat(spec: BaseModel) -> dict[str, JsonScalar]:
-    """Every value by its path, as --set names it."""
-    found: dict[str, JsonScalar] = {}
-
-    def walk(path: str, value: Any) -> None:
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                walk(f"{path}.{key}" if path else str(key), inner)
-        elif isinstance(value, list):
-            found[path] = ", ".join(map(str, value))
-        else:
-            found[path] = value
-
-    walk("", spec.model_dump(mode="json"))
-    return found
 
 
 def _totals(execution: Execution) -> Totals:

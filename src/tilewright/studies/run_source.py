@@ -1,27 +1,34 @@
 """What ``run`` can run: a ready program by its name, or a Python file that has ``run(torch)``."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
-from traceback import walk_tb
-from types import ModuleType
 from typing import Any
 
 from tilewright.benches.programs import PROGRAMS
 from tilewright.benches.programs.contract import BenchProgram
+from tilewright.benches.programs.fit import NO_FIT, ProgramFit
 from tilewright.benches.programs.parameter import BenchParameter, parameters_of
-from tilewright.errors import BenchError, ProgramError, TilewrightError
-from tilewright.language.source import add_place
+from tilewright.errors import BenchError
+from tilewright.host import RuntimeContext
+from tilewright.interop.kernbench.detection import imports_kernbench
+from tilewright.interop.program_file import ProgramFile
+from tilewright.machine.build import Machine
 from tilewright.machine.parse import DEFAULT_PRESET
+from tilewright.records import read_file
 
-__all__ = ("RunSource", "find_program", "find_source")
+__all__ = ("BuildContext", "RunSource", "find_program", "find_source")
 
 ENTRY = "run"
-MODULE = "tilewright_program"
+ENTRY_SEPARATOR = "::"  # FILE::NAME is one bench of several
+
+BuildContext = Callable[[Machine], RuntimeContext]
+"""Makes a context like that of the run, for a program that describes its own machine."""
+
+Entry = Callable[..., Any]
+Call = Callable[[RuntimeContext, dict[str, Any], BuildContext], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +38,24 @@ class RunSource:
     name: str
     machine: str  # unless the user says another
     parameters: tuple[BenchParameter, ...]
-    load: Callable[[], Callable[..., Any]]
+    call: Call
+    """Runs it once; what fails in the user's own file is told by his line."""
     file: Path | None = None
     file_hash: str | None = None
-
-    def call(self, torch: Any, values: dict[str, Any]) -> Any:
-        """Run it; what fails in the user's own file is told by his line."""
-        run = self.load()
-        if self.file is None:
-            return run(torch, **values)
-        with _told_by_line(self.file), _beside(self.file):
-            return run(torch, **values)
+    fit: ProgramFit = NO_FIT
 
 
 def find_source(text: str) -> RunSource:
     """By name, or by a path: that is, whatever ends in .py or has a separator."""
-    if text.endswith(".py") or "/" in text:
-        return _file_source(Path(text))
+    path, _, bench = text.partition(ENTRY_SEPARATOR)
+    if path.endswith(".py") or "/" in path:
+        return _file_source(Path(path), bench or None)
     program = find_program(text)
     entry = program.run
-    return RunSource(program.name, program.machine, program.parameters, lambda: entry)
+    return RunSource(
+        program.name, program.machine, program.parameters,
+        lambda torch, values, _build: entry(torch, **values), fit=program.fit,
+    )  # fmt: skip
 
 
 def find_program(name: str) -> BenchProgram:
@@ -64,73 +69,46 @@ def find_program(name: str) -> BenchProgram:
     return program
 
 
-def _file_source(file: Path) -> RunSource:
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        found = f"a file that cannot be read ({error.strerror})"
-        fix = "check the path and its permissions"
-        raise BenchError(str(file), found, "a Python file with run(torch)", fix) from error
-
-    def load() -> Callable[..., Any]:
-        return _entry_of(file, content)
-
-    parameters = parameters_of(load(), where=str(file))
-    digest = sha256(content).hexdigest()
-    return RunSource(str(file), DEFAULT_PRESET, parameters, load, file, digest)
+def _file_source(file: Path, bench: str | None) -> RunSource:
+    content = read_file(file, "a Python file with run(torch)", BenchError)
+    name = str(file) if bench is None else f"{file}{ENTRY_SEPARATOR}{bench}"
+    make = _kernbench_call if imports_kernbench(file, content) else _own_call
+    entry, call = make(file, content, bench)
+    parameters = parameters_of(entry, where=name)
+    return RunSource(name, DEFAULT_PRESET, parameters, call, file, sha256(content).hexdigest())
 
 
-def _entry_of(file: Path, content: bytes) -> Callable[..., Any]:
-    module = ModuleType(MODULE)
-    module.__file__ = str(file)
-    with _told_by_line(file), _beside(file):
-        sys.modules[MODULE] = module  # who looks for the module of a class finds it
-        exec(compile(content, str(file), "exec"), vars(module))
-    entry = getattr(module, ENTRY, None)
+def _own_call(file: Path, content: bytes, bench: str | None) -> tuple[Entry, Call]:
+    if bench is not None:
+        found, fix = f"the bench {bench!r}", "leave the name out"
+        raise BenchError(str(file), found, "a file that imports kernbench", fix)
+
+    def call(torch: RuntimeContext, values: dict[str, Any], build: BuildContext) -> Any:
+        del build
+        program = ProgramFile(file, content)
+        run = _entry_of(program)
+        with program.running():
+            return run(torch, **values)
+
+    return _entry_of(ProgramFile(file, content)), call
+
+
+def _kernbench_call(file: Path, content: bytes, bench: str | None) -> tuple[Entry, Call]:
+    from tilewright.interop.kernbench.loading import (  # noqa: PLC0415  # for such files alone
+        KernbenchProgram,
+    )
+
+    def call(torch: RuntimeContext, values: dict[str, Any], build: BuildContext) -> Any:
+        KernbenchProgram(file, content, build).run(torch, values, bench)
+
+    return KernbenchProgram(file, content).entry(bench), call
+
+
+def _entry_of(program: ProgramFile) -> Entry:
+    entry = getattr(program.load(), ENTRY, None)
     if not callable(entry):
         found = "no function named run" if entry is None else f"run = {entry!r}"
         fix = "define it: what the command runs is run(torch)"
-        raise BenchError(str(file), found, "a function run(torch)", fix)
-    run: Callable[..., Any] = entry
+        raise BenchError(str(program.file), found, "a function run(torch)", fix)
+    run: Entry = entry
     return run
-
-
-@contextmanager
-def _beside(file: Path) -> Iterator[None]:
-    """Imports find what lies beside the file, as when Python itself runs it."""
-    folder = str(file.resolve().parent)
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
-
-
-@contextmanager
-def _told_by_line(file: Path) -> Iterator[None]:
-    """Errors say where in the user's file they come from, and show no line of ours."""
-    try:
-        yield
-    except SyntaxError as error:
-        where = f"{error.filename}:{error.lineno}"
-        raise ProgramError(where, f"a syntax error ({error.msg})", "Python", "correct it") from None
-    except TilewrightError as error:
-        place = _line_in(error, file)
-        if place and str(file) not in error.where:
-            add_place(error, place)
-        raise
-    except (Exception, SystemExit) as error:
-        where = _line_in(error, file) or str(file)
-        notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
-        found = f"{type(error).__name__}: {error}{notes}"
-        fix = "correct the program"
-        raise ProgramError(where, found, "a program that runs to its end", fix) from error
-
-
-def _line_in(error: BaseException, file: Path) -> str:
-    """The innermost line of the file that the error came through; empty if there is none."""
-    place = ""
-    for frame, line in walk_tb(error.__traceback__):
-        if frame.f_code.co_filename == str(file):
-            place = f"{file}:{line} in {frame.f_code.co_name}"
-    return place

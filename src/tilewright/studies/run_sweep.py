@@ -17,6 +17,7 @@ from tilewright.records.document import JsonScalar
 from tilewright.records.run_sweep import RunSweepRecord, SweepPoint
 from tilewright.studies.run import RunWatch, Tell, run_program
 from tilewright.studies.run_execute import RunRequest
+from tilewright.studies.run_fit import fit_note
 from tilewright.studies.run_source import RunSource
 
 __all__ = ("READY", "Points", "run_sweep", "sweep_of")
@@ -64,14 +65,22 @@ def run_sweep(
     num_processes: int = 1,
     *,
     is_once: bool = False,
+    phases: int | None = 1,
 ) -> RunSweepRecord:
     """Run all points, each by itself; Ctrl-C leaves those that are complete."""
     found: dict[int, SweepPoint] = {}
 
     def run(number: int) -> SweepPoint | None:
-        chosen = replace(request, parameters={**request.parameters, **points[number]})
-        record = run_program(chosen, RunWatch(is_once=is_once), {})
-        return None if record.status == "interrupted" else _point(points[number], record)
+        chosen = replace(
+            request,
+            parameters={**request.parameters, **points[number]},
+            free=request.free - points[number].keys(),
+        )
+        record = run_program(chosen, RunWatch(is_once=is_once, phases=phases), {})
+        if record.status == "interrupted":
+            return None
+        fitted = fit_note(chosen.parameters, record.parameters)
+        return _point(points[number], record, fitted)
 
     if tell is not None:
         tell(f"{len(points)} points, {min(num_processes, len(points))} at a time")
@@ -101,14 +110,16 @@ def _text(point: Mapping[str, JsonScalar]) -> str:
     return ", ".join(f"{name}={value}" for name, value in point.items())
 
 
-def _point(point: Mapping[str, JsonScalar], record: RunRecord) -> SweepPoint:
+def _point(point: Mapping[str, JsonScalar], record: RunRecord, fitted: str | None) -> SweepPoint:
     return SweepPoint(
         parameters=dict(point),
         ok=record.ok,
         latency_ps=record.latency_ps,
+        phases=record.phases,
         bound_ps=record.bound_ps,
         ratio=record.ratio,
         breakdown_ps=record.breakdown_ps,
         bottleneck=record.bottleneck,
         values_ok=record.values_ok,
+        fitted=fitted,
     )

@@ -172,19 +172,19 @@ def test_a_call_whose_operand_nobody_reads_again_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("use", "found"),
+    ("operand", "found"),
     [
-        (lambda q, _c, ctx: Softmax(dim=2)(q, ctx=ctx), "operand 'q' BATCHED"),
-        (lambda _q, c, ctx: Softmax(dim=2)(c["centroids"], ctx=ctx), "operand 'centroids' PAGED"),
-        (lambda q, c, ctx: Softmax()(scores(q, c, ctx).cast("int32"), ctx=ctx), "RAGGED int32"),
+        (lambda q, _c, _ctx: q, "BATCHED bfloat16.*expected a value in format RAGGED"),
+        (lambda _q, c, _ctx: c["centroids"], "PAGED bfloat16.*lift the field with Load"),
+        (lambda q, c, ctx: scores(q, c, ctx).cast("int32"), "RAGGED int32.*write y = Softmax"),
     ],
 )
-def test_what_cannot_be_replaced_is_refused_with_the_line(use: Any, found: str) -> None:
+def test_what_cannot_be_replaced_is_refused_with_the_line(operand: Any, found: str) -> None:
     def forward(q: Any, o: Any, cache: Any, ctx: Any) -> None:
-        use(q, cache, ctx)
+        Softmax()(operand(q, cache, ctx), ctx=ctx)
         topK()(scores(q, cache, ctx), o, ctx=ctx)
 
-    with pytest.raises(OperandError, match=f"{found}.*write y = Softmax") as caught:
+    with pytest.raises(OperandError, match=found) as caught:
         examine(forward)
     assert caught.value.source.startswith("test_in_place.py:")
 

@@ -82,6 +82,8 @@ def test_a_wrong_attribute_is_refused_where_it_is_set(change: Any, found: str) -
         (lambda: indexer.Add("2"), "alpha='2'"),
         (lambda: indexer.Kron(dim="rows"), "dim="),
         (lambda: indexer.Normalize(dim=False), "dim=False"),
+        (lambda: indexer.Softmax(1), r"dim=1, expected dim=0; write x.softmax\(1\)"),
+        (lambda: indexer.Softmax(dim=True), "dim=True"),
         (lambda: cache_ops.Fill("x"), "alpha='x'"),
         (lambda: indexer.Cast("nothing"), "'nothing'"),
         (lambda: indexer.FactorScore([[1.0]], 1, 1, 1), "Wq of type list, expected a Parameter"),

@@ -1,10 +1,13 @@
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from tilewright.attention.compat import find_flow, load_flows
-from tilewright.attention.flow import build_vflow
-from tilewright.errors import FlowInitError, FlowLoadError, RegistryError
+from tilewright.attention.flow import build_vflow, find_flow, load_flows
+from tilewright.errors import FlowError, FlowInitError, FlowLoadError, RegistryError
 
 FLOW = """
 from tilewright.attention import register, vFlow
@@ -41,7 +44,7 @@ def test_keyword_arguments_are_checked_against_the_constructor(file: Path) -> No
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FlowLoadError, match="found no readable file"):
+    with pytest.raises(FlowLoadError, match="found a file that cannot be read"):
         load_flows(tmp_path / "nothing.py")
 
 
@@ -50,6 +53,8 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     [
         ("import no_such_library", "found an import that fails: No module named 'no_such_library'"),
         ("x = (", "found a syntax error"),
+        ("x = 1\0", r"\.py:1: found a syntax error"),
+        pytest.param("-" * 100_000 + "1", "found (Memory|Recursion)Error", id="deep"),
         ("x = 1 / 0", "bad.py:1: found ZeroDivisionError"),
         ("x = 1", "found no registered flow"),
         ("\0", "bad.py"),
@@ -95,6 +100,29 @@ def test_a_flow_without_an_indexer_cannot_be_made(tmp_path: Path) -> None:
     path.write_text(FLOW.replace("forward_indexer", "forward"))
     with pytest.raises(FlowInitError, match="forward_indexer"):
         build_vflow("mine", None, path)
+
+
+@contextmanager
+def lab_names() -> Iterator[None]:
+    """Make a module ``lab`` importable, with a number in it."""
+    with pytest.MonkeyPatch.context() as patch:
+        module = ModuleType("lab")
+        module.__dict__["WIDTH"] = 11
+        patch.setitem(sys.modules, "lab", module)
+        yield
+
+
+@pytest.mark.parametrize("text", ["from lab import WIDTH\n{}", "{}"], ids=["top", "constructor"])
+def test_names_that_are_passed_in_are_for_the_file_alone(tmp_path: Path, text: str) -> None:
+    body = "self.width = WIDTH" if "lab" in text else "import lab; self.width = lab.WIDTH"
+    path = tmp_path / "mine.py"
+    path.write_text(text.format(FLOW.replace("self.width = width", body)))
+    _, found = find_flow(str(path), names=lab_names)
+    built = build_vflow("mine", None, path, names=lab_names)
+    assert [flow.width for flow in (found, built)] == [11, 11]  # type: ignore[attr-defined]
+    assert "lab" not in sys.modules
+    with pytest.raises(FlowError, match="No module named 'lab'"):
+        find_flow(str(path))
 
 
 def test_a_ready_flow_is_found_by_name_and_a_file_by_its_path(file: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.attention.compat import load_flows
+from tilewright.attention.flow import load_flows
 from tilewright.cli.main import main
 from tilewright.errors import FlowLoadError
 

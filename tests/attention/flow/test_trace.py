@@ -158,6 +158,21 @@ def test_inputs_beside_the_query_can_be_declared() -> None:
     assert [name for name, _ in graph.inputs] == ["q", "weight"]
 
 
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda _self: 1 // 0, "create_inputs.*found ZeroDivisionError"),
+        (lambda _self: None, "create_inputs: found None"),
+        (lambda _self: {"weight": 1}, "a shape of rows and columns"),
+        (lambda _self: {"weight": (1, 0)}, "a shape of rows and columns"),
+        (lambda _self: {3: (1, 1)}, "a shape of rows and columns"),
+    ],
+)
+def test_inputs_that_are_no_shapes_are_refused_with_the_method(made: Any, words: str) -> None:
+    with pytest.raises(FlowError, match=words):
+        examine(lambda _q, _o, _cache, _ctx: None, create_inputs=made)
+
+
 def test_gated_branches_and_estimates_are_part_of_the_output() -> None:
     def forward(q: Any, o: Any, cache: Any, _ctx: Any) -> None:
         chosen = score(q, cache).topk()

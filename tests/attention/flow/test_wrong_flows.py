@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.attention.compat import load_flows, vortex_names
 from tilewright.attention.verify import check_flows
 from tilewright.errors import FlowLoadError
+from tilewright.interop.vortex import load_flows
 
 HEAD = """
 import torch
@@ -52,7 +52,13 @@ WRONG = {
     MAKE + 'self.softmax.scale = "big"': ("scale='big'", "change scale"),
     USE + "self.softmax.scale = q": ("scale=", "change scale"),
     USE + "self.softmax.span_ = 1": ("the attribute 'span_'", "did you mean 'span'?"),
-    USE + "Softmax(dim=2)(q, ctx=ctx)": ("operand 'q'", "write y = Softmax(...) and use y"),
+    MAKE + "Softmax(1)": ("dim=1", "write x.softmax(1)"),
+    MAKE + "Softmax(dim=2, scale=0.5)": ("dim=2", "write x.softmax(2)"),
+    MAKE + "self.softmax.dim = 1": ("dim=1", "write x.softmax(1)"),
+    USE + "Softmax()(q, ctx=ctx)": ("BATCHED", "reduce something per page first"),
+    USE + "topK()(score, score=score, ctx=ctx)": ("['scores']", "leave the others out"),
+    USE + "topK()(score=score, scores=score, ctx=ctx)": ("['score']", "leave the others out"),
+    USE + "topK()(scor=score, ctx=ctx)": ("['scor']", "leave the others out"),
     USE + "self.softmax(cache['centroids'], ctx=ctx)": ("PAGED", "lift the field with Load()"),
     USE + "q.mean(dim=1, keepdim=False)": ("keepdim=False", "docs/ops.md"),
     USE + "q.unsqueeze(1)": ("'unsqueeze'", "docs/ops.md"),
@@ -112,8 +118,7 @@ def test_a_wrong_declaration_is_refused_with_what_to_write(body: str, tmp_path: 
 def problem_of(tmp_path: Path, body: str):  # type: ignore[no-untyped-def]  # a row's problem
     file = tmp_path / "flow.py"
     file.write_text(HEAD + body + "\n")
-    with vortex_names():
-        (row,) = check_flows(load_flows(file))
+    (row,) = check_flows(load_flows(file))
     (problem,) = row.errors
     return problem
 
@@ -121,8 +126,7 @@ def problem_of(tmp_path: Path, body: str):  # type: ignore[no-untyped-def]  # a 
 def test_the_same_file_without_a_wrong_line_is_right(tmp_path: Path) -> None:
     file = tmp_path / "flow.py"
     file.write_text(HEAD + "    pass\n")
-    with vortex_names():
-        (row,) = check_flows(load_flows(file))
+    (row,) = check_flows(load_flows(file))
     assert (row.ok, row.warnings) == (True, ())
 
 

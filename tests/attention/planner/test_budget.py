@@ -105,6 +105,18 @@ def test_anything_but_arithmetic_is_refused(text: str) -> None:
         parse_policy(text)
 
 
+@pytest.mark.parametrize("text", ["9 ** 9 ** 9", "(9 ** 64) ** 64", "2 ** n_tokens ** n_tokens"])
+def test_a_power_without_an_end_is_refused_at_once(text: str) -> None:
+    with pytest.raises(PlanError, match="a power of more than 4096 bits"):
+        bounds(parse_policy(text))
+
+
+@pytest.mark.parametrize("text", ["-" * 10_000 + "1", "1 << 10 ** 9", "1\0"], ids=len)
+def test_an_expression_that_python_cannot_take_in_is_refused(text: str) -> None:
+    with pytest.raises(PlanError, match="policy"):
+        parse_policy(text)
+
+
 def test_a_policy_that_fails_or_returns_no_int_is_an_error_and_never_the_default() -> None:
     with pytest.raises(PlanError, match="ZeroDivisionError"):
         bounds(parse_policy("1 // layer"))

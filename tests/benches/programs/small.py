@@ -32,6 +32,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "reduce_scatter": {"bytes": 3000, "buffer": "sram"},
     "alltoall": {"bytes": 3000},
     "broadcast": {"bytes": 3000, "algorithm": "ring"},
+    "allreduce_ring": {"bytes": 400},
+    "allreduce_cubes": {"bytes": 400},
+    "allreduce_mesh": {"bytes": 400},
+    "allreduce_tree": {"bytes": 400},
 }
 EXCHANGES = ("allreduce", "allgather", "reduce_scatter", "alltoall", "broadcast")
 

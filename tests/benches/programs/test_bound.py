@@ -1,4 +1,4 @@
-"""Rooflines are what the spec's rates give on paper."""
+"""Bounds are what the spec's rates and latencies give on paper."""
 
 from fractions import Fraction
 
@@ -6,48 +6,82 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.benches.programs.bound import Work, bound_of, stream_ps
-from tilewright.errors import BenchError
+from tilewright.benches.programs.bound import Work, bound_of, rates_of, stream_ps, sum_bounds
+from tilewright.benches.programs.latency import Path, latency_of
 from tilewright.machine import Machine, build_machine, parse_machine
+from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 from tilewright.units import PS_PER_US
 
 MACHINE = build_machine(parse_machine("ahbm-small"))
 SIMPLE = build_machine(parse_machine("ahbm-small", ("cube.hbm.model=simple",)))
+PATH = Path(pes=(PeCoord(0, 0, 0),))
 
 
-def test_a_product_is_bound_by_the_peak_of_its_dtype() -> None:
+def test_a_product_takes_the_peak_of_its_dtype() -> None:
     flop = 2 * 256 * 256 * 256
-    bound = bound_of(MACHINE, Work(num_pes=2, flop={"f16": flop}))
-    assert (bound.resource, bound.total_ps) == ("GEMM unit", flop * 1000 // 8192 // 2)
-    wide = bound_of(MACHINE, Work(num_pes=2, flop={"f32": flop}))
-    assert wide.total_ps == 4 * bound.total_ps
+    assert rates_of(MACHINE, Work(num_pes=2, flop={"f16": flop})) == {
+        "GEMM unit": flop * 1000 // 8192 // 2
+    }
+    wide = rates_of(MACHINE, Work(num_pes=2, flop={"f32": flop}))
+    assert wide == {"GEMM unit": 4 * flop * 1000 // 8192 // 2}
 
 
 def test_elements_count_by_the_cycles_of_their_op() -> None:
     work = Work(num_pes=1, elements={"exp": 512, "add": 1024})
-    assert bound_of(MACHINE, work).parts["vector unit"] == 6_000
+    assert rates_of(MACHINE, work)["vector unit"] == 6_000
 
 
 def test_reads_and_writes_share_the_memory_but_not_a_link() -> None:
     work = Work(num_pes=1, read_bytes=256_000, written_bytes=128_000)
-    bound = bound_of(MACHINE, work)
-    assert bound.parts == {"HBM": 1_500_000, "DMA link": 1_000_000}
-    assert bound.resource == "HBM"
+    assert rates_of(MACHINE, work) == {"HBM": 1_500_000, "DMA link": 1_000_000}
+    assert bound_of(MACHINE, work, PATH).resource == "HBM"
 
 
 def test_more_pes_take_less_time() -> None:
-    one, four = (bound_of(MACHINE, Work(num_pes=n, read_bytes=2**20)) for n in (1, 4))
-    assert four.total_ps < one.total_ps / 3
+    one, four = (rates_of(MACHINE, Work(num_pes=n, read_bytes=2**20)) for n in (1, 4))
+    assert four["HBM"] < one["HBM"] / 3
 
 
 def test_a_byte_takes_time_however_many_pes_share_it() -> None:
-    assert bound_of(MACHINE, Work(num_pes=128, read_bytes=4)).parts == {"DMA link": 1}
+    assert rates_of(MACHINE, Work(num_pes=128, read_bytes=4)) == {"DMA link": 1}
 
 
-def test_work_without_a_known_rate_is_refused() -> None:
-    with pytest.raises(BenchError, match="no resource with a known rate"):
-        bound_of(MACHINE, Work(num_pes=1))
+def test_each_part_is_work_behind_the_latencies_of_its_resource() -> None:
+    work = Work(num_pes=1, read_bytes=256_000, flop={"f16": 8_192_000}, elements={"add": 512})
+    bound, latency = bound_of(MACHINE, work, PATH), latency_of(MACHINE, PATH)
+    assert bound.parts == {
+        "HBM": 1_000_000 + latency.hbm_ps,
+        "DMA link": 1_000_000 + latency.link_ps,
+        "GEMM unit": 1_000_000 + latency.unit_ps,
+        "vector unit": 1_000 + latency.unit_ps,
+        "latency": latency.path_ps,
+    }
+    assert (bound.total_ps, bound.resource) == (bound.parts["GEMM unit"], "GEMM unit")
+    assert (bound.latency_ps, bound.rate_ps) == (latency.unit_ps, 1_000_000)
+
+
+def test_messages_without_bytes_have_no_part() -> None:
+    work, latency = Work(num_pes=1, read_bytes=64), latency_of(MACHINE, PATH)
+    bound = bound_of(MACHINE, work, PATH, {"messages": (0, 7), "SIP links": (900_000, 7)})
+    assert "messages" not in bound.parts
+    assert bound.total_ps == bound.parts["SIP links"] == 900_007 + latency.message_ps
+
+
+def test_work_without_a_known_rate_takes_its_latencies() -> None:
+    bound = bound_of(MACHINE, Work(num_pes=1), PATH)
+    assert (bound.resource, bound.rate_ps) == ("latency", 0)
+    assert bound.total_ps == bound.latency_ps == latency_of(MACHINE, PATH).path_ps
+
+
+def test_launches_that_follow_one_another_add_up_and_each_has_its_latency() -> None:
+    moving = bound_of(MACHINE, Work(num_pes=1, read_bytes=256_000), PATH)
+    computing = bound_of(MACHINE, Work(num_pes=1, flop={"f16": 819_200}), PATH)
+    both = sum_bounds([moving, computing])
+    assert both.parts["HBM"] == moving.parts["HBM"] + computing.parts["latency"]
+    assert both.parts["GEMM unit"] == moving.parts["latency"] + computing.parts["GEMM unit"]
+    assert both.parts["latency"] == moving.parts["latency"] + computing.parts["latency"]
+    assert both.rates == {"HBM": 1_000_000, "DMA link": 1_000_000, "latency": 0, "GEMM unit": 10**5}
 
 
 @given(num_bytes=st.integers(0, 2**32))
@@ -68,7 +102,22 @@ def test_a_long_stream_comes_to_the_refresh_limited_rate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "time_ps"), [(MACHINE, 4_000_000 + 571_000), (SIMPLE, 4_000_000)]
+    ("machine", "has_writes", "time_ps"),
+    [
+        (MACHINE, False, 4_000_000 + 571_000),
+        # from read data to write data: RTP - CL - BL, RP, RFC, RCD of a write, CWL
+        (MACHINE, True, 4_000_000 + 6_000 - 11_000 + 16_500 + 530_000 + 9_500 + 5_000),
+        (SIMPLE, False, 4_000_000),
+        (SIMPLE, True, 4_000_000),
+    ],
 )
-def test_a_refresh_costs_what_it_closes(machine: Machine, time_ps: int) -> None:
-    assert stream_ps(machine, 1_024_000) == time_ps
+def test_a_refresh_costs_what_it_closes(machine: Machine, has_writes: bool, time_ps: int) -> None:
+    assert stream_ps(machine, 1_024_000, has_writes=has_writes) == time_ps
+
+
+def test_a_rate_that_is_no_whole_number_of_bytes_is_not_rounded() -> None:
+    """8 channels of 32 bytes in 666 ps; rounded down to bytes a us they would take longer."""
+    machine = build_machine(
+        parse_machine("ahbm-small", ("cube.hbm.timing.clock_ps=333", "cube.hbm.refresh.kind=none"))
+    )
+    assert stream_ps(machine, 256 * 10**9) == 666 * 10**9

@@ -53,6 +53,14 @@ MISTAKES = {
     "reduce_scatter": ("reduce_scatter._call", ", inputs)", ", inputs, op='max')"),
     "alltoall": ("alltoall._call", "return outputs", "return inputs"),
     "broadcast": ("broadcast._call", "src=0", "src=1"),
+    "allreduce_ring": ("kernels.tile_sum.ring_sum_kernel", "columns - 1", "columns"),
+    "allreduce_cubes": ("kernels.tile_sum.ring_sum_kernel", 'send("E", tile)', 'send("E", total)'),
+    "allreduce_mesh": ("kernels.tile_sum.mesh_sum_kernel", "_line_sum(row,", "_line_sum(tile,"),
+    "allreduce_tree": (
+        "kernels.tile_sum.tree_sum_kernel",
+        "send(direction, total)",
+        "send(direction, total - 1)",
+    ),
 }
 """Of each program: a function, a part of its text, and what somebody could write instead."""
 

@@ -72,6 +72,19 @@ def test_many_messages_and_few_commands_under_way_do_not_block_each_other() -> N
     assert outcome.values_ok is True
 
 
+@pytest.mark.parametrize("queue_commands", [1, 2, 3])
+@pytest.mark.parametrize(("ring", "key_block"), [("pe", 64), ("cube", 256)])
+def test_members_pass_keys_on_with_any_queue(
+    ring: str, key_block: int, queue_commands: int
+) -> None:
+    """A message of 256 keys is longer than a ring has room for."""
+    change = f"pe.queue_commands={queue_commands}"
+    narrow = build_machine(parse_machine("ahbm-small", [change]))
+    sizes: dict[str, Any] = {"length": 1100, "q_heads": 2, "kv_heads": 2, "head_dim": 64}
+    outcome = _run(narrow, ring=ring, cubes=2, block=256, key_block=key_block, **sizes)
+    assert outcome.values_ok is True
+
+
 def test_passing_hides_behind_attention() -> None:
     """Two of four lanes share a link between dies: at a quarter of its rate it takes far longer."""
     sizes: dict[str, Any] = {"length": 512, "q_heads": 16, "kv_heads": 4, "head_dim": 64}
@@ -129,10 +142,10 @@ def test_the_bound_counts_the_pairs_that_a_mask_leaves(causal: bool) -> None:
     """Two products of 32 channels in 4 heads, by 4 units of 16 x 16 x 16 multiply-adds a ns."""
     places = np.arange(100)
     pairs = int(np.sum(places[:, None] >= places[None, :])) if causal else 100 * 100
-    parts = _run(causal=causal).bound.parts
-    assert parts["GEMM unit"] == pairs * 4 * 2 * 32 * 1000 // (16**3 * 4)
+    rates = _run(causal=causal).bound.rates
+    assert rates["GEMM unit"] == pairs * 4 * 2 * 32 * 1000 // (16**3 * 4)
     cycles = 1 + 1 + 4 + 1  # of an element: greatest, difference, power, sum
-    assert parts["vector unit"] == pairs * 4 * cycles * 1000 // (512 * 4)
+    assert rates["vector unit"] == pairs * 4 * cycles * 1000 // (512 * 4)
 
 
 def test_a_ring_of_one_is_refused() -> None:

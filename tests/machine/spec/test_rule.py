@@ -74,6 +74,59 @@ BROKEN = [
     ("address: {sip_bits: 20, die_bits: 20}", r"address\.offset_bits: found 82 bits in all"),
     ("pe: {tcm: {reserved_bytes: 16 MiB}}", r"pe\.tcm\.reserved_bytes: found 16777216 with capac"),
     ("pe: {mmu: {page_bytes: 60 KiB}}", r"pe\.mmu\.page_bytes: found 61440, expected a power of"),
+    ("packet_bytes: 2 MiB", r"packet_bytes: found '2 MiB', expected at most 1048576"),
+    ("host: {command_bytes: 1 MiB}", r"command_bytes: found '1 MiB', expected at most 65536"),
+    (
+        "pe: {dma: {in_flight_bytes: 32 GiB}}",
+        r"in_flight_bytes: found \d+ bytes: 33554432 packets",
+    ),
+    ("pe: {dma: {read_channels: 2048}}", r"read_channels: found 2048, expected at most 1024"),
+    ("fabric: {latency_ps: 2 s}", r"latency_ps: found '2 s', expected at most 1099511627776"),
+    (
+        "cube: {hbm: {pseudo_channels: 16384}}",
+        r"found 2048 for each of 8 PEs, expected at most 1024",
+    ),
+    ("cube: {hbm: {banks: 32}}", r"banks: found 128 in a pseudo-channel.* expected at most 64"),
+    (
+        "cube: {hbm: {row_bytes: 32, banks: 1, stack_ids: 1}}",
+        r"interleave_bytes: found 256 with 64 bytes in one row of all banks, expected at most one",
+    ),
+    (
+        "cube: {hbm: {row_bytes: 2 MiB, burst_bytes: 32}}",
+        r"row_bytes: found 2097152 bursts in one row of all banks, expected at most 1048576",
+    ),
+    (
+        "packet_bytes: 512 KiB\ncube: {hbm: {interleave_bytes: 256 KiB, row_bytes: 16 KiB}}",
+        r"interleave_bytes: found 8192 bursts of a pseudo-channel, expected at most 4096",
+    ),
+    (
+        "cube: {hbm: {address_map: [burst, column, row, bank, bank_group, stack_id]}}",
+        r"address_map: found stack_id last, expected row last",
+    ),
+    (
+        "cube: {hbm: {refresh: {interval_ps: 600 ns}}}",
+        r"refresh\.interval_ps: found 600000 for a refresh of 530000 ps and .* above 660500, so",
+    ),
+    (
+        "cube:\n  hbm:\n    timing: {rc_clocks: 900_000}",
+        r"line 3: cube\.hbm\.refresh\.interval_ps: found 3900000 .*\(rc_clocks 900000, and",
+    ),
+    ("cube: {hbm: {timing: {rtp_clocks: 0}}}", r"rtp_clocks: found 0, expected at least 1"),
+    (
+        "cube: {hbm: {model: simple, simple_efficiency_percent: 1, timing: {clock_ps: 1 us}}}",
+        r"simple_efficiency_percent: found 1 % of 32 bytes every 2000000 ps, .* a microsecond",
+    ),
+    (
+        "pe: {tcm: {capacity_bytes: 20 KiB, reserved_bytes: 8 KiB}}",
+        r"tcm\.capacity_bytes: found 20480 with reserved_bytes 8192, .* 16384 beside them",
+    ),
+    ("pe: {tcm: {reserved_bytes: 512}}", r"reserved_bytes: found 512 with 2 SIPs, .* least 1024"),
+    ("pe: {registers: {capacity_bytes: 512}}", r"registers\.capacity_bytes: found 512, .* 1024"),
+    ("pe: {mmu: {page_bytes: 256}}", r"mmu\.page_bytes: found 256, expected at least 512"),
+    (
+        "pe: {mmu: {page_bytes: 1 GiB}}",
+        r"capacity_bytes: found 6442450944 bytes for each of 8 PEs, in pages of 1073741824",
+    ),
     ("cube: {noc: {rows: 1_000_000, columns: 1_000_000}}", r"found a machine of about \d+ nodes"),
 ]
 
@@ -97,6 +150,10 @@ def test_fields_that_do_not_fit_together_are_refused(text: str, message: str) ->
         "cube: {hbm: {read_queue_bursts: 8, drain_low_bursts: 95}}",
         "fabric: {kind: mesh, columns: 2}",
         "cube: {hbm: {refresh: {kind: none, all_bank_ps: 4 us}}}",
+        "cube: {hbm: {refresh: {interval_ps: 660501}}}",
+        "cube: {hbm: {model: simple, refresh: {interval_ps: 600 ns}, banks: 32}}",
+        "cube: {hbm: {banks: 16}}",
+        "pe: {tcm: {capacity_bytes: 17 KiB, reserved_bytes: 1 KiB}}",
         "packet_bytes: 64\ncube: {hbm: {interleave_bytes: 64}}",
     ],
 )

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from tilewright.attention.abs.trace import Event, Trace
 from tilewright.attention.graph import Node, Output, StateWrite, keep, rebuild_output
-from tilewright.attention.ops.leaf import FieldRead, Input, ParameterRead, StateRead
 from tilewright.errors import OperandError
 
 __all__ = ("ReadAgain", "resolve_in_place")
@@ -39,13 +38,12 @@ def resolve_in_place(trace: Trace) -> tuple[ReadAgain, ...]:
 
 
 def _check_replaceable(trace: Trace, call: Node) -> None:
+    """Raise OperandError if the operand is not float32. Fields and inputs are not RAGGED."""
     (operand,) = call.inputs
-    leaf = isinstance(operand.op, Input | FieldRead | StateRead | ParameterRead)
-    if not leaf and operand.type == call.type:
+    if operand.type == call.type:
         return
-    name = f" {getattr(operand.op, 'variable', '')!r}" if leaf else ""
-    found = f"an unused result, and an operand{name} {operand.type} that cannot be replaced"
-    expected = "a use of the result, or a float32 value that an op of this method made"
+    found = f"an unused result, and an operand {operand.type} that cannot be replaced"
+    expected = "a use of the result, or a float32 operand"
     fix = f"write y = {call.op.name}(...) and use y"
     error = OperandError(call.op.name, found, expected, fix, op=call.op.name, operand="x")
     raise error.located(flow=trace.flow, method=trace.method, source=call.source)

@@ -1,7 +1,9 @@
 """`vOp`: ops as objects that a flow makes in its constructor and calls in its methods."""
 
 import inspect
+from collections.abc import Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from tilewright.attention.abs.context_base import ContextBase
@@ -41,6 +43,8 @@ class vOp:
     definition: ClassVar[type[Op] | None] = None
     in_place: ClassVar[bool] = False
     """Whether a call with an unused result replaces its operand (ADR 0022)."""
+    operand_aliases: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Other names that a call may give operands by, each with the operand's own name."""
     schedule: Schedule = Schedule.W
     output_format: FORMAT | None = None
     output_buffer: vTensor | None = None
@@ -109,8 +113,11 @@ class vOp:
         return value
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Operands in order, given by position or by name."""
+        """Return the operands in order, given by position or by name; empties ``kwargs``."""
         names = () if self.op is None else self.op.operands
+        for alias, name in self.operand_aliases.items():
+            if alias in kwargs and name not in kwargs:
+                kwargs[name] = kwargs.pop(alias)
         rest = [kwargs.pop(name) for name in names[len(args) :] if name in kwargs]
         if kwargs:
             found, expected = f"arguments {sorted(kwargs)}", f"operands {', '.join(names)} and ctx"

@@ -1,9 +1,9 @@
 """`VortexConfig`: what a serving engine is told about a flow."""
 
 import json
+import os
 from collections.abc import Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
@@ -21,7 +21,14 @@ from tilewright.attention.utils import resolve_dtype
 from tilewright.errors import SpecError
 from tilewright.records import content_hash
 
-__all__ = ("ALIASES", "REFUSED", "WITHOUT_EFFECT", "VortexConfig", "normalize_vortex_config")
+__all__ = (
+    "ALIASES",
+    "REFUSED",
+    "WITHOUT_EFFECT",
+    "VortexConfig",
+    "check_layers_skip",
+    "normalize_vortex_config",
+)
 
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -140,6 +147,14 @@ def normalize_vortex_config(
     return _parse(values)
 
 
+def check_layers_skip(config: VortexConfig, num_layers: int) -> None:
+    """Raise SpecError if the config skips a layer that a model of ``num_layers`` does not have."""
+    beyond = [layer for layer in config.layers_skip or () if layer >= num_layers]
+    if beyond:
+        found, expected = f"layers {beyond}", f"layers below {num_layers}"
+        raise SpecError("vortex config.layers_skip", found, expected, "name layers of the model")
+
+
 def _as_dict(config: "VortexConfig | Mapping[str, Any] | str | None") -> dict[str, Any]:
     if isinstance(config, VortexConfig):
         return config.model_dump()
@@ -211,7 +226,7 @@ def _parse(values: dict[str, Any]) -> VortexConfig:
     if config.page_size is not None and config.page_size % config.block_size:
         found, expected = f"{config.page_size}", f"a multiple of block_size {config.block_size}"
         raise SpecError("vortex config.page_size", found, expected, "change one of them")
-    if config.module_path is not None and not Path(config.module_path).is_file():
+    if config.module_path is not None and not os.path.isfile(config.module_path):
         where, found = "vortex config.module_path", f"no file {config.module_path!r}"
         raise SpecError(where, found, "a flow file", "correct the path")
     return config

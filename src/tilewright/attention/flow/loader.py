@@ -4,37 +4,78 @@ import ast
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
+from tilewright.attention.flow.author_import import ImportNames, builtins_with
 from tilewright.attention.flow.flow import FlowBase
 from tilewright.attention.flow.package import find_package, import_from_package
 from tilewright.attention.flow.registry import collect_flows, get, list_keys
-from tilewright.errors import FlowError, FlowInitError, FlowLoadError, TilewrightError
+from tilewright.errors import (
+    FlowError,
+    FlowInitError,
+    FlowLoadError,
+    TilewrightError,
+    UnknownImportError,
+)
+from tilewright.records import read_text_file
+from tilewright.trust import check_code_allowed
 
 __all__ = (
     "FlowInitError",
     "FlowLoadError",
     "build_vflow",
-    "load_flow_file",
+    "find_flow",
+    "fix_of",
+    "load_flows",
     "make_flow",
     "raising_line",
 )
 
-Names = Callable[[], AbstractContextManager[object]]
+
+def find_flow(
+    flow: str,
+    init_kwargs: Mapping[str, object] | None = None,
+    *,
+    name: str | None = None,
+    names: ImportNames = nullcontext,
+) -> tuple[str, FlowBase]:
+    """Return a ready flow by name, or the flow of a file (``name`` picks one of several).
+
+    Whatever ends in ``.py`` or has a path separator is a file; ``names`` as in `load_flows`.
+    """
+    if not (flow.endswith(".py") or "/" in flow):
+        if name is not None and name != flow:
+            expected, fix = "a name for a flow of a file", "leave the name out, or give the file"
+            raise FlowLoadError(f"flow {flow!r}", f"the name {name!r} beside it", expected, fix)
+        return flow, make_flow(flow, get(flow), init_kwargs)
+    flows = load_flows(flow, names)
+    if name is None and len(flows) > 1:
+        expected, fix = "the name of one of them", "say which"
+        raise FlowLoadError(flow, f"flows {', '.join(flows)}", expected, fix)
+    chosen = name or next(iter(flows))
+    if chosen not in flows:
+        fix = f"ready flows are {', '.join(list_keys())}"
+        raise FlowLoadError(flow, f"no flow {chosen!r}", f"one of {', '.join(flows)}", fix)
+    return chosen, make_flow(chosen, flows[chosen], init_kwargs)
 
 
 def build_vflow(
     selected: str,
     init_kwargs: Mapping[str, object] | None = None,
     user_file: str | Path | None = None,
+    *,
+    names: ImportNames = nullcontext,
 ) -> FlowBase:
-    """The flow registered as ``selected``: by the file if one is given, else by an import."""
+    """Build the flow registered as ``selected``: by the file if one is given, else by an import.
+
+    ``names`` as in `load_flows`.
+    """
     if user_file is None:
         return make_flow(selected, get(selected), init_kwargs)
-    flows = load_flow_file(user_file)
+    flows = load_flows(user_file, names)
     if selected not in flows:
         expected = f"one of {', '.join(flows)}"
         fix = f"register it in the file; imported flows are {', '.join(list_keys()) or 'none'}"
@@ -42,19 +83,18 @@ def build_vflow(
     return make_flow(selected, flows[selected], init_kwargs)
 
 
-def load_flow_file(path: str | Path, names: Names = nullcontext) -> Mapping[str, type[FlowBase]]:
+def load_flows(path: str | Path, names: ImportNames = nullcontext) -> Mapping[str, type[FlowBase]]:
     """Run a flow file and return the flows that it registers, at least one.
 
-    ``names`` makes further modules importable while the file runs. Nothing stays registered.
+    ``names`` makes further modules importable for the file: while it runs, and for import
+    statements in its functions whenever they run. Nothing stays registered. Raises
+    CodeRefusedError, before anything runs, where code of files is refused.
     """
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        fix = "name a Python file with a registered flow"
-        raise FlowLoadError(str(path), f"no readable file ({error})", "a file", fix) from error
+    text = read_text_file(file, "a Python file with a registered flow", FlowLoadError)
+    check_code_allowed(f"{file} line 1", "a flow file, all of which would run")
     with collect_flows() as flows, names():
-        module = _execute(file, text)
+        module = _execute(file, text, names)
     if not flows:
         fix = 'decorate a class with @register("name")'
         raise FlowLoadError(str(path), "no registered flow", "at least one", fix)
@@ -81,12 +121,12 @@ def make_flow(
         raise
     except (Exception, SystemExit) as error:  # the border to the author's code
         found, source = f"{type(error).__name__}: {error}", raising_line(error)
-        where, fix = f"flow {name!r}, __init__, {source}", "correct the constructor"
+        where, fix = f"flow {name!r}, __init__, {source}", fix_of(error, "correct the constructor")
         raise FlowInitError(where, found, "a flow", fix, name, "__init__", source) from error
 
 
 def raising_line(error: BaseException) -> str:
-    """File and line of the deepest frame that is the author's, not the library's."""
+    """Return file and line of the deepest frame that is the author's, not the library's."""
     package = str(Path(__file__).parents[1])
     flows = str(Path(package) / "flows")
     lines = [
@@ -97,24 +137,34 @@ def raising_line(error: BaseException) -> str:
     return lines[-1] if lines else ""
 
 
-def _execute(file: Path, text: str) -> str:
+def fix_of(error: BaseException, otherwise: str) -> str:
+    """Return what to do about an error of the author's code, if that is known."""
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    if (name or "").partition(".")[0] == "vortex_torch":
+        return (
+            "load it with find_flow, build_vflow or session_of_config of tilewright.interop.vortex"
+        )
+    return otherwise
+
+
+def _execute(file: Path, text: str, names: ImportNames) -> str:
     """Run a flow file, in its package if it has one; return the name of its module."""
     try:
         tree = ast.parse(text, str(file))
         package = find_package(file, tree)
         if package is not None:
-            return import_from_package(package)
-        return _run_alone(file, tree)
+            return import_from_package(package, names)
+        return _run_alone(file, tree, names)
+    except UnknownImportError as error:
+        raise FlowLoadError(*error.args) from error
     except TilewrightError:
         raise
     except SyntaxError as error:
         found, fix = f"a syntax error: {error.msg}", "correct the line"
-        where = f"{error.filename or file}:{error.lineno}"
+        where = f"{error.filename or file}:{error.lineno or 1}"  # no line: a zero byte
         raise FlowLoadError(where, found, "Python", fix, source=where) from error
     except ImportError as error:
-        fix = "install what it imports, or import only tilewright, vortex_torch and torch"
-        if getattr(error, "name", None) == "vortex_torch":
-            fix = "call tilewright.attention.install_vortex_alias() first"
+        fix = fix_of(error, "install what it imports, or leave the import out")
         where = f"{file}, {raising_line(error)}"
         found = f"an import that fails: {error}"
         raise FlowLoadError(where, found, "a file that imports", fix) from error
@@ -124,9 +174,10 @@ def _execute(file: Path, text: str) -> str:
         raise FlowLoadError(where, found, "a file that runs", "correct it") from error
 
 
-def _run_alone(file: Path, tree: ast.Module) -> str:
+def _run_alone(file: Path, tree: ast.Module, names: ImportNames) -> str:
     module = ModuleType(f"flow_file_{file.stem}")
     module.__file__ = str(file)
+    module.__dict__["__builtins__"] = builtins_with(names)
     sys.modules[module.__name__] = module  # dataclasses and pickle look it up
     try:
         exec(compile(tree, str(file), "exec"), module.__dict__)

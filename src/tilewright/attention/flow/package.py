@@ -3,12 +3,16 @@
 import ast
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader
 from itertools import count
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import NamedTuple
+
+from tilewright.attention.flow.author_import import ImportNames, builtins_with
 
 __all__ = ("FlowPackage", "find_package", "import_from_package")
 
@@ -38,19 +42,17 @@ def find_package(file: Path, tree: ast.AST) -> FlowPackage | None:
     return FlowPackage(tuple(reversed(parents[:depth])), file.resolve())
 
 
-def import_from_package(package: FlowPackage) -> str:
-    """Import the file by the import system and return its module's name, gone again by then."""
+def import_from_package(package: FlowPackage, names: ImportNames) -> str:
+    """Import the file by the import system and return its module's name, gone again by then.
+
+    Import statements of the package's files run in a block of ``names``, now and later.
+    """
     root = f"flow_package_{next(_load_ids)}"
-    finder = _Finder(root, package.directories[0])
+    finder = _Finder(root, package.directories[0], names)
     inner = [path.name for path in package.directories[1:]]
     name = ".".join([root, *inner, *_stem(package.file)])
-    sys.meta_path.insert(0, finder)
-    try:
+    with finder.installed():
         importlib.import_module(name)
-    finally:
-        sys.meta_path.remove(finder)
-        for module in [item for item in sys.modules if item.partition(".")[0] == root]:
-            del sys.modules[module]
     return name
 
 
@@ -61,18 +63,55 @@ def _stem(file: Path) -> list[str]:
 class _Source(SourceFileLoader):
     """A loader of the text as it is now, without files of compiled code."""
 
+    def __init__(self, builtins: dict[str, object], fullname: str, path: str) -> None:
+        super().__init__(fullname, path)
+        self._builtins = builtins
+
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
         code: CodeType = self.source_to_code(self.get_data(path), path)
         return code
 
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__["__builtins__"] = self._builtins
+        super().exec_module(module)
+
 
 class _Finder:
     """Finds the modules of one package, under a name that nobody else has."""
 
-    def __init__(self, root: str, directory: Path) -> None:
+    def __init__(self, root: str, directory: Path, names: ImportNames) -> None:
         self._root = root
         self._directory = directory
+        self._names = names
+        self._source = partial(_Source, builtins_with(self.installed))
+        self._modules: dict[str, ModuleType] = {}  # imported in a block that is over
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Make the package and further names importable while the block runs.
+
+        Modules are imported once: a later block finds those of the earlier ones.
+        """
+        with self._names():
+            if self in sys.meta_path:  # an import inside an import
+                yield
+                return
+            sys.meta_path.insert(0, self)
+            sys.modules.update(self._modules)
+            try:
+                yield
+            except ImportError as error:
+                error.msg = self._readable(error.msg)
+                raise
+            finally:
+                sys.meta_path.remove(self)
+                own = [name for name in sys.modules if name.partition(".")[0] == self._root]
+                self._modules = {name: sys.modules.pop(name) for name in own}
+
+    def _readable(self, message: str) -> str:
+        """Return a message with module names as the author knows them."""
+        return message.replace(f"{self._root}.", ".").replace(self._root, self._directory.name)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -83,7 +122,7 @@ class _Finder:
         if fullname == self._root:
             return self._package(fullname, self._directory)
         for directory in path or ():
-            spec = FileFinder(directory, (_Source, [".py"])).find_spec(fullname)
+            spec = FileFinder(directory, (self._source, [".py"])).find_spec(fullname)  # type: ignore[arg-type]  # called like a class
             if spec is not None:
                 inner = Path(directory) / fullname.rpartition(".")[2]
                 return self._package(fullname, inner) if spec.loader is None else spec
@@ -92,7 +131,7 @@ class _Finder:
     def _package(self, fullname: str, directory: Path) -> ModuleSpec:
         """A package with the code of its ``__init__.py``, or without any."""
         file = directory / "__init__.py"
-        loader = _Source(fullname, str(file)) if file.is_file() else None
+        loader = self._source(fullname, str(file)) if file.is_file() else None
         spec = ModuleSpec(fullname, loader, origin=str(file), is_package=True)
         spec.submodule_search_locations = [str(directory)]
         spec.has_location = loader is not None

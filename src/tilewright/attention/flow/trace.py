@@ -1,8 +1,8 @@
 """From a flow to its graph: run both methods once and settle what is a field and what is state."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tilewright.attention.abs.field import FieldMap
 from tilewright.attention.abs.in_place import resolve_in_place
@@ -16,7 +16,7 @@ from tilewright.attention.cache.op import PageLocation
 from tilewright.attention.flow.field_spec import FieldSpec
 from tilewright.attention.flow.flow import FlowBase
 from tilewright.attention.flow.lint import Lint, lint_flow
-from tilewright.attention.flow.loader import raising_line
+from tilewright.attention.flow.loader import fix_of, raising_line
 from tilewright.attention.graph import (
     FORMAT,
     Field,
@@ -45,7 +45,10 @@ from tilewright.errors import (
     TilewrightError,
 )
 
-__all__ = ("TracedFlow", "examine_flow", "trace_flow")
+__all__ = ("TracedFlow", "examine_flow", "own_inputs", "trace_flow")
+
+AXES = 2  # of an input: rows and columns
+Result = TypeVar("Result")
 
 
 class TracedFlow(NamedTuple):
@@ -68,17 +71,38 @@ def examine_flow(flow: FlowBase, geometry: Geometry, *, name: str | None = None)
         fix = "use Geometry.gqa for vFlow and Geometry.mla for vFlowMLA"
         raise FlowInitError(f"flow {named!r}", found, expected, fix, flow=named)
     _guarded(named, "create_cache", lambda: flow.initialize_for(geometry))
-    variables = _variables(flow, geometry)
+    inputs = own_inputs(flow, named)
+    variables = _variables(flow, geometry, inputs)
     parameters = _parameters_of(flow)
     cache = _trace_cache(flow, named, Scope(Side.CACHE, geometry, variables), parameters)
-    indexer = _trace_indexer(flow, named, Scope(Side.INDEXER, geometry, variables), parameters)
+    scope = Scope(Side.INDEXER, geometry, variables)
+    indexer = _trace_indexer(flow, named, scope, parameters, tuple(inputs))
     read_again = resolve_in_place(indexer)
-    graph = _settle(flow, named, cache, indexer)
+    graph = _settle(flow, named, cache, indexer, ("q", *inputs))
     verify_graph(graph)
     return TracedFlow(graph, lint_flow(graph, cache, indexer, read_again))
 
 
-def _variables(flow: FlowBase, geometry: Geometry) -> dict[str, ValueType]:
+def own_inputs(flow: FlowBase, name: str) -> dict[str, tuple[int, int]]:
+    """Return what ``create_inputs`` of a flow gives; what is no shapes by name is refused."""
+    found = _guarded(name, "create_inputs", flow.create_inputs)
+    if isinstance(found, dict) and all(map(_is_input, found.items())):
+        return found
+    where, fix = f"flow {name!r}, create_inputs", "return a dict of (rows, columns)"
+    expected = "a shape of rows and columns for each name"
+    raise FlowInitError(where, f"{found!r}", expected, fix, flow=name, method="create_inputs")
+
+
+def _is_input(item: tuple[object, object]) -> bool:
+    name, shape = item
+    if not isinstance(name, str) or not isinstance(shape, tuple | list) or len(shape) != AXES:
+        return False
+    return all(isinstance(size, int) and size > 0 for size in shape)
+
+
+def _variables(
+    flow: FlowBase, geometry: Geometry, own: Mapping[str, tuple[int, int]]
+) -> dict[str, ValueType]:
     variables = {
         name: ValueType(FORMAT.PAGED, Leading.PAGES, shape, geometry.read_dtype)
         for name, shape in geometry.reserved_fields.items()
@@ -86,11 +110,12 @@ def _variables(flow: FlowBase, geometry: Geometry) -> dict[str, ValueType]:
     variables |= {name: spec.value_type(geometry) for name, spec in _specs(flow).items()}
     slots = (flow.request_specs or {}).items()
     variables |= {name: spec.value_type(geometry, of_request=True) for name, spec in slots}
-    inputs = {"q": (geometry.query_heads, geometry.key_dim)} | flow.create_inputs()
+    inputs = {"q": (geometry.query_heads, geometry.key_dim), **own}
     for name, shape in inputs.items():
         if name in variables:
             raise FieldError("create_inputs", f"an input {name!r}", "a new name", "rename it")
-        variables[name] = ValueType(FORMAT.BATCHED, Leading.ONE, shape, geometry.query_dtype)
+        kind = ValueType(FORMAT.BATCHED, Leading.ONE, tuple(shape), geometry.query_dtype)
+        variables[name] = kind
     return variables
 
 
@@ -113,7 +138,11 @@ def _trace_cache(
 
 
 def _trace_indexer(
-    flow: FlowBase, name: str, scope: Scope, parameters: dict[Parameter, str]
+    flow: FlowBase,
+    name: str,
+    scope: Scope,
+    parameters: dict[Parameter, str],
+    inputs: tuple[str, ...],
 ) -> Trace:
     trace = Trace(name, "forward_indexer", scope, parameters)
     query = trace.scope.variables["q"]
@@ -123,7 +152,7 @@ def _trace_indexer(
     fields = _register_fields(trace, flow)
     q = Value(trace, trace.add_input("q"))
     context = IndexerContext(trace)
-    context.inputs = {extra: Value(trace, trace.add_input(extra)) for extra in flow.create_inputs()}
+    context.inputs = {extra: Value(trace, trace.add_input(extra)) for extra in inputs}
     _guarded(name, trace.method, lambda: flow.forward_indexer(q, slot, fields, context))
     return trace
 
@@ -136,7 +165,9 @@ def _register_fields(trace: Trace, flow: FlowBase) -> FieldMap:
     return FieldMap(trace, names)
 
 
-def _settle(flow: FlowBase, name: str, cache: Trace, indexer: Trace) -> Graph:
+def _settle(
+    flow: FlowBase, name: str, cache: Trace, indexer: Trace, inputs: tuple[str, ...]
+) -> Graph:
     if indexer.output is None:
         fix = "end forward_indexer with topK()(score, o, ctx=ctx) or another selection"
         where = f"flow {name!r}, forward_indexer"
@@ -161,7 +192,7 @@ def _settle(flow: FlowBase, name: str, cache: Trace, indexer: Trace) -> Graph:
         fields=_fields(flow, indexer.scope, saved),
         states=(*states, *indexer.own_states),
         parameters=tuple(item.for_graph(label) for item, label in indexer.parameters.items()),
-        inputs=tuple((label, indexer.scope.variables[label]) for label in _inputs(flow)),
+        inputs=tuple((label, indexer.scope.variables[label]) for label in inputs),
         field_writes=kept,
         state_writes=tuple(indexer.state_writes),
         output=indexer.output,
@@ -206,18 +237,14 @@ def _reads_of(saved: set[str]) -> Callable[[Node, tuple[Node, ...], Scope], Node
     return transform
 
 
-def _inputs(flow: FlowBase) -> tuple[str, ...]:
-    return ("q", *flow.create_inputs())
-
-
 def _specs(flow: FlowBase) -> dict[str, FieldSpec]:
     return flow.field_specs or {}
 
 
-def _guarded(flow: str, method: str, call: Callable[[], None]) -> None:
+def _guarded(flow: str, method: str, call: Callable[[], Result]) -> Result:
     """Run the author's code; whatever it raises gets flow, method and line."""
     try:
-        call()
+        return call()
     except FlowError as error:
         source = error.source or raising_line(error)
         raise error.located(flow=flow, method=method, source=source) from error
@@ -225,5 +252,5 @@ def _guarded(flow: str, method: str, call: Callable[[], None]) -> None:
         raise
     except (Exception, SystemExit) as error:  # the border to the author's code
         source, found = raising_line(error), f"{type(error).__name__}: {error}"
-        where, fix = f"flow {flow!r}, {method}, {source}", "correct the method"
+        where, fix = f"flow {flow!r}, {method}, {source}", fix_of(error, "correct the method")
         raise FlowError(where, found, "a method that runs", fix, flow, method, source) from error

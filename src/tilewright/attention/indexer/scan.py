@@ -11,7 +11,6 @@ from tilewright.attention.utils import resolve_dtype
 
 __all__ = ("AcrossHeads", "Conv1d", "CumSum", "Normalize", "PoolPages", "ShiftPages", "Softmax")
 
-Softmax = op_class(__name__, page_axis.Softmax, in_place=True)
 CumSum = op_class(__name__, page_axis.CumSum)
 PoolPages = op_class(__name__, page_axis.PoolPages)
 ShiftPages = op_class(__name__, page_axis.ShiftPages)
@@ -24,6 +23,20 @@ class _OverPages(vOp):
     def _check_dim(self, dim: object, fix: str) -> None:
         if isinstance(dim, bool) or dim != 0:
             raise self._error(f"dim={dim!r}", "dim=0", fix)
+
+
+class Softmax(_OverPages):
+    """``exp(scale * x - max) / sum`` over the pages of ``span``; others pass through. RAGGED.
+
+    ``dim`` is 0, as in Vortex; ``x.softmax(dim)`` goes along rows or columns.
+    """
+
+    definition = page_axis.Softmax
+    in_place = True
+
+    def build(self, dim: int = 0, scale: float = 1.0, span: str = Span.MIDDLE) -> Op | None:
+        self._check_dim(dim, f"write x.softmax({dim!r}) for rows or columns")
+        return super().build(0, scale, span)
 
 
 class Normalize(_OverPages):

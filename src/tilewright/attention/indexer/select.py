@@ -1,5 +1,6 @@
 """Selections: made from scores, combined, forced, reused."""
 
+from types import MappingProxyType
 from typing import Any
 
 from tilewright.attention.abs.context_base import ContextBase
@@ -35,9 +36,13 @@ __all__ = (
 
 Complement = op_class(__name__, selection.Complement)
 
+_SCORE_ALIASES = MappingProxyType({"score": "scores", "x": "scores"})  # both are Vortex's
+
 
 class Selector(vOp):
     """With ``o`` it ends the flow, without it returns the selection."""
+
+    operand_aliases = _SCORE_ALIASES
 
     def profile(self, *args: Any, ctx: ContextBase | None = None, **kwargs: Any) -> Any:
         args, ctx = split_context(args, ctx)
@@ -92,6 +97,7 @@ class TopK(vOp):
     """``TopK(k)(score)``: the selection of the k best middle pages, and its length in tokens."""
 
     definition = selection.TopK
+    operand_aliases = _SCORE_ALIASES
 
     def build(self, k: int, *, per_head: bool = False) -> Op | None:
         if k is None:
@@ -105,6 +111,8 @@ class TopK(vOp):
 
 class _Combination(Selector):
     """Streams are selections, or the pairs that `TopK` returns; any number of them."""
+
+    operand_aliases = MappingProxyType({})
 
     def profile(self, *args: Any, ctx: ContextBase | None = None, **kwargs: Any) -> Any:
         streams = [item[0] if isinstance(item, tuple | list) else item for item in args]

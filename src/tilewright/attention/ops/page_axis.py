@@ -45,6 +45,7 @@ class Kind(StrEnum):
 class Softmax(Op):
     """``exp(scale * x - max) / sum`` along ``dim``: 0 over pages, 1 over rows, 2 over columns.
 
+    The op object of the indexer takes dim 0 alone, as Vortex's does; ``x.softmax(dim)`` takes any.
     dim 0 takes RAGGED; pages outside ``span`` pass through. Tokens that are not there get 0. If
     all entries are masked (-1e30) the result is uniform; an entry of minus infinity gets 0.
     """

@@ -46,6 +46,9 @@ ALLOWED = (
     ast.cmpop,
     ast.expr_context,
 )
+MAX_BITS = 4096  # of a power: 9 ** 9 ** 9 would be computed for ever
+MOST_LETTERS = 200  # of a text in a message
+POWER = "power"  # name of `_power` for the compiled expression; no text can say it
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +103,43 @@ def parse_policy(text: str, *, topk: int = 30, ratio: float = 0.0) -> Policy:
     """
     try:
         tree = ast.parse(text.strip(), mode="eval")
-    except SyntaxError as error:
-        raise PlanError("policy", repr(text), "a Python expression", str(error)) from error
-    for node in ast.walk(tree):
-        _check_node(node, text)
-    code = compile(tree, "<policy>", "eval")
+        for node in ast.walk(tree):
+            _check_node(node, text)
+        code = compile(_BoundedPowers().visit(tree), "<policy>", "eval")
+    except (
+        SyntaxError,
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ) as error:  # the last two: too deep
+        found = repr(text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}...")
+        raise PlanError(
+            "policy", found, "a Python expression", str(error) or "shorten it"
+        ) from error
 
     def function(**facts: int | float) -> object:
         names = {alias: facts[name] for alias, name in ALIASES.items()}
-        return eval(code, {"__builtins__": {}}, {**FUNCTIONS, **names, **facts})
+        return eval(code, {"__builtins__": {}, POWER: _power}, {**FUNCTIONS, **names, **facts})
 
     return Policy(function, text.strip(), topk, ratio)
+
+
+class _BoundedPowers(ast.NodeTransformer):
+    """Replaces powers by calls that refuse an endless one."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Pow):
+            return node
+        call = ast.Call(ast.Name(POWER, ast.Load()), [node.left, node.right], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+
+def _power(base: float, exponent: float) -> object:
+    are_whole = isinstance(base, int) and isinstance(exponent, int)
+    if are_whole and int(base).bit_length() * exponent > MAX_BITS:
+        raise OverflowError(f"a power of more than {MAX_BITS} bits")
+    return base**exponent
 
 
 def _check_node(node: ast.AST, text: str) -> None:
@@ -118,6 +147,8 @@ def _check_node(node: ast.AST, text: str) -> None:
     if not isinstance(node, ALLOWED):
         fix = "write arithmetic, comparisons, x if c else y, and the listed functions"
         raise PlanError(where, type(node).__name__, "an arithmetic expression", fix)
+    if isinstance(node, ast.LShift | ast.MatMult):
+        raise PlanError(where, type(node).__name__, "+, -, *, /, //, % or **", "write 2 ** n")
     if isinstance(node, ast.Name) and node.id not in (*NAMES, *ALIASES, *FUNCTIONS):
         known = ", ".join((*NAMES, *FUNCTIONS))
         raise PlanError(where, f"the name {node.id!r}", f"one of {known}", "rename it")

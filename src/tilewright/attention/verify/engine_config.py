@@ -1,11 +1,15 @@
 """`check_engine_config`: everything that can be known about a config before an engine starts."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-from tilewright.attention.flow import FlowBase, trace_flow
-from tilewright.attention.flow.config import VortexConfig, normalize_vortex_config
-from tilewright.attention.flow.loader import build_vflow
+from tilewright.attention.flow import FlowBase, ImportNames, build_vflow, trace_flow
+from tilewright.attention.flow.config import (
+    VortexConfig,
+    check_layers_skip,
+    normalize_vortex_config,
+)
 from tilewright.attention.graph import FORMAT, DType, FlowKind, Geometry
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.utils import resolve_dtype
@@ -25,18 +29,24 @@ class ConfigCheck(NamedTuple):
 class _Facts(NamedTuple):
     config: VortexConfig
     model: Mapping[str, Any]
+    names: ImportNames
 
     def flow(self) -> FlowBase:
-        return build_vflow(self.config.module_name or "", None, self.config.module_path)
+        name, file = self.config.module_name or "", self.config.module_path
+        return build_vflow(name, None, file, names=self.names)
 
 
 def check_engine_config(
-    config: VortexConfig | Mapping[str, Any] | str, **model: Any
+    config: VortexConfig | Mapping[str, Any] | str,
+    *,
+    names: ImportNames = nullcontext,
+    **model: Any,
 ) -> tuple[ConfigCheck, ...]:
     """All checks in order. The first one reads the config; if it fails, no other is made.
 
     ``model`` may say ``num_layers``, ``head_dim``, ``group_size``, ``max_seq_len``, and for MLA
     ``kv_lora_rank``, ``qk_rope_head_dim``; a check that needs what is not said uses common sizes.
+    ``names`` are for the file ``module_path``, as in `load_flows`.
     """
     try:
         parsed = normalize_vortex_config(config)
@@ -44,7 +54,7 @@ def check_engine_config(
         return (ConfigCheck("config", False, str(error)),)
     if parsed is None:
         return (ConfigCheck("config", True, "sparsity is switched off"),)
-    facts = _Facts(parsed, model)
+    facts = _Facts(parsed, model, names)
     read = ConfigCheck("config", True, f"hash {parsed.content_hash}")
     return (read, *(_made(name, check, facts) for name, check in _CHECKS))
 
@@ -96,11 +106,9 @@ def _budget(facts: _Facts) -> str:
 def _layers(facts: _Facts) -> str:
     skipped = facts.config.layers_skip or ()
     num_layers = facts.model.get("num_layers")
-    beyond = [layer for layer in skipped if num_layers is not None and layer >= num_layers]
-    if beyond:
-        found, expected = f"layers {beyond}", f"layers below {num_layers}"
-        raise SpecError("vortex config.layers_skip", found, expected, "name layers of the model")
-    if num_layers is not None and len(set(skipped)) == num_layers:
+    if num_layers is not None:
+        check_layers_skip(facts.config, num_layers)
+    if len(set(skipped)) == num_layers:
         found, fix = "every layer of the model", "skip fewer, or switch sparsity off"
         raise SpecError("vortex config.layers_skip", found, "a layer that is sparse", fix)
     return f"{len(set(skipped))} dense layers"

@@ -85,6 +85,16 @@ GROUPS = {
         "counted on the links between SIPs. CO3, CO5, CO6 and CO9 are of algorithms that machines "
         "do not have, or of crossovers, and stay on wires."
     ),
+    OracleGroup.ADVICE: (
+        "Advice of `explain`: changes of one field of the machine file. A single change doubles "
+        "one rate or halves one latency. All single changes of a run are made: none of the changed "
+        "runs may be shorter than the latency that advice says no run is, and the first advice has "
+        "to gain at least half of what the best single change gains. Here machines have no "
+        "refresh, so that one run of each is enough; `validate --all` also runs seven programs on "
+        "`ahbm` and `ahbm-small` as they are, where a gain is of means over refresh phases. What "
+        "an all-reduce owes to the latency of links between SIPs is counted by hand: two passes of "
+        "two links."
+    ),
     OracleGroup.CONSERVATION: (
         "Rules that every run obeys, counted from traces of a crowded mesh (two virtual channels, "
         "four kinds of buffers, three seeds each). Each rule is also shown runs with one defect, "
@@ -110,6 +120,27 @@ GROUPS = {
         "state, one that selects advances all blocks but the reserved last ones. Rows cross from "
         "one to the other, and blocks become complete. A row differs if any of its blocks is off "
         "by more than 1e-5 of the largest."
+    ),
+    OracleGroup.KERNBENCH: (
+        "Programs written for KernBench, run as they are: each is a file that imports `kernbench`, "
+        "with its `ccl.yaml` and topology beside it. What it computes is worked out again with "
+        "NumPy in float64, from the program's inputs. Found is the greatest error of an element "
+        "relative to the norm of its row; the limit is that of the result's dtype."
+    ),
+    OracleGroup.PHASES: (
+        "Latencies of short runs depend on where refresh falls. A read of one burst of HBM4 has a "
+        "closed form for each phase: it waits for the rest of a refresh, or loses the row that it "
+        "has just opened. Half-widths are held against NumPy, quantiles of Student's t against an "
+        "integral of its density. A launch on one PE is as fast as without refresh at its best "
+        "phase, and waits for nearly a whole refresh at its worst."
+    ),
+    OracleGroup.BOUNDS: (
+        "Lower bounds of runs: latencies that no schedule avoids, and work over rates. On two SIPs "
+        "of one cube whose network is a crossbar, they are worked out by hand from the latencies "
+        "and rates of the data sheet: a command from the host to a PE and back, a load that walks "
+        "the page table and opens a row, a store, the way through the switch. Then ready programs "
+        "and collectives on `ahbm-small` are held against their bounds, at the refresh phase at "
+        "which they are fastest; a property test does so on random machines."
     ),
 }
 

@@ -19,6 +19,12 @@ from tilewright.benches.programs.reduce_scatter import REDUCE_SCATTER
 from tilewright.benches.programs.ring_attention import RING_ATTENTION
 from tilewright.benches.programs.softmax import SOFTMAX
 from tilewright.benches.programs.stream import STREAM
+from tilewright.benches.programs.tile_sum import (
+    ALLREDUCE_CUBES,
+    ALLREDUCE_MESH,
+    ALLREDUCE_RING,
+    ALLREDUCE_TREE,
+)
 from tilewright.benches.programs.va_offset_verify import VA_OFFSET_VERIFY
 
 __all__ = ("PROGRAMS",)
@@ -44,5 +50,9 @@ PROGRAMS = build_programs(
         REDUCE_SCATTER,
         ALLTOALL,
         BROADCAST,
+        ALLREDUCE_RING,
+        ALLREDUCE_CUBES,
+        ALLREDUCE_MESH,
+        ALLREDUCE_TREE,
     )
 )

@@ -1,9 +1,10 @@
 """What a ready program is and what its run hands back; the table of them is built here."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from tilewright.benches.programs.fit import NO_FIT, ProgramFit
 from tilewright.benches.programs.parameter import BenchParameter, parameters_of
 from tilewright.errors import RegistryError
 from tilewright.host import LaunchReport
@@ -17,7 +18,25 @@ class Bound:
 
     total_ps: int
     resource: str
-    parts: Mapping[str, int]  # of each resource, its work over its peak rate in ps
+    parts: Mapping[str, int]  # of each resource, a bound: its latencies and its work
+    rates: Mapping[str, int] = field(default_factory=dict)
+    """Of each resource, its work over its peak rate; all of the part where nothing is said."""
+
+    @classmethod
+    def of(cls, parts: Mapping[str, int], rates: Mapping[str, int]) -> "Bound":
+        """Take the greatest part."""
+        resource = max(parts, key=lambda name: parts[name])
+        return cls(parts[resource], resource, parts, rates)
+
+    @property
+    def latency_ps(self) -> int:
+        """What of the bound is latency."""
+        return self.total_ps - self.rate_ps
+
+    @property
+    def rate_ps(self) -> int:
+        """What of the bound is work over a rate."""
+        return self.rates.get(self.resource, self.total_ps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +71,7 @@ class BenchProgram:
     summary: str  # one line
     run: Callable[..., BenchOutcome]
     machine: str = "ahbm"  # the preset it is written for; others do
+    fit: ProgramFit = NO_FIT  # which defaults may become smaller on a small machine
 
     @property
     def parameters(self) -> tuple[BenchParameter, ...]:

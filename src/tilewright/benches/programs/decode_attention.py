@@ -6,12 +6,14 @@ from typing import Annotated
 import numpy as np
 
 from tilewright.benches.programs.attention_reference import attention
-from tilewright.benches.programs.bound import Work
+from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.check import row_error, tolerance_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
 from tilewright.benches.programs.draw import Draw
+from tilewright.benches.programs.fit import Changes, Offer, ProgramFit, Values, fit_team
 from tilewright.benches.programs.heads import HeadDim, Heads, KvHeads, QHeads, heads_of
 from tilewright.benches.programs.kernels.attention import decode_kernel
+from tilewright.benches.programs.latency import Path
 from tilewright.benches.programs.measure import measured
 from tilewright.benches.programs.size import check_sizes
 from tilewright.benches.programs.team import Array, Cubes, Pes, Team, deploy, reserve, team_of
@@ -95,7 +97,11 @@ def _run(
     return measured(
         torch,
         (report,),
-        work,
+        bound_of(
+            torch.machine,
+            work,
+            Path(pes=report.pes, loads=2, all_store=all(batch.lengths)),  # keys by their starts
+        ),
         error=lambda: row_error(out.numpy(timed=False), _expected(batch, cache)),
         tolerance=tolerance_of("f16"),
         notes=(f"{batch.num_tokens} tokens, {batch.capacity} of them on the fullest cube",),
@@ -146,8 +152,16 @@ def _expected(batch: Batch, cache: _Cache) -> Array:
     return result
 
 
+def _counts(offer: Offer, values: Values) -> Changes:
+    found = fit_team(offer, values)
+    if int(values["min_length"]) > int(values["max_length"]):
+        found["min_length"] = int(values["max_length"])
+    return found
+
+
 DECODE_ATTENTION = BenchProgram(
     "decode_attention",
     "attention of one token each of requests of uneven lengths, over cubes",
     _run,
+    fit=ProgramFit(counts=_counts, tiles=(("key_block",), ("head_dim",)), sizes=(("max_length",),)),
 )

@@ -7,10 +7,19 @@ from typing import Annotated
 import numpy as np
 
 from tilewright.benches.programs.attention_reference import attention
-from tilewright.benches.programs.bound import Work
+from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.check import row_error, tolerance_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
 from tilewright.benches.programs.draw import Draw
+from tilewright.benches.programs.fit import (
+    Changes,
+    Offer,
+    ProgramFit,
+    Slot,
+    Values,
+    fit_shares,
+    fit_slot,
+)
 from tilewright.benches.programs.heads import HeadDim, Heads, QHeads, heads_of
 from tilewright.benches.programs.kernels.decode_merge import (
     TO_PARENT,
@@ -18,6 +27,7 @@ from tilewright.benches.programs.kernels.decode_merge import (
     decode_merge_kernel,
     direction_to_child,
 )
+from tilewright.benches.programs.latency import Path
 from tilewright.benches.programs.measure import measured
 from tilewright.benches.programs.size import check_shares, check_sizes
 from tilewright.benches.programs.team import (
@@ -30,8 +40,10 @@ from tilewright.benches.programs.team import (
     reserve,
     team_of,
 )
+from tilewright.device.ipcq import RingSpec
 from tilewright.host import LaunchReport, LocalShard, LocalSize, PeCoord, RuntimeContext, Tensor
 from tilewright.language.argument import ArrayArgument
+from tilewright.language.neighbour import Neighbours
 from tilewright.runtime.launch_arguments import PerPe
 
 __all__ = ("DECODE_MERGE", "MergeTree", "merge_tree")
@@ -85,11 +97,12 @@ def _run(
     kv_heads: Annotated[int, "key-value heads; every PE has all of them"] = 8,
     head_dim: HeadDim = 128,
     key_block: Annotated[int, "keys that are loaded at a time"] = 128,
+    slot: Slot = 4096,
     sips: Sips = 1,
     cubes: Cubes = 4,
     pes: Pes = 0,
 ) -> BenchOutcome:
-    check_sizes("decode_merge", context=context, key_block=key_block)
+    check_sizes("decode_merge", context=context, key_block=key_block, slot=slot)
     heads = heads_of("decode_merge", q_heads, kv_heads, head_dim)
     team = team_of(torch, sips=sips, cubes=cubes, pes=pes)
     check_shares("decode_merge", team, context=context)
@@ -99,7 +112,7 @@ def _run(
     draw = Draw(torch)
     queries = draw.normal((heads.kv, heads.group, heads.dim), "f16")
     keys, values = (draw.normal((heads.kv, context, heads.dim), "f16") for _ in range(2))
-    out, report = _launch(torch, team, tree, heads, (queries, keys, values), key_block)
+    out, report = _launch(torch, team, tree, heads, (queries, keys, values), key_block, slot)
     work = Work(
         num_pes=team.num_pes,
         read_bytes=team.num_pes * heads.query_bytes + context * heads.token_bytes,
@@ -108,10 +121,17 @@ def _run(
         elements=heads.elements(context),
     )
     depth = tree.depth(tree.root)
+    last = max(tree.children)
+    path = Path(
+        pes=report.pes,
+        commands=1 if last == tree.root else 2,  # rings come first
+        all_store=False,
+        messages=() if last == tree.root else ((last, tree.root),),
+    )
     return measured(
         torch,
         (report,),
-        work,
+        bound_of(torch.machine, work, path),
         error=lambda: row_error(out.numpy(timed=False), _expected(queries, keys, values)),
         tolerance=tolerance_of("f16"),
         notes=(f"{team.num_pes} PEs merge in a tree, {depth} messages deep",),
@@ -125,6 +145,7 @@ def _launch(
     heads: Heads,
     arrays: tuple[Array, Array, Array],
     key_block: int,
+    slot: int,
 ) -> tuple[Tensor, LaunchReport]:
     queries, keys, values = arrays
     q = deploy(torch, "q", queries, team.policy())
@@ -135,10 +156,11 @@ def _launch(
     at_root = ArrayArgument(out.address + out.placement.local_offset(tree.root), out.dtype)
     outs = {pe: at_root if pe == tree.root else None for pe in tree.children}
     places = {pe: tree.place(pe) for pe in tree.children}
+    rings = Neighbours(tree.neighbours(), RingSpec(slot_bytes=slot))
     report = torch.launch(
         decode_merge_kernel, *map(LocalShard, (q, k, v)), PerPe(outs), LocalSize(k, 1),
         PerPe(places), heads.kv, heads.group, heads.dim, key_block, heads.scale,
-        neighbours=tree.neighbours() if len(tree.children) > 1 else None,
+        neighbours=rings if len(tree.children) > 1 else None,
     ).report  # fmt: skip
     return out, report
 
@@ -147,8 +169,16 @@ def _expected(queries: Array, keys: Array, values: Array) -> Array:
     return np.stack([attention(*row) for row in zip(queries, keys, values, strict=True)])
 
 
+def _counts(offer: Offer, values: Values) -> Changes:
+    """Return shares for all PEs, and slots for the rings of the root: from children, and back."""
+    levels = (offer.sips, offer.cubes, offer.pes)
+    num_rings = max(1, sum((count - 1).bit_length() for count in levels))
+    return fit_shares("context")(offer, values) | fit_slot(offer, values, num_rings)
+
+
 DECODE_MERGE = BenchProgram(
     "decode_merge",
     "attention of one token whose keys are spread over PEs and cubes, merged in a tree of messages",
     _run,
+    fit=ProgramFit(counts=_counts, tiles=(("key_block",), ("head_dim",)), sizes=(("context",),)),
 )

@@ -8,15 +8,18 @@ import numpy as np
 
 from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram, Bound
+from tilewright.benches.programs.fit import ProgramFit
+from tilewright.benches.programs.latency import Path
 from tilewright.benches.programs.size import check_sizes
 from tilewright.collectives.operation import Operation
 from tilewright.collectives.table import AUTO_ALGORITHM, find_algorithm
+from tilewright.device.least_time import fabric_ps
 from tilewright.errors import BenchError
-from tilewright.host import DPPolicy, RuntimeContext, Split
+from tilewright.host import DPPolicy, PeCoord, RuntimeContext, Split
 from tilewright.runtime.tensor import Tensor
 from tilewright.units import PS_PER_US
 
-__all__ = ("Exchange", "exchange_program")
+__all__ = ("F32_BYTES", "Buffer", "Exchange", "exchange_program")
 
 NumBytes = Annotated[int, "of the whole buffer at a rank, in f32"]
 Algorithm = Annotated[str, "of the collective; auto takes the least prediction"]
@@ -26,6 +29,8 @@ Array = np.ndarray[Any, Any]
 SPREAD = DPPolicy(cube=Split(0), pe=Split(0))
 BY_COLUMNS = DPPolicy(cube=Split(1), pe=Split(1))
 F32_BYTES = 4
+COMBINING = frozenset((Operation.ALL_REDUCE, Operation.REDUCE_SCATTER))
+IN_PLACE = frozenset((Operation.ALL_REDUCE, Operation.BROADCAST))  # one rank has what it needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,9 @@ def exchange_program(name: str, summary: str, exchange: Exchange) -> BenchProgra
         outcome = _run_exchange(torch, exchange, elements, algorithm, buffer)
         return replace(outcome, notes=_notes(bytes, elements))
 
-    return BenchProgram(name, summary, run)
+    return BenchProgram(
+        name, summary, run, fit=ProgramFit(tiles=(("bytes",),), sizes=(("bytes",),))
+    )
 
 
 def _num_elements(where: str, num_bytes: int, ranks: int) -> int:
@@ -98,9 +105,18 @@ def _run_exchange(
             results[rank] = np.concatenate([each.numpy(timed=False).reshape(-1) for each in found])
 
     torch.multiprocessing.spawn(worker, nprocs=ranks)
+    launches = torch.reports[num_before:]
+    path = Path(
+        pes=tuple(pe for launch in launches for pe in launch.pes),
+        moves=ranks > 1 or exchange.operation not in IN_PLACE,
+        computes=exchange.operation in COMBINING and ranks > 1,
+        opens=buffer != "hbm",  # messages are written to slices before anybody reads them
+        all_store=exchange.operation is not Operation.BROADCAST,
+        messages=_farthest([inputs[0] for inputs, _ in tensors]),
+    )
     return BenchOutcome(
-        bound=_bound(torch, exchange, elements * F32_BYTES),
-        launches=torch.reports[num_before:],
+        bound=_bound(torch, exchange, elements * F32_BYTES, path),
+        launches=launches,
         max_error=_error(exchange, values, results) if torch.carries_data else None,
         tolerance=0.0,
     )
@@ -128,16 +144,23 @@ def _empty(torch: RuntimeContext, exchange: Exchange, size: int) -> Tensor:
     return torch.empty(size, "f32", dp=SPREAD)
 
 
-def _bound(torch: RuntimeContext, exchange: Exchange, num_bytes: int) -> Bound:
+def _farthest(tensors: Sequence[Tensor]) -> tuple[tuple[PeCoord, PeCoord], ...]:
+    """Pair the last PE of the first rank with that of each other one.
+
+    Tensors lie alike everywhere, so what a PE has depends on the PE at its place of every rank;
+    the last one of a SIP is the farthest from the other SIPs.
+    """
+    last = [max(tensor.placement.homes) for tensor in tensors]
+    return tuple((last[0], pe) for pe in last[1:])
+
+
+def _bound(torch: RuntimeContext, exchange: Exchange, num_bytes: int, path: Path) -> Bound:
     machine = torch.machine
-    num_pes = machine.grid.num_pes // machine.grid.num_sips
-    memory = bound_of(machine, Work(num_pes=num_pes, read_bytes=num_bytes // machine.grid.num_sips))
+    work = Work(num_pes=machine.grid.num_pes, read_bytes=num_bytes if path.moves else 0)
     fabric = machine.spec.fabric
     sent_bytes = exchange.sent_share(machine.grid.num_sips) * num_bytes
-    parts = dict(memory.parts)
-    parts["SIP links"] = int(sent_bytes * PS_PER_US / (fabric.links * fabric.bytes_per_us))
-    resource = max(parts, key=lambda name: parts[name])
-    return Bound(parts[resource], resource, parts)
+    sent_ps = int(sent_bytes * PS_PER_US / (fabric.links * fabric.bytes_per_us))
+    return bound_of(machine, work, path, {"SIP links": (sent_ps, fabric_ps(machine))})
 
 
 def _error(exchange: Exchange, values: Array, results: dict[int, Array]) -> float:

@@ -6,12 +6,14 @@ from typing import Annotated
 import numpy as np
 
 from tilewright.benches.programs.attention_reference import attention
-from tilewright.benches.programs.bound import Work
+from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.check import row_error, tolerance_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
 from tilewright.benches.programs.draw import Draw
+from tilewright.benches.programs.fit import ProgramFit, fit_team
 from tilewright.benches.programs.heads import HeadDim, Heads, KvHeads, QHeads, heads_of
 from tilewright.benches.programs.kernels.attention import prefill_kernel, query_block
+from tilewright.benches.programs.latency import Path
 from tilewright.benches.programs.measure import measured
 from tilewright.benches.programs.size import check_sizes
 from tilewright.benches.programs.team import Array, Cubes, Pes, Team, deploy, reserve, team_of
@@ -32,6 +34,11 @@ class QueryBlocks:
     def num_tiles(self) -> int:
         """Blocks of a cube."""
         return -(-self.length // (self.size * self.num_cubes))
+
+    @property
+    def fill_cubes(self) -> bool:
+        """Whether every cube has queries."""
+        return (self.num_cubes - 1) * self.size < self.length
 
     def of_cubes(self) -> Array:
         """(cubes, tiles): which block each one is."""
@@ -100,7 +107,11 @@ def _run(
     return measured(
         torch,
         (report,),
-        _work(heads, blocks, team, causal=causal),
+        bound_of(
+            torch.machine,
+            _work(heads, blocks, team, causal=causal),
+            Path(pes=report.pes, all_store=blocks.fill_cubes),
+        ),
         error=lambda: row_error(
             blocks.collect(out.numpy(timed=False)), _expected(queries, keys, values, causal=causal)
         ),
@@ -130,5 +141,10 @@ def _expected(queries: Array, keys: Array, values: Array, *, causal: bool) -> Ar
 
 
 FLASH_ATTENTION = BenchProgram(
-    "flash_attention", "attention of a prompt with grouped heads, causal or not, over cubes", _run
+    "flash_attention",
+    "attention of a prompt with grouped heads, causal or not, over cubes",
+    _run,
+    fit=ProgramFit(
+        counts=fit_team, tiles=(("block", "key_block"), ("head_dim",)), sizes=(("length",),)
+    ),
 )

@@ -4,13 +4,19 @@ from typing import Annotated
 
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
 from tilewright.benches.programs.draw import Dtype
-from tilewright.benches.programs.product import Product, run_product
+from tilewright.benches.programs.fit import ProgramFit
+from tilewright.benches.programs.product import (
+    TILE_NAMES,
+    Product,
+    TileK,
+    TileM,
+    TileN,
+    run_product,
+)
 from tilewright.benches.programs.team import team_of
 from tilewright.host import RuntimeContext
 
 __all__ = ("GEMM_SINGLE_PE",)
-
-TILE = (32, 32, 64)  # M, N, K
 
 
 def _run(
@@ -19,11 +25,18 @@ def _run(
     k: Annotated[int, "columns of A"] = 128,
     n: Annotated[int, "columns of B"] = 32,
     dtype: Dtype = "f16",
+    tile_m: TileM = 32,
+    tile_n: TileN = 32,
+    tile_k: TileK = 64,
 ) -> BenchOutcome:
-    product = Product(m=m, n=n, k=k, dtype=dtype, staging="ref/ref", tile=TILE)
+    tile = (tile_m, tile_n, tile_k)
+    product = Product(m=m, n=n, k=k, dtype=dtype, staging="ref/ref", tile=tile)
     return run_product(torch, product, team_of(torch, pes=1))
 
 
 GEMM_SINGLE_PE = BenchProgram(
-    "gemm_single_pe", "product 32 x 128 x 32 on one PE, both operands streamed", _run
+    "gemm_single_pe",
+    "product 32 x 128 x 32 on one PE, both operands streamed",
+    _run,
+    fit=ProgramFit(tiles=(TILE_NAMES,), sizes=(("m", "k", "n"),)),
 )

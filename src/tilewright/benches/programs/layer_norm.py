@@ -4,11 +4,13 @@ from typing import Annotated
 
 import numpy as np
 
-from tilewright.benches.programs.bound import Work
+from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.check import row_error, tolerance_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
 from tilewright.benches.programs.draw import Draw, Dtype
+from tilewright.benches.programs.fit import ProgramFit, fit_shares
 from tilewright.benches.programs.kernels.row import layer_norm_kernel
+from tilewright.benches.programs.latency import Path
 from tilewright.benches.programs.measure import measured
 from tilewright.benches.programs.size import check_shares, check_sizes
 from tilewright.benches.programs.team import Array, Cubes, Pes, deploy, reserve, team_of
@@ -52,7 +54,7 @@ def _run(
     return measured(
         torch,
         (report,),
-        work,
+        bound_of(torch.machine, work, Path(pes=report.pes)),
         error=lambda: row_error(out.numpy(timed=False), _layer_norm(values, weights, biases)),
         tolerance=tolerance_of(dtype),
     )
@@ -66,4 +68,13 @@ def _layer_norm(values: Array, weights: Array, biases: Array) -> Array:
     return result
 
 
-LAYER_NORM = BenchProgram("layer_norm", "layer norm of the rows of a matrix, rows over PEs", _run)
+LAYER_NORM = BenchProgram(
+    "layer_norm",
+    "layer norm of the rows of a matrix, rows over PEs",
+    _run,
+    fit=ProgramFit(
+        counts=fit_shares("rows"),
+        tiles=(("block_rows",), ("columns",)),
+        sizes=(("rows", "columns"),),
+    ),
+)

@@ -6,8 +6,19 @@ from typing import Annotated, get_args
 
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
 from tilewright.benches.programs.draw import Dtype
+from tilewright.benches.programs.fit import ProgramFit, fit_shares
 from tilewright.benches.programs.parameter import ParameterValue
-from tilewright.benches.programs.product import Epilogue, Product, Staging, run_product
+from tilewright.benches.programs.product import (
+    STREAMED,
+    TILE_NAMES,
+    Epilogue,
+    Product,
+    Staging,
+    TileK,
+    TileM,
+    TileN,
+    run_product,
+)
 from tilewright.benches.programs.team import Cubes, Pes, Sips, team_of
 from tilewright.host import RuntimeContext
 
@@ -29,9 +40,9 @@ def _run(
     n: Annotated[int, "columns of B, split over the PEs"] = 512,
     dtype: Dtype = "f16",
     staging: Staging = "ref/ref",
-    tile_m: Annotated[int, "rows of a tile of the result"] = 128,
-    tile_n: Annotated[int, "columns of a tile of the result"] = 64,
-    tile_k: Annotated[int, "columns of a tile of A"] = 512,
+    tile_m: TileM = 128,
+    tile_n: TileN = 64,
+    tile_k: TileK = 512,
     epilogue: Epilogue = "none",
     sips: Sips = 1,
     cubes: Cubes = 1,
@@ -54,5 +65,10 @@ def sweep_points() -> tuple[Mapping[str, ParameterValue], ...]:
 
 
 MATMUL = BenchProgram(
-    "matmul", "matrix product in any staging, tile shape and epilogue, columns over PEs", _run
+    "matmul",
+    "matrix product in any staging, tile shape and epilogue, columns over PEs",
+    _run,
+    fit=ProgramFit(
+        counts=fit_shares("n"), instead=STREAMED, tiles=(TILE_NAMES,), sizes=(("m", "k", "n"),)
+    ),
 )

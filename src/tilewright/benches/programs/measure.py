@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from tilewright.benches.programs.bound import Work, bound_of
-from tilewright.benches.programs.contract import BenchOutcome
+from tilewright.benches.programs.contract import BenchOutcome, Bound
 from tilewright.host import LaunchReport, RuntimeContext
 
 __all__ = ("measured",)
@@ -12,7 +11,7 @@ __all__ = ("measured",)
 def measured(
     torch: RuntimeContext,
     launches: Sequence[LaunchReport],
-    work: Work,
+    bound: Bound,
     *,
     error: Callable[[], float],
     tolerance: float,
@@ -20,7 +19,7 @@ def measured(
 ) -> BenchOutcome:
     """``error`` is asked only where there are values."""
     return BenchOutcome(
-        bound=bound_of(torch.machine, work),
+        bound=bound,
         launches=tuple(launches),
         max_error=error() if torch.carries_data else None,
         tolerance=tolerance,

@@ -5,11 +5,13 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from tilewright.benches.probe_bound import bound_ps, path_of
 from tilewright.benches.probe_case import PROBE_CASES, Flow, Unfit
+from tilewright.benches.programs.bound import LATENCY
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram, Bound
 from tilewright.benches.programs.draw import Draw
+from tilewright.benches.programs.fit import Changes, Offer, ProgramFit, Values
 from tilewright.benches.programs.kernels.chase import chase_kernel
+from tilewright.benches.programs.latency import Path, latency_of
 from tilewright.benches.programs.team import Array, reserve, team_of
 from tilewright.errors import BenchError
 from tilewright.host import Interleave, RuntimeContext, Tensor
@@ -44,7 +46,7 @@ def _run(
     chain.copy_(torch.from_numpy(_links(size, order)), timed=False)
     report = torch.launch(chase_kernel, chain, out, int(order[0]), hops, grid=(1,), on=out).report
     return BenchOutcome(
-        bound=_bound(torch.machine, flow, hops),
+        bound=_bound(torch.machine, report.pes, flow.target, hops),
         launches=(report,),
         max_error=float(abs(int(out.numpy(timed=False)[0]) - int(order[-1]))),
         tolerance=0.0,
@@ -90,17 +92,26 @@ def _links(size: tuple[int, ...], order: Array) -> Array:
     return numbers
 
 
-def _bound(machine: Machine, flow: Flow, hops: int) -> Bound:
+def _bound(machine: Machine, pes: tuple[PeCoord, ...], owner: PeCoord, hops: int) -> Bound:
     """Round trips on an idle machine. A row is opened once at least, for all its nodes."""
     hbm = machine.spec.cube.hbm
-    closed_ps = bound_ps(machine, [path_of(machine, flow)])
+    path = Path(pes=pes, loads=hops, computes=False, read_from=dict.fromkeys(pes, owner))
     is_detailed = hbm.impl is None and hbm.model == "detailed"
     activate_ps = hbm.timing.rcd_read_clocks * hbm.timing.clock_ps if is_detailed else 0
     num_rows = -(-hops * NODE_BYTES // hbm.row_bytes)
-    total_ps = hops * (closed_ps - activate_ps) + num_rows * activate_ps
-    return Bound(total_ps, "latency", {"latency": total_ps})
+    total_ps = latency_of(machine, path).path_ps + (num_rows - 1) * activate_ps
+    return Bound.of({LATENCY: total_ps}, {LATENCY: 0})
+
+
+def _counts(offer: Offer, values: Values) -> Changes:
+    """Return as many hops as a page has nodes for."""
+    most = offer.machine.pe.mmu.page_bytes // NODE_BYTES - 1
+    return {"hops": most} if int(values["hops"]) > most >= 1 else {}
 
 
 POINTER_CHASE = BenchProgram(
-    "pointer_chase", "loads that depend on each other: the latency of a near or far slice", _run
+    "pointer_chase",
+    "loads that depend on each other: the latency of a near or far slice",
+    _run,
+    fit=ProgramFit(counts=_counts),
 )

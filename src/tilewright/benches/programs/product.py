@@ -1,11 +1,12 @@
 """A matrix product over PEs: B and the result split by columns, A beside every part of B."""
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from tilewright.benches.programs.bound import Work
+from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.check import row_error, tolerance_of
 from tilewright.benches.programs.contract import BenchOutcome
 from tilewright.benches.programs.draw import Draw, DtypeName
@@ -14,12 +15,23 @@ from tilewright.benches.programs.kernels.product import (
     biased_product_kernel_in_two,
     product_kernel,
 )
+from tilewright.benches.programs.latency import Path
 from tilewright.benches.programs.measure import measured
 from tilewright.benches.programs.size import check_shares, check_sizes
 from tilewright.benches.programs.team import Array, Team, deploy, reserve
 from tilewright.host import LocalShard, LocalSize, RuntimeContext, Tensor
 
-__all__ = ("Epilogue", "Product", "Staging", "run_product")
+__all__ = (
+    "STREAMED",
+    "TILE_NAMES",
+    "Epilogue",
+    "Product",
+    "Staging",
+    "TileK",
+    "TileM",
+    "TileN",
+    "run_product",
+)
 
 Staging = Annotated[
     Literal["ref/ref", "load/ref", "ref/load", "load/load"],
@@ -29,6 +41,11 @@ Epilogue = Annotated[
     Literal["none", "fused", "apart"],
     "bias and relu: not at all, on each tile before its store, or in a second pass over memory",
 ]
+TileM = Annotated[int, "rows of a tile of the result"]
+TileN = Annotated[int, "columns of a tile of the result"]
+TileK = Annotated[int, "columns of a tile of A"]
+TILE_NAMES = ("tile_m", "tile_n", "tile_k")
+STREAMED = MappingProxyType({"staging": "ref/ref"})  # what needs least of a TCM
 REFERENCE_COLUMNS = 512  # at a time, so that B in float64 stays small
 
 _KERNELS = {"fused": biased_product_kernel, "apart": biased_product_kernel_in_two}
@@ -69,7 +86,7 @@ class _Operands:
 def run_product(torch: RuntimeContext, product: Product, team: Team) -> BenchOutcome:
     """One launch; every PE of the team has at least one column."""
     check_sizes("product", m=product.m, k=product.k)
-    check_sizes("product", **dict(zip(("tile_m", "tile_n", "tile_k"), product.tile, strict=True)))
+    check_sizes("product", **dict(zip(TILE_NAMES, product.tile, strict=True)))
     check_shares("product", team, n=product.n)
     draw = Draw(torch)
     operands = _Operands(
@@ -87,7 +104,7 @@ def run_product(torch: RuntimeContext, product: Product, team: Team) -> BenchOut
     return measured(
         torch,
         (report,),
-        _work(product, team),
+        bound_of(torch.machine, _work(product, team), Path(pes=report.pes)),
         error=lambda: row_error(out.numpy(timed=False), operands.expected(product)),
         tolerance=tolerance_of(product.dtype),
     )

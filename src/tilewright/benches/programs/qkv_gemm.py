@@ -4,13 +4,21 @@ from typing import Annotated
 
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
 from tilewright.benches.programs.draw import Dtype
-from tilewright.benches.programs.product import Product, run_product
+from tilewright.benches.programs.fit import ProgramFit, fit_shares
+from tilewright.benches.programs.product import (
+    STREAMED,
+    TILE_NAMES,
+    Product,
+    Staging,
+    TileK,
+    TileM,
+    TileN,
+    run_product,
+)
 from tilewright.benches.programs.team import Cubes, Pes, team_of
 from tilewright.host import RuntimeContext
 
 __all__ = ("QKV_GEMM",)
-
-TILE = (32, 32, 64)  # M, N, K
 
 
 def _run(
@@ -19,10 +27,15 @@ def _run(
     k: Annotated[int, "columns of A"] = 256,
     n: Annotated[int, "columns of B, split over the PEs"] = 128,
     dtype: Dtype = "f16",
+    staging: Staging = "load/ref",
+    tile_m: TileM = 32,
+    tile_n: TileN = 32,
+    tile_k: TileK = 64,
     cubes: Cubes = 1,
     pes: Pes = 0,
 ) -> BenchOutcome:
-    product = Product(m=m, n=n, k=k, dtype=dtype, staging="load/ref", tile=TILE)
+    tile = (tile_m, tile_n, tile_k)
+    product = Product(m=m, n=n, k=k, dtype=dtype, staging=staging, tile=tile)
     return run_product(torch, product, team_of(torch, cubes=cubes, pes=pes))
 
 
@@ -30,4 +43,7 @@ QKV_GEMM = BenchProgram(
     "qkv_gemm",
     "product 128 x 256 x 128, A loaded, B streamed, columns over the PEs of a cube",
     _run,
+    fit=ProgramFit(
+        counts=fit_shares("n"), instead=STREAMED, tiles=(TILE_NAMES,), sizes=(("m", "k", "n"),)
+    ),
 )

@@ -6,12 +6,14 @@ from typing import Annotated, Literal
 import numpy as np
 
 from tilewright.benches.programs.attention_reference import attention
-from tilewright.benches.programs.bound import Work
+from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.check import row_error, tolerance_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
 from tilewright.benches.programs.draw import Draw
+from tilewright.benches.programs.fit import Changes, Offer, ProgramFit, Values, fit_team
 from tilewright.benches.programs.heads import F16_BYTES, HeadDim, Heads, KvHeads, QHeads, heads_of
 from tilewright.benches.programs.kernels.quest import quest_kernel
+from tilewright.benches.programs.latency import Path
 from tilewright.benches.programs.measure import measured
 from tilewright.benches.programs.size import check_sizes
 from tilewright.benches.programs.team import Array, Pes, Team, deploy, reserve, team_of
@@ -86,7 +88,11 @@ def _run(
     return measured(
         torch,
         (report,),
-        _work(team, heads, sizes, scored=fixed is None),
+        bound_of(
+            torch.machine,
+            _work(team, heads, sizes, scored=fixed is None),
+            Path(pes=report.pes, loads=2),  # what chooses pages, and the pages
+        ),
         error=lambda: _error(cache, fixed, chosen.numpy(timed=False), out.numpy(timed=False)),
         tolerance=tolerance_of("f16"),
         notes=(f"selection: {selection}, {budget} of {pages} pages",),
@@ -211,6 +217,18 @@ def is_choice(scores: Array, chosen: Array) -> bool:
     return bool(np.all((chosen == best) | (is_close & ~is_tie)))
 
 
+def _counts(offer: Offer, values: Values) -> Changes:
+    found = fit_team(offer, values)
+    if int(values["budget"]) > int(values["pages"]):
+        found["budget"] = int(values["pages"])
+    return found
+
+
 QUEST_DECODE = BenchProgram(
-    "quest_decode", "decode attention over the pages that Quest selects, on one cube", _run
+    "quest_decode",
+    "decode attention over the pages that Quest selects, on one cube",
+    _run,
+    fit=ProgramFit(
+        counts=_counts, tiles=(("turn", "page_size", "pages"), ("head_dim",)), sizes=(("pages",),)
+    ),
 )

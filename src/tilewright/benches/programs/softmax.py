@@ -4,11 +4,13 @@ from typing import Annotated
 
 import numpy as np
 
-from tilewright.benches.programs.bound import Work
+from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.check import row_error, tolerance_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
 from tilewright.benches.programs.draw import Draw, Dtype
+from tilewright.benches.programs.fit import ProgramFit, fit_shares
 from tilewright.benches.programs.kernels.row import softmax_kernel
+from tilewright.benches.programs.latency import Path
 from tilewright.benches.programs.measure import measured
 from tilewright.benches.programs.size import check_shares, check_sizes
 from tilewright.benches.programs.team import Array, Cubes, Pes, deploy, reserve, team_of
@@ -45,7 +47,7 @@ def _run(
     return measured(
         torch,
         (report,),
-        work,
+        bound_of(torch.machine, work, Path(pes=report.pes)),
         error=lambda: row_error(out.numpy(timed=False), _softmax(values)),
         tolerance=tolerance_of(dtype),
     )
@@ -58,4 +60,13 @@ def _softmax(values: Array) -> Array:
     return result
 
 
-SOFTMAX = BenchProgram("softmax", "softmax of the rows of a matrix, rows over PEs", _run)
+SOFTMAX = BenchProgram(
+    "softmax",
+    "softmax of the rows of a matrix, rows over PEs",
+    _run,
+    fit=ProgramFit(
+        counts=fit_shares("rows"),
+        tiles=(("block_rows",), ("columns",)),
+        sizes=(("rows", "columns"),),
+    ),
+)

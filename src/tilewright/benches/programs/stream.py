@@ -4,16 +4,18 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from tilewright.benches.programs.bound import Work
+from tilewright.benches.programs.bound import Work, bound_of, sum_bounds
 from tilewright.benches.programs.check import row_error, tolerance_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
 from tilewright.benches.programs.draw import Draw, Dtype
+from tilewright.benches.programs.fit import ProgramFit, fit_shares
 from tilewright.benches.programs.kernels.stream import (
     add_kernel,
     copy_kernel,
     scale_kernel,
     triad_kernel,
 )
+from tilewright.benches.programs.latency import Path
 from tilewright.benches.programs.measure import measured
 from tilewright.benches.programs.size import check_shares, check_sizes
 from tilewright.benches.programs.team import Array, Cubes, Pes, Sips, deploy, reserve, team_of
@@ -22,6 +24,8 @@ from tilewright.host import LocalShard, LocalSize, RuntimeContext
 __all__ = ("STREAM",)
 
 FACTOR = 3.0
+WORK = ((1, ()), (1, ("mul",)), (2, ("add",)), (2, ("mul", "add")))
+"""Of each launch: arrays that are read, and what is done with an element."""
 
 
 def _run(
@@ -51,16 +55,23 @@ def _run(
         torch.launch(name, kernel, *map(LocalShard, tensors), *factor, size, block).report
         for name, kernel, tensors, *factor in steps
     ]
-    work = Work(
-        num_pes=team.num_pes,
-        read_bytes=6 * values.nbytes,
-        written_bytes=4 * values.nbytes,
-        elements={"mul": 2 * elements, "add": 2 * elements},
-    )
+    bounds = [
+        bound_of(
+            torch.machine,
+            Work(
+                num_pes=team.num_pes,
+                read_bytes=num_reads * values.nbytes,
+                written_bytes=values.nbytes,
+                elements=dict.fromkeys(ops, elements),
+            ),
+            Path(pes=report.pes, computes=bool(ops), walks=not number, opens=not number),
+        )
+        for number, (report, (num_reads, ops)) in enumerate(zip(reports, WORK, strict=True))
+    ]
     return measured(
         torch,
         reports,
-        work,
+        sum_bounds(bounds),
         error=lambda: row_error(
             np.stack([tensor.numpy(timed=False) for tensor in (a, b, c)], axis=-1), _stream(values)
         ),
@@ -76,4 +87,9 @@ def _stream(values: Array) -> Array:
     return np.stack([b + FACTOR * c, b, c], axis=-1)
 
 
-STREAM = BenchProgram("stream", "copy, scale, add and triad: bound by the HBM", _run)
+STREAM = BenchProgram(
+    "stream",
+    "copy, scale, add and triad: bound by the HBM",
+    _run,
+    fit=ProgramFit(counts=fit_shares("elements"), tiles=(("block",),), sizes=(("elements",),)),
+)

@@ -7,7 +7,9 @@ import numpy as np
 from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.check import row_error
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram
+from tilewright.benches.programs.fit import ProgramFit, fit_team
 from tilewright.benches.programs.kernels.offset import offset_kernel
+from tilewright.benches.programs.latency import Path
 from tilewright.benches.programs.team import (
     Array,
     Cubes,
@@ -52,8 +54,11 @@ def _run(
         grid=(team.num_pes,),
         on=x,
     ).report
+    homes = x.placement.homes
+    owners = {pe: homes[(number + shift) % len(homes)] for number, pe in enumerate(homes)}
+    path = Path(pes=report.pes, read_from=owners, write_to=owners)
     return BenchOutcome(
-        bound=bound_of(torch.machine, _work(team, len(offsets))),
+        bound=bound_of(torch.machine, _work(team, len(offsets)), path),
         launches=(report,),
         max_error=row_error(out.numpy(timed=False), _expected(numbers, shift, offsets)),
         tolerance=0.0,
@@ -82,5 +87,8 @@ def _work(team: Team, num_accesses: int) -> Work:
 
 
 VA_OFFSET_VERIFY = BenchProgram(
-    "va_offset_verify", "reads and writes at virtual base + offset, in own pages and others'", _run
+    "va_offset_verify",
+    "reads and writes at virtual base + offset, in own pages and others'",
+    _run,
+    fit=ProgramFit(counts=fit_team),
 )

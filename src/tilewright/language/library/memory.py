@@ -10,7 +10,7 @@ from tilewright.language.current import current_program
 from tilewright.language.dtype import DType
 from tilewright.language.front import direct
 from tilewright.language.pointer_convert import is_integer, no_dtype, pointers_of
-from tilewright.language.poll import note_look
+from tilewright.language.poll import note_poll
 from tilewright.language.program import Program
 from tilewright.language.tensor_pointer import TensorDescriptor, Window
 from tilewright.language.value import Pointers
@@ -57,9 +57,12 @@ def load(
     With a ``shape``, ``pointer`` is the address of a whole tile, row by row; so is a ref. It may
     be an integer, which counts bytes, if ``dtype`` says of what; without a shape of one element.
     Of a block pointer, what lies outside the tensor on the axes of ``boundary_check`` is padded.
-    The cache and eviction hints, and ``volatile``, say nothing here: there are no caches.
+    The cache and eviction hints say nothing here: there are no caches. ``volatile`` says that the
+    program polls: repeated for ever in vain, it is stopped.
     """
     program = current_program()
+    if volatile:
+        note_poll(program, pointer)
     if shape is not None or dtype is not None:
         pointer = make_ref(program, pointer, () if shape is None else shape, dtype, None)
     if isinstance(pointer, Ref):
@@ -194,7 +197,7 @@ atomic_xor = _atomic("xor", "Exclusive-or the elements in memory")
 def atomic_load(
     pointer: Any, mask: Any = None, sem: str | None = None, scope: str | None = None
 ) -> Any:
-    """A load: accesses are served one at a time anyway. All that follows comes after it.
+    """Load; accesses are served one at a time anyway. All that follows comes after it.
 
     A program that repeats it for ever, when nobody can write there any more, is stopped.
     """
@@ -202,7 +205,7 @@ def atomic_load(
     acquires = parse_sem(program, sem).acquires
     if program.watch is not None:
         program.watch.expect_atomic(acquires=acquires)
-    note_look(program, pointer)
+    note_poll(program, pointer)
     block = load(pointer, mask)
     if acquires and block.number is not None:
         program.order.acquire(program.issuer.num_commands, program.issuer.task_of(block.number))

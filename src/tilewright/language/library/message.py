@@ -5,9 +5,10 @@ from typing import Any
 from tilewright.language import message
 from tilewright.language.block_type import block_type
 from tilewright.language.current import current_program
+from tilewright.language.library.memory import store
 from tilewright.language.message import PendingMessage
 
-__all__ = ("recv", "recv_async", "send")
+__all__ = ("recv", "recv_async", "recv_no_consume", "send")
 
 
 def send(dir: str, src: Any) -> None:
@@ -19,16 +20,31 @@ def send(dir: str, src: Any) -> None:
     message.send(program, dir, program.block(src))
 
 
-def recv(dir: str | None, shape: Any, dtype: Any) -> Any:
-    """The next message from a direction, as it was when it was sent; waits for it.
+def recv(dir: str | None, shape: Any, dtype: Any, dst: Any = None) -> Any:
+    """Wait for the next message from a direction and return it, as it was when it was sent.
 
-    None takes the directions in turn, in the order in which the launch names them.
+    None takes the directions in turn, in the order in which the launch names them. With ``dst``, an
+    address or a ref, the message is also stored there: a slot read and a store.
     """
-    return recv_async(dir, shape, dtype).wait()
+    block = recv_async(dir, shape, dtype).wait()
+    if dst is not None:
+        store(dst, block)
+    return block
 
 
 def recv_async(dir: str | None, shape: Any, dtype: Any) -> PendingMessage:
-    """The same, without waiting: ``tl.wait`` gives the block."""
+    """Begin to receive the next message from a direction; ``tl.wait`` gives the block."""
     program = current_program()
     kind = block_type(program.dtype(dtype), program.extents(shape))
     return message.receive(program, dir, kind)
+
+
+def recv_no_consume(dir: str, shape: Any, dtype: Any) -> Any:
+    """Wait for the next message from a direction and return its block; the message stays there.
+
+    The slot is neither read nor given back: it takes no time but that of the arrival, the sender
+    gets no credit, and the next ``recv`` gets the same message.
+    """
+    program = current_program()
+    kind = block_type(program.dtype(dtype), program.extents(shape))
+    return message.peek(program, dir, kind)

@@ -6,8 +6,16 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
+from tilewright.limits import (
+    MAX_BANKS,
+    MAX_CHUNK_BURSTS,
+    MAX_DISTANCE_PS,
+    MAX_SPAN_BURSTS,
+    min_refresh_interval_ps,
+)
 from tilewright.machine.spec.block import BlockSpec
 from tilewright.machine.spec.quantity import (
+    MAX_CLOCKS,
     MAX_COUNT,
     BytesPerUs,
     Clocks,
@@ -28,7 +36,9 @@ MapField = Literal["burst", "bank_group", "column", "bank", "stack_id", "row"]
 class HbmTimingSpec(Spec):
     """Least distances between commands, in clocks of ``clock_ps``; the names are JEDEC's."""
 
-    clock_ps: PositiveTime = Field(500, description="one clock")
+    clock_ps: Annotated[PositiveTime, Field(le=MAX_DISTANCE_PS // MAX_CLOCKS)] = Field(
+        500, description="one clock"
+    )
     bl_clocks: Annotated[Clocks, Field(ge=1)] = Field(2, description="data of one burst")
     cl_clocks: Clocks = Field(20, description="read command to its first data")
     cwl_clocks: Clocks = Field(10, description="write command to its first data")
@@ -53,7 +63,16 @@ class HbmTimingSpec(Spec):
     wtr_l_clocks: Clocks = Field(13, description="end of write data to read, same bank group")
     rtw_clocks: Clocks = Field(25, description="read command to write command")
     wr_clocks: Clocks = Field(42, description="end of write data to precharge")
-    rtp_clocks: Clocks = Field(12, description="read command to precharge")
+    rtp_clocks: Annotated[Clocks, Field(ge=1)] = Field(12, description="read command to precharge")
+
+    @property
+    def distances_ps(self) -> dict[str, int]:
+        """Every distance in picoseconds, ``rp_ps`` for instance."""
+        clocks = self.model_dump(exclude={"clock_ps"})
+        return {
+            name.removesuffix("_clocks") + "_ps": count * self.clock_ps
+            for name, count in clocks.items()
+        }
 
     def broken_rules(self) -> Iterator[BrokenRule]:
         for name in ("ccd_s_clocks", "ccd_l_clocks", "ccd_r_clocks"):
@@ -71,16 +90,25 @@ class RefreshSpec(Spec):
     interval_ps: PositiveTime = Field(3_900_000, description="REFI, from one refresh to the next")
     all_bank_ps: PositiveTime = Field(530_000, description="RFC of an all-bank refresh")
     per_bank_ps: PositiveTime = Field(280_000, description="RFC of one bank")
+    phase_ps: Latency = Field(
+        0,
+        description="delay of every slice's refreshes, modulo one interval; 0 to have them first"
+        " at (slice + 1) / slices of it",
+    )
+
+    @property
+    def busy_ps(self) -> int:
+        """How long one refresh closes what it closes; 0 if nothing is refreshed."""
+        return 0 if self.kind == "none" else int(getattr(self, f"{self.kind}_ps"))
 
     def broken_rules(self) -> Iterator[BrokenRule]:
-        if self.kind == "none":
-            return
-        name = f"{self.kind}_ps"
-        closed_ps = getattr(self, name)
-        if closed_ps >= self.interval_ps:
-            found = f"{closed_ps} with interval_ps {self.interval_ps}"
-            expected = "less than interval_ps, or the memory never opens"
-            yield BrokenRule(name, found, expected, "raise interval_ps", ("interval_ps", "kind"))
+        if self.kind != "none" and self.busy_ps >= self.interval_ps:
+            found = f"{self.busy_ps} with interval_ps {self.interval_ps}"
+            expected, related = (
+                "less than interval_ps, or the memory never opens",
+                ("interval_ps", "kind"),
+            )
+            yield BrokenRule(f"{self.kind}_ps", found, expected, "raise interval_ps", related)
 
 
 class HbmSpec(BlockSpec):
@@ -123,6 +151,11 @@ class HbmSpec(BlockSpec):
         return self.timing.bl_clocks * self.timing.clock_ps
 
     @property
+    def counted_bytes(self) -> int:
+        """Bytes of what a pseudo-channel serves and counts: a burst; a byte of the simple model."""
+        return self.burst_bytes if self.model == "detailed" else 1
+
+    @property
     def channel_rate(self) -> Fraction:
         """Nominal bytes per microsecond of a pseudo-channel, exactly: burst after burst."""
         return Fraction(self.burst_bytes * PS_PER_US, self.burst_ps)
@@ -132,17 +165,25 @@ class HbmSpec(BlockSpec):
         """What a pseudo-channel of the simple model serves, rounded down."""
         return int(self.channel_rate * self.simple_efficiency_percent / 100)
 
+    @property
+    def is_banked(self) -> bool:
+        """Whether the engine's banked memory serves it, and neither a simple one nor a user's."""
+        return self.impl is None and self.model == "detailed"
+
+    @property
+    def num_banks(self) -> int:
+        """Banks of a pseudo-channel."""
+        return self.bank_groups * self.banks * self.stack_ids
+
     def broken_rules(self) -> Iterator[BrokenRule]:
         yield from self._shape_rules()
         yield from self._queue_rules()
-        if sorted(self.address_map) != sorted(get_args(MapField)):
-            found = ", ".join(self.address_map) or "no field"
-            expected = f"each of {', '.join(get_args(MapField))} once"
-            yield BrokenRule("address_map", found, expected, "list the six, lowest bit first")
-        elif self.address_map[0] != "burst":
-            found, fix = f"{self.address_map[0]} first", "put burst first"
-            expected = "burst first, since its bytes are adjacent"
-            yield BrokenRule("address_map", found, expected, fix)
+        yield from self._map_rules()
+        if self.is_banked:
+            yield from self._bank_rules()
+            yield from self._refresh_rules()
+        elif self.impl is None:
+            yield from self._simple_rules()
 
     def _shape_rules(self) -> Iterator[BrokenRule]:
         for name in (
@@ -161,13 +202,78 @@ class HbmSpec(BlockSpec):
                 found = f"{getattr(self, name)} with burst_bytes {self.burst_bytes}"
                 fix = f"raise {name} or lower burst_bytes"
                 yield BrokenRule(name, found, "at least one burst", fix, ("burst_bytes",))
-        banks = self.bank_groups * self.banks * self.stack_ids
-        unit_bytes = self.pseudo_channels * max(banks * self.row_bytes, self.interleave_bytes)
+        span_bytes = max(self.num_banks * self.row_bytes, self.interleave_bytes)
+        unit_bytes = self.pseudo_channels * span_bytes
         if self.capacity_bytes % unit_bytes:
-            found = f"{self.capacity_bytes} over {self.pseudo_channels} channels of {banks} banks"
+            channels = f"{self.pseudo_channels} channels of {self.num_banks} banks"
+            found = f"{self.capacity_bytes} over {channels}"
             expected = f"whole rows in every bank: a multiple of {unit_bytes} bytes"
             shape = ("pseudo_channels", "bank_groups", "banks", "stack_ids", "row_bytes")
             yield BrokenRule("capacity_bytes", found, expected, "round it", shape)
+
+    def _map_rules(self) -> Iterator[BrokenRule]:
+        names = get_args(MapField)
+        if sorted(self.address_map) != sorted(names):
+            found = ", ".join(self.address_map) or "no field"
+            expected = f"each of {', '.join(names)} once"
+            yield BrokenRule("address_map", found, expected, "list the six, lowest bit first")
+        elif self.address_map[0] != "burst":
+            found, fix = f"{self.address_map[0]} first", "put burst first"
+            expected = "burst first, since its bytes are adjacent"
+            yield BrokenRule("address_map", found, expected, fix)
+        elif self.is_banked and self.address_map[-1] != "row":
+            found, fix = f"{self.address_map[-1]} last", "put row last"
+            expected = "row last: the highest bits of an address"
+            yield BrokenRule("address_map", found, expected, fix, ("model",))
+
+    def _simple_rules(self) -> Iterator[BrokenRule]:
+        if self.simple_bytes_per_us < 1:
+            found = f"{self.simple_efficiency_percent} % of {self.burst_bytes} bytes"
+            found += f" every {self.burst_ps} ps"
+            fix = "raise it or burst_bytes, or lower the burst's clocks"
+            related = ("burst_bytes", "timing.bl_clocks", "timing.clock_ps")
+            path = "simple_efficiency_percent"
+            yield BrokenRule(path, found, "a rate of at least 1 byte a microsecond", fix, related)
+
+    def _bank_rules(self) -> Iterator[BrokenRule]:
+        shape = ("bank_groups", "stack_ids")
+        if self.num_banks > MAX_BANKS:
+            found = f"{self.num_banks} in a pseudo-channel: bank_groups x banks x stack_ids"
+            fix = "lower banks, bank_groups or stack_ids"
+            yield BrokenRule("banks", found, f"at most {MAX_BANKS}", fix, shape)
+        span_bytes = self.num_banks * self.row_bytes
+        if self.interleave_bytes > span_bytes:
+            found = f"{self.interleave_bytes} with {span_bytes} bytes in one row of all banks"
+            expected, fix = "at most one row of all banks", "lower interleave_bytes"
+            related = ("row_bytes", "banks", *shape)
+            yield BrokenRule("interleave_bytes", found, expected, fix, related)
+        for name, num_bytes, most in (
+            ("row_bytes", span_bytes, MAX_SPAN_BURSTS),
+            ("interleave_bytes", self.interleave_bytes, MAX_CHUNK_BURSTS),
+        ):
+            if num_bytes > most * self.burst_bytes:
+                what = "in one row of all banks" if name == "row_bytes" else "of a pseudo-channel"
+                found = f"{num_bytes // self.burst_bytes} bursts {what}"
+                fix = f"lower {name} or raise burst_bytes"
+                yield BrokenRule(name, found, f"at most {most}", fix, ("burst_bytes",))
+
+    def _refresh_rules(self) -> Iterator[BrokenRule]:
+        """An interval holds a refresh, the closing before it and one access after it."""
+        refresh, timing = self.refresh, self.timing
+        least_ps = min_refresh_interval_ps(timing.distances_ps, refresh.busy_ps)
+        if refresh.kind == "none" or refresh.interval_ps > least_ps:
+            return
+        clocks = timing.model_dump(exclude={"clock_ps"})
+        longest = max(clocks, key=lambda name: clocks[name])
+        found = (
+            f"{refresh.interval_ps} for a refresh of {refresh.busy_ps} ps and an access, whose "
+            f"waits take {least_ps - refresh.busy_ps} ps ({longest} {clocks[longest]}, and others)"
+        )
+        expected = f"above {least_ps}, so that both fit"
+        fix = f"raise interval_ps, or lower {refresh.kind}_ps or {longest}"
+        refresh_fields = (f"refresh.{refresh.kind}_ps", "refresh.kind")
+        related = (*refresh_fields, *(f"timing.{name}" for name in HbmTimingSpec.model_fields))
+        yield BrokenRule("refresh.interval_ps", found, expected, fix, related)
 
     def _queue_rules(self) -> Iterator[BrokenRule]:
         low, high, most = self.drain_low_bursts, self.drain_high_bursts, self.write_queue_bursts

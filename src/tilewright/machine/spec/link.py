@@ -17,6 +17,9 @@ __all__ = (
 )
 
 
+CommandSize = Annotated[Size, Field(le=65_536)]  # every launch sends some to each PE
+
+
 class UcieSpec(BlockSpec):
     """Die-to-die ports: each side of a cube has one, each made of parallel connections.
 
@@ -49,8 +52,10 @@ class HostSpec(Spec):
 
     pcie: PcieSpec = PcieSpec()
     in_flight_bytes: Size = Field(262_144, description="host transfers outstanding per SIP")
-    command_bytes: Size = Field(64, description="a command or its completion on the way")
-    entry_bytes: Size = Field(16, description="what a command names: a page range, ring, argument")
+    command_bytes: CommandSize = Field(64, description="a command or its completion on the way")
+    entry_bytes: CommandSize = Field(
+        16, description="what a command names: a page range, ring, argument"
+    )
 
 
 class FabricSpec(BlockSpec):

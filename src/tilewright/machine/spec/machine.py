@@ -5,6 +5,12 @@ from typing import Annotated, Literal, assert_never
 
 from pydantic import Field
 
+from tilewright.limits import (
+    MAX_CHANNELS,
+    MAX_FLIT_BYTES,
+    MAX_PACKETS,
+    max_channel_bursts,
+)
 from tilewright.machine.spec.block import BlockSpec
 from tilewright.machine.spec.hbm import HbmSpec, SramSpec
 from tilewright.machine.spec.link import FabricSpec, HostSpec, UcieSpec
@@ -17,12 +23,20 @@ from tilewright.machine.spec.walk import walk_sections
 __all__ = ("AddressSpec", "CubeSpec", "IoChipletSpec", "MachineSpec", "SipSpec")
 
 ONE_LINE = r"^[^\t\n\r]*$"
+PacketSize = Annotated[Size, Field(le=MAX_FLIT_BYTES)]
 Bits = Annotated[int, Field(ge=1, le=51)]
 Name = Annotated[str, Field(min_length=1, max_length=80, pattern=ONE_LINE)]
 Description = Annotated[str, Field(max_length=400, pattern=ONE_LINE)]
 
 MAX_ADDRESS_BITS = 63  # an address stays an int64
 COMPUTE_WINDOW_BYTES = 2**38  # what a die with PEs uses of its offsets; HBM has the lower half
+MIN_TILE_BYTES = 16 * 2**10  # of a TCM, beside its reserve; see _room_rules
+MIN_REGISTER_BYTES = 1024
+MIN_PAGE_BYTES = 512
+MIN_RING_BYTES = 64  # of a TCM's reserve, for the messages of each SIP
+MIN_RESERVED_BYTES = 1024
+MIN_SLICE_BYTES = 2**20
+MIN_SLICE_PAGES = 16
 MAX_NODES = 10**6  # beyond that a file is a mistake, and building it would take minutes
 
 
@@ -123,6 +137,10 @@ class CubeSpec(Spec):
             found = f"{self.pseudo_channels_per_slice} for each of {self.pes} PEs"
             expected, fix = "a power of two for each PE", "change pseudo_channels or cube.pes"
             yield BrokenRule("hbm.pseudo_channels", found, expected, fix, related)
+        if self.hbm.impl is None and self.pseudo_channels_per_slice > MAX_CHANNELS:
+            found = f"{self.pseudo_channels_per_slice} for each of {self.pes} PEs"
+            expected, fix = f"at most {MAX_CHANNELS} for each PE", "lower pseudo_channels"
+            yield BrokenRule("hbm.pseudo_channels", found, expected, fix, related)
         yield from self._layout_rules()
 
     def _layout_rules(self) -> Iterator[BrokenRule]:
@@ -149,8 +167,8 @@ class MachineSpec(Spec):
     name: Name = Field("ahbm", description="what tables and records call it")
     description: Description = Field("", description="one line for people")
     routing: Literal["xy"] = Field("xy", description="turn rule of every mesh")
-    packet_bytes: Size = Field(1_024, description="unit of arbitration")
-    flit_bytes: Size = Field(64, description="unit of the wire")
+    packet_bytes: PacketSize = Field(1_024, description="unit of arbitration")
+    flit_bytes: PacketSize = Field(64, description="unit of the wire")
     ps_per_mm: Annotated[int, Field(ge=0, le=10**6)] = Field(
         10, description="wire delay; 0: wires take no time"
     )
@@ -167,6 +185,7 @@ class MachineSpec(Spec):
         yield from self._joint_rules()
         yield from self._address_rules()
         yield from self._size_rules()
+        yield from self._room_rules()
 
     def _packet_rules(self) -> Iterator[BrokenRule]:
         if self.packet_bytes % self.flit_bytes:
@@ -181,6 +200,14 @@ class MachineSpec(Spec):
                     expected = "room for at least one packet"
                     fix = f"raise {name} or lower packet_bytes"
                     yield BrokenRule(f"{path}.{name}", found, expected, fix, ("packet_bytes",))
+        for path, window_bytes in (
+            ("pe.dma.in_flight_bytes", self.pe.dma.in_flight_bytes),
+            ("host.in_flight_bytes", self.host.in_flight_bytes),
+        ):
+            if window_bytes // self.packet_bytes > MAX_PACKETS:
+                found = f"{window_bytes} bytes: {window_bytes // self.packet_bytes} packets"
+                expected = f"at most {MAX_PACKETS} packets under way"
+                yield BrokenRule(path, found, expected, "lower it", ("packet_bytes",))
 
     def _queue_rules(self) -> Iterator[BrokenRule]:
         hbm = self.cube.hbm
@@ -188,6 +215,8 @@ class MachineSpec(Spec):
             found = f"{hbm.interleave_bytes} with packet_bytes {self.packet_bytes}"
             path, fix = "cube.hbm.interleave_bytes", "lower interleave_bytes"
             yield BrokenRule(path, found, "at most one packet", fix, ("packet_bytes",))
+        if not hbm.is_banked:
+            return
         bursts = self.bursts_per_channel()
         for name in ("read_queue_bursts", "write_queue_bursts"):
             if getattr(hbm, name) < bursts:
@@ -197,15 +226,13 @@ class MachineSpec(Spec):
                 yield BrokenRule(f"cube.hbm.{name}", found, f"at least {bursts}", fix, related)
 
     def bursts_per_channel(self) -> int:
-        """The most bursts that one packet brings to one pseudo-channel, wherever it begins."""
-        hbm, channels = self.cube.hbm, self.cube.pseudo_channels_per_slice
-        turn_bytes = hbm.interleave_bytes * channels
-        turns, rest_bytes = divmod(self.packet_bytes, turn_bytes)
-        most_bytes = turns * hbm.interleave_bytes + min(hbm.interleave_bytes, rest_bytes)
-        # a packet that begins and ends in one channel may cut a burst of it in two
-        ends_meet = turns > 0 and rest_bytes < hbm.interleave_bytes
-        cuts_burst = ends_meet or rest_bytes > turn_bytes - hbm.burst_bytes
-        return -(-most_bytes // hbm.burst_bytes) + int(cuts_burst)
+        """Return the most bursts that one packet brings to one pseudo-channel."""
+        return max_channel_bursts(
+            packet_bytes=self.packet_bytes,
+            interleave_bytes=self.cube.hbm.interleave_bytes,
+            burst_bytes=self.cube.hbm.burst_bytes,
+            num_channels=self.cube.pseudo_channels_per_slice,
+        )
 
     def _joint_rules(self) -> Iterator[BrokenRule]:
         if self.sip.num_cubes > 1 and self.cube.ucie is None:
@@ -253,3 +280,33 @@ class MachineSpec(Spec):
             counts = ("sip.columns", "sip.rows", "cube.pes", "cube.noc", "cube.ucie.connections")
             found, expected = f"a machine of about {nodes} nodes", f"at most {MAX_NODES}"
             yield BrokenRule("sip.count", found, expected, "make something smaller", counts)
+
+    def _room_rules(self) -> Iterator[BrokenRule]:
+        """Every ready program runs at its smallest size: there is room for tiles and tensors."""
+        tcm, page_bytes = self.pe.tcm, self.pe.mmu.page_bytes
+        for path, found_bytes, least_bytes in (
+            ("pe.registers.capacity_bytes", self.pe.registers.capacity_bytes, MIN_REGISTER_BYTES),
+            ("pe.mmu.page_bytes", page_bytes, MIN_PAGE_BYTES),
+        ):
+            if found_bytes < least_bytes:
+                yield BrokenRule(path, str(found_bytes), f"at least {least_bytes}", "raise it")
+        tile_bytes = tcm.capacity_bytes - tcm.reserved_bytes
+        if tile_bytes < MIN_TILE_BYTES:
+            found = f"{tcm.capacity_bytes} with reserved_bytes {tcm.reserved_bytes}"
+            expected = f"at least {MIN_TILE_BYTES} beside them, for tiles of programs"
+            path, fix = "pe.tcm.capacity_bytes", "raise it or reserve less"
+            yield BrokenRule(path, found, expected, fix, ("pe.tcm.reserved_bytes",))
+        ring_bytes = max(MIN_RESERVED_BYTES, MIN_RING_BYTES * self.sip.count)
+        if tcm.reserved_bytes < ring_bytes:
+            found = f"{tcm.reserved_bytes} with {self.sip.count} SIPs"
+            expected = f"at least {ring_bytes}, for messages between PEs"
+            fix = "raise reserved_bytes"
+            yield BrokenRule("pe.tcm.reserved_bytes", found, expected, fix, ("sip.count",))
+        slice_bytes = self.cube.hbm.capacity_bytes // self.cube.pes
+        least_bytes = max(MIN_SLICE_BYTES, MIN_SLICE_PAGES * page_bytes)
+        if slice_bytes < least_bytes:
+            found = f"{slice_bytes} bytes for each of {self.cube.pes} PEs, in pages of {page_bytes}"
+            expected = f"at least {least_bytes} for each PE: {MIN_SLICE_PAGES} pages, and 1 MiB"
+            fix = "raise capacity_bytes, or lower pe.mmu.page_bytes or cube.pes"
+            related = ("pe.mmu.page_bytes", "cube.pes")
+            yield BrokenRule("cube.hbm.capacity_bytes", found, expected, fix, related)

@@ -33,6 +33,7 @@ __all__ = (
 )
 
 Hertz = Annotated[int, Field(ge=1, le=10**12)]
+Channels = Annotated[int, Field(ge=1, le=1024)]
 
 
 class CommandProcessorSpec(Spec):
@@ -45,8 +46,8 @@ class CommandProcessorSpec(Spec):
 class DmaSpec(Spec):
     """Channels that send accesses in order; compute and communication travel apart."""
 
-    read_channels: Count = Field(1, description="channels for reads, each with its own window")
-    write_channels: Count = Field(1, description="channels for writes, each with its own window")
+    read_channels: Channels = Field(1, description="channels for reads, each with its own window")
+    write_channels: Channels = Field(1, description="channels for writes, each with its own window")
     in_flight_bytes: Size = Field(65_536, description="window of a channel: bytes under way")
 
 

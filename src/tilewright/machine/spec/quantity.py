@@ -7,8 +7,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from pydantic_core import PydanticCustomError
 
 from tilewright.errors import UnitError
+from tilewright.limits import MAX_DISTANCE_PS
 from tilewright.machine.spec.rule import BrokenRule, rule_error
-from tilewright.units import MAX_PS, parse_bytes, parse_ps, parse_rate
+from tilewright.units import parse_bytes, parse_ps, parse_rate
 
 __all__ = (
     "MAX_COUNT",
@@ -73,8 +74,8 @@ def _quantity_error(expected: str, fix: str) -> PydanticCustomError:
 
 _time, _size, _rate = _read_with(parse_ps), _read_with(parse_bytes), _read_with(parse_rate)
 
-Latency = Annotated[int, BeforeValidator(_time), Field(ge=0, le=MAX_PS // 2**20)]
-PositiveTime = Annotated[int, BeforeValidator(_time), Field(ge=1, le=MAX_PS // 2**20)]
+Latency = Annotated[int, BeforeValidator(_time), Field(ge=0, le=MAX_DISTANCE_PS)]
+PositiveTime = Annotated[int, BeforeValidator(_time), Field(ge=1, le=MAX_DISTANCE_PS)]
 Size = Annotated[int, BeforeValidator(_size), Field(ge=1, le=MAX_SIZE_BYTES)]
 ReservedSize = Annotated[int, BeforeValidator(_size), Field(ge=0, le=MAX_SIZE_BYTES)]
 BytesPerUs = Annotated[int, BeforeValidator(_rate), Field(ge=1, le=MAX_BYTES_PER_US)]

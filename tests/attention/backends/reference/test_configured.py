@@ -8,10 +8,10 @@ import pytest
 
 from tilewright.attention import VortexConfig, normalize_vortex_config
 from tilewright.attention.backends.reference import Session, StepOutput, session_of_config
-from tilewright.attention.compat import vortex_names
 from tilewright.attention.flow.config import REFUSED, WITHOUT_EFFECT
 from tilewright.attention.verify import check_engine_config
 from tilewright.errors import SpecError, TilewrightError
+from tilewright.interop import vortex
 from tilewright.models import GqaShape, find_shape
 from tilewright.models.rope import RopeSpec
 
@@ -155,20 +155,25 @@ def test_a_flow_file_is_run_under_its_name(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(MINE)
     config = config_of(module_path=str(file), module_name="mine")
-    with vortex_names():
-        assert session_of_config(config, SHAPE).graph.name == "mine"
+    assert vortex.session_of_config(config, SHAPE).graph.name == "mine"
 
 
 def test_a_filled_field_reads_back_in_its_own_shape(tmp_path: Path) -> None:
     file = tmp_path / "filled.py"
     file.write_text(FILLED)
-    with vortex_names():
-        config = config_of(module_path=str(file), module_name="filled")
-        session = session_of_config(config, SHAPE)
+    config = config_of(module_path=str(file), module_name="filled")
+    session = vortex.session_of_config(config, SHAPE)
     decoded(session)
     complete = slice(21)  # of 43 tokens, two a page
     assert np.all(session.field("a", 1, "norm")[:, complete] == np.sqrt(4 * 2.0**2))
     assert np.all(session.field("a", 1, "squares")[:, complete] == 4 * 2.0**2)
+
+
+@pytest.mark.parametrize("layers", [[2], [0, 7]])
+def test_a_skipped_layer_that_the_model_does_not_have_is_refused(layers: list[int]) -> None:
+    found = rf"vortex config.layers_skip: found layers \[{layers[-1]}\], expected layers below 2"
+    with pytest.raises(SpecError, match=found):
+        session_of_config(config_of(layers_skip=layers), SHAPE)
 
 
 def test_a_flow_of_another_kind_than_the_model_is_refused() -> None:

@@ -96,6 +96,14 @@ def test_absent_keys_have_the_defaults_of_kernbench() -> None:
     assert "system.sips.count is absent: KernBench's default" in topology.text
 
 
+def test_a_default_is_told_by_the_key_that_is_absent() -> None:
+    counts = {"cube__pe_layout__pe_per_corner": 1, "cube__memory_map__hbm_slices_per_cube": 4}
+    settings = {one.field: one for one in resolve_topology(nested(**counts)).settings}
+    pes, channels = settings["cube.pes"], settings["cube.hbm.pseudo_channels"]
+    assert (pes.value, pes.is_default, pes.key[-1]) == (4, False, "pe_per_corner")
+    assert (channels.value, channels.is_default, channels.key[-1]) == (32, True, "num_pcs")
+
+
 def test_rates_are_decimal_and_sizes_are_binary() -> None:
     spec = spec_of_keys(
         cube__links__hbm_to_router_bw_gbs=204.8,

@@ -21,7 +21,7 @@ from tilewright.attention.planner import StepPlan, most_candidates, row_budgets,
 from tilewright.errors import AttentionError
 from tilewright.host import LaunchReport, Neighbours, PeCoord, RuntimeContext, Tensor
 from tilewright.language.launch import rare_collections
-from tilewright.language.message import Post
+from tilewright.language.post import Post
 from tilewright.runtime.launch import tell_rings
 
 __all__ = ("PreparedStep", "StageLaunch", "StepResult", "prepare_step")

@@ -1,10 +1,11 @@
 """A session for a model, from the configuration of a serving engine."""
 
-import tilewright.attention.flows  # noqa: F401  # registers the ready flows
+from contextlib import nullcontext
+
 from tilewright.attention.backends.reference.session import Session
 from tilewright.attention.backends.reference.spec import SessionSpec
-from tilewright.attention.flow import build_vflow, trace_flow
-from tilewright.attention.flow.config import VortexConfig
+from tilewright.attention.flow import ImportNames, build_vflow, trace_flow
+from tilewright.attention.flow.config import VortexConfig, check_layers_skip
 from tilewright.attention.graph import DType, Geometry
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import plan_spec_of
@@ -22,13 +23,16 @@ def session_of_config(
     num_requests: int = 1,
     kv_dtype: DType = DType.BFLOAT16,
     namespace: str = "numpy",
+    names: ImportNames = nullcontext,
 ) -> Session:
     """Build what a config asks for: its flow, traced for a model, with its plan and its pool.
 
     The pool has room for ``num_requests`` sequences of ``max_seq_lens`` tokens, by default of the
     model's context. Fields of the config that change nothing are in ``config.without_effect``.
+    ``names`` are for the file ``module_path``, as in `load_flows`.
     """
-    flow = build_vflow(config.module_name or "", None, config.module_path)
+    check_layers_skip(config, shape.layers)
+    flow = build_vflow(config.module_name or "", None, config.module_path, names=names)
     geometry = _geometry(config, shape, kv_dtype)
     if flow.kind is not geometry.kind:
         where, found = "vortex config.module_name", f"the {flow.kind} flow {config.module_name!r}"

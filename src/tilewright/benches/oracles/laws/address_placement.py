@@ -17,7 +17,7 @@ from tilewright.runtime.policy import DPPolicy, Interleave
 
 __all__ = ("PAGE_BYTES", "Case", "Expected", "draw_cases")
 
-PAGE_BYTES = 256
+PAGE_BYTES = 512
 BITS = {"i4": 4, "i8": 8, "f16": 16, "f32": 32}
 WORDS = ("replicate", "row_wise", "column_wise")
 COUNTS = (2, 2, 2)  # at most so many SIPs, cubes and PEs

@@ -50,6 +50,10 @@ class OracleGroup(Enum):
     ADDRESSES = "addresses"
     TRITON = "triton"
     VORTEX = "vortex"
+    KERNBENCH = "kernbench"
+    PHASES = "phases"
+    BOUNDS = "bounds"
+    ADVICE = "advice"
 
 
 class Rule(Enum):
@@ -90,6 +94,7 @@ class Oracle:
     name: str
     group: OracleGroup
     check: Check
+    is_slow: bool = False  # takes minutes, and is run when all are asked for
 
 
 def exact(expected: Number, found: Number, unit: str) -> Finding:

@@ -7,13 +7,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from tilewright.attention.backends.reference import Session, SessionSpec
-from tilewright.attention.compat import find_flow, vortex_names
 from tilewright.attention.flow import trace_flow
 from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.planner import DefaultBudget, PlanSpec, Reserved
 from tilewright.benches.oracles.laws.finding import Finding, Oracle, OracleGroup, exact
 from tilewright.benches.oracles.laws.vortex_flows import FLOWS, Doubles, HeadSteps, VortexFlow
 from tilewright.engine import EngineKind
+from tilewright.interop.vortex import find_flow
 
 __all__ = ("VORTEX", "load_graph")
 
@@ -36,9 +36,8 @@ def load_graph(flow: VortexFlow) -> Graph:
             file = Path(directory) / "mine" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-        with vortex_names():
-            name, made = find_flow(str(Path(directory) / "mine" / "flow.py"))
-            return trace_flow(made, GEOMETRY, name=name)
+        name, made = find_flow(str(Path(directory) / "mine" / "flow.py"))
+        return trace_flow(made, GEOMETRY, name=name)
 
 
 def check_selections(_kind: EngineKind, *, flow: VortexFlow) -> Finding:

@@ -18,6 +18,7 @@ from tilewright.benches.programs.kernels.softmax_state import (
 __all__ = ("TO_NEXT", "TO_PREVIOUS", "RingTiling", "ring_attention_kernel")
 
 TO_NEXT, TO_PREVIOUS = "E", "W"
+RECEIVES_A_BLOCK = 2  # keys and values
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class RingTiling:
     block: int  # queries
     key_block: int  # keys of a message
     causal: bool
+    window: int  # commands that a PE may have in flight
 
 
 class _Keys(NamedTuple):
@@ -82,9 +84,12 @@ class _Walk:
 
         While it attends to some keys, they are on their way to the next member, and as many of the
         following visit on their way here. What a send comes after was always sent before, so that
-        members never wait for each other in a circle, however few commands may be under way.
+        members never wait for each other in a circle, however few commands may be under way: where
+        the two receives of a block could keep its sends from being issued, the first member sends
+        before it receives.
         """
         num_members = self._deal.num_members
+        sends_first = self._tiling.window <= RECEIVES_A_BLOCK and self._member == 0
         visits = [
             _Visit(head, (self._member - step) % num_members)
             for head in range(kv_heads)
@@ -97,8 +102,12 @@ class _Walk:
             if visit.owner == self._member:
                 self._take_queries(visit.head)
             for keys in here:
+                if sends_first:
+                    keys = self._passed_on(visit, keys)
                 coming += islice(upcoming, 1)
-                self._attend(self._passed_on(visit, keys))
+                if not sends_first:
+                    keys = self._passed_on(visit, keys)
+                self._attend(keys)
             coming += upcoming
             if visit.owner == self._next:
                 self._store()

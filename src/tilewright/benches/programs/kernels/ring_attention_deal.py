@@ -51,6 +51,14 @@ class RingDeal:
         first = min(part * self.part_size, self.length)
         return range(first, min(first + self.part_size, self.length))
 
+    def has_tokens(self, member: int) -> bool:
+        """Whether any of a member's parts has a token.
+
+        >>> [RingDeal(3, 4, "contiguous").has_tokens(member) for member in (2, 3)]
+        [True, False]
+        """
+        return any(self.tokens(part) for part in self.parts(member))
+
     def num_received(self, *, causal: bool) -> int:
         """Tokens of others that some member sees: of the member that sees most."""
         return max(self._received_by(member, causal) for member in range(self.num_members))

@@ -15,6 +15,7 @@ import yaml
 
 from tilewright.errors import SpecError
 from tilewright.machine.yaml_text import Place, spec_error_at
+from tilewright.records import read_file
 
 __all__ = (
     "MAPPING",
@@ -74,16 +75,7 @@ def topology_of_mapping(spec: Mapping[str, Any]) -> TopologyDocument:
 
 def _read_text(path: Path) -> str:
     source = str(path)
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        found = f"a file that cannot be read ({getattr(error, 'strerror', None) or error})"
-        fix = "check the path and its permissions"
-        raise SpecError(source, found, "a topology file", fix) from error
-    if len(content) > MAX_FILE_BYTES:
-        expected, fix = f"at most {MAX_FILE_BYTES} bytes", "remove what is no topology"
-        raise SpecError(source, "a larger file", expected, fix)
+    content = read_file(path, "a topology file", SpecError, most_bytes=MAX_FILE_BYTES)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -57,7 +57,7 @@ class Topology:
         return self
 
 
-def resolve_topology(source: str | Path | Mapping[str, Any]) -> Topology:
+def resolve_topology(path: str | Path | Mapping[str, Any]) -> Topology:
     """Read a topology from a YAML or JSON file or a mapping, and build its machine.
 
     Anything wrong is a SpecError; its ``problems`` are all mistakes, with line and path.
@@ -66,10 +66,10 @@ def resolve_topology(source: str | Path | Mapping[str, Any]) -> Topology:
     >>> topology.spec["system"]["sips"], topology.machine.grid.num_pes
     ({'count': 2}, 256)
     """
-    if isinstance(source, Mapping):
-        document = topology_of_mapping(source)
+    if isinstance(path, Mapping):
+        document = topology_of_mapping(path)
     else:
-        document = load_topology_document(Path(source).expanduser())
+        document = load_topology_document(Path(path).expanduser())
     return _import(document)
 
 

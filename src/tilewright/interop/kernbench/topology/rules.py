@@ -115,9 +115,8 @@ def _set_channels(reading: Reading, pes: int) -> None:
         reading.set(Setting("cube.hbm.pseudo_channels", total, CHANNELS))
     if SLICE_CHANNELS in reading.numbers or CHANNELS not in reading.numbers:
         is_default = SLICE_CHANNELS not in reading.numbers
-        key = PER_CORNER if is_default else SLICE_CHANNELS
         total = pes * _count(reading, SLICE_CHANNELS)
-        reading.set(Setting("cube.hbm.pseudo_channels", total, key, is_default))
+        reading.set(Setting("cube.hbm.pseudo_channels", total, SLICE_CHANNELS, is_default))
 
 
 def _check_equal(

@@ -1,0 +1,21 @@
+"""The option ``--phases``, which all commands that measure short runs share."""
+
+from typing import Annotated
+
+import typer
+
+from tilewright.benches.phases import MAX_PHASES
+
+__all__ = ("PhasesOption",)
+
+PhasesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--phases",
+        metavar="N",
+        min=1,
+        max=MAX_PHASES,
+        help="Repeat with refresh at N phases. Default: until the mean is known to 2 %, at most"
+        " 16; 1 if a run is longer than 20 refresh intervals.",
+    ),
+]

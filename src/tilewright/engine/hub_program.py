@@ -1,0 +1,70 @@
+"""A program of a hub: what it runs, what it waits for, and how it ended."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from greenlet import GreenletExit
+
+from tilewright.engine.deadlock import What
+from tilewright.engine.service import ProgramGreenlet
+
+__all__ = ("Program", "append", "chain")
+
+
+class Program:
+    """A function that runs in simulated time; ``number`` owns the tasks that it submits."""
+
+    __slots__ = (
+        "_args",
+        "_body",
+        "_last",
+        "_next",
+        "_resume",
+        "_what",
+        "end_reason",
+        "ended_by",
+        "is_done",
+        "name",
+        "number",
+        "result",
+    )
+
+    def __init__(
+        self, number: int, name: str, body: ProgramGreenlet, args: tuple[Any, ...]
+    ) -> None:
+        self.number = number
+        self.name = name
+        self.is_done = False
+        self.result: Any = None  # what the function returned
+        self.end_reason: str | None = None  # the error that ended it, if its run ended before it
+        self.ended_by: type[BaseException] = GreenletExit  # raised in it if its run ends before it
+        self._body = body
+        self._args = args  # for its start
+        self._resume: Callable[..., Any] = body.switch
+        self._what: What = ""  # that it waits for
+        self._next: Program | None = None  # the next one that waits for the same task
+        self._last: Program  # the last of them, known to the first if there is a next
+
+    def __repr__(self) -> str:
+        return f"<Program {self.number} {self.name!r}, {'done' if self.is_done else 'not done'}>"
+
+    def _finish(self, result: Any) -> None:
+        """Note the end of the function; who keeps the program keeps nothing else."""
+        self.result = result
+        self.is_done = True
+        self._what = ""
+        del self._body, self._resume
+
+
+def append(first: Program, program: Program) -> None:
+    """Let a program wait behind the first one that waits for the same task."""
+    before = first if first._next is None else first._last
+    before._next = first._last = program
+
+
+def chain(first: Program | None) -> Iterator[Program]:
+    """Yield all programs that wait for the same task, from the first on."""
+    program = first
+    while program is not None:
+        yield program
+        program = program._next

@@ -1,0 +1,148 @@
+"""Physical memory by hand: ``kernbench.policy.address.allocator``.
+
+A program that allocates by hand has its own books: an engine does not know of them, and tensors
+of its contexts may get the same bytes.
+"""
+
+from dataclasses import dataclass, fields
+
+from tilewright.errors import AllocationError, SpecError
+from tilewright.interop.kernbench.physical_address import PhysAddr
+from tilewright.machine.coords import PeCoord
+from tilewright.machine.name import place_name
+from tilewright.memory.allocator import Allocator, AllocatorStatistics
+
+__all__ = ("AddressConfig", "PEMemAllocator")
+
+
+@dataclass(frozen=True, slots=True)
+class AddressConfig:
+    """Counts and sizes of the memories that allocators give out."""
+
+    sip_count: int
+    cubes_per_sip: int
+    pes_per_cube: int
+    hbm_bytes_per_cube: int
+    hbm_slices_per_cube: int
+    tcm_bytes_per_pe: int
+    tcm_scheduler_reserved_bytes: int
+    sram_bytes_per_cube: int
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            low = 0 if field.name.endswith("bytes") or field.name.startswith("sram") else 1
+            value = getattr(self, field.name)
+            if type(value) is not int or value < low:
+                where, expected = f"AddressConfig {field.name}", f"an int of at least {low}"
+                raise SpecError(where, repr(value), expected, "correct the field")
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        for field, found, expected, is_right in (
+            (
+                "hbm_slices_per_cube",
+                f"{self.hbm_bytes_per_cube} bytes in {self.hbm_slices_per_cube} slices",
+                "slices of whole bytes",
+                self.hbm_bytes_per_cube % self.hbm_slices_per_cube == 0,
+            ),
+            (
+                "hbm_slices_per_cube",
+                f"{self.hbm_slices_per_cube} slices for {self.pes_per_cube} PEs",
+                "a slice for each PE",
+                self.hbm_slices_per_cube >= self.pes_per_cube,
+            ),
+            (
+                "tcm_scheduler_reserved_bytes",
+                f"{self.tcm_scheduler_reserved_bytes} of {self.tcm_bytes_per_pe} bytes",
+                "at most the whole TCM",
+                self.tcm_scheduler_reserved_bytes <= self.tcm_bytes_per_pe,
+            ),
+        ):
+            if not is_right:
+                raise SpecError(f"AddressConfig {field}", found, expected, "correct the field")
+
+    @property
+    def hbm_slice_bytes(self) -> int:
+        """The HBM that one PE owns."""
+        return self.hbm_bytes_per_cube // self.hbm_slices_per_cube
+
+
+class PEMemAllocator:
+    """Gives out the HBM slice and the TCM of one PE: the first hole that fits, every free checked.
+
+    The TCM begins behind what is reserved for the scheduler.
+
+    >>> config = AddressConfig(2, 16, 8, 48 << 30, 8, 16 << 20, 4 << 20, 32 << 20)
+    >>> allocator = PEMemAllocator(0, sip_id=1, cube_id=3, pe_id=5, cfg=config)
+    >>> address = allocator.alloc_hbm(4096)
+    >>> address == PhysAddr.pe_hbm_addr(1, 3, 5, 0, 6 << 30)
+    True
+    >>> allocator.free_hbm(address, 4096)
+    """
+
+    def __init__(
+        self, rack_id: int, sip_id: int, cube_id: int, pe_id: int, cfg: AddressConfig
+    ) -> None:
+        self.rack_id, self.sip_id, self.cube_id, self.pe_id = rack_id, sip_id, cube_id, pe_id
+        self.cfg = cfg
+        limits = {"rack_id": 1, "cube_id": cfg.cubes_per_sip, "pe_id": cfg.pes_per_cube}
+        for name, limit in limits.items():
+            value = getattr(self, name)
+            if type(value) is not int or not 0 <= value < limit:
+                expected = f"an int in 0..{limit - 1}"
+                raise SpecError(f"PEMemAllocator {name}", repr(value), expected, "correct it")
+        place = sip_id, cube_id, pe_id
+        hbm = PhysAddr.pe_hbm_addr(*place, 0, cfg.hbm_slice_bytes)
+        tcm = PhysAddr.pe_tcm_addr(*place, 0, cfg.pes_per_cube)
+        self._pe = place_name(PeCoord(*place))
+        reserved = cfg.tcm_scheduler_reserved_bytes
+        self._hbm = _Memory(f"{self._pe}.hbm", hbm.encode(), cfg.hbm_slice_bytes)
+        self._tcm = _Memory(
+            f"{self._pe}.tcm", tcm.encode() + reserved, cfg.tcm_bytes_per_pe - reserved
+        )
+
+    def __repr__(self) -> str:
+        return f"<PEMemAllocator of {self._pe}: {self._hbm.books!r}, {self._tcm.books!r}>"
+
+    @property
+    def hbm_statistics(self) -> AllocatorStatistics:
+        """Bytes in use, the peak, and the holes of the slice."""
+        return self._hbm.books.statistics
+
+    @property
+    def tcm_statistics(self) -> AllocatorStatistics:
+        """Bytes in use, the peak, and the holes of the TCM."""
+        return self._tcm.books.statistics
+
+    def alloc_hbm(self, nbytes: int, name: str = "alloc_hbm") -> PhysAddr:
+        """Return the first of so many free bytes; an OutOfMemoryError names ``name``."""
+        return self._hbm.allocate(nbytes, name)
+
+    def free_hbm(self, pa: PhysAddr | int, nbytes: int) -> None:
+        """Give back exactly what ``alloc_hbm`` returned; anything else is an AllocationError."""
+        self._hbm.free(pa, nbytes)
+
+    def alloc_tcm(self, nbytes: int, name: str = "alloc_tcm") -> PhysAddr:
+        """Return the first of so many free bytes; an OutOfMemoryError names ``name``."""
+        return self._tcm.allocate(nbytes, name)
+
+    def free_tcm(self, pa: PhysAddr | int, nbytes: int) -> None:
+        """Give back exactly what ``alloc_tcm`` returned; anything else is an AllocationError."""
+        self._tcm.free(pa, nbytes)
+
+
+class _Memory:
+    """Free and taken bytes of one memory, by physical addresses."""
+
+    def __init__(self, name: str, base: int, num_bytes: int) -> None:
+        self.books = Allocator(name, num_bytes, start=base)
+
+    def allocate(self, num_bytes: int, requester: str) -> PhysAddr:
+        return PhysAddr.decode(self.books.allocate(num_bytes, requester=requester))
+
+    def free(self, pa: PhysAddr | int, num_bytes: int) -> None:
+        address = pa.encode() if isinstance(pa, PhysAddr) else pa
+        if type(address) is not int:
+            found, fix = f"a free at {pa!r}", "pass what the allocation returned"
+            raise AllocationError(self.books.name, found, "a PhysAddr, or its encoded int", fix)
+        self.books.free(address, num_bytes)

@@ -1,0 +1,3 @@
+"""KernBench's collectives (``kernbench.ccl``): rings, algorithms, checks of a call."""
+
+__all__: tuple[str, ...] = ()

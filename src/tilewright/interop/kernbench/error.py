@@ -1,0 +1,13 @@
+"""Errors that KernBench programs know by the classes of Python."""
+
+from tilewright.errors import ProgramError
+
+__all__ = ("RuntimeProgramError", "ValueProgramError")
+
+
+class ValueProgramError(ProgramError, ValueError):
+    """A wrong value where KernBench raises ValueError."""
+
+
+class RuntimeProgramError(ProgramError, RuntimeError):
+    """A call that cannot be carried out, where KernBench raises RuntimeError."""

@@ -1,0 +1,87 @@
+"""Messages to and from neighbours, by direction."""
+
+from math import prod
+from typing import Any
+
+from tilewright.interop.kernbench.language.dtype import parse_dtype
+from tilewright.interop.kernbench.language.handle import (
+    RecvFuture,
+    TensorHandle,
+    handle_of,
+    operand_of,
+)
+from tilewright.interop.kernbench.language.memory import address_of, store
+from tilewright.language.composite_operand import Ref
+from tilewright.language.current import current_program
+from tilewright.language.library import message
+from tilewright.language.source import count_as_language
+
+__all__ = ("recv", "recv_async", "recv_no_consume", "send")
+
+
+def send(dir: str, src: Any) -> None:
+    """Send a tensor to the neighbour in a direction; goes on at once unless the ring is full.
+
+    A message is elements of a dtype: its receiver may give them another shape.
+    """
+    if not isinstance(src, TensorHandle):
+        found = f"{src!r} of type {type(src).__name__} to send"
+        raise current_program().error(found, "a TensorHandle", "pass src=handle")
+    message.send(dir, operand_of(src).reshape(prod(src.shape)))
+
+
+def recv(
+    dir: str | None = None, shape: Any = None, dtype: str = "f16", dst: Any = None
+) -> TensorHandle:
+    """Wait for the next message from a direction; None takes the directions in turn.
+
+    With ``dst`` it is copied: to a byte address, to where a ref is, or into a tensor that the
+    kernel has, whose values it replaces. A handle gives the shape and the dtype, if no shape is
+    named.
+    """
+    if isinstance(dst, TensorHandle) and shape is None:
+        shape, dtype = dst.shape, dst.dtype
+    handle = recv_async(dir, shape, dtype).wait()
+    return handle if dst is None else _copied(handle, dst)
+
+
+def _copied(handle: TensorHandle, dst: Any) -> TensorHandle:
+    """Return the handle of the copy."""
+    if not isinstance(dst, TensorHandle):
+        address = address_of(dst)
+        store(address, handle)
+        return handle_of(handle.held, address)
+    if (handle.shape, handle.dtype) != (dst.shape, dst.dtype):
+        found = f"a message {handle!r} for dst={dst!r}"
+        fix = "leave shape and dtype out, or name another destination"
+        raise current_program().error(found, "one shape and dtype", fix)
+    if isinstance(dst.held, Ref):
+        store(dst, handle)
+        return handle_of(handle.held, dst.addr)
+    dst.held = handle.held
+    return dst
+
+
+def recv_async(dir: str | None = None, shape: Any = None, dtype: str = "f16") -> RecvFuture:
+    """Begin to receive the next message from a direction; ``tl.wait`` gives its tensor."""
+    extents = _extents("tl.recv", shape)
+    pending = message.recv_async(dir, prod(extents), parse_dtype(dtype))
+    return RecvFuture._made(pending, extents)
+
+
+def recv_no_consume(dir: str, shape: Any = None, dtype: str = "f16") -> TensorHandle:
+    """Wait until the next message is there and look at it: it stays, and nothing is charged."""
+    extents = _extents("tl.recv_no_consume", shape)
+    block = message.recv_no_consume(dir, prod(extents), parse_dtype(dtype))
+    return handle_of(block.reshape(extents))
+
+
+def _extents(what: str, shape: Any) -> tuple[int, ...]:
+    program = current_program()
+    if shape is None:
+        fix = "write the shape of what the neighbour sends"
+        raise program.error(f"{what} without a shape", "a shape", fix)
+    return program.extents(shape)
+
+
+count_as_language(globals())

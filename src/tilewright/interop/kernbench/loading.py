@@ -1,0 +1,82 @@
+"""Program files that import ``kernbench``: loaded with its names, run on a context of its kind."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tilewright.errors import BenchError
+from tilewright.host import RuntimeContext as HostContext
+from tilewright.interop.kernbench.context import RuntimeContext
+from tilewright.interop.kernbench.engine import GraphEngine
+from tilewright.interop.kernbench.machine_spec import spec_of_machine
+from tilewright.interop.kernbench.names import build_names
+from tilewright.interop.kernbench.registry import (
+    BuildHost,
+    ProgramRegistry,
+    entered_registry,
+)
+from tilewright.interop.program_file import ProgramFile
+from tilewright.records import read_file
+
+__all__ = ("KernbenchProgram", "run_program_file")
+
+ENTRY = "run"
+
+
+class KernbenchProgram:
+    """A file that imports ``kernbench``, loaded once with names and a registry of its own.
+
+    ``build_host`` makes the context of ours for an engine that the program builds by itself.
+    """
+
+    def __init__(self, file: Path, content: bytes, build_host: BuildHost = HostContext) -> None:
+        self.registry = ProgramRegistry(build_host)
+        self._file = ProgramFile(file, content, build_names(self.registry))
+        with entered_registry(self.registry):
+            self._file.load()
+
+    @property
+    def module(self) -> ModuleType:
+        """The module that the file has become."""
+        return self._file.module
+
+    def entry(self, bench: str | None = None) -> Callable[..., Any]:
+        """Return what to run: the bench of a name, else ``run``, else the only bench."""
+        if bench is not None:
+            return self.registry.resolve(bench).run
+        run = getattr(self.module, ENTRY, None)
+        if callable(run):
+            entry: Callable[..., Any] = run
+            return entry
+        benches = self.registry.list_all()
+        if len(benches) == 1:
+            return benches[0].run
+        where, expected = str(self._file.file), "a function run(torch), or one with @bench"
+        if not benches:
+            raise BenchError(where, "neither of them", expected, "define run(torch)")
+        names = ", ".join(each.name for each in benches)
+        fix = f"name one of them: {where}::{benches[0].name}"
+        raise BenchError(where, f"the benches {names}", "one entry", fix)
+
+    def run(self, host: HostContext, values: dict[str, Any], bench: str | None = None) -> None:
+        """Run the entry on a KernBench context over a context of ours; what it returns is lost."""
+        engine = GraphEngine.of_host(host)
+        engine.kernels = self.registry.kernels
+        spec = spec_of_machine(host.machine)
+        torch = RuntimeContext(engine, str(host.device), host.driver.correlation_id, spec)
+        entry = self.entry(bench)
+        with entered_registry(self.registry), self._file.running():
+            entry(torch, **values)
+            torch.wait_all()
+
+
+def run_program_file(
+    file: str | Path, host: HostContext, *, bench: str | None = None
+) -> ModuleType:
+    """Run a program file on a context of ours and return its module, which has its results."""
+    path = Path(file)
+    content = read_file(path, "a Python file", BenchError)
+    program = KernbenchProgram(path, content)
+    program.run(host, {}, bench)
+    return program.module

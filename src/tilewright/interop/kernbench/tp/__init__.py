@@ -1,0 +1,3 @@
+"""KernBench's tensor-parallel layers (``kernbench.tp``)."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,116 @@
+"""Translations that repeat: ranges at equal virtual distances, each at equal physical ones."""
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from tilewright.memory.virtual_range import RangeMapping, VirtualRange
+
+__all__ = ("NOWHERE", "Band", "Span", "bands_of")
+
+Span = tuple[int, int, int]  # virtual bytes from, to, and what to add for the physical ones
+NOWHERE: Span = (-(2**64), -(2**64), 0)  # before all addresses, right or wrong
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Band:
+    """Mappings whose ranges repeat together, in the order of their first ranges.
+
+    >>> from tilewright.memory.address import PhysicalByte, VirtualByte
+    >>> halves = [
+    ...     RangeMapping(VirtualRange(VirtualByte(16 * half), 16, 100, 32), PhysicalByte(base), 16)
+    ...     for half, base in ((0, 1000), (1, 9000))
+    ... ]
+    >>> (band,) = bands_of(halves)
+    >>> band.span_at(32 * 7 + 18)
+    (240, 256, 8872)
+    """
+
+    mappings: tuple[RangeMapping, ...]
+    starts: tuple[int, ...]
+
+    @property
+    def low(self) -> int:
+        return self.starts[0]
+
+    @property
+    def high(self) -> int:
+        return self.mappings[-1].virtual.end
+
+    @property
+    def step(self) -> int:
+        return self.mappings[0].virtual.step
+
+    def span_at(self, address: int) -> Span:
+        """Return the range of a virtual byte between ``low`` and ``high``, or nowhere."""
+        repetition = (address - self.low) // self.step
+        by = repetition * self.step
+        mapping = self.mappings[bisect_right(self.starts, address - by) - 1]
+        low = mapping.virtual.first + by
+        if address >= low + mapping.virtual.num_bytes:
+            return NOWHERE
+        physical = mapping.physical + repetition * mapping.physical_step
+        return low, low + mapping.virtual.num_bytes, physical - low
+
+    def overlaps(self, low: int, high: int) -> bool:
+        """Return whether some virtual byte from ``low`` up to ``high`` is mapped."""
+        address = max(low, self.low)
+        if address >= min(high, self.high):
+            return False
+        by = (address - self.low) // self.step * self.step
+        place = bisect_right(self.starts, address - by)
+        following = (
+            self.starts[place] + by if place < len(self.starts) else self.low + by + self.step
+        )
+        return self.span_at(address) is not NOWHERE or following < min(high, self.high)
+
+    def spans(self) -> Iterator[Span]:
+        """Yield all ranges, each by itself, in order."""
+        for repetition in range(self.mappings[0].virtual.times):
+            by = repetition * self.step
+            for mapping in self.mappings:
+                low = mapping.virtual.first + by
+                physical = mapping.physical + repetition * mapping.physical_step
+                yield low, low + mapping.virtual.num_bytes, physical - low
+
+    def num_pages(self, page_bytes: int) -> int | None:
+        """Return how many pages it has; None if its ranges do not begin and end with pages."""
+        ranges = [each.virtual for each in self.mappings]
+        if self.step % page_bytes or any(
+            each.first % page_bytes or each.num_bytes % page_bytes for each in ranges
+        ):
+            return None
+        return sum(each.num_bytes * each.times for each in ranges) // page_bytes
+
+    def has(self, virtual: VirtualRange) -> bool:
+        """Return whether these ranges were mapped as one."""
+        return any(each.virtual == virtual for each in self.mappings)
+
+    def without(self, ranges: Collection[VirtualRange]) -> "Band | None":
+        """Return the band that is left; None if nothing is."""
+        left = [each for each in self.mappings if each.virtual not in ranges]
+        return _band(left) if left else None
+
+
+def bands_of(mappings: Iterable[RangeMapping]) -> list[Band]:
+    """Return mappings that repeat, as few bands. Ranges may still overlap from band to band."""
+    groups: list[list[RangeMapping]] = []
+    for mapping in sorted(mappings):
+        virtual = mapping.virtual
+        first = groups[-1][0].virtual if groups else None
+        before = groups[-1][-1].virtual if groups else None
+        if (
+            first is not None
+            and before is not None
+            and (first.times, first.step) == (virtual.times, virtual.step)
+            and virtual.first >= before.first + before.num_bytes
+            and virtual.first + virtual.num_bytes <= first.first + first.step
+        ):
+            groups[-1].append(mapping)
+        else:
+            groups.append([mapping])
+    return list(map(_band, groups))
+
+
+def _band(mappings: list[RangeMapping]) -> Band:
+    return Band(tuple(mappings), tuple(each.virtual.first for each in mappings))

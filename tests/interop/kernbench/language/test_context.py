@@ -1,0 +1,133 @@
+"""``tl`` as an object: what it knows, what it refuses, and one that is made by hand."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.interop.kernbench.language.bed import launch, run
+from tilewright.errors import KernelError, ProgramError
+from tilewright.host import RuntimeContext
+from tilewright.interop.kernbench import ipcq_type, pe_command
+from tilewright.interop.kernbench.language import TLContext
+from tilewright.interop.kernbench.language.table import KERNEL_NAMES
+
+DTYPES = "f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64"
+
+
+def test_tl_is_a_tlcontext_with_every_name_of_the_table() -> None:
+    found = []
+
+    def kernel(tl: Any) -> None:
+        found.append(isinstance(tl, TLContext))
+        found.extend(
+            callable(getattr(tl, name)) for names in KERNEL_NAMES.values() for name in names
+        )
+
+    with RuntimeContext("ahbm-small") as torch:
+        launch(torch, kernel)
+    assert len(found) > 30
+    assert all(found)
+
+
+def test_every_name_of_the_table_says_what_it_does() -> None:
+    for names in KERNEL_NAMES.values():
+        for function in names.values():
+            assert function.__doc__ is not None
+            assert function.__doc__.splitlines()[0].endswith(".")
+
+
+def test_a_tl_made_by_hand_is_refused_at_its_first_use() -> None:
+    tl = TLContext(pe_id=3, num_programs=8, scratch_size=1 << 20)
+    found = r"found tl\.load of a TLContext that was made by hand.*; launch the kernel"
+    with pytest.raises(ProgramError, match=found):
+        tl.load(4096, (8,), "f16")
+
+
+def test_handles_have_the_classes_of_pe_commands() -> None:
+    def kernel(x_ptr: int, tl: Any) -> None:
+        tile = tl.load(x_ptr, (8, 8), "f16")
+        assert isinstance(tile, pe_command.TensorHandle)
+        assert isinstance(tl.ref(x_ptr, (8, 8), "f16"), pe_command.TensorHandle)
+        begun = tl.composite("gemm", tile, tile, x_ptr)
+        assert isinstance(begun, pe_command.CompletionHandle)
+        tl.wait(begun)
+
+    run(kernel, np.zeros((8, 8), np.float16))
+
+
+@pytest.mark.parametrize("module", [pe_command, ipcq_type])
+def test_no_command_and_no_handle_is_made_by_hand(module: Any) -> None:
+    for name in module.__all__:
+        with pytest.raises(ProgramError, match=f"^{name}: found a {name} made by hand"):
+            getattr(module, name)(1, addr=2)
+
+
+def wrong_name(x_ptr: int, tl: Any) -> None:
+    tl.lod(x_ptr, (8, 8), "f16")
+
+
+def wrong_dtype(x_ptr: int, tl: Any) -> None:
+    tl.load(x_ptr, (8, 8), "float16")
+
+
+def wrong_axis(_: int, tl: Any) -> None:
+    tl.program_id(2)
+
+
+def wrong_shapes(x_ptr: int, tl: Any) -> None:
+    tl.dot(tl.load(x_ptr, (8, 8)), tl.load(x_ptr, (4, 8)))
+
+
+def no_float(_: int, tl: Any) -> None:
+    tl.exp(tl.arange(4))
+
+
+def ref_operand(x_ptr: int, tl: Any) -> None:
+    tl.ref(x_ptr, (8, 8)) + 1
+
+
+def no_address(x_ptr: int, tl: Any) -> None:
+    (tl.load(x_ptr, (8, 8)) + 1).addr  # noqa: B018
+
+
+def no_shape(x_ptr: int, tl: Any) -> None:
+    tl.load(x_ptr)
+
+
+def float_address(x_ptr: int, tl: Any) -> None:
+    tl.load(x_ptr / 2, (4,))
+
+
+def stored_number(x_ptr: int, tl: Any) -> None:
+    tl.store(x_ptr, 3)
+
+
+def waited_load(x_ptr: int, tl: Any) -> None:
+    tl.wait(tl.load(x_ptr, (8, 8)))
+
+
+def text_operand(x_ptr: int, tl: Any) -> None:
+    tl.load(x_ptr, (8, 8)) + "1"
+
+
+@pytest.mark.parametrize(("kernel", "message"), [
+    (wrong_name, "found tl.lod, expected a name of the kernel language; did you mean load, log?"),
+    (wrong_dtype, f"the dtype 'float16', expected one of {DTYPES}; did you mean \"f16\"?"),
+    (wrong_axis, "found the axis 2, expected 0, the PE in its cube, or 1, the cube in its SIP"),
+    (wrong_shapes, "found dot(fp16[8, 8], fp16[4, 8]), expected (..., m, k) and (..., k, n)"),
+    (no_float, "found tl.exp of <TensorHandle of a tensor i32[4]>, expected floats; convert it"),
+    (ref_operand, "<TensorHandle of a ref f16[8, 8]>, of which nothing has been moved"),
+    (no_address, "the address of a computed value <TensorHandle of a tensor f16[8, 8]>"),
+    (no_shape, "tl.load without a shape, expected a shape"),
+    (float_address, "of type float as an address, expected an integer that counts bytes"),
+    (stored_number, "3 of type int to store, expected a TensorHandle; make a tensor of a number"),
+    (waited_load, "to wait for, expected something that was begun; pass what tl.composite"),
+    (text_operand, "found '1' of type str as an operand, expected a TensorHandle or a number"),
+])  # fmt: skip
+def test_a_wrong_call_is_refused_with_its_line(kernel: Callable[..., Any], message: str) -> None:
+    line = f"{__file__}:{kernel.__code__.co_firstlineno + 1} in {kernel.__name__}, program"
+    with pytest.raises(KernelError, match=f"^{re.escape(line)}.*{re.escape(message)}"):
+        run(kernel, np.zeros((8, 8), np.float16))
