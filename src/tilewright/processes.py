@@ -3,8 +3,8 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from threading import Thread
@@ -56,10 +56,12 @@ def _forked(
     context = multiprocessing.get_context("fork")
     with _told_if_refused():
         pool = ProcessPoolExecutor(num_processes, context, initializer=_begin, initargs=(run,))
+    pending: dict[Future[Result], Case] = {}
     with pool:
         try:
             with _told_if_refused(), _without_interrupts():  # that one who is half born would lose
-                pending = {pool.submit(_run, case): case for case in cases}
+                for case in cases:
+                    pending[pool.submit(_run, case)] = case
             for done in as_completed(pending):
                 yield pending[done], done.result()
         except BaseException as error:
@@ -67,13 +69,17 @@ def _forked(
                 child.terminate()
                 child.join()
             if isinstance(error, BrokenProcessPool):
-                raise _ended(error) from error
+                raise _ended(error, pending) from error
             raise
 
 
-def _ended(error: BrokenProcessPool) -> ProcessError:
-    """From outside, if nobody knows more; else as the executor says, for one: by what it sent."""
-    reason = str(error.__cause__ or "").strip("\n'").rpartition("\n")[2]
+def _ended(error: BrokenProcessPool, futures: Iterable[Future[Any]]) -> ProcessError:
+    """Return an error that says why a process ended early, if the executor knows.
+
+    A pool that breaks while cases are still submitted tells the reason to the futures alone.
+    """
+    causes = [error.__cause__, *(getattr(f.exception(), "__cause__", None) for f in futures)]
+    reason = str(next(filter(None, causes), "")).strip("\n'").rpartition("\n")[2]
     found = f"one that ended early: {reason}" if reason else "one that was ended from outside"
     return ProcessError("processes", found, "processes that live until their cases end", FIX)
 

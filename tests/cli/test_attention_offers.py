@@ -88,7 +88,9 @@ def test_codes_with_scales_keep_the_output(
     assert json.loads(capsys.readouterr().out)["output_error_mean"] < most
 
 
-@pytest.mark.parametrize("backend", [(), ("--backend", "machine", "--machine", "ahbm-small")])
+@pytest.mark.parametrize(
+    "backend", [(), ("--backend", "machine", "--machine", "ahbm-small", "--phases", "1")]
+)
 def test_an_approximate_selection_is_exact_and_says_that_its_ratio_does_nothing(
     backend: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
