@@ -1,12 +1,24 @@
 """The virtual address space that the tensors of one context share."""
 
+from tilewright.machine.build import Machine
 from tilewright.memory.address import VirtualByte
 from tilewright.memory.allocator import Allocator, AllocatorStatistics
 
-__all__ = ("VirtualSpace",)
+__all__ = ("VirtualSpace", "virtual_capacity_bytes")
 
 BASE = 0x1_0000_0000  # below it, no number that a program counts with is an address
 SPACE_BYTES = 64 * 2**30
+END = 2**47  # the sanitizer tags addresses from bit 48 on, and sums may go below a tensor
+
+
+def virtual_capacity_bytes(machine: Machine) -> int:
+    """Return how many virtual bytes a context on this machine has.
+
+    They are twice the bytes of all HBM, since a page that nobody gets lies behind each tensor, and
+    at least 64 GiB, since a small tensor takes whole pages.
+    """
+    hbm_bytes = machine.grid.num_cubes * machine.spec.cube.hbm.capacity_bytes
+    return min(max(2 * hbm_bytes, SPACE_BYTES), END - BASE)
 
 
 class VirtualSpace:

@@ -32,7 +32,7 @@ from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer_space import QuarantinedSpace
 from tilewright.memory.sanitizer_tensor import TensorBook
-from tilewright.memory.virtual import VirtualSpace
+from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
 from tilewright.runtime.host_call import check_host_call
 from tilewright.runtime.host_effect import HostEffects
 from tilewright.runtime.host_watch import HostWatch
@@ -105,7 +105,9 @@ class Driver:
         self.page_bytes = machine.spec.pe.mmu.page_bytes
         self.memory = DeviceMemory(machine)
         self.watch = HostWatch(_clock(ref(self))) if sanitize else None
-        self.space = (QuarantinedSpace if sanitize else VirtualSpace)(page_bytes=self.page_bytes)
+        space = QuarantinedSpace if sanitize else VirtualSpace
+        capacity_bytes = virtual_capacity_bytes(machine)
+        self.space = space(page_bytes=self.page_bytes, capacity_bytes=capacity_bytes)
         self.tensors: dict[int, TensorPages] = {}  # that have memory, by where they start
         self.requests = RequestBook()
         self._deliveries: dict[int, Delivery] = {}  # of commands under way, by request

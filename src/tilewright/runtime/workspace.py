@@ -47,7 +47,7 @@ from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_access import AccessKind
 from tilewright.memory.sanitizer_space import QuarantinedSpace
 from tilewright.memory.sanitizer_tensor import Region, TensorBook, TensorPart, WatchedTensor
-from tilewright.memory.virtual import VirtualSpace
+from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
 from tilewright.runtime.memory import DeviceMemory
 from tilewright.runtime.running_device import apply_served, build_device_at, build_launcher
 from tilewright.runtime.tensor_book import item_bits
@@ -87,7 +87,8 @@ class Workspace:
         self._memory = DeviceMemory(machine)
         self._sanitizer = sanitizer
         space = VirtualSpace if sanitizer is None else QuarantinedSpace
-        self._space = space(page_bytes=self._page_bytes)
+        capacity_bytes = virtual_capacity_bytes(machine)
+        self._space = space(page_bytes=self._page_bytes, capacity_bytes=capacity_bytes)
         self._watched: dict[int, WatchedTensor] = {}  # by where they start
         self._table = PageTable("workspace", self._page_bytes)
         self._mmus: dict[PeCoord, Mmu] = {}
