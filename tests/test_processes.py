@@ -116,9 +116,9 @@ class Unreadable:
         return SpecError, (1,)
 
 
-@pytest.mark.parametrize("num_cases", [2, 5000])  # of many, the pool breaks at their submission
+@pytest.mark.parametrize("num_cases", [2, 5000])
 def test_a_result_that_cannot_be_read_is_told_with_its_reason(num_cases: int) -> None:
-    with pytest.raises(ProcessError, match=r"ended early: TypeError: .* missing 3 required"):
+    with pytest.raises(ProcessError, match=r"cannot be read: TypeError: .* missing 3 required"):
         list(in_processes(lambda _: Unreadable(), range(num_cases), 2))
 
 

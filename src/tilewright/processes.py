@@ -3,11 +3,15 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from threading import Thread
+from traceback import format_exception
 from typing import Any, TypeVar
 
 from tilewright.errors import ProcessError
@@ -17,6 +21,7 @@ __all__ = ("in_processes", "memory_bytes", "num_cores")
 Case = TypeVar("Case")
 Result = TypeVar("Result")
 
+END = -1  # in place of the index of a case
 FIX = "free memory, or ask for fewer"
 
 
@@ -52,36 +57,68 @@ def in_processes(
 def _forked(
     run: Callable[[Case], Result], cases: Sequence[Case], num_processes: int
 ) -> Iterator[tuple[Case, Result]]:
-    others = set(multiprocessing.active_children())
+    waiting = iter(range(len(cases)))
+    workers: dict[Connection, _Worker] = {}
+    try:
+        with _told_if_refused(), _without_interrupts():  # that one who is half born would lose
+            for index in islice(waiting, num_processes):
+                worker = _start(run, cases, index)
+                workers[worker.connection] = worker
+        while workers:
+            for connection in wait(list(workers)):
+                worker = workers[connection]  # type: ignore[index]  # wait gives what it was given
+                case, result = cases[worker.index], _result_of(worker)
+                worker.begin(next(waiting, END))
+                if worker.index == END:
+                    del workers[worker.connection]
+                    worker.process.join()
+                yield case, result
+    finally:
+        for worker in workers.values():
+            worker.process.terminate()
+            worker.process.join()
+
+
+@dataclass(slots=True)
+class _Worker:
+    """A forked process, the pipe to it, and the index of the case that it runs."""
+
+    process: BaseProcess
+    connection: Connection
+    index: int
+
+    def begin(self, index: int) -> None:
+        """Send the index of the next case to the process, or END."""
+        self.index = index
+        with suppress(ConnectionError):  # a process that was ended is seen at the next result
+            self.connection.send(index)
+
+
+def _start(run: Callable[[Case], Result], cases: Sequence[Case], index: int) -> _Worker:
     context = multiprocessing.get_context("fork")
-    with _told_if_refused():
-        pool = ProcessPoolExecutor(num_processes, context, initializer=_begin, initargs=(run,))
-    pending: dict[Future[Result], Case] = {}
-    with pool:
-        try:
-            with _told_if_refused(), _without_interrupts():  # that one who is half born would lose
-                for case in cases:
-                    pending[pool.submit(_run, case)] = case
-            for done in as_completed(pending):
-                yield pending[done], done.result()
-        except BaseException as error:
-            for child in set(multiprocessing.active_children()) - others:
-                child.terminate()
-                child.join()
-            if isinstance(error, BrokenProcessPool):
-                raise _ended(error, pending) from error
-            raise
+    here, there = context.Pipe()
+    process = context.Process(target=_serve, args=(run, cases, index, there, here))
+    process.start()
+    there.close()
+    return _Worker(process, here, index)
 
 
-def _ended(error: BrokenProcessPool, futures: Iterable[Future[Any]]) -> ProcessError:
-    """Return an error that says why a process ended early, if the executor knows.
+def _result_of(worker: _Worker) -> Any:
+    """Receive the result of a worker's case, or raise the error of the case."""
+    try:
+        result, error = worker.connection.recv()
+    except (EOFError, ConnectionError) as end:
+        raise _ended_early("one that was ended from outside") from end
+    except Exception as unreadable:  # anything may be raised by what restores a pickled object
+        reason = f"{type(unreadable).__name__}: {unreadable}"
+        raise _ended_early(f"one whose result cannot be read: {reason}") from unreadable
+    if error is not None:
+        raise error
+    return result
 
-    A pool that breaks while cases are still submitted tells the reason to the futures alone.
-    """
-    causes = [error.__cause__, *(getattr(f.exception(), "__cause__", None) for f in futures)]
-    reason = str(next(filter(None, causes), "")).strip("\n'").rpartition("\n")[2]
-    found = f"one that ended early: {reason}" if reason else "one that was ended from outside"
-    return ProcessError("processes", found, "processes that live until their cases end", FIX)
+
+def _ended_early(found: str) -> ProcessError:
+    return ProcessError("processes", found, "processes that return the results of their cases", FIX)
 
 
 @contextmanager
@@ -104,13 +141,24 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-_run_case: Callable[[Any], Any]
-
-
-def _begin(run: Callable[[Any], Any]) -> None:
-    global _run_case  # noqa: PLW0603  # the executor hands cases on, not what runs them
-    _run_case = run
+def _serve(
+    run: Callable[[Case], Result],
+    cases: Sequence[Case],
+    index: int,
+    connection: Connection,
+    parents_end: Connection,
+) -> None:
+    """Run cases in a forked process, each index as the parent sends it, until it sends END."""
+    parents_end.close()
     Thread(target=_end_with_parent, daemon=True).start()
+    while index != END:
+        try:
+            answer = ForkingPickler.dumps((run(cases[index]), None))
+        except BaseException as error:  # noqa: BLE001  # the parent raises it
+            error.add_note("".join(format_exception(error)))  # frames are not pickled
+            answer = ForkingPickler.dumps((None, error))
+        connection.send_bytes(answer)
+        index = connection.recv()
 
 
 def _end_with_parent() -> None:
@@ -119,7 +167,3 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def _run(case: Any) -> Any:
-    return _run_case(case)
