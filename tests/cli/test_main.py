@@ -7,6 +7,7 @@ import pytest
 from tilewright.cli.main import main
 from tilewright.records import installed_version
 
+INTERRUPT = "signal.raise_signal(signal.SIGINT)"
 INTERRUPTED_IMPORT = """
 import importlib, signal, sys
 
@@ -15,7 +16,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run in
 class CtrlC:
     def find_spec(self, name, path=None, target=None):
         if name in ("numpy", "rich", "typer"):
-            signal.raise_signal(signal.SIGINT)
+            INTERRUPT
 
 sys.meta_path.insert(0, CtrlC())
 module = importlib.import_module(sys.argv.pop())
@@ -45,8 +46,10 @@ def test_without_arguments_there_is_the_help_alone_and_status_2(
 
 
 @pytest.mark.parametrize("start", ["tilewright.__main__", "tilewright.cli.main"])
-def test_ctrl_c_while_libraries_load_ends_with_130_and_one_line(start: str) -> None:
-    command = (sys.executable, "-c", INTERRUPTED_IMPORT, start)
+@pytest.mark.parametrize("interrupt", [INTERRUPT, f"exec('import signal; {INTERRUPT}')"])
+def test_ctrl_c_while_libraries_load_ends_with_130_and_one_line(start: str, interrupt: str) -> None:
+    text = INTERRUPTED_IMPORT.replace("INTERRUPT", interrupt)
+    command = (sys.executable, "-c", text, start)
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 130
     assert run.stdout == ""

@@ -8,13 +8,18 @@ INTERRUPTED = 130
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command line, by default that of the process, and give the exit status."""
+    """Run a command line, by default that of the process, and return the exit status."""
     try:
         # libraries take half a second to load, and Ctrl-C must end that quietly too
         from tilewright.cli.app import run  # noqa: PLC0415
 
-        return run(sys.argv[1:] if arguments is None else arguments)
+        status = int(run(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:
         if sys.stderr is not None:
             sys.stderr.write("interrupted; nothing half-done is left\n")
-        return INTERRUPTED
+        status = INTERRUPTED
+    if status == INTERRUPTED:
+        # CPython ends a process by SIGINT if Ctrl-C came while it ran the text of an exec, as
+        # dataclasses do, whatever the exit status; running another text makes it forget
+        exec("")
+    return status
