@@ -12,7 +12,7 @@ from tilewright.benches import programs
 from tilewright.benches.programs import PROGRAMS
 from tilewright.benches.programs.parameter import parse_parameters
 from tilewright.engine import EngineKind
-from tilewright.errors import AddressError, CollectiveError
+from tilewright.errors import AddressError, CollectiveError, OutOfMemoryError
 from tilewright.host import RuntimeContext
 
 WITHOUT_VALUES: dict[str, dict[str, Any]] = {"quest_decode": {"selection": "recent"}}
@@ -177,3 +177,24 @@ def test_collectives_run_where_their_tensors_lie(name: str) -> None:
     assert outcome.values_ok is True
     assert outcome.notes == ("3000 of 3001 bytes: as many f32 for each rank",)
     assert run_small(name).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        ("softmax", "rows"),
+        ("flash_attention", "block"),
+        ("decode_attention", "requests"),
+        ("decode_attention", "max_length"),
+        ("allreduce", "bytes"),
+        ("allreduce_ring", "ranks"),
+    ],
+)
+def test_a_size_beyond_all_memory_is_refused_before_anything_is_drawn(
+    name: str, parameter: str
+) -> None:
+    program = PROGRAMS[name]
+    values = parse_parameters(program.parameters, {parameter: "1" + 19 * "0"}, where=name)
+    refused = pytest.raises(OutOfMemoryError, match="bytes of all HBM of the machine")
+    with RuntimeContext(SIPS if name == "allreduce" else MACHINE) as torch, refused:
+        program.run(torch, **values)

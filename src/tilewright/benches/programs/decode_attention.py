@@ -83,6 +83,7 @@ def _run(
     heads = heads_of("decode_attention", q_heads, kv_heads, head_dim)
     team = team_of(torch, cubes=cubes, pes=pes).at_most(pes=heads.kv)
     draw = Draw(torch)
+    draw.check_room((requests, max_length), np.int8)
     lengths = draw.integers.integers(min_length, max_length, requests, endpoint=True)
     batch = deal_requests(lengths, team.num_cubes)
     cache = _draw_cache(draw, heads, batch)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram, Bound
+from tilewright.benches.programs.draw import small_integers
 from tilewright.benches.programs.fit import ProgramFit
 from tilewright.benches.programs.latency import Path
 from tilewright.benches.programs.size import check_sizes
@@ -93,7 +94,7 @@ def _run_exchange(
     """Every SIP is a rank; without values only the time counts."""
     ranks = torch.machine.grid.num_sips
     own = elements // ranks if exchange.is_split else elements
-    values = np.random.default_rng(torch.seed).integers(-8, 8, (ranks, own)).astype(np.float32)
+    values = small_integers(torch, (ranks, own))
     tensors = [_tensors(torch, exchange, rank, values[rank], elements) for rank in range(ranks)]
     results: dict[int, Array] = {}
     num_before = len(torch.reports)

@@ -89,6 +89,8 @@ def _run(
     heads = heads_of("flash_attention", q_heads, kv_heads, head_dim)
     team, draw = team_of(torch, cubes=cubes, pes=pes).at_most(pes=heads.kv), Draw(torch)
     blocks = QueryBlocks(length, block, team.num_cubes)
+    padded = team.num_cubes * blocks.num_tiles * block
+    draw.check_room((heads.kv, heads.group, padded, heads.dim), np.float16)
     queries = draw.normal((heads.kv, heads.group, length, heads.dim), "f16")
     keys, values = (draw.normal((heads.kv, length, heads.dim), "f16") for _ in range(2))
     dealt = blocks.deal(queries)

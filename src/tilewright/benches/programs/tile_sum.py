@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright.benches.programs.bound import Work, bound_of
 from tilewright.benches.programs.contract import BenchOutcome, BenchProgram, Bound
+from tilewright.benches.programs.draw import small_integers
 from tilewright.benches.programs.exchange import F32_BYTES, Buffer
 from tilewright.benches.programs.fit import (
     Changes,
@@ -65,8 +66,7 @@ class _TileSum:
         """
         (rows, columns), (buffer, slot) = shape, rings
         ranks, elements = rows * columns, _num_elements(self.name, tile_bytes)
-        draw = np.random.default_rng(torch.seed)
-        values = draw.integers(-8, 8, (ranks, elements)).astype(np.float32)
+        values = small_integers(torch, (ranks, elements))
         tiles = deploy(torch, "tiles", values, self._team(torch, ranks).split(0))
         pes = tiles.placement.homes
         torch.install_ipcq(
