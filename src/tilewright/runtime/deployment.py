@@ -30,7 +30,7 @@ from tilewright.runtime.request import Request
 from tilewright.runtime.tensor import Tensor, device_tensor
 from tilewright.runtime.tensor_device import DeviceStorage
 from tilewright.runtime.tensor_value import resolve_elements
-from tilewright.runtime.transfer import Bytes, read_parts, write_parts
+from tilewright.runtime.transfer import Bytes, Fill, read_parts, write_parts
 from tilewright.runtime.translation import send_mapping
 
 __all__ = ("Deployments",)
@@ -106,11 +106,9 @@ class Deployments:
             for piece in self._live[tensor.address].pieces(shard.home)
         ]
         has_bytes = self._carries_data or not dtype.is_floating()
-        data = [_repeated(element, dtype, part.num_bytes) if has_bytes else None for part in parts]
-        writes = write_parts(
-            self._driver, f"fill of tensor {tensor.name!r}",
-            list(zip(parts, data, strict=True)), timed=timed,
-        )  # fmt: skip
+        fill = Fill(_word(element, dtype)) if has_bytes else None
+        what = f"fill of tensor {tensor.name!r}"
+        writes = write_parts(self._driver, what, [(part, fill) for part in parts], timed=timed)
         self._driver.wait_all(requests if writes is None else [*requests, writes])
         return tensor
 
@@ -232,6 +230,6 @@ class Deployments:
             give_back_pages(pages, self._pool)
 
 
-def _repeated(element: np.ndarray[Any, Any], dtype: DType, num_bytes: int) -> Bytes:
-    elements = np.full(num_bytes * 8 // dtype.bits, element, dtype.storage)
-    return bytes_of_elements(elements, dtype).reshape(-1)
+def _word(element: np.ndarray[Any, Any], dtype: DType) -> bytes:
+    """Return eight bytes of equal elements: a whole number of elements of every dtype."""
+    return bytes_of_elements(np.full(64 // dtype.bits, element, dtype.storage), dtype).tobytes()

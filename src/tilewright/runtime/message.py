@@ -14,7 +14,7 @@ from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch import LaunchOptions, LaunchOwner, launch
 from tilewright.runtime.placement_pages import MemoryPart
 from tilewright.runtime.request import Request
-from tilewright.runtime.transfer import Bytes, pe_dma, read_parts, write_parts
+from tilewright.runtime.transfer import Bytes, Fill, pe_dma, read_parts, write_parts
 from tilewright.runtime.translation import send_mapping
 
 __all__ = (
@@ -107,11 +107,11 @@ def _fill_when_complete(request: Request | None, message: MemoryReadMsg, space: 
         request.listeners.append(fill)
 
 
-def _written(message: MemoryWriteMsg) -> Bytes:
+def _written(message: MemoryWriteMsg) -> Bytes | Fill:
     if message.data is None:
         if not message.pattern:
             raise RequestError("memory write", "an empty pattern", "at least a byte", "give one")
-        return np.resize(np.frombuffer(message.pattern, np.uint8), message.num_bytes)
+        return Fill(message.pattern)
     if len(message.data) != message.num_bytes:
         found, expected = f"{len(message.data)} bytes of data", f"num_bytes={message.num_bytes}"
         raise RequestError("memory write", found, expected, "make them equal")

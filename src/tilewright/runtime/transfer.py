@@ -16,9 +16,28 @@ from tilewright.runtime.driver import Driver
 from tilewright.runtime.placement_pages import MemoryPart
 from tilewright.runtime.request import Request
 
-__all__ = ("Bytes", "pe_dma", "read_parts", "write_parts")
+__all__ = ("Bytes", "Fill", "pe_dma", "read_parts", "write_parts")
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Bytes of a part that are the same element again and again, from its first byte on."""
+
+    element: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _HostFill:
+    """What the host filled becomes visible."""
+
+    storage: Storage
+    part: MemoryPart
+    element: bytes
+
+    def apply(self) -> None:
+        self.storage.fill(self.part.offset, self.part.num_bytes, self.element)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +68,7 @@ class _HostCapture:
 def write_parts(
     driver: Driver,
     what: str,
-    parts: Sequence[tuple[MemoryPart, Bytes | None]],
+    parts: Sequence[tuple[MemoryPart, Bytes | Fill | None]],
     *,
     timed: bool = True,
 ) -> Request | None:
@@ -57,11 +76,17 @@ def write_parts(
 
     Untimed, the bytes are there at once and no request is made.
     """
-    effects = [
-        None if data is None else _HostCommit(_storage(driver, part), part.offset, data)
-        for part, data in parts
-    ]
+    effects = [_write_effect(driver, part, data) for part, data in parts]
     return _move(driver, what, [part for part, _ in parts], effects, Access.WRITE, timed)
+
+
+def _write_effect(driver: Driver, part: MemoryPart, data: Bytes | Fill | None) -> Effect | None:
+    if data is None:
+        return None
+    storage = _storage(driver, part)
+    if isinstance(data, Fill):
+        return _HostFill(storage, part, data.element)
+    return _HostCommit(storage, part.offset, data)
 
 
 def read_parts(
