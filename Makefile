@@ -21,7 +21,7 @@ LOWEST := .venv-lowest
 INSTALL_INPUTS := pyproject.toml CMakeLists.txt $(shell find csrc -type f)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest fuzz soak check bench bench-env clean
+.PHONY: help demo test test-all test-lowest fuzz soak golden check bench bench-env clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -47,6 +47,10 @@ fuzz: $(VENV)/.installed-test ## random inputs for SECONDS=1200: no traceback, h
 soak: SECONDS ?= 600
 soak: $(VENV)/.installed-test ## long use for SECONDS=600: memory stays flat, files stay valid
 	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(if $(ONLY),--only $(ONLY))
+
+# RECORD=1 writes the hashes anew; ONLY chooses cases: make golden ONLY="run matmul"
+golden: $(VENV)/.installed-test ## results of commands and kernels beside the recorded ones
+	$(BIN)/python -m tools.golden $(if $(RECORD),--record) $(if $(ONLY),--only "$(ONLY)")
 
 # pip reads the constraints from the environment, and so do the builds that pip starts.
 test-lowest: $(LOWEST)/constraints.txt ## all tests with the oldest versions pyproject.toml allows
