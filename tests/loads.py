@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from tests.programs import rate_of
+from tests.engine_programs import rate_of
 from tests.strategies import Choices, pick
 from tilewright.benches.workload import LinkSpec, Message, NetworkLoad
 from tilewright.engine import (

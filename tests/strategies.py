@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.programs import (
+from tests.engine_programs import (
     FLIT_BYTES,
     NO_EFFECT,
     Advance,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, pairwise
 
-from tests.programs import FLIT_BYTES, Outcome, Program, TaskPlan
+from tests.engine_programs import FLIT_BYTES, Outcome, Program, TaskPlan
 from tilewright.engine import TraceRecord
 
 __all__ = ("Visit", "check_times", "check_turns", "check_work", "least_makespan_ps", "visits_of")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from tests.programs import (
+from tests.engine_programs import (
     FLIT_BYTES,
     NO_EFFECT,
     Advance,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from tests.engine_programs import rate_of
 from tests.kinds import ENGINES
-from tests.programs import rate_of
 from tilewright.engine import (
     Arbitration,
     Engine,

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.kinds import every_engine, needs_both_engines
-from tests.programs import (
+from tests.engine_programs import (
     FLIT_BYTES,
     Advance,
     GraphPlan,
@@ -19,6 +18,7 @@ from tests.programs import (
     TaskPlan,
     run_program,
 )
+from tests.kinds import every_engine, needs_both_engines
 from tests.strategies import (
     Choices,
     Seeded,

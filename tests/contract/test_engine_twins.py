@@ -10,8 +10,8 @@ from dataclasses import fields
 import pytest
 from hypothesis import given
 
+from tests.engine_programs import Outcome, Program, run_program
 from tests.kinds import needs_both_engines
-from tests.programs import Outcome, Program, run_program
 from tests.strategies import Seeded
 from tests.whole_programs import drawn_whole_programs, whole_program
 from tilewright.engine import EngineKind, native_built

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.engine_programs import rate_of
 from tests.kinds import ENGINES
 from tests.oracles_hbm.loads import HBM4_CLOCKS, slice_spec, timing_of
-from tests.programs import rate_of
 from tilewright.engine import Engine, EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
 from tilewright.engine.banked import BankedRefreshSpec, BankedSpec, RefreshScope, SimpleSpec
 from tilewright.engine.core import LAST_ACCESS_PS, LAST_PS

@@ -3,8 +3,8 @@
 from dataclasses import fields
 from pathlib import Path
 
+from tests.engine_programs import Outcome, run_program
 from tests.fuzz.generator import FindingError, Random
-from tests.programs import Outcome, run_program
 from tests.strategies import Seeded
 from tests.whole_programs import whole_program
 from tilewright.engine import EngineKind, native_built
