@@ -7,7 +7,6 @@ from functools import cached_property
 
 from tests.engine_programs import rate_of
 from tests.strategies import Choices, pick
-from tilewright.benches.workload import LinkSpec, Message, NetworkLoad
 from tilewright.engine import (
     Arbitration,
     Engine,
@@ -18,6 +17,7 @@ from tilewright.engine import (
     build_engine,
 )
 from tilewright.errors import DeadlockError
+from tilewright.validation.workload import LinkSpec, Message, NetworkLoad
 
 __all__ = ("LoadRun", "Transfer", "TransferLoad", "load_of", "random_load", "run_load")
 

@@ -16,8 +16,6 @@ import pytest
 
 import tilewright
 from tests.models.gguf_making import tiny_metadata, tiny_tensors, write_gguf
-from tilewright.benches.oracles.laws.finding import OracleGroup
-from tilewright.benches.validate import run_oracles
 from tilewright.cli.main import main
 from tilewright.collectives.config import parse_config
 from tilewright.engine import EngineKind
@@ -26,6 +24,8 @@ from tilewright.interop.kernbench.ccl.algorithm import load_algorithm
 from tilewright.interop.kernbench.ccl.config import load_ccl_config, resolve_algorithm_config
 from tilewright.records import RunRecord, read_record, write_record
 from tilewright.trust import NO_CODE_VARIABLE, check_code_allowed, is_code_refused, refused_code
+from tilewright.validation.finding import OracleGroup
+from tilewright.validation.run import run_oracles
 
 SOURCE = Path(tilewright.__file__).parent
 RUNNERS = {"__import__", "eval", "exec", "exec_module", "import_module", "run_module", "run_path"}
@@ -47,10 +47,10 @@ OWN = {
     "attention/backends/reference/namespace.py",  # a library by its name
     "attention/backends/triton/load.py",  # text of our own generator, a library by its name
     "attention/planner/policy.py",  # arithmetic over known names, checked node by node
-    "benches/oracles/laws/triton_scalar.py",  # text of the oracle itself
-    "benches/peers/__init__.py",  # a module of ours by its name
-    "benches/peers/triton_interpreter.py",  # what a process of ours answers
-    "benches/peers/triton_worker.py",  # what its parent process asks
+    "validation/triton/scalar.py",  # text of the oracle itself
+    "bench/peers/__init__.py",  # a module of ours by its name
+    "bench/peers/triton_interpreter.py",  # what a process of ours answers
+    "bench/peers/triton_worker.py",  # what its parent process asks
     "cli/app.py",  # a command by its name
     "cli/main.py",  # an empty text
     "engine/banked.py",  # the compiled core

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tilewright.benches.phases import spread_of
+from tilewright.analysis.phases import spread_of
 from tilewright.cli import collectives_bench
 from tilewright.cli.main import main
 from tilewright.records import installed_versions

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.kinds import every_engine
-from tilewright.benches import probe as probe_bench
-from tilewright.benches.probe_case import PROBE_CASES
 from tilewright.cli.main import main
 from tilewright.engine import EngineKind
+from tilewright.programs.probe import run as probe_bench
+from tilewright.programs.probe.case import PROBE_CASES
 from tilewright.records import ProbeRecord
 from tilewright.units import format_ps
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.records.run_records import run_record
 from tests.studies.run_programs import SCALE, written
-from tilewright.benches.programs import PROGRAMS
 from tilewright.cli.main import main
 from tilewright.engine.limit import Limits
+from tilewright.programs import PROGRAMS
 from tilewright.records import RunRecord, read_record, write_record
 from tilewright.records.explain import CompareRecord, ExplainRecord, ListRecord
 from tilewright.records.run_sweep import RunSweepRecord
@@ -86,7 +86,7 @@ def test_wrong_values_end_with_status_1(cli: Cli, tmp_path: Path) -> None:
         "(x), n)", "(x), n).report"
     )
     text += """
-    from tilewright.benches.programs.contract import BenchOutcome, Bound
+    from tilewright.programs.contract import BenchOutcome, Bound
     return BenchOutcome(
         bound=Bound(1, "HBM", {"HBM": 1}), launches=(report,), max_error=0.5, tolerance=0.1
     )
@@ -101,7 +101,7 @@ def test_a_latency_below_its_bound_is_a_failed_check(cli: Cli, tmp_path: Path) -
         "(x), n)", "(x), n).report"
     )
     text += """
-    from tilewright.benches.programs.contract import BenchOutcome, Bound
+    from tilewright.programs.contract import BenchOutcome, Bound
     return BenchOutcome(
         bound=Bound(10**12, "HBM", {"HBM": 10**12}), launches=(report,), max_error=None,
         tolerance=None,

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.kinds import needs_both_engines
-from tilewright.benches.oracles.laws.finding import Finding, Oracle, OracleGroup, exact
-from tilewright.benches.validate import run_oracles
 from tilewright.cli import validate as command
 from tilewright.cli.main import main
 from tilewright.engine import EngineKind
+from tilewright.validation.finding import Finding, Oracle, OracleGroup, exact
+from tilewright.validation.run import run_oracles
 
 PAGE = Path(__file__).parents[2] / "docs" / "validation.md"
 FIELDS = {"name", "group", "unit", "rule", "expected", "found", "error", "tolerance", "ok"}

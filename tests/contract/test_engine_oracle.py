@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from tests.kinds import every_engine
 from tests.loads import TransferLoad, load_of, random_load, run_load
 from tests.strategies import choices
-from tilewright.benches.oracles.flit import run_flits
-from tilewright.benches.peers import simpy_message
-from tilewright.benches.workload import MeshSpec, NetworkLoad, mesh_load
+from tilewright.bench.peers import simpy_message
 from tilewright.engine import EngineKind
+from tilewright.validation.noc.flit import run_flits
+from tilewright.validation.workload import MeshSpec, NetworkLoad, mesh_load
 
 pytestmark = pytest.mark.timeout(600)  # `make test-all` runs many more examples
 assert settings.default is not None

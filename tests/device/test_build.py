@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kinds import every_engine
-from tilewright.benches.probe import run_probe
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access, Channel
 from tilewright.engine import EngineKind, TaskGraph
@@ -18,6 +17,7 @@ from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.route_level import Traffic
 from tilewright.machine.route_time import zero_load_ps
+from tilewright.programs.probe.run import run_probe
 
 HERE = "tests.device.user_memory"
 READ, WRITE = Access.READ, Access.WRITE

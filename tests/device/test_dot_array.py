@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.benches.oracles.gemm import run_dot_array
 from tilewright.device.dot_array import DotArray
 from tilewright.device.dtype import DTYPE_BITS, GEMM_PACE
 from tilewright.errors import RegistryError, UnitError
 from tilewright.machine.spec import DotArraySpec
+from tilewright.validation.gemm.formula import run_dot_array
 
 sizes = st.integers(1, 12)
 products = st.tuples(sizes, sizes, sizes)

@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.benches.oracles.systolic import run_systolic
 from tilewright.device.dtype import GEMM_PACE
 from tilewright.device.systolic import SystolicArray
 from tilewright.errors import RegistryError, UnitError
 from tilewright.machine.spec import SystolicSpec
+from tilewright.validation.gemm.systolic import run_systolic
 
 SEED = 20_260_801
 NUM_SHAPES = 200

@@ -1,5 +1,5 @@
-from tilewright.benches.collectives_cases import CollectivesBenchSpec, Series
-from tilewright.benches.collectives_speed import run_collectives_bench
+from tilewright.bench.collectives.cases import CollectivesBenchSpec, Series
+from tilewright.bench.collectives.speed import run_collectives_bench
 from tilewright.report.collectives_plot import draw_collectives
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.report.decode_pages import FLOWS, SMALL, pages, typical_page
-from tilewright.benches.phases import spread_of
+from tilewright.analysis.phases import spread_of
 from tilewright.errors import RecordError
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine

@@ -12,8 +12,8 @@ from tilewright.engine import EngineKind
 from tilewright.machine.refresh_phase import phase_shift_ps
 from tilewright.report.advice_bound import shortest_ps
 from tilewright.report.advice_change import INTERLEAVE, WINDOW, change_of, single_changes
-from tilewright.studies.advice_oracle import trial_of
 from tilewright.studies.run_execute import execute
+from tilewright.validation.advice import trial_of
 
 MACHINE = "ahbm-small"
 NUM_CHANGES = 4

@@ -8,11 +8,11 @@ import pytest
 from tests.attention.machine.pair import graph_of, small_machine
 from tilewright.attention.backends.machine import Recorded, RowPlacement, Uniform
 from tilewright.attention.graph import DType
+from tilewright.bench.decode import DecodeBenchSpec, run_decode_bench
 from tilewright.engine import EngineKind, native_built
 from tilewright.machine import build_machine, parse_machine
 from tilewright.records.attention_decode import AttentionDecodeRecord
 from tilewright.studies.decode_record import Compared, DecodeComparison, compare_with_dense
-from tilewright.studies.decode_step_bench import DecodeBenchSpec, run_decode_bench
 
 ENGINE = EngineKind.NATIVE if native_built() else EngineKind.REFERENCE
 

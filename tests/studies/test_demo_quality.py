@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.attention.graph import Geometry
-from tilewright.benches.attention_data import RequestData, draw_request
 from tilewright.serving.model_flow import trace_for_model
+from tilewright.studies.attention_data import RequestData, draw_request
 from tilewright.studies.demo_quality import judge_step
 
 PAGE, HEADS, GROUP, DIM = 4, 2, 3, 8

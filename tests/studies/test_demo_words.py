@@ -1,7 +1,7 @@
 import pytest
 
 from tests.studies.demo_records import demo_record
-from tilewright.benches.phases import spread_of
+from tilewright.analysis.phases import spread_of
 from tilewright.records.demo import DemoFlow, DemoRecord, DemoStep
 from tilewright.studies.demo_words import meaning_of, phases_note, quality_note, steps_note
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.studies.run_programs import SCALE, request_of, written
-from tilewright.benches.phases import half_width_ps
+from tilewright.analysis.phases import half_width_ps
 from tilewright.errors import BenchError
 from tilewright.machine import build_machine, parse_machine
 from tilewright.machine.refresh_phase import phase_shift_ps

@@ -5,7 +5,7 @@ import pytest
 from tests.kinds import needs_both_engines
 from tilewright.engine import EngineKind
 from tilewright.report.advice_change import change_of
-from tilewright.studies.advice_oracle import Trial, trial_of
+from tilewright.validation.advice import Trial, trial_of
 
 QUIET = "cube.hbm.refresh.kind=none"
 CHAIN = {"hops": 16, "where": "far_cube"}

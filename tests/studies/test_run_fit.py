@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.benches.programs.small import SMALL
-from tilewright.benches.programs import PROGRAMS
+from tests.programs.small import SMALL
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import BenchError, OutOfMemoryError, TileRoomError
 from tilewright.machine import build_machine, parse_machine
 from tilewright.machine.presets import list_presets
+from tilewright.programs import PROGRAMS
 from tilewright.records import RunRecord
 from tilewright.studies.run import RunWatch, run_program
 from tilewright.studies.run_execute import RunRequest

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.studies.run_programs import SCALE, run_file, written
-from tilewright.benches.programs import PROGRAMS
 from tilewright.errors import BenchError, ProgramError, TilewrightError
+from tilewright.programs import PROGRAMS
 from tilewright.studies.run_source import find_source
 
 

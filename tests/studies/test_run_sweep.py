@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.studies.run_programs import SCALE, request_of, written
-from tilewright.benches.programs.matmul import sweep_points
 from tilewright.errors import BenchError, ProgramError
+from tilewright.programs.matmul import sweep_points
 from tilewright.report.run_sweep_plot import PART_COLOURS, draw_sweep
 from tilewright.report.run_sweep_table import sweep_view
 from tilewright.report.run_words import PART_WORDS

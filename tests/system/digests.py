@@ -5,14 +5,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 
 from tests.loads import FLIT_BYTES, server_of
-from tilewright.benches.workload import (
-    LinkSpec,
-    MeshSpec,
-    NetworkLoad,
-    ReadStep,
-    closed_loop,
-    mesh_load,
-)
 from tilewright.engine import (
     Engine,
     EngineKind,
@@ -23,6 +15,14 @@ from tilewright.engine import (
     build_engine,
     digest_of,
     native_built,
+)
+from tilewright.validation.workload import (
+    LinkSpec,
+    MeshSpec,
+    NetworkLoad,
+    ReadStep,
+    closed_loop,
+    mesh_load,
 )
 
 __all__ = ("SEEDS", "WORKLOADS", "digests")

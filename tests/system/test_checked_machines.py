@@ -7,14 +7,14 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tests.benches.programs.small import SMALL
 from tests.machine.drawn import drawn_machines
-from tilewright.benches.probe import run_probe
-from tilewright.benches.programs import PROGRAMS
+from tests.programs.small import SMALL
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import SpecError
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.file_check import check_machine_file
+from tilewright.programs import PROGRAMS
+from tilewright.programs.probe.run import run_probe
 from tilewright.records import MachineCheckRecord, RunRecord
 from tilewright.studies.run import RunWatch, run_program
 from tilewright.studies.run_execute import RunRequest

@@ -13,9 +13,6 @@ from hypothesis import strategies as st
 
 from tests.kinds import ENGINES, every_engine, needs_both_engines
 from tilewright import language as tl
-from tilewright.benches.oracles.laws.address import probe_case, small_machine
-from tilewright.benches.oracles.laws.address_placement import PAGE_BYTES, WORDS, Case
-from tilewright.benches.oracles.laws.address_way import MISTAKES, RIGHT, WAYS, run_way
 from tilewright.engine import EngineKind
 from tilewright.errors import AddressError, PageFaultError
 from tilewright.host import DPPolicy, Interleave, LocalShard, RuntimeContext, Tensor
@@ -24,6 +21,9 @@ from tilewright.machine import build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.launch_arguments import PerPe
 from tilewright.runtime.workspace import Workspace
+from tilewright.validation.address.access import MISTAKES, RIGHT, WAYS, run_way
+from tilewright.validation.address.placement import PAGE_BYTES, WORDS, Case
+from tilewright.validation.address.rules import probe_case, small_machine
 
 MACHINE = build_machine(parse_machine("ahbm-small"))
 ROWS = DPPolicy(cube="row_wise", num_sips=1, num_cubes=4, num_pes=1)

@@ -8,14 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kinds import every_engine
-from tilewright.benches.oracles.laws import collective, collective_bound, collective_run
-from tilewright.benches.oracles.laws.collective import Law
-from tilewright.benches.oracles.laws.collective_network import Network, full, grid, neighbour_cycle
-from tilewright.benches.oracles.laws.collective_plan import doubling_all_reduce, table_plan
-from tilewright.benches.oracles.laws.collective_run import Wiring, run_plans
 from tilewright.collectives.operation import Operation
 from tilewright.collectives.plan import Move, Plan
 from tilewright.engine import EngineKind, native_built
+from tilewright.validation.collective import bound as collective_bound
+from tilewright.validation.collective import closed_form as collective
+from tilewright.validation.collective import run as collective_run
+from tilewright.validation.collective.closed_form import Law
+from tilewright.validation.collective.network import Network, full, grid, neighbour_cycle
+from tilewright.validation.collective.plan import doubling_all_reduce, table_plan
+from tilewright.validation.collective.run import Wiring, run_plans
 
 KIND = EngineKind.NATIVE if native_built() else EngineKind.REFERENCE
 FLIT_RATES = (64_000, 32_000, 50_000, 128_000)  # a flit of 64 bytes takes whole picoseconds

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.kinds import every_engine
-from tilewright.benches.oracles.laws import collective_machine
-from tilewright.benches.oracles.laws.finding import Finding
 from tilewright.collectives.operation import Operation
 from tilewright.engine import EngineKind, native_built
+from tilewright.validation.collective import machine as collective_machine
+from tilewright.validation.finding import Finding
 
 KIND = EngineKind.NATIVE if native_built() else EngineKind.REFERENCE
 

@@ -4,9 +4,9 @@ import pytest
 
 from tests.kinds import every_engine
 from tests.loads import Transfer, TransferLoad, load_of, run_load
-from tilewright.benches.workload import Mesh, MeshSpec, mesh_load
 from tilewright.engine import EngineKind, EngineSpec, ServerSpec, build_engine
 from tilewright.errors import EngineError
+from tilewright.validation.workload import Mesh, MeshSpec, mesh_load
 
 FLITS = 16
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.benches.probe import run_probe
-from tilewright.benches.probe_published import MEMORY, published_page, published_rows
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
+from tilewright.programs.probe.published import MEMORY, published_page, published_rows
+from tilewright.programs.probe.run import run_probe
 from tilewright.records import ProbeRow
 
 PAGE = Path(__file__).parents[2] / "docs" / "published-shapes.md"

@@ -12,7 +12,6 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from pydantic import ValidationError
 
-from tilewright.benches.probe import run_probe
 from tilewright.device.build import Device, build_device
 from tilewright.device.command_path import CommandPath
 from tilewright.device.dma import Access, Channel
@@ -24,6 +23,7 @@ from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import BlockSpec, MachineSpec
 from tilewright.machine.spec.walk import walk_sections
+from tilewright.programs.probe.run import run_probe
 
 Tree = dict[str, Any]
 

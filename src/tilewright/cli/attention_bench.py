@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tilewright.benches.attention_speed import BenchSpec, run_attention_bench
+from tilewright.bench.attention import BenchSpec, run_attention_bench
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.records.attention_bench import AttentionBenchRecord

@@ -16,7 +16,6 @@ from tilewright.attention.flow import FlowBase, examine_flow
 from tilewright.attention.flow.lint import EXACT_SELECTION
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, dtypes_of
 from tilewright.attention.passes import optimize_graph
-from tilewright.benches.attention_trial import TrialSpec, run_trial
 from tilewright.cli.attention_run_machine import MachineRun, run_on_machines
 from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
@@ -29,6 +28,7 @@ from tilewright.interop.vortex import find_flow
 from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.models import MlaShape, ModelShape, find_shape
 from tilewright.records.attention_run import AttentionRunRecord
+from tilewright.studies.attention_trial import TrialSpec, run_trial
 
 __all__ = ("HELP", "run")
 

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tilewright.benches.engine_speed import run_engine_bench
+from tilewright.bench.engine import run_engine_bench
 from tilewright.cli.attention_bench import attention
 from tilewright.cli.collectives_bench import collectives
 from tilewright.cli.decode_bench import decode

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from tilewright.benches.collectives_cases import CollectivesBenchSpec, Series
-from tilewright.benches.collectives_speed import run_collectives_bench
+from tilewright.bench.collectives.cases import CollectivesBenchSpec, Series
+from tilewright.bench.collectives.speed import run_collectives_bench
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.phases_option import PhasesOption

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 import tilewright.attention.flows  # noqa: F401  # registers the ready flows
+from tilewright.bench.decode import DecodeBenchSpec, run_decode_bench
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.phases_option import PhasesOption
@@ -15,7 +16,6 @@ from tilewright.cli.startup import announced_engine, machine_of
 from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.records.decode_bench import DecodeBenchRecord
 from tilewright.report.phase_words import ends_text, figure_ps, latency_text, width_text
-from tilewright.studies.decode_step_bench import DecodeBenchSpec, run_decode_bench
 from tilewright.units import format_bytes, format_ps
 
 __all__ = ("decode",)

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tilewright.benches.language_speed import LanguageBenchSpec, run_language_bench
+from tilewright.bench.language.speed import LanguageBenchSpec, run_language_bench
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.startup import announced_engine

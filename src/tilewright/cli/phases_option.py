@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.benches.phases import MAX_PHASES
+from tilewright.analysis.phases import MAX_PHASES
 
 __all__ = ("PhasesOption",)
 

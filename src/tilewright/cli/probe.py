@@ -9,8 +9,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tilewright.benches.probe import run_probe
-from tilewright.benches.probe_case import PROBE_CASES, SIZES
 from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
@@ -24,6 +22,8 @@ from tilewright.machine.check import warnings_of
 from tilewright.machine.file_check import machine_of_document
 from tilewright.machine.parse import DEFAULT_PRESET, load_machine_document
 from tilewright.machine.unused import unused_keys
+from tilewright.programs.probe.case import PROBE_CASES, SIZES
+from tilewright.programs.probe.run import run_probe
 from tilewright.report.probe_plot import check_plot_path, draw_probe
 from tilewright.report.svg import write_svg
 from tilewright.units import format_bytes, parse_bytes

@@ -5,8 +5,8 @@ from itertools import groupby
 
 from rich.text import Text
 
-from tilewright.benches.probe_case import PROBE_CASES
-from tilewright.benches.probe_check import CHECKS
+from tilewright.programs.probe.case import PROBE_CASES
+from tilewright.programs.probe.check import CHECKS
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow
 from tilewright.report.machine_svg_figure import count_text
 from tilewright.report.phase_words import ends_text, figure_ps

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from tilewright.benches.programs.parameter import parse_parameters
 from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.phases_option import PhasesOption
@@ -16,6 +15,7 @@ from tilewright.engine import EngineKind
 from tilewright.engine.limit import parse_limits
 from tilewright.errors import UsageError
 from tilewright.processes import num_cores
+from tilewright.programs.parameter import parse_parameters
 from tilewright.records import check_targets, write_record
 from tilewright.records.document import JsonScalar
 from tilewright.records.run_sweep import RunSweepRecord

@@ -8,15 +8,15 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from tilewright.benches.oracles.laws.finding import OracleGroup
-from tilewright.benches.oracles.page import figure, validation_page
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.startup import announced_engine
 from tilewright.engine import EngineKind
 from tilewright.errors import UsageError
 from tilewright.records import OracleRow, ValidateRecord, check_target, write_file
-from tilewright.studies.validate import run_oracles
+from tilewright.validation.finding import OracleGroup
+from tilewright.validation.page import figure, validation_page
+from tilewright.validation.run import run_oracles
 
 __all__ = ("validate",)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.analysis.phases import sample_phases
 from tilewright.attention.backends.machine import (
     MERGES,
     LoadedKernels,
@@ -38,8 +39,6 @@ from tilewright.attention.planner import (
     most_candidates,
     plan_step,
 )
-from tilewright.benches.phases import sample_phases
-from tilewright.benches.programs.contract import Bound
 from tilewright.device.build import Device
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.errors import AttentionError
@@ -47,6 +46,7 @@ from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine
 from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.memory.sanitizer_finding import Findings
+from tilewright.programs.contract import Bound
 from tilewright.records import Bottleneck
 from tilewright.records.phases import PhaseSpread
 from tilewright.report.run_usage import Usage, UsedBlock

@@ -14,8 +14,8 @@ from tilewright.attention.codegen.leaf_loads import state_memory
 from tilewright.attention.codegen.memory_form import packed
 from tilewright.attention.graph import DType, FlowKind, Graph
 from tilewright.attention.planner import PlanSpec
-from tilewright.benches.attention_data import RequestData, draw_request
 from tilewright.errors import AttentionError
+from tilewright.studies.attention_data import RequestData, draw_request
 
 __all__ = ("ReferenceStep", "draw_requests", "reference_step")
 

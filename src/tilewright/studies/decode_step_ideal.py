@@ -11,10 +11,10 @@ from tilewright.attention.backends.machine import RowLayout, block_bytes
 from tilewright.attention.codegen import Stage
 from tilewright.attention.graph import Graph, Side
 from tilewright.attention.ops.leaf import FieldRead
-from tilewright.benches.programs.bound import Work, bound_of
-from tilewright.benches.programs.contract import Bound
-from tilewright.benches.programs.latency import Path
 from tilewright.machine.build import Machine
+from tilewright.programs.bound import Work, bound_of
+from tilewright.programs.contract import Bound
+from tilewright.programs.latency import Path
 
 __all__ = ("IdealStep", "ideal_step")
 

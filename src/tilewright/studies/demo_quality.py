@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.benches.attention_data import RequestData
 from tilewright.report.decode_page_view import FlowQuality
+from tilewright.studies.attention_data import RequestData
 
 __all__ = ("judge_step",)
 

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from tilewright.attention.backends.machine import Recent, SelectionModel, StepValues, Uniform
 from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.planner import PlanSpec, Reserved
-from tilewright.benches.attention_data import RequestData
 from tilewright.device.build import Device
 from tilewright.engine import EngineKind
 from tilewright.errors import InternalError
@@ -23,6 +22,7 @@ from tilewright.report.run_usage import most_used
 from tilewright.report.trace import TraceRecorder
 from tilewright.report.trace_server import ServerTable
 from tilewright.serving.model_flow import plan_dense, plan_pages, stand_in_for, trace_for_model
+from tilewright.studies.attention_data import RequestData
 from tilewright.studies.decode_record import attention_figures
 from tilewright.studies.decode_step import DecodeStep, StepTiming, simulate_step
 from tilewright.studies.decode_step_check import value_error

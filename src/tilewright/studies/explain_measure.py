@@ -11,8 +11,7 @@ from io import StringIO
 from time import monotonic
 from typing import NamedTuple
 
-from tilewright.benches.phases import LONG_INTERVALS, half_width_ps
-from tilewright.benches.programs.parameter import parse_parameters
+from tilewright.analysis.phases import LONG_INTERVALS, half_width_ps
 from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
 from tilewright.engine.limit import Limits
 from tilewright.errors import BenchError, RecordError, TilewrightError
@@ -20,6 +19,7 @@ from tilewright.machine.build import build_machine, machine_hash
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.refresh_phase import phase_shift_ps, refresh_of
 from tilewright.machine.spec import MachineSpec
+from tilewright.programs.parameter import parse_parameters
 from tilewright.records import RunRecord
 from tilewright.records.explain import Advice, ExplainRecord
 from tilewright.report.explain import explain_run

@@ -1,7 +1,7 @@
 """``tilewright list``: what can be run by name."""
 
-from tilewright.benches.programs import PROGRAMS
-from tilewright.benches.programs.contract import BenchProgram
+from tilewright.programs import PROGRAMS
+from tilewright.programs.contract import BenchProgram
 from tilewright.records.explain import ListRecord, ProgramParameter, ProgramRow
 from tilewright.studies.run_source import find_program
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.benches.phases import sample_phases
+from tilewright.analysis.phases import sample_phases
 from tilewright.device.build import Device
 from tilewright.errors import BenchError, TilewrightError
 from tilewright.machine.spec import MachineSpec

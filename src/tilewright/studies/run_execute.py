@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
-from tilewright.benches.programs.contract import BenchOutcome
 from tilewright.device.build import Device
 from tilewright.engine import EngineKind
 from tilewright.engine.limit import Limits
@@ -15,6 +14,7 @@ from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine
 from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.memory.sanitizer_finding import Findings
+from tilewright.programs.contract import BenchOutcome
 from tilewright.runtime.launch_report import LaunchReport
 from tilewright.studies.run_listener import Listener, Listeners
 from tilewright.studies.run_source import RunSource

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tilewright.benches.programs.fit import NO_FIT, Offer, double, halve
 from tilewright.errors import OutOfMemoryError, TileRoomError
 from tilewright.host.device import parse_device
+from tilewright.programs.fit import NO_FIT, Offer, double, halve
 from tilewright.studies.run_execute import RunRequest
 
 __all__ = ("fit_note", "run_fitted")

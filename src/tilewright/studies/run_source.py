@@ -7,16 +7,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tilewright.benches.programs import PROGRAMS
-from tilewright.benches.programs.contract import BenchProgram
-from tilewright.benches.programs.fit import NO_FIT, ProgramFit
-from tilewright.benches.programs.parameter import BenchParameter, parameters_of
 from tilewright.errors import BenchError
 from tilewright.host import RuntimeContext
 from tilewright.interop.kernbench.detection import imports_kernbench
 from tilewright.interop.program_file import ProgramFile
 from tilewright.machine.build import Machine
 from tilewright.machine.parse import DEFAULT_PRESET
+from tilewright.programs import PROGRAMS
+from tilewright.programs.contract import BenchProgram
+from tilewright.programs.fit import NO_FIT, ProgramFit
+from tilewright.programs.parameter import BenchParameter, parameters_of
 from tilewright.records import read_file
 
 __all__ = ("BuildContext", "RunSource", "find_program", "find_source")

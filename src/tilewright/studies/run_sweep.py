@@ -7,11 +7,11 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any
 
-from tilewright.benches.programs.matmul import sweep_points
-from tilewright.benches.programs.parameter import parse_parameters
 from tilewright.errors import BenchError
 from tilewright.machine.build import machine_hash
 from tilewright.processes import in_processes
+from tilewright.programs.matmul import sweep_points
+from tilewright.programs.parameter import parse_parameters
 from tilewright.records import RunRecord, installed_versions
 from tilewright.records.document import JsonScalar
 from tilewright.records.run_sweep import RunSweepRecord, SweepPoint

@@ -13,9 +13,9 @@ from tilewright.attention.flow import FlowBase, registry, trace_flow
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import Budget, PlanSpec, Reserved, parse_policy
-from tilewright.benches.attention_data import RequestData
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import load_machine_document, spec_of
+from tilewright.studies.attention_data import RequestData
 from tilewright.studies.decode_step import DecodeStep, StepTiming, simulate_step
 from tilewright.studies.decode_step_data import ReferenceStep, reference_step
 

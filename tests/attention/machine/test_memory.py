@@ -23,8 +23,8 @@ from tilewright.attention.backends.machine import (
     target_of,
 )
 from tilewright.attention.planner import RowFacts, plan_step
-from tilewright.benches.attention_data import RequestData
 from tilewright.host import RuntimeContext
+from tilewright.studies.attention_data import RequestData
 from tilewright.studies.decode_step import DecodeStep, simulate_step
 from tilewright.studies.decode_step_data import reference_step
 

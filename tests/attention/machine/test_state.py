@@ -17,7 +17,7 @@ from tests.attention.machine.pair import (
 )
 from tilewright.attention.backends.machine import RowPlacement, StepResult
 from tilewright.attention.planner import Reserved, StateAdvance
-from tilewright.benches.attention_data import RequestData
+from tilewright.studies.attention_data import RequestData
 from tilewright.studies.decode_step import DecodeStep, simulate_step
 from tilewright.studies.decode_step_data import reference_step
 

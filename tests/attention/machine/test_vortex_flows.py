@@ -4,9 +4,9 @@ import pytest
 
 from tests.attention.machine.pair import plan_of, run_pair
 from tilewright.attention.passes import optimize_graph
-from tilewright.benches.oracles.laws.vortex import load_graph
-from tilewright.benches.oracles.laws.vortex_flows import FLOWS
 from tilewright.errors import CodegenError
+from tilewright.validation.vortex.flows import FLOWS
+from tilewright.validation.vortex.rules import load_graph
 
 STATELESS = ("VX1", "VX3", "VX4", "VX5", "VX7", "VX8")
 BY_ID = {name.split()[0]: flow for name, flow in FLOWS.items()}

@@ -26,9 +26,9 @@ from tilewright.attention.graph import (
     make_node,
 )
 from tilewright.attention.ops.table import OPS
-from tilewright.benches.oracles.laws.vortex import load_graph
-from tilewright.benches.oracles.laws.vortex_flows import FLOWS
 from tilewright.errors import CodegenError
+from tilewright.validation.vortex.flows import FLOWS
+from tilewright.validation.vortex.rules import load_graph
 
 
 def quest() -> Graph:

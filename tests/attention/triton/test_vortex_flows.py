@@ -5,8 +5,8 @@ import pytest
 from tests.attention.triton.pair import LARGE, Rows, run_pair
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import DefaultBudget
-from tilewright.benches.oracles.laws.vortex import load_graph
-from tilewright.benches.oracles.laws.vortex_flows import FLOWS
+from tilewright.validation.vortex.flows import FLOWS
+from tilewright.validation.vortex.rules import load_graph
 
 BY_ID = {name.split()[0]: flow for name, flow in FLOWS.items()}
 ROWS = Rows(tokens=(60,), budget=DefaultBudget(topk=3), kv_heads=1)

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.benches.oracles.laws import kernbench as law
-from tilewright.benches.oracles.laws.kernbench import PROGRAM_FILES, PROGRAMS, run_case
-from tilewright.benches.programs.check import tolerance_of
 from tilewright.cli.main import main
 from tilewright.engine import EngineKind
 from tilewright.host import RuntimeContext
 from tilewright.interop.kernbench.loading import run_program_file
+from tilewright.programs.check import tolerance_of
 from tilewright.records import RunRecord
+from tilewright.validation.kernbench import rules as law
+from tilewright.validation.kernbench.rules import PROGRAM_FILES, PROGRAMS, run_case
 
 Cli = Callable[..., tuple[int, str, str]]
 SMALL = ("--machine", "ahbm-small")

@@ -35,8 +35,8 @@ from tilewright.attention.planner import (
     TopPBudget,
     parse_policy,
 )
-from tilewright.benches.oracles.laws.vortex_state import WIDTH, state_graph
-from tilewright.benches.oracles.vortex_state import SHAPES, StateCase, StateRow, expected_states
+from tilewright.validation.vortex.state import WIDTH, state_graph
+from tilewright.validation.vortex.state_model import SHAPES, StateCase, StateRow, expected_states
 
 FEW = settings(max_examples=settings().max_examples // 4)
 

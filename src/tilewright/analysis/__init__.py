@@ -1,0 +1,1 @@
+"""What simulated time says: critical paths, breakdowns, use, bounds, advice."""

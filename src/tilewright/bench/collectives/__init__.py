@@ -1,0 +1,1 @@
+"""Simulated efficiency of collectives."""

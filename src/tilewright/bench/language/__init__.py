@@ -1,0 +1,1 @@
+"""Speed of kernels beside Triton's interpreter and NumPy."""

@@ -1,3 +1,0 @@
-"""Tensor-parallel layers."""
-
-__all__: tuple[str, ...] = ()

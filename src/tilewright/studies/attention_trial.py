@@ -1,0 +1,287 @@
+"""One flow on seeded data: what it reads, what it misses, and what dense attention would give."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.attention.backends.reference import Session, SessionSpec, StepOutput
+from tilewright.attention.graph import DType, FlowKind, Graph, Side, graph_hash
+from tilewright.attention.ops.feedback import PromptMass
+from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse_policy
+from tilewright.errors import AttentionError
+from tilewright.processes import memory_bytes
+from tilewright.records import installed_versions
+from tilewright.records.attention_run import (
+    AttentionRunRecord,
+    BytesByKind,
+    MassFigures,
+    NeedleFigures,
+    PageFigures,
+    RowCounts,
+    TrialSizes,
+)
+from tilewright.studies.attention_data import RequestData, draw_request
+from tilewright.units import format_bytes
+
+__all__ = ("TrialSpec", "run_trial")
+
+PREFILL_TOKENS = 8192  # written at a time
+
+Floats = npt.NDArray[np.float64]
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialSpec:
+    """Sizes of the data, and how many pages a row may read."""
+
+    context: int = 4096
+    batch: int = 2
+    budget: int = 32  # pages of a row, reserved ones included
+    steps: int = 4
+    kv_heads: int = 2
+    seed: int = 1
+    namespace: Literal["numpy", "torch"] = "numpy"
+    reserved: Reserved = field(default_factory=Reserved)
+    state_advance: StateAdvance = StateAdvance.VORTEX
+    notes: tuple[str, ...] = ()  # of the flow, for the record
+
+
+@dataclass(slots=True)
+class Findings:
+    """What the rows of all steps gave."""
+
+    masses: list[float] = field(default_factory=list)
+    best_masses: list[float] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+    found_needles: int = 0
+    planted_needles: int = 0
+    pages_in_rows: int = 0
+    dense_bytes: int = 0  # of keys and values that dense attention would have read
+
+
+def run_trial(graph: Graph, spec: TrialSpec, *, progress: Progress) -> AttentionRunRecord:
+    """Prefill every request, decode ``steps`` tokens, and compare each with dense attention."""
+    kv_heads = 1 if graph.geometry.kind is FlowKind.MLA else spec.kv_heads
+    scale = graph.geometry.key_dim**-0.5
+    _check_sizes(graph, spec, kv_heads)
+    session = Session(graph, _session_spec(graph, spec, kv_heads), namespace=spec.namespace)
+    progress(f"writing {spec.batch} requests of {spec.context} tokens")
+    requests = {
+        f"request{index}": draw_request(
+            graph,
+            np.random.default_rng((spec.seed, index)),
+            context=spec.context,
+            steps=spec.steps,
+            kv_heads=kv_heads,
+            window=_window(graph),
+            scale=scale,
+        )
+        for index in range(spec.batch)
+    }
+    for index, (name, data) in enumerate(requests.items()):
+        _prefill(session, name, index, data, spec)
+    findings = Findings()
+    for step in range(spec.steps):
+        progress(f"decoding token {step + 1} of {spec.steps}")
+        outputs = _decode(session, requests, step, spec)
+        for name, data in requests.items():
+            _judge(graph, data, spec, step, outputs[name], findings)
+            findings.dense_bytes += _dense_bytes(session, spec.context + step + 1, kv_heads)
+    return _record(graph, spec, kv_heads, session, findings)
+
+
+def _check_sizes(graph: Graph, spec: TrialSpec, kv_heads: int) -> None:
+    """Refuse data that this computer has no memory for, before any is drawn."""
+    geometry = graph.geometry
+    values = geometry.key_dim + geometry.value_dim
+    queries = (_window(graph) + spec.steps) * (geometry.query_heads + 1) * geometry.key_dim
+    of_a_head = (spec.context + spec.steps) * values + queries
+    needed = spec.batch * kv_heads * of_a_head * np.dtype(np.float32).itemsize
+    if needed > memory_bytes():
+        found = f"keys, values and queries of {format_bytes(needed)}"
+        expected = f"at most the {format_bytes(memory_bytes())} of this computer"
+        raise AttentionError("attention run", found, expected, "ask for smaller sizes")
+
+
+def _session_spec(graph: Graph, spec: TrialSpec, kv_heads: int) -> SessionSpec:
+    pages = -(-(spec.context + spec.steps) // graph.geometry.page_size)
+    return SessionSpec(
+        num_kv_heads=kv_heads,
+        num_pages=spec.batch * pages,
+        plan=PlanSpec(
+            budget=parse_policy(str(spec.budget)),
+            reserved=spec.reserved,
+            state_advance=spec.state_advance,
+        ),
+    )
+
+
+def _window(graph: Graph) -> int:
+    """The most prompt queries that the flow wants to see."""
+    nodes = graph.nodes(Side.INDEXER)
+    return max((n.op.window for n in nodes if isinstance(n.op, PromptMass)), default=1)
+
+
+def _prefill(session: Session, name: str, index: int, data: RequestData, spec: TrialSpec) -> None:
+    tokens = range(index * spec.context, (index + 1) * spec.context)  # no two requests share any
+    session.admit(name, tokens)
+    for start in range(0, spec.context, PREFILL_TOKENS):
+        part = slice(start, min(start + PREFILL_TOKENS, spec.context))
+        step = session.begin({name: tokens[part]}, prompt=True)
+        step.write(0, name, data.keys[part], None if data.values is None else data.values[part])
+        if part.stop == spec.context:
+            step.observe(0, name, data.queries[: spec.context - data.first_query])
+        step.finish()
+
+
+def _decode(
+    session: Session, requests: dict[str, RequestData], index: int, spec: TrialSpec
+) -> dict[str, StepOutput]:
+    at = spec.context + index
+    step = session.begin({name: [index] for name in requests})
+    inputs: dict[str, dict[str, Any]] = {}
+    for name, data in requests.items():
+        values = None if data.values is None else data.values[at : at + 1]
+        step.write(0, name, data.keys[at : at + 1], values)
+        query = data.queries[at - data.first_query]
+        inputs[name] = {"q": query[None]} | {
+            key: value[index : index + 1] for key, value in data.inputs.items()
+        }
+    outputs = step.attend(0, inputs)
+    step.finish()
+    return outputs
+
+
+def _judge(
+    graph: Graph,
+    data: RequestData,
+    spec: TrialSpec,
+    step: int,
+    found: StepOutput,
+    findings: Findings,
+) -> None:
+    """Compare one token of one request with dense attention in float64, head by head."""
+    geometry = graph.geometry
+    num_tokens = spec.context + step + 1
+    num_pages = -(-num_tokens // geometry.page_size)
+    output = np.asarray(found.output)[0]
+    for head in range(output.shape[0]):
+        query = data.queries[num_tokens - 1 - data.first_query, head]
+        keys = data.keys[:num_tokens, head]
+        values = (
+            keys[:, : geometry.value_dim] if data.values is None else data.values[:num_tokens, head]
+        )
+        probability = _softmax(query.astype(np.float64) @ keys.T * geometry.key_dim**-0.5)
+        dense = probability @ values
+        pages = found.pages(0, head)
+        by_page = np.zeros((len(query), num_pages * geometry.page_size))
+        by_page[:, :num_tokens] = probability
+        by_page = by_page.reshape(len(query), num_pages, geometry.page_size).sum(axis=-1)
+        captured = by_page[:, pages].sum(axis=-1)
+        findings.masses += captured.tolist()
+        best = np.sort(by_page.mean(axis=0))[::-1][: len(pages)]
+        findings.best_masses.append(float(best.sum()))
+        error = np.linalg.norm(output[head] - dense, axis=-1) / np.linalg.norm(dense, axis=-1)
+        findings.errors += error.tolist()
+        findings.pages_in_rows += num_pages
+        _look_for_needles(data, step, head, geometry.page_size, pages, findings)
+
+
+def _look_for_needles(
+    data: RequestData,
+    step: int,
+    head: int,
+    page_size: int,
+    pages: npt.NDArray[np.int64],
+    findings: Findings,
+) -> None:
+    read = set(pages.tolist())
+    for needle in data.needles:
+        if needle.step == step and needle.head == head:
+            findings.planted_needles += 1
+            findings.found_needles += needle.position // page_size in read
+
+
+def _softmax(logits: Floats) -> Floats:
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    probability: Floats = weights / weights.sum(axis=-1, keepdims=True)
+    return probability
+
+
+def _record(
+    graph: Graph, spec: TrialSpec, kv_heads: int, session: Session, findings: Findings
+) -> AttentionRunRecord:
+    geometry, counters = graph.geometry, session.counters
+    num_bytes, mean_mass = counters.num_bytes, float(np.mean(findings.masses))
+    return AttentionRunRecord(
+        versions=installed_versions(engine="none"),
+        flow=graph.name,
+        flow_kind=geometry.kind.value,
+        graph_hash=graph_hash(graph),
+        backend="reference",
+        namespace=spec.namespace,
+        sizes=_sizes(graph, spec, kv_heads),
+        pages=PageFigures(
+            in_rows=findings.pages_in_rows,
+            scored=counters.pages_scored,
+            selected=counters.pages_selected,
+            read=counters.pages_read,
+        ),
+        mass=MassFigures(
+            mean=_share(mean_mass),
+            worst=_share(min(findings.masses)),
+            against_oracle=_share(mean_mass / float(np.mean(findings.best_masses))),
+        ),
+        output_error_mean=float(np.mean(findings.errors)),
+        output_error_worst=float(max(findings.errors)),
+        needles=NeedleFigures(planted=findings.planted_needles, found=findings.found_needles),
+        num_bytes=BytesByKind(
+            kv_read=num_bytes.kv_read,
+            summary_read=num_bytes.summary_read,
+            state_read=num_bytes.state_read,
+            state_written=num_bytes.state_written,
+            kv_written=num_bytes.kv_written,
+            summary_written=num_bytes.summary_written,
+            dense_kv_read=findings.dense_bytes,
+        ),
+        rows=RowCounts(
+            sparse=counters.sparse_rows,
+            dense=dict(counters.dense_rows),
+            nan_scores=counters.nan_scores,
+        ),
+        notes=spec.notes,
+    )
+
+
+def _dense_bytes(session: Session, num_tokens: int, kv_heads: int) -> int:
+    names = session.graph.geometry.reserved_fields
+    return kv_heads * session.store.row_bytes(names, num_tokens)
+
+
+def _share(value: float) -> float:
+    """Rounding of sums may leave a share just outside 0 .. 1."""
+    return min(max(value, 0.0), 1.0)
+
+
+def _sizes(graph: Graph, spec: TrialSpec, kv_heads: int) -> TrialSizes:
+    geometry = graph.geometry
+    return TrialSizes(
+        context=spec.context,
+        batch=spec.batch,
+        steps=spec.steps,
+        kv_heads=kv_heads,
+        query_heads=geometry.query_heads,
+        key_dim=geometry.key_dim,
+        value_dim=geometry.value_dim,
+        page_size=geometry.page_size,
+        dtype=DType(geometry.kv_dtype).value,
+        budget=spec.budget,
+        reserved_first=spec.reserved.first,
+        reserved_last=spec.reserved.last,
+        state_advance=spec.state_advance.value,
+        seed=spec.seed,
+    )

@@ -1,0 +1,1 @@
+"""The checks of ``tilewright validate``: results that are known without the simulator."""

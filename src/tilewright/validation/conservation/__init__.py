@@ -1,0 +1,1 @@
+"""Conservation rules of recorded runs, and defects that break them."""

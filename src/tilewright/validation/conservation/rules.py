@@ -1,0 +1,184 @@
+"""Rules that hold in every run, and that fire when something is wrong: IN1 to IN10."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
+from tilewright.errors import DeadlockError, InternalError
+from tilewright.validation.conservation.defect import (
+    Defect,
+    byte_lost,
+    done_too_soon,
+    left_idle,
+    overtook,
+    sent_too_fast,
+    started_unready,
+    wait_forgotten,
+)
+from tilewright.validation.conservation.run import (
+    NUM_RUNS,
+    SEEDS,
+    Run,
+    crowded_engine,
+    early,
+    idle,
+    overtaken,
+    overused,
+    seeded_runs,
+    too_fast,
+    wrong_bytes,
+    wrong_queues,
+)
+from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
+
+__all__ = ("CONSERVATION",)
+
+FLIT_BYTES = 64
+PACKET_FLITS = 16
+RATE = 64_000  # a flit takes a nanosecond
+
+RunRule = Callable[[Run], int]
+
+
+def check_holds(kind: EngineKind, *, rule: RunRule) -> Finding:
+    return exact(0, sum(rule(run) for run in seeded_runs(kind)), "times")
+
+
+def check_fires(kind: EngineKind, *, rule: RunRule, defect: Defect) -> Finding:
+    """Runs with one defect each: how many of them the rule finds."""
+    generator = np.random.default_rng(1)
+    found = sum(rule(defect(run, generator)) > 0 for run in seeded_runs(kind))
+    return exact(NUM_RUNS, found, "defects")
+
+
+def check_engine_fires(kind: EngineKind, *, counter: str, amount: int) -> Finding:
+    """The same for the engine's own check, whose counters are broken on purpose."""
+    found = 0
+    for seed in SEEDS:
+        engine = crowded_engine(seed, kind)
+        servers = engine.statistics().servers
+        number = max(range(len(servers)), key=lambda each: servers[each].busy_ps)
+        engine.core.tamper(number, counter, amount)
+        try:
+            engine.statistics()
+        except InternalError:
+            found += 1
+    return exact(len(SEEDS), found, "defects")
+
+
+# -- rules about more than one run ---------------------------------------------------------------
+
+
+def _ports_ps(ports: int, packets: int, controllers: int, kind: EngineKind) -> int:
+    """Ports of one flit a cycle into controllers of one flit a cycle, dealt in turn."""
+    engine = build_engine(kind, EngineSpec(FLIT_BYTES, PACKET_FLITS))
+    shared = [engine.add_server(ServerSpec(f"controller{n}", RATE)) for n in range(controllers)]
+    graph = TaskGraph()
+    for port in range(ports):
+        link = engine.add_server(ServerSpec(f"port{port}", RATE))
+        route = engine.add_route([link, shared[port % controllers]])
+        graph.transfer(route, packets * PACKET_FLITS * FLIT_BYTES)
+    engine.submit(graph)
+    engine.run()
+    return engine.now_ps
+
+
+def _breaks_share(ports: int, packets: int, controllers: int, kind: EngineKind) -> bool:
+    """If all ports together got more than one controller has."""
+    return _ports_ps(ports, packets, controllers, kind) < ports * packets * PACKET_FLITS * 1_000
+
+
+def check_shared_end(kind: EngineKind, *, controllers: int) -> Finding:
+    """IN7: with one controller nobody gets more than it has; with one a port, the rule fires."""
+    cases = [(ports, packets) for ports in (2, 3, 7) for packets in (1, 10, 50)]
+    found = sum(_breaks_share(*case, controllers, kind) for case in cases)
+    return exact(0 if controllers == 1 else len(cases), found, "cases")
+
+
+def _never_ends(kind: EngineKind) -> bool:
+    """A task that waits for a signal nobody raises: is it reported, with what it waits for?"""
+    engine = build_engine(kind)
+    signal = engine.add_signal("never")
+    graph = TaskGraph()
+    graph.timer(waits=((signal, 1),))
+    engine.submit(graph)
+    try:
+        engine.run()
+    except DeadlockError as error:
+        return any("never" in waiter for waiter in error.waiters)
+    return False
+
+
+def check_drained(kind: EngineKind) -> Finding:
+    """IN8: packets still under way when a run is over."""
+    routes = [route for run in seeded_runs(kind) for route in run.statistics.routes]
+    left = sum(route.packets_in - route.packets_out for route in routes)
+    return exact(0, left, "packets")
+
+
+def check_deadlock(kind: EngineKind) -> Finding:
+    return exact(1, int(_never_ends(kind)), "deadlocks")
+
+
+def _path_ps(rate: int, num_bytes: int, kind: EngineKind) -> int:
+    engine = build_engine(kind)
+    links = [engine.add_server(ServerSpec(f"link{n}", rate * (n + 1), 700)) for n in range(3)]
+    graph = TaskGraph()
+    graph.transfer(engine.add_route(links), num_bytes)
+    engine.submit(graph)
+    engine.run()
+    return engine.now_ps
+
+
+def count_rises(times: list[int]) -> int:
+    """Steps of a series that should never rise."""
+    return sum(later > earlier for earlier, later in pairwise(times))
+
+
+def check_monotone(kind: EngineKind, *, backwards: bool) -> Finding:
+    """IN9: more bandwidth and less traffic, step by step; read backwards, every step is wrong."""
+    faster = [_path_ps(rate, 10**6, kind) for rate in range(20_000, 400_000, 20_000)]
+    lighter = [_path_ps(100_000, num_bytes, kind) for num_bytes in range(10**6, 0, -50_000)]
+    series = [times[::-1] if backwards else times for times in (faster, lighter)]
+    steps = len(faster) + len(lighter) - 2
+    rises = sum(map(count_rises, series))
+    return exact(steps if backwards else 0, rises, "steps")
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+
+def _table() -> Iterator[tuple[str, Check]]:
+    for law, what, rule, defect in (
+        ("IN1", "wrong bytes", wrong_bytes, byte_lost),
+        ("IN2", "overused links", overused, sent_too_fast),
+        ("IN3", "beaten floors", too_fast, done_too_soon),
+        ("IN4", "idle links with work", idle, left_idle),
+        ("IN5", "packets ahead of time", early, started_unready),
+        ("IN6", "overtaken packets", overtaken, overtook),
+        ("IN10", "wrong queue integrals", wrong_queues, wait_forgotten),
+    ):
+        yield f"{law} {what} in {NUM_RUNS} runs", partial(check_holds, rule=rule)
+        yield f"{law} {what}: defects found", partial(check_fires, rule=rule, defect=defect)
+    yield "IN7 shares of one controller", partial(check_shared_end, controllers=1)
+    yield "IN7 a controller too many: defects found", partial(check_shared_end, controllers=2)
+    yield f"IN8 packets left in {NUM_RUNS} runs", check_drained
+    yield "IN8 deadlock found and named", check_deadlock
+    yield "IN9 time that rises", partial(check_monotone, backwards=False)
+    yield "IN9 time that rises: defects found", partial(check_monotone, backwards=True)
+    for law, counter, amount in (
+        ("IN1", "num_bytes", 1),
+        ("IN2", "busy_ps", 10**9),
+        ("IN2", "stretch_ps", -(10**9)),
+        ("IN5", "wait_ps", -(10**12)),
+        ("IN8", "credits", -1),
+        ("IN10", "queue_ps", 1),
+    ):
+        check = partial(check_engine_fires, counter=counter, amount=amount)
+        yield f"{law} engine's own check of {counter}: defects found", check
+
+
+CONSERVATION = tuple(Oracle(name, OracleGroup.CONSERVATION, check) for name, check in _table())

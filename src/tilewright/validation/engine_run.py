@@ -1,0 +1,161 @@
+"""Network loads on our engines: what the oracles and peers run, through the public interface."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from tilewright.engine import (
+    Arbitration,
+    Engine,
+    EngineKind,
+    EngineSpec,
+    Hub,
+    ServerSpec,
+    TaskGraph,
+    build_engine,
+)
+from tilewright.units import PS_PER_US
+from tilewright.validation.workload import (
+    ClosedLoop,
+    LinkSpec,
+    NetworkLoad,
+    ReadStep,
+    request_id,
+    response_id,
+)
+
+__all__ = ("EngineRun", "PeerRun", "run_closed", "run_open")
+
+FLIT_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRun:
+    """Delivery times by message id, and what the run itself cost."""
+
+    delivered_ps: Mapping[int, int]
+    seconds: float  # wall time of the run, without building the model
+    num_hops: int
+    num_events: int  # all that went through the peer's event queue
+
+    @property
+    def us_per_hop(self) -> float:
+        return self.seconds * 1e6 / self.num_hops
+
+    @property
+    def events_per_hop(self) -> float:
+        return self.num_events / self.num_hops
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRun:
+    """A peer's result, and what the conservation rules cost beside it."""
+
+    run: PeerRun
+    check_seconds: float
+
+
+def run_open(load: NetworkLoad, kind: EngineKind) -> EngineRun:
+    """All messages in one task graph."""
+    packet_flits = max(message.flits for message in load.messages)
+    engine = build_engine(kind, EngineSpec(FLIT_BYTES, packet_flits))
+    routes = _Routes(engine, load.links)
+    messages = sorted(load.messages, key=lambda message: message.message_id)
+    graph = TaskGraph()
+    graph.transfers(
+        [routes.number(message.links, message.channels) for message in messages],
+        num_bytes=[message.flits * FLIT_BYTES for message in messages],
+        delays_ps=[message.at_ps for message in messages],
+        effects=[message.message_id for message in messages],
+    )
+    engine.prepare(graph)
+    start = perf_counter()
+    engine.submit(graph)
+    engine.run()
+    times, effects = engine.take_effect_columns()
+    seconds = perf_counter() - start
+    return _result(engine, times, effects, seconds, load.num_hops)
+
+
+def run_closed(loop: ClosedLoop, kind: EngineKind) -> EngineRun:
+    """A greenlet program on every node: each step is one task graph and one wait."""
+    largest = max(step.response_flits for steps in loop.programs for step in steps)
+    engine = build_engine(kind, EngineSpec(FLIT_BYTES, largest))
+    routes = _Routes(engine, loop.links)
+    hub = Hub(engine)
+    for program, steps in enumerate(loop.programs):
+        unit = engine.add_route([engine.add_server(ServerSpec(f"unit{program}"))])
+        numbered = [_numbered(routes, program, index, step) for index, step in enumerate(steps)]
+        hub.spawn(_read_and_compute, hub, unit, numbered)
+    start = perf_counter()
+    hub.run()
+    times, effects = engine.take_effect_columns()
+    seconds = perf_counter() - start
+    return _result(engine, times, effects, seconds, loop.num_hops)
+
+
+def _read_and_compute(hub: Hub, unit: int, steps: list[tuple[int, ...]]) -> None:
+    for there_and_back, num_bytes, compute_ps, asked_id, got_id in steps:
+        graph = TaskGraph()
+        got = graph.exchange(there_and_back, num_bytes, effect=got_id, served_effect=asked_id)
+        graph.hold(unit, compute_ps, after=(got,))
+        hub.perform(graph)
+
+
+def _numbered(routes: "_Routes", program: int, index: int, step: ReadStep) -> tuple[int, ...]:
+    return (
+        routes.round_trip(step.request_links, step.response_links),
+        step.response_flits * FLIT_BYTES,
+        step.compute_ps,
+        request_id(program, index),
+        response_id(program, index),
+    )
+
+
+class _Routes:
+    """Adds links as servers, and each path once as a route."""
+
+    def __init__(self, engine: Engine, links: tuple[LinkSpec, ...]) -> None:
+        self._engine = engine
+        self._trips: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        self._numbers: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        for link in links:
+            engine.add_server(_server_of(link))
+
+    def round_trip(self, out: tuple[int, ...], back: tuple[int, ...]) -> int:
+        key = out, back
+        if key not in self._trips:
+            numbers = [self.number(links, (0,) * len(links)) for links in key]
+            self._trips[key] = self._engine.add_round_trip(*numbers)
+        return self._trips[key]
+
+    def number(self, links: tuple[int, ...], channels: tuple[int, ...]) -> int:
+        key = links, channels
+        if key not in self._numbers:
+            self._numbers[key] = self._engine.add_route(links, channels)
+        return self._numbers[key]
+
+
+def _server_of(link: LinkSpec) -> ServerSpec:
+    return ServerSpec(
+        link.name,
+        bytes_per_us=-(-FLIT_BYTES * PS_PER_US // link.flit_ps),
+        latency_ps=link.latency_ps,
+        buffer_flits=link.buffer_flits,
+        credit_ps=link.credit_ps,
+        arbitration=Arbitration.ROUND_ROBIN if link.round_robin else Arbitration.FIFO,
+        reassemble=link.reassemble,
+    )
+
+
+def _result(
+    engine: Engine, times: np.ndarray, effects: np.ndarray, seconds: float, num_hops: int
+) -> EngineRun:
+    start = perf_counter()
+    engine.check_rules()
+    check_seconds = perf_counter() - start
+    delivered_ps = dict(zip(effects.tolist(), times.tolist(), strict=True))
+    num_events = engine.statistics().events
+    return EngineRun(PeerRun(delivered_ps, seconds, num_hops, num_events), check_seconds)

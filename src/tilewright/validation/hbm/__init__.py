@@ -1,0 +1,1 @@
+"""Memories against data sheets and replayed access patterns."""

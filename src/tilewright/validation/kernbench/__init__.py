@@ -1,0 +1,1 @@
+"""Programs written for KernBench, against NumPy in float64."""

@@ -1,0 +1,1 @@
+"""On-chip networks against queueing theory and a flit-level model."""

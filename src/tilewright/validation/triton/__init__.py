@@ -1,0 +1,1 @@
+"""Scalar semantics against the IR of Triton's compiler."""

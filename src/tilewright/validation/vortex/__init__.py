@@ -1,0 +1,1 @@
+"""Flows written for Vortex, and their state, against second models."""

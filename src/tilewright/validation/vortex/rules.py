@@ -1,0 +1,94 @@
+"""Vortex's flow files: rows whose pages differ from those of a NumPy form, of which none may."""
+
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from tilewright.attention.backends.reference import Session, SessionSpec
+from tilewright.attention.flow import trace_flow
+from tilewright.attention.graph import DType, Geometry, Graph
+from tilewright.attention.planner import DefaultBudget, PlanSpec, Reserved
+from tilewright.engine import EngineKind
+from tilewright.interop.vortex import find_flow
+from tilewright.validation.finding import Finding, Oracle, OracleGroup, exact
+from tilewright.validation.vortex.flows import FLOWS, Doubles, HeadSteps, VortexFlow
+
+__all__ = ("VORTEX", "load_graph")
+
+PAGE_SIZE, WIDTH, QUERY_HEADS, KV_HEADS = 8, 16, 3, 2
+PROMPT, STEPS, BUDGET, REQUESTS = 98, 5, 3, 4  # 13 pages, and no page ends while steps run
+GEOMETRY = Geometry.gqa(
+    page_size=PAGE_SIZE,
+    head_dim=WIDTH,
+    query_heads=QUERY_HEADS,
+    kv_dtype=DType.FLOAT32,
+    query_dtype=DType.FLOAT32,
+    field_dtype=DType.FLOAT32,
+)
+
+
+def load_graph(flow: VortexFlow) -> Graph:
+    """Return the graph of a flow file, written to a directory of its own and loaded from there."""
+    with TemporaryDirectory() as directory:
+        for name, text in {"flow.py": flow.text, **flow.others}.items():
+            file = Path(directory) / "mine" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        name, made = find_flow(str(Path(directory) / "mine" / "flow.py"))
+        return trace_flow(made, GEOMETRY, name=name)
+
+
+def check_selections(_kind: EngineKind, *, flow: VortexFlow) -> Finding:
+    """Decode some requests, each alone, and count rows that read other pages than on paper."""
+    graph = load_graph(flow)
+    differing = 0
+    for seed in range(REQUESTS):
+        generator = np.random.default_rng(seed)
+        keys = _drawn(generator, PROMPT + STEPS, KV_HEADS, WIDTH)
+        queries = 2.0 * _drawn(generator, STEPS, KV_HEADS, QUERY_HEADS, WIDTH)
+        read = _decode(graph, keys, queries)
+        for head in range(KV_HEADS):
+            steps = HeadSteps(keys[:, head], queries[:, head], PROMPT + 1, PAGE_SIZE)
+            wanted = [_best(scores) for scores in flow.score(steps)]
+            differing += sum(read[step][head] != wanted[step] for step in range(STEPS))
+    return exact(0, differing, f"of {REQUESTS * KV_HEADS * STEPS} rows")
+
+
+def _drawn(generator: np.random.Generator, *shape: int) -> Doubles:
+    """Normal numbers that float32 holds exactly."""
+    return generator.normal(size=shape).astype(np.float32).astype(np.float64)
+
+
+def _best(scores: Doubles) -> list[int]:
+    """The first and the last page, and the best between them; the lower position wins a tie."""
+    middle = range(1, len(scores) - 1)
+    best = sorted(middle, key=lambda page: (-scores[page], page))[:BUDGET]
+    return sorted([0, *best, len(scores) - 1])
+
+
+def _decode(graph: Graph, keys: Doubles, queries: Doubles) -> list[list[list[int]]]:
+    """Pages that each step and KV head reads."""
+    plan = PlanSpec(budget=DefaultBudget(topk=BUDGET), reserved=Reserved(1, 1))
+    session = Session(graph, SessionSpec(num_kv_heads=KV_HEADS, num_pages=32, plan=plan))
+    tokens = [array.astype(np.float32) for array in (keys, keys)]
+    session.admit("r", range(PROMPT))
+    step = session.begin({"r": range(PROMPT)}, prompt=True)
+    step.write(0, "r", *(array[:PROMPT] for array in tokens))
+    step.finish()
+    read = []
+    for index in range(STEPS):
+        at = PROMPT + index
+        step = session.begin({"r": [at]})
+        step.write(0, "r", *(array[at : at + 1] for array in tokens))
+        found = step.attend(0, {"r": queries[index : index + 1].astype(np.float32)})["r"]
+        step.finish()
+        read.append([[int(page) for page in found.pages(0, head)] for head in range(KV_HEADS)])
+    return read
+
+
+VORTEX = tuple(
+    Oracle(name, OracleGroup.VORTEX, partial(check_selections, flow=flow))
+    for name, flow in FLOWS.items()
+)

@@ -1,0 +1,273 @@
+"""State over decode steps on our executors, beside the recurrence of Vortex in NumPy: VX9, VX10."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
+from tilewright.attention.backends.machine import (
+    RowPlacement,
+    StepValues,
+    deploy_rows,
+    kernels_for,
+    layout_of,
+    pooled,
+    prepare_step,
+    target_of,
+)
+from tilewright.attention.backends.reference import Session, SessionSpec
+from tilewright.attention.flow import FieldSpec, trace_flow, vFlow
+from tilewright.attention.graph import DType, Geometry, Graph
+from tilewright.attention.indexer import Conv1d, Normalize
+from tilewright.attention.passes import optimize_graph
+from tilewright.attention.planner import (
+    DefaultBudget,
+    PlanSpec,
+    Reserved,
+    RowFacts,
+    most_candidates,
+    plan_step,
+)
+from tilewright.engine import EngineKind
+from tilewright.host import RuntimeContext
+from tilewright.machine.build import build_machine
+from tilewright.machine.parse import load_machine_document, spec_of
+from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
+from tilewright.validation.vortex.state_model import (
+    CONV_WEIGHTS,
+    DECAY,
+    SHAPES,
+    StateCase,
+    StateRow,
+    expected_states,
+)
+
+__all__ = ("VORTEX_STATE", "StateFlow", "state_graph")
+
+HEADS, GROUP, WIDTH = 2, 2, 8
+TOLERANCE = 1e-5  # of float32 beside float64, relative to the largest state of a row
+MACHINE = ("ahbm-small", ("pe.mmu.page_bytes=4 KiB",))  # small pages keep memory small
+
+CASES = (
+    StateCase("1 + 1 reserved", first=1, last=1, topk=3, ratio=0.0, prompts=(5, 14, 17, 30)),
+    StateCase("2 + 3 reserved", first=2, last=3, topk=2, ratio=0.0, prompts=(20, 24, 27, 50)),
+    StateCase("half the blocks", first=0, last=2, topk=1, ratio=0.5, prompts=(7, 9, 11, 38)),
+)
+ON_MACHINE = StateCase("2 rows a head", first=1, last=2, topk=2, ratio=0.0, prompts=(14, 30))
+
+Floats = NDArray[np.float32]
+
+
+class StateFlow(vFlow):
+    """state <- 0.5 state + shape(<mean query, mean key>); pages are ranked by the new state."""
+
+    def __init__(self, shape: str) -> None:
+        super().__init__()
+        self.shape = shape
+        weights = [[[weight]] for weight in CONV_WEIGHTS]
+        self.convolve, self.normalize = Conv1d(weights), Normalize()
+
+    def create_cache(self, block_size: int, head_dim: int) -> dict[str, object]:
+        del block_size
+        return {"centroid": (1, head_dim), "running": FieldSpec((1, 1), "float32")}
+
+    def forward_cache(self, cache: FieldMap, loc: object, ctx: ContextBase) -> None:
+        del loc, ctx
+        cache["centroid"] = cache["k"].mean(1)
+        cache["running"] = 0.0
+
+    def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
+        running = DECAY * cache["running"] + self._shaped(cache["centroid"] @ q.mean(1).T, ctx)
+        cache["running"] = running
+        o.select(running.topk())
+
+    def _shaped(self, score: Value, ctx: ContextBase) -> Value:
+        shaped = score
+        match self.shape:
+            case "softmax":
+                shaped = score.softmax(0)
+            case "normalize":
+                shaped = self.normalize(score, ctx=ctx)
+            case "conv1d":
+                shaped = self.convolve(score, ctx=ctx)
+            case "mean":
+                shaped = score - score.mean(0)
+        return shaped
+
+
+def state_graph(shape: str, block_size: int) -> Graph:
+    """Trace and optimize a state flow in float32."""
+    geometry = Geometry.gqa(
+        page_size=block_size,
+        head_dim=WIDTH,
+        query_heads=GROUP,
+        kv_dtype=DType.FLOAT32,
+        query_dtype=DType.FLOAT32,
+        field_dtype=DType.FLOAT32,
+    )
+    return optimize_graph(trace_flow(StateFlow(shape), geometry, name=f"state of {shape}"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """Keys [tokens, heads, D] and queries [steps, heads, G, D] of one request."""
+
+    keys: Floats
+    queries: Floats
+
+    def row(self, head: int) -> StateRow:
+        keys, queries = self.keys[:, head], self.queries[:, head]
+        return StateRow(keys.astype(np.float64), queries.astype(np.float64))
+
+
+def _draw(case: StateCase) -> list[_Data]:
+    generator = np.random.default_rng(len(case.name))
+
+    def drawn(*shape: int) -> Floats:
+        return generator.normal(size=shape).astype(np.float32)
+
+    return [
+        _Data(drawn(prompt + case.steps, HEADS, WIDTH), drawn(case.steps, HEADS, GROUP, WIDTH))
+        for prompt in case.prompts
+    ]
+
+
+def _plan(case: StateCase) -> PlanSpec:
+    return PlanSpec(
+        budget=DefaultBudget(case.topk, case.ratio), reserved=Reserved(case.first, case.last)
+    )
+
+
+def check_reference(_kind: EngineKind, *, shape: str, case: StateCase) -> Finding:
+    """Count rows whose state behind a step is not that of the recurrence."""
+    data = _draw(case)
+    graph = state_graph(shape, case.block_size)
+    pages = sum(case.num_blocks(len(each.keys)) for each in data)
+    session = Session(graph, SessionSpec(num_kv_heads=HEADS, num_pages=pages, plan=_plan(case)))
+    for request, each in enumerate(data):
+        prompt = case.prompts[request]
+        tokens = [1000 * request + token for token in range(prompt)]
+        session.admit(str(request), tokens)
+        step = session.begin({str(request): tokens}, prompt=True)
+        step.write(0, str(request), each.keys[:prompt], each.keys[:prompt])
+        step.finish()
+    found: list[list[Floats]] = [[] for _ in data]
+    for index in range(case.steps):
+        step = session.begin({str(request): [0] for request in range(len(data))})
+        for request, each in enumerate(data):
+            token = each.keys[case.prompts[request] + index][None]
+            step.write(0, str(request), token, token)
+        step.attend(0, {str(r): each.queries[index : index + 1] for r, each in enumerate(data)})
+        step.finish()
+        for request, states in enumerate(found):
+            states.append(np.asarray(session.state(str(request), 0, "running"))[..., 0, 0])
+    return exact(0, _num_unlike(case, shape, data, found), "rows")
+
+
+def _num_unlike(
+    case: StateCase, shape: str, data: Sequence[_Data], found: Sequence[Sequence[Floats]]
+) -> int:
+    """Count rows of all steps that differ; ``found`` are states [heads, blocks] by request."""
+    unlike = 0
+    for each, states in zip(data, found, strict=True):
+        for head in range(HEADS):
+            expected = expected_states(case, each.row(head), SHAPES[shape])
+            for wanted, state in zip(expected, states, strict=True):
+                limit = TOLERANCE * max(1.0, float(np.abs(wanted).max()))
+                unlike += not np.allclose(state[head], wanted, rtol=0.0, atol=limit)
+    return unlike
+
+
+def check_machine(kind: EngineKind, *, shape: str, placement: RowPlacement) -> Finding:
+    """Count rows on a small machine, where state goes from step to step in its memory."""
+    case, data = ON_MACHINE, _draw(ON_MACHINE)
+    graph = state_graph(shape, case.block_size)
+    kept: list[Floats] = [np.zeros((HEADS, 0, 1, 1), np.float32) for _ in data]
+    saved = np.zeros(len(data) * HEADS, dtype=np.int32)
+    found: list[list[Floats]] = [[] for _ in data]
+    for index in range(case.steps):
+        kept, saved = _machine_step(kind, graph, placement, data, index, (kept, saved))
+        for request, states in enumerate(found):
+            count = kept[request].shape[1]
+            rows = saved[request * HEADS : (request + 1) * HEADS]
+            has_state = np.arange(count)[None] < rows[:, None]
+            states.append(np.where(has_state, kept[request][..., 0, 0], 0.0))
+    return exact(0, _num_unlike(case, shape, data, found), "rows")
+
+
+def _machine_step(
+    kind: EngineKind,
+    graph: Graph,
+    placement: RowPlacement,
+    data: Sequence[_Data],
+    index: int,
+    state: tuple[list[Floats], NDArray[np.int32]],
+) -> tuple[list[Floats], NDArray[np.int32]]:
+    """Run one step on memory of its own; returns the state that the step leaves."""
+    case, plan = ON_MACHINE, _plan(ON_MACHINE)
+    machine = build_machine(spec_of(load_machine_document(*MACHINE)))
+    contexts = tuple(prompt + index + 1 for prompt in case.prompts)
+    layout = layout_of(machine, graph, placement=placement, num_tokens=contexts, num_kv_heads=HEADS)
+    facts = [
+        RowFacts(case.num_blocks(count), count, head=head)
+        for count in contexts
+        for head in range(HEADS)
+    ]
+    planned = plan_step(plan, facts)
+    torch = RuntimeContext(machine, engine=kind)
+    values = _values(graph, data, contexts, index, state[0])
+    memory = deploy_rows(torch, graph, layout, num_tokens=contexts, values=values)
+    kernels = kernels_for(graph, target_of(machine, layout), most=most_candidates(planned))
+    result = prepare_step(
+        torch, memory, kernels, planned, scale=WIDTH**-0.5, saved_pages=state[1]
+    ).run(torch)
+    return list(result.kept["running_state"]), result.saved_pages
+
+
+def _values(
+    graph: Graph,
+    data: Sequence[_Data],
+    contexts: Sequence[int],
+    index: int,
+    kept: Sequence[Floats],
+) -> StepValues:
+    """Memory before the new token: keys, summaries of complete blocks, and the state."""
+    size = graph.geometry.page_size
+    keys, centroids = [], []
+    for each, count in zip(data, contexts, strict=True):
+        blocks = -(-count // size)
+        padded = np.zeros((HEADS, blocks * size, WIDTH), np.float32)
+        padded[:, : count - 1] = each.keys[: count - 1].swapaxes(0, 1)
+        keys.append(padded.reshape(HEADS, blocks, size, WIDTH))
+        complete = np.arange(blocks) < (count - 1) // size
+        means = keys[-1].mean(axis=2, keepdims=True)
+        centroids.append(np.where(complete[None, :, None, None], means, 0).astype(np.float32))
+    known: dict[str, Any] = {"k": keys, "v": keys, "centroid": centroids}
+    known["running"] = [np.zeros((*item.shape[:2], 1, 1), np.float32) for item in keys]
+    tokens = [each.keys[count - 1] for each, count in zip(data, contexts, strict=True)]
+    return StepValues(
+        fields={name: known[name] for name in pooled(graph)},
+        new_tokens={"k": np.stack(tokens), "v": np.stack(tokens)},
+        inputs={"q": np.stack([each.queries[index] for each in data])},
+        kept={"running_state": list(kept)},
+    )
+
+
+def _table() -> Iterator[tuple[str, Check]]:
+    for case in CASES:
+        for shape in SHAPES:
+            rows = len(case.prompts) * HEADS * case.steps
+            name = f"VX9 state over {case.steps} steps, {shape}, {case.name}: of {rows} rows unlike"
+            yield name, partial(check_reference, shape=shape, case=case)
+    rows = len(ON_MACHINE.prompts) * HEADS * ON_MACHINE.steps
+    for shape, placement in (("scores", RowPlacement.STRIPE), ("softmax", RowPlacement.HEAD)):
+        where = f"{shape}, on {MACHINE[0]} by {placement}"
+        name = f"VX10 state over {ON_MACHINE.steps} steps, {where}: of {rows} rows unlike"
+        yield name, partial(check_machine, shape=shape, placement=placement)
+
+
+VORTEX_STATE = tuple(Oracle(name, OracleGroup.VORTEX, check) for name, check in _table())
