@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueType
+from tilewright.attention.ops.example import PER_HEAD, QUERY, SCORES, Example
 from tilewright.attention.ops.rule import (
     broadcast,
     check_dim,
@@ -13,7 +14,7 @@ from tilewright.attention.ops.rule import (
     need_rank_two,
 )
 
-__all__ = ("Concat", "MaskSlice", "Reshape", "Slice", "Transpose")
+__all__ = ("EXAMPLES", "Concat", "MaskSlice", "Reshape", "Slice", "Transpose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +142,12 @@ def _check_inside(op: Op, x: ValueType, dim: int, end: int) -> None:
     if end > size:
         expected = f"at least end={end} entries on axis {dim}"
         raise op.refuse("x", x, expected, f"end is at most {size} here")
+
+
+EXAMPLES = (
+    Example(Transpose(), (PER_HEAD,)),
+    Example(Reshape(2, 2), (PER_HEAD,)),
+    Example(MaskSlice(0, 8, 2), (QUERY,)),
+    Example(Slice(0, 8, 2), (QUERY,)),
+    Example(Concat(2), (SCORES, PER_HEAD)),
+)

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
+from tilewright.attention.ops.example import QUERY, Example, row
 from tilewright.attention.ops.rule import broadcast, need_float, need_number
 
-__all__ = ("Rope",)
+__all__ = ("EXAMPLES", "Rope")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +32,6 @@ class Rope(Op):
             expected = f"inner shape ({x.shape[0]} or 1, 1)"
             raise self.refuse("position", position, expected, "one position for each row")
         return broadcast(self, inputs, DType.FLOAT32)
+
+
+EXAMPLES = (Example(Rope(), (QUERY, row(1, 1, DType.INT32))),)
