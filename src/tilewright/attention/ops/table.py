@@ -16,7 +16,6 @@ from tilewright.attention.ops import (
     page_axis,
     position,
     reduce,
-    rope,
     selection,
     unary,
 )
@@ -39,7 +38,6 @@ OP_GROUPS: Mapping[str, ModuleType] = MappingProxyType(
         "Choice": choose,
         "Layout": layout,
         "Along the page axis": page_axis,
-        "Rotary embedding": rope,
         "Selections": selection,
     }
 )
