@@ -8,8 +8,8 @@ from typing import Any
 
 from tilewright.attention.abs.context_base import ContextBase
 from tilewright.attention.abs.field import FieldValue
-from tilewright.attention.abs.form import FORMS, Forms, Resized, op_classes
 from tilewright.attention.abs.op import split_context, trace_of, vOp
+from tilewright.attention.abs.op_class import SHARED_BASES, Bases, Resized, op_classes
 from tilewright.attention.abs.parameter import Parameter
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Operand, Value, lower
@@ -136,9 +136,9 @@ class _Described(CacheOp):
         return (args[:1], args[1]) if output is None and len(args) == 2 else (args, output)
 
 
-_FORMS: Forms = MappingProxyType(
+_BASES: Bases = MappingProxyType(
     {
-        **FORMS,
+        **SHARED_BASES,
         page_axis.Softmax: _SoftmaxOfRows,
         page_axis.CumSum: _SumOfRows,
         layout.Reshape: _ResizedField,
@@ -154,4 +154,4 @@ def build_ops(module: str, table: Mapping[str, type[Op]]) -> dict[str, type[vOp]
     selections have no op object here.
     """
     without = (*ops_of(leaf), *ops_of(selection))
-    return op_classes(module, table, Side.CACHE, CacheOp, _FORMS, without=without)
+    return op_classes(module, table, Side.CACHE, CacheOp, _BASES, without=without)

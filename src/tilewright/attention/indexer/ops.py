@@ -7,12 +7,12 @@ from typing import Any
 
 from tilewright.attention.abs.context_base import ContextBase
 from tilewright.attention.abs.field import FieldValue
-from tilewright.attention.abs.form import FORMS, Forms, op_classes
 from tilewright.attention.abs.op import trace_of, vOp
+from tilewright.attention.abs.op_class import SHARED_BASES, Bases, op_classes
 from tilewright.attention.abs.parameter import Parameter
 from tilewright.attention.abs.value import Value, lower
 from tilewright.attention.graph import FORMAT, DType, Op, Side, Span
-from tilewright.attention.indexer.select import SELECTION_FORMS
+from tilewright.attention.indexer.select import SELECTION_BASES
 from tilewright.attention.ops import leaf, linear, page_axis, selection
 from tilewright.attention.ops.table import ops_of
 from tilewright.attention.ops.unary import Cast
@@ -166,10 +166,10 @@ def _bfloat16(x: float) -> float:
     return float(struct.unpack("<f", struct.pack("<I", bits & 0xFFFF0000))[0])
 
 
-_FORMS: Forms = MappingProxyType(
+_BASES: Bases = MappingProxyType(
     {
-        **FORMS,
-        **SELECTION_FORMS,
+        **SHARED_BASES,
+        **SELECTION_BASES,
         page_axis.Softmax: _SoftmaxOverPages,
         page_axis.Normalize: _NormalizedOverPages,
         page_axis.Conv1d: _ConvolvedPages,
@@ -190,4 +190,4 @@ def build_ops(module: str, table: Mapping[str, type[Op]]) -> dict[str, type[vOp]
         selection.Threshold,
         selection.TopP,
     )
-    return op_classes(module, table, Side.INDEXER, vOp, _FORMS, without=without)
+    return op_classes(module, table, Side.INDEXER, vOp, _BASES, without=without)

@@ -4,8 +4,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewright.attention.abs.context_base import ContextBase
-from tilewright.attention.abs.form import Forms
 from tilewright.attention.abs.op import split_context, trace_of, vOp
+from tilewright.attention.abs.op_class import Bases
 from tilewright.attention.abs.output import OutputSlot
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value, lower
@@ -22,7 +22,7 @@ from tilewright.attention.ops import binary, choose, compare, position, selectio
 from tilewright.attention.ops.leaf import StateRead
 
 __all__ = (
-    "SELECTION_FORMS",
+    "SELECTION_BASES",
     "Selector",
     "approxTopK",
     "every",
@@ -149,7 +149,7 @@ class _EveryStream(_Combination):
     definition = selection.Intersection
 
 
-SELECTION_FORMS: Forms = MappingProxyType(
+SELECTION_BASES: Bases = MappingProxyType(
     {
         selection.TopK: _Measured,
         selection.Union: _AnyStream,

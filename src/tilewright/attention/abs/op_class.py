@@ -1,8 +1,8 @@
-"""Op object classes from the table of ops, and how authors write ops that need more than that.
+"""Classes of op objects from the table of ops.
 
-A *form* is the base of an op object class: what its constructor and its calls take. A form for one
-op names it as its ``definition`` and has the text that authors read; any other op has the text of
-its definition.
+The class of an op derives from the base of its side. An op whose constructor or calls take other
+than its definition has a base of its own. A base for one op alone names it as its ``definition``,
+and has the text that authors read; other classes have the text of the definition.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,9 +17,9 @@ from tilewright.attention.ops import binary, layout, linear, unary
 from tilewright.attention.utils import resolve_dtype
 from tilewright.errors import SpecError
 
-__all__ = ("FORMS", "Forms", "Resized", "op_classes")
+__all__ = ("SHARED_BASES", "Bases", "Resized", "op_classes")
 
-Forms = Mapping[type[Op], type[vOp]]
+Bases = Mapping[type[Op], type[vOp]]
 
 
 def op_classes(
@@ -27,26 +27,25 @@ def op_classes(
     table: Mapping[str, type[Op]],
     side: Side,
     base: type[vOp],
-    forms: Forms,
+    bases: Bases,
     *,
     without: Collection[type[Op]],
 ) -> dict[str, type[vOp]]:
     """Return an op object class for each op of a side by name, but for those in ``without``.
 
-    A class derives from ``base`` and from the form of its op, and belongs to ``module``.
+    A class derives from ``base`` and the base of its op in ``bases``, and belongs to ``module``.
     """
     return {
-        name: _op_class(module, definition, base, forms.get(definition, base))
+        name: _op_class(module, definition, base, bases.get(definition, base))
         for name, definition in sorted(table.items())
         if side in definition.sides and definition not in without
     }
 
 
-def _op_class(module: str, definition: type[Op], base: type[vOp], form: type[vOp]) -> type[vOp]:
-    bases = (form,) if issubclass(form, base) else (form, base)
-    text = form.__doc__ if form.definition is definition else definition.__doc__
+def _op_class(module: str, definition: type[Op], base: type[vOp], own: type[vOp]) -> type[vOp]:
+    text = own.__doc__ if own.definition is definition else definition.__doc__
     members = {"definition": definition, "__doc__": text, "__module__": module}
-    return type(definition.__name__, bases, members)
+    return type(definition.__name__, (own,) if issubclass(own, base) else (own, base), members)
 
 
 class _Unscaled(vOp):
@@ -93,7 +92,7 @@ class Resized(vOp):
         return super().build(x2, y2)
 
 
-FORMS: Forms = MappingProxyType(
+SHARED_BASES: Bases = MappingProxyType(
     {
         binary.Multiply: _Unscaled,
         binary.Maximum: _Unscaled,
@@ -103,4 +102,4 @@ FORMS: Forms = MappingProxyType(
         layout.Reshape: Resized,
     }
 )
-"""Forms of both sides."""
+"""Bases of ops on both sides."""
