@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilewright.attention.flow import trace_flow
-from tilewright.attention.flows.block_sparse_attention import BlockSparseAttention
+from tilewright.attention.flows.centroid import BlockSparseAttention
 from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.studies.attention_data import RequestData, draw_request
 from tilewright.studies.attention_trial import TrialSpec, run_trial

@@ -97,7 +97,7 @@ def test_arguments_that_an_op_does_not_take_are_refused(make: Any, found: str) -
 
 
 def test_an_op_of_ones_own_has_any_attributes() -> None:
-    class Doubled(indexer.Add):  # type: ignore[misc,valid-type]
+    class Doubled(indexer.Add):
         def __init__(self, note: str) -> None:
             super().__init__(alpha=2.0)
             self.note = note

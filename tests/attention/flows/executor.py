@@ -1,5 +1,6 @@
 """Runs requests through the reference executor."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,9 @@ from tests.attention.flows.case import Case
 from tests.attention.oracle_flows.decode import Array
 from tests.attention.oracle_ops.graph import Request
 from tilewright.attention.backends.reference import Session, SessionSpec
-from tilewright.attention.graph import FlowKind, Graph
+from tilewright.attention.backends.reference.evaluator import Evaluator
+from tilewright.attention.backends.reference.table import EVALUATORS
+from tilewright.attention.graph import FlowKind, Graph, Op
 from tilewright.attention.planner import Budget, DefaultBudget, PlanSpec, Reserved, StateAdvance
 
 
@@ -33,6 +36,7 @@ def open_session(
     requests: int = 1,
     budget: Budget | None = None,
     state_advance: StateAdvance = StateAdvance.VORTEX,
+    evaluators: Mapping[type[Op], Evaluator] = EVALUATORS,
 ) -> Session:
     pages = request.keys.shape[1] // case.block_size + 2
     plan = PlanSpec(
@@ -41,7 +45,7 @@ def open_session(
         state_advance=state_advance,
     )
     spec = SessionSpec(num_kv_heads=case.num_kv_heads, num_pages=requests * pages, plan=plan)
-    return Session(graph, spec)
+    return Session(graph, spec, evaluators=evaluators)
 
 
 def run_request(

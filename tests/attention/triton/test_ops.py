@@ -40,7 +40,6 @@ from tilewright.attention.ops import (
     page_axis,
     position,
     reduce,
-    rope,
     selection,
     unary,
 )
@@ -210,9 +209,9 @@ def moved(made: Maker) -> dict[str, Node]:
         "gathered_outside": made(choose.Gather(2), k, outside),
         "gathered_flags": made.as_float(made(choose.Gather(2), made.above, columns)),
         "gathered_turned": made(choose.Gather(1), turned, made(layout.Transpose(), columns)),
-        "turn": made(rope.Rope(), k, made(position.TokenPosition())),
+        "turn": made(layout.Rope(), k, made(position.TokenPosition())),
         "turn_in_pairs": made(
-            rope.Rope(500.0, interleaved=True), k, made(layout.Slice(0, 1, 2), made.few)
+            layout.Rope(500.0, interleaved=True), k, made(layout.Slice(0, 1, 2), made.few)
         ),
     }
 

@@ -41,7 +41,6 @@ from tilewright.attention.ops import (
     page_axis,
     position,
     reduce,
-    rope,
     selection,
     unary,
 )
@@ -104,8 +103,8 @@ BINARY = st.one_of(
             compare.Less(),
             compare.Equal(),
             linear.GeMM(),
-            rope.Rope(64.0),
-            rope.Rope(64.0, interleaved=True),
+            layout.Rope(64.0),
+            layout.Rope(64.0, interleaved=True),
             selection.Union(),
         ]
     ),

@@ -41,7 +41,6 @@ from tilewright.attention.ops import (
     page_axis,
     position,
     reduce,
-    rope,
     selection,
     unary,
 )
@@ -182,7 +181,7 @@ def per_page(made: Maker) -> dict[str, Node]:
     return {
         "picked": made(choose.Gather(2), made.q, where),
         "joined": made(layout.Concat(1), made.q, made.mean),
-        "turned": made(rope.Rope(100.0), made.q, made(position.PageIndex())),
+        "turned": made(layout.Rope(100.0), made.q, made(position.PageIndex())),
         "crossed": made(linear.Kron((1, 2)), made.mean, made.dots),
         "scored": made(linear.FactorScore(2, 2, 4), made.q, table, described),
         "attention": made(feedback.AttentionMass()),

@@ -49,6 +49,23 @@ NAMES = {
         " LearnedDescriptor Context ctx get_ctx compiler reduce reduce_interleave matmul"
         " elementwise elementwise_binary fill mask reshape learned_descriptor context"
     ),
+    "vortex_torch.indexer.matmul": "GeMM GeMV",
+    "vortex_torch.indexer.reduce": "Max Mean Min L2Norm Sum",
+    "vortex_torch.indexer.scan": "Softmax Normalize Conv1d",
+    "vortex_torch.indexer.elementwise": "Relu Sigmoid Silu Add_Mul Abs Log Exp",
+    "vortex_torch.indexer.elementwise_binary": (
+        "Maximum Minimum Multiply Add WhereEqual WhereNotEqual WhereGreater WhereGreaterEqual"
+        " WhereLess WhereLessEqual"
+    ),
+    "vortex_torch.indexer.save_load": "Save Load",
+    "vortex_torch.indexer.output_func": "topK approxTopK",
+    "vortex_torch.indexer.select": "TopK Union",
+    "vortex_torch.indexer.context": "Context get_ctx",
+    "vortex_torch.cache.reduce": "Mean Max Min L2Norm",
+    "vortex_torch.cache.reduce_interleave": (
+        "MeanInterleave MaxInterleave MinInterleave L2NormInterleave"
+    ),
+    "vortex_torch.cache.context": "Context ctx get_ctx",
     "vortex_torch.utils": (
         "Schedule Mode ReduceType ElementwiseOpType ElementwiseBinaryOpType QuantizationType"
         " resolve_dtype DTYPE_STR_TO_TORCH is_hopper"

@@ -6,9 +6,8 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from tilewright.attention.abs.author import author_line, make_op
 from tilewright.attention.abs.context_base import ContextBase
-from tilewright.attention.abs.make import make_op
-from tilewright.attention.abs.source import author_line
 from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value, lower
@@ -17,7 +16,7 @@ from tilewright.attention.ops import linear, page_axis, selection
 from tilewright.attention.utils import Schedule
 from tilewright.errors import OperandError
 
-__all__ = ("op_class", "schedule_of", "split_context", "trace_of", "vOp")
+__all__ = ("schedule_of", "split_context", "trace_of", "vOp")
 
 _STANDALONE = (
     selection.SelectionOp,
@@ -133,14 +132,6 @@ class vOp:
 
     def __repr__(self) -> str:
         return repr(self.op) if self.op is not None else f"{type(self).__name__}()"
-
-
-def op_class(
-    module: str, definition: type[Op], base: type[vOp] = vOp, *, in_place: bool = False
-) -> type[vOp]:
-    """Return an op object class for a definition: same name, same attributes, same text."""
-    members = {"definition": definition, "__doc__": definition.__doc__, "__module__": module}
-    return type(definition.__name__, (base,), {**members, "in_place": in_place})
 
 
 def schedule_of(op: Op | None) -> Schedule:

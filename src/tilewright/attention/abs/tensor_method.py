@@ -5,8 +5,8 @@ Values have rank 3 and keep it: a reduction leaves an axis of size 1, as ``keepd
 
 from typing import Any, Generic, TypeVar
 
+from tilewright.attention.abs.author import make_op
 from tilewright.attention.abs.foreign import NotNumbers
-from tilewright.attention.abs.make import make_op
 from tilewright.attention.graph import FORMAT, DType, Op, Span
 from tilewright.attention.ops import binary, choose, layout, linear, page_axis, reduce, unary
 from tilewright.attention.utils import resolve_dtype

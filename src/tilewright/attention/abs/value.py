@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tilewright.attention.abs.make import make_op
+from tilewright.attention.abs.author import make_op
 from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.abs.tensor_method import TensorMethods
 from tilewright.attention.abs.trace import Trace

@@ -3,10 +3,10 @@
 from tilewright.attention.abs.context_base import ContextBase
 from tilewright.attention.abs.trace import Trace
 
-__all__ = ("Context", "ctx", "get_ctx")
+__all__ = ("CacheContext", "ctx", "get_ctx")
 
 
-class Context(ContextBase):
+class CacheContext(ContextBase):
     """Geometry of the pages that a trace is made for. Pool sizes are 0: a trace has no pool."""
 
     name = "cache"
@@ -24,9 +24,9 @@ class Context(ContextBase):
         self.total_num_blocks = 0
 
 
-ctx = Context()
+ctx = CacheContext()
 """A context without a trace, for tools that read its fields."""
 
 
-def get_ctx() -> Context:
+def get_ctx() -> CacheContext:
     return ctx

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from tilewright.attention.codegen.body import Body, Operand, padded
 from tilewright.attention.codegen.elementwise import EmitterTable
 from tilewright.attention.graph import DType, Leading
-from tilewright.attention.ops import choose, layout, linear, rope
+from tilewright.attention.ops import choose, layout, linear
 
 __all__ = ("MOVES", "Block", "picked", "regrouped")
 
@@ -157,7 +157,7 @@ def _kron(op: linear.Kron, operands: tuple[Operand, ...], body: Body) -> str:
     return " * ".join(names)
 
 
-def _rope(op: rope.Rope, operands: tuple[Operand, ...], body: Body) -> str:
+def _rope(op: layout.Rope, operands: tuple[Operand, ...], body: Body) -> str:
     """Each entry turns with its partner. Angles are in float64: positions are large."""
     x, position = operands
     width = x.type.shape[1]
@@ -183,5 +183,5 @@ MOVES: EmitterTable = {
     layout.Reshape: _reshape,
     choose.Gather: _gather,
     linear.Kron: _kron,
-    rope.Rope: _rope,
+    layout.Rope: _rope,
 }

@@ -11,8 +11,8 @@ from tilewright.attention.abs.parameter import Parameter
 from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value
-from tilewright.attention.cache.context import Context as CacheContext
-from tilewright.attention.cache.op import PageLocation
+from tilewright.attention.cache.context import CacheContext
+from tilewright.attention.cache.ops import PageLocation
 from tilewright.attention.flow.field_spec import FieldSpec
 from tilewright.attention.flow.flow import FlowBase
 from tilewright.attention.flow.lint import Lint, lint_flow
@@ -34,7 +34,7 @@ from tilewright.attention.graph import (
     rebuild,
     verify_graph,
 )
-from tilewright.attention.indexer.context import Context as IndexerContext
+from tilewright.attention.indexer.context import IndexerContext
 from tilewright.attention.ops.leaf import Constant, FieldRead, StateRead
 from tilewright.errors import (
     FieldError,

@@ -14,8 +14,8 @@ MLA = Geometry.mla(page_size=16, kv_lora_rank=512, qk_rope_head_dim=64, query_he
 HEAD = """# Ready flows
 
 Generated from the flows themselves; a test keeps it current. Each name works with
-`tilewright attention run --flow NAME`, and each flow is one file of `tilewright.attention.flows`
-whose first lines hold the whole formula.
+`tilewright attention run --flow NAME`, and each family is one file of `tilewright.attention.flows`
+whose docstrings hold the whole formulas.
 
 *Kept* is what a page has beside keys and values, in bfloat16 where no type is named: summaries are
 shared with the page, state (marked so) is private to a request. *Bytes* are those of a page of 16
@@ -35,7 +35,7 @@ Triton's compiler makes GPU code of every op; no GPU has run it.
 >>> import tilewright.attention.flows  # registers them
 >>> from tilewright.attention.flow import build_vflow
 >>> build_vflow("twilight", {"base": "moba", "p": 0.9}).base
-<tilewright.attention.flows.moba.MoBA object at 0x...>
+<tilewright.attention.flows.centroid.MoBA object at 0x...>
 >>> build_vflow("nsa", {"seed": 3}).weights_label
 'seeded random (seed 3)'
 

@@ -3,13 +3,13 @@
 from abc import abstractmethod
 
 from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
-from tilewright.attention.flow import FieldSpec, vFlow
+from tilewright.attention.flow import FieldSpec, register, vFlow
 from tilewright.attention.flows.ready import Ready
-from tilewright.attention.indexer import StepIndex
+from tilewright.attention.indexer import AttentionMass, PromptMass, StepIndex
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("EvictingFlow",)
+__all__ = ("H2O", "TOVA", "EvictingFlow")
 
 
 class EvictingFlow(Ready, vFlow):
@@ -33,3 +33,60 @@ class EvictingFlow(Ready, vFlow):
         kept = alive.where(self.worth(first, cache, ctx), -1e30).topk() & alive
         cache["alive"] = kept
         o.select(kept)
+
+
+@register("tova")
+class TOVA(EvictingFlow):
+    """worth(P) = mean_g of the mass of P in the last step.
+
+    Token omission via attention: what the last query liked least goes. At the first step the mass
+    is that of the prompt's last query, and it is the mean over the group.
+    """
+
+    paper = "Transformers are Multi-State RNNs (2401.06104)"
+    group = "mean of masses"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prompt = PromptMass(1)
+        self.last = AttentionMass()
+
+    def worth(self, first: Value, cache: FieldMap, ctx: ContextBase) -> Value:
+        return first.where(self.prompt(ctx=ctx).mean(2), self.last(ctx=ctx).mean(2))
+
+
+@register("h2o")
+class H2O(EvictingFlow):
+    """worth_t(P) = worth_(t-1)(P) + mean_g of the mass of P in step t - 1.
+
+    Heavy hitters: pages that have drawn the most attention so far. The worth begins with the mass
+    that the last ``observed`` queries of the prompt gave to the page.
+
+    The sum is the published one with ``state_advance="every_block"``: a page then counts from the
+    step before it is complete. By the rule of Vortex, which is the default, it grows in steps in
+    which the row selects, and in pages that are not reserved at the end; the rest of the mass is
+    not in it.
+    """
+
+    paper = (
+        "H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models"
+        " (2306.14048)"
+    )
+    group = "mean of masses"
+
+    def __init__(self, observed: int = 64) -> None:
+        super().__init__()
+        self.prompt = PromptMass(observed)
+        self.last = AttentionMass()
+
+    def create_cache(self, block_size: int, head_dim: int) -> dict[str, object]:
+        return {
+            **super().create_cache(block_size, head_dim),
+            "accumulated": FieldSpec((1, 1), "float32"),
+        }
+
+    def worth(self, first: Value, cache: FieldMap, ctx: ContextBase) -> Value:
+        grown = cache["accumulated"] + self.last(ctx=ctx).mean(2)
+        total = first.where(self.prompt(ctx=ctx).mean(2), grown)
+        cache["accumulated"] = total
+        return total

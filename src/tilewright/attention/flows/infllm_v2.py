@@ -11,8 +11,8 @@ import math
 from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
 from tilewright.attention.cache import MeanInterleave
 from tilewright.attention.flow import register
+from tilewright.attention.flows.nsa import WINDOWS, finished_windows, next_quarter
 from tilewright.attention.flows.ready import ScoredFlow, check_page_size
-from tilewright.attention.flows.window import WINDOWS, finished_windows, next_quarter
 from tilewright.attention.indexer import PageCount, ShiftPages
 
 __all__ = ("InfLLMv2",)

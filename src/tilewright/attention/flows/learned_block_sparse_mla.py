@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tilewright.attention.abs import ContextBase, FieldMap, Parameter, Value
 from tilewright.attention.flow import register
-from tilewright.attention.flows.rope_aware_block_sparse_mla import RopeAwareBlockSparseMLA
+from tilewright.attention.flows.mla_centroid import RopeAwareBlockSparseMLA
 from tilewright.attention.flows.weights import Weights
 from tilewright.attention.indexer import GeMM
 

@@ -20,10 +20,27 @@ from tilewright.attention.cache import Reshape
 from tilewright.attention.flow import register
 from tilewright.attention.flows.ready import ScoredFlow, check_page_size
 from tilewright.attention.flows.weights import Weights
-from tilewright.attention.flows.window import WINDOWS, finished_windows, next_quarter
-from tilewright.attention.indexer import GeMM, ShiftPages, Silu, recent
+from tilewright.attention.indexer import Concat, GeMM, ShiftPages, Silu, TokenCount, recent
 
-__all__ = ("NSA",)
+__all__ = ("NSA", "WINDOWS", "NSASelection", "finished_windows", "next_quarter")
+
+WINDOWS = 4
+"""Windows that begin in a page."""
+
+
+def next_quarter(quarters: Value) -> Value:
+    """[S, 4, c]: at each quarter the one behind it, of the next page after the last."""
+    first_of_next = ShiftPages(1)(quarters[:, :1])
+    behind: Value = Concat(dim=1)(quarters[:, 1:], first_of_next)
+    return behind
+
+
+def finished_windows(page_tokens: int, ctx: ContextBase) -> Value:
+    """Bool [S, 4, 1]: whether all tokens of a window lie in pages that are complete."""
+    tokens = TokenCount()(ctx=ctx)
+    here, behind = tokens == page_tokens, ShiftPages(1)(tokens) == page_tokens
+    whole: Value = Concat(dim=1)(here, here, here, behind)
+    return whole
 
 
 @register("nsa")
@@ -113,3 +130,17 @@ class NSA(ScoredFlow):
         """[1, H, 1] for each branch."""
         gates: Value = self.product(q, table).sigmoid()
         return [gates[:, branch : branch + 1].T for branch in range(3)]
+
+
+@register("nsa_selection")
+class NSASelection(NSA):
+    """score(P) = sum_g of p_g(w) times the quarters that window w shares with P.
+
+    The selection branch of `nsa` alone: plain attention over the chosen pages, without gates and
+    without the other two branches.
+    """
+
+    compressed_fields = MappingProxyType({"k": "key"})
+
+    def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
+        o.select(self.score(q, cache, ctx).topk())

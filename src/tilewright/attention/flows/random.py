@@ -6,12 +6,12 @@ generator, so a run repeats, and a page's score does not depend on other pages.
 
 from tilewright.attention.abs import ContextBase, FieldMap, Value
 from tilewright.attention.flow import register
-from tilewright.attention.flows.ready import ScoredFlow
+from tilewright.attention.flows.ready import Scored, ScoredFlow, ScoredFlowMLA
 from tilewright.attention.indexer import HeadIndex, LayerIndex, PageIndex, StepIndex
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("PageHash", "Random")
+__all__ = ("Random", "RandomMLA")
 
 
 class PageHash:
@@ -29,9 +29,8 @@ class PageHash:
         return _mixed(stirred) & 0xFFFFFF
 
 
-@register("random")
-class Random(ScoredFlow):
-    """score(P) = hash(seed, layer, KV head, step, position of P)."""
+class Drawn(Scored):
+    """A flow whose scores are drawn."""
 
     paper = "none: the lower end of every comparison"
     group = "none: the query does not matter"
@@ -42,6 +41,16 @@ class Random(ScoredFlow):
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         return self.draw(ctx)
+
+
+@register("random")
+class Random(Drawn, ScoredFlow):
+    """score(P) = hash(seed, layer, KV head, step, position of P)."""
+
+
+@register("random_mla")
+class RandomMLA(Drawn, ScoredFlowMLA):
+    """score(P) = hash(seed, layer, step, position of P)."""
 
 
 def _mixed(number: Value) -> Value:

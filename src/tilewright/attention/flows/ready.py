@@ -1,22 +1,59 @@
 """What every ready flow declares, and the shape that most of them share: a score, then the best."""
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
 from tilewright.attention.flow import vFlow, vFlowMLA
 from tilewright.errors import FlowInitError
 
-__all__ = ("Ready", "ScoredFlow", "ScoredFlowMLA", "check_page_size")
+# ruff: noqa: ARG002 - a flow without fields needs no sizes
+
+__all__ = (
+    "OverKeys",
+    "OverLatents",
+    "Ready",
+    "Scored",
+    "ScoredFlow",
+    "ScoredFlowMLA",
+    "check_page_size",
+)
 
 
 class Ready:
-    """Facts for the table of flows."""
+    """Facts for the table of flows, and what differs between keys and latents."""
 
     paper: ClassVar[str]
     """Title of the paper with its arXiv number, or where else the rule comes from."""
     group: ClassVar[str]
     """How the query heads of a row come to one choice."""
+    keys: ClassVar[str]
+    """The field that queries are compared with."""
+
+    def key_fields(self, block_size: int, width: int) -> dict[str, Any]:
+        """Return the fields of a page by name, for keys or latents of ``width`` channels."""
+        return {}
+
+
+class OverKeys(Ready, vFlow):
+    """A flow over keys and values of one KV head."""
+
+    keys = "k"
+
+    def create_cache(self, block_size: int, head_dim: int) -> dict[str, Any]:
+        return self.key_fields(block_size, head_dim)
+
+
+class OverLatents(Ready, vFlowMLA):
+    """A flow over latents that all query heads share."""
+
+    keys = "latent"
+
+    def create_cache(
+        self, block_size: int, kv_lora_rank: int, qk_rope_head_dim: int
+    ) -> dict[str, Any]:
+        self.num_plain = kv_lora_rank  # channels before the rotated ones
+        return self.key_fields(block_size, kv_lora_rank + qk_rope_head_dim)
 
 
 class Scored(Ready):
@@ -30,11 +67,11 @@ class Scored(Ready):
         o.select(self.score(q, cache, ctx).topk())
 
 
-class ScoredFlow(Scored, vFlow):
+class ScoredFlow(Scored, OverKeys):
     """Over keys and values of one KV head."""
 
 
-class ScoredFlowMLA(Scored, vFlowMLA):
+class ScoredFlowMLA(Scored, OverLatents):
     """Over latents that all query heads share."""
 
 

@@ -9,7 +9,7 @@ import math
 
 from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
 from tilewright.attention.flow import register
-from tilewright.attention.flows.block_sparse_attention import BlockSparseAttention
+from tilewright.attention.flows.centroid import BlockSparseAttention
 
 __all__ = ("RetroInfer",)
 

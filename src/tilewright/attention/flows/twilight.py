@@ -8,16 +8,15 @@ read in any case and not part of the estimate.
 
 import math
 from collections.abc import Iterable
-from typing import ClassVar
 
 from tilewright.attention.abs import BranchSpec, ContextBase, FieldMap, OutputSlot, Value
-from tilewright.attention.flow import FieldSpec, FlowBase, register, vFlow
+from tilewright.attention.flow import FieldSpec, FlowBase, register
 from tilewright.attention.flow.registry import get
-from tilewright.attention.flows.ready import Ready
+from tilewright.attention.flows.ready import OverKeys, OverLatents, Ready
 from tilewright.attention.graph import Geometry
 from tilewright.errors import FlowInitError, TerminalError
 
-__all__ = ("PrunedFlow", "Twilight")
+__all__ = ("Twilight", "TwilightMLA")
 
 STEPS = 15  # between the 16 levels of four bits
 ZERO_CODE = 8  # levels below the one that is stored as 0
@@ -44,9 +43,6 @@ class PrunedFlow(Ready, FlowBase):
     paper = "Twilight: Adaptive Attention Sparsity with Hierarchical Top-p Pruning (2502.02770)"
     group = "mean of masses"
 
-    tokens: ClassVar[str]
-    """The field that is attended to: keys or latents."""
-
     def __init__(self, p: float, base: FlowBase | str, scale: float | None) -> None:
         """``base`` is a flow or the name of one; ``scale`` of logits is 1 / sqrt(width) if None."""
         super().__init__()
@@ -61,8 +57,12 @@ class PrunedFlow(Ready, FlowBase):
     def create_inputs(self) -> dict[str, tuple[int, int]]:
         return self.base.create_inputs()
 
-    def fields(self, block_size: int, width: int) -> dict[str, object]:
-        """Those of the base, and keys in four bits."""
+    def initialize_for(self, geometry: Geometry) -> None:
+        self.base.initialize_for(geometry)
+        super().initialize_for(geometry)  # type: ignore[safe-super]  # of OverKeys or OverLatents
+
+    def key_fields(self, block_size: int, width: int) -> dict[str, object]:
+        """Return those of the base, and keys in four bits."""
         own = {
             "key_code": FieldSpec((block_size, width), dtype="int4"),
             "key_step": FieldSpec((block_size, 1)),
@@ -72,7 +72,7 @@ class PrunedFlow(Ready, FlowBase):
 
     def forward_cache(self, cache: FieldMap, loc: object, ctx: ContextBase) -> None:
         self.base.forward_cache(cache, loc=loc, ctx=ctx)
-        keys = cache[self.tokens]
+        keys = cache[self.keys]
         low = keys.min(2)
         step = (keys.max(2) - low) / STEPS
         code = ((keys - low) / (step > 0.0).where(step, 1.0) + 0.5).floor() - ZERO_CODE
@@ -101,19 +101,23 @@ class PrunedFlow(Ready, FlowBase):
 
 
 @register("twilight")
-class Twilight(PrunedFlow, vFlow):
+class Twilight(PrunedFlow, OverKeys):
     """Smallest part of the base's choice with an estimated mass of at least p."""
-
-    tokens = "k"
 
     def __init__(
         self, p: float = 0.95, base: FlowBase | str = "quest", scale: float | None = None
     ) -> None:
         super().__init__(p, base, scale)
 
-    def initialize_for(self, geometry: Geometry) -> None:
-        self.base.initialize_for(geometry)
-        super().initialize_for(geometry)
 
-    def create_cache(self, block_size: int, head_dim: int) -> dict[str, object]:
-        return self.fields(block_size, head_dim)
+@register("twilight_mla")
+class TwilightMLA(PrunedFlow, OverLatents):
+    """Smallest part of the base's choice with an estimated mass of at least p.
+
+    The scale of the logits belongs to the model; it is 1 / sqrt(latent width) unless given.
+    """
+
+    def __init__(
+        self, p: float = 0.95, base: FlowBase | str = "quest_mla", scale: float | None = None
+    ) -> None:
+        super().__init__(p, base, scale)

@@ -1,209 +1,39 @@
-"""Op objects of forward_indexer, under the names that Vortex users know, and more."""
+"""Op objects of forward_indexer, under the names that Vortex users know, and more.
+
+Most are made from the table of ops; ``__init__.pyi`` lists all for type checkers and editors.
+"""
 
 from tilewright.attention.abs import Parameter
 from tilewright.attention.indexer.attend import Attend, AttendBranches, ZoneEstimate
-from tilewright.attention.indexer.choose import Gather, Select
-from tilewright.attention.indexer.compare import (
-    Equal,
-    Greater,
-    GreaterEqual,
-    Less,
-    LessEqual,
-    NotEqual,
-)
-from tilewright.attention.indexer.context import Context, get_ctx
-from tilewright.attention.indexer.elementwise import (
-    Abs,
-    Add_Mul,
-    BitNot,
-    Cast,
-    Clamp,
-    Exp,
-    Floor,
-    Log,
-    PopCount,
-    Relu,
-    Rsqrt,
-    Sigmoid,
-    Sign,
-    Silu,
-    Sqrt,
-)
-from tilewright.attention.indexer.elementwise_binary import (
-    Add,
-    BitAnd,
-    BitOr,
-    BitXor,
-    Divide,
-    FloorDivide,
-    Maximum,
-    Minimum,
-    Multiply,
-    Pow,
-    Remainder,
-    ShiftLeft,
-    ShiftRight,
-    WhereEqual,
-    WhereGreater,
-    WhereGreaterEqual,
-    WhereLess,
-    WhereLessEqual,
-    WhereNotEqual,
-)
-from tilewright.attention.indexer.factor_score import FactorScore
-from tilewright.attention.indexer.feedback import AttentionMass, PromptMass
+from tilewright.attention.indexer.context import IndexerContext, MetaData, get_ctx
 from tilewright.attention.indexer.ground_truth import GTGroupScore, GTTopK
-from tilewright.attention.indexer.kron import Kron
-from tilewright.attention.indexer.mask import MaskSlice
-from tilewright.attention.indexer.matmul import GeMM, GeMV
-from tilewright.attention.indexer.metadata import MetaData
-from tilewright.attention.indexer.output_func import approxTopK, topK
-from tilewright.attention.indexer.position import (
-    HeadIndex,
-    LayerIndex,
-    PageAge,
-    PageCount,
-    PageIndex,
-    QueryHeadIndex,
-    ReservedPages,
-    StepIndex,
-    TokenCount,
-    TokenPosition,
-    TokenValid,
-)
-from tilewright.attention.indexer.reduce import ArgMax, ArgTop, L2Norm, Max, Mean, Min, Sum
-from tilewright.attention.indexer.reduce_interleave import (
-    L2NormInterleave,
-    MaxInterleave,
-    MeanInterleave,
-    MinInterleave,
-    SumInterleave,
-)
-from tilewright.attention.indexer.reshape import Reshape
-from tilewright.attention.indexer.rope import Rope
-from tilewright.attention.indexer.save_load import Load, Save
-from tilewright.attention.indexer.scan import (
-    AcrossHeads,
-    Conv1d,
-    CumSum,
-    Normalize,
-    PoolPages,
-    ShiftPages,
-    Softmax,
-)
+from tilewright.attention.indexer.ops import GeMV, Load, Save, build_ops
 from tilewright.attention.indexer.select import (
-    Complement,
-    Intersection,
-    TopK,
-    Union,
+    approxTopK,
     every,
     pages,
     recent,
     sink,
     threshold,
+    topK,
     topP,
 )
-from tilewright.attention.indexer.slice import Concat, Slice
-from tilewright.attention.indexer.transpose import Transpose
+from tilewright.attention.ops import OPS
 
-__all__ = (
-    "Abs",
-    "AcrossHeads",
-    "Add",
-    "Add_Mul",
-    "ArgMax",
-    "ArgTop",
+_OPS = build_ops(__name__, OPS)
+globals().update(_OPS)
+
+__all__ = [
     "Attend",
     "AttendBranches",
-    "AttentionMass",
-    "BitAnd",
-    "BitNot",
-    "BitOr",
-    "BitXor",
-    "Cast",
-    "Clamp",
-    "Complement",
-    "Concat",
-    "Context",
-    "Conv1d",
-    "CumSum",
-    "Divide",
-    "Equal",
-    "Exp",
-    "FactorScore",
-    "Floor",
-    "FloorDivide",
     "GTGroupScore",
     "GTTopK",
-    "Gather",
-    "GeMM",
     "GeMV",
-    "Greater",
-    "GreaterEqual",
-    "HeadIndex",
-    "Intersection",
-    "Kron",
-    "L2Norm",
-    "L2NormInterleave",
-    "LayerIndex",
-    "Less",
-    "LessEqual",
+    "IndexerContext",
     "Load",
-    "Log",
-    "MaskSlice",
-    "Max",
-    "MaxInterleave",
-    "Maximum",
-    "Mean",
-    "MeanInterleave",
     "MetaData",
-    "Min",
-    "MinInterleave",
-    "Minimum",
-    "Multiply",
-    "Normalize",
-    "NotEqual",
-    "PageAge",
-    "PageCount",
-    "PageIndex",
     "Parameter",
-    "PoolPages",
-    "PopCount",
-    "Pow",
-    "PromptMass",
-    "QueryHeadIndex",
-    "Relu",
-    "Remainder",
-    "ReservedPages",
-    "Reshape",
-    "Rope",
-    "Rsqrt",
     "Save",
-    "Select",
-    "ShiftLeft",
-    "ShiftPages",
-    "ShiftRight",
-    "Sigmoid",
-    "Sign",
-    "Silu",
-    "Slice",
-    "Softmax",
-    "Sqrt",
-    "StepIndex",
-    "Sum",
-    "SumInterleave",
-    "TokenCount",
-    "TokenPosition",
-    "TokenValid",
-    "TopK",
-    "Transpose",
-    "Union",
-    "WhereEqual",
-    "WhereGreater",
-    "WhereGreaterEqual",
-    "WhereLess",
-    "WhereLessEqual",
-    "WhereNotEqual",
     "ZoneEstimate",
     "approxTopK",
     "every",
@@ -214,4 +44,6 @@ __all__ = (
     "threshold",
     "topK",
     "topP",
-)
+]
+__all__ += _OPS
+__all__.sort()

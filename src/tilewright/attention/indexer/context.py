@@ -1,14 +1,14 @@
-"""The context of forward_indexer."""
+"""The context of forward_indexer, and the work lists that tools read from it."""
 
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tilewright.attention.abs.context_base import ContextBase
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value
-from tilewright.attention.indexer.metadata import MetaData
 from tilewright.errors import OperandError
 
-__all__ = ("Context", "get_ctx")
+__all__ = ("IndexerContext", "MetaData", "get_ctx")
 
 
 RUN_FIELDS = MappingProxyType(
@@ -31,7 +31,21 @@ RUN_FIELDS = MappingProxyType(
 """What only a run knows, and what a context without a trace has for it."""
 
 
-class Context(ContextBase):
+@dataclass
+class MetaData:
+    """Empty while a flow is traced: only a run has rows."""
+
+    batch_size: int = 0
+    dense_kv_indptr: list[int] = field(default_factory=list)
+    dense_kv_indices: list[int] = field(default_factory=list)
+    sparse_kv_indptr: list[int] = field(default_factory=list)
+    sparse_kv_indices: list[int] = field(default_factory=list)
+    block_tables: list[list[int]] = field(default_factory=list)
+    seq_lens: list[int] = field(default_factory=list)
+    kv_last_page_len: list[int] = field(default_factory=list)
+
+
+class IndexerContext(ContextBase):
     """Geometry that a trace is made for. A flow that reads what only a run knows is refused."""
 
     name = "indexer"
@@ -64,9 +78,9 @@ class Context(ContextBase):
         raise self.trace.located(OperandError(f"ctx.{name}", found, expected, fix))
 
 
-_EMPTY = Context()
+_EMPTY = IndexerContext()
 
 
-def get_ctx() -> Context:
+def get_ctx() -> IndexerContext:
     """A context without a trace, for tools that read its fields."""
     return _EMPTY

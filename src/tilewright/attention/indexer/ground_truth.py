@@ -8,7 +8,7 @@ from tilewright.attention.abs.context_base import ContextBase
 from tilewright.attention.abs.op import trace_of, vOp
 from tilewright.attention.abs.value import Value
 from tilewright.attention.graph import Span
-from tilewright.attention.indexer.output_func import topK
+from tilewright.attention.indexer.select import topK
 
 __all__ = ("GTGroupScore", "GTTopK")
 

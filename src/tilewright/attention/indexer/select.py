@@ -4,7 +4,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewright.attention.abs.context_base import ContextBase
-from tilewright.attention.abs.op import op_class, split_context, trace_of, vOp
+from tilewright.attention.abs.op import split_context, trace_of, vOp
+from tilewright.attention.abs.op_class import Bases
 from tilewright.attention.abs.output import OutputSlot
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value, lower
@@ -21,20 +22,17 @@ from tilewright.attention.ops import binary, choose, compare, position, selectio
 from tilewright.attention.ops.leaf import StateRead
 
 __all__ = (
-    "Complement",
-    "Intersection",
+    "SELECTION_BASES",
     "Selector",
-    "TopK",
-    "Union",
+    "approxTopK",
     "every",
     "pages",
     "recent",
     "sink",
     "threshold",
+    "topK",
     "topP",
 )
-
-Complement = op_class(__name__, selection.Complement)
 
 _SCORE_ALIASES = MappingProxyType({"score": "scores", "x": "scores"})  # both are Vortex's
 
@@ -58,6 +56,26 @@ class Selector(vOp):
             )
         slot.select(chosen)
         return slot
+
+
+class topK(Selector):
+    """The pages with the largest scores, as many as the plan says. ``topK()(score, o, ctx=ctx)``
+    ends the flow; without ``o`` it returns the selection.
+    """
+
+    definition = selection.TopK
+
+    def build(self, *, per_head: bool = False) -> Op | None:
+        return super().build(None, per_head)
+
+
+class approxTopK(Selector):
+    """`topK`: exact on every backend, so a recall of at least 1 - ``tolerate_ratio``."""
+
+    definition = selection.ApproxTopK
+
+    def build(self, tolerate_ratio: Any = 0.0, *, per_head: bool = False) -> Op | None:
+        return super().build(tolerate_ratio, per_head)
 
 
 class topP(Selector):
@@ -93,7 +111,7 @@ class threshold(Selector):
         return super().build(t, min_blocks, max_blocks, per_head)
 
 
-class TopK(vOp):
+class _Measured(vOp):
     """``TopK(k)(score)``: the selection of the k best middle pages, and its length in tokens."""
 
     definition = selection.TopK
@@ -119,16 +137,25 @@ class _Combination(Selector):
         return super().profile(*streams, ctx=ctx, **kwargs)
 
 
-class Union(_Combination):
+class _AnyStream(_Combination):
     """Pages of any stream. ``Union()(a, b, ..., o, ctx=ctx)`` ends the flow."""
 
     definition = selection.Union
 
 
-class Intersection(_Combination):
+class _EveryStream(_Combination):
     """Pages that all streams have."""
 
     definition = selection.Intersection
+
+
+SELECTION_BASES: Bases = MappingProxyType(
+    {
+        selection.TopK: _Measured,
+        selection.Union: _AnyStream,
+        selection.Intersection: _EveryStream,
+    }
+)
 
 
 class _Forced(vOp):

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
+from tilewright.attention.ops.example import CENTROIDS, QUERY, WHOLE, Example, row
 from tilewright.attention.ops.rule import broadcast, need_number
 
 __all__ = (
+    "EXAMPLES",
     "Add",
     "Binary",
     "BitAnd",
@@ -135,3 +137,12 @@ class ShiftLeft(IntegerBinary):
 @dataclass(frozen=True, slots=True)
 class ShiftRight(IntegerBinary):
     """``x >> y`` that keeps the sign. y outside 0..31 gives 0, or -1 for negative x."""
+
+
+EXAMPLES = (
+    *(Example(op(), (QUERY, CENTROIDS)) for op in (Add, Multiply, Maximum, Minimum, Divide, Pow)),
+    *(
+        Example(op(), (WHOLE, row(1, 1, DType.INT32)))
+        for op in (FloorDivide, Remainder, BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight)
+    ),
+)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueType
+from tilewright.attention.ops.example import CENTROIDS, MASK, SCORES, Example, row
 from tilewright.attention.ops.rule import (
     broadcast,
     check_dim,
@@ -12,7 +13,7 @@ from tilewright.attention.ops.rule import (
     need_rank_two,
 )
 
-__all__ = ("Gather", "Select")
+__all__ = ("EXAMPLES", "Gather", "Select")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +70,10 @@ class Gather(Op):
         tokens = tuple(axis for axis in x.token_axes if axis != self.dim)
         both = (x.with_shape(1, 1), index.with_shape(1, 1))
         return broadcast(self, both, x.dtype.computed).with_shape(*sizes, token_axes=tokens)
+
+
+EXAMPLES = (
+    Example(Select(), (MASK, SCORES, row(1, 1))),
+    Example(Gather(2), (CENTROIDS, row(1, 8, DType.INT32))),
+    Example(Gather(0), (SCORES, row(1, 1, DType.INT32))),
+)

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
+from tilewright.attention.ops.example import CENTROIDS, QUERY, Example
 from tilewright.attention.ops.rule import broadcast, need_number
 
 __all__ = (
+    "EXAMPLES",
     "AdditiveMask",
     "Comparison",
     "Equal",
@@ -102,3 +104,12 @@ class WhereLess(AdditiveMask):
 @dataclass(frozen=True, slots=True)
 class WhereLessEqual(AdditiveMask):
     """0 where x <= y, else -1e30."""
+
+
+EXAMPLES = tuple(
+    Example(op(), (QUERY, CENTROIDS))
+    for op in (
+        *(Equal, NotEqual, Greater, GreaterEqual, Less, LessEqual),
+        *(WhereEqual, WhereNotEqual, WhereGreater, WhereGreaterEqual, WhereLess, WhereLessEqual),
+    )
+)

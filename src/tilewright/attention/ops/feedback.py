@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import DType, Op, Scope, Side, Types, ValueType
+from tilewright.attention.ops.example import Example
 from tilewright.attention.ops.rule import check_whole
 
-__all__ = ("AttentionMass", "PromptMass")
+__all__ = ("EXAMPLES", "AttentionMass", "PromptMass")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +42,6 @@ class PromptMass(_Mass):
 
     def __post_init__(self) -> None:
         check_whole(self, "window", self.window, least=1)
+
+
+EXAMPLES = (Example(AttentionMass()), Example(PromptMass(32)))

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
+from tilewright.attention.graph import DType, Op, Scope, Side, Types, ValueType
+from tilewright.attention.ops.example import Example, page
 from tilewright.attention.ops.rule import check_dim, check_whole, lifted, need_number
 
 __all__ = (
+    "EXAMPLES",
     "InterleavedReduction",
     "L2NormInterleave",
     "MaxInterleave",
@@ -67,3 +69,9 @@ class MinInterleave(InterleavedReduction):
 @dataclass(frozen=True, slots=True)
 class L2NormInterleave(InterleavedReduction):
     """Square root of the sum of squares of each group of ``k`` neighbours."""
+
+
+EXAMPLES = tuple(
+    Example(op(1, 4), (page(16, 64),), Side.CACHE)
+    for op in (SumInterleave, MeanInterleave, MaxInterleave, MinInterleave, L2NormInterleave)
+)

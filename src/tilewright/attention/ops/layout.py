@@ -1,19 +1,22 @@
-"""Moving and cutting entries inside a page or row."""
+"""Moving, cutting and rotating entries inside a page or row."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueType
+from tilewright.attention.ops.example import PER_HEAD, QUERY, SCORES, Example, row
 from tilewright.attention.ops.rule import (
     broadcast,
     check_dim,
     check_whole,
     lifted,
+    need_float,
     need_format,
+    need_number,
     need_rank_two,
 )
 
-__all__ = ("Concat", "MaskSlice", "Reshape", "Slice", "Transpose")
+__all__ = ("EXAMPLES", "Concat", "MaskSlice", "Reshape", "Rope", "Slice", "Transpose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,30 @@ class Concat(Op):
         return result.with_shape(*sizes)
 
 
+@dataclass(frozen=True, slots=True)
+class Rope(Op):
+    """Rotates the columns of x: pair i by the angle ``position * base**(-2 i / c)``.
+
+    x [., r, c] with an even c; position [., r or 1, 1]. Pairs are (i, i + c/2), or (2i, 2i + 1)
+    with ``interleaved``. A negative position undoes a rotation.
+    """
+
+    operands: ClassVar[tuple[str, ...]] = ("x", "position")
+    base: float = 10000.0
+    interleaved: bool = False
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        x, position = inputs
+        need_float(self, "x", x)
+        need_number(self, "position", position)
+        if x.shape[1] % 2:
+            raise self.refuse("x", x, "an even number of columns", "rotate a slice of them")
+        if position.shape[1] != 1 or position.shape[0] not in (1, x.shape[0]):
+            expected = f"inner shape ({x.shape[0]} or 1, 1)"
+            raise self.refuse("position", position, expected, "one position for each row")
+        return broadcast(self, inputs, DType.FLOAT32)
+
+
 def _check_range(op: Op, start: int, end: int, dim: int) -> None:
     check_dim(op, dim, 1, 2)
     check_whole(op, "start", start, least=0)
@@ -141,3 +168,13 @@ def _check_inside(op: Op, x: ValueType, dim: int, end: int) -> None:
     if end > size:
         expected = f"at least end={end} entries on axis {dim}"
         raise op.refuse("x", x, expected, f"end is at most {size} here")
+
+
+EXAMPLES = (
+    Example(Transpose(), (PER_HEAD,)),
+    Example(Reshape(2, 2), (PER_HEAD,)),
+    Example(MaskSlice(0, 8, 2), (QUERY,)),
+    Example(Slice(0, 8, 2), (QUERY,)),
+    Example(Concat(2), (SCORES, PER_HEAD)),
+    Example(Rope(), (QUERY, row(1, 1, DType.INT32))),
+)

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Leading, Op, Scope, Side, Types, ValueType
+from tilewright.attention.ops.example import Example
 from tilewright.attention.ops.rule import settle_choice
 
-__all__ = ("Constant", "FieldRead", "Input", "ParameterRead", "StateRead")
+__all__ = ("EXAMPLES", "Constant", "FieldRead", "Input", "ParameterRead", "StateRead")
 
 INDEXER_ONLY = frozenset({Side.INDEXER})
 
@@ -88,3 +89,13 @@ class Constant(Op):
 
     def infer(self, _inputs: Types, scope: Scope) -> ValueType:
         return scope.per_row((1, 1), self.dtype)
+
+
+EXAMPLES = (
+    Example(Input("q")),
+    Example(FieldRead("centroids")),
+    Example(FieldRead("k"), side=Side.CACHE),
+    Example(StateRead("score")),
+    Example(ParameterRead("param.W")),
+    Example(Constant(0.5)),
+)

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Types, ValueType
+from tilewright.attention.ops.example import CENTROIDS, QUERY, Example, field, page, parameter
 from tilewright.attention.ops.rule import broadcast, lifted, need_float, need_format, need_number
 
-__all__ = ("FactorScore", "GeMM", "Kron", "LearnedDescriptor")
+__all__ = ("EXAMPLES", "FactorScore", "GeMM", "Kron", "LearnedDescriptor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +137,17 @@ class LearnedDescriptor(Op):
                 fix = "heads, descriptors and rank of the op must fit the weights"
                 raise self.refuse(operand, found, f"inner shape {shape}", fix)
         return scope.per_page((self.heads * self.descriptors, self.rank), DType.FLOAT32)
+
+
+EXAMPLES = (
+    Example(GeMM(), (QUERY, CENTROIDS)),
+    Example(GeMM(), (QUERY, parameter(32, 64))),
+    Example(GeMM(), (QUERY, parameter(4, 32, 64))),
+    Example(Kron((1,)), (QUERY, field(2, 64))),
+    Example(FactorScore(4, 2, 8), (QUERY, parameter(4, 64, 8), field(8, 8))),
+    Example(
+        LearnedDescriptor(4, 2, 8),
+        (page(16, 64), parameter(4, 16, 2), parameter(4, 64, 8)),
+        Side.CACHE,
+    ),
+)

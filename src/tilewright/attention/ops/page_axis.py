@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
+from tilewright.attention.ops.example import CENTROIDS, PER_HEAD, SCORES, Example
 from tilewright.attention.ops.rule import (
     check_dim,
     check_page_axis,
@@ -18,6 +19,7 @@ from tilewright.attention.ops.rule import (
 )
 
 __all__ = (
+    "EXAMPLES",
     "AcrossHeads",
     "Conv1d",
     "CumSum",
@@ -211,3 +213,14 @@ class AcrossHeads(Op):
         (x,) = inputs
         need_number(self, "x", x)
         return lifted(x, DType.FLOAT32)
+
+
+EXAMPLES = (
+    Example(Softmax(0, 0.125), (PER_HEAD,)),
+    Example(Normalize(), (SCORES,)),
+    Example(Conv1d((((0.5,),), ((0.25,),))), (SCORES,)),
+    Example(CumSum(0), (SCORES,)),
+    Example(PoolPages(Kind.MAX, 1, 1), (SCORES,)),
+    Example(ShiftPages(1), (CENTROIDS,)),
+    Example(AcrossHeads(), (SCORES,)),
+)

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import DType, Op, Scope, Side, Types, ValueType
+from tilewright.attention.ops.example import Example
 
 __all__ = (
+    "EXAMPLES",
     "HeadIndex",
     "LayerIndex",
     "PageAge",
@@ -111,3 +113,21 @@ class QueryHeadIndex(Op):
 
     def infer(self, _inputs: Types, scope: Scope) -> ValueType:
         return scope.per_row((scope.geometry.query_heads, 1), DType.INT32)
+
+
+EXAMPLES = tuple(
+    Example(op())
+    for op in (
+        PageIndex,
+        PageAge,
+        PageCount,
+        TokenCount,
+        TokenPosition,
+        TokenValid,
+        ReservedPages,
+        StepIndex,
+        LayerIndex,
+        HeadIndex,
+        QueryHeadIndex,
+    )
+)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tilewright.attention.graph import FORMAT, DType, Op, Scope, Span, Types, ValueType
+from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
+from tilewright.attention.ops.example import PER_HEAD, SCORES, Example, page, pages, row
 from tilewright.attention.ops.rule import (
     check_dim,
     check_page_axis,
@@ -15,7 +16,7 @@ from tilewright.attention.ops.rule import (
     settle_choice,
 )
 
-__all__ = ("ArgMax", "ArgTop", "L2Norm", "Max", "Mean", "Min", "Reduction", "Sum")
+__all__ = ("EXAMPLES", "ArgMax", "ArgTop", "L2Norm", "Max", "Mean", "Min", "Reduction", "Sum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +120,15 @@ class ArgTop(Op):
             raise self.refuse("x", x, f"at least k={self.k} entries on dim {self.dim}", "change k")
         sizes = [self.k if axis == self.dim else x.shape[axis - 1] for axis in (1, 2)]
         return lifted(x, DType.INT32).with_shape(*sizes)
+
+
+EXAMPLES = (
+    Example(Sum(2), (pages(4, 64),)),
+    Example(Mean(1), (page(16, 64),), Side.CACHE),
+    Example(Mean(0), (SCORES,)),
+    Example(Max(2), (PER_HEAD,)),
+    Example(Min(1), (page(16, 64),), Side.CACHE),
+    Example(L2Norm(2), (page(16, 64),), Side.CACHE),
+    Example(ArgMax(0), (SCORES,)),
+    Example(ArgTop(8), (row(1, 64),)),
+)

@@ -5,8 +5,8 @@ from dataclasses import MISSING, fields
 from enum import Enum
 
 from tilewright.attention.graph import Op, Side
-from tilewright.attention.ops.example import EXAMPLE_GEOMETRY, EXAMPLES, Example
-from tilewright.attention.ops.table import OP_GROUPS, ops_of
+from tilewright.attention.ops.example import EXAMPLE_GEOMETRY, Example
+from tilewright.attention.ops.table import EXAMPLES, OP_GROUPS, ops_of
 
 __all__ = ("op_reference",)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
+from tilewright.attention.ops.example import MASK, PER_HEAD, SCORES, Example
 from tilewright.attention.ops.rule import (
     broadcast,
     check_whole,
@@ -15,6 +16,7 @@ from tilewright.attention.ops.rule import (
 )
 
 __all__ = (
+    "EXAMPLES",
     "ApproxTopK",
     "Complement",
     "Intersection",
@@ -188,3 +190,16 @@ def _check_limits(op: Op, min_pages: int, max_pages: int | None) -> None:
     check_whole(op, "min_pages", min_pages, least=0)
     if max_pages is not None:
         check_whole(op, "max_pages", max_pages, least=max(min_pages, 1))
+
+
+EXAMPLES = (
+    Example(TopK(), (SCORES,)),
+    Example(TopK(8, per_head=True), (PER_HEAD,)),
+    Example(ApproxTopK(0.1), (SCORES,)),
+    Example(TopP(0.9), (SCORES,)),
+    Example(Threshold(0.01), (SCORES,)),
+    Example(Union(), (MASK, MASK)),
+    Example(Intersection(), (MASK, MASK)),
+    Example(Complement(), (MASK,)),
+    Example(SelectedTokens(), (MASK,)),
+)

@@ -1,7 +1,7 @@
 """All ops by name: what the text form, the op reference and the executors go by."""
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 
 from tilewright.attention.graph import Op
 from tilewright.attention.ops import (
@@ -16,26 +16,15 @@ from tilewright.attention.ops import (
     page_axis,
     position,
     reduce,
-    rope,
     selection,
     unary,
 )
+from tilewright.attention.ops.example import Example
 from tilewright.errors import RegistryError
 
-__all__ = ("OPS", "OP_GROUPS", "build_table")
+__all__ = ("EXAMPLES", "OPS", "OP_GROUPS", "build_table", "ops_of")
 
-_BASES = (
-    binary.Binary,
-    binary.IntegerBinary,
-    compare.AdditiveMask,
-    compare.Comparison,
-    interleave.InterleavedReduction,
-    reduce.Reduction,
-    selection.SelectionOp,
-    unary.Unary,
-)
-
-OP_GROUPS = MappingProxyType(
+OP_GROUPS: Mapping[str, ModuleType] = MappingProxyType(
     {
         "Sources": leaf,
         "Position, age and length": position,
@@ -49,11 +38,10 @@ OP_GROUPS = MappingProxyType(
         "Choice": choose,
         "Layout": layout,
         "Along the page axis": page_axis,
-        "Rotary embedding": rope,
         "Selections": selection,
     }
 )
-"""Heading of the op reference, and the module whose ops stand below it."""
+"""Heading of the op reference, and the module whose ops stand below it: those of ``EXAMPLES``."""
 
 
 def build_table(ops: Iterable[type[Op]]) -> Mapping[str, type[Op]]:
@@ -65,15 +53,12 @@ def build_table(ops: Iterable[type[Op]]) -> Mapping[str, type[Op]]:
     return MappingProxyType(table)
 
 
-def ops_of(module: object) -> list[type[Op]]:
-    """The ops that a module defines, by name, without the bases that they share."""
-    public: tuple[str, ...] = getattr(module, "__all__", ())
-    found = [getattr(module, name) for name in public]
-    return [item for item in found if _is_op(item)]
-
-
-def _is_op(item: object) -> bool:
-    return isinstance(item, type) and issubclass(item, Op) and item not in _BASES
+def ops_of(module: ModuleType) -> list[type[Op]]:
+    """Return the ops that a module has examples of, in their order."""
+    return list(dict.fromkeys(type(example.op) for example in module.EXAMPLES))
 
 
 OPS = build_table(op for module in OP_GROUPS.values() for op in ops_of(module))
+EXAMPLES: tuple[Example, ...] = tuple(
+    example for module in OP_GROUPS.values() for example in module.EXAMPLES
+)

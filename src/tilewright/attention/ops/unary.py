@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
+from tilewright.attention.ops.example import PER_HEAD, SCORES, WHOLE, Example
 from tilewright.attention.ops.rule import lifted, need_number, need_rank_two, settle_choice
 
 __all__ = (
+    "EXAMPLES",
     "Abs",
     "Add_Mul",
     "BitNot",
@@ -165,3 +167,17 @@ class Cast(Op):
         (x,) = inputs
         need_rank_two(self, "x", x)
         return lifted(x, self.dtype)
+
+
+EXAMPLES = (
+    *(
+        Example(op(), (PER_HEAD,))
+        for op in (
+            *(Relu, Sigmoid, Silu, Add_Mul, Abs, Log, Exp),
+            *(Sqrt, Rsqrt, Sign, Floor, Clamp),
+        )
+    ),
+    Example(BitNot(), (WHOLE,)),
+    Example(PopCount(), (WHOLE,)),
+    Example(Cast(DType.INT32), (SCORES,)),
+)

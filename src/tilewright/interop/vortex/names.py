@@ -12,40 +12,9 @@ import tilewright.attention.indexer as our_indexer
 import tilewright.attention.utils as our_utils
 import tilewright.attention.verify as our_verify
 from tilewright.attention.abs import context_base, op, parameter, tensor
-from tilewright.attention.cache import context as cache_context
-from tilewright.attention.cache import (
-    elementwise as cache_elementwise,
-)
-from tilewright.attention.cache import (
-    elementwise_binary as cache_elementwise_binary,
-)
-from tilewright.attention.cache import (
-    fill,
-    learned_descriptor,
-    reduce_interleave,
-)
-from tilewright.attention.cache import mask as cache_mask
-from tilewright.attention.cache import matmul as cache_matmul
-from tilewright.attention.cache import reduce as cache_reduce
-from tilewright.attention.cache import reshape as cache_reshape
 from tilewright.attention.flow import config, flow, flow_mla, loader, registry
-from tilewright.attention.indexer import (
-    context,
-    elementwise,
-    elementwise_binary,
-    factor_score,
-    kron,
-    mask,
-    matmul,
-    metadata,
-    output_func,
-    reduce,
-    reshape,
-    save_load,
-    scan,
-    select,
-    transpose,
-)
+from tilewright.attention.ops import binary, compare, interleave, page_axis, reduce, unary
+from tilewright.attention.ops.table import ops_of
 from tilewright.errors import FlowLoadError
 from tilewright.interop.foreign_names import public_names
 from tilewright.records import installed_version
@@ -54,7 +23,7 @@ __all__ = ("PACKAGE", "vortex_table")
 
 PACKAGE = "vortex_torch"
 
-_SUBMODULES: Mapping[str, ModuleType] = MappingProxyType(
+_MODULES: Mapping[str, ModuleType] = MappingProxyType(
     {
         "abs.context_base": context_base,
         "abs.op": op,
@@ -63,35 +32,51 @@ _SUBMODULES: Mapping[str, ModuleType] = MappingProxyType(
         "flow.flow": flow,
         "flow.flow_mla": flow_mla,
         "flow.verify": our_verify,
-        "indexer.matmul": matmul,
-        "indexer.reduce": reduce,
-        "indexer.scan": scan,
-        "indexer.transpose": transpose,
-        "indexer.elementwise": elementwise,
-        "indexer.elementwise_binary": elementwise_binary,
-        "indexer.save_load": save_load,
-        "indexer.mask": mask,
-        "indexer.kron": kron,
-        "indexer.reshape": reshape,
-        "indexer.output_func": output_func,
-        "indexer.select": select,
-        "indexer.factor_score": factor_score,
-        "indexer.context": context,
-        "indexer.metadata": metadata,
-        "cache.reduce": cache_reduce,
-        "cache.reduce_interleave": reduce_interleave,
-        "cache.matmul": cache_matmul,
-        "cache.elementwise": cache_elementwise,
-        "cache.elementwise_binary": cache_elementwise_binary,
-        "cache.fill": fill,
-        "cache.mask": cache_mask,
-        "cache.reshape": cache_reshape,
-        "cache.learned_descriptor": learned_descriptor,
-        "cache.context": cache_context,
         "engine.sgl.config": config,
     }
 )
 """Paths that have the public names of a module of ours."""
+
+
+def _names(*modules: ModuleType) -> tuple[str, ...]:
+    """Return the names of the ops that some modules of ours define."""
+    return tuple(op.__name__ for module in modules for op in ops_of(module))
+
+
+_MASKS = tuple(name for name in _names(compare) if name.startswith("Where"))
+_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "indexer.matmul": ("GeMM", "GeMV"),
+        "indexer.reduce": _names(reduce),
+        "indexer.scan": _names(page_axis),
+        "indexer.transpose": ("Transpose",),
+        "indexer.elementwise": _names(unary),
+        "indexer.elementwise_binary": (*_names(binary), *_MASKS),
+        "indexer.save_load": ("Load", "Save"),
+        "indexer.mask": ("MaskSlice",),
+        "indexer.kron": ("Kron",),
+        "indexer.reshape": ("Reshape",),
+        "indexer.output_func": ("approxTopK", "topK"),
+        "indexer.select": (
+            *("Complement", "Intersection", "TopK", "Union"),
+            *("every", "pages", "recent", "sink", "threshold", "topP"),
+        ),
+        "indexer.factor_score": ("FactorScore",),
+        "indexer.context": ("Context", "get_ctx"),
+        "indexer.metadata": ("MetaData",),
+        "cache.reduce": _names(reduce),
+        "cache.reduce_interleave": _names(interleave),
+        "cache.matmul": ("GeMM", "Kron"),
+        "cache.elementwise": _names(unary),
+        "cache.elementwise_binary": (*_names(binary), *_MASKS),
+        "cache.fill": ("Fill",),
+        "cache.mask": ("MaskSlice",),
+        "cache.reshape": ("Reshape",),
+        "cache.learned_descriptor": ("LearnedDescriptor",),
+        "cache.context": ("Context", "ctx", "get_ctx"),
+    }
+)
+"""Paths that have some names of one side."""
 
 
 def vortex_table(
@@ -99,6 +84,14 @@ def vortex_table(
 ) -> dict[str, Mapping[str, object] | ModuleType]:
     """Return the names of each path below the package. ``build_vflow`` loads files of Vortex."""
     own = {"build_vflow": build_vflow}
+    sides = {
+        "indexer": {**public_names(our_indexer), "Context": our_indexer.IndexerContext},
+        "cache": {**public_names(our_cache), "Context": our_cache.CacheContext},
+    }
+    parts = {
+        path: {name: sides[path.partition(".")[0]][name] for name in names}
+        for path, names in _NAMES.items()
+    }
     return {
         "": {
             "Parameter": our_abs.Parameter,
@@ -115,14 +108,14 @@ def vortex_table(
         "flow.algorithms_learned_mla": our_flows,
         "flow.loader": public_names(loader) | own,
         "flow.registry": public_names(registry) | {"_REGISTRY": registry._REGISTRY},
-        "indexer": our_indexer,
         "indexer.compiler": _absent("indexer.compiler"),
         "indexer.utils_sglang": _absent("indexer.utils_sglang"),
-        "cache": our_cache,
         "cache.compiler": _absent("cache.compiler"),
         "utils": our_utils,
         "integration": _absent("integration"),
-        **_SUBMODULES,
+        **sides,
+        **_MODULES,
+        **parts,
     }
 
 

@@ -15,7 +15,6 @@ from tilewright.attention.ops import (
     page_axis,
     position,
     reduce,
-    rope,
     selection,
     unary,
 )
@@ -211,8 +210,8 @@ CASES: tuple[Case, ...] = (
     Case(layout.Slice(0, 2, 2), (PLAIN,)),
     Case(layout.Concat(2), (PLAIN, row(1, 2), page(2, 1))),
     Case(layout.Concat(1), (PLAIN, row(4, 1))),
-    Case(rope.Rope(100.0), (page(2, 6), page(1, 1, kind="int"))),
-    Case(rope.Rope(100.0, True), (page(2, 6), row(2, 1, kind="index:7"))),
+    Case(layout.Rope(100.0), (page(2, 6), page(1, 1, kind="int"))),
+    Case(layout.Rope(100.0, True), (page(2, 6), row(2, 1, kind="index:7"))),
     *(
         Case(page_axis.Softmax(dim, 1.5, span), (given,))
         for dim, span, given in (

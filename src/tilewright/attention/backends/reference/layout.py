@@ -6,7 +6,7 @@ from tilewright.attention.backends.reference.evaluator import EvaluatorTable
 from tilewright.attention.backends.reference.frame import Frame
 from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.graph import Types
-from tilewright.attention.ops import choose, layout, rope
+from tilewright.attention.ops import choose, layout
 
 __all__ = ("LAYOUT",)
 
@@ -64,7 +64,7 @@ def _gather(op: choose.Gather, operands: tuple[Array, ...], _types: Types, frame
     return xp.where(inside, picked, xp.zeros_like(picked))
 
 
-def _rope(op: rope.Rope, operands: tuple[Array, ...], _types: Types, frame: Frame) -> Array:
+def _rope(op: layout.Rope, operands: tuple[Array, ...], _types: Types, frame: Frame) -> Array:
     """Angles in float64: at position 10**5 float32 is already a tenth of a radian off."""
     xp = frame.namespace.xp
     x, position = operands
@@ -90,5 +90,5 @@ LAYOUT: EvaluatorTable = {
     layout.Slice: _slice,
     layout.Concat: _concat,
     choose.Gather: _gather,
-    rope.Rope: _rope,
+    layout.Rope: _rope,
 }

@@ -1,8 +1,9 @@
 """Running the nodes of one side of a graph for one request."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tilewright.attention.backends.reference.evaluator import Evaluator
 from tilewright.attention.backends.reference.frame import Frame, Sources
 from tilewright.attention.backends.reference.linear import PAGED_OPERANDS
 from tilewright.attention.backends.reference.namespace import Array
@@ -26,7 +27,12 @@ SOURCES: frozenset[type[Op]] = frozenset(
 """Ops that read what the session holds."""
 
 
-def run_nodes(roots: Iterable[Node], frame: Frame, sources: Sources) -> dict[Node, Array]:
+def run_nodes(
+    roots: Iterable[Node],
+    frame: Frame,
+    sources: Sources,
+    evaluators: Mapping[type[Op], Evaluator] = EVALUATORS,
+) -> dict[Node, Array]:
     """The values of the roots; each node that they need is evaluated once."""
     wanted = tuple(roots)
     values: dict[Node, Any] = {}
@@ -37,15 +43,21 @@ def run_nodes(roots: Iterable[Node], frame: Frame, sources: Sources) -> dict[Nod
             else:
                 operands = tuple(values[item] for item in node.inputs)
                 types = tuple(item.type for item in node.inputs)
-                values[node] = evaluate_op(node.op, operands, types, frame)
+                values[node] = evaluate_op(node.op, operands, types, frame, evaluators)
         return {node: _array(values[node]) for node in wanted}
 
 
-def evaluate_op(op: Op, operands: tuple[Any, ...], types: Types, frame: Frame) -> Array:
-    """One op. A field that lies in pages is gathered first, unless the op does that itself."""
+def evaluate_op(
+    op: Op,
+    operands: tuple[Any, ...],
+    types: Types,
+    frame: Frame,
+    evaluators: Mapping[type[Op], Evaluator] = EVALUATORS,
+) -> Array:
+    """Evaluate one op; a field that lies in pages is gathered first, unless the op does that."""
     if type(op) not in PAGED_OPERANDS:
         operands = tuple(_array(value) for value in operands)
-    return EVALUATORS[type(op)](op, operands, types, frame)
+    return evaluators[type(op)](op, operands, types, frame)
 
 
 def _read(op: Any, sources: Sources) -> Any:

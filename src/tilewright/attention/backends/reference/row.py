@@ -221,7 +221,7 @@ def _run(
         budgets=plan.budgets,
         counters=shared.counters,
     )
-    return run_nodes((*roots, *writes), frame, RowSources(view, inputs))
+    return run_nodes((*roots, *writes), frame, RowSources(view, inputs), shared.evaluators)
 
 
 def _selection(

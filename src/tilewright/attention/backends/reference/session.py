@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from tilewright.attention.backends.reference.counters import Counters
+from tilewright.attention.backends.reference.evaluator import Evaluator
 from tilewright.attention.backends.reference.kept import kept_fields
 from tilewright.attention.backends.reference.namespace import Array, load_namespace
 from tilewright.attention.backends.reference.shared import (
@@ -14,8 +15,9 @@ from tilewright.attention.backends.reference.shared import (
 from tilewright.attention.backends.reference.spec import SessionSpec
 from tilewright.attention.backends.reference.step import Step
 from tilewright.attention.backends.reference.store import PoolStore
+from tilewright.attention.backends.reference.table import EVALUATORS
 from tilewright.attention.backends.reference.view import RowView
-from tilewright.attention.graph import Graph
+from tilewright.attention.graph import Graph, Op
 from tilewright.attention.paging import Admission, ExtendPlan, Pager, StateStore
 from tilewright.errors import AttentionError, TilewrightError
 
@@ -36,6 +38,7 @@ class Session:
         *,
         namespace: str = "numpy",
         page_order: Sequence[int] | None = None,
+        evaluators: Mapping[type[Op], Evaluator] = EVALUATORS,
     ) -> None:
         paging = spec.paging(graph.geometry)
         arrays = load_namespace(namespace)
@@ -54,6 +57,7 @@ class Session:
             state=StateStore(kept_fields(graph, arrays), namespace=arrays.xp),
             counters=Counters(),
             scale=spec.scale_for(graph.geometry),
+            evaluators=evaluators,
         )
 
     @property

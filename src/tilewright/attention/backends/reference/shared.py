@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tilewright.attention.backends.reference.counters import Counters
+from tilewright.attention.backends.reference.evaluator import Evaluator
 from tilewright.attention.backends.reference.namespace import Array, Namespace
 from tilewright.attention.backends.reference.spec import SessionSpec
 from tilewright.attention.backends.reference.store import PoolStore
-from tilewright.attention.graph import Graph
+from tilewright.attention.graph import Graph, Op
 from tilewright.attention.paging import Pager, PagerSnapshot, StateStore
 from tilewright.errors import AttentionError
 
@@ -68,6 +69,7 @@ class Shared:
     state: StateStore
     counters: Counters
     scale: float
+    evaluators: Mapping[type[Op], Evaluator]
     progress: dict[str, RequestProgress] = field(default_factory=dict)
     waiting: dict[str, Suspended] = field(default_factory=dict)
     open_steps: dict[str, object] = field(default_factory=dict)  # the step that a request is in

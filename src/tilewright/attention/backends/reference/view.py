@@ -192,7 +192,7 @@ class CacheSources:
             ]
             if not values:
                 return None
-            found = run_nodes(values, self.frame, self)[values[-1]]
+            found = run_nodes(values, self.frame, self, self._shared.evaluators)[values[-1]]
             shape = (self._shared.num_kv_heads, self._view.num_pages, *found.shape[2:])
             found = self._shared.namespace.xp.broadcast_to(found, shape)
             self._written[name] = self._shared.namespace.rounded(found, self._dtype(name))
