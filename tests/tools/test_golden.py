@@ -50,7 +50,7 @@ def test_a_difference_is_shown_with_what_was_recorded(
     monkeypatch.setattr(golden, "DIGESTS", tmp_path / "digests.json")
 
     def run(result: dict[str, Any], *options: str) -> int:
-        monkeypatch.setattr(golden, "cases", lambda: {"kernel": lambda: result})
+        monkeypatch.setattr(golden, "cases", lambda _: {"kernel": lambda: result})
         monkeypatch.setattr("sys.argv", ["golden", *options])
         return golden.main()
 

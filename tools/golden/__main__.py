@@ -42,7 +42,7 @@ def main() -> int:
 def _take(only: str) -> dict[str, Result]:
     """Run the cases and return their results with the names of the recorded fields."""
     table = read_table(TABLE)
-    chosen = {name: case for name, case in cases().items() if name.startswith(only)}
+    chosen = {name: case for name, case in cases(table).items() if name.startswith(only)}
 
     def run(name: str) -> Result:
         result: Result = json.loads(json.dumps(in_a_folder(chosen[name])))

@@ -1,10 +1,11 @@
 """What results are held to: commands whose records and traces are taken, and random kernels."""
 
 import ast
+import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from io import StringIO
@@ -12,8 +13,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.report.perfetto_trace import ReadTrace, read_trace
+from tests.report.perfetto_trace import ReadSlice, read_trace
 from tilewright.cli.main import main
+from tools.golden.fields import FieldTable
 from tools.golden.kernels import run_random_kernel
 
 __all__ = ("Case", "Result", "cases", "in_a_folder")
@@ -27,22 +29,22 @@ NUM_KERNELS = 200
 SMALL_STEP = ("--machine", "ahbm-small", "--batch", "1", "--context", "512", "--phases", "1")
 
 
-def cases() -> Mapping[str, Case]:
-    """Return the cases by name, the long ones first."""
+def cases(table: FieldTable) -> Mapping[str, Case]:
+    """Return the cases by name, the long ones first; traces get their recorded names."""
     return {
-        "demo": _demo,
+        "demo": partial(_demo, table),
         "validate": partial(_command, "validate", "--json"),
-        **_programs(),
+        **_programs(table),
         **_flows(),
         **{f"kernel {seed}": partial(run_random_kernel, seed) for seed in range(NUM_KERNELS)},
     }
 
 
-def _programs() -> dict[str, Case]:
+def _programs(table: FieldTable) -> dict[str, Case]:
     _, output, _ = _run("list", "--json")
     names = [program["name"] for program in json.loads(output)["programs"]]
     return {
-        f"run {name} {machine}": partial(_program, name, machine)
+        f"run {name} {machine}": partial(_program, table, name, machine)
         for machine in MACHINES
         for name in names
     }
@@ -59,19 +61,19 @@ def _flows() -> dict[str, Case]:
     return found
 
 
-def _demo() -> Result:
+def _demo(table: FieldTable) -> Result:
     found = _command("demo", "--jobs", "1", "--json")
-    return {**found, "trace": _trace(Path("tilewright-demo.pftrace"))}
+    return {**found, "trace": _trace(table, Path("tilewright-demo.pftrace"))}
 
 
-def _program(name: str, machine: str) -> Result:
+def _program(table: FieldTable, name: str, machine: str) -> Result:
     options = ("--machine", machine, "--phases", "2", "--record", "record.json")
     status, _, errors = _run("run", name, *options, "--trace", "run.pftrace")
     record = Path("record.json")
     return {
         **(json.loads(record.read_bytes()) if record.exists() else {"errors": errors}),
         "exit_status": status,
-        "trace": _trace(Path("run.pftrace")),
+        "trace": _trace(table, Path("run.pftrace")),
     }
 
 
@@ -96,20 +98,28 @@ def _run(*arguments: str) -> tuple[int, str, str]:
     return status, output.getvalue(), errors.getvalue()
 
 
-def _trace(file: Path) -> Result | None:
-    """Return what a trace shows: slices and values of each track, by their names."""
+def _trace(table: FieldTable, file: Path) -> Result | None:
+    """Return a hash of each track of a trace; millions of slices would not fit a record."""
     if not file.exists():
         return None
     trace = read_trace(file.read_bytes())
-    return {"slices": _slices(trace), "values": [[*name, *v] for name, v in trace.values.items()]}
-
-
-def _slices(trace: ReadTrace) -> list[list[Any]]:
-    return [
-        [*track, each.name, each.start_ns, each.end_ns, sorted(each.arguments.items())]
+    tracks = {
+        table.text("/".join(track)): _hash(table.text(_line(each)) for each in slices)
         for track, slices in trace.slices.items()
-        for each in slices
-    ]
+    }
+    values = {table.text("/".join(track)): _hash(map(str, v)) for track, v in trace.values.items()}
+    return {"slices": tracks, "values": values}
+
+
+def _line(each: ReadSlice) -> str:
+    return f"{each.name} {each.start_ns} {each.end_ns} {sorted(each.arguments.items())}"
+
+
+def _hash(lines: Iterable[str]) -> str:
+    found = hashlib.sha256()
+    for line in lines:
+        found.update(line.encode())
+    return found.hexdigest()[:16]
 
 
 def in_a_folder(case: Case) -> Result:

@@ -28,7 +28,7 @@ class FieldTable:
             case list() | tuple():
                 return [self.as_recorded(each, f"{path}[]") for each in value]
             case str():
-                return self._text(value)
+                return self.text(value)
         return value
 
     def _kept(self, path: str, value: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -38,9 +38,10 @@ class FieldTable:
 
     def _entry(self, path: str, name: str, value: Any) -> tuple[str, Any]:
         inner = _join(path, name)
-        return self.renamed.get(inner, self._text(name)), self.as_recorded(value, inner)
+        return self.renamed.get(inner, self.text(name)), self.as_recorded(value, inner)
 
-    def _text(self, text: str) -> str:
+    def text(self, text: str) -> str:
+        """Return a text with the names that it had when the results were recorded."""
         for pattern, replacement in self.texts.items():
             text = re.sub(pattern, replacement, text)
         return text

@@ -47,10 +47,14 @@ class BusyBuckets:
             )
 
     def _add_up(self, buckets: Column, servers: Column, busy_ps: Column) -> None:
-        pairs, places = np.unique(np.stack((buckets, servers)), axis=1, return_inverse=True)
-        sums = np.zeros(pairs.shape[1], np.int64)
-        np.add.at(sums, places.reshape(-1), busy_ps)
-        for bucket, server, time_ps in zip(*pairs.tolist(), sums.tolist(), strict=True):
+        # one integer a pair: while it compares rows, NumPy makes a TypeError of a Ctrl-C
+        used, places = np.unique(buckets, return_inverse=True)
+        num_servers = int(servers.max()) + 1
+        pairs, indices = np.unique(places * num_servers + servers, return_inverse=True)
+        sums = np.zeros(len(pairs), np.int64)
+        np.add.at(sums, indices, busy_ps)
+        found = zip(used[pairs // num_servers], pairs % num_servers, sums, strict=True)
+        for bucket, server, time_ps in (map(int, each) for each in found):
             held = self._busy_ps.setdefault(bucket, {})
             held[server] = held.get(server, 0) + time_ps
 
