@@ -7,9 +7,9 @@ import pytest
 from tests.studies.run_programs import SCALE, request_of, written
 from tilewright.benches.programs.matmul import sweep_points
 from tilewright.errors import BenchError, ProgramError
-from tilewright.report.run_sweep_plot import PART_COLOURS, draw_sweep
-from tilewright.report.run_sweep_table import sweep_view
-from tilewright.report.run_words import PART_WORDS
+from tilewright.report.run.format import PART_WORDS
+from tilewright.report.run.sweep_plot import PART_COLOURS, draw_sweep
+from tilewright.report.run.sweep_table import sweep_view
 from tilewright.studies.run_source import find_source
 from tilewright.studies.run_sweep import run_sweep, sweep_of
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from tests.report.decode_pages import typical_page
+from tests.report.decode_page.pages import typical_page
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
-from tilewright.report.decode_page import decode_page_text
-from tilewright.report.decode_page_style import LIGHT_COLOURS
+from tilewright.report.decode_page.page import decode_page_text
+from tilewright.report.style import LIGHT_COLOURS
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)

@@ -18,8 +18,8 @@ from tilewright.engine import native_built
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.records.demo import DemoRecord
-from tilewright.report.decode_page_plot import draw_quality_over_latency
-from tilewright.report.decode_page_style import LIGHT_COLOURS
+from tilewright.report.decode_page.plot import draw_quality_over_latency
+from tilewright.report.style import LIGHT_COLOURS
 from tilewright.studies.demo import PAGE_FILE, TRACE_FILE
 from tilewright.studies.demo_page import page_of
 from tilewright.studies.demo_words import meaning_of, phases_note

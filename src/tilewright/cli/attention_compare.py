@@ -24,8 +24,8 @@ from tilewright.cli.state_option import StateAdvance, StateAdvanceOption
 from tilewright.errors import UsageError
 from tilewright.evaluation import SOURCES, SourceKind, SourceSpec
 from tilewright.records import check_targets
-from tilewright.report.quality_plot import check_quality_plot, write_quality_plot
-from tilewright.report.quality_table import quality_view
+from tilewright.report.quality.plot import check_quality_plot, write_quality_plot
+from tilewright.report.quality.table import quality_view
 from tilewright.studies.compare_flows import CompareSpec, Tell, compare_flows
 
 __all__ = ("HELP", "compare")

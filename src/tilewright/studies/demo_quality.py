@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.benches.attention_data import RequestData
-from tilewright.report.decode_page_view import FlowQuality
+from tilewright.report.decode_page.model import FlowQuality
 
 __all__ = ("judge_step",)
 

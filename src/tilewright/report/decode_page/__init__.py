@@ -1,0 +1,1 @@
+"""Decode steps as one page that needs no other file."""

@@ -1,0 +1,1 @@
+"""Traces in the format of ui.perfetto.dev."""

@@ -1,0 +1,1 @@
+"""What flows keep of dense attention, as text and plots."""

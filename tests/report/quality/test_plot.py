@@ -1,0 +1,65 @@
+"""Quality over bytes or time: what is drawn, and where."""
+
+from xml.etree import ElementTree
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.report.quality.records import compare_record, quality_row
+from tilewright.records.attention_compare import QualityRow
+from tilewright.report.quality.plot import draw_quality
+
+LATENCIES = st.one_of(st.none(), st.integers(1, 10**9))
+
+
+def timed(machine: str, flow: str, budget: int, latency_ps: int | None, mass: float) -> QualityRow:
+    return quality_row(
+        flow, budget, mass=mass, machine=machine, latency_ps=latency_ps, dense_latency_ps=9_000_000,
+        latency_selection=None if latency_ps is None else "recorded",
+        latency_missing="no kernels" if latency_ps is None else None,
+    )  # fmt: skip
+
+
+def texts(drawn: str) -> list[str]:
+    return [one.text for one in ElementTree.fromstring(drawn).iter() if one.text]
+
+
+def test_every_machine_has_a_panel_with_its_own_dense_line() -> None:
+    rows = [timed(name, "quest", 4, 3_000_000, 0.5) for name in ("big", "small")]
+    found = texts(draw_quality(compare_record(*rows)))
+    for name in ("big", "small"):
+        assert f"attention mass on {name} (front dashed)" in found
+    assert found.count("dense attention: 9") == 2
+    assert found.count("quest, 4 pages: 0.500 at 3 us") == 2
+    assert found.count("time of one layer's attention for one token, in us") == 2
+
+
+def test_without_machines_quality_is_drawn_over_bytes() -> None:
+    found = texts(draw_quality(compare_record(quality_row("quest", 4))))
+    assert "quest, 4 pages: 0.500 at 0.25 of its bytes" in found
+    assert "dense" not in found
+
+
+def squares(drawn: str, fill: str) -> list[ElementTree.Element]:
+    rects = ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}rect")
+    return [one for one in rects if one.get("fill") == fill and one.get("width") == "13"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(LATENCIES, st.floats(0, 1), st.booleans()), min_size=1, max_size=6))
+def test_each_row_with_a_time_is_a_point_inside_its_panel(
+    points: list[tuple[int | None, float, bool]],
+) -> None:
+    rows = [
+        timed("big", "quest", budget, latency_ps, mass).model_copy(
+            update={"is_pareto": is_pareto and latency_ps is not None}
+        )
+        for budget, (latency_ps, mass, is_pareto) in enumerate(points, start=2)
+    ]
+    drawn = draw_quality(compare_record(*rows))
+    marks = [one for one in texts(drawn) if one.startswith("quest, ")]
+    assert len(marks) == sum(row.latency_ps is not None for row in rows)
+    assert len(squares(drawn, "none")) == sum(row.is_pareto for row in rows)
+    width = float(ElementTree.fromstring(drawn).get("viewBox", "").split()[2])
+    for one in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}rect"):
+        assert -1 <= float(one.get("x", "0")) <= width
