@@ -19,7 +19,6 @@ from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.records.demo import DemoRecord
 from tilewright.report.decode_page.plot import draw_quality_over_latency
-from tilewright.report.style import LIGHT_COLOURS
 from tilewright.studies.demo import PAGE_FILE, TRACE_FILE
 from tilewright.studies.demo_page import page_of
 from tilewright.studies.demo_words import meaning_of, phases_note
@@ -97,7 +96,7 @@ def test_the_picture_of_the_readme_is_what_the_page_shows(
     record: DemoRecord, request: pytest.FixtureRequest
 ) -> None:
     page = page_of(record, build_machine(parse_machine(record.machine)), ())
-    drawn = draw_quality_over_latency(page, LIGHT_COLOURS)
+    drawn = draw_quality_over_latency(page)
     if request.config.getoption("update_golden"):
         PICTURE.write_text(drawn, encoding="utf-8")
     assert PICTURE.read_text(encoding="utf-8") == drawn

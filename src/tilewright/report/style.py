@@ -1,61 +1,68 @@
-"""Colours, marks and the style sheet of a page of decode steps, for light and dark screens.
+"""Colours, marks and letters of pages and plots.
 
-Pictures name colours by role. On a page a role is a variable of the style sheet, which a dark
-screen sets anew; in a file of its own a picture has the light colours, on white.
+Pictures are drawn in the light colours. On a page ``themed`` names a variable instead of each,
+which the page's style sheet sets for light and for dark screens.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from types import MappingProxyType
 
-from tilewright.report.svg import Svg
+from tilewright.report.svg import INK
 
 __all__ = (
-    "LIGHT_COLOURS",
-    "STYLE_SHEET",
-    "Colours",
+    "COLOURS",
+    "DARK_COLOURS",
+    "LEGEND_SIZE",
+    "PLOT_SHEET",
     "flow_role",
     "heat_role",
-    "page_colours",
-    "place_mark",
+    "series_mark",
+    "series_role",
     "stage_role",
+    "themed",
 )
 
-Colours = Mapping[str, str]
-"""What a role looks like: a colour, or a variable that holds one."""
-
+LEGEND_SIZE = 14.0
 HEAT_LEVELS = 5  # beside "idle"
-NUM_FLOW_ROLES = 6
+NUM_FLOW_ROLES = 9
 NUM_STAGE_ROLES = 7
+MARKS = "osD^vPXp"
 
-_LIGHT = {
+COLOURS: Mapping[str, str] = MappingProxyType({
     "ground": "#ffffff",
     "card": "#f8fafc",
-    "ink": "#0f172a",
+    "ink": INK,
     "pale": "#475569",
     "line": "#cbd5e1",
     "grid": "#e2e8f0",
-    "accent": "#1d4ed8",
-    "flow-0": "#475569",
+    "accent": "#1e40af",
+    "flow-0": "#4b5563",
     "flow-1": "#1d4ed8",
     "flow-2": "#0f766e",
     "flow-3": "#c2410c",
     "flow-4": "#7e22ce",
     "flow-5": "#a16207",
-    "stage-0": "#1d4ed8",
+    "flow-6": "#be185d",
+    "flow-7": "#0891b2",
+    "flow-8": "#4d7c0f",
+    "stage-0": "#1d4fd8",
     "stage-1": "#ea580c",
     "stage-2": "#0d9488",
     "stage-3": "#9333ea",
     "stage-4": "#ca8a04",
     "stage-5": "#db2777",
     "stage-6": "#94a3b8",
-    "heat-0": "#cbd5e1",
+    "heat-0": "#cbd4e1",
     "heat-1": "#fde68a",
     "heat-2": "#fbbf24",
     "heat-3": "#f97316",
     "heat-4": "#dc2626",
     "heat-5": "#7f1d1d",
-}
-_DARK = {
+})  # fmt: skip
+"""By role. No two are alike, so that a colour tells its role."""
+
+DARK_COLOURS: Mapping[str, str] = MappingProxyType({
     "ground": "#0b1120",
     "card": "#131c31",
     "ink": "#f1f5f9",
@@ -69,6 +76,9 @@ _DARK = {
     "flow-3": "#fb923c",
     "flow-4": "#c084fc",
     "flow-5": "#facc15",
+    "flow-6": "#f472b6",
+    "flow-7": "#22d3ee",
+    "flow-8": "#a3e635",
     "stage-0": "#60a5fa",
     "stage-1": "#fb923c",
     "stage-2": "#2dd4bf",
@@ -82,27 +92,85 @@ _DARK = {
     "heat-3": "#f97316",
     "heat-4": "#f87171",
     "heat-5": "#fecaca",
-}
+})  # fmt: skip
 
-LIGHT_COLOURS: Colours = MappingProxyType(_LIGHT)
+PLOT_SHEET: Mapping[str, object] = MappingProxyType({
+    "svg.fonttype": "none",  # text stays text: it can be searched, copied and read aloud
+    "svg.hashsalt": "tilewright",
+    "text.parse_math": False,  # a name with a dollar is no formula
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: places are alike on every machine
+    "font.size": 13.0,
+    "text.color": COLOURS["ink"],
+    "figure.facecolor": COLOURS["ground"],
+    "axes.facecolor": "none",
+    "axes.edgecolor": COLOURS["line"],
+    "axes.labelcolor": COLOURS["ink"],
+    "axes.labelsize": 13.0,
+    "axes.titlesize": 14.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 12.0,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": COLOURS["grid"],
+    "grid.linewidth": 1.0,
+    "xtick.labelcolor": COLOURS["pale"],
+    "ytick.labelcolor": COLOURS["pale"],
+    "xtick.major.size": 0.0,
+    "ytick.major.size": 0.0,
+    "xtick.minor.size": 0.0,
+    "ytick.minor.size": 0.0,
+    "xtick.major.pad": 8.0,
+    "ytick.major.pad": 8.0,
+    "lines.linewidth": 2.0,
+    "lines.markersize": 8.0,
+    "legend.frameon": False,
+    "legend.fontsize": LEGEND_SIZE,
+    "legend.borderpad": 0.0,
+    "legend.borderaxespad": 0.0,
+    "legend.labelspacing": 0.7,
+    "legend.handletextpad": 0.6,
+})  # fmt: skip
+"""Settings of matplotlib, on top of its own defaults."""
+
+_TAG = re.compile(r"<[^>]*>")
+_COLOUR = re.compile(r"#[0-9a-f]{6}")
+_ROLES = {colour: role for role, colour in COLOURS.items()}
 
 
-def page_colours() -> Colours:
-    """Variables of ``STYLE_SHEET``."""
-    return MappingProxyType({role: f"var(--{role})" for role in _LIGHT})
+def themed(drawn: str) -> str:
+    """Return the picture in variables of a page's style sheet instead of light colours.
+
+    >>> themed('<path fill="#ffffff"/><text fill="#123456">#ffffff</text>')
+    '<path fill="var(--ground)"/><text fill="#123456">#ffffff</text>'
+    """
+    return _TAG.sub(lambda tag: _COLOUR.sub(_variable, tag[0]), drawn)
 
 
-def flow_role(place: int) -> str:
-    """Of the flow at this place; the first one is dense."""
-    return f"flow-{place % NUM_FLOW_ROLES}"
+def flow_role(index: int) -> str:
+    """Return the role of a flow; the first one is dense attention."""
+    return f"flow-{index % NUM_FLOW_ROLES}"
 
 
-def stage_role(place: int) -> str:
-    return f"stage-{place % NUM_STAGE_ROLES}"
+def series_role(index: int) -> str:
+    """Return the role of one of several lines none of which is dense attention."""
+    return f"flow-{1 + index % (NUM_FLOW_ROLES - 1)}"
+
+
+def series_mark(index: int) -> str:
+    """Return a shape in matplotlib's letters, so that nobody has to tell colours apart."""
+    return MARKS[(index + index // len(MARKS)) % len(MARKS)]
+
+
+def stage_role(index: int) -> str:
+    return f"stage-{index % NUM_STAGE_ROLES}"
 
 
 def heat_role(share: float) -> str:
-    """Idle is a level of its own.
+    """Return the role of a share of the time; idle is a level of its own.
 
     >>> heat_role(0.0), heat_role(0.01), heat_role(0.2), heat_role(0.21), heat_role(1.0)
     ('heat-0', 'heat-1', 'heat-1', 'heat-2', 'heat-5')
@@ -111,65 +179,6 @@ def heat_role(share: float) -> str:
     return f"heat-{level}"
 
 
-def place_mark(svg: Svg, x: float, y: float, place: int, *, fill: str, size: float) -> None:
-    """A shape for each place, so that nobody has to tell colours apart."""
-    half = size / 2
-    match place % 4:
-        case 0:
-            svg.rect(x - half, y - half, size, size, fill=fill, radius=half)
-        case 1:
-            svg.rect(x - 0.9 * half, y - 0.9 * half, 0.9 * size, 0.9 * size, fill=fill, radius=1)
-        case 2:
-            tall = 1.2 * half
-            svg.polygon(((x, y - tall), (x + tall, y), (x, y + tall), (x - tall, y)), fill=fill)
-        case _:
-            low, wide = y + 0.9 * half, 1.15 * half
-            svg.polygon(((x, y - 1.1 * half), (x + wide, low), (x - wide, low)), fill=fill)
-
-
-def _variables(colours: Mapping[str, str]) -> str:
-    return " ".join(f"--{role}: {colour};" for role, colour in colours.items())
-
-
-_RULES: Sequence[str] = (
-    f":root {{ color-scheme: light dark; {_variables(_LIGHT)} }}",
-    f"@media (prefers-color-scheme: dark) {{ :root {{ {_variables(_DARK)} }} }}",
-    """
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--ground); color: var(--ink); line-height: 1.5;
-  font-family: system-ui, -apple-system, "Segoe UI", Helvetica, Arial, "DejaVu Sans", sans-serif; }
-main { max-width: 70rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
-h1 { font-size: 1.75rem; line-height: 1.25; margin: 0 0 .75rem; }
-h2 { font-size: 1.2rem; margin: 0 0 .25rem; }
-p { margin: 0 0 .75rem; max-width: 52rem; }
-.meaning p { font-size: 1.08rem; }
-.note { color: var(--pale); font-size: .9rem; }
-.scroll + .note { margin-top: .6rem; }
-section { margin-top: 2.5rem; }
-figure { margin: .75rem 0; }
-svg { display: block; width: 100%; height: auto; }
-.card { background: var(--ground); border: 1px solid var(--line); border-radius: .75rem;
-  padding: 1rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .9rem; width: 100%; }
-caption { text-align: left; color: var(--pale); padding-bottom: .35rem; }
-th, td { padding: .35rem .7rem; text-align: right; white-space: nowrap;
-  border-bottom: 1px solid var(--grid); font-variant-numeric: tabular-nums; }
-thead th { color: var(--pale); font-weight: 600; border-bottom: 1px solid var(--line);
-  white-space: normal; vertical-align: bottom; }
-th:first-child, .words { text-align: left; }
-td.words { white-space: normal; min-width: 8rem; }
-tr.first td, tr.first th { border-top: 2px solid var(--line); }
-code { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
-  font-size: .88rem; }
-.commands dt { margin-top: .6rem; }
-.commands code { display: inline-block; background: var(--card); border: 1px solid var(--line);
-  border-radius: .4rem; padding: .2rem .5rem; overflow-wrap: anywhere; }
-.commands dd { margin: .15rem 0 0; color: var(--pale); }
-details { margin-top: .75rem; }
-summary { cursor: pointer; color: var(--accent); }
-@media print { details > * { display: block; } section { break-inside: avoid; } }
-""".strip(),
-)
-
-STYLE_SHEET = "\n".join(_RULES)
+def _variable(colour: re.Match[str]) -> str:
+    role = _ROLES.get(colour[0])
+    return colour[0] if role is None else f"var(--{role})"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,13 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.report.decode_page.pages import FLOWS, SMALL, pages, typical_page
+from tests.report.drawn import Shape, tipped
 from tilewright.benches.phases import spread_of
 from tilewright.errors import RecordError
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.report.decode_page.model import DecodePage, ShownUsage
 from tilewright.report.decode_page.page import decode_page_text, write_decode_page
-from tilewright.report.decode_page.stages import BAR_AT, BAR_WIDTH
+from tilewright.report.decode_page.stages import draw_stages
 from tilewright.report.phase_words import width_text
 from tilewright.units import format_ps
 
@@ -98,17 +100,33 @@ def test_every_stage_of_every_step_has_its_row_with_latency_and_bytes(page: Deco
 
 @few
 @given(pages())
-def test_the_pieces_of_each_bar_lie_end_to_end_and_fill_it(page: DecodePage) -> None:
-    ends: dict[str, float] = {}
-    for rect in list(pictures(page))[1].iter(f"{SVG}rect"):
-        tip = rect.findtext(f"{SVG}title")
-        if tip is not None:
-            name = tip.rsplit(": ", 1)[0].rsplit(", ", 1)[0]
-            start, width = (float(rect.get(key) or 0) for key in ("x", "width"))
-            assert start == pytest.approx(ends.get(name, BAR_AT), abs=0.1)
-            ends[name] = start + width
-    assert ends.keys() == {step.label for step in page.steps}
-    assert all(end == pytest.approx(BAR_AT + BAR_WIDTH, abs=0.1) for end in ends.values())
+def test_the_pieces_of_each_bar_lie_end_to_end_and_all_bars_of_shares_are_equally_long(
+    page: DecodePage,
+) -> None:
+    bars: dict[str, list[Shape]] = {}
+    for tip, shape in tipped(draw_stages(page)):
+        if tip.endswith(" %"):
+            bars.setdefault(tip.rsplit(": ", 1)[0].rsplit(", ", 1)[0], []).append(shape)
+    assert len(bars) == len({step.label for step in page.steps})
+    for pieces in bars.values():
+        for piece, following in pairwise(pieces):
+            assert following.left == pytest.approx(piece.right, abs=0.1)
+    lefts = {pieces[0].left for pieces in bars.values()}
+    rights = [pieces[-1].right for pieces in bars.values()]
+    assert len(lefts) == 1
+    assert rights == pytest.approx([rights[0]] * len(rights), abs=0.1)
+
+
+@few
+@given(pages())
+def test_the_bars_of_latencies_are_as_long_as_the_latencies(page: DecodePage) -> None:
+    shapes = [(tip, shape) for tip, shape in tipped(draw_stages(page)) if not tip.endswith(" %")]
+    steps = sorted(page.steps, key=lambda step: step.context)
+    assert [tip for tip, _ in shapes] == [format_ps(step.latency_ps) for step in steps]
+    lengths = [shape.right - shape.left for _, shape in shapes]
+    longest_ps = max(step.latency_ps for step in steps)
+    expected = [max(lengths) * step.latency_ps / longest_ps for step in steps]
+    assert lengths == pytest.approx(expected, abs=0.1)
 
 
 def test_the_headline_has_quality_time_and_bottleneck_of_each_flow_in_one_row() -> None:

@@ -1,13 +1,12 @@
 """Quality over bytes or time: what is drawn, and where."""
 
-from xml.etree import ElementTree
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.report.drawn import size, texts, tipped, tips
 from tests.report.quality.records import compare_record, quality_row
 from tilewright.records.attention_compare import QualityRow
-from tilewright.report.quality.plot import draw_quality
+from tilewright.report.quality.plot import PANEL_HEIGHT, PANEL_WIDTH, draw_quality
 
 LATENCIES = st.one_of(st.none(), st.integers(1, 10**9))
 
@@ -20,13 +19,10 @@ def timed(machine: str, flow: str, budget: int, latency_ps: int | None, mass: fl
     )  # fmt: skip
 
 
-def texts(drawn: str) -> list[str]:
-    return [one.text for one in ElementTree.fromstring(drawn).iter() if one.text]
-
-
 def test_every_machine_has_a_panel_with_its_own_dense_line() -> None:
     rows = [timed(name, "quest", 4, 3_000_000, 0.5) for name in ("big", "small")]
-    found = texts(draw_quality(compare_record(*rows)))
+    drawn = draw_quality(compare_record(*rows))
+    found = [*texts(drawn), *tips(drawn)]
     for name in ("big", "small"):
         assert f"attention mass on {name} (front dashed)" in found
     assert found.count("dense attention: 9") == 2
@@ -35,14 +31,22 @@ def test_every_machine_has_a_panel_with_its_own_dense_line() -> None:
 
 
 def test_without_machines_quality_is_drawn_over_bytes() -> None:
-    found = texts(draw_quality(compare_record(quality_row("quest", 4))))
-    assert "quest, 4 pages: 0.500 at 0.25 of its bytes" in found
-    assert "dense" not in found
+    drawn = draw_quality(compare_record(quality_row("quest", 4)))
+    assert "quest, 4 pages: 0.500 at 0.25 of its bytes" in tips(drawn)
+    assert "dense" not in texts(drawn)
 
 
-def squares(drawn: str, fill: str) -> list[ElementTree.Element]:
-    rects = ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}rect")
-    return [one for one in rects if one.get("fill") == fill and one.get("width") == "13"]
+def test_points_fill_their_panel_and_say_how_many_pages_they_are_of() -> None:
+    """Costs that differ much are apart, and the axis of mass ends near the masses."""
+    rows = [
+        quality_row("quest", budget, mass=0.8 + budget / 1000, mass_ci=None, bytes=budget)
+        for budget in (10, 100)
+    ]
+    drawn = draw_quality(compare_record(*rows))
+    assert {"10", "100"} <= set(texts(drawn))
+    (left, low), (right, high) = (shape.middle for _, shape in tipped(drawn))
+    assert right - left > 0.7 * PANEL_WIDTH
+    assert low - high > 0.7 * PANEL_HEIGHT
 
 
 @settings(max_examples=40, deadline=None)
@@ -57,9 +61,11 @@ def test_each_row_with_a_time_is_a_point_inside_its_panel(
         for budget, (latency_ps, mass, is_pareto) in enumerate(points, start=2)
     ]
     drawn = draw_quality(compare_record(*rows))
-    marks = [one for one in texts(drawn) if one.startswith("quest, ")]
+    marks = [shape for tip, shape in tipped(drawn) if tip.startswith("quest, ")]
     assert len(marks) == sum(row.latency_ps is not None for row in rows)
-    assert len(squares(drawn, "none")) == sum(row.is_pareto for row in rows)
-    width = float(ElementTree.fromstring(drawn).get("viewBox", "").split()[2])
-    for one in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}rect"):
-        assert -1 <= float(one.get("x", "0")) <= width
+    rings = [tip for tip in tips(drawn) if tip.startswith("nobody beats ")]
+    assert len(rings) == sum(row.is_pareto for row in rows)
+    width, height = size(drawn)
+    for mark in marks:
+        assert 0 <= mark.left <= mark.right <= width
+        assert 0 <= mark.middle[1] <= height

@@ -10,7 +10,7 @@ from tilewright.machine.name import NodeName, format_name, place_name
 from tilewright.machine.node import NodeKind
 from tilewright.report.machine_svg.style import Box
 from tilewright.report.run.format import share_text
-from tilewright.report.style import Colours, heat_role
+from tilewright.report.style import COLOURS, heat_role
 from tilewright.report.svg import Svg
 
 __all__ = ("draw_die", "unit_share")
@@ -31,7 +31,6 @@ class _Die:
     cube: CubeCoord
     shares: Mapping[str, float]
     machine: Machine
-    colours: Colours
 
     @property
     def layout(self) -> DieLayout:
@@ -72,12 +71,17 @@ def draw_die(
     cube: CubeCoord,
     shares: Mapping[str, float],
     machine: Machine,
-    colours: Colours,
 ) -> None:
     """A cube whose network is a mesh."""
-    die = _Die(box, cube, shares, machine, colours)
+    die = _Die(box, cube, shares, machine)
     svg.rect(
-        box.x, box.y, box.width, box.height, fill=colours["card"], stroke=colours["line"], radius=8
+        box.x,
+        box.y,
+        box.width,
+        box.height,
+        fill=COLOURS["card"],
+        stroke=COLOURS["line"],
+        radius=8,
     )
     for wire in die.layout.wires:
         names = die.router_name(wire.one), die.router_name(wire.other)
@@ -89,7 +93,7 @@ def draw_die(
         x, y = die.middle(router)
         half = ROUTER * die.cell / 2
         tip = die.router_name(router)
-        svg.rect(x - half, y - half, 2 * half, 2 * half, fill=colours["pale"], radius=2, tip=tip)
+        svg.rect(x - half, y - half, 2 * half, 2 * half, fill=COLOURS["pale"], radius=2, tip=tip)
 
 
 def unit_share(shares: Mapping[str, float], pe: PeCoord) -> float:
@@ -111,7 +115,7 @@ def _draw_both_ways(
         share = die.share(name)
         shift_x, shift_y = sign * across[0], sign * across[1]
         points = (x + shift_x, y + shift_y), (far_x + shift_x, far_y + shift_y)
-        stroke = die.colours[heat_role(share)]
+        stroke = COLOURS[heat_role(share)]
         svg.line(points, stroke=stroke, width=WIRE, tip=f"{name}: {share_text(share)}")
 
 
@@ -161,12 +165,10 @@ def _draw_seat(
     left, top = middle[0] - size / 2, middle[1] - size / 2
     svg.rect(
         left, top, size, size,
-        fill=die.colours["ground"], stroke=die.colours["line"], radius=2, tip=tip,
+        fill=COLOURS["ground"], stroke=COLOURS["line"], radius=2, tip=tip,
     )  # fmt: skip
     band = 0.36 * size
-    svg.rect(
-        left, top + size - band, size, band, fill=die.colours[heat_role(share)], radius=2, tip=tip
-    )
+    svg.rect(left, top + size - band, size, band, fill=COLOURS[heat_role(share)], radius=2, tip=tip)
     for line in lines:
         y = top + (size - band) / 2
-        svg.text(middle[0], y, line, size=0.38 * size, fill=die.colours["ink"])
+        svg.text(middle[0], y, line, size=0.38 * size, fill=COLOURS["ink"])

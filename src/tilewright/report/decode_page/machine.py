@@ -11,7 +11,7 @@ from tilewright.report.decode_page.die import draw_die
 from tilewright.report.decode_page.model import ShownUsage
 from tilewright.report.machine_svg.style import Box, row_of_boxes
 from tilewright.report.run.format import share_text
-from tilewright.report.style import HEAT_LEVELS, Colours, heat_role
+from tilewright.report.style import COLOURS, HEAT_LEVELS, heat_role
 from tilewright.report.svg import Svg
 from tilewright.units import format_bytes
 
@@ -24,19 +24,19 @@ WIRE_WIDTH, WIRE_GAP = 4, 7  # of a port, and between its two directions
 LEGEND_AT = 492
 
 
-def draw_usage(usage: ShownUsage, machine: Machine, colours: Colours) -> str:
+def draw_usage(usage: ShownUsage, machine: Machine) -> str:
     """The text of an SVG; equal usages give equal bytes."""
     svg = Svg(WIDTH, HEIGHT, f"The machine {machine.spec.name} in use: {usage.label}")
-    svg.rect(0, 0, WIDTH, HEIGHT, fill=colours["ground"], radius=8)
+    svg.rect(0, 0, WIDTH, HEIGHT, fill=COLOURS["ground"], radius=8)
     cube = busiest_cube(usage.shares, machine)
     sip = SipCoord(cube.sip)
-    _draw_head(svg, LEFT_AT, place_name(sip), "slices of HBM in cubes, ports between them", colours)
-    _draw_sip(svg, Box(LEFT_AT, PANEL_TOP, PANEL, PANEL), sip, usage.shares, machine, colours)
+    _draw_head(svg, LEFT_AT, place_name(sip), "slices of HBM in cubes, ports between them")
+    _draw_sip(svg, Box(LEFT_AT, PANEL_TOP, PANEL, PANEL), sip, usage.shares, machine)
     if isinstance(machine.spec.cube.noc, MeshSpec):
-        _draw_head(svg, RIGHT_AT, place_name(cube), "its routers, PEs, slices and links", colours)
+        _draw_head(svg, RIGHT_AT, place_name(cube), "its routers, PEs, slices and links")
         box = Box(RIGHT_AT, PANEL_TOP, PANEL, PANEL)
-        draw_die(svg, box, cube, usage.shares, machine, colours)
-    _draw_legend(svg, colours)
+        draw_die(svg, box, cube, usage.shares, machine)
+    _draw_legend(svg)
     return svg.render()
 
 
@@ -55,9 +55,9 @@ def busiest_cube(shares: Mapping[str, float], machine: Machine) -> CubeCoord:
     return max(by_cube, key=lambda cube: (sum(by_cube[cube]), -machine.grid.flat_cube(cube)))
 
 
-def _draw_head(svg: Svg, x: float, name: str, what: str, colours: Colours) -> None:
-    svg.text(x, 20, name, size=14, anchor="start", bold=True, fill=colours["ink"])
-    svg.text(x, 39, what, size=12, anchor="start", fill=colours["pale"])
+def _draw_head(svg: Svg, x: float, name: str, what: str) -> None:
+    svg.text(x, 20, name, size=14, anchor="start", bold=True, fill=COLOURS["ink"])
+    svg.text(x, 39, what, size=12, anchor="start", fill=COLOURS["pale"])
 
 
 def _draw_sip(
@@ -66,7 +66,6 @@ def _draw_sip(
     sip: SipCoord,
     shares: Mapping[str, float],
     machine: Machine,
-    colours: Colours,
 ) -> None:
     grid, by_cube = machine.grid, slice_shares(shares, machine)
     places = _places(box, grid.columns, grid.rows)
@@ -78,8 +77,8 @@ def _draw_sip(
             if other is not None:
                 neighbour = grid.cube_in_cell(sip.sip, column + step[0], row + step[1])
                 ways = ports.get((cube, side), 0.0), ports.get((neighbour, side.opposite), 0.0)
-                _draw_port(svg, place, other, (cube, neighbour), ways, colours)
-        _draw_cube(svg, place, cube, by_cube[cube], machine, colours)
+                _draw_port(svg, place, other, (cube, neighbour), ways)
+        _draw_cube(svg, place, cube, by_cube[cube], machine)
 
 
 def _places(box: Box, columns: int, rows: int) -> dict[tuple[int, int], Box]:
@@ -113,7 +112,6 @@ def _draw_port(
     other: Box,
     cubes: tuple[CubeCoord, CubeCoord],
     ways: tuple[float, float],
-    colours: Colours,
 ) -> None:
     """A line for each direction, the one from the first cube above or to the left."""
     names = [place_name(cube) for cube in cubes]
@@ -127,7 +125,7 @@ def _draw_port(
             points = ((x, one.bottom), (x, other.y))
         start, end = names if place == 0 else reversed(names)
         tip = f"{start} to {end}: busiest connection {share_text(share)}"
-        svg.line(points, stroke=colours[heat_role(share)], width=WIRE_WIDTH, tip=tip)
+        svg.line(points, stroke=COLOURS[heat_role(share)], width=WIRE_WIDTH, tip=tip)
 
 
 def _draw_cube(
@@ -136,7 +134,6 @@ def _draw_cube(
     cube: CubeCoord,
     slices: Sequence[float],
     machine: Machine,
-    colours: Colours,
 ) -> None:
     used = sum(slices) / len(slices)
     name = place_name(cube)
@@ -144,26 +141,26 @@ def _draw_cube(
     tip = f"{name}: slices of HBM ({each} each) in use {share_text(used)} of the time"
     svg.rect(
         box.x, box.y, box.width, box.height,
-        fill=colours["card"], stroke=colours["line"], radius=6, tip=tip,
+        fill=COLOURS["card"], stroke=COLOURS["line"], radius=6, tip=tip,
     )  # fmt: skip
-    svg.text(box.middle[0], box.y + 13, f"cube {cube.cube}", size=11, fill=colours["ink"])
-    svg.text(box.middle[0], box.bottom - 12, share_text(used), size=11, fill=colours["ink"])
+    svg.text(box.middle[0], box.y + 13, f"cube {cube.cube}", size=11, fill=COLOURS["ink"])
+    svg.text(box.middle[0], box.bottom - 12, share_text(used), size=11, fill=COLOURS["ink"])
     strip = Box(box.x + 6, box.y + 24, box.width - 12, box.height - 48)
     for number, (tile, share) in enumerate(
         zip(row_of_boxes(strip, len(slices), 1), slices, strict=True)
     ):
         tip = f"{name}, slice of PE {number}: {share_text(share)}"
         svg.rect(
-            tile.x, tile.y, tile.width, tile.height, fill=colours[heat_role(share)], tip=tip
+            tile.x, tile.y, tile.width, tile.height, fill=COLOURS[heat_role(share)], tip=tip
         )  # fmt: skip
 
 
-def _draw_legend(svg: Svg, colours: Colours) -> None:
-    svg.text(LEFT_AT, LEGEND_AT, "in use:", size=12, anchor="start", fill=colours["pale"])
+def _draw_legend(svg: Svg) -> None:
+    svg.text(LEFT_AT, LEGEND_AT, "in use:", size=12, anchor="start", fill=COLOURS["pale"])
     x = LEFT_AT + 54.0
     for level in range(HEAT_LEVELS + 1):
         share = level / HEAT_LEVELS
-        svg.rect(x, LEGEND_AT - 7, 26, 14, fill=colours[heat_role(share)], radius=3)
+        svg.rect(x, LEGEND_AT - 7, 26, 14, fill=COLOURS[heat_role(share)], radius=3)
         text = "never" if level == 0 else f"to {share_text(share)}"
-        svg.text(x + 34, LEGEND_AT, text, size=12, anchor="start", fill=colours["ink"])
+        svg.text(x + 34, LEGEND_AT, text, size=12, anchor="start", fill=COLOURS["ink"])
         x += 112

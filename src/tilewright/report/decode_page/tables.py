@@ -1,11 +1,11 @@
 """The tables of a page of decode steps: which figures stand in which cells."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tilewright.machine.build import Machine
 from tilewright.machine.node import LinkKind
 from tilewright.report.decode_page.format import bytes_text, latency_text
-from tilewright.report.decode_page.html_table import Column, PageTable
 from tilewright.report.decode_page.model import (
     DecodePage,
     FlowQuality,
@@ -18,14 +18,7 @@ from tilewright.report.phase_words import ends_text, width_text
 from tilewright.report.run.format import share_text
 from tilewright.units import format_ps
 
-__all__ = (
-    "headline_table",
-    "quality_cells",
-    "quality_table",
-    "share_table",
-    "stage_table",
-    "usage_table",
-)
+__all__ = ("PageTable", "page_tables")
 
 MOST_BLOCKS = 12
 NONE = "-"
@@ -33,13 +26,41 @@ NONE = "-"
 Rows = Sequence[Sequence[str]]
 
 
-def quality_cells(quality: FlowQuality) -> tuple[str, str, str]:
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Figures stand to the right, words to the left."""
+
+    title: str
+    is_words: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """The first cell of a row names it; rows may come in groups with a line between them."""
+
+    caption: str
+    columns: Sequence[Column]
+    groups: Sequence[Sequence[Sequence[str]]]
+
+
+def page_tables(page: DecodePage) -> dict[str, PageTable]:
+    """Return all tables of a page by the names that its template has for them."""
+    return {
+        "headline": _headline_table(page),
+        "quality": _quality_table(page),
+        "shares": _share_table(page),
+        "stages": _stage_table(page),
+        "usages": _usage_table(page),
+    }
+
+
+def _quality_cells(quality: FlowQuality) -> tuple[str, str, str]:
     """Needles, mass and error as they stand in every table."""
     needles = f"{quality.needles_found}/{quality.needles_planted}"
     return needles, share_text(quality.mass), f"{quality.output_error:.3f}"
 
 
-def headline_table(page: DecodePage) -> PageTable:
+def _headline_table(page: DecodePage) -> PageTable:
     """The one table: quality, latency, speed-up, bytes, bottleneck; a row for each flow."""
     columns = [Column("flow"), Column("needles"), Column("mass kept"), Column("output error")]
     for context in page.contexts:
@@ -55,7 +76,7 @@ def _headline_row(page: DecodePage, flow: str) -> tuple[str, ...]:
     steps = [page.step(flow, context) for context in page.contexts]
     cells = [text for step in steps for text in (latency_text(step.mean_ps), _speedup(step))]
     last = steps[-1]
-    quality = quality_cells(page.quality[flow])
+    quality = _quality_cells(page.quality[flow])
     return flow, *quality, *cells, bytes_text(last.num_bytes), last.bottleneck
 
 
@@ -63,7 +84,7 @@ def _speedup(step: ShownStep) -> str:
     return f"{step.speedup:.1f} x"
 
 
-def quality_table(page: DecodePage) -> PageTable:
+def _quality_table(page: DecodePage) -> PageTable:
     """The points of the plot, to the picosecond."""
     columns = (
         Column("flow"),
@@ -94,7 +115,7 @@ def _latency_cells(step: ShownStep) -> tuple[str, ...]:
     return latency_text(step.mean_ps), f"{step.mean_ps:,}", *spread
 
 
-def share_table(page: DecodePage) -> PageTable:
+def _share_table(page: DecodePage) -> PageTable:
     """The bars: a row for each step, a column for each stage."""
     names = stage_names(page.steps)
     columns = (Column("step"), *map(Column, names), Column("whole step"))
@@ -111,7 +132,7 @@ def _share_row(step: ShownStep, names: Sequence[str]) -> tuple[str, ...]:
     return step.label, *cells, latency_text(step.latency_ps)
 
 
-def stage_table(page: DecodePage) -> PageTable:
+def _stage_table(page: DecodePage) -> PageTable:
     """Each stage's latency, and its bytes beside the ideal ones."""
     columns = (
         Column("step"),
@@ -145,7 +166,7 @@ def _stage_rows(step: ShownStep, order: Sequence[str]) -> Rows:
     return rows
 
 
-def usage_table(page: DecodePage) -> PageTable:
+def _usage_table(page: DecodePage) -> PageTable:
     """The busiest blocks of each step, and how many links were idle."""
     columns = (Column("step"), Column("memory, link or unit", is_words=True), Column("in use"))
     groups = [_usage_rows(usage, page.machine) for usage in page.usages]

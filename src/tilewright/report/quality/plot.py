@@ -5,186 +5,212 @@ Cost is time where machines were given, a panel for each of them; else it is byt
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tilewright.errors import RecordError
-from tilewright.records import check_target
 from tilewright.records.attention_compare import AttentionCompareRecord, Interval95, QualityRow
-from tilewright.report.quality.axis import TICKS, Axis, bytes_axis, latency_axis
+from tilewright.report.html_page import render_page, themed_picture, write_page
+from tilewright.report.plot import Plot, label_points, legend_mark, open_plot, set_log_x
 from tilewright.report.quality.table import quality_view
-from tilewright.report.svg import Svg, shorten, write_svg
+from tilewright.report.style import COLOURS, series_mark, series_role
+from tilewright.report.svg import shorten, write_svg
+from tilewright.units import PS_PER_US
 
-__all__ = ("check_quality_plot", "draw_quality", "write_quality_plot")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-MARGIN, HEAD, LEGEND_WIDTH = 16, 64, 240
-PANEL_WIDTH, PANEL_HEIGHT, PANEL_STRIDE = 380, 300, 460
-PANEL_AT = 64
-GRID, FRAME, PALE, FRONT = "#e2e8f0", "#94a3b8", "#475569", "#0f172a"
-COLOURS = (
-    "#2563eb", "#ea580c", "#16a34a", "#9333ea", "#dc2626", "#0891b2", "#ca8a04", "#64748b",
-)  # fmt: skip
-MARK = 7  # side of the square of a point
-FRONT_MARK = 13
+__all__ = ("draw_quality", "write_quality_plot")
+
+MARGIN, TOP, BOTTOM = 16, 88, 72
+PANEL_AT, PANEL_WIDTH, PANEL_HEIGHT, PANEL_STRIDE = 72, 400, 340, 488
+LEGEND_WIDTH, LEGEND_ROW = 260, 24
+FRONT = COLOURS["ink"]
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
-    """One figure over one cost, of the rows that have it; both axes begin at 0."""
+class _Panel:
+    """One figure over one cost, of the rows that have both."""
 
     title: str
+    cost_title: str
+    unit: str
     rows: tuple[QualityRow, ...]
     value: Callable[[QualityRow], float]
     interval: Callable[[QualityRow], Interval95]
-    left: float
-    axis: Axis
-    most: float
-    has_front: bool
-
-    def x(self, cost: float) -> float:
-        return self.left + PANEL_WIDTH * cost / self.axis.most
-
-    def y(self, value: float) -> float:
-        return HEAD + PANEL_HEIGHT * (1 - min(max(value / self.most, 0.0), 1.0))
-
-    def point(self, row: QualityRow) -> tuple[float, float]:
-        return self.x(self.axis.cost(row)), self.y(self.value(row))
-
-
-def check_quality_plot(path: Path) -> None:
-    """Refuse, before any work is done, a file that the plot cannot become."""
-    if path.suffix.lower() not in (".svg", ".html"):
-        found, fix = f"a plot called {path.name!r}", "rename it"
-        raise RecordError(str(path), found, "a name that ends in .svg or .html", fix)
-    check_target(path, "plot")
-
-
-def write_quality_plot(path: Path, record: AttentionCompareRecord) -> None:
-    """A picture alone, or a page of picture and table that needs no other file."""
-    drawn = draw_quality(record)
-    write_svg(path, drawn if path.suffix.lower() == ".svg" else _page(record, drawn))
+    cost: Callable[[QualityRow], float]
+    costs: tuple[float, ...]  # that the axis has to show: panels side by side have one scale
+    dense: float | None  # the cost of dense attention, if it is to be drawn
+    is_mass: bool
 
 
 def draw_quality(record: AttentionCompareRecord) -> str:
-    """The text of an SVG file; equal records give equal bytes."""
+    """Return the text of an SVG file; equal records give equal bytes."""
     panels = _panels(record)
-    width = PANEL_AT + PANEL_STRIDE * len(panels) + LEGEND_WIDTH
-    height = HEAD + PANEL_HEIGHT + 64
-    svg = Svg(width, height, _title(record))
-    svg.rect(0, 0, width, height, fill="#ffffff")
-    svg.text(MARGIN, 22, _title(record), size=16, anchor="start", bold=True)
     flows = list(dict.fromkeys(row.flow for row in record.rows))
-    colours = {flow: COLOURS[place % len(COLOURS)] for place, flow in enumerate(flows)}
-    for panel in panels:
-        _add_axes(svg, panel)
-        _add_dense(svg, panel)
-        for flow, rows in groupby(panel.rows, key=lambda row: row.flow):
-            _add_flow(svg, panel, colours[flow], list(rows))
-        if panel.has_front:
-            _add_front(svg, panel)
-    _add_legend(svg, PANEL_AT + PANEL_STRIDE * len(panels), colours)
-    return svg.render()
+    legend_at = PANEL_AT + PANEL_STRIDE * len(panels) - 48
+    height = TOP + max(PANEL_HEIGHT, LEGEND_ROW * (len(flows) + 2)) + BOTTOM
+    with open_plot(legend_at + LEGEND_WIDTH, height, _title(record)) as plot:
+        plot.text(MARGIN, 26, _title(record), fontsize=18, fontweight="bold")
+        for index, panel in enumerate(panels):
+            left = PANEL_AT + PANEL_STRIDE * index
+            axes = plot.axes(left, TOP, PANEL_WIDTH, PANEL_HEIGHT)
+            _set_up(axes, panel)
+            _add_dense(plot, axes, panel)
+            for flow, rows in groupby(panel.rows, key=lambda row: row.flow):
+                _add_flow(plot, axes, panel, flows.index(flow), list(rows))
+            if panel.is_mass:
+                _add_front(plot, axes, panel)
+            _label(axes, panel, flows)
+        if panels:
+            _add_legend(plot, axes, legend_at, flows)
+        return plot.render()
+
+
+def write_quality_plot(path: Path, record: AttentionCompareRecord) -> None:
+    """Write a picture alone, or a page of picture and table that needs no other file."""
+    drawn = draw_quality(record)
+    if path.suffix.lower() == ".svg":
+        write_svg(path, drawn)
+        return
+    table = quality_view(record).plain
+    values = {"title": _title(record), "picture": themed_picture(drawn), "table": table}
+    write_page(path, render_page("quality.html", **values))
 
 
 def _title(record: AttentionCompareRecord) -> str:
+    """Name what was compared."""
     sizes = record.sizes
     return f"{record.source.name}, {sizes.context} tokens, pages of {sizes.page_size}"
 
 
-def _panels(record: AttentionCompareRecord) -> tuple[Panel, ...]:
+def _panels(record: AttentionCompareRecord) -> list[_Panel]:
+    if record.latency is not None:
+        machines = groupby(record.rows, key=lambda row: row.machine)
+        return [_time_panel(record.rows, str(name), list(rows)) for name, rows in machines]
     if not record.rows:
-        return ()
-    if record.latency is None:
-        return _bytes_panels(record.rows)
-    found = []
-    for place, (machine, group) in enumerate(groupby(record.rows, key=lambda row: row.machine)):
-        rows = list(group)
-        left, title = PANEL_AT + PANEL_STRIDE * place, f"attention mass on {machine} (front dashed)"
-        timed = tuple(row for row in rows if row.latency_ps is not None)
-        axis = latency_axis(record.rows, rows[0].dense_latency_ps)
-        found.append(_mass_panel(title, timed, left, axis))
-    return tuple(found)
-
-
-def _bytes_panels(rows: tuple[QualityRow, ...]) -> tuple[Panel, ...]:
-    axis = bytes_axis(rows)
-    mass = _mass_panel("attention mass (front dashed)", rows, PANEL_AT, axis)
-    if any(row.kl is None for row in rows):
-        return (mass,)
-    most = max(row.kl or 0.0 for row in rows) or 1.0
-    kl = Panel(
-        "next-token KL", rows, lambda row: row.kl or 0.0, lambda row: row.kl_ci,
-        PANEL_AT + PANEL_STRIDE, axis, most, has_front=False,
+        return []
+    mass = _bytes_panel(
+        "attention mass (front dashed)", record.rows, lambda row: row.mass, lambda row: row.mass_ci,
+        is_mass=True,
     )  # fmt: skip
-    return mass, kl
+    if any(row.kl is None for row in record.rows):
+        return [mass]
+    kl = _bytes_panel(
+        "next-token KL", record.rows, lambda row: row.kl or 0.0, lambda row: row.kl_ci,
+        is_mass=False,
+    )  # fmt: skip
+    return [mass, kl]
 
 
-def _mass_panel(title: str, rows: tuple[QualityRow, ...], left: float, axis: Axis) -> Panel:
-    return Panel(
-        title, rows, lambda row: row.mass, lambda row: row.mass_ci, left, axis, 1.0, has_front=True
+def _time_panel(all_rows: Sequence[QualityRow], machine: str, rows: Sequence[QualityRow]) -> _Panel:
+    times_ps = [time_ps for row in all_rows for time_ps in (row.latency_ps, row.dense_latency_ps)]
+    dense_ps = rows[0].dense_latency_ps
+    return _Panel(
+        title=f"attention mass on {machine} (front dashed)",
+        cost_title="time of one layer's attention for one token, in us",
+        unit="us",
+        rows=tuple(row for row in rows if row.latency_ps is not None),
+        value=lambda row: row.mass,
+        interval=lambda row: row.mass_ci,
+        cost=lambda row: (row.latency_ps or 0) / PS_PER_US,
+        costs=tuple(time_ps / PS_PER_US for time_ps in times_ps if time_ps is not None),
+        dense=None if dense_ps is None else dense_ps / PS_PER_US,
+        is_mass=True,
     )
 
 
-def _add_axes(svg: Svg, panel: Panel) -> None:
-    title = shorten(panel.title, PANEL_WIDTH, size=13)
-    svg.text(panel.left, HEAD - 14, title, size=13, anchor="start")
-    for tick in range(TICKS + 1):
-        part = tick / TICKS
-        y, x = panel.y(panel.most * part), panel.left + PANEL_WIDTH * part
-        svg.line([(panel.left, y), (panel.left + PANEL_WIDTH, y)], stroke=GRID, width=1)
-        label = f"{panel.most * part:.2f}"
-        svg.text(panel.left - 6, y, label, size=11, anchor="end", fill=PALE)
-        label = panel.axis.label(panel.axis.most * part)
-        svg.text(x, HEAD + PANEL_HEIGHT + 14, label, size=11, fill=PALE)
-    svg.rect(panel.left, HEAD, PANEL_WIDTH, PANEL_HEIGHT, fill="none", stroke=FRAME)
-    middle = panel.left + PANEL_WIDTH / 2
-    svg.text(middle, HEAD + PANEL_HEIGHT + 36, panel.axis.title, size=12, fill=PALE)
+def _bytes_panel(
+    title: str,
+    rows: tuple[QualityRow, ...],
+    value: Callable[[QualityRow], float],
+    interval: Callable[[QualityRow], Interval95],
+    *,
+    is_mass: bool,
+) -> _Panel:
+    """Cost is a share of what dense attention reads."""
+
+    def cost(row: QualityRow) -> float:
+        return row.bytes / row.dense_bytes
+
+    return _Panel(
+        title, "bytes of a step, of what dense attention reads", "of its bytes", rows, value,
+        interval, cost, tuple(map(cost, rows)), None, is_mass,
+    )  # fmt: skip
 
 
-def _add_dense(svg: Svg, panel: Panel) -> None:
-    """Where dense attention is, if that is known; its mass is 1."""
-    if panel.axis.dense is None:
+def _set_up(axes: "Axes", panel: _Panel) -> None:
+    axes.set_title(shorten(panel.title, PANEL_WIDTH, size=14, bold=True))
+    axes.set_xlabel(panel.cost_title, labelpad=10)
+    set_log_x(axes, panel.costs or (1.0,), lambda cost: f"{cost:.3g}")
+    values = [panel.value(row) for row in panel.rows]
+    values += [end for row in panel.rows for end in panel.interval(row) or ()]
+    values += [1.0] if panel.dense is not None else []
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    room = 0.08 * (high - low) or 0.05
+    axes.set_ylim(max(low - room, -0.02), min(high + room, 1.02) if panel.is_mass else high + room)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.2f}")
+
+
+def _add_dense(plot: Plot, axes: "Axes", panel: _Panel) -> None:
+    """Add a line where dense attention is; its mass is 1."""
+    if panel.dense is None:
         return
-    x = panel.x(panel.axis.dense)
-    tip = f"dense attention: {panel.axis.label(panel.axis.dense)}"
-    svg.line([(x, HEAD), (x, HEAD + PANEL_HEIGHT)], stroke=PALE, width=1, dash="2 3", tip=tip)
-    svg.text(x - 4, HEAD + PANEL_HEIGHT - 10, "dense", size=11, anchor="end", fill=PALE)
+    line = axes.axvline(panel.dense, color=COLOURS["pale"], linestyle=":", linewidth=1.5)
+    plot.tip(line, f"dense attention: {panel.dense:.4g}")
+    axes.annotate(
+        "dense", (panel.dense, 0), (-6, 10), xycoords=("data", "axes fraction"),
+        textcoords="offset pixels", ha="right", color=COLOURS["pale"],
+    )  # fmt: skip
 
 
-def _add_flow(svg: Svg, panel: Panel, colour: str, rows: Sequence[QualityRow]) -> None:
+def _add_flow(
+    plot: Plot, axes: "Axes", panel: _Panel, index: int, rows: Sequence[QualityRow]
+) -> None:
     ordered = sorted(rows, key=lambda row: row.budget)
-    points = [panel.point(row) for row in ordered]
-    svg.line(points, stroke=colour, width=1.5)
-    for row, (x, y) in zip(ordered, points, strict=True):
+    colour = COLOURS[series_role(index)]
+    costs = [panel.cost(row) for row in ordered]
+    axes.plot(costs, [panel.value(row) for row in ordered], color=colour)
+    for row, cost in zip(ordered, costs, strict=True):
         interval = panel.interval(row)
         if interval is not None:
-            svg.line([(x, panel.y(interval[0])), (x, panel.y(interval[1]))], stroke=colour, width=1)
-        cost = f"{panel.axis.label(panel.axis.cost(row))} {panel.axis.unit}"
-        tip = f"{row.flow}, {row.budget} pages: {panel.value(row):.3f} at {cost}"
-        svg.rect(x - MARK / 2, y - MARK / 2, MARK, MARK, fill=colour, tip=tip)
+            axes.vlines(cost, *interval, color=colour, linewidth=1.2)
+        at = f"{panel.value(row):.3f} at {cost:.4g} {panel.unit}"
+        tip = f"{row.flow}, {row.budget} pages: {at}"
+        plot.mark(axes, cost, panel.value(row), series_mark(index), colour, tip)
 
 
-def _add_front(svg: Svg, panel: Panel) -> None:
+def _add_front(plot: Plot, axes: "Axes", panel: _Panel) -> None:
     front = [row for row in panel.rows if row.is_pareto]
-    front.sort(key=lambda row: (panel.axis.cost(row), row.mass))
-    points = [panel.point(row) for row in front]
-    dense = [] if panel.axis.dense is None else [(panel.x(panel.axis.dense), panel.y(1.0))]
-    svg.line([*points, *dense], stroke=FRONT, width=1, dash="5 4")
-    for x, y in points:
-        half = FRONT_MARK / 2
-        svg.rect(x - half, y - half, FRONT_MARK, FRONT_MARK, fill="none", stroke=FRONT)
+    front.sort(key=lambda row: (panel.cost(row), row.mass))
+    points = [(panel.cost(row), row.mass) for row in front]
+    for row, (cost, mass) in zip(front, points, strict=True):
+        tip = f"nobody beats {row.flow}, {row.budget} pages"
+        plot.mark(axes, cost, mass, "s", FRONT, tip, markersize=15, markerfacecolor="none")
+    if panel.dense is not None:
+        points.append((panel.dense, 1.0))
+    if points:
+        axes.plot(*zip(*points, strict=True), color=FRONT, linestyle="--", linewidth=1.2, zorder=1)
 
 
-def _add_legend(svg: Svg, left: float, colours: dict[str, str]) -> None:
-    for place, (flow, colour) in enumerate(colours.items()):
-        y = HEAD + 10 + 22 * place
-        svg.rect(left, y - 6, 12, 12, fill=colour)
-        svg.text(left + 18, y, shorten(flow, LEGEND_WIDTH - 40, size=12), size=12, anchor="start")
+def _label(axes: "Axes", panel: _Panel, flows: Sequence[str]) -> None:
+    """Add to each point its budget, to those of the front first: there may not be room for all."""
+    rows = sorted(panel.rows, key=lambda row: not row.is_pareto)
+    label_points(
+        axes,
+        [
+            (panel.cost(row), panel.value(row), str(row.budget),
+             COLOURS[series_role(flows.index(row.flow))])
+            for row in rows
+        ],
+    )  # fmt: skip
 
 
-def _page(record: AttentionCompareRecord, drawn: str) -> str:
-    title, table = escape(_title(record)), escape(quality_view(record).plain)
-    head = f'<head><meta charset="utf-8"><title>{title}</title></head>'
-    body = f"<body>\n{drawn}<pre>\n{table}\n</pre>\n</body>"
-    return f'<!doctype html>\n<html lang="en">{head}\n{body}</html>\n'
+def _add_legend(plot: Plot, axes: "Axes", left: float, flows: Sequence[str]) -> None:
+    entries = [
+        (legend_mark(axes, f"{series_mark(index)}-", COLOURS[series_role(index)]), flow)
+        for index, flow in enumerate(flows)
+    ]
+    plot.legend(left, TOP, entries, width=LEGEND_WIDTH - 56)
+    below = TOP + LEGEND_ROW * (len(flows) + 0.5)
+    plot.text(left, below, "a number at a mark: pages to read", role="pale")
