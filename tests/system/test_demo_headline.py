@@ -30,6 +30,7 @@ RESULT = re.compile(
     r"(## The first result\n.*?\n```text\n)(?P<table>.*?)(```\n\n)(?P<meaning>.*?)(\n\n!\[)",
     re.DOTALL,
 )
+NUMBER = re.compile(r"-?\d+\.?\d*")
 # what a base installation lacks
 LIGHT = (
     "import sys; sys.modules.update(dict.fromkeys(('torch', 'triton', 'simpy', 'transformers')));"
@@ -99,4 +100,8 @@ def test_the_picture_of_the_readme_is_what_the_page_shows(
     drawn = draw_quality_over_latency(page)
     if request.config.getoption("update_golden"):
         PICTURE.write_text(drawn, encoding="utf-8")
-    assert PICTURE.read_text(encoding="utf-8") == drawn
+    stored = PICTURE.read_text(encoding="utf-8")
+    assert NUMBER.sub("", stored) == NUMBER.sub("", drawn)
+    # the heights of letters differ a little between versions of matplotlib
+    numbers = [[*map(float, NUMBER.findall(text))] for text in (stored, drawn)]
+    assert numbers[0] == pytest.approx(numbers[1], abs=2)

@@ -4,15 +4,12 @@ Jinja escapes whatever a page is given, but for pictures, which are markup alrea
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilewright.records import write_file
-from tilewright.report.style import COLOURS, DARK_COLOURS, themed
+from tilewright.report.style import COLOURS, DARK_COLOURS
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
-__all__ = ("picture", "render_page", "themed_picture", "write_page")
+__all__ = ("render_page", "write_page")
 
 
 def render_page(template: str, **values: Any) -> str:
@@ -33,15 +30,3 @@ def render_page(template: str, **values: Any) -> str:
 def write_page(path: Path, text: str) -> None:
     """Write a page whole or not at all; an older file is replaced in one step."""
     write_file(path, text.encode(), "page")
-
-
-def picture(drawn: str) -> "Markup":
-    """Return an SVG as markup that is not escaped; it has colours of its own."""
-    from markupsafe import Markup  # noqa: PLC0415  # comes with Jinja
-
-    return Markup(drawn)  # our own pictures escape what they are given
-
-
-def themed_picture(drawn: str) -> "Markup":
-    """Return the same for an SVG in the light colours, which becomes dark with the page."""
-    return picture(themed(drawn))

@@ -16,6 +16,7 @@ _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 _DECIMAL = re.compile(r"-?\d+\.\d+")
 _REFERRING = ("id", "clip-path")
+_NO_TURN = "rotate(-0 "
 
 
 def plain_svg(drawn: str, title: str, tips: Mapping[str, str]) -> str:
@@ -36,7 +37,7 @@ def plain_svg(drawn: str, title: str, tips: Mapping[str, str]) -> str:
         element.attrib = {
             name: _DECIMAL.sub(_rounded, value)
             for name, value in element.attrib.items()
-            if name not in _REFERRING
+            if name not in _REFERRING and not value.startswith(_NO_TURN)
         }
     root.attrib = {
         "xmlns": _SVG.strip("{}"),

@@ -7,8 +7,9 @@ from tilewright.report.decode_page.model import DecodePage
 from tilewright.report.decode_page.plot import draw_quality_over_latency
 from tilewright.report.decode_page.stages import draw_stages
 from tilewright.report.decode_page.tables import page_tables
-from tilewright.report.html_page import picture, render_page, themed_picture, write_page
+from tilewright.report.html_page import render_page, write_page
 from tilewright.report.machine_svg.picture import draw_machine
+from tilewright.report.style import themed
 
 __all__ = ("decode_page_text", "write_decode_page")
 
@@ -25,8 +26,8 @@ def decode_page_text(page: DecodePage) -> str:
         title=page.title,
         page=page,
         tables=page_tables(page),
-        quality=themed_picture(draw_quality_over_latency(page)),
-        stages=themed_picture(draw_stages(page)),
-        usages=[themed_picture(draw_usage(usage, page.machine)) for usage in page.usages],
-        machine=picture(draw_machine(page.machine)),
+        quality=themed(draw_quality_over_latency(page)),
+        stages=themed(draw_stages(page)),
+        usages=[themed(draw_usage(usage, page.machine)) for usage in page.usages],
+        machine=draw_machine(page.machine),
     )

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewright.records.attention_compare import AttentionCompareRecord, Interval95, QualityRow
-from tilewright.report.html_page import render_page, themed_picture, write_page
+from tilewright.report.html_page import render_page, write_page
 from tilewright.report.plot import Plot, label_points, legend_mark, open_plot, set_log_x
 from tilewright.report.quality.table import quality_view
-from tilewright.report.style import COLOURS, series_mark, series_role
+from tilewright.report.style import COLOURS, series_mark, series_role, themed
 from tilewright.report.svg import shorten, write_svg
 from tilewright.units import PS_PER_US
 
@@ -74,7 +74,7 @@ def write_quality_plot(path: Path, record: AttentionCompareRecord) -> None:
         write_svg(path, drawn)
         return
     table = quality_view(record).plain
-    values = {"title": _title(record), "picture": themed_picture(drawn), "table": table}
+    values = {"title": _title(record), "picture": themed(drawn), "table": table}
     write_page(path, render_page("quality.html", **values))
 
 
@@ -148,7 +148,7 @@ def _set_up(axes: "Axes", panel: _Panel) -> None:
     values += [1.0] if panel.dense is not None else []
     low, high = min(values, default=0.0), max(values, default=1.0)
     room = 0.08 * (high - low) or 0.05
-    axes.set_ylim(max(low - room, -0.02), min(high + room, 1.02) if panel.is_mass else high + room)
+    axes.set_ylim(low - room, min(high + room, 1.02) if panel.is_mass else high + room)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.2f}")
 
 
