@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.report.drawn import texts, tips
 from tilewright.errors import RecordError
-from tilewright.report.plot import check_plot_path, label_points, open_plot, set_log_x
+from tilewright.report.plot import check_plot_path, label_points, open_plot, set_log_scale
 from tilewright.report.style import COLOURS, DARK_COLOURS, themed
 
 DRAW = """
@@ -100,7 +100,7 @@ def test_a_logarithmic_axis_has_some_ticks_and_not_too_many(values: list[float])
     with open_plot(500, 100, "") as plot:
         axes = plot.axes(20, 20, 400, 50)
         axes.set_yticks([])
-        set_log_x(axes, values, lambda value: f"{value:g}")
+        set_log_scale(axes, "x", values, lambda value: f"{value:g}")
         ticks = list(map(float, texts(plot.render())))
     assert 2 <= len(ticks) <= 9
     assert all(min(values) / 4 <= tick <= max(values) * 4 for tick in ticks)

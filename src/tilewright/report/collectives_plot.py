@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tilewright.records.collectives_bench import CollectiveRow, CollectivesBenchRecord
-from tilewright.report.plot import Plot, legend_mark, open_plot, set_log_x
+from tilewright.report.plot import Plot, legend_mark, open_plot, set_log_scale
 from tilewright.report.style import COLOURS
 from tilewright.report.svg import shorten
 from tilewright.units import format_bytes, format_ps
@@ -26,8 +26,8 @@ def draw_collectives(record: CollectivesBenchRecord) -> str:
 
     A line goes from the bound to the latency, both on one logarithmic axis for all rows.
     """
-    places = [*_row_places(record.rows)]
-    num_rows = places[-1] + 1 if places else 1
+    indices = [*_row_indices(record.rows)]
+    num_rows = indices[-1] + 1 if indices else 1
     with open_plot(WIDTH, TOP + ROW * num_rows + BOTTOM, "collectives") as plot:
         plot.text(MARGIN, 26, "All-reduce, simulated", fontsize=18, fontweight="bold")
         axes = plot.axes(TIMES_AT, TOP, TIMES_WIDTH, ROW * num_rows)
@@ -35,22 +35,22 @@ def draw_collectives(record: CollectivesBenchRecord) -> str:
         axes.set_yticks([])
         axes.set_xlabel("time, logarithmic", labelpad=8)
         times_ps = [time_ps for row in record.rows for time_ps in _times_ps(row)]
-        set_log_x(axes, times_ps or [1.0], lambda time_ps: format_ps(round(time_ps)))
+        set_log_scale(axes, "x", times_ps or [1.0], lambda time_ps: format_ps(round(time_ps)))
         entries = [
             (legend_mark(axes, "o", BOUND), "lower bound"),
             (legend_mark(axes, "D", LATENCY), "latency"),
             (legend_mark(axes, "|", PAPER, **PAPER_MARK), "alpha-beta, on paper"),
         ]
         plot.legend(TIMES_AT, 44, entries, width=200, columns=3)
-        for index, row in zip(places, record.rows, strict=True):
-            if index - 1 not in places:
+        for index, row in zip(indices, record.rows, strict=True):
+            if index - 1 not in indices:
                 plot.text(MARGIN, _middle(index - 1), row.series, fontsize=14, fontweight="bold")
             _add_row(plot, axes, index, row)
         return plot.render()
 
 
-def _row_places(rows: Sequence[CollectiveRow]) -> Iterator[int]:
-    """Yield where each row stands, below the name of its series."""
+def _row_indices(rows: Sequence[CollectiveRow]) -> Iterator[int]:
+    """Yield the line of each row; the line above a series has its name."""
     index, series = -1, ""
     for row in rows:
         index += 1 if row.series == series else 2

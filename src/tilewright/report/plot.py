@@ -1,7 +1,7 @@
 """Pictures with axes, drawn by matplotlib.
 
-Nobody else imports matplotlib, and it is imported only when a picture is made: it takes a third of
-a second, which nothing else has to wait for.
+The only module that imports matplotlib. It does so inside functions: the import takes a third of a
+second, and commands that draw nothing do not wait for it.
 """
 
 import warnings
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tilewright.errors import RecordError
 from tilewright.records import check_target
@@ -30,8 +30,7 @@ __all__ = (
     "label_points",
     "legend_mark",
     "open_plot",
-    "set_log_x",
-    "set_log_y",
+    "set_log_scale",
 )
 
 PER_INCH = 72  # pixels, as in every SVG of matplotlib
@@ -39,6 +38,7 @@ ROUND_FACTORS = (1.0, 2.0, 5.0)
 MAX_TICKS = 8
 BAR_HEIGHT = 0.7  # of a row
 PADDING = 1.25  # of a logarithmic axis: a factor between what is drawn and its ends
+LEAST_RATIO = 4.0  # of the ends of a logarithmic axis
 WIDE = 1000.0  # a logarithmic axis of at least this factor has ticks at powers alone
 LABEL_SIZE, MARK = 12.0, 8.0  # of the label of a point; half the side of a mark
 CORNERS = ((True, False), (False, True), (True, True), (False, False))  # lines mostly rise
@@ -75,7 +75,7 @@ def open_plot(width: float, height: float, title: str) -> Iterator["Plot"]:
 
 
 class Plot:
-    """A picture while ``open_plot`` has it open. Places are in pixels from the top left corner."""
+    """A picture that ``open_plot`` has opened. Positions are pixels from the top left corner."""
 
     def __init__(self, figure: "Figure", title: str) -> None:
         self._figure = figure
@@ -84,7 +84,7 @@ class Plot:
         self._tips: dict[str, str] = {}
 
     def axes(self, left: float, top: float, width: float, height: float) -> "Axes":
-        """Add axes whose frame, without its labels, lies here."""
+        """Add axes; position and size are those of the frame, without labels."""
         x, y = self._fraction(left, top + height)
         return self._figure.add_axes((x, y, width / self._width, height / self._height))
 
@@ -150,29 +150,38 @@ def legend_mark(axes: "Axes", shape: str, colour: str, **looks: Any) -> "Artist"
     return axes.plot([], [], shape, color=colour, **looks)[0]
 
 
-def set_log_x(
-    axes: "Axes", values: Iterable[float], label: Callable[[float], str], *, base: int = 10
+def set_log_scale(
+    axes: "Axes",
+    side: Literal["x", "y"],
+    values: Iterable[float],
+    label: Callable[[float], str],
+    *,
+    base: int = 10,
 ) -> None:
-    """Make the axis to the right logarithmic, around all values, with few and round ticks."""
-    low, high = _padded(values)
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    _set_log_ticks(axes.xaxis, label, base)
+    """Make an axis logarithmic around all values, with few and round ticks."""
+    from matplotlib import ticker  # noqa: PLC0415
 
-
-def set_log_y(axes: "Axes", values: Iterable[float], label: Callable[[float], str]) -> None:
-    """Make the axis upwards logarithmic, around all values, with few and round ticks."""
-    low, high = _padded(values)
-    axes.set_yscale("log")
-    axes.set_ylim(low, high)
-    _set_log_ticks(axes.yaxis, label, 10)
+    found = list(values)
+    low, high = min(found) / PADDING, max(found) * PADDING
+    widening = max(1.0, (LEAST_RATIO * low / high) ** 0.5)
+    low, high = low / widening, high * widening
+    axes.set(**{f"{side}scale": "log", f"{side}lim": (low, high)})
+    if base == 10 and high / low < base:
+        locator: ticker.Locator = ticker.MaxNLocator(MAX_TICKS - 2)
+    else:
+        factors = ROUND_FACTORS if base == 10 and high / low < WIDE else (1.0,)
+        locator = ticker.LogLocator(base, factors, numticks=MAX_TICKS)
+    axis: Axis = getattr(axes, f"{side}axis")
+    axis.set_major_locator(locator)
+    axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: label(value)))
 
 
 def label_points(axes: "Axes", points: Sequence[tuple[float, float, str, str]]) -> None:
-    """Add to each point its text in its colour, where no mark and no other label is; else none."""
-    places = [(*axes.transData.transform((x, y)), text) for x, y, text, _ in points]
-    taken = [(x - MARK, y - MARK, x + MARK, y + MARK) for x, y, _ in places]
-    for (x, y, text), (*_, colour) in zip(places, points, strict=True):
+    """Label points with texts and colours; leave out a label that would hide a mark or a label."""
+    pixels = [(*axes.transData.transform((x, y)), text) for x, y, text, _ in points]
+    taken = [(x - MARK, y - MARK, x + MARK, y + MARK) for x, y, _ in pixels]
+    for (x, y, text), (*_, colour) in zip(pixels, points, strict=True):
         width, height = text_width(text, size=LABEL_SIZE), LABEL_SIZE
         for right, up in CORNERS:
             left = x + MARK if right else x - MARK - width
@@ -191,26 +200,3 @@ def label_points(axes: "Axes", points: Sequence[tuple[float, float, str, str]]) 
 
 def _overlap(one: Box, other: Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-
-
-def _padded(values: Iterable[float]) -> tuple[float, float]:
-    """Return the ends of an axis: a little beyond the values, and a factor of four apart."""
-    found = list(values)
-    low, high = min(found) / PADDING, max(found) * PADDING
-    widening = max(1.0, (4 * low / high) ** 0.5)
-    return low / widening, high * widening
-
-
-def _set_log_ticks(axis: "Axis", label: Callable[[float], str], base: int) -> None:
-    from matplotlib import ticker  # noqa: PLC0415
-
-    low, high = axis.get_view_interval()
-    if base != 10:
-        axis.set_major_locator(ticker.LogLocator(base, numticks=MAX_TICKS))
-    elif high / low < base:
-        axis.set_major_locator(ticker.MaxNLocator(MAX_TICKS - 2))
-    else:
-        factors = ROUND_FACTORS if high / low < WIDE else (1.0,)
-        axis.set_major_locator(ticker.LogLocator(base, factors, numticks=MAX_TICKS))
-    axis.set_minor_locator(ticker.NullLocator())
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: label(value)))

@@ -7,12 +7,17 @@ be compared.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from tilewright.records import ProbeRecord, ProbeRow
 from tilewright.report.phase_words import figure_ps
-from tilewright.report.plot import Plot, legend_mark, open_plot, set_log_x, set_log_y
+from tilewright.report.plot import Plot, legend_mark, open_plot, set_log_scale
 from tilewright.report.style import COLOURS, series_mark, series_role
 from tilewright.units import format_bytes, format_ps
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
 
 __all__ = ("draw_probe",)
 
@@ -111,22 +116,38 @@ def _add_panel(
     axes = plot.axes(panel.left, top, PANEL_WIDTH, PANEL_HEIGHT)
     axes.set_title(panel.title)
     axes.set_xlabel("bytes per issuer", loc="right", labelpad=6)
-    set_log_x(axes, [row.bytes for row in rows], lambda size: format_bytes(round(size)), base=4)
+    sizes = [row.bytes for row in rows]
+    set_log_scale(axes, "x", sizes, lambda size: format_bytes(round(size)), base=4)
     values = [value for row in rows for value in (panel.found(row), panel.bound(row))]
-    set_log_y(axes, values, panel.label)
+    set_log_scale(axes, "y", values, panel.label)
     entries = []
     for index, (case, found) in enumerate(group):
         extra = BAND * (len(group) - 1 - index) / len(group)
-        looks = {"linewidth": 1.8 + extra, "markersize": 7 + extra}
-        colour, sizes = COLOURS[series_role(index)], [row.bytes for row in found]
-        dashes = ("_",) if len(found) == 1 else ("--",)
-        bounds = [panel.bound(row) for row in found]
-        axes.plot(sizes, bounds, *dashes, color=colour, linewidth=1, markersize=STUB, zorder=1)
-        axes.plot(sizes, [panel.found(row) for row in found], color=colour, linewidth=1.8 + extra)
-        for row in found:
-            tip = f"{case}, {format_bytes(row.bytes)}: {panel.tip(row)}"
-            plot.mark(axes, row.bytes, panel.found(row), series_mark(index), colour, tip, **looks)
-        entries.append((legend_mark(axes, f"{series_mark(index)}-", colour, **looks), case))
+        entries.append((_add_case(plot, axes, panel, index, found, extra), case))
     if panel is PANELS[-1]:
         bound = legend_mark(axes, "--", COLOURS["pale"], linewidth=1), "bound of each"
         plot.legend(LEGEND_AT, top, [*entries, bound], width=LEGEND_WIDTH)
+
+
+def _add_case(
+    plot: Plot, axes: "Axes", panel: _Panel, index: int, rows: Sequence[ProbeRow], extra: float
+) -> "Artist":
+    """Add a line, wider by ``extra`` pixels, and its bound; return what a legend shows of it."""
+    colour, mark = COLOURS[series_role(index)], series_mark(index)
+    sizes, found = [row.bytes for row in rows], [panel.found(row) for row in rows]
+    looks = {"linewidth": 1.8 + extra, "markersize": 7 + extra}
+    shape = "_" if len(rows) == 1 else "--"
+    axes.plot(
+        sizes,
+        [panel.bound(row) for row in rows],
+        shape,
+        color=colour,
+        linewidth=1,
+        markersize=STUB,
+        zorder=1,
+    )
+    axes.plot(sizes, found, color=colour, linewidth=1.8 + extra)
+    for row, value in zip(rows, found, strict=True):
+        tip = f"{row.case}, {format_bytes(row.bytes)}: {panel.tip(row)}"
+        plot.mark(axes, row.bytes, value, mark, colour, tip, **looks)
+    return legend_mark(axes, f"{mark}-", colour, **looks)

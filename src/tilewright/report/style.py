@@ -6,7 +6,6 @@ which the page's style sheet sets for light and for dark screens.
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from tilewright.report.svg import INK
 
@@ -29,72 +28,43 @@ NUM_FLOW_ROLES = 9
 NUM_STAGE_ROLES = 7
 MARKS = "osD^vPXp"
 
-COLOURS: Mapping[str, str] = MappingProxyType({
-    "ground": "#ffffff",
-    "card": "#f8fafc",
-    "ink": INK,
-    "pale": "#475569",
-    "line": "#cbd5e1",
-    "grid": "#e2e8f0",
-    "accent": "#1e40af",
-    "flow-0": "#4b5563",
-    "flow-1": "#1d4ed8",
-    "flow-2": "#0f766e",
-    "flow-3": "#c2410c",
-    "flow-4": "#7e22ce",
-    "flow-5": "#a16207",
-    "flow-6": "#be185d",
-    "flow-7": "#0891b2",
-    "flow-8": "#4d7c0f",
-    "stage-0": "#1d4fd8",
-    "stage-1": "#ea580c",
-    "stage-2": "#0d9488",
-    "stage-3": "#9333ea",
-    "stage-4": "#ca8a04",
-    "stage-5": "#db2777",
-    "stage-6": "#94a3b8",
-    "heat-0": "#cbd4e1",
-    "heat-1": "#fde68a",
-    "heat-2": "#fbbf24",
-    "heat-3": "#f97316",
-    "heat-4": "#dc2626",
-    "heat-5": "#7f1d1d",
-})  # fmt: skip
-"""By role. No two are alike, so that a colour tells its role."""
+_PALETTE = {  # by role, on light and on dark screens
+    "ground": ("#ffffff", "#0b1120"),
+    "card": ("#f8fafc", "#131c31"),
+    "ink": (INK, "#f1f5f9"),
+    "pale": ("#475569", "#a9b6c9"),
+    "line": ("#cbd5e1", "#3b4a63"),
+    "grid": ("#e2e8f0", "#243049"),
+    "accent": ("#1e40af", "#93c5fd"),
+    "flow-0": ("#4b5563", "#cbd5e1"),
+    "flow-1": ("#1d4ed8", "#60a5fa"),
+    "flow-2": ("#0f766e", "#2dd4bf"),
+    "flow-3": ("#c2410c", "#fb923c"),
+    "flow-4": ("#7e22ce", "#c084fc"),
+    "flow-5": ("#a16207", "#facc15"),
+    "flow-6": ("#be185d", "#f472b6"),
+    "flow-7": ("#0891b2", "#22d3ee"),
+    "flow-8": ("#4d7c0f", "#a3e635"),
+    "stage-0": ("#1d4fd8", "#60a5fa"),
+    "stage-1": ("#ea580c", "#fb923c"),
+    "stage-2": ("#0d9488", "#2dd4bf"),
+    "stage-3": ("#9333ea", "#c084fc"),
+    "stage-4": ("#ca8a04", "#facc15"),
+    "stage-5": ("#db2777", "#f472b6"),
+    "stage-6": ("#94a3b8", "#64748b"),
+    "heat-0": ("#cbd4e1", "#3b4a63"),
+    "heat-1": ("#fde68a", "#7c5a10"),
+    "heat-2": ("#fbbf24", "#c27c0e"),
+    "heat-3": ("#f97316", "#f97316"),
+    "heat-4": ("#dc2626", "#f87171"),
+    "heat-5": ("#7f1d1d", "#fecaca"),
+}
+COLOURS: Mapping[str, str] = {role: light for role, (light, _) in _PALETTE.items()}
+"""Light colours by role. No two are alike, so that a colour tells its role."""
 
-DARK_COLOURS: Mapping[str, str] = MappingProxyType({
-    "ground": "#0b1120",
-    "card": "#131c31",
-    "ink": "#f1f5f9",
-    "pale": "#a9b6c9",
-    "line": "#3b4a63",
-    "grid": "#243049",
-    "accent": "#93c5fd",
-    "flow-0": "#cbd5e1",
-    "flow-1": "#60a5fa",
-    "flow-2": "#2dd4bf",
-    "flow-3": "#fb923c",
-    "flow-4": "#c084fc",
-    "flow-5": "#facc15",
-    "flow-6": "#f472b6",
-    "flow-7": "#22d3ee",
-    "flow-8": "#a3e635",
-    "stage-0": "#60a5fa",
-    "stage-1": "#fb923c",
-    "stage-2": "#2dd4bf",
-    "stage-3": "#c084fc",
-    "stage-4": "#facc15",
-    "stage-5": "#f472b6",
-    "stage-6": "#64748b",
-    "heat-0": "#3b4a63",
-    "heat-1": "#7c5a10",
-    "heat-2": "#c27c0e",
-    "heat-3": "#f97316",
-    "heat-4": "#f87171",
-    "heat-5": "#fecaca",
-})  # fmt: skip
+DARK_COLOURS: Mapping[str, str] = {role: dark for role, (_, dark) in _PALETTE.items()}
 
-PLOT_SHEET: Mapping[str, object] = MappingProxyType({
+PLOT_SHEET: Mapping[str, object] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, copied and read aloud
     "svg.hashsalt": "tilewright",
     "text.parse_math": False,  # a name with a dollar is no formula
@@ -121,8 +91,6 @@ PLOT_SHEET: Mapping[str, object] = MappingProxyType({
     "ytick.labelcolor": COLOURS["pale"],
     "xtick.major.size": 0.0,
     "ytick.major.size": 0.0,
-    "xtick.minor.size": 0.0,
-    "ytick.minor.size": 0.0,
     "xtick.major.pad": 8.0,
     "ytick.major.pad": 8.0,
     "lines.linewidth": 2.0,
@@ -133,7 +101,7 @@ PLOT_SHEET: Mapping[str, object] = MappingProxyType({
     "legend.borderaxespad": 0.0,
     "legend.labelspacing": 0.7,
     "legend.handletextpad": 0.6,
-})  # fmt: skip
+}
 """Settings of matplotlib, on top of its own defaults."""
 
 _TAG = re.compile(r"<[^>]*>")

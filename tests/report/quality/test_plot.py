@@ -63,7 +63,7 @@ def test_each_row_with_a_time_is_a_point_inside_its_panel(
     drawn = draw_quality(compare_record(*rows))
     marks = [shape for tip, shape in tipped(drawn) if tip.startswith("quest, ")]
     assert len(marks) == sum(row.latency_ps is not None for row in rows)
-    rings = [tip for tip in tips(drawn) if tip.startswith("nobody beats ")]
+    rings = [tip for tip in tips(drawn) if tip.startswith("on the front: ")]
     assert len(rings) == sum(row.is_pareto for row in rows)
     width, height = size(drawn)
     for mark in marks:

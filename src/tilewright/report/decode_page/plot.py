@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tilewright.report.decode_page.model import DecodePage, context_text
-from tilewright.report.plot import Plot, legend_mark, open_plot, set_log_x
+from tilewright.report.plot import Plot, legend_mark, open_plot, set_log_scale
 from tilewright.report.run.format import share_text
 from tilewright.report.style import COLOURS, flow_role, series_mark
 from tilewright.units import format_ps
@@ -30,7 +30,7 @@ def draw_quality_over_latency(page: DecodePage) -> str:
         axes.set_ylim(0, 1.04)
         axes.yaxis.set_major_formatter(lambda share, _: share_text(share))
         times_ps = [max(step.mean_ps, 1) for step in page.steps]
-        set_log_x(axes, times_ps, lambda time_ps: format_ps(round(time_ps)))
+        set_log_scale(axes, "x", times_ps, lambda time_ps: format_ps(round(time_ps)))
         for index, flow in enumerate(page.flows):
             _add_flow(plot, axes, page, index, flow)
         _add_legends(plot, axes, page)

@@ -1,4 +1,4 @@
-"""Quality over cost: a line for each flow through its budgets, and the front that nobody beats.
+"""Quality over cost: a line for each flow through its budgets, and the Pareto front.
 
 Cost is time where machines were given, a panel for each of them; else it is bytes.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.records.attention_compare import AttentionCompareRecord, Interval95, QualityRow
 from tilewright.report.html_page import render_page, write_page
-from tilewright.report.plot import Plot, label_points, legend_mark, open_plot, set_log_x
+from tilewright.report.plot import Plot, label_points, legend_mark, open_plot, set_log_scale
 from tilewright.report.quality.table import quality_view
 from tilewright.report.style import COLOURS, series_mark, series_role, themed
 from tilewright.report.svg import shorten, write_svg
@@ -142,7 +142,7 @@ def _bytes_panel(
 def _set_up(axes: "Axes", panel: _Panel) -> None:
     axes.set_title(shorten(panel.title, PANEL_WIDTH, size=14, bold=True))
     axes.set_xlabel(panel.cost_title, labelpad=10)
-    set_log_x(axes, panel.costs or (1.0,), lambda cost: f"{cost:.3g}")
+    set_log_scale(axes, "x", panel.costs or (1.0,), lambda cost: f"{cost:.3g}")
     values = [panel.value(row) for row in panel.rows]
     values += [end for row in panel.rows for end in panel.interval(row) or ()]
     values += [1.0] if panel.dense is not None else []
@@ -185,7 +185,7 @@ def _add_front(plot: Plot, axes: "Axes", panel: _Panel) -> None:
     front.sort(key=lambda row: (panel.cost(row), row.mass))
     points = [(panel.cost(row), row.mass) for row in front]
     for row, (cost, mass) in zip(front, points, strict=True):
-        tip = f"nobody beats {row.flow}, {row.budget} pages"
+        tip = f"on the front: {row.flow}, {row.budget} pages"
         plot.mark(axes, cost, mass, "s", FRONT, tip, markersize=15, markerfacecolor="none")
     if panel.dense is not None:
         points.append((panel.dense, 1.0))
@@ -194,7 +194,7 @@ def _add_front(plot: Plot, axes: "Axes", panel: _Panel) -> None:
 
 
 def _label(axes: "Axes", panel: _Panel, flows: Sequence[str]) -> None:
-    """Add to each point its budget, to those of the front first: there may not be room for all."""
+    """Label points with budgets, first those of the front: there may not be room for all."""
     rows = sorted(panel.rows, key=lambda row: not row.is_pareto)
     label_points(
         axes,
