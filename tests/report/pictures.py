@@ -1,4 +1,4 @@
-"""All plots of small records, the text of one after the other."""
+"""All plots of small records and a page with plots, the text of one after the other."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,7 @@ from tilewright.records import RunParts, installed_versions
 from tilewright.records.collectives_bench import CollectiveRow, CollectivesBenchRecord
 from tilewright.records.run_sweep import RunSweepRecord, SweepPoint
 from tilewright.report.collectives_plot import draw_collectives
+from tilewright.report.decode_page.page import decode_page_text
 from tilewright.report.decode_page.plot import draw_quality_over_latency
 from tilewright.report.decode_page.stages import draw_stages
 from tilewright.report.probe_plot import draw_probe
@@ -31,6 +32,7 @@ def all_plots() -> Iterator[str]:
     yield draw_collectives(collectives_record(2_000_000, 3_000_000))
     yield draw_quality_over_latency(page)
     yield draw_stages(page)
+    yield decode_page_text(page)
 
 
 def sweep_record(*latencies_ps: int) -> RunSweepRecord:

@@ -48,7 +48,8 @@ def test_two_processes_draw_the_same_bytes_whatever_their_hashes_and_settings(
     first = run(DRAW, PYTHONHASHSEED="1", PYTHONPATH=str(ROOT))
     second = run(DRAW, PYTHONHASHSEED="2", PYTHONPATH=str(ROOT), MPLCONFIGDIR=str(tmp_path))
     assert first == second
-    assert first.count(b"</svg>") == 6
+    assert first.count(b"</svg>") > 6
+    assert first.count(b"</html>") == 1
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["machine", "show"]])

@@ -1,12 +1,20 @@
 """Quality over bytes or time: what is drawn, and where."""
 
+from pathlib import Path
+from xml.etree import ElementTree
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.report.drawn import size, texts, tipped, tips
 from tests.report.quality.records import compare_record, quality_row
 from tilewright.records.attention_compare import QualityRow
-from tilewright.report.quality.plot import PANEL_HEIGHT, PANEL_WIDTH, draw_quality
+from tilewright.report.quality.plot import (
+    PANEL_HEIGHT,
+    PANEL_WIDTH,
+    draw_quality,
+    write_quality_plot,
+)
 
 LATENCIES = st.one_of(st.none(), st.integers(1, 10**9))
 
@@ -69,3 +77,15 @@ def test_each_row_with_a_time_is_a_point_inside_its_panel(
     for mark in marks:
         assert 0 <= mark.left <= mark.right <= width
         assert 0 <= mark.middle[1] <= height
+
+
+def test_a_page_has_picture_and_table_and_escapes_names(tmp_path: Path) -> None:
+    flow = "<script>a & b</script>"
+    path = tmp_path / "page.html"
+    write_quality_plot(path, compare_record(quality_row(flow, 4)))
+    text = path.read_text(encoding="utf-8")
+    root = ElementTree.fromstring(text)
+    assert flow in (root.findtext("body/main/pre") or "")
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}svg"))) == 1
+    assert "<script" not in text
+    assert "var(--ink)" in text  # the picture becomes dark with the page
