@@ -11,7 +11,7 @@ from tilewright.cli.app import run
 from tilewright.machine.build import build_machine, machine_hash
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.presets import list_presets
-from tilewright.report.machine_svg import draw_machine
+from tilewright.report.machine_svg.picture import draw_machine
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.interrupts import backgrounds, interruptible_children, with_interrupt_handler
-from tests.report.perfetto_trace import read_trace
+from tests.report.perfetto.read_trace import read_trace
 from tests.studies.run_programs import SCALE, written
 from tilewright.records import RunRecord, read_record
 

@@ -13,7 +13,7 @@ from tilewright.records.run_use import ChannelUse, PathTimes, ResourceUse
 from tilewright.report.advice import MAX_ADVICE, advise
 from tilewright.report.advice_bound import shortest_ps
 from tilewright.report.advice_change import INTERLEAVE, REFRESH, WINDOW, Change, single_changes
-from tilewright.report.explain import explain_run
+from tilewright.report.explain.run import explain_run
 
 GEMM, CLOCK, ROUTER = "pe.gemm.hz", "cube.hbm.timing.clock_ps", "cube.noc.router_ps"
 ATTACH, ENDPOINT = "cube.noc.attach_bytes_per_us", "host.pcie.endpoint_ps"

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from tests.interrupts import interruptible_children
-from tests.report.perfetto_trace import read_trace
+from tests.report.perfetto.read_trace import read_trace
 from tests.studies.run_programs import SCALE
 from tilewright import language as tl
 from tilewright.errors import DeadlockError

@@ -7,13 +7,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.report.perfetto_trace import read_trace
+from tests.report.perfetto.read_trace import read_trace
 from tilewright.engine import EngineKind, native_built
 from tilewright.machine.build import Machine, build_machine, machine_hash
 from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
 from tilewright.records.demo import DemoRecord, DemoSizes
-from tilewright.report.decode_page_view import DecodePage, ShownUsage
+from tilewright.report.decode_page.model import DecodePage, ShownUsage
 from tilewright.studies import demo, demo_steps
 from tilewright.studies.decode_step import DecodeStep, StepTiming, simulate_step
 from tilewright.studies.demo import PAGE_FILE, TRACE_FILE, plan_demo, run_demo

@@ -1,7 +1,7 @@
 from tests.studies.demo_records import demo_record
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
-from tilewright.report.decode_page import decode_page_text
+from tilewright.report.decode_page.page import decode_page_text
 from tilewright.studies.demo_page import page_of
 from tilewright.studies.demo_words import flow_label
 

@@ -11,7 +11,7 @@ from tilewright.errors import BenchError
 from tilewright.machine import build_machine, parse_machine
 from tilewright.machine.refresh_phase import phase_shift_ps
 from tilewright.records import RunRecord
-from tilewright.report.explain import explain_run
+from tilewright.report.explain.run import explain_run
 from tilewright.studies.explain_measure import GainMeter, measure_advice, request_of_record
 from tilewright.studies.run import RunWatch, run_program
 from tilewright.studies.run_execute import RunRequest, execute

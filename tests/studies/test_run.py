@@ -7,7 +7,7 @@ import pytest
 
 from tests.kinds import every_engine
 from tests.records.full_disk import fill_disk, needs_full
-from tests.report.perfetto_trace import read_trace
+from tests.report.perfetto.read_trace import read_trace
 from tests.studies.run_programs import SCALE, request_of, run_file, written
 from tilewright.engine import EngineKind
 from tilewright.errors import BenchError, RecordError

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.perfetto_trace import ReadSlice, read_trace
+from tests.report.perfetto.read_trace import ReadSlice, read_trace
 from tests.studies.run_programs import MACHINE, run_file, written
 from tilewright.machine.name import place_name
 from tilewright.report.trace import MESSAGES

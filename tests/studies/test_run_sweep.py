@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.report.drawn import tipped, tips
+from tests.report.pictures import sweep_record
 from tests.studies.run_programs import SCALE, request_of, written
 from tilewright.errors import BenchError, ProgramError
 from tilewright.programs.matmul import sweep_points
-from tilewright.report.run_sweep_plot import PART_COLOURS, draw_sweep
-from tilewright.report.run_sweep_table import sweep_view
-from tilewright.report.run_words import PART_WORDS
+from tilewright.report.run.format import PART_WORDS
+from tilewright.report.run.sweep_plot import PART_COLOURS, draw_sweep
+from tilewright.report.run.sweep_table import sweep_view
 from tilewright.studies.run_source import find_source
 from tilewright.studies.run_sweep import run_sweep, sweep_of
 
@@ -56,7 +58,22 @@ def test_the_points_of_a_sweep_are_runs(tmp_path: Path) -> None:
     assert "times=2" in sweep_view(record).plain
     picture = draw_sweep(record)
     assert picture == draw_sweep(record)
-    assert picture.count(f'fill="{PART_COLOURS["dispatch"]}"') == len(record.points) + 1
+    dispatches = [tip for tip in tips(picture) if tip.startswith(PART_WORDS["dispatch"])]
+    assert len(dispatches) == len(record.points)
+
+
+def test_bars_are_as_long_as_the_latencies_and_their_bounds() -> None:
+    shapes = dict(tipped(draw_sweep(sweep_record(1_000_000, 4_000_000))))
+    short, long = shapes["1 us"], shapes["4 us"]  # what is above the bound
+    assert long.right - long.left == pytest.approx(4 * (short.right - short.left), abs=0.1)
+    bound = shapes["bound: 25 %"]  # of the longer one
+    assert (bound.right, bound.right - bound.left) == pytest.approx(
+        (long.left, (long.right - long.left) / 3), abs=0.1
+    )
+
+
+def test_a_sweep_that_was_interrupted_at_once_is_drawn_without_bars() -> None:
+    assert tips(draw_sweep(sweep_record())) == []
 
 
 def test_every_part_has_words_and_a_colour_of_its_own() -> None:

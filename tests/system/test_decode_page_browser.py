@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from tests.report.decode_pages import typical_page
+from tests.report.decode_page.pages import typical_page
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
-from tilewright.report.decode_page import decode_page_text
-from tilewright.report.decode_page_style import LIGHT_COLOURS
+from tilewright.report.decode_page.page import decode_page_text
+from tilewright.report.style import COLOURS
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -110,7 +110,7 @@ def test_a_dark_screen_gets_a_dark_page_and_a_light_one_a_white_page(
 ) -> None:
     light = measured(tmp_path, text, "--blink-settings=preferredColorScheme=1")
     dark = measured(tmp_path, text, "--blink-settings=preferredColorScheme=0")
-    assert LIGHT_COLOURS["ground"] == "#ffffff"
+    assert COLOURS["ground"] == "#ffffff"
     assert light["ground"] == "rgb(255, 255, 255)"
     assert sum(map(int, re.findall(r"\d+", dark["ground"]))) < 150
 

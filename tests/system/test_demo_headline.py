@@ -18,8 +18,7 @@ from tilewright.engine import native_built
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.records.demo import DemoRecord
-from tilewright.report.decode_page_plot import draw_quality_over_latency
-from tilewright.report.decode_page_style import LIGHT_COLOURS
+from tilewright.report.decode_page.plot import draw_quality_over_latency
 from tilewright.studies.demo import PAGE_FILE, TRACE_FILE
 from tilewright.studies.demo_page import page_of
 from tilewright.studies.demo_words import meaning_of, phases_note
@@ -31,6 +30,7 @@ RESULT = re.compile(
     r"(## The first result\n.*?\n```text\n)(?P<table>.*?)(```\n\n)(?P<meaning>.*?)(\n\n!\[)",
     re.DOTALL,
 )
+NUMBER = re.compile(r"-?\d+\.?\d*")
 # what a base installation lacks
 LIGHT = (
     "import sys; sys.modules.update(dict.fromkeys(('torch', 'triton', 'simpy', 'transformers')));"
@@ -97,7 +97,11 @@ def test_the_picture_of_the_readme_is_what_the_page_shows(
     record: DemoRecord, request: pytest.FixtureRequest
 ) -> None:
     page = page_of(record, build_machine(parse_machine(record.machine)), ())
-    drawn = draw_quality_over_latency(page, LIGHT_COLOURS)
+    drawn = draw_quality_over_latency(page)
     if request.config.getoption("update_golden"):
         PICTURE.write_text(drawn, encoding="utf-8")
-    assert PICTURE.read_text(encoding="utf-8") == drawn
+    stored = PICTURE.read_text(encoding="utf-8")
+    assert NUMBER.sub("", stored) == NUMBER.sub("", drawn)
+    # the heights of letters differ a little between versions of matplotlib
+    numbers = [[*map(float, NUMBER.findall(text))] for text in (stored, drawn)]
+    assert numbers[0] == pytest.approx(numbers[1], abs=2)

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.report.perfetto_trace import ReadSlice, read_trace
+from tests.report.perfetto.read_trace import ReadSlice, read_trace
 from tilewright.cli.main import main
 from tools.golden.fields import FieldTable
 from tools.golden.kernels import run_random_kernel

@@ -24,8 +24,9 @@ from tilewright.cli.state_option import StateAdvance, StateAdvanceOption
 from tilewright.errors import UsageError
 from tilewright.evaluation import SOURCES, SourceKind, SourceSpec
 from tilewright.records import check_targets
-from tilewright.report.quality_plot import check_quality_plot, write_quality_plot
-from tilewright.report.quality_table import quality_view
+from tilewright.report.plot import check_plot_path
+from tilewright.report.quality.plot import write_quality_plot
+from tilewright.report.quality.table import quality_view
 from tilewright.studies.compare_flows import CompareSpec, Tell, compare_flows
 
 __all__ = ("HELP", "compare")
@@ -169,7 +170,7 @@ def compare(
 def _checked_state(state: Path | None, plot: Path | None) -> Path | None:
     """Refuse, before any work is done, files that cannot be written."""
     if plot is not None:
-        check_quality_plot(plot)
+        check_plot_path(plot, (".svg", ".html"))
     if state is None and plot is not None:
         state = plot.with_name(f"{plot.name}.state.json")
     check_targets({"plot": plot, "state": state})

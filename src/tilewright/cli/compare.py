@@ -11,7 +11,7 @@ from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.records import RunRecord, read_record, told_if_contradictory
 from tilewright.records.explain import CompareRecord, FieldChange, FigureChange
 from tilewright.report.compare import compare_runs
-from tilewright.report.run_words import PART_WORDS
+from tilewright.report.run.format import PART_WORDS
 from tilewright.units import format_ps
 
 __all__ = ("compare",)

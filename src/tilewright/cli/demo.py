@@ -14,10 +14,10 @@ from tilewright.cli.output import note
 from tilewright.cli.startup import announced_engine
 from tilewright.processes import num_cores
 from tilewright.records.demo import DemoFlow, DemoRecord, DemoStep
-from tilewright.report.decode_page_view import context_text
-from tilewright.report.decode_page_words import bytes_text, latency_text, short_bottleneck
-from tilewright.report.machine_svg_figure import flops_text, rate_text
-from tilewright.report.run_words import share_text
+from tilewright.report.decode_page.format import bytes_text, latency_text, short_bottleneck
+from tilewright.report.decode_page.model import context_text
+from tilewright.report.format import flops_text, rate_text
+from tilewright.report.run.format import share_text
 from tilewright.studies.demo import SIZES, plan_demo, run_demo
 from tilewright.studies.demo_words import NEXT, flow_label, meaning_of, quality_note, steps_note
 from tilewright.units import format_bytes

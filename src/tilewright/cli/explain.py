@@ -8,8 +8,8 @@ import typer
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.progress import progress_line
 from tilewright.records import RunRecord, read_record, told_if_contradictory
-from tilewright.report.explain import explain_run
-from tilewright.report.explain_table import explain_view
+from tilewright.report.explain.run import explain_run
+from tilewright.report.explain.table import explain_view
 from tilewright.studies.explain_measure import measure_advice
 
 __all__ = ("explain",)

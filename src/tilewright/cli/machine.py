@@ -17,7 +17,7 @@ from tilewright.machine.file_check import check_machine_file
 from tilewright.machine.file_text import machine_file_text
 from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.records import MachineCheckRecord
-from tilewright.report.machine_svg import draw_machine
+from tilewright.report.machine_svg.picture import draw_machine
 from tilewright.report.svg import write_svg
 
 __all__ = ("MachineArgument", "SetOption", "app")

@@ -24,7 +24,7 @@ from tilewright.machine.topology_pcie import pcie_bytes_per_us
 from tilewright.machine.totals import slice_bytes_per_us, totals_of
 from tilewright.machine.unused import unused_keys
 from tilewright.records import MachineFigures, MachineShowRecord
-from tilewright.report.machine_svg_figure import (
+from tilewright.report.format import (
     count_text,
     fabric_text,
     flops_text,

@@ -24,7 +24,8 @@ from tilewright.machine.parse import DEFAULT_PRESET, load_machine_document
 from tilewright.machine.unused import unused_keys
 from tilewright.programs.probe.case import PROBE_CASES, SIZES
 from tilewright.programs.probe.run import run_probe
-from tilewright.report.probe_plot import check_plot_path, draw_probe
+from tilewright.report.plot import check_plot_path
+from tilewright.report.probe_plot import draw_probe
 from tilewright.report.svg import write_svg
 from tilewright.units import format_bytes, parse_bytes
 

@@ -19,10 +19,10 @@ from tilewright.programs.parameter import parse_parameters
 from tilewright.records import check_targets, write_record
 from tilewright.records.document import JsonScalar
 from tilewright.records.run_sweep import RunSweepRecord
-from tilewright.report.probe_plot import check_plot_path
-from tilewright.report.run_sweep_plot import draw_sweep
-from tilewright.report.run_sweep_table import sweep_view
-from tilewright.report.run_table import run_view
+from tilewright.report.plot import check_plot_path
+from tilewright.report.run.sweep_plot import draw_sweep
+from tilewright.report.run.sweep_table import sweep_view
+from tilewright.report.run.table import run_view
 from tilewright.report.svg import write_svg
 from tilewright.studies.run import TRACE_LIMIT, RunWatch, run_program
 from tilewright.studies.run_execute import RunRequest

@@ -19,7 +19,7 @@ from tilewright.report.advice_change import (
     change_of,
 )
 from tilewright.report.advice_worth import Estimate
-from tilewright.report.run_words import share_text
+from tilewright.report.run.format import share_text
 from tilewright.units import format_ps
 
 __all__ = ("MAX_ADVICE", "advise")

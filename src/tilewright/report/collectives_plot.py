@@ -1,57 +1,83 @@
 """Collectives as a picture: the latency of each beside its bound and what it takes on paper."""
 
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from tilewright.records.collectives_bench import CollectiveRow, CollectivesBenchRecord
-from tilewright.report.svg import Svg, shorten
+from tilewright.report.plot import Plot, legend_mark, open_plot, set_log_scale
+from tilewright.report.style import COLOURS
+from tilewright.report.svg import shorten
 from tilewright.units import format_bytes, format_ps
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ("draw_collectives",)
 
-WIDTH, MARGIN, HEAD, ROW, BAR = 1080, 16, 64, 22, 12
-LABEL_WIDTH, BARS_AT, BARS_WIDTH, FIGURES_AT = 330, 360, 460, 836
-BOUND, LATENCY, PAPER, PALE = "#16a34a", "#2563eb", "#dc2626", "#475569"
+WIDTH, MARGIN, TOP, ROW, BOTTOM, TEXT_SIZE = 1160, 16, 80, 26, 64, 13
+LABEL_WIDTH, TIMES_AT, TIMES_WIDTH = 380, 410, 520
+LATENCY_AT, RATE_AT = WIDTH - 116, WIDTH - MARGIN
+BOUND, LATENCY, PAPER = "#16a34a", COLOURS["flow-1"], "#dc2626"
+PAPER_MARK = {"markersize": 16.0, "markeredgewidth": 2.5}
 
 
 def draw_collectives(record: CollectivesBenchRecord) -> str:
-    """The text of an SVG file; equal records give equal bytes.
+    """Return the text of an SVG file; equal records give equal bytes.
 
-    A bar is the latency, its first part the bound; a mark is the time on paper.
+    A line goes from the bound to the latency, both on one logarithmic axis for all rows.
     """
-    series = [(name, list(rows)) for name, rows in groupby(record.rows, lambda row: row.series)]
-    height = HEAD + ROW * (len(record.rows) + len(series)) + MARGIN
-    svg = Svg(WIDTH, height, "collectives")
-    svg.rect(0, 0, WIDTH, height, fill="#ffffff")
-    svg.text(MARGIN, 22, "All-reduce, simulated", size=17, anchor="start", bold=True)
-    for place, (colour, word) in enumerate(
-        ((BOUND, "lower bound"), (LATENCY, "latency"), (PAPER, "alpha-beta"))
-    ):
-        svg.rect(BARS_AT + 130 * place, 38, 12, 12, fill=colour)
-        svg.text(BARS_AT + 130 * place + 18, 44, word, size=12, anchor="start", fill=PALE)
-    top = float(HEAD)
-    for name, rows in series:
-        svg.text(MARGIN, top + ROW / 2, name, size=13, anchor="start", bold=True)
-        top += ROW
-        for row in rows:
-            _add_row(svg, top, row, rows)
-            top += ROW
-    return svg.render()
+    indices = [*_row_indices(record.rows)]
+    num_rows = indices[-1] + 1 if indices else 1
+    with open_plot(WIDTH, TOP + ROW * num_rows + BOTTOM, "collectives") as plot:
+        plot.text(MARGIN, 26, "All-reduce, simulated", fontsize=18, fontweight="bold")
+        axes = plot.axes(TIMES_AT, TOP, TIMES_WIDTH, ROW * num_rows)
+        axes.set_ylim(num_rows - 0.5, -0.5)
+        axes.set_yticks([])
+        axes.set_xlabel("time, logarithmic", labelpad=8)
+        times_ps = [time_ps for row in record.rows for time_ps in _times_ps(row)]
+        set_log_scale(axes, "x", times_ps or [1.0], lambda time_ps: format_ps(round(time_ps)))
+        entries = [
+            (legend_mark(axes, "o", BOUND), "lower bound"),
+            (legend_mark(axes, "D", LATENCY), "latency"),
+            (legend_mark(axes, "|", PAPER, **PAPER_MARK), "alpha-beta, on paper"),
+        ]
+        plot.legend(TIMES_AT, 44, entries, width=200, columns=3)
+        for index, row in zip(indices, record.rows, strict=True):
+            if index - 1 not in indices:
+                plot.text(MARGIN, _middle(index - 1), row.series, fontsize=14, fontweight="bold")
+            _add_row(plot, axes, index, row)
+        return plot.render()
 
 
-def _add_row(svg: Svg, top: float, row: CollectiveRow, rows: Sequence[CollectiveRow]) -> None:
-    """Rows of one size have one scale, so that they can be compared."""
-    alike = [each for each in rows if each.bytes == row.bytes]
-    longest_ps = max(max(each.mean_ps, each.alpha_beta_ps) for each in alike)
-    scale = BARS_WIDTH / longest_ps
-    middle = top + BAR / 2
+def _row_indices(rows: Sequence[CollectiveRow]) -> Iterator[int]:
+    """Yield the line of each row; the line above a series has its name."""
+    index, series = -1, ""
+    for row in rows:
+        index += 1 if row.series == series else 2
+        series = row.series
+        yield index
+
+
+def _middle(index: int) -> float:
+    return TOP + ROW * (index + 0.5)
+
+
+def _times_ps(row: CollectiveRow) -> tuple[float, ...]:
+    """Return all that is drawn of a row; a bound of 0 says nothing."""
+    return tuple(time_ps for time_ps in (row.bound_ps, row.mean_ps, row.alpha_beta_ps) if time_ps)
+
+
+def _add_row(plot: Plot, axes: "Axes", index: int, row: CollectiveRow) -> None:
+    middle = _middle(index)
     label = f"{row.topology}, {row.algorithm}, {row.buffer}, {format_bytes(row.bytes)}"
-    svg.text(MARGIN, middle, shorten(label, LABEL_WIDTH, size=12), size=12, anchor="start")
-    tip = f"{format_ps(round(row.mean_ps))}, busiest: {row.bottleneck}"
-    svg.rect(BARS_AT, top, row.mean_ps * scale, BAR, fill=LATENCY, tip=tip)
-    bound = f"lower bound {format_ps(row.bound_ps)}"
-    svg.rect(BARS_AT, top, row.bound_ps * scale, BAR, fill=BOUND, tip=bound)
+    plot.text(MARGIN, middle, shorten(label, LABEL_WIDTH, size=TEXT_SIZE))
+    latency = format_ps(round(row.mean_ps))
+    plot.text(LATENCY_AT, middle, latency, role="pale", ha="right")
+    plot.text(RATE_AT, middle, f"{row.busbw_gbs:.1f} GB/s", role="pale", ha="right")
+    if row.bound_ps:
+        axes.plot([row.bound_ps, row.mean_ps], [index, index], color=LATENCY)
+        tip = f"lower bound {format_ps(row.bound_ps)}"
+        plot.mark(axes, row.bound_ps, index, "o", BOUND, tip)
+    plot.mark(axes, row.mean_ps, index, "D", LATENCY, f"{latency}, busiest: {row.bottleneck}")
     paper = f"alpha-beta {format_ps(row.alpha_beta_ps)}"
-    svg.rect(BARS_AT + row.alpha_beta_ps * scale - 1, top - 2, 2, BAR + 4, fill=PAPER, tip=paper)
-    figures = f"{format_ps(round(row.mean_ps))}  {row.busbw_gbs:.1f} GB/s"
-    svg.text(FIGURES_AT, middle, figures, size=12, anchor="start", fill=PALE)
+    plot.mark(axes, row.alpha_beta_ps, index, "|", PAPER, paper, **PAPER_MARK)

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from tilewright.records import write_file
 
-__all__ = ("INK", "Svg", "shorten", "text_width", "write_svg")
+__all__ = ("INK", "Svg", "sayable", "shorten", "text_width", "write_svg")
 
 INK = "#0f172a"
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 
-# what XML 1.0 cannot say, not even escaped
 _UNSAYABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 _NARROW = frozenset(" .,:;'!|ijlI()[]/ftr-·")
@@ -136,6 +135,11 @@ def write_svg(path: Path, text: str) -> None:
     write_file(path, text.encode(), "picture")
 
 
+def sayable(text: str) -> str:
+    """Return the text with a sign for each letter that XML cannot say, not even escaped."""
+    return _UNSAYABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def _attributes(values: dict[str, float]) -> str:
     return "".join(f' {key}="{_number(value)}"' for key, value in values.items())
 
@@ -146,5 +150,4 @@ def _number(value: float) -> str:
 
 
 def _escaped(text: str) -> str:
-    sayable = _UNSAYABLE.sub("\N{REPLACEMENT CHARACTER}", text)
-    return "".join(_ESCAPES.get(letter, letter) for letter in sayable)
+    return "".join(_ESCAPES.get(letter, letter) for letter in sayable(text))

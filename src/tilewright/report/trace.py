@@ -12,7 +12,7 @@ from tilewright.engine import TraceRecord
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
-from tilewright.report.perfetto import PerfettoWriter, Sink
+from tilewright.report.perfetto.writer import PerfettoWriter, Sink
 from tilewright.report.trace_command import CommandBook, CommandNote
 from tilewright.report.trace_dma import DmaJob, DmaJobs, DmaWay
 from tilewright.report.trace_link import BusyBuckets

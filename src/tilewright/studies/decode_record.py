@@ -28,7 +28,7 @@ from tilewright.records.attention_decode import (
     SelectionRecord,
 )
 from tilewright.records.document import JsonScalar
-from tilewright.report.run_words import bottleneck_words
+from tilewright.report.run.format import bottleneck_words
 from tilewright.studies.decode_step import DecodeStep, StepTiming, plan_rows, simulate_step
 from tilewright.studies.decode_step_check import value_error
 from tilewright.studies.decode_step_data import draw_requests, reference_step

@@ -49,7 +49,7 @@ from tilewright.memory.sanitizer_finding import Findings
 from tilewright.programs.contract import Bound
 from tilewright.records import Bottleneck
 from tilewright.records.phases import PhaseSpread
-from tilewright.report.run_usage import Usage, UsedBlock
+from tilewright.report.run.usage import Usage, UsedBlock
 from tilewright.studies.decode_step_ideal import IdealStep, ideal_step
 from tilewright.studies.decode_step_stage import StageTiming, StepWatch, explain_step
 from tilewright.studies.run_listener import Listener

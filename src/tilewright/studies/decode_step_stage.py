@@ -12,8 +12,8 @@ from tilewright.errors import InternalError
 from tilewright.machine.node import NodeKind
 from tilewright.records import Bottleneck, RunParts
 from tilewright.records.attention_decode import StageName
-from tilewright.report.run_usage import Usage, UsedBlock, most_used
-from tilewright.report.run_words import bottleneck_of
+from tilewright.report.run.format import bottleneck_of
+from tilewright.report.run.usage import Usage, UsedBlock, most_used
 from tilewright.report.trace_path import ProgramPath
 from tilewright.report.trace_server import ServerTable
 from tilewright.runtime.driver import Driver

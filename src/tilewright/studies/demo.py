@@ -13,7 +13,7 @@ from tilewright.machine.totals import totals_of
 from tilewright.processes import in_processes
 from tilewright.records import MachineFigures, check_target, installed_versions, write_file
 from tilewright.records.demo import DemoFlow, DemoRecord, DemoSizes, DemoStep
-from tilewright.report.decode_page import write_decode_page
+from tilewright.report.decode_page.page import write_decode_page
 from tilewright.studies.demo_page import page_of
 from tilewright.studies.demo_steps import (
     DENSE,

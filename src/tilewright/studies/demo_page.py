@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from tilewright.machine.build import Machine
 from tilewright.records.demo import DemoFlow, DemoQuality, DemoRecord, DemoStep
-from tilewright.report.decode_page_view import (
+from tilewright.report.decode_page.format import short_bottleneck
+from tilewright.report.decode_page.model import (
     DecodePage,
     FlowQuality,
     ShownStage,
     ShownStep,
     ShownUsage,
 )
-from tilewright.report.decode_page_words import short_bottleneck
 from tilewright.studies.demo_words import NEXT, flow_label, meaning_of, quality_note, steps_note
 
 __all__ = ("page_of",)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.report.decode_page_view import FlowQuality
+from tilewright.report.decode_page.model import FlowQuality
 from tilewright.studies.attention_data import RequestData
 
 __all__ = ("judge_step",)

@@ -17,8 +17,8 @@ from tilewright.machine.build import Machine
 from tilewright.records.attention_decode import DecodeAttention
 from tilewright.records.attention_run import NeedleFigures
 from tilewright.records.demo import DemoQuality, DemoSizes
-from tilewright.report.decode_page_view import FlowQuality, ShownUsage, context_text
-from tilewright.report.run_usage import most_used
+from tilewright.report.decode_page.model import FlowQuality, ShownUsage, context_text
+from tilewright.report.run.usage import most_used
 from tilewright.report.trace import TraceRecorder
 from tilewright.report.trace_server import ServerTable
 from tilewright.serving.model_flow import plan_dense, plan_pages, stand_in_for, trace_for_model

@@ -22,7 +22,7 @@ from tilewright.machine.spec import MachineSpec
 from tilewright.programs.parameter import parse_parameters
 from tilewright.records import RunRecord
 from tilewright.records.explain import Advice, ExplainRecord
-from tilewright.report.explain import explain_run
+from tilewright.report.explain.run import explain_run
 from tilewright.studies.run import RunWatch, run_program
 from tilewright.studies.run_execute import RunRequest, execute
 from tilewright.studies.run_source import find_source

@@ -13,8 +13,8 @@ from tilewright.machine.spec import MachineSpec
 from tilewright.records import RunRecord, check_target, whole_file
 from tilewright.records.document import JsonScalar
 from tilewright.records.phases import PhaseSpread
-from tilewright.report.run_resource import channel_use, resource_use
-from tilewright.report.run_usage import most_used
+from tilewright.report.run.resource import channel_use, resource_use
+from tilewright.report.run.usage import most_used
 from tilewright.report.trace import TraceRecorder
 from tilewright.report.trace_path import MESSAGE_WAIT
 from tilewright.studies.run_breakdown import break_down_run, lines_of_run

@@ -16,7 +16,7 @@ from tilewright.device.dma import Access, Channel, window_packets
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.report.run_usage import Usage
+from tilewright.report.run.usage import Usage
 from tilewright.report.trace_command import CommandBook
 from tilewright.report.trace_fields import PathFields, Traces, fields_of_path
 from tilewright.report.trace_path import (

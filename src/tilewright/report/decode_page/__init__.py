@@ -1,0 +1,3 @@
+"""Decode steps as one page that needs no other file."""
+
+__all__: tuple[str, ...] = ()

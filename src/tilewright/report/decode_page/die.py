@@ -1,0 +1,174 @@
+"""One cube in use: every link in the colour of its share, one line for each direction."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from tilewright.machine.build import Machine
+from tilewright.machine.coords import CubeCoord, PeCoord, Side
+from tilewright.machine.layout import DieLayout
+from tilewright.machine.name import NodeName, format_name, place_name
+from tilewright.machine.node import NodeKind
+from tilewright.report.machine_svg.style import Box
+from tilewright.report.run.format import share_text
+from tilewright.report.style import COLOURS, heat_role
+from tilewright.report.svg import Svg
+
+__all__ = ("draw_die", "unit_share")
+
+MARGIN = 22  # for the ports at the edge
+ROUTER, SEAT = 0.2, 0.42  # sides, as shares of a cell
+OFFSET = 0.29  # of what sits on a router, from its middle
+LANE = 2.5  # between the two directions of a wire
+WIRE = 3
+UNITS = ("gemm", "vector")
+
+
+@dataclass(frozen=True, slots=True)
+class _Die:
+    """A cube on the picture: where things are, and how much they were in use."""
+
+    box: Box
+    cube: CubeCoord
+    shares: Mapping[str, float]
+    machine: Machine
+
+    @property
+    def layout(self) -> DieLayout:
+        return self.machine.routes.topology.die.layout
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        """Columns and rows of the mesh."""
+        columns = 1 + max(place.column or 0 for place in self.layout.routers)
+        return columns, 1 + max(place.row or 0 for place in self.layout.routers)
+
+    @property
+    def cell(self) -> float:
+        columns, rows = self.cells
+        inner = self.box.inset(MARGIN)
+        return min(inner.width / columns, inner.height / rows)
+
+    def middle(self, router: int) -> tuple[float, float]:
+        place, inner = self.layout.routers[router], self.box.inset(MARGIN)
+        column, row = place.column or 0, place.row or 0
+        return inner.x + (column + 0.5) * self.cell, inner.y + (row + 0.5) * self.cell
+
+    def name(self, part: NodeName) -> str:
+        """Of a part that is known but for its cube."""
+        return format_name(replace(part, sip=self.cube.sip, cube=self.cube.cube))
+
+    def router_name(self, router: int) -> str:
+        place = self.layout.routers[router]
+        return self.name(NodeName(place.kind, row=place.row, column=place.column))
+
+    def share(self, name: str) -> float:
+        return self.shares.get(name, 0.0)
+
+
+def draw_die(
+    svg: Svg,
+    box: Box,
+    cube: CubeCoord,
+    shares: Mapping[str, float],
+    machine: Machine,
+) -> None:
+    """A cube whose network is a mesh."""
+    die = _Die(box, cube, shares, machine)
+    svg.rect(
+        box.x,
+        box.y,
+        box.width,
+        box.height,
+        fill=COLOURS["card"],
+        stroke=COLOURS["line"],
+        radius=8,
+    )
+    for wire in die.layout.wires:
+        names = die.router_name(wire.one), die.router_name(wire.other)
+        _draw_both_ways(svg, die, names, die.middle(wire.one), die.middle(wire.other))
+    _draw_ports(svg, die)
+    for pe, router in enumerate(die.layout.pe_routers):
+        _draw_pe(svg, die, PeCoord(cube.sip, cube.cube, pe), router)
+    for router in range(len(die.layout.routers)):
+        x, y = die.middle(router)
+        half = ROUTER * die.cell / 2
+        tip = die.router_name(router)
+        svg.rect(x - half, y - half, 2 * half, 2 * half, fill=COLOURS["pale"], radius=2, tip=tip)
+
+
+def unit_share(shares: Mapping[str, float], pe: PeCoord) -> float:
+    """Of the busiest unit of a PE that computes."""
+    return max(shares.get(f"{place_name(pe)}.{unit}", 0.0) for unit in UNITS)
+
+
+def _draw_both_ways(
+    svg: Svg,
+    die: _Die,
+    names: tuple[str, str],
+    one: tuple[float, float],
+    other: tuple[float, float],
+) -> None:
+    (x, y), (far_x, far_y) = one, other
+    length = max(abs(far_x - x), abs(far_y - y)) or 1.0
+    across = LANE * (far_y - y) / length, LANE * (x - far_x) / length
+    for name, sign in ((f"{names[0]} -> {names[1]}", 1), (f"{names[1]} -> {names[0]}", -1)):
+        share = die.share(name)
+        shift_x, shift_y = sign * across[0], sign * across[1]
+        points = (x + shift_x, y + shift_y), (far_x + shift_x, far_y + shift_y)
+        stroke = COLOURS[heat_role(share)]
+        svg.line(points, stroke=stroke, width=WIRE, tip=f"{name}: {share_text(share)}")
+
+
+def _draw_ports(svg: Svg, die: _Die) -> None:
+    """From a router to the edge; connections that share a router lie beside each other."""
+    for side, routers in die.layout.port_routers.items():
+        for index, router in enumerate(routers):
+            sharing = [other for other in range(len(routers)) if routers[other] == router]
+            offset = (sharing.index(index) - (len(sharing) - 1) / 2) * 3 * LANE
+            x, y = die.middle(router)
+            if side in (Side.NORTH, Side.SOUTH):
+                edge = x + offset, die.box.y if side is Side.NORTH else die.box.bottom
+                start = x + offset, y
+            else:
+                edge = die.box.x if side is Side.WEST else die.box.right, y + offset
+                start = x, y + offset
+            port = die.name(NodeName(NodeKind.CONNECTION, side=side.value, index=index))
+            _draw_both_ways(svg, die, (die.router_name(router), port), start, edge)
+
+
+def _draw_pe(svg: Svg, die: _Die, pe: PeCoord, router: int) -> None:
+    """The PE above its router to the left, its slice of the memory below to the right."""
+    x, y = die.middle(router)
+    offset, router_name = OFFSET * die.cell, die.router_name(router)
+    dma = die.name(NodeName(NodeKind.PE_DMA, pe=pe.pe))
+    controller = die.name(NodeName(NodeKind.HBM_CTRL, pe=pe.pe))
+    above, below = (x - offset, y - offset), (x + offset, y + offset)
+    _draw_both_ways(svg, die, (dma, router_name), above, (x, y))
+    _draw_both_ways(svg, die, (controller, router_name), below, (x, y))
+    used, memory_used = unit_share(die.shares, pe), die.share(controller)
+    tip = f"{place_name(pe)}: its busiest unit {share_text(used)}"
+    _draw_seat(svg, die, above, (f"PE{pe.pe}",), used, tip)
+    tip = f"{controller}: the slice of PE {pe.pe} {share_text(memory_used)}"
+    _draw_seat(svg, die, below, ("HBM",), memory_used, tip)
+
+
+def _draw_seat(
+    svg: Svg,
+    die: _Die,
+    middle: tuple[float, float],
+    lines: Iterable[str],
+    share: float,
+    tip: str,
+) -> None:
+    """Letters stand on the card's ground; the share is the band below them."""
+    size = SEAT * die.cell
+    left, top = middle[0] - size / 2, middle[1] - size / 2
+    svg.rect(
+        left, top, size, size,
+        fill=COLOURS["ground"], stroke=COLOURS["line"], radius=2, tip=tip,
+    )  # fmt: skip
+    band = 0.36 * size
+    svg.rect(left, top + size - band, size, band, fill=COLOURS[heat_role(share)], radius=2, tip=tip)
+    for line in lines:
+        y = top + (size - band) / 2
+        svg.text(middle[0], y, line, size=0.38 * size, fill=COLOURS["ink"])

@@ -1,0 +1,3 @@
+"""What bounds a run and what would help, as remarks and text."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,172 @@
+"""Why a run took its time, what bounds it and what would change it: all from its record."""
+
+from collections.abc import Callable, Iterator
+
+from tilewright.records import RunRecord
+from tilewright.records.explain import ExplainRecord, PartShare, Remark
+from tilewright.report.advice import advise
+from tilewright.report.advice_bound import mean_ps
+from tilewright.report.explain.memory import explain_memory
+from tilewright.report.explain.part import explain_parts
+from tilewright.report.run.format import share_text
+from tilewright.units import format_bytes, format_ps
+
+__all__ = ("explain_run",)
+
+CLOSE_RATIO = 1.1
+WORTH_TELLING = 0.05
+GROWTH = 8  # times the work of a launch
+
+# What does not get less when more PEs share the work.
+FIXED_PARTS = (
+    "dispatch", "issue", "translation", "message", "message_wait", "completion", "host_transfer",
+)  # fmt: skip
+
+
+def explain_run(record: RunRecord, source: str) -> ExplainRecord:
+    """``source`` is the record's file, as it was named."""
+    total_ps = record.latency_ps
+    parts = sorted(record.breakdown_ps.by_name().items(), key=lambda part: -part[1])
+    return ExplainRecord(
+        source=source,
+        program=record.what.program,
+        machine=record.machine.name,
+        latency_ps=total_ps,
+        mean_ps=mean_ps(record),
+        bound_ps=record.bound_ps,
+        parts=tuple(
+            PartShare(part=name, time_ps=part_ps, share=part_ps / total_ps)
+            for name, part_ps in parts
+            if part_ps
+        ),
+        remarks=tuple(remark for rule in RULES for remark in rule(record)),
+        resources=record.resources,
+        channels=record.channels,
+        advice=advise(record),
+        notes=tuple(_why_no_advice(record)),
+    )
+
+
+def _why_no_advice(record: RunRecord) -> Iterator[str]:
+    if not record.latency_ps:
+        return
+    if record.machine.is_own:
+        yield "no changes to run with: the program describes its machine, --set does not reach it"
+    elif record.path is None:
+        yield "no changes to run with: the record has no critical path; run it without --once"
+
+
+def _trust(record: RunRecord) -> Iterator[Remark]:
+    if record.status == "interrupted":
+        text = "The run was interrupted: this is what had completed by then."
+        yield Remark(topic="interrupted", text=text)
+    if record.values_ok is False:
+        text = "The values are wrong, so the time is that of another computation than was meant."
+        yield Remark(topic="values", text=text)
+    for failure in record.failures:
+        yield Remark(topic="check", text=f"A check failed: {failure}.")
+
+
+def _bottleneck(record: RunRecord) -> Iterator[Remark]:
+    if record.latency_ps:
+        yield Remark(topic="bottleneck", text=f"Bottleneck: {record.bottleneck}.")
+
+
+def _bound(record: RunRecord) -> Iterator[Remark]:
+    if record.bound_ps is None or record.ratio is None:
+        return
+    gain = 1 - 1 / record.ratio if record.ratio > 1 else 0.0
+    least = f"the lower bound, {format_ps(record.bound_ps)} of {record.bound_resource}"
+    text = f"The latency is {record.ratio:.2f} times {least}: "
+    if record.ratio < CLOSE_RATIO:
+        text += f"on this machine at most {share_text(gain)} can be gained."
+    elif record.bound_resource == "latency":
+        text += f"{share_text(gain)} of it is more than every schedule needs."
+    else:
+        text += f"{share_text(gain)} of it is not needed for that resource's work."
+    yield Remark(topic="bound", text=text)
+    others = {name: ps for name, ps in record.bounds_ps.items() if name != record.bound_resource}
+    rate_ps = record.bound_ps - (record.bound_latency_ps or 0)
+    if others and rate_ps:
+        second = max(others, key=lambda name: others[name])
+        faster_ps = record.bound_ps - rate_ps + rate_ps // 2
+        bound_ps = max(others[second], faster_ps)
+        then = second if others[second] >= faster_ps else record.bound_resource
+        text = f"Twice the rate of {record.bound_resource} would lower the bound to"
+        yield Remark(topic="bound", text=f"{text} {format_ps(bound_ps)}, then of {then}.")
+
+
+def _lines(record: RunRecord) -> Iterator[Remark]:
+    if not record.lines_ps or not record.latency_ps:
+        return
+    name, time_ps = max(record.lines_ps.items(), key=lambda line: line[1])
+    text = f"Of all lines of its kernels, {name} has the most of the path: {format_ps(time_ps)},"
+    share = share_text(time_ps / record.latency_ps)
+    yield Remark(topic="line", text=f"{text} {share}, work and waiting together.")
+
+
+def _overhead(record: RunRecord) -> Iterator[Remark]:
+    parts = record.breakdown_ps
+    fixed_ps = parts.dispatch + parts.completion
+    share = fixed_ps / record.latency_ps if record.latency_ps else 0.0
+    if share < WORTH_TELLING:
+        return
+    grown_ps = fixed_ps + GROWTH * (record.latency_ps - fixed_ps)
+    text = (
+        f"Dispatch and completion take {format_ps(fixed_ps)}, {share_text(share)}, whatever the "
+        f"kernel does: with {GROWTH} times the work in a launch it would be "
+        f"{share_text(fixed_ps / grown_ps)}."
+    )
+    yield Remark(topic="overhead", text=text)
+
+
+def _scaling(record: RunRecord) -> Iterator[Remark]:
+    num_pes = record.num_pes
+    all_pes = record.machine.figures.num_pes
+    if not num_pes or not record.latency_ps:
+        return
+    if 2 * num_pes > all_pes:
+        text = f"It uses {num_pes} of {all_pes} PEs: there are not twice as many."
+        yield Remark(topic="scaling", text=text)
+        return
+    parts = record.breakdown_ps.by_name()
+    fixed_ps = sum(parts[name] for name in FIXED_PARTS)
+    halved_ps = fixed_ps + (record.latency_ps - fixed_ps) // 2
+    text = (
+        f"It uses {num_pes} of {all_pes} PEs. Twice as many, if the work divides evenly and "
+        f"nothing is shared, would take about {format_ps(halved_ps)}, "
+        f"{record.latency_ps / halved_ps:.2f} times as fast: {format_ps(fixed_ps)} stay."
+    )
+    yield Remark(topic="scaling", text=text)
+
+
+def _skew(record: RunRecord) -> Iterator[Remark]:
+    skew_ps = sum(row.skew_ps for row in record.launches if row.is_measured)
+    share = skew_ps / record.latency_ps if record.latency_ps else 0.0
+    if share >= WORTH_TELLING:
+        text = f"PEs start {format_ps(skew_ps)} apart, {share_text(share)} of the time."
+        yield Remark(topic="skew", text=text)
+
+
+def _counters(record: RunRecord) -> Iterator[Remark]:
+    gathers, spilled = record.counters.get("gathers", 0), record.counters.get("spilled_bytes", 0)
+    if gathers:
+        text = f"{gathers} accesses had to wait for addresses that were loaded or computed."
+        yield Remark(topic="gathers", text=text)
+    if spilled:
+        text = f"{format_bytes(spilled)} did not fit the registers: smaller blocks would not spill."
+        yield Remark(topic="spilling", text=text)
+
+
+RULES: tuple[Callable[[RunRecord], Iterator[Remark]], ...] = (
+    _trust,
+    _bottleneck,
+    _bound,
+    explain_memory,
+    explain_parts,
+    _lines,
+    _overhead,
+    _scaling,
+    _skew,
+    _counters,
+)

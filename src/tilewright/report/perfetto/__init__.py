@@ -1,0 +1,3 @@
+"""Traces in the format of ui.perfetto.dev."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""What flows keep of dense attention, as text and plots."""
+
+__all__: tuple[str, ...] = ()

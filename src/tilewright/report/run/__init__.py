@@ -1,0 +1,3 @@
+"""Runs and sweeps as text and plots."""
+
+__all__: tuple[str, ...] = ()
