@@ -1,1 +1,3 @@
 """The checks of ``tilewright validate``: results that are known without the simulator."""
+
+__all__: tuple[str, ...] = ()

@@ -1,1 +1,3 @@
 """Simulated efficiency of collectives."""
+
+__all__: tuple[str, ...] = ()

@@ -1,1 +1,3 @@
 """Speed of kernels beside Triton's interpreter and NumPy."""
+
+__all__: tuple[str, ...] = ()

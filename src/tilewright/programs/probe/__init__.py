@@ -1,1 +1,3 @@
 """Latency and bandwidth of host, DMA and contention cases, each beside its lower bound."""
+
+__all__: tuple[str, ...] = ()

@@ -1,1 +1,3 @@
 """Accesses to addresses that a PE may not use, each of which must be an error."""
+
+__all__: tuple[str, ...] = ()

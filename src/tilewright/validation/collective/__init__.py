@@ -1,1 +1,3 @@
 """Collectives against closed forms, a second network model and lower bounds."""
+
+__all__: tuple[str, ...] = ()

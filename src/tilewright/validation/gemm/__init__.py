@@ -1,1 +1,3 @@
 """GEMM units against closed forms and a model of each cell of a systolic array."""
+
+__all__: tuple[str, ...] = ()

@@ -1,1 +1,3 @@
 """Memories against data sheets and replayed access patterns."""
+
+__all__: tuple[str, ...] = ()

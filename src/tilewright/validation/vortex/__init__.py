@@ -1,1 +1,3 @@
 """Flows written for Vortex, and their state, against second models."""
+
+__all__: tuple[str, ...] = ()
