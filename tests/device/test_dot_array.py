@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 
 from tilewright.benches.oracles.gemm import run_dot_array
 from tilewright.device.dot_array import DotArray
-from tilewright.device.dtype import DTYPE_BITS, GEMM_PACE
+from tilewright.device.dtype import GEMM_PACE
 from tilewright.errors import RegistryError, UnitError
 from tilewright.machine.spec import DotArraySpec
+from tilewright.units import DTYPE_BITS
 
 sizes = st.integers(1, 12)
 products = st.tuples(sizes, sizes, sizes)

@@ -14,7 +14,6 @@ from tests.kinds import needs_both_engines
 from tests.language.bed import Array, Bed
 from tilewright import language as tl
 from tilewright.engine import EngineKind
-from tilewright.engine.select import native_core
 from tilewright.errors import KernelTypeError, TilewrightError
 from tilewright.language import order
 from tilewright.language.affine import Affine, Box
@@ -25,6 +24,7 @@ from tilewright.language.program import Program
 from tilewright.language.scalar import Int32, Int64, scalar_result, strong_number
 from tilewright.language.triton_scalar import FUNCTIONS as TRITON
 from tilewright.language.value import Block, Index, Mask, Pointers, Value
+from tilewright.native import native_core
 
 ASKED = "what is not known"
 
@@ -369,7 +369,7 @@ bed.launch(kernel, x, x)
 del bed, x
 gc.collect()
 kinds = {"Block", "Desk", "EffectLog", "Index", "Node", "PlanShelf", "Pointers", "NativeProgram"}
-rooms = ("tilewright.engine._core", "tilewright.language")
+rooms = ("tilewright.native._core", "tilewright.language")
 print([type(each) for each in gc.get_objects()
        if type(each).__name__ in kinds and type(each).__module__.startswith(rooms)])
 """
@@ -400,7 +400,7 @@ def test_a_block_that_is_dropped_gives_its_space_back() -> None:
 
 WITHOUT_CORE = """
 import sys
-sys.modules["tilewright.engine._core"] = None
+sys.modules["tilewright.native._core"] = None
 import numpy as np
 from tests.language.bed import Bed
 from tests.language.test_front import PITCH, run_window

@@ -15,10 +15,10 @@ from tilewright import language as tl
 from tilewright.device.dma import ChannelDeal
 from tilewright.device.mmu import Mmu
 from tilewright.engine import EngineKind
-from tilewright.engine.select import native_core
 from tilewright.language.current import current_program
 from tilewright.machine.spec import MmuSpec
 from tilewright.memory.page_table import PageTable
+from tilewright.native import native_core
 
 PAGE = 64
 

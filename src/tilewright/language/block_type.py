@@ -5,7 +5,6 @@ from functools import cache
 from math import prod
 from typing import Any
 
-from tilewright.device.dtype import num_bytes_of
 from tilewright.errors import KernelTypeError
 from tilewright.language.dtype import DType
 
@@ -62,5 +61,5 @@ def block_type(dtype: DType, shape: tuple[int, ...]) -> BlockType:
                 "block type", found, "whole numbers from 1 up", "change the shape"
             )
     num_elements = prod(shape)
-    num_bytes = num_bytes_of("block type", num_elements, dtype.device_name)
+    num_bytes = -(-num_elements * dtype.bits // 8)
     return BlockType(dtype, shape, num_elements, num_bytes)

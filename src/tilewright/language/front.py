@@ -15,14 +15,14 @@ from greenlet import getcurrent
 from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
 from tilewright.engine.kind import EngineKind
-from tilewright.engine.select import native_core
 from tilewright.errors import TilewrightError
 from tilewright.language.affine import Affine, Box
 from tilewright.language.block_type import block_type
 from tilewright.language.dtype import float32, int1, int4, int32, int64
 from tilewright.language.node_plain import explained, not_captured
 from tilewright.language.pointer_type import PointerType
-from tilewright.language.source import ROOM, add_place
+from tilewright.language.source import ROOMS, add_place
+from tilewright.native import native_core
 
 __all__ = (
     "FUNCTION_TYPES",
@@ -93,11 +93,11 @@ def adopt_values(*values: Any) -> None:
     """Tell compiled code of the classes it makes values of, and of the words that it needs."""
     if _core is None:
         return
-    named = (Affine, Box, PointerType, TilewrightError, Walk, add_place, block_type)
+    named = (Affine, Box, PointerType, TilewrightError, add_place, block_type)
     language: dict[str, Any] = {each.__name__: each for each in (*values, *named, *_FUNCTIONS)}
     language |= {dtype.language_name: dtype for dtype in (float32, int1, int4, int32, int64)}
-    language |= {access.name: access for access in Access} | {"ROOM": ROOM}
-    _core.adopt_language(language)
+    _core.adopt_language(language | {"ROOMS": ROOMS})
+    _core.adopt_executor({access.name: access for access in Access} | {"Walk": Walk})
 
 
 def compiled_function(function: Function) -> Function:
