@@ -18,9 +18,9 @@ from tilewright.errors import KernelTypeError, TilewrightError
 from tilewright.language import order
 from tilewright.language.affine import Affine, Box
 from tilewright.language.dtype import float32, int4, int16, int32, int64
+from tilewright.language.kernel_program import KernelProgram
 from tilewright.language.known import known_binary
 from tilewright.language.order import Span
-from tilewright.language.program import Program
 from tilewright.language.scalar import Int32, Int64, scalar_result, strong_number
 from tilewright.language.triton_scalar import FUNCTIONS as TRITON
 from tilewright.language.value import Block, Index, Mask, Pointers, Value
@@ -180,7 +180,7 @@ AXES = tuple([1] * 16)
     ],
 )
 def test_more_axes_than_an_index_can_have_are_refused(value: Any) -> None:
-    class Expanding(Program):
+    class Expanding(KernelProgram):
         def __init__(self) -> None:
             """Nothing is issued."""
 

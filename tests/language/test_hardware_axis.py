@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tilewright import language as tl
 from tilewright.errors import KernelError
-from tilewright.language.hardware_axis import HARDWARE_AXES, place_on_axis
 from tilewright.machine import PeCoord, build_machine, parse_machine
+from tilewright.machine.grid import HARDWARE_AXES, place_on_axis
 from tilewright.runtime.workspace import Workspace
 
 coords = st.builds(PeCoord, st.integers(0, 1), st.integers(0, 3), st.integers(0, 7))

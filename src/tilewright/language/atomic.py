@@ -21,7 +21,7 @@ from tilewright.language.source import source_line
 from tilewright.language.translate import Piece
 from tilewright.language.value import Block
 
-__all__ = ("Sem", "atomic", "parse_sem")
+__all__ = ("atomic", "atomic_load", "atomic_store")
 
 Change = Callable[..., Any]
 
@@ -104,7 +104,7 @@ SEMS: Mapping[str | None, Sem] = {
 }
 
 
-def parse_sem(program: Program, sem: str | None) -> Sem:
+def _parse_sem(program: Program, sem: str | None) -> Sem:
     """Triton's words; without one an atomic orders all accesses of its program."""
     found = SEMS.get(sem) if sem is None or isinstance(sem, str) else None
     if found is None:
@@ -123,7 +123,7 @@ def atomic(
 ) -> Block:
     """Issue an atomic; its value is what was in memory before."""
     note_poll(program, pointer)
-    releases, acquires = parse_sem(program, sem)
+    releases, acquires = _parse_sem(program, sem)
     shape = getattr(values[-1], "shape", ())
     pointers, mask = aligned(program, pointer, mask, shape)
     if program.watch is not None:
@@ -168,6 +168,28 @@ def atomic(
     run.counters.atomics += 1
     run.counters.stored_bytes += layout.num_bytes
     return Block(program, kind, node, number)
+
+
+def atomic_load(program: Program, pointer: Any, mask: Any, sem: str | None) -> Any:
+    """Issue a load that what follows may come after."""
+    acquires = _parse_sem(program, sem).acquires
+    if program.watch is not None:
+        program.watch.expect_atomic(acquires=acquires)
+    note_poll(program, pointer)
+    block = program.method("load", pointer, (mask,), {})
+    if acquires and block.number is not None:
+        program.order.acquire(program.issuer.num_commands, program.issuer.task_of(block.number))
+    return block
+
+
+def atomic_store(program: Program, pointer: Any, value: Any, mask: Any, sem: str | None) -> None:
+    """Issue a store that may come after all before it."""
+    releases = _parse_sem(program, sem).releases
+    if program.watch is not None:
+        program.watch.expect_atomic(releases=releases)
+    program.order.release(releases)
+    program.method("store", pointer, (value, mask), {})
+    program.order.release(False)  # a mask may have let nothing through
 
 
 def _effect(

@@ -20,14 +20,14 @@ from tilewright.engine.hub import Hub
 from tilewright.engine.limit import Limits, limit_error
 from tilewright.errors import KernelError
 from tilewright.language.argument import seen_by
-from tilewright.language.current import current_program, enter_program
+from tilewright.language.current import enter_program
 from tilewright.language.effect import EffectLog
 from tilewright.language.kernel import Kernel
 from tilewright.language.location import explained
 from tilewright.language.meaning.blas import one_blas_thread
 from tilewright.language.neighbour import Neighbours
 from tilewright.language.post import Post, build_post
-from tilewright.language.program import Program
+from tilewright.language.program import Program, running_program
 from tilewright.language.program_ids import ProgramIds
 from tilewright.language.program_native import program_class
 from tilewright.language.run import Counters, Memory, Replicated, Run
@@ -326,7 +326,7 @@ class _Body:
 
     def _run(self) -> None:
         program = self._program(self.ids[0])
-        with explained(current_program):
+        with explained(running_program):
             run = self._call(program)
             run()
             for ids in self.ids[1:]:

@@ -5,8 +5,8 @@ from typing import Any
 
 from tilewright.language.block_type import BlockType
 from tilewright.language.dtype import DType, int4
+from tilewright.language.kernel_program import KernelProgram
 from tilewright.language.order import AccessOrder
-from tilewright.language.program import Program
 from tilewright.language.run import Plan, Run
 from tilewright.language.source import SourceLine
 from tilewright.language.stream import Stream
@@ -16,13 +16,13 @@ from tilewright.language.value import Block, Pointers
 __all__ = ("NativeProgram", "program_class")
 
 
-def program_class(run: Run) -> type[Program]:
+def program_class(run: Run) -> type[KernelProgram]:
     """Of the running stream: on compiled code if there is any and nobody watches its commands."""
     is_watched = run.observer is not None and run.observer.is_watching(run.hub.running.number)
-    return Program if run.front is None or is_watched else NativeProgram
+    return KernelProgram if run.front is None or is_watched else NativeProgram
 
 
-class NativeProgram(Program):
+class NativeProgram(KernelProgram):
     """Operators of blocks go to the desk by themselves; these calls are for all others."""
 
     def __init__(

@@ -91,7 +91,7 @@ class Run:
     carries_data: bool = True
     limits: Limits = field(default_factory=Limits)
     counters: Counters = field(default_factory=Counters)
-    combine_functions: dict[Callable[..., Any], Callable[..., Any]] = field(default_factory=dict)
+    array_functions: dict[Callable[..., Any], Callable[..., Any]] = field(default_factory=dict)
     post: Any = None  # the rings of the launch, if its programs have neighbours
     installed: Mapping[PeCoord, Any] = field(default_factory=dict)  # rings of PEs, if not
     replicas: Sequence[Replicated] = ()

@@ -14,8 +14,8 @@ from tilewright.errors import AddressError, InternalError
 from tilewright.language.access import Layout
 from tilewright.language.argument import ArrayArgument, DescriptorArgument
 from tilewright.language.dtype import DType
+from tilewright.language.kernel_program import KernelProgram
 from tilewright.language.order import Span
-from tilewright.language.program import Program
 from tilewright.language.run import Run
 from tilewright.language.sanitize_effect import WatchedEffectLog
 from tilewright.language.sanitize_watch import LaunchWatch, ProgramWatch
@@ -28,7 +28,7 @@ from tilewright.memory.sanitizer_places import NOWHERE, Places
 __all__ = ("WatchedProgram", "tagged_arguments", "watch_launch")
 
 
-class WatchedProgram(Program):
+class WatchedProgram(KernelProgram):
     """As any program, but for who looks on."""
 
     def __init__(
@@ -49,6 +49,10 @@ class WatchedProgram(Program):
 
     def pointers(self, address: int, element: DType) -> Pointers:
         return super().pointers(self.watch.tagged(address), element)
+
+    def untagged(self, pointers: Pointers) -> Pointers:
+        bare: Pointers = self.watch.untagged(pointers)
+        return bare
 
     def end(self) -> None:
         super().end()

@@ -3,6 +3,7 @@
 from math import prod
 from typing import Any
 
+from tilewright.language.executor import Executor
 from tilewright.language.front import (
     BlockFields,
     IndexFields,
@@ -13,9 +14,8 @@ from tilewright.language.front import (
 )
 from tilewright.language.pointer_type import PointerType
 from tilewright.language.scalar import Int32, Int64, scalar_result, strong_number
-from tilewright.language.value_plain import Executor
 
-__all__ = ("Block", "Executor", "Index", "Mask", "PointerType", "Pointers", "Value")
+__all__ = ("Block", "Index", "Mask", "PointerType", "Pointers", "Value")
 
 
 @planned

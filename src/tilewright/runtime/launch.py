@@ -6,7 +6,6 @@ from typing import Any, Protocol
 
 from tilewright import language
 from tilewright.errors import KernelError
-from tilewright.language.hardware_axis import HARDWARE_AXES, place_on_axis
 from tilewright.language.kernel import Kernel
 from tilewright.language.launch import (
     Share,
@@ -20,6 +19,7 @@ from tilewright.language.post import Post
 from tilewright.language.run import Counters, Run
 from tilewright.language.triton_adaptor import adapt_kernel
 from tilewright.machine.coords import PeCoord
+from tilewright.machine.grid import HARDWARE_AXES, place_on_axis
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.host_call import check_host_call
 from tilewright.runtime.launch_arguments import Binding, replicated, tensors_of
