@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.engine import AUTO, Auto, EngineKind
-from tilewright.language.launch import LaunchResult
+from tilewright.executor.launcher import LaunchResult
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.runtime.workspace import PlacedArray, Workspace
 

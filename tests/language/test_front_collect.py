@@ -15,7 +15,7 @@ from tilewright import language as tl
 from tilewright.device.dma import ChannelDeal
 from tilewright.device.mmu import Mmu
 from tilewright.engine import EngineKind
-from tilewright.language.program import running_program
+from tilewright.executor.program import running_program
 from tilewright.machine.spec import MmuSpec
 from tilewright.memory.page_table import PageTable
 from tilewright.native import native_core

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.language.order import PAGE_SHIFT, Span
-from tilewright.language.sanitize_order import SpanOrder
+from tilewright.executor.access.order import PAGE_SHIFT, Span
+from tilewright.executor.sanitize.order import SpanOrder
 from tilewright.memory.sanitizer_places import NOWHERE, Places
 
 BORDER = 1 << PAGE_SHIFT

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.language.run import Counters
+from tilewright.executor.run import Counters
 from tilewright.machine.coords import PeCoord
 from tilewright.records import RunParts
 from tilewright.report.trace_path import ProgramPath

@@ -22,9 +22,9 @@ from tilewright import language as tl
 from tilewright.engine import EngineKind
 from tilewright.engine.service import ProgramGreenlet
 from tilewright.errors import CollectiveError, KernelError, LaunchEndedError, MessageError
+from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.program import running_program
 from tilewright.host import DPPolicy, PeCoord, RuntimeContext, Tensor
-from tilewright.language.message import Neighbours
-from tilewright.language.program import running_program
 from tilewright.runtime.message import MemoryReadMsg, MemoryWriteMsg
 from tilewright.runtime.workspace import Workspace
 

@@ -9,8 +9,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tilewright.benches.language_kernels import gemm_kernel
 from tilewright.device.gemm import build_gemm
+from tilewright.executor.launcher import LaunchResult
 from tilewright.language.dtype import float16
-from tilewright.language.launch import LaunchResult
 from tilewright.machine import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.records.language_bench import GemmFigures

@@ -16,8 +16,8 @@ from tilewright.benches.language_gemm import GemmSpec, measure_gemm
 from tilewright.benches.language_kernels import decode_kernel, step_kernel
 from tilewright.benches.peers import load_peer
 from tilewright.engine import AUTO, native_built, resolve_engine
+from tilewright.executor.launcher import LaunchResult
 from tilewright.language.dtype import DType, float16
-from tilewright.language.launch import LaunchResult
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import totals_of

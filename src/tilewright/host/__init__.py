@@ -3,8 +3,8 @@
 from tilewright.device.dma import Access
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
 from tilewright.engine.limit import Limits
+from tilewright.executor.neighbour import Neighbours
 from tilewright.host.context import RuntimeContext
-from tilewright.language.neighbour import Neighbours
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.launch import LaunchOptions
 from tilewright.runtime.launch_arguments import LocalShard, LocalSize

@@ -18,11 +18,11 @@ from tilewright.collectives.worker import Workers
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.limit import Limits
 from tilewright.errors import RequestError
+from tilewright.executor.neighbour import Neighbours
 from tilewright.host.device import Accelerator, Ahbm, DeviceSelector, parse_device
 from tilewright.host.distributed import Distributed
 from tilewright.host.multiprocessing import Multiprocessing
 from tilewright.language.dtype import DType, dtype_of
-from tilewright.language.neighbour import Neighbours
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import MachineSpec

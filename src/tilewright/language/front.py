@@ -6,15 +6,12 @@ there is the definition alone.
 
 from collections.abc import Callable
 from functools import update_wrapper
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from greenlet import getcurrent
 
-from tilewright.device.dma import Access
-from tilewright.device.mmu import Walk
-from tilewright.engine.kind import EngineKind
 from tilewright.errors import TilewrightError
 from tilewright.language.affine import Affine, Box
 from tilewright.language.block_type import block_type
@@ -33,7 +30,6 @@ __all__ = (
     "Node",
     "PointersFields",
     "adopt_values",
-    "compiled_front",
     "compiled_function",
     "direct",
     "evaluate",
@@ -97,18 +93,12 @@ def adopt_values(*values: Any) -> None:
     language: dict[str, Any] = {each.__name__: each for each in (*values, *named, *_FUNCTIONS)}
     language |= {dtype.language_name: dtype for dtype in (float32, int1, int4, int32, int64)}
     _core.adopt_language(language | {"ROOMS": ROOMS})
-    _core.adopt_executor({access.name: access for access in Access} | {"Walk": Walk})
 
 
 def compiled_function(function: Function) -> Function:
     """The compiled function of that name if there is one, else its definition."""
     found: Function = function if _core is None else getattr(_core, function.__name__)
     return found
-
-
-def compiled_front(kind: EngineKind) -> ModuleType | None:
-    """The compiled front for programs on an engine: only with the compiled core can it issue."""
-    return _core if kind is EngineKind.NATIVE else None
 
 
 def planned(function: Function) -> Function:

@@ -25,9 +25,10 @@ from tilewright.errors import (
     LaunchEndedError,
     TilewrightError,
 )
-from tilewright.language.effect import Effect, EffectLog
-from tilewright.language.launch import Launcher, MmuOf, quiet_values
-from tilewright.language.post import Post
+from tilewright.executor.effect import Effect, EffectLog
+from tilewright.executor.launcher import Launcher, MmuOf
+from tilewright.executor.post import Post
+from tilewright.executor.quiet import quiet_values
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer_space import QuarantinedSpace

@@ -6,17 +6,13 @@ from typing import Any, Protocol
 
 from tilewright import language
 from tilewright.errors import KernelError
+from tilewright.executor.grid import checked_grid
+from tilewright.executor.launcher import Share, Terms, check_pes
+from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.post import Post
+from tilewright.executor.quiet import rare_collections
+from tilewright.executor.run import Counters, Run
 from tilewright.language.kernel import Kernel
-from tilewright.language.launch import (
-    Share,
-    Terms,
-    check_pes,
-    checked_grid,
-    rare_collections,
-)
-from tilewright.language.neighbour import Neighbours
-from tilewright.language.post import Post
-from tilewright.language.run import Counters, Run
 from tilewright.language.triton_adaptor import adapt_kernel
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import HARDWARE_AXES, place_on_axis

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright import language
+from tilewright.executor.run import Replicated
 from tilewright.language.argument import ArrayArgument, checked_arguments
 from tilewright.language.kernel import Kernel
-from tilewright.language.run import Replicated
 from tilewright.language.triton_adaptor import adapt_argument
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.launch_grid import Grid

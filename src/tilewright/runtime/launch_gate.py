@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tilewright.device.command_path import Delivery
 from tilewright.engine import TaskGraph
-from tilewright.language.stream import Stream
+from tilewright.executor.stream import Stream
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.running_device import RunningDevice
 

@@ -5,8 +5,7 @@ from math import prod
 from typing import Any
 
 from tilewright.errors import KernelError
-from tilewright.language.launch import dealt
-from tilewright.language.program_ids import ProgramIds
+from tilewright.executor.grid import ProgramIds, dealt
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.tensor import Tensor
 

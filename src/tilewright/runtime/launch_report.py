@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tilewright.language.run import Counters
+from tilewright.executor.run import Counters
 from tilewright.machine.coords import PeCoord
 
 __all__ = ("LaunchReport",)

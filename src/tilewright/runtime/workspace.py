@@ -19,22 +19,16 @@ from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.hub import Hub
 from tilewright.engine.limit import Limits
 from tilewright.errors import KernelError
+from tilewright.executor.grid import checked_grid, dealt
+from tilewright.executor.launcher import LaunchResult, Share, Terms, check_pes
+from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.quiet import quiet_values
+from tilewright.executor.run import Run
+from tilewright.executor.sanitize.effect import WatchedEffectLog
+from tilewright.executor.stream import Stream
 from tilewright.language.argument import ArrayArgument, DescriptorArgument, checked_arguments
 from tilewright.language.dtype import DType, dtype_of
-from tilewright.language.launch import (
-    LaunchResult,
-    Share,
-    Terms,
-    check_pes,
-    checked_grid,
-    dealt,
-    quiet_values,
-)
-from tilewright.language.neighbour import Neighbours
 from tilewright.language.packing import bytes_of_elements, elements_of_bytes
-from tilewright.language.run import Run
-from tilewright.language.sanitize_effect import WatchedEffectLog
-from tilewright.language.stream import Stream
 from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord

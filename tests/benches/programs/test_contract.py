@@ -10,8 +10,8 @@ from tilewright.benches.programs.contract import (
     build_programs,
 )
 from tilewright.errors import RegistryError
+from tilewright.executor.run import Counters
 from tilewright.host import LaunchReport, PeCoord
-from tilewright.language.run import Counters
 
 
 def _report(submitted_ps: int, completed_ps: int) -> LaunchReport:

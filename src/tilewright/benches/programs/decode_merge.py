@@ -41,9 +41,9 @@ from tilewright.benches.programs.team import (
     team_of,
 )
 from tilewright.device.ipcq import RingSpec
+from tilewright.executor.neighbour import Neighbours
 from tilewright.host import LaunchReport, LocalShard, LocalSize, PeCoord, RuntimeContext, Tensor
 from tilewright.language.argument import ArrayArgument
-from tilewright.language.neighbour import Neighbours
 from tilewright.runtime.launch_arguments import PerPe
 
 __all__ = ("DECODE_MERGE", "MergeTree", "merge_tree")

@@ -42,6 +42,7 @@ from tilewright.benches.programs.team import (
 )
 from tilewright.device.ipcq import RingSpec
 from tilewright.errors import BenchError
+from tilewright.executor.neighbour import Neighbours
 from tilewright.host import (
     LaunchReport,
     LocalShard,
@@ -51,7 +52,6 @@ from tilewright.host import (
     Split,
     Tensor,
 )
-from tilewright.language.neighbour import Neighbours
 from tilewright.runtime.launch_arguments import PerPe
 from tilewright.units import PS_PER_US
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from tilewright.executor.program import running_program
 from tilewright.language.current import current_program
-from tilewright.language.program import running_program
 from tilewright.language.source import count_as_language
 
 __all__ = ("num_programs", "program_id")

@@ -1,0 +1,316 @@
+"""Programs of a kernel on PEs: who runs where, one after the other, and what a run was."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from tilewright.device.build import Device
+from tilewright.device.dma import Access, ChannelDeal, num_channels
+from tilewright.device.ipcq import Ring, RingPool, check_room
+from tilewright.device.mmu import Mmu
+from tilewright.device.pe import Pe
+from tilewright.engine.hub import Hub
+from tilewright.engine.limit import Limits
+from tilewright.errors import KernelError
+from tilewright.executor.access.translate import Translator
+from tilewright.executor.effect import EffectLog
+from tilewright.executor.location import explained
+from tilewright.executor.native_program import program_class
+from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.post import Post, build_post
+from tilewright.executor.program import Program, running_program
+from tilewright.executor.run import Counters, Memory, Replicated, Run
+from tilewright.executor.sanitize.program import WatchedProgram, tagged_arguments, watch_launch
+from tilewright.executor.stream import Stream
+from tilewright.language.argument import seen_by
+from tilewright.language.current import enter_program
+from tilewright.language.kernel import Kernel
+from tilewright.machine.coords import PeCoord
+from tilewright.memory.sanitizer import Sanitizer
+from tilewright.memory.sanitizer_tensor import TensorBook
+
+__all__ = (
+    "Gatekeeper",
+    "LaunchResult",
+    "Launcher",
+    "MmuOf",
+    "Share",
+    "Terms",
+    "check_pes",
+)
+
+MmuOf = Callable[[PeCoord], Mmu]
+"""The MMU of a PE."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult:
+    """Times are of the device's clock: from the first command to the end of the last."""
+
+    start_ps: int
+    end_ps: int
+    counters: Counters
+
+    @property
+    def latency_ps(self) -> int:
+        return self.end_ps - self.start_ps
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one PE does in a launch: programs by their ids, and the arguments that it sees."""
+
+    pe: PeCoord
+    ids: Sequence[tuple[int, ...]]
+    arguments: Mapping[str, Any]  # checked
+
+
+class Gatekeeper(Protocol):
+    """Says when the programs of a stream may begin, and hears when all are issued.
+
+    Both are called in the stream's own program of the hub, which may wait.
+    """
+
+    def begin(self, stream: Stream) -> None: ...
+    def end(self, stream: Stream) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for all programs of a launch."""
+
+    kernel: Kernel
+    grid: tuple[int, ...]
+    carries_data: bool = True
+    neighbours: Neighbours | None = None
+    post: Post | None = None
+    """Rings that were installed before, in the place of neighbours."""
+    installed: Mapping[PeCoord, Post] = field(default_factory=dict)
+    """Rings that programs of a PE use if the launch has neither of these."""
+    resident: int = 1
+    """Programs of a PE that run at a time: each has its part of registers and TCM."""
+    replicas: Sequence[Replicated] = ()
+    observer: Any = None
+    sanitizer: Sanitizer | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+class Launcher:
+    """Runs kernels on the PEs of one device, over the memories that it is given."""
+
+    def __init__(
+        self,
+        device: Device,
+        memories: Sequence[Memory],
+        locate: Callable[[int], tuple[int, int, int]],
+        mmu_of: MmuOf,
+        functions: Mapping[str, Callable[..., Any]],
+        pe_of: Callable[[PeCoord], Pe],
+        tcm_used_bytes: Callable[[PeCoord], int],
+        tensors: Callable[[], TensorBook],
+    ) -> None:
+        self.device = device
+        self._memories = memories
+        self._locate = locate
+        self._mmu_of = mmu_of
+        self._functions = functions
+        self._pe_of = pe_of
+        self._tcm_used_bytes = tcm_used_bytes  # by tensors
+        self._tensors = tensors  # a new book of those that live, for the text of an error
+        self._translators: dict[PeCoord, Translator] = {}
+        self._num_posts = 0
+        self._rings = RingPool(device)
+
+    def start(
+        self, hub: Hub, effects: EffectLog, terms: Terms, shares: Sequence[Share], gate: Gatekeeper
+    ) -> Run:
+        """Spawn the programs of each PE; they run when the hub does."""
+        engine = self.device.engine
+        run = Run(
+            self.device,
+            hub,
+            self._memories,
+            effects,
+            self._functions,
+            self._tensors,
+            terms.carries_data,
+            limits=terms.limits,
+            replicas=terms.replicas,
+            observer=terms.observer,
+        )
+        if terms.sanitizer is not None:
+            run.sanitizer = watch_launch(terms.sanitizer, terms.kernel.name, run)
+            shares = [
+                replace(share, arguments=tagged_arguments(run.sanitizer, share.arguments))
+                for share in shares
+            ]
+        bodies = []
+        for share in shares:
+            pe = self._beside_tensors(share.pe)
+            for turn in range(min(terms.resident, len(share.ids))):
+                stream = Stream(hub, engine, _part_of(pe, terms.resident))
+                run.streams.append(stream)
+                translator = self._translator(share.pe)
+                ids = share.ids[turn :: terms.resident]
+                bodies.append(_Body(run, stream, translator, terms, share.arguments, ids, gate))
+        for body in bodies:
+            name = f"{terms.kernel.name} on {body.stream.pe.name}"
+            program = hub.spawn(body.run, name=name)
+            run.owners[program.number] = body.stream.pe.coord
+        run.post = None if terms.post is None else self._renewed(terms.post)
+        run.installed = {pe: self._renewed(post) for pe, post in terms.installed.items()}
+        if terms.neighbours is not None:
+            pes = {stream.pe.coord: stream.pe for stream in run.streams}
+            run.post = self._post(terms.neighbours, pes)
+        return run
+
+    def check_room(self, pes: Iterable[PeCoord]) -> None:
+        """Refuse a launch on PEs whose TCM has no byte left for a program."""
+        for coord in pes:
+            self._beside_tensors(coord)
+
+    def _beside_tensors(self, coord: PeCoord) -> Pe:
+        """A PE as programs have it beside tensors in its TCM."""
+        pe, used_bytes = self._pe_of(coord), self._tcm_used_bytes(coord)
+        if not used_bytes:
+            return pe
+        far_bytes = pe.issuer.far_bytes - used_bytes
+        if far_bytes < 1:
+            found = f"{used_bytes} of {pe.issuer.far_bytes} bytes of the TCM taken by tensors"
+            fix = "free a tensor there, or place it in another memory"
+            raise KernelError(pe.name, found, "room for the tiles of programs", fix)
+        return replace(pe, issuer=replace(pe.issuer, far_bytes=far_bytes))
+
+    def install(self, neighbours: Neighbours, *, is_exclusive: bool = False) -> Post:
+        """Build rings that launches on these PEs share; none of them was used before."""
+        post = self._post(neighbours, {pe: self._pe_of(pe) for pe in neighbours.table})
+        post.is_exclusive = is_exclusive
+        return post
+
+    def _renewed(self, post: Post) -> Post:
+        """Return the installed rings, empty if an error has ended the device they were built on."""
+        if post.built_by is not self:
+            post.renew(self.install(post.neighbours))
+        return post
+
+    def _post(self, neighbours: Neighbours, pes: Mapping[PeCoord, Pe]) -> Post:
+        """Build the rings of a launch, or of several."""
+        self._num_posts += 1
+        ring, number = neighbours.ring, self._num_posts
+
+        rings_of = Counter(
+            receiver for directions in neighbours.table.values() for receiver in directions.values()
+        )
+
+        built: list[Ring] = []
+
+        def build(name: str, sender: Pe, receiver: Pe, address: int) -> Ring:
+            check_room(self.device, ring, name, rings_of[receiver.coord], address)
+            own_name = f"{name} of launch {number}"
+            built.append(self._rings.build(name, own_name, ring, sender, receiver, address))
+            return built[-1]
+
+        self._rings.give_back(())
+        try:
+            return build_post(neighbours, pes, build, self)
+        except KernelError:
+            self._rings.give_back(built)
+            raise
+
+    def give_back(self, post: Post) -> None:
+        """Let later rings use what rings have that no launch uses any more."""
+        if post.built_by is self:
+            self._rings.give_back(box.ring for box in post.boxes)
+
+    def _translator(self, coord: PeCoord) -> Translator:
+        if coord not in self._translators:
+            machine = self.device.machine
+            deal = ChannelDeal(*(num_channels(machine, coord, access) for access in Access))
+            self._translators[coord] = Translator(self._mmu_of(coord), self._locate, deal)
+        return self._translators[coord]
+
+
+def check_pes(kernel: Kernel, pes: Sequence[PeCoord]) -> None:
+    where, fix = f"kernel {kernel.name!r}", "name each PE once"
+    if not pes:
+        raise KernelError(where, "no PEs to run on", "at least one", fix)
+    seen: set[PeCoord] = set()
+    for pe in pes:
+        if pe in seen:
+            raise KernelError(where, f"{pe} twice among the PEs", "different PEs", fix)
+        seen.add(pe)
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """What one stream of a PE does in a launch."""
+
+    shared: Run
+    stream: Stream
+    translator: Translator
+    terms: Terms
+    arguments: Mapping[str, Any]
+    ids: Sequence[tuple[int, ...]]
+    gate: Gatekeeper
+
+    def run(self) -> None:
+        with np.errstate(all="ignore"):  # each greenlet has NumPy's state of its own
+            self.gate.begin(self.stream)
+            self.translator.num_streams += 1
+            self._run()
+            for post in self.shared.posts:
+                post.release(self.stream)
+            self.gate.end(self.stream)
+            self.translator.num_streams -= 1
+
+    def _run(self) -> None:
+        program = self._program(self.ids[0])
+        with explained(running_program):
+            run = self._call(program)
+            run()
+            for ids in self.ids[1:]:
+                if not program.begin_anew(ids):
+                    program.end()
+                    program = self._program(ids)
+                    run = self._call(program)
+                run()
+            program.end()
+            self._count()
+            self.stream.hand_over()
+
+    def _program(self, ids: tuple[int, ...]) -> Program:
+        name, grid = self.terms.kernel.name, self.terms.grid
+        make = program_class(self.shared) if self.shared.sanitizer is None else WatchedProgram
+        program = make(self.shared, self.stream, self.translator, name, ids, grid)
+        enter_program(program)
+        return program
+
+    def _call(self, program: Program) -> Callable[[], Any]:
+        """The kernel with what the program sees: by place where it can, since names take longer."""
+        function = self.terms.kernel.function
+        named = seen_by(program, self.arguments)
+        code = function.__code__
+        placed = [named.pop(name) for name in code.co_varnames[: code.co_argcount]]
+        return partial(function, *placed, **named)
+
+    def _count(self) -> None:
+        self.shared.counters.commands += self.stream.issuer.num_commands
+        self.shared.count_accesses()
+        self.translator.count_pages()
+        self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
+
+
+def _part_of(pe: Pe, resident: int) -> Pe:
+    """A PE as one of its resident programs has it."""
+    if resident == 1:
+        return pe
+    issuer = replace(
+        pe.issuer,
+        near_bytes=pe.issuer.near_bytes // resident,
+        far_bytes=pe.issuer.far_bytes // resident,
+    )
+    return replace(pe, issuer=issuer)
