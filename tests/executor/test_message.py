@@ -14,10 +14,9 @@ from tilewright import language as tl
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.errors import DeadlockError, DeviceError, KernelError
-from tilewright.executor.launcher import LaunchResult
 from tilewright.executor.neighbour import Neighbours
 from tilewright.machine import PeCoord, build_machine, parse_machine
-from tilewright.runtime.workspace import Workspace
+from tilewright.runtime.workspace import LaunchResult, Workspace
 
 Array = np.ndarray[Any, Any]
 MACHINE = build_machine(parse_machine("ahbm"))

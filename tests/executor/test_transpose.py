@@ -10,7 +10,7 @@ from tests.kinds import every_engine
 from tests.language.bed import Array, Bed
 from tilewright import language as tl
 from tilewright.engine import EngineKind
-from tilewright.executor.launcher import LaunchResult
+from tilewright.runtime.workspace import LaunchResult
 
 SIDE = 64
 BATCH = 2

@@ -16,7 +16,7 @@ from tilewright.errors import AddressError, PageFaultError, RequestError, Saniti
 from tilewright.executor.neighbour import Neighbours
 from tilewright.host import RuntimeContext
 from tilewright.memory.sanitizer_finding import FindingKind
-from tilewright.runtime.launch import LaunchOptions
+from tilewright.runtime.launch.options import LaunchOptions
 from tilewright.runtime.message import KernelLaunchMsg
 
 

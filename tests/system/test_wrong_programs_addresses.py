@@ -22,7 +22,7 @@ from tilewright.host import DPPolicy, Interleave, LocalShard, RuntimeContext, Te
 from tilewright.language.dtype import dtype_of
 from tilewright.machine import build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
-from tilewright.runtime.launch_arguments import PerPe
+from tilewright.runtime.launch.bind import PerPe
 from tilewright.runtime.workspace import Workspace
 
 MACHINE = build_machine(parse_machine("ahbm-small"))

@@ -16,14 +16,13 @@ from tilewright.benches.language_gemm import GemmSpec, measure_gemm
 from tilewright.benches.language_kernels import decode_kernel, step_kernel
 from tilewright.benches.peers import load_peer
 from tilewright.engine import AUTO, native_built, resolve_engine
-from tilewright.executor.launcher import LaunchResult
 from tilewright.language.dtype import DType, float16
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import totals_of
 from tilewright.records import installed_versions
 from tilewright.records.language_bench import LanguageBenchRecord, LanguageRow, TritonRatios
-from tilewright.runtime.workspace import PlacedArray, Workspace
+from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
 from tilewright.units import PS_PER_US
 
 __all__ = ("LanguageBenchSpec", "run_language_bench")

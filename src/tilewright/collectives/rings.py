@@ -18,7 +18,7 @@ from tilewright.executor.post import Post
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch import tell_rings
+from tilewright.runtime.launch.send import tell_rings
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.request import Request
 from tilewright.runtime.ring_space import RingSpace, Space

@@ -1,12 +1,9 @@
-"""Programs of a kernel on PEs: who runs where, one after the other, and what a run was."""
+"""Starts kernels on the PEs of one device, and builds the rings that their programs use."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Protocol
-
-import numpy as np
+from dataclasses import replace
+from typing import Any
 
 from tilewright.device.build import Device
 from tilewright.device.dma import Access, ChannelDeal, num_channels
@@ -14,89 +11,24 @@ from tilewright.device.ipcq import Ring, RingPool, check_room
 from tilewright.device.mmu import Mmu
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
-from tilewright.engine.limit import Limits
 from tilewright.errors import KernelError
 from tilewright.executor.access.translate import Translator
 from tilewright.executor.effect import EffectLog
-from tilewright.executor.location import explained
-from tilewright.executor.native_program import program_class
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.post import Post, build_post
-from tilewright.executor.program import Program, running_program
-from tilewright.executor.run import Counters, Memory, Replicated, Run
-from tilewright.executor.sanitize.program import WatchedProgram, tagged_arguments, watch_launch
+from tilewright.executor.run import Memory, Run
+from tilewright.executor.sanitize.program import tagged_arguments, watch_launch
 from tilewright.executor.stream import Stream
-from tilewright.language.argument import seen_by
-from tilewright.language.current import enter_program
+from tilewright.executor.stream_programs import StreamPrograms
+from tilewright.executor.terms import Gatekeeper, Share, Terms
 from tilewright.language.kernel import Kernel
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.sanitizer import Sanitizer
 from tilewright.memory.sanitizer_tensor import TensorBook
 
-__all__ = (
-    "Gatekeeper",
-    "LaunchResult",
-    "Launcher",
-    "MmuOf",
-    "Share",
-    "Terms",
-    "check_pes",
-)
+__all__ = ("Launcher", "MmuOf", "check_pes")
 
 MmuOf = Callable[[PeCoord], Mmu]
 """The MMU of a PE."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchResult:
-    """Times are of the device's clock: from the first command to the end of the last."""
-
-    start_ps: int
-    end_ps: int
-    counters: Counters
-
-    @property
-    def latency_ps(self) -> int:
-        return self.end_ps - self.start_ps
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """What one PE does in a launch: programs by their ids, and the arguments that it sees."""
-
-    pe: PeCoord
-    ids: Sequence[tuple[int, ...]]
-    arguments: Mapping[str, Any]  # checked
-
-
-class Gatekeeper(Protocol):
-    """Says when the programs of a stream may begin, and hears when all are issued.
-
-    Both are called in the stream's own program of the hub, which may wait.
-    """
-
-    def begin(self, stream: Stream) -> None: ...
-    def end(self, stream: Stream) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What holds for all programs of a launch."""
-
-    kernel: Kernel
-    grid: tuple[int, ...]
-    carries_data: bool = True
-    neighbours: Neighbours | None = None
-    post: Post | None = None
-    """Rings that were installed before, in the place of neighbours."""
-    installed: Mapping[PeCoord, Post] = field(default_factory=dict)
-    """Rings that programs of a PE use if the launch has neither of these."""
-    resident: int = 1
-    """Programs of a PE that run at a time: each has its part of registers and TCM."""
-    replicas: Sequence[Replicated] = ()
-    observer: Any = None
-    sanitizer: Sanitizer | None = None
-    limits: Limits = field(default_factory=Limits)
 
 
 class Launcher:
@@ -148,19 +80,19 @@ class Launcher:
                 replace(share, arguments=tagged_arguments(run.sanitizer, share.arguments))
                 for share in shares
             ]
-        bodies = []
+        parts = []
         for share in shares:
             pe = self._beside_tensors(share.pe)
             for turn in range(min(terms.resident, len(share.ids))):
                 stream = Stream(hub, engine, _part_of(pe, terms.resident))
                 run.streams.append(stream)
-                translator = self._translator(share.pe)
+                translator, arguments = self._translator(share.pe), share.arguments
                 ids = share.ids[turn :: terms.resident]
-                bodies.append(_Body(run, stream, translator, terms, share.arguments, ids, gate))
-        for body in bodies:
-            name = f"{terms.kernel.name} on {body.stream.pe.name}"
-            program = hub.spawn(body.run, name=name)
-            run.owners[program.number] = body.stream.pe.coord
+                parts.append(StreamPrograms(run, stream, translator, terms, arguments, ids, gate))
+        for part in parts:
+            name = f"{terms.kernel.name} on {part.stream.pe.name}"
+            program = hub.spawn(part.run, name=name)
+            run.owners[program.number] = part.stream.pe.coord
         run.post = None if terms.post is None else self._renewed(terms.post)
         run.installed = {pe: self._renewed(post) for pe, post in terms.installed.items()}
         if terms.neighbours is not None:
@@ -243,65 +175,6 @@ def check_pes(kernel: Kernel, pes: Sequence[PeCoord]) -> None:
         if pe in seen:
             raise KernelError(where, f"{pe} twice among the PEs", "different PEs", fix)
         seen.add(pe)
-
-
-@dataclass(frozen=True, slots=True)
-class _Body:
-    """What one stream of a PE does in a launch."""
-
-    shared: Run
-    stream: Stream
-    translator: Translator
-    terms: Terms
-    arguments: Mapping[str, Any]
-    ids: Sequence[tuple[int, ...]]
-    gate: Gatekeeper
-
-    def run(self) -> None:
-        with np.errstate(all="ignore"):  # each greenlet has NumPy's state of its own
-            self.gate.begin(self.stream)
-            self.translator.num_streams += 1
-            self._run()
-            for post in self.shared.posts:
-                post.release(self.stream)
-            self.gate.end(self.stream)
-            self.translator.num_streams -= 1
-
-    def _run(self) -> None:
-        program = self._program(self.ids[0])
-        with explained(running_program):
-            run = self._call(program)
-            run()
-            for ids in self.ids[1:]:
-                if not program.begin_anew(ids):
-                    program.end()
-                    program = self._program(ids)
-                    run = self._call(program)
-                run()
-            program.end()
-            self._count()
-            self.stream.hand_over()
-
-    def _program(self, ids: tuple[int, ...]) -> Program:
-        name, grid = self.terms.kernel.name, self.terms.grid
-        make = program_class(self.shared) if self.shared.sanitizer is None else WatchedProgram
-        program = make(self.shared, self.stream, self.translator, name, ids, grid)
-        enter_program(program)
-        return program
-
-    def _call(self, program: Program) -> Callable[[], Any]:
-        """The kernel with what the program sees: by place where it can, since names take longer."""
-        function = self.terms.kernel.function
-        named = seen_by(program, self.arguments)
-        code = function.__code__
-        placed = [named.pop(name) for name in code.co_varnames[: code.co_argcount]]
-        return partial(function, *placed, **named)
-
-    def _count(self) -> None:
-        self.shared.counters.commands += self.stream.issuer.num_commands
-        self.shared.count_accesses()
-        self.translator.count_pages()
-        self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
 
 
 def _part_of(pe: Pe, resident: int) -> Pe:

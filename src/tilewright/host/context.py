@@ -29,13 +29,13 @@ from tilewright.machine.spec import MachineSpec
 from tilewright.memory.sanitizer_finding import Findings
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch import LaunchOptions, launch
-from tilewright.runtime.launch_grid import Grid, On
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.launch.launch import launch
+from tilewright.runtime.launch.options import Grid, LaunchOptions, On
 from tilewright.runtime.message import Message, submit_message
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.placement import Targets
 from tilewright.runtime.policy import DPPolicy, LayoutWord
+from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.request import Completion, Request
 from tilewright.runtime.tensor import Tensor, host_tensor
 

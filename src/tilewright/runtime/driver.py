@@ -37,10 +37,10 @@ from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
 from tilewright.runtime.host_call import check_host_call
 from tilewright.runtime.host_effect import HostEffects
 from tilewright.runtime.host_watch import HostWatch
-from tilewright.runtime.launch_report import LaunchReport
 from tilewright.runtime.memory import DeviceMemory
 from tilewright.runtime.mmus import Mmus
 from tilewright.runtime.placement_pages import TensorPages
+from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.request import Completion, Request
 from tilewright.runtime.request_book import RequestBook
 from tilewright.runtime.running_device import (

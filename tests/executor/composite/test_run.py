@@ -10,11 +10,10 @@ from tests.kinds import every_engine
 from tilewright import language as tl
 from tilewright.engine import EngineKind
 from tilewright.errors import KernelError, KernelTypeError
-from tilewright.executor.launcher import LaunchResult
 from tilewright.language.dtype import int4
 from tilewright.machine import PeCoord, build_machine, parse_machine
 from tilewright.machine.build import Machine
-from tilewright.runtime.workspace import PlacedArray, Workspace
+from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
 
 Array = np.ndarray[Any, Any]
 PES = [PeCoord(0, 0, 0)]

@@ -44,7 +44,7 @@ from tilewright.device.ipcq import RingSpec
 from tilewright.executor.neighbour import Neighbours
 from tilewright.host import LaunchReport, LocalShard, LocalSize, PeCoord, RuntimeContext, Tensor
 from tilewright.language.argument import ArrayArgument
-from tilewright.runtime.launch_arguments import PerPe
+from tilewright.runtime.launch.bind import PerPe
 
 __all__ = ("DECODE_MERGE", "MergeTree", "merge_tree")
 

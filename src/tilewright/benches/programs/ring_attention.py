@@ -52,7 +52,7 @@ from tilewright.host import (
     Split,
     Tensor,
 )
-from tilewright.runtime.launch_arguments import PerPe
+from tilewright.runtime.launch.bind import PerPe
 from tilewright.units import PS_PER_US
 
 __all__ = ("RING_ATTENTION",)

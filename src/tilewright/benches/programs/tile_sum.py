@@ -33,7 +33,7 @@ from tilewright.collectives.direction import Topology
 from tilewright.errors import BenchError
 from tilewright.host import LocalShard, PeCoord, RuntimeContext
 from tilewright.machine.build import Machine
-from tilewright.runtime.launch_arguments import PerPe
+from tilewright.runtime.launch.bind import PerPe
 from tilewright.units import PS_PER_US
 
 __all__ = ("ALLREDUCE_CUBES", "ALLREDUCE_MESH", "ALLREDUCE_RING", "ALLREDUCE_TREE")

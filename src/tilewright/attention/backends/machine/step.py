@@ -22,7 +22,7 @@ from tilewright.errors import AttentionError
 from tilewright.executor.post import Post
 from tilewright.executor.quiet import rare_collections
 from tilewright.host import LaunchReport, Neighbours, PeCoord, RuntimeContext, Tensor
-from tilewright.runtime.launch import tell_rings
+from tilewright.runtime.launch.send import tell_rings
 
 __all__ = ("PreparedStep", "StageLaunch", "StepResult", "prepare_step")
 

@@ -21,7 +21,7 @@ from tilewright.errors import AddressError
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
-from tilewright.runtime.launch_arguments import PerPe
+from tilewright.runtime.launch.bind import PerPe
 
 __all__ = ("ADDRESSES", "Probe", "probe_case", "small_machine")
 

@@ -1,19 +1,19 @@
-"""Arguments of a launch as each PE sees them."""
+"""The first step of a launch: its arguments by name, as each PE sees them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright import language
-from tilewright.executor.run import Replicated
+from tilewright.errors import KernelError
 from tilewright.language.argument import ArrayArgument, checked_arguments
 from tilewright.language.kernel import Kernel
-from tilewright.language.triton_adaptor import adapt_argument
+from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.coords import PeCoord
-from tilewright.runtime.launch_grid import Grid
-from tilewright.runtime.tensor import Tensor
+from tilewright.runtime.launch.options import Grid
+from tilewright.runtime.tensor import Tensor, TensorOwner
 
-__all__ = ("Binding", "LocalShard", "LocalSize", "PerPe", "replicated", "tensors_of")
+__all__ = ("Binding", "LocalShard", "LocalSize", "PerPe", "bind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class PerPe:
     values: Mapping[PeCoord, Any]
 
 
-def tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
+def _tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
     for value in values:
         match value:
             case Tensor():
@@ -46,7 +46,7 @@ def tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
             case LocalSize(tensor=tensor) | LocalShard(tensor=tensor):
                 yield tensor
             case tuple():
-                yield from tensors_of(value)
+                yield from _tensors_of(value)
 
 
 @dataclass(slots=True)
@@ -56,8 +56,18 @@ class Binding:
     kernel: Kernel
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    tensors: tuple[Tensor, ...]  # that the arguments name
     has_grid: bool
     _known: dict[Any, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        """The kernel, as errors of the launch name it."""
+        return f"kernel {self.kernel.name!r}"
+
+    @property
+    def num_arguments(self) -> int:
+        return len(self.args) + len(self.kwargs)
 
     def grid(self, grid: Grid, pe: PeCoord) -> Any:
         """A function of the arguments gets the host's own numbers."""
@@ -110,9 +120,28 @@ def _key(value: Any) -> Any:
     return value if isinstance(value, ArrayArgument | int | tuple) else id(value)
 
 
-def replicated(tensors: Iterable[Tensor]) -> Iterator[Replicated]:
-    for tensor in dict.fromkeys(tensors):
-        placement = tensor.placement
-        if len(placement.owners) < len(placement.shards):
-            low = tensor.address
-            yield Replicated(low, low + placement.num_bytes, tensor.name)
+def bind(
+    kernel: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    owner: TensorOwner,
+    *,
+    has_grid: bool,
+) -> Binding:
+    """Take a kernel and what it is called with; refuse tensors that no PE of the owner has."""
+    adapted = adapt_kernel(kernel, language)
+    tensors = tuple(_tensors_of([*args, *kwargs.values()]))
+    binding = Binding(adapted, tuple(args), dict(kwargs), tensors, has_grid)
+    for tensor in tensors:
+        _check_tensor(binding.where, tensor, owner)
+    return binding
+
+
+def _check_tensor(where: str, tensor: Tensor, owner: TensorOwner) -> None:
+    if tensor.owner is not owner:
+        found = f"tensor {tensor.name!r} of another context"
+        raise KernelError(where, found, "tensors of this context", "copy it to one of these")
+    if tensor.is_host:
+        found = f"tensor {tensor.name!r}, which is on the host"
+        fix = "copy_ it into a tensor that has a placement"
+        raise KernelError(where, found, "tensors in the machine", fix)
