@@ -1,4 +1,4 @@
-"""A program that computes at once, without commands or time: for functions that a kernel passes.
+"""An executor that computes at once, without commands or time: for functions that a kernel passes.
 
 The combine function of a reduction or scan is written in the language; it is called on whole slabs
 of elements when the value is computed, and the command that reduces is charged for it.
@@ -28,8 +28,8 @@ def _bound(op: str, types: tuple[BlockType, ...], attributes: tuple[Any, ...]) -
     return MEANINGS[op].bind(types, attributes)
 
 
-class _EagerProgram(ValueExecutor):
-    """Only what a function of values asks for; memory is out of its reach."""
+class _EagerExecutor(ValueExecutor):
+    """Computes with values on arrays; memory, composites and messages are out of its reach."""
 
     def __init__(self, around: Executor) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ def array_function(program: Executor, function: Callable[..., Any]) -> Callable[
     """A function of blocks as one of arrays, for the meaning of reductions and scans."""
 
     def on_arrays(*arrays: np.ndarray[Any, Any]) -> Any:
-        eager = _EagerProgram(program)
+        eager = _EagerExecutor(program)
         blocks = [
             eager._block(each, block_type(dtype_of(each.dtype), each.shape)) for each in arrays
         ]

@@ -1,7 +1,7 @@
-"""Chooses who holds values and issues commands: compiled code, or its definition in Python.
+"""Chooses who holds values: compiled code, or its definition in Python.
 
-This is the only place that knows. Both give the same results and the same times; without a compiler
-there is the definition alone.
+This is the only place that knows. Both give the same results; without a compiler there is the
+definition alone. Who issues commands is chosen in ``executor.compiled``.
 """
 
 from collections.abc import Callable
