@@ -11,7 +11,7 @@ from tilewright.executor.access.translate import Piece
 from tilewright.executor.effect import Capture, Commit, EffectLog
 from tilewright.language.affine import Affine, Box
 from tilewright.language.dtype import int16
-from tilewright.language.node import Node, constant_node, not_captured
+from tilewright.language.front import Node, constant_node, not_captured
 from tilewright.memory.store import ByteStore
 
 

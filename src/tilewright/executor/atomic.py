@@ -16,8 +16,8 @@ from tilewright.executor.poll import note_poll
 from tilewright.executor.program import Program
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import DType, int4
+from tilewright.language.front import Node, evaluate, not_captured
 from tilewright.language.meaning.convert import from_compute, to_compute
-from tilewright.language.node import Node, evaluate, not_captured
 from tilewright.language.source import source_line
 from tilewright.language.value import Block
 

@@ -23,7 +23,7 @@ from tilewright.executor.program import Program
 from tilewright.language.affine import Affine, Box
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import DType, int1, int4
-from tilewright.language.node import Node, not_captured
+from tilewright.language.front import Node, not_captured
 from tilewright.language.source import source_line
 from tilewright.language.value import Block, Pointers
 

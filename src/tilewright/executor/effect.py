@@ -12,7 +12,7 @@ from tilewright.executor.access.packed import PackedLayout
 from tilewright.executor.access.translate import Piece
 from tilewright.executor.compiled import compiled_front
 from tilewright.language.dtype import DType
-from tilewright.language.node import Node, evaluate
+from tilewright.language.front import Node, evaluate
 from tilewright.language.source import add_place
 
 __all__ = (

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from tilewright.language.affine import Affine
-from tilewright.language.block_type import BlockType
+from tilewright.language.block_type import BlockType, PointerType
 from tilewright.language.dtype import DType
 from tilewright.language.front import FUNCTION_TYPES
-from tilewright.language.pointer_type import PointerType
 from tilewright.language.source import is_ours
 from tilewright.language.value import Block, Index, Mask, Pointers
 

@@ -13,7 +13,7 @@ from tilewright.executor.neighbour import Neighbours, Place
 from tilewright.executor.program import Program
 from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
-from tilewright.language.node import Node
+from tilewright.language.front import Node
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 

@@ -22,7 +22,7 @@ from tilewright.language.block_type import BlockType
 from tilewright.language.current import current_program
 from tilewright.language.dtype import DType
 from tilewright.language.eager import array_function
-from tilewright.language.node import Node, is_determined
+from tilewright.language.front import Node, is_determined
 from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.value import Block
 from tilewright.language.value_executor import ValueExecutor

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.executor.access.translate import Translator
+from tilewright.executor.kernel_program import program_class
 from tilewright.executor.location import explained
-from tilewright.executor.native_program import program_class
 from tilewright.executor.program import Program, running_program
 from tilewright.executor.run import Run
 from tilewright.executor.sanitize.program import WatchedProgram

@@ -1,4 +1,4 @@
-"""Chooses who holds values: compiled code, or its definition in Python.
+"""Chooses who holds values and computes them: compiled code, or its definition in Python.
 
 This is the only place that knows. Both give the same results; without a compiler there is the
 definition alone. Who issues commands is chosen in ``executor.compiled``.
@@ -14,10 +14,9 @@ from greenlet import getcurrent
 
 from tilewright.errors import TilewrightError
 from tilewright.language.affine import Affine, Box
-from tilewright.language.block_type import block_type
+from tilewright.language.block_type import PointerType, block_type
 from tilewright.language.dtype import float32, int1, int4, int32, int64
 from tilewright.language.node_plain import explained, not_captured
-from tilewright.language.pointer_type import PointerType
 from tilewright.language.source import ROOMS, add_place
 from tilewright.native import native_core
 
@@ -31,9 +30,11 @@ __all__ = (
     "PointersFields",
     "adopt_values",
     "compiled_function",
+    "constant_node",
     "direct",
     "evaluate",
     "is_determined",
+    "not_captured",
     "planned",
 )
 
@@ -63,6 +64,13 @@ else:
     Node, evaluate, is_determined = _core.Node, _core.evaluate, _core.is_determined
     BlockFields, IndexFields = _core.BlockFields, _core.IndexFields
     MaskFields, PointersFields = _core.MaskFields, _core.PointersFields
+
+
+def constant_node(value: np.ndarray[Any, Any]) -> Node:
+    """A value that is there."""
+    node = Node(None, (), None)
+    node.value = value
+    return node
 
 
 def spread(value: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:

@@ -10,7 +10,7 @@ from tilewright.language.affine import Affine
 from tilewright.language.block_type import block_type
 from tilewright.language.dtype import DType, int4, int64, uint64
 from tilewright.language.executor import Executor
-from tilewright.language.node import Node
+from tilewright.language.front import Node
 from tilewright.language.source import source_line
 from tilewright.language.value import Block, Index, Pointers
 

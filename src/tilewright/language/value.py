@@ -3,6 +3,7 @@
 from math import prod
 from typing import Any
 
+from tilewright.language.block_type import PointerType
 from tilewright.language.executor import Executor
 from tilewright.language.front import (
     BlockFields,
@@ -12,7 +13,6 @@ from tilewright.language.front import (
     adopt_values,
     planned,
 )
-from tilewright.language.pointer_type import PointerType
 from tilewright.language.scalar import Int32, Int64, scalar_result, strong_number
 
 __all__ = ("Block", "Index", "Mask", "PointerType", "Pointers", "Value")

@@ -9,13 +9,12 @@ import numpy as np
 from tilewright.errors import KernelError
 from tilewright.language.affine import Affine
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.constant_dtype import constant_dtype, holds_index
-from tilewright.language.dtype import DType, dtype_of, int4, int32
+from tilewright.language.dtype import DType, dtype_of, int4, int32, int64
 from tilewright.language.executor import Executor
+from tilewright.language.front import Node, constant_node, evaluate
 from tilewright.language.known import known_binary
-from tilewright.language.node import Node, constant_node, evaluate
 from tilewright.language.pointer_convert import address_of, integers_of, pointers_of, pointers_to
-from tilewright.language.scalar import Int32, Int64
+from tilewright.language.scalar import INT32_LIMIT, Int32, Int64, constant_dtype
 from tilewright.language.source import line_text, source_line
 from tilewright.language.value import Block, Index, Mask, Pointers, PointerType, Value
 
@@ -144,7 +143,7 @@ class ValueExecutor(Executor):
         if isinstance(value, Pointers):
             return integers_of(self, value, dtype)
         wanted = self.dtype(dtype)
-        if isinstance(value, Index) and not bitcast and holds_index(wanted, value.affine):
+        if isinstance(value, Index) and not bitcast and _holds_index(wanted, value.affine):
             return Index(self, value.affine, wanted)
         block = self.block(value)
         if block.dtype is wanted:
@@ -273,3 +272,10 @@ class ValueExecutor(Executor):
         """With the user's line and the program; the time joins them where the program ends."""
         where = f"{line_text(source_line())}, {self}"
         return KernelError(where, found, expected, fix)
+
+
+def _holds_index(dtype: DType, affine: Affine) -> bool:
+    """Return whether values stay an index under a dtype: none of them wraps."""
+    if dtype is int32:
+        return affine.low >= -INT32_LIMIT and affine.high < INT32_LIMIT
+    return dtype is int64

@@ -6,11 +6,10 @@
 from typing import Any
 
 from tilewright.language.affine import Affine, Box
-from tilewright.language.block_type import BlockType, block_type
+from tilewright.language.block_type import BlockType, PointerType, block_type
 from tilewright.language.dtype import DType, int1
 from tilewright.language.executor import Executor
 from tilewright.language.node_plain import Node
-from tilewright.language.pointer_type import PointerType
 
 __all__ = ("BlockFields", "IndexFields", "MaskFields", "PointersFields")
 

@@ -7,17 +7,18 @@ import numpy as np
 
 from tilewright.engine.core import NO_ROOM, NO_VALUE
 from tilewright.errors import KernelError
-from tilewright.executor.composite.operand import part_of, part_of_stage
-from tilewright.executor.dma import store
+from tilewright.executor.dma import load, store
 from tilewright.executor.program import Program
 from tilewright.executor.run import Plan
+from tilewright.language.block_type import block_type
 from tilewright.language.composite import CompositePlan, Scope, Stage
-from tilewright.language.node import Node
+from tilewright.language.front import Node
+from tilewright.language.ref import Ref
 from tilewright.language.source import source_line
-from tilewright.language.tiling import Part
+from tilewright.language.tiling import Part, parts_of_operand
 from tilewright.language.value import Block
 
-__all__ = ("Pipeline", "TileWork")
+__all__ = ("Pipeline", "TileWork", "part_of")
 
 
 class TileWork(Protocol):
@@ -65,7 +66,7 @@ class Pipeline:
 
     def apply(self, stage: Stage, target: Block, place: tuple[Part, ...], k_tile: int = 0) -> None:
         """A stage of the epilogue on a tile."""
-        operands = part_of_stage(stage, self.program, place, k_tile)
+        operands = _part_of_stage(stage, self.program, place, k_tile)
         plan = self.plan(stage.op, (target, *operands), stage.attributes)
         self.update(plan, target, operands, last=False)
 
@@ -154,7 +155,7 @@ class Pipeline:
 
     def _whole_stage(self, stage: Stage, whole: Block, numbers: list[int]) -> Block:
         program = self.program
-        operands = part_of_stage(stage, program, self._everywhere())
+        operands = _part_of_stage(stage, program, self._everywhere())
         plan = self.plan(stage.op, (whole, *operands), stage.attributes)
         numbers = numbers + [block.number for block in operands if block.number is not None]
         number = program.issuer.compute(plan.number, numbers)
@@ -187,3 +188,35 @@ class Pipeline:
     def _store(self, tile: Block, place: tuple[Part, ...]) -> None:
         if self.composite.out is not None:
             store(self.program, self.composite.out.pointers(place), tile, None)
+
+
+# -- parts of operands ----------------------------------------------------------------------------
+
+
+def part_of(program: Program, operand: Ref | Block, parts: tuple[Part, ...]) -> Block:
+    """A part of an operand: loaded now, or a view of the block."""
+    if isinstance(operand, Ref):
+        return load(program, operand.pointers(parts), None, None)
+    shape = tuple(part.size for part in parts)
+    if shape == operand.shape:
+        return operand
+    node = None
+    if operand.node is not None:
+        place = tuple(part.slice for part in parts)
+        node = Node(lambda whole: whole[place], (operand.node,), operand.node.line)
+    parent = operand if operand.parent is None else operand.parent
+    return Block(program, block_type(operand.dtype, shape), node, operand.held, parent)
+
+
+def _part_of_stage(
+    stage: Stage, program: Program, place: tuple[Part, ...], k_tile: int = 0
+) -> tuple[Block, ...]:
+    """What of a stage's operand meets a place of the result."""
+    if stage.operand is None:
+        return ()
+    shape = stage.operand.shape
+    if len(shape) <= len(place):
+        return (part_of(program, stage.operand, parts_of_operand(shape, place)),)
+    place = (Part(k_tile, 1), *place)  # one for each k tile
+    part = part_of(program, stage.operand, parts_of_operand(shape, place))
+    return (program.compute("reshape", (part,), (part.shape[1:],)),)
