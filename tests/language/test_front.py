@@ -369,7 +369,7 @@ bed.launch(kernel, x, x)
 del bed, x
 gc.collect()
 kinds = {"Block", "Desk", "EffectLog", "Index", "Node", "PlanShelf", "Pointers", "NativeProgram"}
-rooms = ("tilewright.native._core", "tilewright.language")
+rooms = ("tilewright.native._core", "tilewright.language", "tilewright.executor")
 print([type(each) for each in gc.get_objects()
        if type(each).__name__ in kinds and type(each).__module__.startswith(rooms)])
 """

@@ -22,7 +22,7 @@ __all__ = ("KernelProgram", "NativeProgram", "program_class")
 
 
 class KernelProgram(Program):
-    """Functions of a program as its methods: a call costs no frame more."""
+    """A program with accesses, composites and messages: functions of programs as its methods."""
 
     load = load
     store = store
