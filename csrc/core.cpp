@@ -1,4 +1,4 @@
-// The native event core as the private module tilewright.engine._core: names and conversions only.
+// The native event core as the private module tilewright.native._core: names and conversions only.
 #include "banked.hpp"
 #include "core.hpp"
 #include "front_module.hpp"

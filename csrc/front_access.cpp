@@ -1,4 +1,4 @@
-// Loads and stores; language/dma.py is the same in Python, and does those that are not done here.
+// Loads and stores; executor/dma.py is the same in Python, and does those that are not done here.
 #include "front_desk.hpp"
 #include "front_layout.hpp"
 

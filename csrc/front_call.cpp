@@ -227,7 +227,7 @@ void bind_calls(nb::module_& module) {
                            {Py_tp_members, call_members},
                            {Py_tp_getset, call_properties},
                            {0, nullptr}};
-    PyType_Spec spec = {"tilewright.engine._core.PlannedCall", sizeof(CallObject), 0,
+    PyType_Spec spec = {"tilewright.native._core.PlannedCall", sizeof(CallObject), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
     module.attr("PlannedCall") = checked(PyType_FromSpec(&spec));
 }

@@ -1,4 +1,4 @@
-// Where the commands of one program are issued: what language/program.py does, without its frames.
+// Where the commands of one program are issued: what executor/program.py does, without its frames.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,7 +19,7 @@
 
 namespace tilewright {
 
-// What a plan of language/run.py says, read once.
+// What a plan of executor/run.py says, read once.
 struct PlanView {
     Ref plan;
     Ref run;

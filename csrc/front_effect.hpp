@@ -1,4 +1,4 @@
-// What happens to memory at simulated times; language/effect.py is the same in Python.
+// What happens to memory at simulated times; executor/effect.py is the same in Python.
 #pragma once
 
 #include <nanobind/nanobind.h>

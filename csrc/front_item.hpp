@@ -1,4 +1,5 @@
-// What an access by computed offsets reaches, in items; language/address.py is the same in Python.
+// What an access by computed offsets reaches, in items; executor/access/address.py is the same in
+// Python.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How a block of addresses lies in memory, and its elements in an array; language/access.py is the
-// same in Python, and effect.py makes arrays of it.
+// How a block of addresses lies in memory, and its elements in an array; executor/access/layout.py is
+// the same in Python, and effect.py makes arrays of it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The front of the language in the private module tilewright.engine._core.
+// The front of the language in the private module tilewright.native._core.
 #include "front_module.hpp"
 
 #include <nanobind/stl/string.h>
@@ -47,11 +47,8 @@ void adopt_language(const nb::dict& names) {
     language.pointer_type = kept(names, "PointerType");
     language.explained = kept(names, "explained");
     language.not_captured = kept(names, "not_captured");
-    language.walk = kept(names, "Walk");
     language.add_place = kept(names, "add_place");
     language.error = kept(names, "TilewrightError");
-    language.read = kept(names, "READ");
-    language.write = kept(names, "WRITE");
     language.empty = kept(names, "empty");
     language.array = kept(names, "ndarray");
     language.add = kept(names, "add");
@@ -59,9 +56,16 @@ void adopt_language(const nb::dict& names) {
     language.multiply = kept(names, "multiply");
     language.divide = kept(names, "divide");
     language.spread = kept(names, "spread");
-    language.room = kept(names, "ROOM");
+    language.rooms = kept(names, "ROOMS");
     language.getcurrent = kept(names, "getcurrent");
     adopt_ends();
+}
+
+// What the executor hands over, likewise.
+void adopt_executor(const nb::dict& names) {
+    executor.walk = kept(names, "Walk");
+    executor.read = kept(names, "READ");
+    executor.write = kept(names, "WRITE");
 }
 
 // As known_binary of language/known.py, where it needs no block; else None.
@@ -88,6 +92,7 @@ void bind_front(nb::module_& module) {
     bind_desk(module);
     bind_calls(module);
     module.def("adopt_language", &adopt_language);
+    module.def("adopt_executor", &adopt_executor);
     module.def("known_binary", &known_binary);
 }
 

@@ -26,8 +26,11 @@ bool is_language_code(PyObject* code) {
     const auto found = known.find(code);
     if (found != known.end()) return found->second;
     const Ref file = checked(PyObject_GetAttrString(code, "co_filename"));
-    const Py_ssize_t length = PyUnicode_GET_LENGTH(language.room);
-    const bool is_own = PyUnicode_Tailmatch(file.ptr(), language.room, 0, length, -1) == 1;
+    bool is_own = false;
+    for (Py_ssize_t place = 0; place < PyTuple_GET_SIZE(language.rooms); ++place) {
+        PyObject* room = PyTuple_GET_ITEM(language.rooms, place);
+        is_own |= PyUnicode_Tailmatch(file.ptr(), room, 0, PyUnicode_GET_LENGTH(room), -1) == 1;
+    }
     known.emplace(counted(code), is_own);
     return is_own;
 }
@@ -303,7 +306,7 @@ void bind_nodes(nb::module_& module) {
                            {Py_tp_getset, properties},
                            {Py_tp_methods, methods},
                            {0, nullptr}};
-    PyType_Spec spec = {"tilewright.engine._core.Node", sizeof(NodeObject), 0,
+    PyType_Spec spec = {"tilewright.native._core.Node", sizeof(NodeObject), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
     const Ref type = checked(PyType_FromSpec(&spec));
     node_type = reinterpret_cast<PyTypeObject*>(counted(type.ptr()));

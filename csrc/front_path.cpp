@@ -70,8 +70,8 @@ PathFinder::PathFinder(const nb::object& mmu, nb::object locate, nb::object chan
     page_bytes_ = number(spec, "page_bytes");
     tlb_entries_ = static_cast<size_t>(number(spec, "tlb_entries"));
     const nb::object counts = channels_.attr("num_of");
-    num_channels_[0] = nb::cast<int64_t>(counts[nb::handle(language.read)]);
-    num_channels_[1] = nb::cast<int64_t>(counts[nb::handle(language.write)]);
+    num_channels_[0] = nb::cast<int64_t>(counts[nb::handle(executor.read)]);
+    num_channels_[1] = nb::cast<int64_t>(counts[nb::handle(executor.write)]);
 }
 
 bool PathFinder::find_pieces(Spans spans, const Asker& by, std::vector<Piece>& pieces) {
@@ -272,7 +272,7 @@ int64_t PathFinder::look_up(int64_t page, const Asker& by) {
 
 // A page that the TLB does not keep, or that others walk for.
 int64_t PathFinder::walk_for(PyObject* page, const Ref& others, const Asker& by) {
-    auto* type = reinterpret_cast<PyTypeObject*>(language.walk);  // a tuple with names
+    auto* type = reinterpret_cast<PyTypeObject*>(executor.walk);  // a tuple with names
     const Ref walk = checked(type->tp_alloc(type, 2));
     PyTuple_SET_ITEM(walk.ptr(), 0, counted(by.walker));
     PyTuple_SET_ITEM(walk.ptr(), 1, checked(PyLong_FromLongLong(by.command)).release().ptr());
@@ -331,7 +331,7 @@ const PathFinder::Extent& PathFinder::extent_at(int64_t physical) {
 
 int64_t PathFinder::take_channel(bool is_write) {
     if (num_channels_[is_write] == 1) return 0;
-    const nb::handle access = is_write ? language.write : language.read;
+    const nb::handle access = is_write ? executor.write : executor.read;
     return nb::cast<int64_t>(channels_.attr("take")(access));
 }
 
@@ -340,7 +340,7 @@ int64_t PathFinder::trip(PyObject* program, int64_t memory, bool is_write, int64
     const auto place = static_cast<size_t>(memory * num_channels_[is_write] + channel);
     if (place >= trips.size()) trips.resize(place + 1, kUnknown);
     if (trips[place] == kUnknown) {
-        const nb::handle access = is_write ? language.write : language.read;
+        const nb::handle access = is_write ? executor.write : executor.read;
         trips[place] =
             nb::cast<int64_t>(nb::handle(program).attr("trip")(memory, access, channel));
     }

@@ -1,5 +1,5 @@
-// From virtual addresses to memories, for one PE; language/translate.py is the same in Python. Page
-// table and TLB are the MMU's, whoever looks.
+// From virtual addresses to memories, for one PE; executor/access/translate.py is the same in
+// Python. Page table and TLB are the MMU's, whoever looks.
 #pragma once
 
 #include <nanobind/nanobind.h>

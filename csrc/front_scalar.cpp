@@ -244,7 +244,7 @@ void bind_scalars(nb::module_& module) {
                            {Py_tp_richcompare, slot(compare)},
                            {Py_tp_hash, slot(PyLong_Type.tp_hash)},
                            {0, nullptr}};
-    PyType_Spec spec = {"tilewright.engine._core.IntegerFields", 0, 0,
+    PyType_Spec spec = {"tilewright.native._core.IntegerFields", 0, 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
     PyObject* base = reinterpret_cast<PyObject*>(&PyLong_Type);
     module.attr("IntegerFields") = checked(PyType_FromSpecWithBases(&spec, base));

@@ -17,6 +17,7 @@ namespace nb = nanobind;
 namespace tilewright {
 
 Language language{};
+Executor executor{};
 
 Ref tuple_of(const int64_t* numbers, int count) {
     Ref tuple = checked(PyTuple_New(count));
@@ -385,7 +386,7 @@ void bind_value(nb::module_& module, const char* name, newfunc make, PyMemberDef
                            SLOT(Py_nb_negative, operators.nb_negative),
                            SLOT(Py_nb_invert, operators.nb_invert),
                            {0, nullptr}};
-    const std::string full_name = std::string("tilewright.engine._core.") + name;
+    const std::string full_name = std::string("tilewright.native._core.") + name;
     PyType_Spec spec = {full_name.c_str(), sizeof(Object), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
     module.attr(name) = checked(PyType_FromSpec(&spec));

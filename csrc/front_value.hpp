@@ -34,17 +34,22 @@ struct Language {
     PyObject *block_type, *pointer_type;
     PyObject *explained;      // (error, node): the error to raise
     PyObject *not_captured;   // what runs for a value that is not there
-    PyObject *walk;           // the class of walks of a page table
     PyObject *add_place;      // (error, place)
     PyObject *error;          // TilewrightError
-    PyObject *read, *write;   // Access
     PyObject *empty, *array;  // NumPy's empty, and its class of arrays
     PyObject *add, *subtract, *multiply, *divide;  // NumPy's
     PyObject *spread;         // (value, shape, dtype): an array of that shape
-    PyObject *room;           // the directory of the language's own code
+    PyObject *rooms;          // the directories of the language's own code, as a tuple
     PyObject *getcurrent;     // the greenlet that runs
 };
 extern Language language;
+
+// What this code knows of the device, which the executor drives; see adopt_executor.
+struct Executor {
+    PyObject *walk;          // the class of walks of a page table
+    PyObject *read, *write;  // Access
+};
+extern Executor executor;
 
 // Plain structures, since Python finds their members by offsets.
 #define VALUE_HEAD PyObject_HEAD PyObject* program;

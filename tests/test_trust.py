@@ -53,10 +53,9 @@ OWN = {
     "bench/peers/triton_worker.py",  # what its parent process asks
     "cli/app.py",  # a command by its name
     "cli/main.py",  # an empty text
-    "engine/banked.py",  # the compiled core
-    "engine/select.py",  # the compiled core
     "interop/kernbench/names.py",  # a table of ours
     "models/library.py",  # a library by its name
+    "native/__init__.py",  # the compiled module
 }
 """Files that run code of the package itself, or of a library that is installed."""
 

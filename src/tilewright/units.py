@@ -1,4 +1,4 @@
-"""Integer picoseconds and bytes: constants, the one rounding place, text in and text out.
+"""Integer picoseconds and bytes: constants, widths, the one rounding place, text in and out.
 
 Rates are integer bytes per microsecond: 1 GB/s is 1000 of them. Nothing here takes a float.
 """
@@ -6,10 +6,12 @@ Rates are integer bytes per microsecond: 1 GB/s is 1000 of them. Nothing here ta
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from types import MappingProxyType
 
 from tilewright.errors import UnitError
 
 __all__ = (
+    "DTYPE_BITS",
     "MAX_PS",
     "PS_PER_NS",
     "PS_PER_S",
@@ -31,6 +33,28 @@ PS_PER_NS = 1_000
 PS_PER_US = 1_000_000
 PS_PER_S = 1_000_000_000_000
 MAX_PS = 2**63 - 1
+
+DTYPE_BITS: Mapping[str, int] = MappingProxyType(
+    {
+        "bf16": 16,
+        "bool": 8,
+        "f16": 16,
+        "f32": 32,
+        "f64": 64,
+        "f8e4m3": 8,
+        "f8e5m2": 8,
+        "i16": 16,
+        "i32": 32,
+        "i4": 4,
+        "i64": 64,
+        "i8": 8,
+        "u16": 16,
+        "u32": 32,
+        "u64": 64,
+        "u8": 8,
+    }
+)
+"""Bits of an element in memory, by dtype."""
 
 _PS_PER_UNIT = {"ps": 1, "ns": PS_PER_NS, "us": PS_PER_US, "ms": 10**9, "s": PS_PER_S}
 _DECIMAL_BYTES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

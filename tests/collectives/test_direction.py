@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tilewright.collectives.direction import Directions, Topology, parse_topology, plan_directions
 from tilewright.errors import CollectiveError
-from tilewright.language.neighbour import OPPOSITES
+from tilewright.executor.neighbour import OPPOSITES
 
 WHERE = "test"
 

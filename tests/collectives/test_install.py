@@ -8,8 +8,8 @@ from tilewright.collectives.option import RingKeys
 from tilewright.collectives.rings import InstallPlan, check_install
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.errors import CollectiveError
+from tilewright.executor.neighbour import Neighbours
 from tilewright.host import RuntimeContext
-from tilewright.language.message import Neighbours
 from tilewright.machine.build import build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.parse import parse_machine

@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.device.dot_array import DotArray
-from tilewright.device.dtype import DTYPE_BITS, GEMM_PACE
+from tilewright.device.dtype import GEMM_PACE
 from tilewright.errors import RegistryError, UnitError
 from tilewright.machine.spec import DotArraySpec
+from tilewright.units import DTYPE_BITS
 from tilewright.validation.gemm.formula import run_dot_array
 
 sizes = st.integers(1, 12)

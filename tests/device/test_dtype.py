@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.device.dtype import DTYPE_BITS, GEMM_PACE, Pace, num_bytes_of
+from tilewright.device.dtype import GEMM_PACE, Pace, num_bytes_of
 from tilewright.errors import RegistryError
+from tilewright.units import DTYPE_BITS
 
 
 @pytest.mark.parametrize("dtype", sorted(set(DTYPE_BITS) - {"bool"}))

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.device.cost_table import COST_TABLE
-from tilewright.device.dtype import DTYPE_BITS
 from tilewright.device.vector import VectorUnit, build_vector
 from tilewright.device.vector_lanes import VectorLanes
 from tilewright.errors import RegistryError, ServerError, UnitError
 from tilewright.machine.spec import TcmSpec, VectorSpec
+from tilewright.units import DTYPE_BITS
 
 
 @dataclass

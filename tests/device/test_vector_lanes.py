@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.device.cost_table import COST_TABLE, CostClass
-from tilewright.device.dtype import DTYPE_BITS
 from tilewright.device.vector_lanes import VectorLanes
 from tilewright.errors import RegistryError, UnitError
 from tilewright.machine.spec import TcmSpec, VectorSpec
+from tilewright.units import DTYPE_BITS
 
 sizes = st.integers(1, 5_000)
 dtypes = st.sampled_from(sorted(DTYPE_BITS))

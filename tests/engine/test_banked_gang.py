@@ -1,7 +1,6 @@
 """Channels of a native banked memory that go together, until an access parts them."""
 
 from dataclasses import replace
-from importlib import import_module
 from typing import cast
 
 import numpy as np
@@ -30,6 +29,7 @@ from tilewright.engine.banked import (
 )
 from tilewright.engine.banked_core import MemoryCore
 from tilewright.engine.banked_layout import bank_table, banked_numbers
+from tilewright.native import native_core
 
 pytestmark = [needs_both_engines, pytest.mark.timeout(600)]
 assert settings.default is not None
@@ -120,8 +120,7 @@ def test_channels_that_part_keep_their_places_in_the_accesses_they_share() -> No
     shared = Request(50, 1, False, 64 * 1024, 512)  # the next row of the same banks
     late_hit = Request(97, 2, False, 256 + 32, 32)  # lengthens the refresh of the second channel
     load = [Request(0, 0, False, 0, 512), shared, late_hit]
-    native = import_module("tilewright.engine._core")
-    core = cast(MemoryCore, native.BankedCore(banked_numbers(spec), bank_table(spec)))
+    core = cast(MemoryCore, native_core().BankedCore(banked_numbers(spec), bank_table(spec)))
     for request in load:
         assert core.can_accept(request.arrive_ps, *request[2:])
         core.accept(request.arrive_ps, *request[1:])

@@ -1,6 +1,5 @@
 """What a native banked memory foretells: reads are served no sooner."""
 
-from importlib import import_module
 from typing import NamedTuple, Protocol, cast
 
 import pytest
@@ -23,6 +22,7 @@ from tilewright.engine import EngineKind
 from tilewright.engine.banked import BankedSpec, Completion, Memory
 from tilewright.engine.banked_core import MemoryCore
 from tilewright.engine.banked_layout import bank_table, banked_numbers
+from tilewright.native import native_core
 
 pytestmark = [needs_both_engines, pytest.mark.timeout(600)]
 
@@ -47,8 +47,7 @@ class Asked(Tapped):
     """A native memory that is asked about all reads to come whenever it has decided something."""
 
     def __init__(self, spec: BankedSpec, load: list[Request]) -> None:
-        native = import_module("tilewright.engine._core")
-        core = native.BankedCore(banked_numbers(spec), bank_table(spec))
+        core = native_core().BankedCore(banked_numbers(spec), bank_table(spec))
         self.core = cast(Foretelling, core)
         super().__init__(Memory(self.core, EngineKind.NATIVE, spec.capacity_bytes))
         self.reads = {each.access_id: each for each in load if not each.is_write}

@@ -1,6 +1,5 @@
 import signal as os_signal
 from collections.abc import Callable
-from importlib import import_module
 from types import FrameType
 from typing import cast
 
@@ -18,6 +17,7 @@ from tilewright.engine import (
 from tilewright.engine.core import Core
 from tilewright.engine.reference import ReferenceCore
 from tilewright.errors import DeadlockError, EngineError, InternalError, TimeLimitError
+from tilewright.native import native_core
 from tilewright.units import MAX_PS
 
 LINK_RATE = 64_000  # one flit of 64 bytes takes 1000 ps
@@ -266,7 +266,7 @@ def test_an_interrupt_in_the_core_stops_the_engine(engine: Engine, kind: EngineK
 def engine_with_core(kind: EngineKind) -> tuple[Core, Engine]:
     spec = EngineSpec()
     native = kind is EngineKind.NATIVE
-    make = import_module("tilewright.engine._core").Core if native else ReferenceCore
+    make = native_core().Core if native else ReferenceCore
     core = cast("Core", make(spec.flit_bytes, spec.packet_flits, spec.arrival_salt))
     return core, Engine(core, kind, spec)
 

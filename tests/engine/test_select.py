@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from tilewright.engine import (
@@ -41,22 +38,3 @@ def test_an_engine_knows_its_kind_and_its_specification(kind: EngineKind) -> Non
 def test_a_choice_left_open_is_settled_when_the_engine_is_built() -> None:
     expected = EngineKind.NATIVE if native_built() else EngineKind.REFERENCE
     assert build_engine().kind is expected
-
-
-BROKEN_CORE = """
-import sys
-
-class Broken:
-    def find_spec(self, name, path=None, target=None):
-        if name == "tilewright.engine._core":
-            raise ImportError("undefined symbol")
-
-sys.meta_path.insert(0, Broken())
-import tilewright.engine
-"""
-
-
-def test_a_core_that_does_not_load_is_an_error_and_not_a_slower_engine() -> None:
-    run = subprocess.run([sys.executable, "-c", BROKEN_CORE], capture_output=True, text=True)
-    assert run.returncode == 1
-    assert "a compiled core that does not load (undefined symbol)" in run.stderr

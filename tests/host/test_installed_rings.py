@@ -9,8 +9,8 @@ import pytest
 from tilewright import language as tl
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.errors import TilewrightError
+from tilewright.executor.neighbour import Neighbours
 from tilewright.host import DPPolicy, LocalShard, PeCoord, RuntimeContext
-from tilewright.language.neighbour import Neighbours
 from tilewright.machine import build_machine, parse_machine
 from tilewright.memory.place import MemoryKind, MemoryPlace
 

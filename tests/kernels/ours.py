@@ -11,10 +11,9 @@ import numpy as np
 from tests.kernels.argument import Addresses, Described, Named
 from tests.kernels.case import Array
 from tilewright.engine import AUTO, Auto, EngineKind
-from tilewright.language.launch import LaunchResult
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.memory import Sanitizer
-from tilewright.runtime.workspace import PlacedArray, Workspace
+from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
 
 __all__ = ("run_here",)
 

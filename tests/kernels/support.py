@@ -85,8 +85,8 @@ def held_against_triton() -> Callers:
 def held_here() -> set[str]:
     """Functions that some test calls in a kernel here, whether Triton can run it or not."""
     found = {name for case in CASES for name in _spoken(case.file, case.kernel)}
-    for folder in ("language", "kernels"):
-        for file in sorted((ROOT / "tests" / folder).glob("test_*.py")):
+    for folder in ("executor", "language", "kernels"):
+        for file in sorted((ROOT / "tests" / folder).rglob("test_*.py")):
             for node in ast.walk(ast.parse(file.read_text())):
                 found |= set(_names_in(node))
     return found

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.engine import AUTO, Auto, EngineKind
-from tilewright.language.launch import LaunchResult
 from tilewright.machine import Machine, build_machine, parse_machine
-from tilewright.runtime.workspace import PlacedArray, Workspace
+from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
 
 __all__ = ("Array", "Bed")
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 import triton.language as triton_language  # type: ignore[import-untyped]
 
-from tilewright.device.dtype import DTYPE_BITS
 from tilewright.errors import KernelTypeError
 from tilewright.language.dtype import (
     DTYPES,
@@ -25,6 +24,7 @@ from tilewright.language.dtype import (
     int32,
     uint16,
 )
+from tilewright.units import DTYPE_BITS
 
 IN_TRITON = tuple(dtype for dtype in DTYPES if dtype is not int4)
 PREDICATES = tuple(sorted(name for name in dir(DType) if name.startswith("is_")))

@@ -54,10 +54,26 @@ def test_several_operands_reduce_together() -> None:
     np.testing.assert_array_equal(run(function, 8), X.max(1) * 100 + X.argmax(1))
 
 
-def test_a_combine_function_cannot_reach_memory() -> None:
+@pytest.mark.parametrize(
+    "reach",
+    [
+        lambda x_ptr, _: tl.load(x_ptr),
+        lambda x_ptr, a: tl.store(x_ptr, a),
+        lambda x_ptr, _: tl.atomic_add(x_ptr, 1),
+        lambda x_ptr, _: tl.atomic_load(x_ptr),
+        lambda x_ptr, _: tl.atomic_store(x_ptr, 1),
+        lambda x_ptr, _: tl.load(x_ptr, volatile=True),
+        lambda x_ptr, _: tl.composite("abs", tl.ref(x_ptr, (4, 4))),
+        lambda _, a: tl.send("E", a),
+        lambda *_: tl.recv("E", (4,), tl.int32),
+        lambda *_: tl.recv_no_consume("E", (4,), tl.int32),
+    ],
+)
+def test_a_combine_function_cannot_reach_memory_or_messages(reach: Callable[..., Any]) -> None:
     def kernel(x_ptr: Any, out_ptr: Any) -> None:
         def combine(a: Any, b: Any) -> Any:
-            return a + b + tl.load(x_ptr)
+            reach(x_ptr, a)
+            return a + b
 
         x = tl.load(x_ptr + tl.arange(0, 16))
         tl.store(out_ptr, tl.reduce(x, 0, combine))
@@ -65,6 +81,23 @@ def test_a_combine_function_cannot_reach_memory() -> None:
     bed = Bed()
     with pytest.raises(KernelError, match=": found a combine function that uses memory"):
         bed.launch(kernel, bed.place(X), bed.place(X))
+
+
+def test_a_combine_function_knows_its_place_and_may_reduce_itself() -> None:
+    def kernel(x_ptr: Any, out_ptr: Any) -> None:
+        def combine(a: Any, b: Any) -> Any:
+            both = tl.join(a, b)
+            place = tl.program_id(0) + tl.num_programs("pe") + tl.num_programs(1)
+            return tl.reduce(both, -1, lambda c, d: c + d) + place
+
+        x = tl.load(x_ptr + tl.arange(0, 16))
+        tl.store(out_ptr + tl.program_id(0), tl.reduce(x, 0, combine))
+
+    bed = Bed(num_pes=2)
+    x, out = bed.place(X), bed.place(np.zeros(2, np.int32))
+    bed.launch(kernel, x, out, grid=(2,))
+    reductions = 15  # of 16 elements
+    np.testing.assert_array_equal(bed.read(out) - X[0].sum(), [reductions * n for n in (3, 4)])
 
 
 def test_a_call_outside_of_a_kernel_is_refused() -> None:

@@ -14,17 +14,17 @@ from tests.kinds import needs_both_engines
 from tests.language.bed import Array, Bed
 from tilewright import language as tl
 from tilewright.engine import EngineKind
-from tilewright.engine.select import native_core
 from tilewright.errors import KernelTypeError, TilewrightError
-from tilewright.language import order
+from tilewright.executor.access import order
+from tilewright.executor.access.order import Span
+from tilewright.executor.kernel_program import KernelProgram
 from tilewright.language.affine import Affine, Box
 from tilewright.language.dtype import float32, int4, int16, int32, int64
 from tilewright.language.known import known_binary
-from tilewright.language.order import Span
-from tilewright.language.program import Program
 from tilewright.language.scalar import Int32, Int64, scalar_result, strong_number
 from tilewright.language.triton_scalar import FUNCTIONS as TRITON
 from tilewright.language.value import Block, Index, Mask, Pointers, Value
+from tilewright.native import native_core
 
 ASKED = "what is not known"
 
@@ -180,7 +180,7 @@ AXES = tuple([1] * 16)
     ],
 )
 def test_more_axes_than_an_index_can_have_are_refused(value: Any) -> None:
-    class Expanding(Program):
+    class Expanding(KernelProgram):
         def __init__(self) -> None:
             """Nothing is issued."""
 
@@ -369,7 +369,7 @@ bed.launch(kernel, x, x)
 del bed, x
 gc.collect()
 kinds = {"Block", "Desk", "EffectLog", "Index", "Node", "PlanShelf", "Pointers", "NativeProgram"}
-rooms = ("tilewright.engine._core", "tilewright.language")
+rooms = ("tilewright.native._core", "tilewright.language", "tilewright.executor")
 print([type(each) for each in gc.get_objects()
        if type(each).__name__ in kinds and type(each).__module__.startswith(rooms)])
 """
@@ -400,7 +400,7 @@ def test_a_block_that_is_dropped_gives_its_space_back() -> None:
 
 WITHOUT_CORE = """
 import sys
-sys.modules["tilewright.engine._core"] = None
+sys.modules["tilewright.native._core"] = None
 import numpy as np
 from tests.language.bed import Bed
 from tests.language.test_front import PITCH, run_window

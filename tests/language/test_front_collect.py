@@ -15,10 +15,10 @@ from tilewright import language as tl
 from tilewright.device.dma import ChannelDeal
 from tilewright.device.mmu import Mmu
 from tilewright.engine import EngineKind
-from tilewright.engine.select import native_core
-from tilewright.language.current import current_program
+from tilewright.executor.program import running_program
 from tilewright.machine.spec import MmuSpec
 from tilewright.memory.page_table import PageTable
+from tilewright.native import native_core
 
 PAGE = 64
 
@@ -53,7 +53,7 @@ def test_a_tile_that_only_a_circle_holds_gives_its_space_back_when_it_is_found(
     free_bytes = []
 
     def kernel(x_ptr: Any) -> None:
-        issuer = current_program().issuer
+        issuer = running_program().issuer
         free_bytes.append(issuer.far_free_bytes)
         circle: list[Any] = [tl.load(x_ptr + tl.arange(0, 256))]
         circle.append(circle)

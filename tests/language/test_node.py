@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tilewright.errors import InternalError, KernelError, KernelTypeError
-from tilewright.language import node as chosen
+from tilewright.language import front as chosen
 from tilewright.language import node_plain
-from tilewright.language.node import not_captured
+from tilewright.language.front import not_captured
 from tilewright.language.source import source_line
 
 every_kind = pytest.mark.parametrize("nodes", [node_plain, chosen], ids=["plain", "chosen"])

@@ -4,10 +4,11 @@ from hypothesis import strategies as st
 
 from tilewright.errors import SpecError
 from tilewright.machine.coords import CubeCoord, PeCoord, Side
-from tilewright.machine.grid import Grid
+from tilewright.machine.grid import HARDWARE_AXES, Grid, place_on_axis
 
 counts = st.integers(1, 5)
 grids = st.builds(Grid, counts, counts, counts, counts)
+pe_coords = st.builds(PeCoord, st.integers(0, 1), st.integers(0, 3), st.integers(0, 7))
 
 
 @given(grid=grids, data=st.data())
@@ -64,3 +65,15 @@ def test_a_place_that_the_machine_lacks_is_refused(coord: PeCoord) -> None:
 def test_a_level_without_members_is_refused() -> None:
     with pytest.raises(SpecError, match=r"grid rows: found 0, expected an int of at least 1"):
         Grid(1, 1, 0, 1)
+
+
+@given(st.sets(pe_coords, min_size=1))
+def test_places_of_a_launch_tell_its_pes_apart_and_lie_below_their_counts(
+    used: set[PeCoord],
+) -> None:
+    places = {tuple(place_on_axis(pe, used, axis)[0] for axis in HARDWARE_AXES) for pe in used}
+    assert len(places) == len(used)
+    for pe in used:
+        for axis in HARDWARE_AXES:
+            place, count = place_on_axis(pe, used, axis)
+            assert 0 <= place < count

@@ -3,8 +3,8 @@
 import pytest
 
 from tilewright.errors import RegistryError
+from tilewright.executor.run import Counters
 from tilewright.host import LaunchReport, PeCoord
-from tilewright.language.run import Counters
 from tilewright.programs import PROGRAMS
 from tilewright.programs.contract import (
     BenchOutcome,

@@ -16,7 +16,7 @@ from tilewright import language as tl
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.engine import EngineKind
 from tilewright.engine.core import OWNER_SHIFT
-from tilewright.language.message import Neighbours
+from tilewright.executor.neighbour import Neighbours
 from tilewright.report.trace_fields import PathFields, Traces, fields_of_path
 from tilewright.report.trace_path import OwnerTrace, break_down_program
 from tilewright.report.trace_server import ServerTable

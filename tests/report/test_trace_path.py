@@ -14,7 +14,7 @@ from tilewright import language as tl
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.engine import EngineKind
 from tilewright.engine.core import OWNER_SHIFT
-from tilewright.language.message import Neighbours
+from tilewright.executor.neighbour import Neighbours
 from tilewright.report.trace_path import (
     OwnerTrace,
     ProgramPath,

@@ -13,7 +13,7 @@ from tests.sanitizer.random_kernel import (
     racing_lines,
 )
 from tilewright.device.ipcq import RingSpec
-from tilewright.language.message import Neighbours
+from tilewright.executor.neighbour import Neighbours
 from tilewright.memory import Sanitizer
 from tilewright.runtime.workspace import Workspace
 

@@ -12,11 +12,11 @@ from tests.sanitizer.queue import signal_without_waiting
 from tests.sanitizer.race import shared_sum
 from tilewright import language as tl
 from tilewright.errors import AddressError, PageFaultError, RequestError, SanitizerError
+from tilewright.executor.neighbour import Neighbours
 from tilewright.host import RuntimeContext
-from tilewright.language.message import Neighbours
 from tilewright.memory.sanitizer_finding import FindingKind
 from tilewright.programs import PROGRAMS
-from tilewright.runtime.launch import LaunchOptions
+from tilewright.runtime.launch.options import LaunchOptions
 from tilewright.runtime.message import KernelLaunchMsg
 
 

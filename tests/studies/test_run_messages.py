@@ -14,7 +14,7 @@ RING = """
 import tilewright.language as tl
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.host import DPPolicy, LocalShard
-from tilewright.language.message import Neighbours
+from tilewright.executor.neighbour import Neighbours
 
 
 def shift(x_ptr, rounds):

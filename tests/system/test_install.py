@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[2]
 IGNORED = shutil.ignore_patterns(".*", "build", "dist", "__pycache__", "*.so", "*.pyd")
 HAS_COMPILER = any(map(shutil.which, ("c++", "g++", "clang++")))
 BUILD_VARIABLES = ("CC", "CXX", "CMAKE_ARGS", "SKBUILD_CMAKE_ARGS", "TILEWRIGHT_REQUIRE_CORE")
-CORE = "tilewright/engine/_core."
+CORE = "tilewright/native/_core."
 PRINT_START_LINE = """
 from importlib.util import find_spec
 from tilewright.cli.startup import engine_line
-native_built = find_spec("tilewright.engine._core") is not None
+native_built = find_spec("tilewright.native._core") is not None
 print(engine_line("native" if native_built else "reference", native_built))
 """
 

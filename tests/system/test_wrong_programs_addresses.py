@@ -19,7 +19,7 @@ from tilewright.host import DPPolicy, Interleave, LocalShard, RuntimeContext, Te
 from tilewright.language.dtype import dtype_of
 from tilewright.machine import build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
-from tilewright.runtime.launch_arguments import PerPe
+from tilewright.runtime.launch.bind import PerPe
 from tilewright.runtime.workspace import Workspace
 from tilewright.validation.address.access import MISTAKES, RIGHT, WAYS, run_way
 from tilewright.validation.address.placement import PAGE_BYTES, WORDS, Case

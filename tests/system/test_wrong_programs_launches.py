@@ -22,9 +22,9 @@ from tilewright import language as tl
 from tilewright.engine import EngineKind
 from tilewright.engine.service import ProgramGreenlet
 from tilewright.errors import CollectiveError, KernelError, LaunchEndedError, MessageError
+from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.program import running_program
 from tilewright.host import DPPolicy, PeCoord, RuntimeContext, Tensor
-from tilewright.language.current import current_program
-from tilewright.language.message import Neighbours
 from tilewright.runtime.message import MemoryReadMsg, MemoryWriteMsg
 from tilewright.runtime.workspace import Workspace
 
@@ -408,7 +408,7 @@ def test_a_function_places_the_programs_of_a_grid_without_tensors_and_needs_a_gr
     seen: list[tuple[int, str]] = []
 
     def note() -> None:
-        seen.append((int(tl.program_id(0)), str(current_program().stream.pe.name)))
+        seen.append((int(tl.program_id(0)), str(running_program().stream.pe.name)))
 
     torch.launch(note, grid=(3,), on=lambda number: PAIR[number % 2])
     assert sorted(seen) == [(0, "sip0.cube0.pe0"), (1, "sip0.cube0.pe1"), (2, "sip0.cube0.pe0")]

@@ -13,12 +13,12 @@ from tilewright.collectives.group import Group, RankPlaces
 from tilewright.collectives.kernel import direction_to
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.errors import CollectiveError, OutOfMemoryError
-from tilewright.language.neighbour import Neighbours
-from tilewright.language.post import Post
+from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.post import Post
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch import tell_rings
+from tilewright.runtime.launch.send import tell_rings
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.request import Request
 from tilewright.runtime.ring_space import RingSpace, Space

@@ -16,8 +16,9 @@ from tilewright.errors import InternalError
 from tilewright.language.argument import ArrayArgument
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch import LaunchOptions, LaunchOwner, launch
-from tilewright.runtime.launch_arguments import PerPe
+from tilewright.runtime.launch.bind import PerPe
+from tilewright.runtime.launch.launch import launch
+from tilewright.runtime.launch.options import LaunchOptions, LaunchOwner
 from tilewright.runtime.pending import Pending
 
 __all__ = ("NUM_VARIANTS", "start_collective")

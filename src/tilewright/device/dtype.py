@@ -1,4 +1,4 @@
-"""What the units have to know of a dtype: how wide it is, and how a GEMM unit takes it."""
+"""What the units of a PE make of a dtype: bytes of blocks, and how a GEMM unit takes it."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -6,29 +6,9 @@ from types import MappingProxyType
 
 from tilewright.device.lookup import look_up
 from tilewright.device.size import ceil_div
+from tilewright.units import DTYPE_BITS
 
-__all__ = ("DTYPE_BITS", "GEMM_PACE", "Pace", "num_bytes_of")
-
-DTYPE_BITS: Mapping[str, int] = MappingProxyType(
-    {
-        "bf16": 16,
-        "bool": 8,
-        "f16": 16,
-        "f32": 32,
-        "f64": 64,
-        "f8e4m3": 8,
-        "f8e5m2": 8,
-        "i16": 16,
-        "i32": 32,
-        "i4": 4,
-        "i64": 64,
-        "i8": 8,
-        "u16": 16,
-        "u32": 32,
-        "u64": 64,
-        "u8": 8,
-    }
-)
+__all__ = ("GEMM_PACE", "Pace", "num_bytes_of")
 
 
 class Pace(Enum):

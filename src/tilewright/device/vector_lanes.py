@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from tilewright.device.cost_table import CostClass, cost_class_of
-from tilewright.device.dtype import DTYPE_BITS, num_bytes_of
+from tilewright.device.dtype import num_bytes_of
 from tilewright.device.lookup import look_up
 from tilewright.device.size import ceil_div, check_size
 from tilewright.machine.spec import TcmSpec, VectorSpec
+from tilewright.units import DTYPE_BITS
 
 __all__ = ("VectorLanes",)
 

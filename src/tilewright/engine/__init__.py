@@ -4,10 +4,11 @@ from tilewright.engine.engine import Engine
 from tilewright.engine.graph import TaskGraph
 from tilewright.engine.hub import Hub, Program
 from tilewright.engine.kind import AUTO, Auto, EngineKind
-from tilewright.engine.select import build_engine, native_built, resolve_engine
+from tilewright.engine.select import build_engine, resolve_engine
 from tilewright.engine.spec import Arbitration, EngineSpec, PacketView, ServerSpec, Service
 from tilewright.engine.statistics import RouteStatistics, ServerStatistics, Statistics
 from tilewright.engine.trace import MemoryRecord, TraceRecord, digest_of
+from tilewright.native import native_built
 
 __all__ = (
     "AUTO",

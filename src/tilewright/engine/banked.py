@@ -5,8 +5,6 @@ drives one calls ``accept`` for what arrives, then ``advance`` at that time and 
 """
 
 from dataclasses import astuple
-from importlib import import_module
-from typing import cast
 
 from tilewright.engine.banked_core import (
     Completion,
@@ -25,9 +23,10 @@ from tilewright.engine.banked_spec import (
     SimpleSpec,
 )
 from tilewright.engine.kind import AUTO, Auto, EngineKind
-from tilewright.engine.select import native_built, resolve_engine
+from tilewright.engine.select import resolve_engine
 from tilewright.engine.spec import check_integer
 from tilewright.errors import EngineError
+from tilewright.native import native_built, native_core
 
 __all__ = (
     "BankedMemory",
@@ -146,8 +145,7 @@ class BankedMemory(Memory):
     def __init__(self, spec: BankedSpec, choice: EngineKind | Auto = AUTO) -> None:
         kind = resolve_engine(choice, native_built=native_built())
         if kind is EngineKind.NATIVE:
-            native = import_module("tilewright.engine._core")
-            core = cast("MemoryCore", native.BankedCore(banked_numbers(spec), bank_table(spec)))
+            core = native_core().BankedCore(banked_numbers(spec), bank_table(spec))
         else:
             core = ReferenceBankedCore(spec)
         super().__init__(core, kind, spec.capacity_bytes)
@@ -181,8 +179,7 @@ class SimpleMemory(Memory):
     def __init__(self, spec: SimpleSpec, choice: EngineKind | Auto = AUTO) -> None:
         kind = resolve_engine(choice, native_built=native_built())
         if kind is EngineKind.NATIVE:
-            native = import_module("tilewright.engine._core")
-            core = cast("MemoryCore", native.SimpleCore(*astuple(spec)))
+            core = native_core().SimpleCore(*astuple(spec))
         else:
             core = ReferenceSimpleCore(spec)
         super().__init__(core, kind, MAX_ID)

@@ -1,7 +1,5 @@
-"""Chooses the engine: the only place that knows if the compiled core is there."""
+"""Chooses the engine: the compiled core, or its definition in Python."""
 
-from importlib import import_module
-from types import ModuleType
 from typing import cast
 
 from tilewright.engine.core import Core
@@ -10,31 +8,9 @@ from tilewright.engine.kind import AUTO, Auto, EngineKind
 from tilewright.engine.reference import ReferenceCore
 from tilewright.engine.spec import EngineSpec
 from tilewright.errors import EngineError
+from tilewright.native import native_built, native_core
 
-__all__ = ("build_engine", "native_built", "native_core", "resolve_engine")
-
-_native: ModuleType | None
-try:
-    _native = import_module("tilewright.engine._core")
-except ModuleNotFoundError:
-    _native = None
-except ImportError as error:
-    raise EngineError(
-        "engine",
-        f"a compiled core that does not load ({error})",
-        "one that was built for this Python",
-        "reinstall tilewright",
-    ) from error
-
-
-def native_built() -> bool:
-    """If this installation has the compiled core."""
-    return _native is not None
-
-
-def native_core() -> ModuleType | None:
-    """The compiled core, for who has more in it than the engine; None if there is none."""
-    return _native
+__all__ = ("build_engine", "resolve_engine")
 
 
 def resolve_engine(choice: EngineKind | Auto, *, native_built: bool) -> EngineKind:
@@ -63,7 +39,7 @@ def build_engine(
     kind = resolve_engine(choice, native_built=native_built())
     if not isinstance(spec, EngineSpec):
         raise EngineError("engine", f"the spec {spec!r}", "an EngineSpec", "build one")
-    make = ReferenceCore if kind is EngineKind.REFERENCE else cast("ModuleType", _native).Core
+    make = ReferenceCore if kind is EngineKind.REFERENCE else native_core().Core
     core = make(spec.flit_bytes, spec.packet_flits, spec.arrival_salt)
     # a cast, since a core takes only graphs that it compiled itself
     return Engine(cast("Core", core), kind, spec)

@@ -3,12 +3,11 @@
 from tilewright.device.dma import Access
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
 from tilewright.engine.limit import Limits
+from tilewright.executor.neighbour import Neighbours
 from tilewright.host.context import RuntimeContext
-from tilewright.language.neighbour import Neighbours
 from tilewright.machine.coords import PeCoord
-from tilewright.runtime.launch import LaunchOptions
-from tilewright.runtime.launch_arguments import LocalShard, LocalSize
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.launch.bind import LocalShard, LocalSize
+from tilewright.runtime.launch.options import LaunchOptions
 from tilewright.runtime.message import (
     KernelLaunchMsg,
     MapMsg,
@@ -19,6 +18,7 @@ from tilewright.runtime.message import (
 )
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.policy import DPPolicy, Interleave, Split
+from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.request import Completion, Request
 from tilewright.runtime.tensor import Tensor
 

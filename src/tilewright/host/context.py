@@ -18,24 +18,24 @@ from tilewright.collectives.worker import Workers
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.limit import Limits
 from tilewright.errors import RequestError
+from tilewright.executor.neighbour import Neighbours
 from tilewright.host.device import Accelerator, Ahbm, DeviceSelector, parse_device
 from tilewright.host.distributed import Distributed
 from tilewright.host.multiprocessing import Multiprocessing
 from tilewright.language.dtype import DType, dtype_of
-from tilewright.language.neighbour import Neighbours
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import MachineSpec
 from tilewright.memory.sanitizer_finding import Findings
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch import LaunchOptions, launch
-from tilewright.runtime.launch_grid import Grid, On
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.launch.launch import launch
+from tilewright.runtime.launch.options import Grid, LaunchOptions, On
 from tilewright.runtime.message import Message, submit_message
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.placement import Targets
 from tilewright.runtime.policy import DPPolicy, LayoutWord
+from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.request import Completion, Request
 from tilewright.runtime.tensor import Tensor, host_tensor
 

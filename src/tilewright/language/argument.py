@@ -8,9 +8,9 @@ import numpy as np
 
 from tilewright.errors import KernelError
 from tilewright.language.dtype import DType
+from tilewright.language.executor import Executor
 from tilewright.language.front import FUNCTION_TYPES
 from tilewright.language.kernel import Kernel
-from tilewright.language.program import Program
 from tilewright.language.scalar import Int1, Scalar, strong_scalar
 from tilewright.language.tensor_pointer import TensorDescriptor
 
@@ -80,7 +80,7 @@ def _scalar(kernel: Kernel, name: str, value: Any) -> Scalar:
         raise KernelError(where, f"{name} = {number}", error.expected, error.fix) from None
 
 
-def seen_by(program: Program, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def seen_by(program: Executor, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments as one program has them: arrays are its own pointers."""
     seen = dict(arguments)
     for name, value in arguments.items():
@@ -89,7 +89,7 @@ def seen_by(program: Program, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return seen
 
 
-def _seen(program: Program, value: Any) -> Any:
+def _seen(program: Executor, value: Any) -> Any:
     if type(value) is ArrayArgument:  # mostly
         return program.pointers(value.address, value.dtype)
     match value:

@@ -1,15 +1,14 @@
-"""The type of a block value: dtype and shape, one object for each."""
+"""Types of values: of a block dtype and shape, one object for each; of addresses their element."""
 
 from dataclasses import dataclass
 from functools import cache
 from math import prod
 from typing import Any
 
-from tilewright.device.dtype import num_bytes_of
 from tilewright.errors import KernelTypeError
-from tilewright.language.dtype import DType
+from tilewright.language.dtype import DType, dtype_of
 
-__all__ = ("BlockType", "block_type")
+__all__ = ("BlockType", "PointerType", "block_type")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -62,5 +61,36 @@ def block_type(dtype: DType, shape: tuple[int, ...]) -> BlockType:
                 "block type", found, "whole numbers from 1 up", "change the shape"
             )
     num_elements = prod(shape)
-    num_bytes = num_bytes_of("block type", num_elements, dtype.device_name)
+    num_bytes = -(-num_elements * dtype.bits // 8)
     return BlockType(dtype, shape, num_elements, num_bytes)
+
+
+class PointerType:
+    """The dtype of addresses: what they point to."""
+
+    __slots__ = ("element_ty",)
+
+    def __init__(self, element_ty: DType | str) -> None:
+        self.element_ty = element_ty if type(element_ty) is DType else dtype_of(element_ty)
+
+    @property
+    def scalar(self) -> "PointerType":
+        return self
+
+    def is_ptr(self) -> bool:
+        return True
+
+    def is_floating(self) -> bool:
+        return False
+
+    def is_int(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PointerType) and other.element_ty is self.element_ty
+
+    def __hash__(self) -> int:
+        return hash(self.element_ty)
+
+    def __repr__(self) -> str:
+        return f"pointer<{self.element_ty}>"

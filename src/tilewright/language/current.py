@@ -7,19 +7,19 @@ from typing import Any
 from greenlet import getcurrent
 
 from tilewright.errors import KernelError
-from tilewright.language.program import Program
+from tilewright.language.executor import Executor
 
 __all__ = ("current_program", "enter_program", "entered", "program_here")
 
 
-def enter_program(program: Program) -> None:
+def enter_program(program: Executor) -> None:
     """From now on calls of this greenlet are the program's."""
     greenlet: Any = getcurrent()
     greenlet.tilewright_program = program
 
 
 @contextmanager
-def entered(program: Program) -> Iterator[None]:
+def entered(program: Executor) -> Iterator[None]:
     """For a while calls of this greenlet are another program's."""
     greenlet: Any = getcurrent()
     before = getattr(greenlet, "tilewright_program", None)
@@ -33,16 +33,16 @@ def entered(program: Program) -> Iterator[None]:
             greenlet.tilewright_program = before
 
 
-def program_here() -> Program | None:
+def program_here() -> Executor | None:
     """Return the program whose greenlet calls; None outside of kernels."""
     return getattr(getcurrent(), "tilewright_program", None)
 
 
-def current_program() -> Program:
+def current_program() -> Executor:
     """For the functions of the language."""
     try:
         greenlet: Any = getcurrent()
-        program: Program = greenlet.tilewright_program
+        program: Executor = greenlet.tilewright_program
     except AttributeError:
         fix = "launch the kernel; its calls have no meaning outside of a program"
         raise KernelError("tl", "a call outside of a kernel", "a running program", fix) from None

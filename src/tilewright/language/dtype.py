@@ -9,8 +9,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tilewright.device.dtype import DTYPE_BITS
 from tilewright.errors import KernelTypeError
+from tilewright.units import DTYPE_BITS
 
 __all__ = (
     "DTYPES",

@@ -1,4 +1,4 @@
-"""A program that computes at once, without commands or time: for functions that a kernel passes.
+"""An executor that computes at once, without commands or time: for functions that a kernel passes.
 
 The combine function of a reduction or scan is written in the language; it is called on whole slabs
 of elements when the value is computed, and the command that reduces is charged for it.
@@ -12,12 +12,13 @@ import numpy as np
 
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.current import entered
-from tilewright.language.dtype import DType, dtype_of
+from tilewright.language.dtype import dtype_of
+from tilewright.language.executor import Executor
+from tilewright.language.front import constant_node, evaluate
 from tilewright.language.meaning.bound import Bound
 from tilewright.language.meaning.table import MEANINGS
-from tilewright.language.node import constant_node, evaluate
-from tilewright.language.program import Program
 from tilewright.language.value import Block
+from tilewright.language.value_executor import ValueExecutor
 
 __all__ = ("array_function",)
 
@@ -27,24 +28,37 @@ def _bound(op: str, types: tuple[BlockType, ...], attributes: tuple[Any, ...]) -
     return MEANINGS[op].bind(types, attributes)
 
 
-class _EagerProgram(Program):
-    """Only what a function of values asks for; memory is out of its reach."""
+class _EagerExecutor(ValueExecutor):
+    """Computes with values on arrays; memory, composites and messages are out of its reach."""
 
-    def __init__(self, around: Program) -> None:
-        self.run = around.run
-        self.stream = around.stream
-        self.name = around.name
+    def __init__(self, around: Executor) -> None:
+        super().__init__()
+        self._around = around
         self.ids = around.ids
-        self.title = around.title
-        self.counts = around.counts
-        self._constants: dict[tuple[Any, DType, type], Block] = {}
+        self.title = around
 
-    def __getattr__(self, name: str) -> Any:
-        """What a program has beyond values: memory, commands, space."""
-        if name.startswith("__"):
-            raise AttributeError(name)
+    def place(self, axis: Any) -> tuple[int, int]:
+        return self._around.place(axis)
+
+    def method(self, name: str, value: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        return self._around.method(name, value, args, kwargs)
+
+    def array_function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return self._around.array_function(function)
+
+    def placed(self, block: Block) -> Block:
+        return block  # its elements are an array, in their order
+
+    def release(self, number: int) -> None:
+        """Do nothing: blocks of arrays take no space of a PE."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        """Raise the error of what is more than values: memory, composites, messages."""
         found = "a combine function that uses memory"
         raise self.error(found, "values of its operands alone", "load before the reduction")
+
+    load = store = atomic = atomic_load = atomic_store = note_poll = _refuse
+    composite = send = receive = peek = _refuse
 
     def compute(
         self, op: str, operands: tuple[Block, ...], attributes: tuple[Any, ...] = ()
@@ -63,11 +77,11 @@ class _EagerProgram(Program):
         return Block(self, kind, constant_node(np.asarray(value)), None)
 
 
-def array_function(program: Program, function: Callable[..., Any]) -> Callable[..., Any]:
+def array_function(program: Executor, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of blocks as one of arrays, for the meaning of reductions and scans."""
 
     def on_arrays(*arrays: np.ndarray[Any, Any]) -> Any:
-        eager = _EagerProgram(program)
+        eager = _EagerExecutor(program)
         blocks = [
             eager._block(each, block_type(dtype_of(each.dtype), each.shape)) for each in arrays
         ]

@@ -1,28 +1,24 @@
-"""Chooses who holds values and issues commands: compiled code, or its definition in Python.
+"""Chooses who holds values and computes them: compiled code, or its definition in Python.
 
-This is the only place that knows. Both give the same results and the same times; without a compiler
-there is the definition alone.
+This is the only place that knows. Both give the same results; without a compiler there is the
+definition alone. Who issues commands is chosen in ``executor.compiled``.
 """
 
 from collections.abc import Callable
 from functools import update_wrapper
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from greenlet import getcurrent
 
-from tilewright.device.dma import Access
-from tilewright.device.mmu import Walk
-from tilewright.engine.kind import EngineKind
-from tilewright.engine.select import native_core
 from tilewright.errors import TilewrightError
 from tilewright.language.affine import Affine, Box
-from tilewright.language.block_type import block_type
+from tilewright.language.block_type import PointerType, block_type
 from tilewright.language.dtype import float32, int1, int4, int32, int64
 from tilewright.language.node_plain import explained, not_captured
-from tilewright.language.pointer_type import PointerType
-from tilewright.language.source import ROOM, add_place
+from tilewright.language.source import ROOMS, add_place
+from tilewright.native import native_core
 
 __all__ = (
     "FUNCTION_TYPES",
@@ -33,11 +29,12 @@ __all__ = (
     "Node",
     "PointersFields",
     "adopt_values",
-    "compiled_front",
     "compiled_function",
+    "constant_node",
     "direct",
     "evaluate",
     "is_determined",
+    "not_captured",
     "planned",
 )
 
@@ -69,6 +66,13 @@ else:
     MaskFields, PointersFields = _core.MaskFields, _core.PointersFields
 
 
+def constant_node(value: np.ndarray[Any, Any]) -> Node:
+    """A value that is there."""
+    node = Node(None, (), None)
+    node.value = value
+    return node
+
+
 def spread(value: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
     """A value that is stored as an array of the shape of its addresses."""
     array = np.asarray(value, dtype)
@@ -93,22 +97,16 @@ def adopt_values(*values: Any) -> None:
     """Tell compiled code of the classes it makes values of, and of the words that it needs."""
     if _core is None:
         return
-    named = (Affine, Box, PointerType, TilewrightError, Walk, add_place, block_type)
+    named = (Affine, Box, PointerType, TilewrightError, add_place, block_type)
     language: dict[str, Any] = {each.__name__: each for each in (*values, *named, *_FUNCTIONS)}
     language |= {dtype.language_name: dtype for dtype in (float32, int1, int4, int32, int64)}
-    language |= {access.name: access for access in Access} | {"ROOM": ROOM}
-    _core.adopt_language(language)
+    _core.adopt_language(language | {"ROOMS": ROOMS})
 
 
 def compiled_function(function: Function) -> Function:
     """The compiled function of that name if there is one, else its definition."""
     found: Function = function if _core is None else getattr(_core, function.__name__)
     return found
-
-
-def compiled_front(kind: EngineKind) -> ModuleType | None:
-    """The compiled front for programs on an engine: only with the compiled core can it issue."""
-    return _core if kind is EngineKind.NATIVE else None
 
 
 def planned(function: Function) -> Function:

@@ -9,7 +9,8 @@ from tilewright.errors import KernelError
 from tilewright.language.affine import Affine
 from tilewright.language.block_type import block_type
 from tilewright.language.dtype import DType, int4, int64, uint64
-from tilewright.language.node import Node
+from tilewright.language.executor import Executor
+from tilewright.language.front import Node
 from tilewright.language.source import source_line
 from tilewright.language.value import Block, Index, Pointers
 
@@ -23,17 +24,17 @@ def is_integer(value: Any) -> bool:
     return isinstance(value, Index) or (isinstance(value, int) and not isinstance(value, bool))
 
 
-def no_dtype(program: Any, value: Any) -> KernelError:
+def no_dtype(program: Executor, value: Any) -> KernelError:
     """Return the error of an integer address whose elements nobody has named."""
     found = f"the integer address {value!r} without a dtype"
     fix = (
         "write tl.load(address, shape=..., dtype=...), tl.ref(address, shape, dtype) or "
         "tl.cast(address, tl.pointer_type(dtype)); to store a number, give it a dtype by tl.full"
     )
-    return program.error(found, "pointers, or an address and the dtype of its elements", fix)  # type: ignore[no-any-return]
+    return program.error(found, "pointers, or an address and the dtype of its elements", fix)
 
 
-def pointers_to(program: Any, pointers: Pointers, element: DType) -> Pointers:
+def pointers_to(program: Executor, pointers: Pointers, element: DType) -> Pointers:
     """Return the same addresses, of elements of another dtype."""
     if pointers.element is element or int4 not in (pointers.element, element):
         return Pointers(program, pointers.affine, element, pointers.offsets)
@@ -42,7 +43,7 @@ def pointers_to(program: Any, pointers: Pointers, element: DType) -> Pointers:
     return Pointers(program, _in_bytes(program, pointers, str(element)), element)
 
 
-def _in_bytes(program: Any, pointers: Pointers, wanted: str) -> Affine:
+def _in_bytes(program: Executor, pointers: Pointers, wanted: str) -> Affine:
     """Known addresses in bytes; those of halves of bytes have to begin with the first half."""
     affine = pointers.affine
     halves = (affine.base, *affine.strides) if pointers.element is int4 else ()
@@ -55,7 +56,7 @@ def _in_bytes(program: Any, pointers: Pointers, wanted: str) -> Affine:
     return Affine(affine.base // 2, strides, affine.shape)
 
 
-def address_of(program: Any, pointers: Pointers) -> int:
+def address_of(program: Executor, pointers: Pointers) -> int:
     """Return one address as a number of bytes; waits for an offset that is computed."""
     if pointers.shape:
         found = f"addresses of shape {pointers.shape} where Python needs one number"
@@ -63,15 +64,14 @@ def address_of(program: Any, pointers: Pointers) -> int:
     return int(program.number(integers_of(program, pointers, int64)))
 
 
-def integers_of(program: Any, pointers: Pointers, dtype: Any) -> Any:
+def integers_of(program: Executor, pointers: Pointers, dtype: Any) -> Any:
     """Return addresses as integers: an index where they are known, else a computed block."""
     wanted = program.dtype(dtype)
     if wanted not in (int64, uint64):
         fix = "convert to tl.int64, or tl.pointer_type(dtype)"
         expected = "int64, uint64 or a pointer type"
         raise program.error(f"addresses converted to {wanted!r}", expected, fix)
-    if program.watch is not None:
-        pointers = program.watch.untagged(pointers)
+    pointers = program.untagged(pointers)
     if pointers.offsets is None or pointers.element is int4:
         found = Index(program, _in_bytes(program, pointers, str(wanted)), int64)
     else:
@@ -80,7 +80,7 @@ def integers_of(program: Any, pointers: Pointers, dtype: Any) -> Any:
     return found if wanted is int64 else program.convert(found, wanted, False)
 
 
-def pointers_of(program: Any, value: Any, element: DType) -> Pointers:
+def pointers_of(program: Executor, value: Any, element: DType) -> Pointers:
     """Return integers as addresses of elements; one that is computed is waited for."""
     if not is_integer(value):
         fix = "convert integers of bytes, as .to(tl.int64) of a pointer gives them"
@@ -90,14 +90,15 @@ def pointers_of(program: Any, value: Any, element: DType) -> Pointers:
     known = value.affine if isinstance(value, Index) else None
     if known is None or not known.shape:
         number = value if isinstance(value, int) else program.number(value)
-        return program.pointers(int(number), element)  # type: ignore[no-any-return]
+        found: Pointers = program.pointers(int(number), element)
+        return found
     first = program.pointers(known.base, element).affine.base  # as a program has its addresses
     scale = 2 if element is int4 else 1
     strides = tuple(stride * scale for stride in known.strides)
     return Pointers(program, Affine(first, strides, known.shape), element)
 
 
-def _computed_pointers(program: Any, block: Block, element: DType) -> Pointers:
+def _computed_pointers(program: Executor, block: Block, element: DType) -> Pointers:
     """A block of addresses as offsets from 0: another look at the same bytes, and no command."""
     kind = block_type(int64, block.shape)
     node = None

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 from greenlet import getcurrent
 
-from tilewright.errors import KernelError
+from tilewright.errors import KernelError, KernelTypeError
+from tilewright.language.block_type import PointerType
 from tilewright.language.dtype import DTYPES, DType, dtype_of, float32, int4, int32, int64, uint64
 from tilewright.language.front import IntegerFields
-from tilewright.language.pointer_type import PointerType
-from tilewright.language.promote import scalar_dtype
+from tilewright.language.promote import computation_dtype, scalar_dtype
 from tilewright.language.scalar_rule import compared, computed, number_as, reinterpreted
 
 __all__ = (
@@ -29,6 +29,7 @@ __all__ = (
     "Int32",
     "Int64",
     "Scalar",
+    "constant_dtype",
     "scalar_result",
     "strong_number",
     "strong_scalar",
@@ -162,6 +163,27 @@ def _converted(value: Scalar, dtype: Any, rounding: Any, bitcast: bool) -> Any:
     if bitcast:
         return _CLASSES[wanted](reinterpreted(value, value.dtype, wanted))
     return typed_scalar(value, wanted)
+
+
+def constant_dtype(op: str, value: Any, beside: Any) -> DType:
+    """Return the dtype of a number beside another operand of an op.
+
+    A scalar of the language has its dtype; a number in the kernel's text is weak.
+    """
+    if isinstance(value, Scalar):
+        return value.dtype
+    dtype = getattr(beside, "dtype", None)
+    if type(dtype) is not DType:
+        return scalar_dtype(value, op)
+    return _holding(op, value, computation_dtype(op, dtype, value))
+
+
+def _holding(op: str, value: Any, dtype: DType) -> DType:
+    """A dtype that has a weak integer: beside int8, 300 means nothing."""
+    if dtype.is_floating() or dtype.get_int_min_value() <= value <= dtype.get_int_max_value():
+        return dtype
+    fix = f"convert the block, or write tl.full([], {value}, dtype)"
+    raise KernelTypeError(op, f"{value} beside {dtype!r}", f"a number that fits {dtype}", fix)
 
 
 # -- operators -----------------------------------------------------------------------------------

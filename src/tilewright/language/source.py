@@ -21,14 +21,15 @@ __all__ = (
 )
 
 ROOM = str(Path(__file__).parent)
+ROOMS = (ROOM, str(Path(__file__).parents[1] / "executor"))
 
 SourceLine = tuple[CodeType, int]
 """A function of the user's and an instruction in it; cheap to note, ``line_text`` reads it."""
 
 
 def is_ours(code: CodeType) -> bool:
-    """Whether the language itself says it, rather than a kernel."""
-    return code.co_filename.startswith(ROOM)
+    """Whether the language itself says it, or what runs programs, rather than a kernel."""
+    return code.co_filename.startswith(ROOMS)
 
 
 def count_as_language(module: Mapping[str, Any]) -> None:
@@ -67,7 +68,7 @@ def _led_through(code: CodeType) -> CodeType:
 def source_line() -> SourceLine:
     """The innermost place that is not ours; called by whatever a kernel calls."""
     frame: FrameType = sys._getframe(2)
-    while frame.f_code.co_filename.startswith(ROOM) and frame.f_back is not None:
+    while frame.f_code.co_filename.startswith(ROOMS) and frame.f_back is not None:
         frame = frame.f_back
     return frame.f_code, frame.f_lasti
 

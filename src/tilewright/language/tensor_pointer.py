@@ -5,7 +5,7 @@ from typing import Any
 
 from tilewright.language.affine import Affine, Box
 from tilewright.language.dtype import DType
-from tilewright.language.program import Program
+from tilewright.language.executor import Executor
 from tilewright.language.value import Mask, Pointers, PointerType
 
 __all__ = ("TensorDescriptor", "Window")
@@ -15,7 +15,7 @@ __all__ = ("TensorDescriptor", "Window")
 class Window:
     """A block of a tensor: where it starts, in elements, and which part of it the tensor has."""
 
-    program: Program
+    program: Executor
     base: Pointers
     shape: tuple[int, ...]  # of the tensor
     strides: tuple[int, ...]
@@ -52,7 +52,7 @@ class Window:
 class TensorDescriptor:
     """A tensor in memory with the shape of the blocks that are read from it."""
 
-    program: Program
+    program: Executor
     base: Pointers
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -72,12 +72,11 @@ class TensorDescriptor:
 
     def load(self, offsets: Any) -> Any:
         """Zero outside the tensor."""
-        return self.program.run.functions["load"](
-            self.window(offsets), boundary_check=tuple(range(len(self.shape)))
-        )
+        return self.program.method("load", self.window(offsets), (), self._checks())
 
     def store(self, offsets: Any, value: Any) -> None:
         """Nothing outside the tensor."""
-        self.program.run.functions["store"](
-            self.window(offsets), value, boundary_check=tuple(range(len(self.shape)))
-        )
+        self.program.method("store", self.window(offsets), (value,), self._checks())
+
+    def _checks(self) -> dict[str, Any]:
+        return {"boundary_check": tuple(range(len(self.shape)))}

@@ -3,6 +3,8 @@
 from math import prod
 from typing import Any
 
+from tilewright.language.block_type import PointerType
+from tilewright.language.executor import Executor
 from tilewright.language.front import (
     BlockFields,
     IndexFields,
@@ -11,11 +13,9 @@ from tilewright.language.front import (
     adopt_values,
     planned,
 )
-from tilewright.language.pointer_type import PointerType
 from tilewright.language.scalar import Int32, Int64, scalar_result, strong_number
-from tilewright.language.value_plain import Executor
 
-__all__ = ("Block", "Executor", "Index", "Mask", "PointerType", "Pointers", "Value")
+__all__ = ("Block", "Index", "Mask", "PointerType", "Pointers", "Value")
 
 
 @planned

@@ -3,29 +3,15 @@
 ``csrc/front_value.hpp`` has the same in compiled code.
 """
 
-from typing import Any, Protocol
+from typing import Any
 
 from tilewright.language.affine import Affine, Box
-from tilewright.language.block_type import BlockType, block_type
+from tilewright.language.block_type import BlockType, PointerType, block_type
 from tilewright.language.dtype import DType, int1
+from tilewright.language.executor import Executor
 from tilewright.language.node_plain import Node
-from tilewright.language.pointer_type import PointerType
 
-__all__ = ("BlockFields", "Executor", "IndexFields", "MaskFields", "PointersFields")
-
-
-class Executor(Protocol):
-    """Who carries out what is said to a value: the program that holds it."""
-
-    def binary(self, op: str, left: Any, right: Any) -> Any: ...
-    def unary(self, op: str, value: Any) -> Any: ...
-    def subscript(self, value: Any, key: Any) -> Any: ...
-    def convert(self, value: Any, dtype: Any, bitcast: bool) -> Any: ...
-    def method(self, name: str, value: Any, args: tuple[Any, ...], kwargs: Any) -> Any: ...
-    def number(self, value: Any) -> Any: ...
-    def printable(self, value: Any) -> Any: ...
-    def placed(self, block: Any) -> Any: ...
-    def release(self, number: int) -> None: ...
+__all__ = ("BlockFields", "IndexFields", "MaskFields", "PointersFields")
 
 
 class _Operators:

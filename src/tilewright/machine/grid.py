@@ -1,12 +1,14 @@
-"""The one place that flattens coordinates, and knows who is whose neighbour in the cube mesh."""
+"""The one place that flattens coordinates, counts them, and knows neighbours in the cube mesh."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tilewright.errors import SpecError
 from tilewright.machine.coords import CubeCoord, PeCoord, Side, SipCoord
 
-__all__ = ("Grid",)
+__all__ = ("HARDWARE_AXES", "Grid", "place_on_axis")
+
+HARDWARE_AXES = ("pe", "cube", "sip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +105,25 @@ def _check(what: str, value: int, limit: int) -> None:
     if type(value) is not int or not 0 <= value < limit:
         fix = "name a place of this machine"
         raise SpecError(what, repr(value), f"an int in 0..{limit - 1}", fix)
+
+
+def place_on_axis(coord: PeCoord, used: Collection[PeCoord], axis: str) -> tuple[int, int]:
+    """The place of a PE, and how many there are, among those that a launch uses.
+
+    "pe" counts those of the PE's cube, "cube" the cubes of its SIP, "sip" the SIPs. Where a launch
+    uses a whole machine, places are the machine's own numbers.
+
+    >>> used = [PeCoord(0, 0, pe) for pe in (2, 5, 7)]
+    >>> place_on_axis(PeCoord(0, 0, 5), used, "pe"), place_on_axis(PeCoord(0, 0, 5), used, "sip")
+    ((1, 3), (0, 1))
+    """
+    if axis == "pe":
+        places = {pe.pe for pe in used if (pe.sip, pe.cube) == (coord.sip, coord.cube)}
+        here = coord.pe
+    elif axis == "cube":
+        places = {pe.cube for pe in used if pe.sip == coord.sip}
+        here = coord.cube
+    else:
+        places = {pe.sip for pe in used}
+        here = coord.sip
+    return sorted(places).index(here), len(places)

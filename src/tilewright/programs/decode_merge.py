@@ -7,9 +7,9 @@ from typing import Annotated
 import numpy as np
 
 from tilewright.device.ipcq import RingSpec
+from tilewright.executor.neighbour import Neighbours
 from tilewright.host import LaunchReport, LocalShard, LocalSize, PeCoord, RuntimeContext, Tensor
 from tilewright.language.argument import ArrayArgument
-from tilewright.language.neighbour import Neighbours
 from tilewright.programs.attention_reference import attention
 from tilewright.programs.bound import Work, bound_of
 from tilewright.programs.check import row_error, tolerance_of
@@ -44,7 +44,7 @@ from tilewright.programs.team import (
     reserve,
     team_of,
 )
-from tilewright.runtime.launch_arguments import PerPe
+from tilewright.runtime.launch.bind import PerPe
 
 __all__ = ("DECODE_MERGE", "MergeTree", "merge_tree")
 

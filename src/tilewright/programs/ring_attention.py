@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright.device.ipcq import RingSpec
 from tilewright.errors import BenchError
+from tilewright.executor.neighbour import Neighbours
 from tilewright.host import (
     LaunchReport,
     LocalShard,
@@ -17,7 +18,6 @@ from tilewright.host import (
     Split,
     Tensor,
 )
-from tilewright.language.neighbour import Neighbours
 from tilewright.programs.attention_reference import attention
 from tilewright.programs.bound import Work, bound_of
 from tilewright.programs.check import row_error, tolerance_of
@@ -52,7 +52,7 @@ from tilewright.programs.team import (
     reserve,
     team_of,
 )
-from tilewright.runtime.launch_arguments import PerPe
+from tilewright.runtime.launch.bind import PerPe
 from tilewright.units import PS_PER_US
 
 __all__ = ("RING_ATTENTION",)

@@ -33,7 +33,7 @@ from tilewright.programs.kernels.tile_sum import (
 from tilewright.programs.latency import Path
 from tilewright.programs.size import check_sizes
 from tilewright.programs.team import Team, deploy, team_of
-from tilewright.runtime.launch_arguments import PerPe
+from tilewright.runtime.launch.bind import PerPe
 from tilewright.units import PS_PER_US
 
 __all__ = ("ALLREDUCE_CUBES", "ALLREDUCE_MESH", "ALLREDUCE_RING", "ALLREDUCE_TREE")

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from tilewright.engine.core import NO_VALUE, IssuedAccess, IssuedStep, Issuer
-from tilewright.language.program import Program
+from tilewright.executor.program import Program
 from tilewright.language.source import SourceLine, is_ours, line_text
 
 __all__ = ("CommandBook", "CommandNote")

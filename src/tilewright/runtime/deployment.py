@@ -8,8 +8,8 @@ from weakref import WeakSet
 import numpy as np
 
 from tilewright.errors import RequestError
+from tilewright.executor.quiet import rare_collections
 from tilewright.language.dtype import DType
-from tilewright.language.launch import rare_collections
 from tilewright.language.packing import bytes_of_elements
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import Sight

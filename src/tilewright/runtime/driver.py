@@ -25,9 +25,10 @@ from tilewright.errors import (
     LaunchEndedError,
     TilewrightError,
 )
-from tilewright.language.effect import Effect, EffectLog
-from tilewright.language.launch import Launcher, MmuOf, quiet_values
-from tilewright.language.post import Post
+from tilewright.executor.effect import Effect, EffectLog
+from tilewright.executor.launcher import Launcher, MmuOf
+from tilewright.executor.post import Post
+from tilewright.executor.quiet import quiet_values
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer_space import QuarantinedSpace
@@ -36,10 +37,10 @@ from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
 from tilewright.runtime.host_call import check_host_call
 from tilewright.runtime.host_effect import HostEffects
 from tilewright.runtime.host_watch import HostWatch
-from tilewright.runtime.launch_report import LaunchReport
 from tilewright.runtime.memory import DeviceMemory
 from tilewright.runtime.mmus import Mmus
 from tilewright.runtime.placement_pages import TensorPages
+from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.request import Completion, Request
 from tilewright.runtime.request_book import RequestBook
 from tilewright.runtime.running_device import (

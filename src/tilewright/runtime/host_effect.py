@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tilewright.language.effect import Effect, EffectLog
+from tilewright.executor.effect import Effect, EffectLog
 
 __all__ = ("HostEffects",)
 

@@ -9,7 +9,7 @@ from types import FrameType
 
 import tilewright
 from tilewright.device.dma import Access
-from tilewright.language.sanitize_effect import WatchedEffectLog
+from tilewright.executor.sanitize.effect import WatchedEffectLog
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.page_table import VirtualRange
 from tilewright.memory.sanitizer import Sanitizer

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.request import Request
 
 __all__ = ("Pending",)

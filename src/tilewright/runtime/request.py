@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tilewright.engine.hub import Program
 from tilewright.errors import KernelError, RequestError, TilewrightError
-from tilewright.language.post import Post
+from tilewright.executor.post import Post
 
 __all__ = ("Completion", "Request")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tilewright.device.ipcq import RingKind, RingSpec
-from tilewright.language.neighbour import Neighbours
+from tilewright.executor.neighbour import Neighbours
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.allocator import Allocator

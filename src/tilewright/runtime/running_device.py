@@ -10,8 +10,9 @@ from tilewright.engine import AUTO, Auto, Engine, EngineKind
 from tilewright.engine.hub import Hub
 from tilewright.engine.message import first_line
 from tilewright.errors import TilewrightError
-from tilewright.language.effect import EffectLog
-from tilewright.language.launch import Launcher, MmuOf, quiet_values, rare_collections
+from tilewright.executor.effect import EffectLog
+from tilewright.executor.launcher import Launcher, MmuOf
+from tilewright.executor.quiet import quiet_values, rare_collections
 from tilewright.machine.build import Machine
 from tilewright.memory.sanitizer_tensor import TensorBook
 from tilewright.runtime.memory import DeviceMemory

@@ -19,22 +19,17 @@ from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.hub import Hub
 from tilewright.engine.limit import Limits
 from tilewright.errors import KernelError
+from tilewright.executor.grid import checked_grid, dealt
+from tilewright.executor.launcher import check_pes
+from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.quiet import quiet_values
+from tilewright.executor.run import Counters, Run
+from tilewright.executor.sanitize.effect import WatchedEffectLog
+from tilewright.executor.stream import Stream
+from tilewright.executor.terms import Share, Terms
 from tilewright.language.argument import ArrayArgument, DescriptorArgument, checked_arguments
 from tilewright.language.dtype import DType, dtype_of
-from tilewright.language.launch import (
-    LaunchResult,
-    Share,
-    Terms,
-    check_pes,
-    checked_grid,
-    dealt,
-    quiet_values,
-)
-from tilewright.language.neighbour import Neighbours
 from tilewright.language.packing import bytes_of_elements, elements_of_bytes
-from tilewright.language.run import Run
-from tilewright.language.sanitize_effect import WatchedEffectLog
-from tilewright.language.stream import Stream
 from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
@@ -52,7 +47,20 @@ from tilewright.runtime.memory import DeviceMemory
 from tilewright.runtime.running_device import apply_served, build_device_at, build_launcher
 from tilewright.runtime.tensor_book import item_bits
 
-__all__ = ("PlacedArray", "Workspace")
+__all__ = ("LaunchResult", "PlacedArray", "Workspace")
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult:
+    """Times are of the device's clock: from the first command to the end of the last."""
+
+    start_ps: int
+    end_ps: int
+    counters: Counters
+
+    @property
+    def latency_ps(self) -> int:
+        return self.end_ps - self.start_ps
 
 
 @dataclass(frozen=True, slots=True)

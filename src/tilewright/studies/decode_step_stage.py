@@ -17,7 +17,7 @@ from tilewright.report.run.usage import Usage, UsedBlock, most_used
 from tilewright.report.trace_path import ProgramPath
 from tilewright.report.trace_server import ServerTable
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.report import LaunchReport
 from tilewright.studies.run_breakdown import break_down_run
 from tilewright.studies.run_listener import Listener, Listeners, SubmittedLaunch
 from tilewright.studies.run_path import PathListener

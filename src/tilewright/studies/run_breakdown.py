@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tilewright.records import RunParts
 from tilewright.report.trace_path import ProgramPath
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.report import LaunchReport
 
 __all__ = ("break_down_run", "chain_of", "lines_of_run")
 

@@ -15,7 +15,7 @@ from tilewright.machine.build import Machine
 from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.memory.sanitizer_finding import Findings
 from tilewright.programs.contract import BenchOutcome
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.report import LaunchReport
 from tilewright.studies.run_listener import Listener, Listeners
 from tilewright.studies.run_source import RunSource
 

@@ -12,7 +12,7 @@ from tilewright.machine.node import NodeKind
 from tilewright.machine.route_level import Traffic
 from tilewright.records.run_use import PathTimes
 from tilewright.report.trace_fields import PathFields
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.report import LaunchReport
 from tilewright.studies.run_breakdown import chain_of
 from tilewright.units import flit_ps
 

@@ -8,7 +8,7 @@ from tilewright.device.build import Device
 from tilewright.machine.coords import PeCoord
 from tilewright.report.trace import TraceRecorder
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.report import LaunchReport
 from tilewright.units import format_ps
 
 __all__ = ("Listener", "Listeners", "ProgressListener", "SubmittedLaunch", "TraceListener")

@@ -26,7 +26,7 @@ from tilewright.report.trace_path import (
     break_down_program,
 )
 from tilewright.report.trace_server import ServerTable
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.report import LaunchReport
 from tilewright.studies.run_listener import LOOKS_PER_DRAIN, SubmittedLaunch
 
 __all__ = ("MAX_ROWS", "PathListener", "delays_of")

@@ -28,7 +28,7 @@ from tilewright.records.run_finding import AccessSide, SanitizerFinding
 from tilewright.records.run_use import ChannelUse, PathTimes, ResourceUse
 from tilewright.report.run.format import bottleneck_of, bottleneck_words
 from tilewright.report.run.usage import UsedBlock
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.report import LaunchReport
 from tilewright.studies.run_execute import Execution, RunRequest
 from tilewright.units import format_ps
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from tests.language.meaning.exact import as_float64, ulp, wrap_int
 from tests.language.meaning.values import bound_for, result_of, seeds
+from tilewright.device.dtype import GEMM_PACE
 from tilewright.errors import KernelError, KernelTypeError
 from tilewright.language.block_type import block_type
 from tilewright.language.dtype import (
@@ -113,6 +114,14 @@ def test_the_gemm_unit_is_charged_by_the_dtype_that_it_takes() -> None:
     assert MEANINGS["dot"].bind((left, right), PLAIN).charges == (
         GemmCharge(32, 16, 64, 6, float16),
     )
+
+
+@pytest.mark.parametrize("dtype", [int8, uint8, float8e4nv, float8e5, float16, bfloat16, float32])
+def test_what_is_charged_to_the_gemm_unit_is_what_it_takes(dtype: DType) -> None:
+    tile = block_type(dtype, (8, 8))
+    (charge,) = MEANINGS["dot"].bind((tile, tile), PLAIN).charges
+    assert isinstance(charge, GemmCharge)
+    assert charge.dtype.device_name in GEMM_PACE
 
 
 def test_float64_is_charged_to_the_vector_unit() -> None:

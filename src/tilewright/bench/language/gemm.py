@@ -10,11 +10,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from tilewright.bench.language.kernels import gemm_kernel
 from tilewright.device.gemm import build_gemm
 from tilewright.language.dtype import float16
-from tilewright.language.launch import LaunchResult
 from tilewright.machine import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.records.language_bench import GemmFigures
-from tilewright.runtime.workspace import PlacedArray, Workspace
+from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
 from tilewright.units import PS_PER_S
 
 __all__ = ("GemmSpec", "measure_gemm")

@@ -17,13 +17,12 @@ from tilewright.bench.language.kernels import decode_kernel, step_kernel
 from tilewright.bench.peers import load_peer
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.language.dtype import DType, float16
-from tilewright.language.launch import LaunchResult
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import totals_of
 from tilewright.records import installed_versions
 from tilewright.records.language_bench import LanguageBenchRecord, LanguageRow, TritonRatios
-from tilewright.runtime.workspace import PlacedArray, Workspace
+from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
 from tilewright.units import PS_PER_US
 
 __all__ = ("LanguageBenchSpec", "run_language_bench")

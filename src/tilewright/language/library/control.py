@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.errors import KernelError
 from tilewright.language.current import current_program
-from tilewright.language.program import Program
+from tilewright.language.executor import Executor
 from tilewright.language.value import Value
 
 __all__ = (
@@ -116,7 +116,7 @@ def device_print(prefix: str, *args: Any, hex: bool = False) -> None:
     sys.stdout.write(f"pid {program.ids} {prefix}{' '.join(shown)}\n")
 
 
-def _shown(program: Program, value: Any, in_hex: bool) -> str:
+def _shown(program: Executor, value: Any, in_hex: bool) -> str:
     found = program.printable(value) if isinstance(value, Value) else np.asarray(value)
     if in_hex and isinstance(found, np.ndarray) and found.dtype.kind in "iu":
         return np.array2string(found, formatter={"int": builtins.hex})

@@ -5,8 +5,6 @@ from typing import Any
 from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
 from tilewright.language.front import direct
-from tilewright.language.hardware_axis import HARDWARE_AXES, place_on_axis
-from tilewright.language.program import Program
 from tilewright.language.scalar import Int32
 from tilewright.language.value import Index, Value
 
@@ -22,23 +20,12 @@ def program_id(axis: int | str) -> Int32:
     On "pe", "cube" and "sip" it is the place of its PE in its cube, of the cube in its SIP, and of
     the SIP, among those that the launch uses.
     """
-    program = current_program()
-    if axis in HARDWARE_AXES:
-        return Int32(_on_machine(program, axis)[0])
-    return Int32(program.place(axis, program.ids, 0))
+    return Int32(current_program().place(axis)[0])
 
 
 def num_programs(axis: int | str) -> Int32:
     """How many places an axis has: of the grid, or "pe", "cube" and "sip" of the launch."""
-    program = current_program()
-    if axis in HARDWARE_AXES:
-        return Int32(_on_machine(program, axis)[1])
-    return Int32(program.place(axis, program.counts, 1))
-
-
-def _on_machine(program: Program, axis: Any) -> tuple[int, int]:
-    used = [stream.pe.coord for stream in program.run.streams]
-    return place_on_axis(program.stream.pe.coord, used, axis)
+    return Int32(current_program().place(axis)[1])
 
 
 @direct
@@ -48,7 +35,8 @@ def arange(start: int, end: int) -> Index:
     if not isinstance(start, int) or not isinstance(end, int) or end <= start:
         found = f"tl.arange({start!r}, {end!r})"
         raise program.error(found, "two integers with start < end", "correct the range")
-    return program.index_range(int(start), int(end))
+    index: Index = program.index_range(int(start), int(end))
+    return index
 
 
 def full(shape: Any, value: Any, dtype: Any) -> Any:

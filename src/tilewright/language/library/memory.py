@@ -3,15 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.language import dma
-from tilewright.language.atomic import atomic, parse_sem
-from tilewright.language.composite_operand import Ref, make_ref
 from tilewright.language.current import current_program
 from tilewright.language.dtype import DType
+from tilewright.language.executor import Executor
 from tilewright.language.front import direct
 from tilewright.language.pointer_convert import is_integer, no_dtype, pointers_of
-from tilewright.language.poll import note_poll
-from tilewright.language.program import Program
+from tilewright.language.ref import Ref, make_ref
 from tilewright.language.tensor_pointer import TensorDescriptor, Window
 from tilewright.language.value import Pointers
 
@@ -62,7 +59,7 @@ def load(
     """
     program = current_program()
     if volatile:
-        note_poll(program, pointer)
+        program.note_poll(pointer)
     if shape is not None or dtype is not None:
         pointer = make_ref(program, pointer, () if shape is None else shape, dtype, None)
     if isinstance(pointer, Ref):
@@ -78,7 +75,7 @@ def load(
         pointer, mask = pointer.pointers(), pointer.mask(_axes(program, pointer, boundary_check))
     elif other is not None and mask is None:
         raise program.error("other without a mask", "a mask with it", "drop it, or pass a mask")
-    return dma.load(program, pointer, mask, other)
+    return program.load(pointer, mask, other)
 
 
 @direct
@@ -111,10 +108,10 @@ def store(
             found = "a mask with a block pointer"
             raise program.error(found, "boundary_check alone", "drop the mask")
         pointer, mask = pointer.pointers(), pointer.mask(_axes(program, pointer, boundary_check))
-    dma.store(program, pointer, value, mask)
+    program.store(pointer, value, mask)
 
 
-def _axes(program: Program, window: Window, boundary_check: Any) -> tuple[int, ...]:
+def _axes(program: Executor, window: Window, boundary_check: Any) -> tuple[int, ...]:
     axes = tuple(boundary_check) if isinstance(boundary_check, list | tuple) else (boundary_check,)
     rank = len(window.shape)
     if not all(isinstance(axis, int) and 0 <= axis < rank for axis in axes):
@@ -160,7 +157,7 @@ def store_tensor_descriptor(desc: TensorDescriptor, offsets: Any, value: Any) ->
     desc.store(offsets, value)
 
 
-def _parts(program: Program, base: Any, *parts: Any) -> list[tuple[int, ...]]:
+def _parts(program: Executor, base: Any, *parts: Any) -> list[tuple[int, ...]]:
     """Sizes of a tensor in memory, one for each axis."""
     if is_integer(base):
         raise no_dtype(program, base)
@@ -177,8 +174,7 @@ def _atomic(name: str, what: str) -> Callable[..., Any]:
     def function(
         pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None
     ) -> Any:
-        program: Program = current_program()
-        return atomic(program, name, pointer, (val,), mask, sem)
+        return current_program().atomic(name, pointer, (val,), mask, sem)
 
     function.__name__ = function.__qualname__ = f"atomic_{name}"
     function.__doc__ = f"{what}; gives what was there before. Atomics are sequential per element."
@@ -201,32 +197,18 @@ def atomic_load(
 
     A program that repeats it for ever, when nobody can write there any more, is stopped.
     """
-    program = current_program()
-    acquires = parse_sem(program, sem).acquires
-    if program.watch is not None:
-        program.watch.expect_atomic(acquires=acquires)
-    note_poll(program, pointer)
-    block = load(pointer, mask)
-    if acquires and block.number is not None:
-        program.order.acquire(program.issuer.num_commands, program.issuer.task_of(block.number))
-    return block
+    return current_program().atomic_load(pointer, mask, sem)
 
 
 def atomic_store(
     pointer: Any, val: Any, mask: Any = None, sem: str | None = None, scope: str | None = None
 ) -> None:
     """A store, likewise. It comes after all before it."""
-    program = current_program()
-    releases = parse_sem(program, sem).releases
-    if program.watch is not None:
-        program.watch.expect_atomic(releases=releases)
-    program.order.release(releases)
-    store(pointer, val, mask)
-    program.order.release(False)  # a mask may have let nothing through
+    current_program().atomic_store(pointer, val, mask, sem)
 
 
 def atomic_cas(
     pointer: Any, cmp: Any, val: Any, sem: str | None = None, scope: str | None = None
 ) -> Any:
     """Put a value where memory holds ``cmp``; gives what was there before."""
-    return atomic(current_program(), "cas", pointer, (cmp, val), None, sem)
+    return current_program().atomic("cas", pointer, (cmp, val), None, sem)

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from tilewright.language import message
 from tilewright.language.block_type import block_type
 from tilewright.language.current import current_program
+from tilewright.language.executor import Handle
 from tilewright.language.library.memory import store
-from tilewright.language.message import PendingMessage
 
 __all__ = ("recv", "recv_async", "recv_no_consume", "send")
 
@@ -17,7 +16,7 @@ def send(dir: str, src: Any) -> None:
     A block that is larger than a slot goes in fragments.
     """
     program = current_program()
-    message.send(program, dir, program.block(src))
+    program.send(dir, program.block(src))
 
 
 def recv(dir: str | None, shape: Any, dtype: Any, dst: Any = None) -> Any:
@@ -32,11 +31,11 @@ def recv(dir: str | None, shape: Any, dtype: Any, dst: Any = None) -> Any:
     return block
 
 
-def recv_async(dir: str | None, shape: Any, dtype: Any) -> PendingMessage:
+def recv_async(dir: str | None, shape: Any, dtype: Any) -> Handle:
     """Begin to receive the next message from a direction; ``tl.wait`` gives the block."""
     program = current_program()
     kind = block_type(program.dtype(dtype), program.extents(shape))
-    return message.receive(program, dir, kind)
+    return program.receive(dir, kind)
 
 
 def recv_no_consume(dir: str, shape: Any, dtype: Any) -> Any:
@@ -47,4 +46,4 @@ def recv_no_consume(dir: str, shape: Any, dtype: Any) -> Any:
     """
     program = current_program()
     kind = block_type(program.dtype(dtype), program.extents(shape))
-    return message.peek(program, dir, kind)
+    return program.peek(dir, kind)

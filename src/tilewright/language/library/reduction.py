@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.language.current import current_program
-from tilewright.language.eager import array_function
 from tilewright.language.front import planned
 
 __all__ = (
@@ -106,11 +105,8 @@ def _combined(op: str, input: Any, combine_fn: Callable[..., Any], *attributes: 
     program = current_program()
     inputs = input if isinstance(input, list | tuple) else (input,)
     operands = tuple(program.block(value) for value in inputs)
-    combine = program.run.combine_functions.get(combine_fn)
-    if combine is None:
-        combine = array_function(program, combine_fn)
-        program.run.combine_functions[combine_fn] = combine
-    found = program.compute(op, operands, (*attributes, combine))
+    attributes = (*attributes, program.array_function(combine_fn))
+    found = program.compute(op, operands, attributes)
     return found if isinstance(input, list | tuple) is isinstance(found, tuple) else (found,)
 
 

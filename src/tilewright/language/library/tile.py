@@ -4,14 +4,18 @@ from typing import Any
 
 from tilewright.language.affine import broadcast_shapes
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.composite import Pending, run_composite
-from tilewright.language.composite_epilogue import attributes_of, check_vector_op, parse_epilogue
-from tilewright.language.composite_operand import Ref, as_factor, as_operand, make_ref
-from tilewright.language.composite_work import GemmWork, VectorWork, product_type
+from tilewright.language.composite import (
+    CompositePlan,
+    attributes_of,
+    check_vector_op,
+    parse_epilogue,
+    product_type,
+)
 from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
+from tilewright.language.executor import Executor, Handle
 from tilewright.language.meaning.table import MEANINGS
-from tilewright.language.program import Program
+from tilewright.language.ref import Ref, as_factor, as_operand, make_ref
 from tilewright.language.tiling import plan_tiles
 from tilewright.language.value import Block
 
@@ -35,7 +39,7 @@ def composite(
     epilogue: Any = (),
     acc_dtype: Any = float32,
     tile_shape: Any = (32, 32, 64),
-) -> Pending:
+) -> Handle:
     """Begin a pipeline over tiles and go on; ``tl.wait`` waits for its end.
 
     ``op`` is "gemm", a (M, K) by b (K, N) added up in ``acc_dtype``, or an op of the vector unit
@@ -63,13 +67,13 @@ def wait(handle: Any) -> Any:
 
 
 def _gemm(
-    program: Program,
+    program: Executor,
     operands: tuple[Ref | Block, ...],
     out_ptr: Any,
     epilogue: Any,
     acc_dtype: Any,
     tile_shape: Any,
-) -> Pending:
+) -> Handle:
     shapes = [operand.shape for operand in operands]
     if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][0]:
         found = f"operands of shapes {', '.join(map(str, shapes))}"
@@ -80,18 +84,18 @@ def _gemm(
     tiling = plan_tiles(extents, _tile_shape(program, tile_shape))
     stages = parse_epilogue(program, epilogue, result, len(tiling.depths))
     out = _out(program, out_ptr, result)
-    work = GemmWork(program, left, right, acc_dtype, tiling, stages)
-    return run_composite(program, work, result, tiling, stages, out, f"a gemm into {result}")
+    plan = CompositePlan("gemm", operands, acc_dtype, result, tiling, stages, out)
+    return program.composite(plan)
 
 
 def _vector(
-    program: Program,
+    program: Executor,
     op: str,
     operands: tuple[Ref | Block, ...],
     out_ptr: Any,
     epilogue: Any,
     tile_shape: Any,
-) -> Pending:
+) -> Handle:
     shape: tuple[int, ...] = (1, 1)
     for operand in operands:
         shape = broadcast_shapes(shape, operand.shape)
@@ -104,18 +108,17 @@ def _vector(
     tiling = plan_tiles((*shape, 1), _tile_shape(program, tile_shape))
     stages = parse_epilogue(program, epilogue, result, None)
     out = _out(program, out_ptr, result)
-    work = VectorWork(program, op, operands)
-    return run_composite(program, work, result, tiling, stages, out, f"{op} into {result}")
+    return program.composite(CompositePlan(op, operands, None, result, tiling, stages, out))
 
 
-def _tile_shape(program: Program, tile_shape: Any) -> tuple[int, int, int]:
+def _tile_shape(program: Executor, tile_shape: Any) -> tuple[int, int, int]:
     sizes = program.extents(tile_shape)
     if len(sizes) != 3:
         raise program.error(f"tile_shape {tile_shape!r}", "three sizes: M, N, K", "correct it")
     return sizes
 
 
-def _out(program: Program, out_ptr: Any, result: BlockType) -> Ref | None:
+def _out(program: Executor, out_ptr: Any, result: BlockType) -> Ref | None:
     if out_ptr is None:
         return None
     out = (

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.device.dtype import GEMM_PACE
 from tilewright.errors import KernelError
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import (
@@ -131,10 +130,10 @@ def _integer_product(dtype: DType, k: int) -> Function:
 
 
 def _charge(left: BlockType, right: BlockType) -> Charge | GemmCharge:
-    """The GEMM unit; what it does not take (f64) the vector unit multiplies and adds."""
+    """Charge the GEMM unit; what it does not take (f64) the vector unit multiplies and adds."""
     *batch, m, k = left.shape
     n = right.shape[-1]
-    if left.dtype.device_name not in GEMM_PACE:
+    if left.dtype is float64:
         return Charge("fma", prod(batch) * m * n * k, left.dtype)
     return GemmCharge(m, n, k, prod(batch), left.dtype)
 

@@ -15,7 +15,7 @@ from tilewright.host import DPPolicy, LocalShard, RuntimeContext
 from tilewright.machine.build import Machine
 from tilewright.memory import MapMsg, RangeMapping, UnmapMsg, VirtualByte, VirtualRange
 from tilewright.memory.address import PhysicalByte
-from tilewright.runtime.launch_report import LaunchReport
+from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.tensor import Tensor
 
 __all__ = ("MISTAKES", "RIGHT", "WAYS", "Pointing", "map_again", "run_way")

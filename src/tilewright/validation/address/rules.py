@@ -13,7 +13,7 @@ from tilewright.errors import AddressError
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
-from tilewright.runtime.launch_arguments import PerPe
+from tilewright.runtime.launch.bind import PerPe
 from tilewright.validation.address.access import MISTAKES, RIGHT, WAYS, Pointing, run_way
 from tilewright.validation.address.placement import (
     PAGE_BYTES,

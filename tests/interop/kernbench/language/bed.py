@@ -10,7 +10,7 @@ from tilewright.interop.kernbench.kernel import kernel_of
 from tilewright.language.dtype import dtype_of
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import Sight
-from tilewright.runtime.launch_arguments import PerPe
+from tilewright.runtime.launch.bind import PerPe
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.tensor import Tensor
 

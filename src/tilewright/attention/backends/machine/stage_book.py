@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.attention.codegen import Stage
 from tilewright.engine.core import IssuedAccess, Issuer
-from tilewright.language.program import Program
+from tilewright.executor.program import Program
 
 __all__ = ("StageBook",)
 

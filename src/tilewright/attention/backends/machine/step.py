@@ -19,10 +19,10 @@ from tilewright.attention.codegen.tree_merge import tree_neighbours
 from tilewright.attention.graph import DType
 from tilewright.attention.planner import StepPlan, most_candidates, row_budgets, state_pages
 from tilewright.errors import AttentionError
+from tilewright.executor.post import Post
+from tilewright.executor.quiet import rare_collections
 from tilewright.host import LaunchReport, Neighbours, PeCoord, RuntimeContext, Tensor
-from tilewright.language.launch import rare_collections
-from tilewright.language.post import Post
-from tilewright.runtime.launch import tell_rings
+from tilewright.runtime.launch.send import tell_rings
 
 __all__ = ("PreparedStep", "StageLaunch", "StepResult", "prepare_step")
 

@@ -7,12 +7,11 @@ import numpy as np
 from tilewright.errors import ProgramError
 from tilewright.interop.kernbench.language.dtype import parse_dtype
 from tilewright.language.block_type import BlockType
-from tilewright.language.composite import Pending
-from tilewright.language.composite_operand import Ref
 from tilewright.language.current import current_program
 from tilewright.language.dtype import DType
+from tilewright.language.executor import Handle
 from tilewright.language.library.math import div_rn
-from tilewright.language.message import PendingMessage
+from tilewright.language.ref import Ref
 from tilewright.language.source import count_as_language
 from tilewright.language.value import Value
 
@@ -175,11 +174,11 @@ class CompletionHandle(_MadeByLanguage):
 
     __slots__ = ("dtype", "pending")
 
-    pending: Pending
+    pending: Handle
     dtype: DType  # of what it gives, if it stores nothing
 
     @classmethod
-    def _made(cls, pending: Pending, dtype: DType) -> Self:
+    def _made(cls, pending: Handle, dtype: DType) -> Self:
         made = cls.__new__(cls)
         made.pending, made.dtype = pending, dtype
         return made
@@ -195,11 +194,11 @@ class RecvFuture(_MadeByLanguage):
 
     __slots__ = ("pending", "shape")
 
-    pending: PendingMessage
+    pending: Handle
     shape: tuple[int, ...]
 
     @classmethod
-    def _made(cls, pending: PendingMessage, shape: tuple[int, ...]) -> Self:
+    def _made(cls, pending: Handle, shape: tuple[int, ...]) -> Self:
         made = cls.__new__(cls)
         made.pending, made.shape = pending, shape
         return made

@@ -7,9 +7,9 @@ from typing import Any
 from tilewright.interop.kernbench.dtype import DTYPES
 from tilewright.interop.kernbench.language.dtype import parse_dtype
 from tilewright.interop.kernbench.language.handle import TensorHandle, handle_of, operand_of
-from tilewright.language.composite_operand import Ref
 from tilewright.language.current import current_program
 from tilewright.language.library import memory, tile
+from tilewright.language.ref import Ref
 from tilewright.language.source import count_as_language
 
 __all__ = ("address_of", "load", "ref", "store")

@@ -11,9 +11,9 @@ from tilewright.interop.kernbench.language.handle import (
     operand_of,
 )
 from tilewright.interop.kernbench.language.memory import address_of, store
-from tilewright.language.composite_operand import Ref
 from tilewright.language.current import current_program
 from tilewright.language.library import message
+from tilewright.language.ref import Ref
 from tilewright.language.source import count_as_language
 
 __all__ = ("recv", "recv_async", "recv_no_consume", "send")

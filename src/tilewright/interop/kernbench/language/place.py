@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tilewright.executor.program import running_program
 from tilewright.language.current import current_program
 from tilewright.language.source import count_as_language
 
@@ -10,7 +11,7 @@ __all__ = ("num_programs", "program_id")
 
 def program_id(axis: int = 0) -> int:
     """Return the PE's number in its cube (axis 0), or the cube's in its SIP (axis 1)."""
-    coord = current_program().stream.pe.coord
+    coord = running_program().stream.pe.coord
     return coord.pe if _is_pe_axis(axis) else coord.cube
 
 
@@ -19,7 +20,7 @@ def num_programs(axis: int = 0) -> int:
 
     The cubes are the machine's, even if the launch targets fewer of them.
     """
-    program = current_program()
+    program = running_program()
     if not _is_pe_axis(axis):
         return program.run.device.machine.grid.num_cubes_per_sip
     here = program.stream.pe.coord.cube_coord

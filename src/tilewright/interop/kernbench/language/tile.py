@@ -13,13 +13,12 @@ from tilewright.interop.kernbench.language.handle import (
 from tilewright.interop.kernbench.language.memory import address_of
 from tilewright.language.affine import broadcast_shapes
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.composite_epilogue import attributes_of, check_vector_op
-from tilewright.language.composite_operand import Ref
-from tilewright.language.composite_work import product_type
+from tilewright.language.composite import attributes_of, check_vector_op, product_type
 from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
 from tilewright.language.library import tile
 from tilewright.language.meaning.table import MEANINGS
+from tilewright.language.ref import Ref
 from tilewright.language.source import count_as_language
 
 __all__ = ("composite", "wait")

@@ -1,0 +1,3 @@
+"""Runs a kernel's programs: streams, issue, effects, messages, and what a sanitizer sees."""
+
+__all__ = ()

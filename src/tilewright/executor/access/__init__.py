@@ -1,0 +1,3 @@
+"""Where accesses lie: addresses, segments, the memories that hold them, their order."""
+
+__all__ = ()

@@ -1,0 +1,3 @@
+"""Composites: commands that walk over tiles."""
+
+__all__ = ()

@@ -1,0 +1,3 @@
+"""Programs as a sanitizer sees them."""
+
+__all__ = ()

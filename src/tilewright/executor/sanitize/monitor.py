@@ -1,0 +1,259 @@
+"""What a program is seen to do: its accesses, and which of them each command comes after."""
+
+from collections import deque
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.errors import AddressError
+from tilewright.executor.access.order import Span
+from tilewright.executor.access.translate import Piece
+from tilewright.executor.run import Memory
+from tilewright.executor.sanitize.effect import WatchedEffectLog
+from tilewright.executor.sanitize.order import SpanOrder
+from tilewright.language.dtype import int4
+from tilewright.language.source import SourceLine, line_text, source_line
+from tilewright.language.value import Pointers
+from tilewright.machine.coords import PeCoord
+from tilewright.memory.place import MemoryPlace
+from tilewright.memory.sanitizer import Sanitizer
+from tilewright.memory.sanitizer_access import Access, AccessKind, Launch
+from tilewright.memory.sanitizer_past import Past, Strand
+from tilewright.memory.sanitizer_places import NOWHERE, Places
+from tilewright.memory.sanitizer_tensor import WatchedTensor
+from tilewright.memory.shadow import Segments
+
+__all__ = ("Ancestry", "LaunchWatch", "ProgramWatch")
+
+ATOMIC = {AccessKind.LOAD: AccessKind.ATOMIC_LOAD, AccessKind.STORE: AccessKind.ATOMIC_STORE}
+
+
+@dataclass(eq=False, slots=True)
+class LaunchWatch:
+    """What the programs of a launch share."""
+
+    sanitizer: Sanitizer
+    launch: Launch
+    log: WatchedEffectLog
+    memories: Sequence[Memory]
+    _strands: dict[int, Strand] = field(default_factory=dict)  # by stream
+    _lines: dict[SourceLine, str] = field(default_factory=dict)
+
+    def strand(self, stream: object) -> Strand:
+        """Of a stream, whose programs come one after the other."""
+        key = id(stream)
+        if key not in self._strands:
+            self._strands[key] = self.sanitizer.begin_strand()
+        return self._strands[key]
+
+    def line(self, line: SourceLine) -> str:
+        if line not in self._lines:
+            self._lines[line] = line_text(line)
+        return self._lines[line]
+
+
+class Ancestry:
+    """Which accesses of a program each of its values and tasks comes after."""
+
+    def __init__(self, window: int) -> None:
+        self._window = 2 * window  # commands; tasks of older ones are asked for no more
+        self._values: dict[int, Places] = {}
+        self._tasks: dict[int, Places] = {}
+        self._recent: deque[tuple[int, int]] = deque()  # (command, task)
+        self._composites: dict[int, Places] = {}
+        self._parts = NOWHERE  # of the composite that is being told
+
+    def of_values(self, values: Sequence[int]) -> Places:
+        found = NOWHERE
+        for value in values:
+            found |= self._values.get(value, NOWHERE)
+        return found
+
+    def of_tasks(self, tasks: Sequence[int]) -> Places:
+        found = NOWHERE
+        for task in tasks:
+            found |= self._tasks.get(task, NOWHERE) | self._composites.get(task, NOWHERE)
+        return found
+
+    def set_value(self, value: int, places: Places) -> None:
+        self._values[value] = places
+        self._parts |= places
+
+    def set_task(self, task: int, places: Places, command: int) -> None:
+        self._tasks[task] = places
+        self._parts |= places
+        recent = self._recent
+        recent.append((command, task))
+        while recent[0][0] < command - self._window:
+            self._tasks.pop(recent.popleft()[1], None)
+
+    def note_task_of(self, value: int, task: int, command: int) -> None:
+        """Somebody has asked when a value is there."""
+        if task not in self._tasks:
+            self.set_task(task, self._values.get(value, NOWHERE), command)
+
+    def release(self, value: int) -> None:
+        self._values.pop(value, None)
+
+    def open_composite(self) -> None:
+        self._parts = NOWHERE
+
+    def close_composite(self, task: int) -> None:
+        self._composites[task] = self._parts
+
+
+class ProgramWatch:
+    """Between one program and the sanitizer.
+
+    An access is seen three times: its addresses begin it, its translation says where it goes, and
+    its issue what it comes after.
+    """
+
+    def __init__(self, shared: LaunchWatch, program: Any, stream: Any) -> None:
+        self.ancestry = Ancestry(stream.pe.issuer.window)
+        self._shared = shared
+        self._program = program
+        self._actor = str(program)
+        self._strand = shared.strand(stream)
+        self._pe: PeCoord = stream.pe.coord
+        self._order = SpanOrder()
+        self._expected: tuple[bool, bool] | None = None  # of the next access, if that is atomic
+        self._releases = self._acquires = False
+        self._kind = AccessKind.LOAD  # and what else is known of the access that has begun
+        self._item_bits = 8
+        self._tensor: WatchedTensor | None = None
+        self._spans: list[Segments] = []
+        self._pieces: list[tuple[MemoryPlace, Segments]] = []
+
+    # -- addresses -------------------------------------------------------------------------------
+
+    def tagged(self, address: int) -> int:
+        """An address that says which tensor it is of."""
+        return self._shared.sanitizer.tensors.tagged(address)
+
+    def untagged(self, pointers: Pointers) -> Pointers:
+        """Addresses as they are without a sanitizer, for a kernel that looks at them."""
+        return self._untagged(pointers)[0]
+
+    def reading(self, pointers: Pointers) -> Pointers:
+        """A load begins; its addresses without tags."""
+        return self._begin(AccessKind.LOAD, pointers)
+
+    def writing(self, pointers: Pointers) -> Pointers:
+        """A store begins; likewise."""
+        return self._begin(AccessKind.STORE, pointers)
+
+    def changing(
+        self, pointers: Pointers, *, releases: bool = False, acquires: bool = False
+    ) -> Pointers:
+        """An atomic begins; likewise. It may come after all that its program has issued, and all
+        that follows after it.
+        """
+        found = self._begin(AccessKind.ATOMIC, pointers)
+        self._releases, self._acquires = releases, acquires
+        return found
+
+    def expect_atomic(self, *, releases: bool = False, acquires: bool = False) -> None:
+        """The next load or store may meet atomics at any time, and orders others as they do."""
+        self._expected = releases, acquires
+
+    def _begin(self, kind: AccessKind, pointers: Pointers) -> Pointers:
+        element = pointers.element
+        found, self._tensor = self._untagged(pointers)
+        expected, self._expected = self._expected, None
+        self._kind = kind if expected is None else ATOMIC.get(kind, kind)
+        self._releases, self._acquires = expected or (False, False)
+        self._item_bits = element.bits if element is int4 else 8 * element.storage.itemsize
+        self._spans, self._pieces = [], []
+        return found
+
+    def _untagged(self, pointers: Pointers) -> tuple[Pointers, WatchedTensor | None]:
+        affine, element = pointers.affine, pointers.element
+        scale = 2 if element is int4 else 1
+        base, tensor = self._shared.sanitizer.tensors.untagged(affine.base, scale)
+        moved = affine.shifted(base - affine.base)
+        return Pointers(pointers.program, moved, element, pointers.offsets), tensor
+
+    # -- translation -----------------------------------------------------------------------------
+
+    def note_pieces(self, spans: Sequence[Span], pieces: Sequence[Piece]) -> None:
+        """Where a part of the access goes."""
+        memories = self._shared.memories
+        self._spans += [Segments(*span) for span in spans]
+        self._pieces += [
+            (
+                memories[piece.memory].place,
+                Segments(piece.address, piece.num_segments, piece.num_bytes, piece.stride_bytes),
+            )
+            for piece in pieces
+        ]
+
+    def note_fault(self, spans: Sequence[Span], fault: AddressError) -> None:
+        """Note an access to bytes that the PE does not see, which ends the run."""
+        self._spans += [Segments(*span) for span in spans]
+        access = self._access(self._strand.past(NOWHERE))
+        finding = self._shared.sanitizer.note_fault(access, fault.address)
+        fault.add_note(str(finding))
+
+    # -- commands --------------------------------------------------------------------------------
+
+    def issue(self, after: Places, num_parts: int, served: int) -> tuple[int, Places]:
+        """The access comes after these others: its effect, and what its own end comes after."""
+        strand, writes = self._strand, self._kind.writes
+        spans = [Span(*span) for span in self._spans]
+        after |= self._order.before(spans, writes=writes)
+        if self._releases:
+            after |= Places.up_to(strand.num_accesses)
+        access = self._access(strand.past(after))
+        own = after | Places.one(access.place)
+        self._order.note(spans, own, writes=writes)
+        if access.kind.is_atomic:
+            strand.atomics |= 1 << access.place
+        if self._acquires:
+            strand.expect(own)
+        sanitizer = self._shared.sanitizer
+        sanitizer.begin_access(access)
+
+        def hear(at_ps: int) -> None:
+            sanitizer.complete(access, at_ps)
+
+        return self._shared.log.watch(served, num_parts, hear, self._program), own
+
+    def _access(self, past: Past) -> Access:
+        shared = self._shared
+        tensor = self._tensor
+        if tensor is None:
+            tensor = shared.sanitizer.tensors.at(self._spans[0].address)
+        return Access(
+            self._kind,
+            shared.launch,
+            self._strand,
+            self._strand.next_place(),
+            past,
+            self._actor,
+            shared.line(source_line()),
+            self._pe,
+            self._item_bits,
+            self._pieces,
+            self._spans,
+            tensor,
+        )
+
+    def waited(self, task: int) -> None:
+        """The program goes on after the end of a task."""
+        self._strand.learn(self.ancestry.of_tasks((task,)))
+
+    def ended(self) -> None:
+        """All commands are issued; the next program of the stream begins when they are complete."""
+        self._strand.end_program()
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def sent(self, message: Hashable, value: int | None) -> None:
+        """A message that leaves when its block is there."""
+        after = NOWHERE if value is None else self.ancestry.of_values((value,))
+        self._shared.sanitizer.note_send(message, self._strand.past(after))
+
+    def received(self, message: Hashable, *, stays: bool = False) -> None:
+        """Note that the program has waited for a message, which ``stays`` if it only looked."""
+        self._shared.sanitizer.note_receive(message, self._strand, stays=stays)

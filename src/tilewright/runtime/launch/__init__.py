@@ -1,0 +1,3 @@
+"""One way from a call of the host to programs on PEs: bind, place, send, run, report."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,147 @@
+"""The first step of a launch: its arguments by name, as each PE sees them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright import language
+from tilewright.errors import KernelError
+from tilewright.language.argument import ArrayArgument, checked_arguments
+from tilewright.language.kernel import Kernel
+from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
+from tilewright.machine.coords import PeCoord
+from tilewright.runtime.launch.options import Grid
+from tilewright.runtime.tensor import Tensor, TensorOwner
+
+__all__ = ("Binding", "LocalShard", "LocalSize", "PerPe", "bind")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSize:
+    """An argument: the extent of an axis in the shard of the PE that the program runs on."""
+
+    tensor: Tensor
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class LocalShard:
+    """An argument: the start of the shard of the PE that the program runs on."""
+
+    tensor: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class PerPe:
+    """An argument: what the mapping has for the PE that the program runs on."""
+
+    values: Mapping[PeCoord, Any]
+
+
+def _tensors_of(values: Iterable[Any]) -> Iterator[Tensor]:
+    for value in values:
+        match value:
+            case Tensor():
+                yield value
+            case LocalSize(tensor=tensor) | LocalShard(tensor=tensor):
+                yield tensor
+            case tuple():
+                yield from _tensors_of(value)
+
+
+@dataclass(slots=True)
+class Binding:
+    """Arguments by name, as a PE sees them; PEs that see the same share it."""
+
+    kernel: Kernel
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    tensors: tuple[Tensor, ...]  # that the arguments name
+    has_grid: bool
+    _known: dict[Any, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        """The kernel, as errors of the launch name it."""
+        return f"kernel {self.kernel.name!r}"
+
+    @property
+    def num_arguments(self) -> int:
+        return len(self.args) + len(self.kwargs)
+
+    def grid(self, grid: Grid, pe: PeCoord) -> Any:
+        """A function of the arguments gets the host's own numbers."""
+        return grid(self._bound(pe)) if callable(grid) else grid
+
+    def seen_on(self, pe: PeCoord) -> dict[str, Any]:
+        values = (*self.args, *self.kwargs.values())
+        key: Any = None
+        if any(map(self._is_own, values)):
+            key = tuple(_key(self._seen(value, pe)) for value in values)
+        if key not in self._known:
+            self._known[key] = checked_arguments(self.kernel, self._bound(pe))
+        return self._known[key]
+
+    def _bound(self, pe: PeCoord) -> dict[str, Any]:
+        args = tuple(self._seen(value, pe) for value in self.args)
+        kwargs = {name: self._seen(value, pe) for name, value in self.kwargs.items()}
+        return self.kernel.bind(args, kwargs)
+
+    def _is_own(self, value: Any) -> bool:
+        """Whether PEs may see it differently."""
+        match value:
+            case Tensor():
+                return not self.has_grid
+            case LocalShard() | LocalSize() | PerPe():
+                return True
+            case tuple():
+                return any(map(self._is_own, value))
+        return False
+
+    def _seen(self, value: Any, pe: PeCoord) -> Any:
+        match value:
+            case Tensor(dtype=dtype):
+                offset = 0 if self.has_grid else value.placement.sip_offset(pe.sip)
+                return ArrayArgument(value.address + offset, dtype)
+            case LocalShard(tensor=tensor):
+                offset = tensor.placement.local_offset(pe)
+                return ArrayArgument(tensor.address + offset, tensor.dtype)
+            case LocalSize(tensor=tensor, axis=axis):
+                return tensor.placement.local_size(pe, axis)
+            case PerPe(values=values):
+                return values[pe]
+            case tuple():
+                return tuple(self._seen(part, pe) for part in value)
+        return adapt_argument(value, language)
+
+
+def _key(value: Any) -> Any:
+    """Arguments that differ only by place are values; others are known by what they are."""
+    return value if isinstance(value, ArrayArgument | int | tuple) else id(value)
+
+
+def bind(
+    kernel: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    owner: TensorOwner,
+    *,
+    has_grid: bool,
+) -> Binding:
+    """Take a kernel and what it is called with; refuse tensors that no PE of the owner has."""
+    adapted = adapt_kernel(kernel, language)
+    tensors = tuple(_tensors_of([*args, *kwargs.values()]))
+    binding = Binding(adapted, tuple(args), dict(kwargs), tensors, has_grid)
+    for tensor in tensors:
+        _check_tensor(binding.where, tensor, owner)
+    return binding
+
+
+def _check_tensor(where: str, tensor: Tensor, owner: TensorOwner) -> None:
+    if tensor.owner is not owner:
+        found = f"tensor {tensor.name!r} of another context"
+        raise KernelError(where, found, "tensors of this context", "copy it to one of these")
+    if tensor.is_host:
+        found = f"tensor {tensor.name!r}, which is on the host"
+        fix = "copy_ it into a tensor that has a placement"
+        raise KernelError(where, found, "tensors in the machine", fix)

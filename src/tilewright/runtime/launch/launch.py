@@ -1,0 +1,192 @@
+"""From a kernel and its arguments to programs on PEs: bind, place, send, run, report."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tilewright.errors import KernelError
+from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.post import Post
+from tilewright.executor.quiet import rare_collections
+from tilewright.executor.run import Counters, Replicated, Run
+from tilewright.executor.terms import Terms
+from tilewright.machine.coords import PeCoord
+from tilewright.runtime.driver import Driver
+from tilewright.runtime.host_call import check_host_call
+from tilewright.runtime.launch.bind import Binding, bind
+from tilewright.runtime.launch.options import LaunchOptions, LaunchOwner
+from tilewright.runtime.launch.place import Placed, place
+from tilewright.runtime.launch.send import Sent, send
+from tilewright.runtime.pending import Pending
+from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.ring_space import OwnRings, place_rings
+from tilewright.runtime.tensor import Tensor
+
+__all__ = ("launch",)
+
+
+@rare_collections()
+def launch(
+    driver: Driver,
+    owner: LaunchOwner,
+    kernel: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    options: LaunchOptions,
+) -> Pending:
+    """Send a kernel to its PEs; refuse before anything is sent what cannot run."""
+    check_host_call("launch")
+    binding = bind(kernel, args, kwargs, owner, has_grid=options.grid is not None)
+    name = options.name or binding.kernel.name
+    placed = place(binding, options, owner, driver)
+    if not placed.shares:
+        return _nothing(driver, name, binding.kernel.name, placed.grid)
+    terms = _terms(driver, binding, placed, options)
+    neighbours, rings = place_rings(driver, terms.neighbours, name)
+    try:
+        terms = replace(terms, neighbours=neighbours)
+        sent = send(driver, name, terms, placed.shares, options, binding.num_arguments)
+        run = _run(driver, terms, placed, sent)
+        return _report_at_end(driver, name, binding, placed, sent, run, rings)
+    except BaseException:
+        rings.free()
+        raise
+
+
+def _run(driver: Driver, terms: Terms, placed: Placed, sent: Sent) -> Run:
+    """Spawn the programs, which wait at the gate for the command."""
+    run = driver.launcher.start(driver.hub, driver.effects, terms, placed.shares, sent.gate)
+    sent.request.programs = frozenset(run.owners)
+    sent.request.rings = None if terms.neighbours is None else run.post
+    for stream in run.streams:
+        sent.gate.expect(stream.pe.coord)
+    return run
+
+
+def _report_at_end(
+    driver: Driver,
+    name: str,
+    binding: Binding,
+    placed: Placed,
+    sent: Sent,
+    run: Run,
+    rings: OwnRings,
+) -> Pending:
+    """Return the handle of the launch, which gets the report when all programs have ended."""
+    request = sent.request
+    pending = Pending(driver, request, binding.tensors)
+    if driver.watch is not None:
+        driver.watch.note_request(request, run.sanitizer.launch)
+    if driver.observer is not None:
+        driver.observer.launch_submitted(name, binding.kernel.name, run.owners)
+
+    def settle() -> None:
+        rings.free()
+        if request.failures:  # an error has ended the programs
+            pending.settle(None)
+            return
+        if request.rings is not None:
+            request.failures.extend(request.rings.unreceived(name))
+            driver.launcher.give_back(request.rings)
+            request.rings = None
+        if sent.common_start is not None:
+            driver.device.engine.remove_signal(sent.common_start)
+        report = _report(driver, name, binding.kernel.name, placed, sent, run)
+        pending.settle(report)
+        driver.note_launch(report)
+
+    request.listeners.append(settle)
+    return pending
+
+
+def _report(
+    driver: Driver, name: str, kernel: str, placed: Placed, sent: Sent, run: Run
+) -> LaunchReport:
+    shares, starts_ps, ends = placed.shares, sent.gate.starts_ps, sent.gate.ends
+    last_end_ps = max(end_ps for end_ps, _ in ends.values())
+    last_pe = min(pe for pe, (end_ps, _) in ends.items() if end_ps == last_end_ps)
+    return LaunchReport(
+        name,
+        kernel,
+        placed.grid,
+        sum(len(share.ids) for share in shares),
+        driver.shared_pes(tuple(share.pe for share in shares)),
+        sent.submitted_ps,
+        min(starts_ps.values()),
+        max(starts_ps.values()),
+        last_end_ps,
+        driver.now_ps,
+        last_pe,
+        ends[last_pe][1],
+        run.counters,
+        max(end_ps - starts_ps[pe] for pe, (end_ps, _) in ends.items()),
+    )
+
+
+def _nothing(driver: Driver, name: str, kernel: str, grid: tuple[int, ...]) -> Pending:
+    """A launch without programs: nothing is sent, and it is over at once."""
+    now_ps = driver.now_ps
+    request = driver.completed_request(f"launch of {name!r}")
+    pending = Pending(driver, request)
+    times = (now_ps, now_ps, now_ps, now_ps, now_ps)
+    report = LaunchReport(name, kernel, grid, 0, (), *times, None, None, Counters())
+    pending.settle(report)
+    driver.note_launch(report)
+    return pending
+
+
+# -- what holds for all programs -------------------------------------------------------------------
+
+
+def _terms(driver: Driver, binding: Binding, placed: Placed, options: LaunchOptions) -> Terms:
+    """Gather what holds for all programs, the rings that they use included."""
+    given, ids_of = options.neighbours, placed.ids_of
+    post = given if isinstance(given, Post) else None
+    own = None if isinstance(given, Post) else _neighbours(binding.where, given, ids_of)
+    return Terms(
+        binding.kernel,
+        placed.grid,
+        carries_data=options.carries_data,
+        neighbours=own,
+        post=post,
+        installed=driver.installed_on(ids_of) if given is None else {},
+        resident=options.resident,
+        replicas=() if options.grid is None else tuple(_replicated(binding.tensors)),
+        observer=None if driver.observer is None else driver.observer.commands,
+        sanitizer=None if driver.watch is None else driver.watch.sanitizer,
+        limits=driver.limits,
+    )
+
+
+def _replicated(tensors: Iterable[Tensor]) -> Iterator[Replicated]:
+    for tensor in dict.fromkeys(tensors):
+        placement = tensor.placement
+        if len(placement.owners) < len(placement.shards):
+            low = tensor.address
+            yield Replicated(low, low + placement.num_bytes, tensor.name)
+
+
+def _neighbours(
+    where: str, given: Any, ids_of: Mapping[PeCoord, Sequence[tuple[int, ...]]]
+) -> Neighbours | None:
+    """PEs or program ids as keys; a program stands for its PE."""
+    if given is None or isinstance(given, Neighbours):
+        return given
+    place_of = {ids: pe for pe, all_ids in ids_of.items() for ids in all_ids}
+    find: Callable[[Any], PeCoord] = lambda who: _pe_of(where, who, place_of)  # noqa: E731
+    table: dict[PeCoord, dict[str, PeCoord]] = {}
+    for who, directions in given.items():
+        table.setdefault(find(who), {}).update(
+            {direction: find(peer) for direction, peer in directions.items()}
+        )
+    return Neighbours(table)
+
+
+def _pe_of(where: str, who: Any, place_of: Mapping[tuple[int, ...], PeCoord]) -> PeCoord:
+    if isinstance(who, PeCoord):
+        return who
+    ids = (who,) if isinstance(who, int) else who
+    if ids not in place_of:
+        found = f"the neighbour {who!r}"
+        raise KernelError(where, found, "a PE or the ids of a program", "correct the neighbours")
+    return place_of[ids]

@@ -1,0 +1,156 @@
+"""The second step of a launch: its programs on PEs, with the arguments that each PE sees."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from tilewright.errors import KernelError
+from tilewright.executor.grid import ProgramIds, checked_grid, dealt
+from tilewright.executor.launcher import check_pes
+from tilewright.executor.terms import Share
+from tilewright.machine.coords import PeCoord
+from tilewright.machine.grid import HARDWARE_AXES, place_on_axis
+from tilewright.runtime.driver import Driver
+from tilewright.runtime.launch.bind import Binding
+from tilewright.runtime.launch.options import LaunchOptions, LaunchOwner, On
+from tilewright.runtime.tensor import Tensor
+
+__all__ = ("Placed", "place")
+
+Programs = Mapping[PeCoord, Sequence[tuple[int, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Who runs what; without shares nobody runs anything."""
+
+    grid: tuple[int, ...]
+    shares: tuple[Share, ...]
+    ids_of: Programs = field(default_factory=dict)
+
+
+def place(binding: Binding, options: LaunchOptions, owner: LaunchOwner, driver: Driver) -> Placed:
+    """Deal the programs of a launch to PEs; refuse PEs and tensors that cannot run them."""
+    where = binding.where
+    _check_on(where, options)
+    pes = _pes(binding.tensors, options.on, owner)
+    if not pes:
+        return Placed((0,), ())
+    check_pes(binding.kernel, pes)
+    _check_resident(where, options)
+    ids_of: Programs
+    if options.grid is None:
+        grid, ids_of = _one_each(pes)
+    else:
+        _check_global(where, binding.tensors)
+        wanted = binding.grid(options.grid, pes[0])
+        grid = checked_grid(binding.kernel, wanted, driver.limits)
+        ids_of = _programs_of_grid(where, grid, pes, options.on)
+    _check_places(where, ids_of, driver)
+    shares = tuple(Share(pe, ids, binding.seen_on(pe)) for pe, ids in ids_of.items() if ids)
+    return Placed(grid, shares, ids_of)
+
+
+def _programs_of_grid(
+    where: str, grid: tuple[int, ...], pes: Sequence[PeCoord], on: On | None
+) -> Programs:
+    """The ids of programs by PE; ``pes`` are those that are dealt to in turn."""
+    if isinstance(on, Tensor):
+        return _by_owner(grid, on)
+    if callable(on):
+        return _by_function(where, grid, on)
+    return dict(zip(pes, dealt(grid, len(pes)), strict=True))
+
+
+def _all_ids(grid: tuple[int, ...]) -> ProgramIds:
+    return ProgramIds(grid, range(prod(grid)))
+
+
+def _by_owner(grid: tuple[int, ...], tensor: Tensor) -> Programs:
+    """Program i of n runs where byte i/n of the tensor is."""
+    placement = tensor.placement
+    programs: dict[PeCoord, list[tuple[int, ...]]] = {}
+    num_programs = prod(grid)
+    for number, ids in enumerate(_all_ids(grid)):
+        owner = placement.owner_of(number * placement.num_bytes // num_programs)
+        programs.setdefault(owner, []).append(ids)
+    return programs
+
+
+def _by_function(where: str, grid: tuple[int, ...], on: Callable[..., PeCoord]) -> Programs:
+    programs: dict[PeCoord, list[tuple[int, ...]]] = {}
+    for ids in _all_ids(grid):
+        pe = on(*ids)
+        if not isinstance(pe, PeCoord):
+            fix = "return PeCoord(sip, cube, pe)"
+            raise KernelError(where, f"on{ids} = {pe!r}", "a PeCoord", fix)
+        programs.setdefault(pe, []).append(ids)
+    return programs
+
+
+def _pes(tensors: Sequence[Tensor], on: On | None, owner: LaunchOwner) -> list[PeCoord]:
+    """Return the PEs of a launch in the order in which programs are dealt to them.
+
+    ``on`` says which, else those that hold a shard of an argument, else those of the device.
+    """
+    if isinstance(on, Tensor):
+        return sorted(on.placement.homes)
+    if on is not None and not callable(on):
+        return list(on)
+    if not tensors:
+        return list(owner.device_pes())
+    return sorted({pe for tensor in tensors for pe in tensor.placement.homes})
+
+
+def _check_on(where: str, options: LaunchOptions) -> None:
+    """Refuse a function that places the programs of a grid where there is no grid."""
+    on = options.on
+    if options.grid is None and callable(on) and not isinstance(on, Tensor):
+        found = f"on={on!r}, a function of a program's ids, without a grid"
+        fix = "pass grid=, or on= with the PEs that run a program each"
+        raise KernelError(where, found, "a grid whose programs it places", fix)
+
+
+def _one_each(
+    pes: Sequence[PeCoord],
+) -> tuple[tuple[int, ...], dict[PeCoord, list[tuple[int, ...]]]]:
+    """One program a PE: its axes are PE, cube and SIP, counted among those of the launch."""
+    places = {pe: [place_on_axis(pe, pes, axis) for axis in HARDWARE_AXES] for pe in pes}
+    ids_of = {pe: [tuple(place for place, _ in axes)] for pe, axes in places.items()}
+    grid = tuple(
+        max(axes[number][1] for axes in places.values()) for number in range(len(HARDWARE_AXES))
+    )
+    return grid, ids_of
+
+
+def _check_global(where: str, tensors: Iterable[Tensor]) -> None:
+    for tensor in tensors:
+        placement = tensor.placement
+        if not placement.is_global:
+            found = (
+                f"a grid with {placement.where}, whose shards are no page-aligned row-major ranges"
+            )
+            fix = (
+                f"place it with Interleave({placement.page_bytes}) or in whole pages by its first "
+                "axis, or launch without a grid"
+            )
+            raise KernelError(where, found, "tensors that every PE sees as a whole", fix)
+
+
+def _check_places(where: str, pes: Iterable[PeCoord], driver: Driver) -> None:
+    there = driver.machine.grid
+    for pe in pes:
+        if not isinstance(pe, PeCoord) or not there.has(pe):
+            fix = "correct on="
+            raise KernelError(where, f"{pe!r} to run on", "a PE of the machine", fix)
+
+
+def _check_resident(where: str, options: LaunchOptions) -> None:
+    resident = options.resident
+    if type(resident) is not int or resident < 1:
+        fix = "correct it"
+        raise KernelError(where, f"resident={resident!r}", "a whole number from 1 up", fix)
+    if resident > 1 and options.neighbours is not None:
+        found = f"resident={resident} with neighbours"
+        expected = "one program at a time on a PE that has queues: they are the PE's"
+        raise KernelError(where, found, expected, "leave one of them out")
