@@ -2,17 +2,17 @@
 
 from tilewright.attention.codegen.attend_blocks import AttendBlocks, pools_of, product_dtype
 from tilewright.attention.codegen.body import Body, padded
-from tilewright.attention.codegen.kernel_file import Grid, Kernel, Stage
-from tilewright.attention.codegen.loop_text import indented
+from tilewright.attention.codegen.kernel_file import Emitted, Grid, emitted
+from tilewright.attention.codegen.list_pages import need_lists
 from tilewright.attention.codegen.merge_parts import LOWEST, finish_lines, part_lines
 from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.stored import converted, zero_of
-from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.codegen.traffic import attend_traffic
+from tilewright.attention.codegen.tree import Loop, Statement, code
 from tilewright.attention.graph import DType, Geometry
 
-__all__ = ("attend_lines", "emit_attend_pages")
+__all__ = ("attend_lines", "emit_attend_pages", "end_lines")
 
 _ENTRY_BYTES = 8  # of a block number, as places in pools are counted
 _REGISTER_SHARE = 4  # block numbers may fill one register in so many
@@ -20,7 +20,7 @@ _REGISTER_SHARE = 4  # block numbers may fill one register in so many
 
 def emit_attend_pages(
     sizes: Geometry, tiling: Tiling, form: RowForm, *, chosen: str | None, is_listed: bool = True
-) -> tuple[Kernel, str]:
+) -> Emitted:
     """Online softmax over one part of each list; ``chosen`` if query heads have own pages.
 
     What is not listed is dense: all pages of the row, or of the member.
@@ -30,27 +30,28 @@ def emit_attend_pages(
     blocks = AttendBlocks.of(sizes, tiling, is_exact=form.target is not None)
     if form.target is None:
         what = f"at most {tiling.part_pages} listed pages: a program for row and part"
-        ending = part_lines(sizes, body, "tl.program_id(1)")
+        ending = part_lines(sizes, form, body, "tl.program_id(1)")
     else:
         what = "listed pages" if is_listed else "all pages"
         what += ": a program for each " + ("row" if form.part is None else "row and member")
-        ending = part_lines(sizes, body, form.part) if form.part else finish_lines(sizes, body)
-    body.lines += [
+        ending = end_lines(sizes, form, body)
+    body.statements = [
         *start,
         *attend_lines(sizes, tiling, form, body, chosen=chosen, is_listed=is_listed),
-        *_edge_lines(blocks, ending),
+        *code(f"value_channel = tl.arange(0, {blocks.values})[None, :]"),
+        *ending,
     ]
     grid = Grid.ROW_PARTS if form.target is None else Grid.ROW_MEMBERS
     once = form.target is not None
     traffic = attend_traffic(sizes, is_listed=is_listed, loads_latents_once=once)
-    kernel = Kernel(
-        "attend_pages",
-        grid,
-        tuple(body.arguments),
-        stages=(Stage.ATTENTION,),
-        traffic=(traffic,),
-    )
-    return kernel, kernel_text(kernel.name, f"Softmax over {what}.", body.arguments, body.lines)
+    return emitted(f"attend_pages{form.suffix}", f"Softmax over {what}.", body, grid, traffic)
+
+
+def end_lines(sizes: Geometry, form: RowForm, body: Body) -> list[Statement]:
+    """What a row, or the part of it that a member has, leaves in memory."""
+    if form.part is None:
+        return finish_lines(sizes, form, body)
+    return part_lines(sizes, form, body, form.part)
 
 
 def attend_lines(
@@ -61,7 +62,7 @@ def attend_lines(
     *,
     chosen: str | None,
     is_listed: bool,
-) -> list[str]:
+) -> list[Statement]:
     """Leaves ``largest``, ``total`` and ``weighted`` of the member, or of the program's part."""
     blocks = AttendBlocks.of(sizes, tiling, is_exact=form.target is not None)
     heads, keys = sizes.query_heads, sizes.key_dim
@@ -78,44 +79,33 @@ def attend_lines(
         *walk.ahead_lines(),
     ]
     softmax = _softmax_lines(sizes)
-    ending = "largest, total = tl.trans(largest), tl.trans(total)"
+    ending = code("largest, total = tl.trans(largest), tl.trans(total)")
     if not walk.reads_ahead:
         turn = [*walk.tile_lines("start"), *make.logit_lines("logits", "values"), *softmax]
-        return [
-            *start,
-            f"for start in range(first, stop, {blocks.pages}):",
-            *indented(turn),
-            ending,
-        ]
+        return [*start, Loop.over("start", f"first, stop, {blocks.pages}", turn), *ending]
     # logits of the next tile are there before those of this one are needed: units stay busy
     ahead = make.logit_lines("next_logits", "next_values")
-    take = "logits, values = next_logits, next_values"
-    return [
-        *start,
-        *walk.tile_lines("first"),
-        *ahead,
-        f"for start in range(first, stop - {blocks.pages}, {blocks.pages}):",
-        *indented([take, *walk.tile_lines(f"start + {blocks.pages}"), *ahead, *softmax]),
-        take,
-        *softmax,
-        ending,
-    ]
+    take = code("logits, values = next_logits, next_values")
+    turn = [*take, *walk.tile_lines(f"start + {blocks.pages}"), *ahead, *softmax]
+    loop = Loop.over("start", f"first, stop - {blocks.pages}, {blocks.pages}", turn)
+    return [*start, *walk.tile_lines("first"), *ahead, loop, *take, *softmax, *ending]
 
 
-def _query_lines(sizes: Geometry, blocks: AttendBlocks, body: Body) -> list[str]:
+def _query_lines(sizes: Geometry, blocks: AttendBlocks, body: Body) -> list[Statement]:
     heads, keys = sizes.query_heads, sizes.key_dim
     inside = _inside(("query_head", heads, blocks.heads), ("key_channel", keys, blocks.keys))
     mask = f", mask={inside}, other=0" if inside else ""
     place = f"{row_start(body, 'q_in')} + query_head * {keys} + key_channel"
-    return [
-        f"query_head = tl.arange(0, {blocks.heads})[:, None]",
-        f"key_channel = tl.arange(0, {blocks.keys})[None, :]",
-        f"query = {converted(f'tl.load({place}{mask})', sizes.query_dtype, product_dtype(sizes))}",
-        "query = tl.trans(query)  # once, so that no tile of keys has to be",
-        f"largest = tl.full((1, {blocks.heads}), {LOWEST}, tl.float32)",
-        f"total = tl.zeros((1, {blocks.heads}), tl.float32)",
-        f"weighted = tl.zeros(({blocks.heads}, {blocks.values}), tl.float32)",
-    ]
+    loaded = converted(f"tl.load({place}{mask})", sizes.query_dtype, product_dtype(sizes))
+    return code(f"""
+        query_head = tl.arange(0, {blocks.heads})[:, None]
+        key_channel = tl.arange(0, {blocks.keys})[None, :]
+        query = {loaded}
+        query = tl.trans(query)  # once, so that no tile of keys has to be
+        largest = tl.full((1, {blocks.heads}), {LOWEST}, tl.float32)
+        total = tl.zeros((1, {blocks.heads}), tl.float32)
+        weighted = tl.zeros(({blocks.heads}, {blocks.values}), tl.float32)
+    """)
 
 
 def _inside(*axes: tuple[str, int, int]) -> str:
@@ -142,77 +132,77 @@ class _Walk:
         self.reads_ahead = form.target is not None and form.cut.reads_ahead
         self._kept_entries = None if is_listed else _kept_entries(form, blocks)
 
-    def range_lines(self) -> list[str]:
+    def range_lines(self) -> list[Statement]:
         """Which entries the program looks at: ``first`` to ``stop``, with ``num_listed`` tokens."""
         body, form = self._body, self._form
-        lines = [f"table = {form.table(body)}"]
+        table = code(f"table = {form.table(body)}")
         if not self._is_listed:
             last = form.page_of(f"({form.num_own} - 1)")
             missing = f"tl.maximum(({last} + 1) * {self._size} - num_tokens, 0)"
-            tokens = f"{form.num_own} * {self._size} - {missing}"
-            return [*lines, "first = 0", f"stop = {form.num_own}", f"num_listed = {tokens}"]
-        body.need("page_list", "int32 [rows, members, pages]")
-        body.need("list_length", "int32 [rows, members]")
-        body.need("list_tokens", "int32 [rows, members]: of the listed pages")
-        length = f"tl.load({row_start(body, 'list_length', form.part)})"
-        lines += [
-            f"listed = {row_start(body, 'page_list', form.part)}",
-            f"num_listed = tl.load({row_start(body, 'list_tokens', form.part)})",
-        ]
-        if form.target is not None:
-            return [*lines, "first = 0", f"stop = {length}"]
-        pages = self._tiling.part_pages
-        return [
-            *lines,
-            f"first = tl.program_id(1) * {pages}",
-            f"stop = tl.minimum(first + {pages}, {length})",
-        ]
+            return table + code(f"""
+                first = 0
+                stop = {form.num_own}
+                num_listed = {form.num_own} * {self._size} - {missing}
+            """)
+        lists, lengths, tokens = need_lists(form, body)
+        first, stop = "0", f"tl.load({row_start(body, lengths, form.part)})"
+        if form.target is None:
+            pages = self._tiling.part_pages
+            first, stop = f"tl.program_id(1) * {pages}", f"tl.minimum(first + {pages}, {stop})"
+        return table + code(f"""
+            listed = {row_start(body, lists, form.part)}
+            num_listed = tl.load({row_start(body, tokens, form.part)})
+            first = {first}
+            stop = {stop}
+        """)
 
-    def ahead_lines(self) -> list[str]:
+    def ahead_lines(self) -> list[Statement]:
         """Block numbers of all tiles, or of the first, and what goes on from there."""
         pages = self._blocks.pages
-        lines = [
-            f"offset = tl.arange(0, {pages})",
-            f"token = tl.arange(0, {self._blocks.page_tokens})[None, :]",
-        ]
+        lines = code(f"""
+            offset = tl.arange(0, {pages})
+            token = tl.arange(0, {self._blocks.page_tokens})[None, :]
+        """)
         if not self.reads_ahead:
             return lines
         if self._kept_entries is not None:
-            return [
-                *lines,
-                f"row_entry = tl.arange(0, {self._kept_entries})",
-                f"row_blocks = {self._block('row_entry')}.to(tl.int64)",
-            ]
-        if self._is_listed:
-            lines.append(f"page = {self._page('offset')}")
-        lines.append(f"next_block = {self._block('offset')}")
-        if self._is_listed:
-            lines.append(f"page = {self._page(f'{pages} + offset')}")
-        return lines
+            return lines + code(f"""
+                row_entry = tl.arange(0, {self._kept_entries})
+                row_blocks = {self._block("row_entry")}.to(tl.int64)
+            """)
+        return lines + code(f"""
+            {self._page("offset")}
+            next_block = {self._block("offset")}
+            {self._page(f"{pages} + offset")}
+        """)
 
-    def tile_lines(self, start: str) -> list[str]:
+    def tile_lines(self, start: str) -> list[Statement]:
         """The blocks of a tile and the tokens that are there.
 
         If it reads ahead, block numbers that are not kept are loaded a tile ahead, and entries of
         the list two: a program waits for neither.
         """
         pages = self._blocks.pages
-        lines = [f"entry = {start} + offset"]
+        lines = code(f"entry = {start} + offset")
         if not self.reads_ahead:
-            lines += [f"page = {self._page('entry')}"] if self._is_listed else []
-            lines.append(f"block = {self._block('entry')}.to(tl.int64)")
+            lines += code(f"""
+                {self._page("entry")}
+                block = {self._block("entry")}.to(tl.int64)
+            """)
         elif self._kept_entries is not None:
-            lines.append("block = tl.gather(row_blocks, entry, 0)")
+            lines += code("block = tl.gather(row_blocks, entry, 0)")
         else:
-            lines += [
-                "block = next_block.to(tl.int64)",
-                f"next_block = {self._block(f'entry + {pages}')}",
-            ]
-            lines += [f"page = {self._page(f'entry + {2 * pages}')}"] if self._is_listed else []
-        return [*lines, f"there = {self._there()}"]
+            lines += code(f"""
+                block = next_block.to(tl.int64)
+                next_block = {self._block(f"entry + {pages}")}
+                {self._page(f"entry + {2 * pages}")}
+            """)
+        return lines + code(f"there = {self._there()}")
 
     def _page(self, entry: str) -> str:
-        return f"tl.load(listed + {entry}, mask={entry} < stop, other=0)"
+        """The assignment of pages that are listed; nothing where all pages are read."""
+        loaded = f"tl.load(listed + {entry}, mask={entry} < stop, other=0)"
+        return f"page = {loaded}" if self._is_listed else ""
 
     def _block(self, entry: str) -> str:
         place = "page" if self._is_listed else entry
@@ -251,91 +241,82 @@ class _TileText:
         self._chosen = chosen
         body.need("scale", "factor of logits")
 
-    def start_lines(self) -> list[str]:
+    def start_lines(self) -> list[Statement]:
         """Where the pools of the row's KV head begin."""
-        size = self._sizes.page_size
-        return [
-            f"{pool}_head = {pool} + head * num_blocks * {size * width}"
-            for pool, width in pools_of(self._sizes).items()
+        size, pools = self._sizes.page_size, pools_of(self._sizes)
+        starts = [
+            f"{name}_head = {name} + head * num_blocks * {size * width}"
+            for name, width in pools.items()
         ]
+        return code("\n".join(starts))
 
-    def logit_lines(self, logits: str, values: str) -> list[str]:
+    def logit_lines(self, logits: str, values: str) -> list[Statement]:
         """The products of queries and keys under one name, the values under another."""
-        sizes, blocks = self._sizes, self._blocks
-        first, *_, last = [next(iter(pools_of(sizes))), *pools_of(sizes)]
-        starts = {
-            width: f"block_of_{width} = block[:, None, None] * {sizes.page_size * width}"
-            for width in pools_of(sizes).values()
-        }
-        keys = self._load_lines("keys", first, read=sizes.key_dim, padded=blocks.keys)
-        lines = [
-            *starts.values(),
-            *keys,
-            f"{logits} = tl.dot(keys, query{_precision(sizes)}) * scale",
-        ]
+        sizes, blocks, pools = self._sizes, self._blocks, pools_of(self._sizes)
+        first, *_, last = [next(iter(pools)), *pools]
+        lines: list[Statement] = []
+        for width in dict.fromkeys(pools.values()):
+            place = f"block[:, None, None] * {sizes.page_size * width}"
+            lines += code(f"block_of_{width} = {place}")
+        lines += self._load_lines("keys", first, read=sizes.key_dim, padded=blocks.keys)
+        lines += code(f"{logits} = tl.dot(keys, query{_precision(sizes)}) * scale")
         if self._chosen is not None:
             lines += self._choice_lines(logits, self._chosen)
         flat = f"tl.reshape(there, ({blocks.tokens}, 1))"
-        lines.append(f'{logits} = tl.where({flat}, {logits}, float("-inf"))')
-        if self._form.target is not None and len(pools_of(sizes)) == 1:
-            return [*lines, f"{values} = keys"]  # channels beyond the value are not stored
-        read, padded = sizes.value_dim, blocks.values
-        return [*lines, *self._load_lines(values, last, read=read, padded=padded)]
+        lines += code(f'{logits} = tl.where({flat}, {logits}, float("-inf"))')
+        if self._form.target is not None and len(pools) == 1:
+            # channels beyond the value are not stored
+            return lines + code(f"{values} = keys")
+        return lines + self._load_lines(values, last, read=sizes.value_dim, padded=blocks.values)
 
-    def _load_lines(self, name: str, pool: str, *, read: int, padded: int) -> list[str]:
+    def _load_lines(self, name: str, pool: str, *, read: int, padded: int) -> list[Statement]:
         """The first ``read`` channels of all tokens of a tile: [tokens, padded]."""
         sizes = self._sizes
         width, dtypes = pools_of(sizes)[pool], (sizes.kv_dtype, product_dtype(sizes))
         inside = "there[:, :, None]" + ("" if read == padded else f" & (channel < {read})")
         shaped = f"tl.reshape({name}, ({self._blocks.tokens}, {padded}))"
-        return [
-            f"channel = tl.arange(0, {padded})[None, None, :]",
-            f"places = {pool}_head + block_of_{width} + token[:, :, None] * {width} + channel",
-            f"{name} = tl.load(places, mask={inside}, other={zero_of(sizes.kv_dtype)})",
-            f"{name} = {converted(shaped, *dtypes)}",
-        ]
+        return code(f"""
+            channel = tl.arange(0, {padded})[None, None, :]
+            places = {pool}_head + block_of_{width} + token[:, :, None] * {width} + channel
+            {name} = tl.load(places, mask={inside}, other={zero_of(sizes.kv_dtype)})
+            {name} = {converted(shaped, *dtypes)}
+        """)
 
-    def _choice_lines(self, logits: str, chosen: str) -> list[str]:
+    def _choice_lines(self, logits: str, chosen: str) -> list[Statement]:
         """Leave out what a query head has not chosen."""
         blocks, heads = self._blocks, self._sizes.query_heads
         self._body.need(chosen, f"int8 [rows, pages, 1, {heads}]: who chose a page")
-        lines = []
-        page = self._form.page_of("page")
+        here, page = "", self._form.page_of("page")
         if self._form.target is not None and self._form.cut.reads_ahead:
             page = self._form.page_of("here")  # page is that of a later tile
-            lines.append("here = tl.load(listed + entry, mask=entry < stop, other=0)")
+            here = "here = tl.load(listed + entry, mask=entry < stop, other=0)"
         chooser = _inside(("chooser", heads, blocks.heads))
         inside = "(entry[:, None] < stop)" + (f" & {chooser}" if chooser else "")
         spread = f"({blocks.pages}, {blocks.page_tokens}, {blocks.heads})"
-        start = row_start(self._body, chosen)
-        return [
-            *lines,
-            f"chooser = tl.arange(0, {blocks.heads})[None, :]",
-            f"places = {start} + ({page})[:, None] * {heads} + chooser",
-            f"mark = tl.load(places, mask={inside}, other=0)",
-            f"mark = tl.broadcast_to(mark[:, None, :], {spread})",
-            f"mark = tl.reshape(mark, ({blocks.tokens}, {blocks.heads}))",
-            f'{logits} = tl.where(mark != 0, {logits}, float("-inf"))',
-        ]
+        return code(f"""
+            {here}
+            chooser = tl.arange(0, {blocks.heads})[None, :]
+            places = {row_start(self._body, chosen)} + ({page})[:, None] * {heads} + chooser
+            mark = tl.load(places, mask={inside}, other=0)
+            mark = tl.broadcast_to(mark[:, None, :], {spread})
+            mark = tl.reshape(mark, ({blocks.tokens}, {blocks.heads}))
+            {logits} = tl.where(mark != 0, {logits}, float("-inf"))
+        """)
 
 
 def _precision(sizes: Geometry) -> str:
     return ', input_precision="ieee"' if product_dtype(sizes) is DType.FLOAT32 else ""
 
 
-def _softmax_lines(sizes: Geometry) -> list[str]:
+def _softmax_lines(sizes: Geometry) -> list[Statement]:
     """Merge a tile into what the part has so far."""
     narrow = converted("weights", DType.FLOAT32, product_dtype(sizes))
-    return [
-        "new_largest = tl.maximum(largest, tl.max(logits, 0, keep_dims=True))",
-        "weights = tl.exp(logits - new_largest)",
-        "earlier = tl.exp(largest - new_largest)",
-        "total = total * earlier + tl.sum(weights, 0, keep_dims=True)",
-        "weighted = weighted * tl.trans(earlier)",
-        f"weighted = tl.dot(tl.trans({narrow}), values, weighted{_precision(sizes)})",
-        "largest = new_largest",
-    ]
-
-
-def _edge_lines(blocks: AttendBlocks, ending: list[str]) -> list[str]:
-    return [f"value_channel = tl.arange(0, {blocks.values})[None, :]", *ending]
+    return code(f"""
+        new_largest = tl.maximum(largest, tl.max(logits, 0, keep_dims=True))
+        weights = tl.exp(logits - new_largest)
+        earlier = tl.exp(largest - new_largest)
+        total = total * earlier + tl.sum(weights, 0, keep_dims=True)
+        weighted = weighted * tl.trans(earlier)
+        weighted = tl.dot(tl.trans({narrow}), values, weighted{_precision(sizes)})
+        largest = new_largest
+    """)

@@ -1,10 +1,11 @@
-"""Lines of one kernel, with the indices and arguments that they turn out to need."""
+"""Statements of one kernel, with the indices and arguments that they turn out to need."""
 
 import builtins
 import keyword
 import re
 from dataclasses import dataclass, field
 
+from tilewright.attention.codegen.tree import Statement, code
 from tilewright.attention.graph import DType, ValueType
 
 __all__ = ("Body", "Operand", "padded", "tl_dtype")
@@ -43,13 +44,13 @@ class Operand:
 
 @dataclass(slots=True)
 class Body:
-    """Grows line by line. ``page_tokens`` names the tokens of each page, if some may be missing."""
+    """Grows by statements. ``page_tokens`` names the tokens of pages, if some may be missing."""
 
     page_tokens: str | None
     page_size: int = 1
     query_heads: int = 1
     exact: frozenset[int] = frozenset()  # sizes that need no padding, since no GPU runs the text
-    lines: list[str] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
     arguments: dict[str, str] = field(default_factory=dict)  # name to what it holds
     _taken: set[str] = field(default_factory=set)
     _indices: set[str] = field(default_factory=set)
@@ -70,10 +71,9 @@ class Body:
         self._taken.add(name)
         return name
 
-    def add(self, line: str, remark: str = "") -> None:
-        if remark:
-            self.lines.append(f"# {remark}")
-        self.lines.append(line)
+    def add(self, source: str, remark: str = "") -> None:
+        """Append statements; a remark is about the first of them."""
+        self.statements += code(source, remark)
 
     def index(self, axis: int, size: int) -> str:
         """Positions along inner axis 1 or 2, as a block that broadcasts."""
@@ -86,11 +86,11 @@ class Body:
         return size if size in self.exact else padded(size)
 
     def once(self, name: str, expression: str) -> str:
-        """A value that all lines from here on have under this name."""
+        """A value that all statements from here on have under this name."""
         if name not in self._indices:
             self._indices.add(name)
             self._taken.add(name)
-            self.lines.append(f"{name} = {expression}")
+            self.add(f"{name} = {expression}")
         return name
 
     def place(

@@ -1,14 +1,13 @@
 """The kernels of flows with several branches, gates or estimates: attention of each, then a sum."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.attention.codegen.attend_pages import emit_attend_pages
-from tilewright.attention.codegen.branch_text import of_branch, scratch_of_branch
 from tilewright.attention.codegen.combine_branches import emit_combine_branches, is_one_softmax
 from tilewright.attention.codegen.estimate_pages import emit_estimate_pages, estimate_scratch
 from tilewright.attention.codegen.file_text import lists_of, outputs_of
-from tilewright.attention.codegen.kernel_file import Kernel, Scratch, ScratchAxis
+from tilewright.attention.codegen.kernel_file import Emitted, Scratch, ScratchAxis
 from tilewright.attention.codegen.list_pages import emit_list_pages
 from tilewright.attention.codegen.merge_parts import emit_merge_parts, part_scratch
 from tilewright.attention.codegen.row_text import RowForm
@@ -23,7 +22,7 @@ __all__ = ("BranchKernels", "branch_kernels", "is_plain")
 class BranchKernels:
     """Kernels in their order, the memory between them, and what they leave."""
 
-    emitted: tuple[tuple[Kernel, str], ...]
+    emitted: tuple[Emitted, ...]
     scratch: tuple[Scratch, ...]
     results: tuple[Scratch, ...]
 
@@ -42,17 +41,18 @@ def branch_kernels(
     Branch i has its lists, its attention and its log-sum-exp under names with the suffix ``_i``.
     """
     sizes, branches = graph.geometry, graph.output.branches
-    emitted: list[tuple[Kernel, str]] = []
+    emitted: list[Emitted] = []
     scratch: list[Scratch] = []
     results: list[Scratch] = []
     weighed: list[Weighed] = []
     for place, branch in enumerate(branches):
         suffix = f"_{place}"
         if branch.selection is not None:
-            emitted += _attention(branch.selection, graph, tiling, form, names, suffix)
+            own_form = replace(form, suffix=suffix)
+            emitted += _attention(branch.selection, graph, tiling, own_form, names)
             own = (*outputs_of(sizes), *(part_scratch(sizes) if form.has_parts else ()))
-            scratch += scratch_of_branch(own, suffix)
-            results += scratch_of_branch(lists_of(form), suffix)
+            scratch += _suffixed(own, suffix)
+            results += _suffixed(lists_of(form), suffix)
             weighed.append(_weighed(branch.selection, names, suffix))
         if branch.estimate is not None:
             estimate = (branch, branch.estimate, names, suffix)
@@ -67,22 +67,19 @@ def branch_kernels(
 
 
 def _attention(
-    selection: Node,
-    graph: Graph,
-    tiling: Tiling,
-    form: RowForm,
-    names: Mapping[Node, str],
-    suffix: str,
-) -> list[tuple[Kernel, str]]:
+    selection: Node, graph: Graph, tiling: Tiling, form: RowForm, names: Mapping[Node, str]
+) -> list[Emitted]:
     sizes, marks, columns = graph.geometry, names[selection], selection.type.shape[1]
     pages = ScratchAxis.PAGES
     emitted = [
         emit_list_pages(tiling, form, chosen=marks, columns=columns, axis=pages),
         emit_attend_pages(sizes, tiling, form, chosen=marks if columns > 1 else None),
     ]
-    if form.has_parts:
-        emitted.append(emit_merge_parts(sizes, tiling, form))
-    return [of_branch(item, suffix) for item in emitted]
+    return [*emitted, emit_merge_parts(sizes, tiling, form)] if form.has_parts else emitted
+
+
+def _suffixed(scratch: tuple[Scratch, ...], suffix: str) -> tuple[Scratch, ...]:
+    return tuple(replace(item, name=f"{item.name}{suffix}") for item in scratch)
 
 
 def _weighed(selection: Node, names: Mapping[Node, str], suffix: str) -> Weighed:

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from tilewright.attention.codegen.body import Body, padded
 from tilewright.attention.codegen.compute_pages import scratch_holds
 from tilewright.attention.codegen.estimate_pages import estimate_scratch
-from tilewright.attention.codegen.kernel_file import Grid, Kernel, Stage
-from tilewright.attention.codegen.row_text import row_preamble, row_start
-from tilewright.attention.codegen.text import kernel_text
+from tilewright.attention.codegen.kernel_file import Emitted, Grid, Stage, emitted
+from tilewright.attention.codegen.row_text import row_start
 from tilewright.attention.codegen.traffic import NUMBER_BYTES, Traffic
+from tilewright.attention.codegen.tree import Statement, code
 from tilewright.attention.graph import Branch, Geometry, Node
 
 __all__ = ("emit_combine_branches", "is_one_softmax")
@@ -21,11 +21,10 @@ def is_one_softmax(branches: Sequence[Branch]) -> bool:
 
 def emit_combine_branches(
     sizes: Geometry, branches: Sequence[Branch], names: Mapping[Node, str]
-) -> tuple[Kernel, str]:
+) -> Emitted:
     """Attention of a dense row is that of the first branch that reads pages, and nothing else."""
     body = Body(page_tokens=None)
     heads, width = sizes.query_heads, sizes.value_dim
-    start = row_preamble(body, sizes.page_size)
     inside = f"(query_head < {heads}) & (value_channel < {width})"
     dense = next(place for place, item in enumerate(branches) if item.selection is not None)
     lines = []
@@ -34,41 +33,36 @@ def emit_combine_branches(
     terms = " + ".join(f"found_{place}" for place in range(len(branches)))
     body.need("reads_all", "int8 [rows]: whether the plan makes a row dense")
     body.need("output", f"float32 [rows, {heads}, {width}]")
-    body.lines += [
-        start[0],
-        f"query_head = tl.arange(0, {padded(heads)})[:, None]",
-        f"value_channel = tl.arange(0, {padded(width)})[None, :]",
-        *lines,
-        "is_dense = tl.load(reads_all + row) != 0",
-        f"found = tl.where(is_dense, exact_{dense}, {terms})",
-        f"places = {row_start(body, 'output')} + query_head * {width} + value_channel",
-        f"tl.store(places, found, mask={inside})",
-    ]
+    body.add(f"""
+        row = tl.program_id(0).to(tl.int64)
+        query_head = tl.arange(0, {padded(heads)})[:, None]
+        value_channel = tl.arange(0, {padded(width)})[None, :]
+    """)
+    body.statements += lines
+    body.add(f"""
+        is_dense = tl.load(reads_all + row) != 0
+        found = tl.where(is_dense, exact_{dense}, {terms})
+        places = {row_start(body, "output")} + query_head * {width} + value_channel
+        tl.store(places, found, mask={inside})
+    """)
     if is_one_softmax(branches):
         body.need("log_sum_exp", f"float32 [rows, {heads}]")
         places = f"{row_start(body, 'log_sum_exp')} + query_head"
         whole = "tl.where(is_dense, exact_sum_0, sum_0)"
-        body.lines.append(f"tl.store({places}, {whole}, mask=query_head < {heads})")
+        body.add(f"tl.store({places}, {whole}, mask=query_head < {heads})")
     purpose = "Branches times their gates: a program for each row."
-    arguments = {name: holds for name, holds in body.arguments.items() if name not in _UNUSED}
     arrays = 1 + sum(
         (item.selection is not None) + (item.estimate is not None) for item in branches
     )
     traffic = Traffic(Stage.MERGE, row_bytes=arrays * heads * (width + 1) * NUMBER_BYTES)
-    stages = (Stage.MERGE,)
-    name = "combine_branches"
-    kernel = Kernel(name, Grid.ROWS, tuple(arguments), stages=stages, traffic=(traffic,))
-    return kernel, kernel_text(name, purpose, arguments, body.lines)
-
-
-_UNUSED = ("num_tokens_ptr", "num_kv_heads")  # a row is all that is needed
+    return emitted("combine_branches", purpose, body, Grid.ROWS, traffic)
 
 
 def _branch_lines(
     sizes: Geometry, branch: Branch, place: int, names: Mapping[Node, str], body: Body
-) -> list[str]:
+) -> list[Statement]:
     """The branch as ``found_0``, and its log-sum-exp as ``sum_0``."""
-    lines = []
+    lines: list[Statement] = []
     if branch.selection is not None:
         arrays = (f"output_{place}", f"log_sum_exp_{place}")
         lines += _load_lines(sizes, arrays, (f"exact_{place}", f"exact_sum_{place}"), body)
@@ -83,12 +77,12 @@ def _branch_lines(
     loaded = f"tl.load({start})"
     if branch.gate.type.shape[0] > 1:
         loaded = f"tl.load({start} + query_head, mask=query_head < {heads}, other=0)"
-    return [*lines, f"found_{place} = found_{place} * {loaded}"]
+    return [*lines, *code(f"found_{place} = found_{place} * {loaded}")]
 
 
 def _load_lines(
     sizes: Geometry, arrays: tuple[str, ...], names: tuple[str, str], body: Body
-) -> list[str]:
+) -> list[Statement]:
     heads, width = sizes.query_heads, sizes.value_dim
     out, sums = arrays
     body.need(out, f"float32 [rows, {heads}, {width}]")
@@ -96,25 +90,25 @@ def _load_lines(
     places = f"{row_start(body, out)} + query_head * {width} + value_channel"
     inside = f"(query_head < {heads}) & (value_channel < {width})"
     sum_places = f"{row_start(body, sums)} + query_head"
-    return [
-        f"{names[0]} = tl.load({places}, mask={inside}, other=0)",
-        f"{names[1]} = tl.load({sum_places}, mask=query_head < {heads}, other=0)",
-    ]
+    return code(f"""
+        {names[0]} = tl.load({places}, mask={inside}, other=0)
+        {names[1]} = tl.load({sum_places}, mask=query_head < {heads}, other=0)
+    """)
 
 
-def _joined_lines(branch: Branch, place: int) -> list[str]:
+def _joined_lines(branch: Branch, place: int) -> list[Statement]:
     """Exact attention and estimate as one softmax; a side without tokens adds nothing."""
     exact, guess = f"exact_{place}", f"guess_{place}"
     if branch.estimate is None or branch.selection is None:
         only, sums = (exact, "exact_sum") if branch.estimate is None else (guess, "guess_sum")
-        return [f"found_{place} = {only}", f"sum_{place} = {sums}_{place}"]
-    return [
-        f"largest = tl.maximum(exact_sum_{place}, guess_sum_{place})",
-        'shift = tl.where(largest == float("-inf"), 0.0, largest)',
-        f"read = tl.exp(exact_sum_{place} - shift)",
-        f"guessed = tl.exp(guess_sum_{place} - shift)",
-        "total = read + guessed",
-        "divisor = tl.where(total == 0.0, 1.0, total)",
-        f"found_{place} = tl.div_rn({exact} * read + {guess} * guessed, divisor)",
-        f"sum_{place} = shift + tl.log(total)",
-    ]
+        return code(f"found_{place} = {only}; sum_{place} = {sums}_{place}")
+    return code(f"""
+        largest = tl.maximum(exact_sum_{place}, guess_sum_{place})
+        shift = tl.where(largest == float("-inf"), 0.0, largest)
+        read = tl.exp(exact_sum_{place} - shift)
+        guessed = tl.exp(guess_sum_{place} - shift)
+        total = read + guessed
+        divisor = tl.where(total == 0.0, 1.0, total)
+        found_{place} = tl.div_rn({exact} * read + {guess} * guessed, divisor)
+        sum_{place} = shift + tl.log(total)
+    """)

@@ -10,7 +10,7 @@ from tilewright.attention.codegen.complete_pages import emit_complete_pages
 from tilewright.attention.codegen.compute_pages import emit_compute_pages, page_work
 from tilewright.attention.codegen.coverage import check_supported
 from tilewright.attention.codegen.cut import Cut, Decision, Fusion, Selection
-from tilewright.attention.codegen.file_text import head_text, lists_of, outputs_of
+from tilewright.attention.codegen.file_text import file_text, head_text, lists_of, outputs_of
 from tilewright.attention.codegen.fused_row import (
     attend_stages,
     emit_row_kernel,
@@ -19,9 +19,8 @@ from tilewright.attention.codegen.fused_row import (
     score_stage,
     select_stage,
 )
-from tilewright.attention.codegen.helpers import helpers_of
 from tilewright.attention.codegen.kernel_file import (
-    Kernel,
+    Emitted,
     KernelFile,
     Scratch,
     ScratchAxis,
@@ -135,16 +134,16 @@ def _file(
 ) -> KernelFile:
     graph, form = parts.graph, parts.form
     completion = emit_complete_pages(graph)
-    kernels = [*([completion[1]] if completion else []), *parts.texts]
+    ahead = [completion] if completion else []
     head = head_text(graph.name, f"graph {graph_hash(graph)[:12]}", graph.geometry)
     return KernelFile(
         flow=graph.name,
         geometry=graph.geometry,
         tiling=parts.tiling,
         target=form.target,
-        text="\n\n".join([head, *helpers_of(kernels), *kernels]),
-        completion=completion[0] if completion else None,
-        step=tuple(parts.kernels),
+        text=file_text(head, [*ahead, *parts.kernels]),
+        completion=completion.kernel if completion else None,
+        step=tuple(item.kernel for item in parts.kernels),
         scratch=tuple(parts.scratch),
         results=results,
         marks=marks,
@@ -175,23 +174,21 @@ def _apart(graph: Graph, by_mass: bool) -> str:
 
 @dataclass(slots=True)
 class _Parts:
-    """Kernels of a step in their order, their texts, and the memory between them."""
+    """Kernels of a step in their order, and the memory between them."""
 
     graph: Graph
     tiling: Tiling
     form: RowForm
     by_mass: bool
     most: int | None
-    kernels: list[Kernel] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
+    kernels: list[Emitted] = field(default_factory=list)
     scratch: list[Scratch] = field(default_factory=list)
     row_kernels: int = 0
     stage_of: list[tuple[str, Stage]] = field(default_factory=list)
     _open: list[StageFunction] = field(default_factory=list)  # of a kernel that is not complete
 
-    def add(self, emitted: tuple[Kernel, str]) -> None:
-        self.kernels.append(emitted[0])
-        self.texts.append(emitted[1])
+    def add(self, kernel: Emitted) -> None:
+        self.kernels.append(kernel)
 
     def add_indexer(self, wanted: tuple[Node, ...], chosen: Node | None) -> dict[Node, str]:
         """Page kernels and row kernels, round by round; returns the memory of all values.
@@ -287,10 +284,10 @@ class _Parts:
     def _add_row_op(self, node: Node, names: Mapping[Node, str]) -> None:
         index = self.row_kernels
         if isinstance(node.op, selection.SelectionOp):
-            kernel, text, kept = emit_select(
+            kernel, kept = emit_select(
                 self.graph, self.tiling, node, index, names, self._bounds(node)
             )
-            self.add((kernel, text))
+            self.add(kernel)
             self.scratch += kept
         else:
             self.add(emit_row_op(self.graph, self.tiling, node, index, names))

@@ -1,7 +1,7 @@
 """Attention over every page: what sparse attention is measured against."""
 
 from tilewright.attention.codegen.cut import Cut
-from tilewright.attention.codegen.file_text import head_text, outputs_of
+from tilewright.attention.codegen.file_text import file_text, head_text, outputs_of
 from tilewright.attention.codegen.fused_row import attend_stages, emit_row_kernel
 from tilewright.attention.codegen.kernel_file import KernelFile
 from tilewright.attention.codegen.merge_parts import emit_merge_parts, part_scratch
@@ -26,15 +26,14 @@ def compile_dense(
     emitted = [emit_row_kernel("attend_row", form, stages)]
     if form.has_parts:
         emitted.append(emit_merge_parts(sizes, tiles, form))
-    texts = [head_text("dense", "its geometry", sizes), *(text for _, text in emitted)]
     return KernelFile(
         flow="dense",
         geometry=sizes,
         tiling=tiles,
         target=target,
-        text="\n\n".join(texts),
+        text=file_text(head_text("dense", "its geometry", sizes), emitted),
         completion=None,
-        step=tuple(kernel for kernel, _ in emitted),
+        step=tuple(item.kernel for item in emitted),
         scratch=part_scratch(sizes) if form.has_parts else (),
         results=outputs_of(sizes),
         marks="",

@@ -2,13 +2,12 @@
 
 from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.elementwise import EmitterTable
-from tilewright.attention.codegen.kernel_file import Grid, Kernel
+from tilewright.attention.codegen.kernel_file import Emitted, Grid, emitted
 from tilewright.attention.codegen.leaf_loads import load_entry, load_parameter
 from tilewright.attention.codegen.naming import name_values
 from tilewright.attention.codegen.side import SideEmitter
 from tilewright.attention.codegen.slice_loads import window_of
 from tilewright.attention.codegen.stored import rounded, store
-from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.graph import DType, FieldWrite, Graph, Node, Side, ValueType
 from tilewright.attention.ops import leaf, position
 
@@ -44,29 +43,28 @@ _POSITIONS: EmitterTable = {
 }
 
 
-def emit_complete_pages(graph: Graph) -> tuple[Kernel, str] | None:
-    """The kernel and its text; None if the flow keeps no summaries."""
+def emit_complete_pages(graph: Graph) -> Emitted | None:
+    """The kernel; None if the flow keeps no summaries."""
     if not graph.field_writes:
         return None
     body = Body("page_tokens" if graph.partial_pages else None, graph.geometry.page_size)
     body.need("new_blocks", "integers [new pages]: where they lie in the pools")
     body.need("num_blocks", "blocks of the pools")
-    body.lines += [
-        "head = tl.program_id(1)",
-        "block = tl.load(new_blocks + tl.program_id(0))",
-        "entry = head * num_blocks + block",
-    ]
+    body.add("""
+        head = tl.program_id(1)
+        block = tl.load(new_blocks + tl.program_id(0))
+        entry = head * num_blocks + block
+    """)
     if graph.partial_pages:
         body.need("new_tokens", "int32 [new pages]: tokens that are there")
-        body.lines.append("page_tokens = tl.load(new_tokens + tl.program_id(0))")
+        body.add("page_tokens = tl.load(new_tokens + tl.program_id(0))")
     loads = _Loads(graph)
     names = name_values(graph.nodes(Side.CACHE), body)
     loads.emitter = emitter = SideEmitter(body, names, loads, _POSITIONS)
     for write in graph.field_writes:
         _store(loads.targets[write.target], write, emitter)
     purpose = "Summaries of new pages: a program for each page and KV head."
-    kernel = Kernel("complete_pages", Grid.NEW_PAGES, tuple(body.arguments))
-    return kernel, kernel_text(kernel.name, purpose, body.arguments, body.lines)
+    return emitted("complete_pages", purpose, body, Grid.NEW_PAGES)
 
 
 class _Loads:

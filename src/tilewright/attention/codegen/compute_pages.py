@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from tilewright.attention.codegen.body import Body, padded
 from tilewright.attention.codegen.exact_width import exact_widths
 from tilewright.attention.codegen.inner import product_elements
-from tilewright.attention.codegen.kernel_file import Grid, Kernel, Stage
+from tilewright.attention.codegen.kernel_file import Emitted, Grid, Stage, emitted
 from tilewright.attention.codegen.leaf_loads import KeptLoads, load_pool
-from tilewright.attention.codegen.loop_text import indented, split_loop, without_unused
+from tilewright.attention.codegen.liveness import assigned, split_loop, without_unused
 from tilewright.attention.codegen.naming import name_values
 from tilewright.attention.codegen.narrow_dot import dot_text, is_dot, narrow_type
 from tilewright.attention.codegen.position import INDEXER_POSITIONS
@@ -19,9 +19,9 @@ from tilewright.attention.codegen.side import SideEmitter
 from tilewright.attention.codegen.slice_loads import Window, window_of
 from tilewright.attention.codegen.state_writes import store_state
 from tilewright.attention.codegen.stored import computed
-from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.codegen.traffic import Traffic, page_traffic
+from tilewright.attention.codegen.tree import Loop, Statement, code
 from tilewright.attention.graph import FORMAT, DType, Graph, Leading, Node, StateWrite
 from tilewright.attention.ops import leaf
 
@@ -33,11 +33,11 @@ VARYING = ("own", "page", "there", "page_tokens", "block")
 
 @dataclass(frozen=True, slots=True)
 class PageWork:
-    """What a round does for each tile of pages: lines ahead of the loop, and lines of a tile."""
+    """What a round does for each tile of pages: ahead of the loop, and in each turn of it."""
 
     body: Body
-    ahead: tuple[str, ...]
-    inside: tuple[str, ...]
+    ahead: tuple[Statement, ...]
+    inside: tuple[Statement, ...]
     tile: int
     names: Mapping[Node, str]
     traffic: Traffic = field(default_factory=lambda: Traffic(Stage.SCORING))
@@ -52,7 +52,7 @@ def emit_compute_pages(
     rounds: Mapping[Node, int],
     scratch: Mapping[Node, str],
     writes: Sequence[StateWrite] = (),
-) -> tuple[Kernel, str]:
+) -> Emitted:
     """The page kernel of one round; ``scratch`` names the memory of values between kernels.
 
     ``writes`` are the states whose next value is known in this round.
@@ -61,24 +61,21 @@ def emit_compute_pages(
     return page_kernel(f"compute_pages_{index}", "Values per page", form, work, Stage.SCORING)
 
 
-def page_kernel(
-    name: str, what_for: str, form: RowForm, work: PageWork, stage: Stage
-) -> tuple[Kernel, str]:
+def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork, stage: Stage) -> Emitted:
     """A kernel whose programs look at tiles of pages, or at all pages of a member in turn."""
     body, tile = work.body, work.tile
     if form.target is None:
         grid, what = Grid.ROW_TILES, f"row and tile of {tile} pages"
-        lines = [*_tile_lines(form, f"tl.program_id(1) * {tile}", work), *work.ahead, *work.inside]
+        lines = [*_tile_lines(form, work), *work.ahead, *work.inside]
     else:
         grid, what = Grid.ROW_MEMBERS, "row" if form.members == 1 else "row and member"
         loop = loop_lines(form, work) if work.inside else ()  # a round may look at no page
         lines = [*work.ahead, *loop]
-    purpose = f"{what_for}: a program for each {what}."
     start = form.preamble(body)
-    traffic = replace(work.traffic, stage=stage)
-    kernel = Kernel(name, grid, tuple(body.arguments), tile, (stage,), (traffic,))
-    lines = [*start, f"num_full = num_tokens // {form.page_size}", *lines]
-    return kernel, kernel_text(name, purpose, body.arguments, without_unused(lines))
+    full = code(f"num_full = num_tokens // {form.page_size}")
+    body.statements = without_unused([*start, *full, *lines])
+    purpose = f"{what_for}: a program for each {what}."
+    return emitted(name, purpose, body, grid, replace(work.traffic, stage=stage), tile=tile)
 
 
 def page_work(
@@ -118,30 +115,25 @@ def page_work(
     body, loads, names = emit(tile)
     has_table = "block_table" in body.arguments
     traffic = page_traffic(loads.seen, stored, rounds, index, has_table=has_table)
-    lines = without_unused(body.lines, [names[node] for node in kept])
-    if form.target is None:
-        return PageWork(body, (), tuple(lines), tile, names, traffic)
-    if not form.cut.hoists:
+    lines = without_unused(body.statements, [names[node] for node in kept])
+    if form.target is None or not form.cut.hoists:
         return PageWork(body, (), tuple(lines), tile, names, traffic)
     ahead, inside = split_loop(lines, VARYING)
     return PageWork(body, tuple(ahead), tuple(inside), tile, names, traffic)
 
 
-def _uses(lines: Sequence[str], name: str) -> bool:
-    return any(name in line for line in lines)
-
-
-def _tile_lines(form: RowForm, start: str, work: PageWork) -> list[str]:
+def _tile_lines(form: RowForm, work: PageWork) -> list[Statement]:
     """Where the pages of one tile lie."""
-    lines = [
-        f"page = {start} + tl.arange(0, {work.tile})[:, None, None]",
-        "there = page < num_pages",
-        _page_tokens(form.page_size),
-    ]
+    block = ""
     if "block_table" in work.body.arguments:
         table = form.table(work.body)
-        lines.append(f"block = tl.load({table} + page, mask=there, other=0).to(tl.int64)")
-    return lines
+        block = f"block = tl.load({table} + page, mask=there, other=0).to(tl.int64)"
+    return code(f"""
+        page = tl.program_id(1) * {work.tile} + tl.arange(0, {work.tile})[:, None, None]
+        there = page < num_pages
+        {_page_tokens(form.page_size)}
+        {block}
+    """)
 
 
 def _page_tokens(page_size: int) -> str:
@@ -149,36 +141,40 @@ def _page_tokens(page_size: int) -> str:
     return f"page_tokens = tl.maximum({left}, 0)"
 
 
-def loop_lines(form: RowForm, work: PageWork, after: Sequence[str] = ()) -> list[str]:
+def loop_lines(form: RowForm, work: PageWork, after: Sequence[Statement] = ()) -> list[Statement]:
     """The loop over the tiles of a member's pages. Block numbers are loaded one tile ahead.
 
-    ``after`` are lines at the end of each turn. Work that looks at no page has no loop.
+    ``after`` is the end of each turn. Work that looks at no page has no loop.
     """
     if not work.inside and not after:
         return []
     tile = work.tile
     own = "page" if form.part is None else "own"
-    inside = [f"{own} = start + offset"]
-    if form.part is not None:
-        inside.append(f"page = {form.page_of('own')}")
-    inside += [f"there = {own} < {form.num_own}", _page_tokens(form.page_size)]
-    lines = [f"offset = tl.arange(0, {tile})[:, None, None]"]
+    ahead = code(f"offset = tl.arange(0, {tile})[:, None, None]")
+    inside = code(f"""
+        {own} = start + offset
+        {f"page = {form.page_of('own')}" if form.part is not None else ""}
+        there = {own} < {form.num_own}
+        {_page_tokens(form.page_size)}
+    """)
     if "block_table" in work.body.arguments:
-        load = f"tl.load(table + {{0}}, mask={{0}} < {form.num_own}, other=0)"
-        lines.append(f"table = {form.table(work.body)}")
+        ahead += code(f"table = {form.table(work.body)}")
         if form.cut.reads_ahead:
-            lines.append(f"next_block = {load.format('offset')}")
-            inside.append("block = next_block.to(tl.int64)")
-            inside.append(f"next_block = {load.format(f'start + {tile} + offset')}")
+            ahead += code(f"next_block = {_block_of('offset', form)}")
+            inside += code(f"""
+                block = next_block.to(tl.int64)
+                next_block = {_block_of(f"start + {tile} + offset", form)}
+            """)
         else:
-            inside.append(f"block = {load.format(own)}.to(tl.int64)")
-    inside = without_unused([*inside, *work.inside, *after], _carried(after))
-    return [*lines, f"for start in range(0, {form.num_own}, {tile}):", *indented(inside)]
+            inside += code(f"block = {_block_of(own, form)}.to(tl.int64)")
+    left = {"next_block"} | assigned(after)  # by a turn for the next one
+    inside = without_unused([*inside, *work.inside, *after], left)
+    return [*ahead, Loop.over("start", f"0, {form.num_own}, {tile}", inside)]
 
 
-def _carried(after: Sequence[str]) -> set[str]:
-    """What a turn leaves for the next one."""
-    return {"next_block"} | {line.partition(" = ")[0] for line in after}
+def _block_of(own: str, form: RowForm) -> str:
+    """Block numbers of some of the member's pages."""
+    return f"tl.load(table + {own}, mask={own} < {form.num_own}, other=0)"
 
 
 @dataclass(slots=True)
@@ -246,13 +242,14 @@ class _Loads:
             condition = "there"
         else:
             condition = "(page < num_full)"
-        loaded = load_pool(node, window, condition, found.initial, body)
+        narrow = self._has_dots and bool(narrow_type(node)) and math.isfinite(found.initial)
+        loaded = load_pool(node, window, condition, found.initial, body, as_stored=narrow)
         self.form.table(body)
-        if self._has_dots and narrow_type(node) and math.isfinite(found.initial):
-            kept = self._stored[node] = body.new_name(f"{name}_stored")
-            body.add(f"{kept} = {loaded.removesuffix('.to(tl.float32)')}")
-            return computed(kept, whole.dtype)
-        return loaded
+        if not narrow:
+            return loaded
+        kept = self._stored[node] = body.new_name(f"{name}_stored")
+        body.add(f"{kept} = {loaded}")
+        return computed(kept, whole.dtype)
 
 
 def _load_input(node: Node, window: Window, body: Body) -> str:

@@ -1,10 +1,13 @@
 """What every file of kernels has: its head, and the arrays that a step leaves."""
 
-from tilewright.attention.codegen.kernel_file import Scratch, ScratchAxis
+from collections.abc import Iterable
+
+from tilewright.attention.codegen.helpers import helpers_of
+from tilewright.attention.codegen.kernel_file import Emitted, Scratch, ScratchAxis
 from tilewright.attention.codegen.row_text import RowForm
 from tilewright.attention.graph import DType, Geometry
 
-__all__ = ("head_text", "lists_of", "outputs_of")
+__all__ = ("file_text", "head_text", "lists_of", "outputs_of")
 
 
 def head_text(flow: str, origin: str, sizes: Geometry) -> str:
@@ -21,6 +24,12 @@ def head_text(flow: str, origin: str, sizes: Geometry) -> str:
             "",
         ]
     )
+
+
+def file_text(head: str, kernels: Iterable[Emitted]) -> str:
+    """A module: its head, the helpers that kernels call, and the kernels."""
+    functions = [function for item in kernels for function in item.functions]
+    return "\n\n".join([head, *helpers_of(functions), *(item.text() for item in functions)])
 
 
 def lists_of(form: RowForm) -> tuple[Scratch, ...]:

@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tilewright.attention.codegen.attend_blocks import AttendBlocks
-from tilewright.attention.codegen.attend_pages import attend_lines
+from tilewright.attention.codegen.attend_pages import attend_lines, end_lines
 from tilewright.attention.codegen.body import Body, padded
 from tilewright.attention.codegen.compute_pages import PageWork, loop_lines, page_work
 from tilewright.attention.codegen.cut import Selection
-from tilewright.attention.codegen.kernel_file import Grid, Kernel, ScratchAxis, Stage
+from tilewright.attention.codegen.kernel_file import Emitted, Grid, Kernel, ScratchAxis, Stage
 from tilewright.attention.codegen.list_pages import list_lines
-from tilewright.attention.codegen.merge_parts import finish_lines, part_lines
 from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.select_block import select_block_lines
 from tilewright.attention.codegen.select_segments import (
@@ -22,7 +21,6 @@ from tilewright.attention.codegen.select_segments import (
 )
 from tilewright.attention.codegen.stage_function import StageFunction
 from tilewright.attention.codegen.target import Merge
-from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.codegen.traffic import (
     MARK_BYTES,
@@ -31,6 +29,7 @@ from tilewright.attention.codegen.traffic import (
     attend_traffic,
     list_traffic,
 )
+from tilewright.attention.codegen.tree import Function, Statement, code
 from tilewright.attention.codegen.tree_merge import merge_tree_lines, select_tree_lines
 from tilewright.attention.graph import Geometry, Graph, Node
 from tilewright.errors import InternalError
@@ -61,20 +60,18 @@ def score_stage(
     if form.target is None:
         raise InternalError("scores", "no target", "a whole row", "report it")
     work = page_work(graph, tiling, form, index, rounds, scratch, stored=(), kept=(scores,))
-    full = f"num_full = num_tokens // {form.page_size}"
+    full = code(f"num_full = num_tokens // {form.page_size}")
     if form.cut.selection is Selection.SEGMENTS:
         return _best_stage(form, work, full, work.names[scores], scratch[scores]), 0
     tiles = padded(-(-form.target.pages // work.tile))
     value = f"tl.reshape({work.names[scores]}, (1, {work.tile}))"
-    after = [f"scores = tl.where(turn == start // {work.tile}, {value}, scores)"]
-    lines = [
-        full,
-        *work.ahead,
-        f"scores = tl.zeros(({tiles}, {work.tile}), tl.float32)",
-        f"turn = tl.arange(0, {tiles})[:, None]",
-        *loop_lines(form, work, after),
-        f"scores = tl.reshape(scores, ({tiles * work.tile},))",
-    ]
+    ahead = code(f"""
+        scores = tl.zeros(({tiles}, {work.tile}), tl.float32)
+        turn = tl.arange(0, {tiles})[:, None]
+    """)
+    after = code(f"scores = tl.where(turn == start // {work.tile}, {value}, scores)")
+    ending = code(f"scores = tl.reshape(scores, ({tiles * work.tile},))")
+    lines = [*full, *work.ahead, *ahead, *loop_lines(form, work, after), *ending]
     purpose = f"Scores of at most {tiles * work.tile} pages."
     function = StageFunction(
         "score_pages",
@@ -89,11 +86,11 @@ def score_stage(
 
 
 def _best_stage(
-    form: RowForm, work: PageWork, full: str, scores: str, memory: str
+    form: RowForm, work: PageWork, full: list[Statement], scores: str, memory: str
 ) -> StageFunction:
     start = segment_start_lines(form, work.body, ScoreMemory(memory, is_logical=False))
     after = keep_lines(form, scores, work.tile)
-    lines = [full, *work.ahead, *start, *loop_lines(form, work, after)]
+    lines = [*full, *work.ahead, *start, *loop_lines(form, work, after)]
     page_bytes = work.traffic.page_bytes + NUMBER_BYTES
     return StageFunction(
         "score_pages",
@@ -148,11 +145,11 @@ def load_stage(
         lines = best_in_lines(form, body, memory, tiling.row_tile)
         purpose, result, pages = f"The best {form.kept} candidates of a row.", "best", 0
     else:
-        lines = [
-            f"own = tl.arange(0, {pages})",
-            f"place = {row_start(body, scores)} + {form.page_of('own')}",
-            f"scores = tl.load(place, mask=own < {form.num_own}, other=0).to(tl.float32)",
-        ]
+        lines = code(f"""
+            own = tl.arange(0, {pages})
+            place = {row_start(body, scores)} + {form.page_of("own")}
+            scores = tl.load(place, mask=own < {form.num_own}, other=0).to(tl.float32)
+        """)
         purpose, result = f"Scores of at most {pages} pages: {node.inputs[0].op.name}.", "scores"
     traffic = Traffic(Stage.SELECTION, page_bytes=NUMBER_BYTES)
     function = StageFunction(
@@ -194,8 +191,8 @@ def attend_stages(
             traffic=traffic,
         )
         return [attending, _merge_stage(sizes, form, blocks.values)]
-    ending = part_lines(sizes, body, form.part) if form.part else finish_lines(sizes, body)
-    lines += [f"value_channel = tl.arange(0, {blocks.values})[None, :]", *ending]
+    ending = end_lines(sizes, form, body)
+    lines += code(f"value_channel = tl.arange(0, {blocks.values})[None, :]") + ending
     return [StageFunction("attend_pages", Stage.ATTENTION, purpose, body, lines, traffic=traffic)]
 
 
@@ -213,17 +210,16 @@ def _merge_stage(sizes: Geometry, form: RowForm, channels: int) -> StageFunction
     return StageFunction("merge_members", Stage.MERGE, purpose, body, lines, given)
 
 
-def emit_row_kernel(
-    name: str, form: RowForm, stages: Sequence[StageFunction]
-) -> tuple[Kernel, str]:
-    """One kernel that calls the stages in order; the text has their functions ahead of it."""
+def emit_row_kernel(name: str, form: RowForm, stages: Sequence[StageFunction]) -> Emitted:
+    """One kernel that calls the stages in order; their functions are ahead of it."""
     body = Body(page_tokens=None)
-    lines = form.preamble(body)
-    for stage in stages:
+    body.statements += form.preamble(body)
+    functions = [stage.function() for stage in stages]
+    for stage, function in zip(stages, functions, strict=True):
         for argument, holds in stage.body.arguments.items():
-            if argument in stage.parameters:
+            if argument in function.arguments:
                 body.need(argument, holds)
-        lines.append(stage.call())
+        body.statements += stage.call()
     what = "row" if form.part is None else "row and member"
     kernel = Kernel(
         name,
@@ -233,5 +229,5 @@ def emit_row_kernel(
         traffic=tuple(stage.traffic for stage in stages if stage.traffic is not None),
     )
     purpose = f"All of a row in one program: a program for each {what}."
-    text = kernel_text(name, purpose, body.arguments, lines)
-    return kernel, "\n\n".join([*(stage.text() for stage in stages), text])
+    whole = Function(name, purpose, body.arguments, body.statements)
+    return Emitted(kernel, (*functions, whole))

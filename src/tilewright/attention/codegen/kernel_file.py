@@ -3,14 +3,25 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.cut import Cut, Decision
 from tilewright.attention.codegen.stage import Stage
 from tilewright.attention.codegen.target import Merge, Target
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.codegen.traffic import Traffic, predicted_bytes
+from tilewright.attention.codegen.tree import Function
 from tilewright.attention.graph import DType, Geometry
 
-__all__ = ("Grid", "Kernel", "KernelFile", "Scratch", "ScratchAxis", "Stage")
+__all__ = (
+    "Emitted",
+    "Grid",
+    "Kernel",
+    "KernelFile",
+    "Scratch",
+    "ScratchAxis",
+    "Stage",
+    "emitted",
+)
 
 
 class Grid(StrEnum):
@@ -43,6 +54,23 @@ class Kernel:
     tile: int = 1  # pages of a program, or columns of scores
     stages: tuple[Stage, ...] = ()
     traffic: tuple[Traffic, ...] = ()  # what is known of the bytes it moves
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """A kernel before it is text: it is the last of its functions, the others are its stages."""
+
+    kernel: Kernel
+    functions: tuple[Function, ...]
+
+
+def emitted(
+    name: str, purpose: str, body: Body, grid: Grid, *traffic: Traffic, tile: int = 1
+) -> Emitted:
+    """A kernel of one function; its stages are those of its traffic."""
+    stages = tuple(dict.fromkeys(item.stage for item in traffic))
+    kernel = Kernel(name, grid, tuple(body.arguments), tile, stages, traffic)
+    return Emitted(kernel, (Function(name, purpose, body.arguments, body.statements),))
 
 
 @dataclass(frozen=True, slots=True)

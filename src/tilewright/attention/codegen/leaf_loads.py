@@ -38,7 +38,15 @@ def load_parameter(node: Node, body: Body) -> str | None:
     return _loaded(place, body.inside(node.type.shape), 0.0, whole.dtype)
 
 
-def load_pool(node: Node, window: Window, condition: str, initial: float, body: Body) -> str:
+def load_pool(
+    node: Node,
+    window: Window,
+    condition: str,
+    initial: float,
+    body: Body,
+    *,
+    as_stored: bool = False,
+) -> str:
     """A field of the pools, ``initial`` where the condition does not hold."""
     name, whole = _variable(window.source).replace(".", "_"), window.source.type
     sizes = ", ".join(map(str, whole.shape))
@@ -50,7 +58,8 @@ def load_pool(node: Node, window: Window, condition: str, initial: float, body: 
         entry = "(head * num_blocks + block)"
         return load_entry(pool, entry, node, window, [condition], initial, body)
     start = body.once(f"{pool}_head", f"{pool} + head * num_blocks * {whole.num_elements}")
-    return load_entry(start, "block", node, window, [condition], initial, body)
+    of_pool = (node, window, [condition], initial, body)
+    return load_entry(start, "block", *of_pool, as_stored=as_stored)
 
 
 def state_memory(name: str, when: str) -> str:
@@ -140,7 +149,10 @@ def load_entry(
     conditions: list[str],
     initial: float,
     body: Body,
+    *,
+    as_stored: bool = False,
 ) -> str:
+    """Part of an entry of memory, in the type that it is computed with, unless it stays narrow."""
     whole = window.source.type
     conditions = [*conditions, *body.inside(node.type.shape)]
     if whole.dtype is DType.INT4:
@@ -148,13 +160,16 @@ def load_entry(
         mask = " & ".join(conditions)
         return load_packed(memory, entry, packed_bytes(whole), flat, mask, initial)
     place = body.place(memory, entry, node.type.shape, whole.shape, window.skip)
-    return _loaded(place, conditions, initial, whole.dtype)
+    return _loaded(place, conditions, initial, whole.dtype, as_stored=as_stored)
 
 
-def _loaded(place: str, conditions: list[str], initial: float, dtype: DType) -> str:
+def _loaded(
+    place: str, conditions: list[str], initial: float, dtype: DType, *, as_stored: bool = False
+) -> str:
     other = repr(float(initial)) if dtype.is_float else str(int(initial))
     masked = f", mask={' & '.join(conditions)}, other={other}" if conditions else ""
-    return computed(f"tl.load({place}{masked})", dtype)
+    loaded = f"tl.load({place}{masked})"
+    return loaded if as_stored else computed(loaded, dtype)
 
 
 def _variable(node: Node) -> str:

@@ -1,12 +1,11 @@
 """What becomes of the parts of a row's attention: stored, joined through memory, divided."""
 
 from tilewright.attention.codegen.body import Body, padded
-from tilewright.attention.codegen.kernel_file import Grid, Kernel, Scratch, ScratchAxis, Stage
-from tilewright.attention.codegen.loop_text import indented
+from tilewright.attention.codegen.kernel_file import Emitted, Grid, Scratch, ScratchAxis, emitted
 from tilewright.attention.codegen.row_text import RowForm, row_start
-from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.codegen.traffic import merge_traffic
+from tilewright.attention.codegen.tree import Statement, code
 from tilewright.attention.graph import DType, Geometry
 
 __all__ = ("LOWEST", "emit_merge_parts", "finish_lines", "part_lines", "part_scratch")
@@ -31,85 +30,76 @@ def part_scratch(sizes: Geometry) -> tuple[Scratch, ...]:
     )
 
 
-def _starts(body: Body, part: str) -> dict[str, str]:
-    for name, holds in _PARTS.items():
-        body.need(name, holds)
-    return {name: row_start(body, name, part) for name in _PARTS}
+def _starts(form: RowForm, body: Body, part: str) -> list[str]:
+    """Where the three values of a part begin."""
+    names = [body.need(f"{name}{form.suffix}", holds) for name, holds in _PARTS.items()]
+    return [row_start(body, name, part) for name in names]
 
 
-def part_lines(sizes: Geometry, body: Body, part: str) -> list[str]:
+def _inside(sizes: Geometry) -> str:
+    return f"(query_head < {sizes.query_heads}) & (value_channel < {sizes.value_dim})"
+
+
+def part_lines(sizes: Geometry, form: RowForm, body: Body, part: str) -> list[Statement]:
     """Leave ``largest``, ``total`` and ``weighted`` in memory."""
     heads, width = sizes.query_heads, sizes.value_dim
-    inside = f"(query_head < {heads}) & (value_channel < {width})"
-    starts = _starts(body, part)
-    places = f"{starts['part_weighted']} + query_head * {width} + value_channel"
-    return [
-        f"tl.store({starts['part_largest']} + query_head, largest, mask=query_head < {heads})",
-        f"tl.store({starts['part_total']} + query_head, total, mask=query_head < {heads})",
-        f"tl.store({places}, weighted, mask={inside})",
-    ]
+    largest, total, weighted = _starts(form, body, part)
+    places = f"{weighted} + query_head * {width} + value_channel"
+    return code(f"""
+        tl.store({largest} + query_head, largest, mask=query_head < {heads})
+        tl.store({total} + query_head, total, mask=query_head < {heads})
+        tl.store({places}, weighted, mask={_inside(sizes)})
+    """)
 
 
-def finish_lines(sizes: Geometry, body: Body) -> list[str]:
+def finish_lines(sizes: Geometry, form: RowForm, body: Body) -> list[Statement]:
     """The attention of a row from ``largest``, ``total`` and ``weighted``."""
     heads, width = sizes.query_heads, sizes.value_dim
-    inside = f"(query_head < {heads}) & (value_channel < {width})"
-    body.need("output", f"float32 [rows, {heads}, {width}]")
-    body.need("log_sum_exp", f"float32 [rows, {heads}]")
-    places = f"{row_start(body, 'output')} + query_head * {width} + value_channel"
-    sums = f"{row_start(body, 'log_sum_exp')} + query_head"
-    return [
-        "divisor = tl.where(total == 0.0, 1.0, total)",
-        f"tl.store({places}, tl.div_rn(weighted, divisor), mask={inside})",
-        f"tl.store({sums}, largest + tl.log(total), mask=query_head < {heads})",
-    ]
+    output = body.need(f"output{form.suffix}", f"float32 [rows, {heads}, {width}]")
+    sums = body.need(f"log_sum_exp{form.suffix}", f"float32 [rows, {heads}]")
+    places = f"{row_start(body, output)} + query_head * {width} + value_channel"
+    sum_places = f"{row_start(body, sums)} + query_head"
+    return code(f"""
+        divisor = tl.where(total == 0.0, 1.0, total)
+        tl.store({places}, tl.div_rn(weighted, divisor), mask={_inside(sizes)})
+        tl.store({sum_places}, largest + tl.log(total), mask=query_head < {heads})
+    """)
 
 
-def emit_merge_parts(sizes: Geometry, tiling: Tiling, form: RowForm) -> tuple[Kernel, str]:
+def emit_merge_parts(sizes: Geometry, tiling: Tiling, form: RowForm) -> Emitted:
     """Log-sum-exp merge of the parts of each row, in order, through memory."""
     body = Body(page_tokens=None)
-    starts = _starts(body, "part")
+    starts = _starts(form, body, "part")
+    number = str(form.members)
     if form.target is None:
-        body.need("list_length", "int32 [rows]")
-        length = f"tl.load({row_start(body, 'list_length')})"
-        number = f"({length} + {tiling.part_pages - 1}) // {tiling.part_pages}"
-    else:
-        number = str(form.members)
-    body.lines += _merge_lines(sizes, starts, number)
-    body.lines += finish_lines(sizes, body)
+        length = body.need(f"list_length{form.suffix}", "int32 [rows]")
+        pages = tiling.part_pages
+        number = f"(tl.load({row_start(body, length)}) + {pages - 1}) // {pages}"
+    body.statements = _merge_lines(sizes, starts, number) + finish_lines(sizes, form, body)
     purpose = "The attention of each row from its parts: a program for each row."
-    kernel = Kernel(
-        "merge_parts",
-        Grid.ROWS,
-        tuple(body.arguments),
-        stages=(Stage.MERGE,),
-        traffic=(merge_traffic(sizes, form.members),),
-    )
-    return kernel, kernel_text(kernel.name, purpose, body.arguments, body.lines)
+    traffic = merge_traffic(sizes, form.members)
+    return emitted(f"merge_parts{form.suffix}", purpose, body, Grid.ROWS, traffic)
 
 
-def _merge_lines(sizes: Geometry, starts: dict[str, str], number: str) -> list[str]:
+def _merge_lines(sizes: Geometry, starts: list[str], number: str) -> list[Statement]:
     heads, width = sizes.query_heads, sizes.value_dim
-    inside = f"(query_head < {heads}) & (value_channel < {width})"
-    largest, total, weighted = starts.values()
-    loop = [
-        f"other = tl.load({largest} + query_head, mask=query_head < {heads}, other=0)",
-        "new_largest = tl.maximum(largest, other)",
-        "earlier, later = tl.exp(largest - new_largest), tl.exp(other - new_largest)",
-        f"other = tl.load({total} + query_head, mask=query_head < {heads}, other=0)",
-        "total = total * earlier + other * later",
-        f"places = {weighted} + query_head * {width} + value_channel",
-        f"weighted = weighted * earlier + tl.load(places, mask={inside}, other=0) * later",
-        "largest = new_largest",
-    ]
-    return [
-        "row = tl.program_id(0).to(tl.int64)",
-        f"query_head = tl.arange(0, {padded(heads)})[:, None]",
-        f"value_channel = tl.arange(0, {padded(width)})[None, :]",
-        f"largest = tl.full(({padded(heads)}, 1), {LOWEST}, tl.float32)",
-        f"total = tl.zeros(({padded(heads)}, 1), tl.float32)",
-        f"weighted = tl.zeros(({padded(heads)}, {padded(width)}), tl.float32)",
-        f"num_parts = {number}",
-        "for part in range(0, num_parts):",
-        *indented(loop),
-    ]
+    largest, total, weighted = starts
+    loaded = f"tl.load(places, mask={_inside(sizes)}, other=0)"
+    return code(f"""
+        row = tl.program_id(0).to(tl.int64)
+        query_head = tl.arange(0, {padded(heads)})[:, None]
+        value_channel = tl.arange(0, {padded(width)})[None, :]
+        largest = tl.full(({padded(heads)}, 1), {LOWEST}, tl.float32)
+        total = tl.zeros(({padded(heads)}, 1), tl.float32)
+        weighted = tl.zeros(({padded(heads)}, {padded(width)}), tl.float32)
+        num_parts = {number}
+        for part in range(0, num_parts):
+            other = tl.load({largest} + query_head, mask=query_head < {heads}, other=0)
+            new_largest = tl.maximum(largest, other)
+            earlier, later = tl.exp(largest - new_largest), tl.exp(other - new_largest)
+            other = tl.load({total} + query_head, mask=query_head < {heads}, other=0)
+            total = total * earlier + other * later
+            places = {weighted} + query_head * {width} + value_channel
+            weighted = weighted * earlier + {loaded} * later
+            largest = new_largest
+    """)

@@ -5,21 +5,22 @@ from dataclasses import dataclass, field
 from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.cut import Cut
 from tilewright.attention.codegen.target import Deal, Merge, Target
+from tilewright.attention.codegen.tree import Statement, code
 
 __all__ = ("RowForm", "row_preamble", "row_start", "table_start")
 
 
-def row_preamble(body: Body, page_size: int) -> list[str]:
+def row_preamble(body: Body, page_size: int) -> list[Statement]:
     """The row and its length."""
     body.need("num_tokens_ptr", "int32 [requests]: tokens of each, the new one included")
     body.need("num_kv_heads", "rows are requests times KV heads")
-    return [
-        "row = tl.program_id(0).to(tl.int64)",
-        "request = row // num_kv_heads",
-        "head = row % num_kv_heads",
-        "num_tokens = tl.load(num_tokens_ptr + request)",
-        f"num_pages = (num_tokens + {page_size - 1}) // {page_size}",
-    ]
+    return code(f"""
+        row = tl.program_id(0).to(tl.int64)
+        request = row // num_kv_heads
+        head = row % num_kv_heads
+        num_tokens = tl.load(num_tokens_ptr + request)
+        num_pages = (num_tokens + {page_size - 1}) // {page_size}
+    """)
 
 
 def row_start(body: Body, array: str, part: str | None = None) -> str:
@@ -50,6 +51,7 @@ class RowForm:
     target: Target | None = None
     cut: Cut = field(default_factory=Cut)
     kept: int = 0  # candidates of a segment, where pages are selected in two levels
+    suffix: str = ""  # of the arrays that a branch among several has of its own
 
     @property
     def members(self) -> int:
@@ -80,21 +82,20 @@ class RowForm:
         """The name of the member, if there are several."""
         return None if self.deal is Deal.WHOLE else "member"
 
-    def preamble(self, body: Body) -> list[str]:
-        lines = row_preamble(body, self.page_size)
-        match self.deal:
-            case Deal.DEALT:
-                number = f"(num_pages - member + {self.members - 1}) // {self.members}"
-                return [*lines, "member = tl.program_id(1)", f"num_own = {number}"]
-            case Deal.CONTIGUOUS:
-                body.need("member_pages", "pages of a member, but for the last one of a row")
-                return [
-                    *lines,
-                    "member = tl.program_id(1)",
-                    "first_own = member * member_pages",
-                    "num_own = tl.minimum(tl.maximum(num_pages - first_own, 0), member_pages)",
-                ]
-        return lines
+    def preamble(self, body: Body) -> list[Statement]:
+        """The row, its length, and the share of it that the program has."""
+        start = row_preamble(body, self.page_size)
+        if self.deal is Deal.WHOLE:
+            return start
+        start += code("member = tl.program_id(1)")
+        if self.deal is Deal.DEALT:
+            number = f"(num_pages - member + {self.members - 1}) // {self.members}"
+            return [*start, *code(f"num_own = {number}")]
+        body.need("member_pages", "pages of a member, but for the last one of a row")
+        return start + code("""
+            first_own = member * member_pages
+            num_own = tl.minimum(tl.maximum(num_pages - first_own, 0), member_pages)
+        """)
 
     def page_of(self, own: str) -> str:
         """The logical number of a member's page."""

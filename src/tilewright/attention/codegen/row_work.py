@@ -1,24 +1,28 @@
-"""Text that kernels over all pages of a row share: where values lie, and which pages count."""
+"""What kernels over all pages of a row share: where values lie, and which pages count."""
 
 from dataclasses import dataclass
 
 from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.row_text import row_start
+from tilewright.attention.codegen.tree import Loop, Statement, code
 from tilewright.attention.graph import FORMAT, DType, Node, Span
 
-__all__ = ("RowWork", "identity", "span_lines")
+__all__ = ("OUTSIDE", "RowWork", "identity", "span_lines")
+
+OUTSIDE = "outside"
+"""The mask of loads and stores of pages that an op does not see."""
 
 
-def span_lines(span: Span, body: Body) -> list[str]:
+def span_lines(span: Span, body: Body) -> list[Statement]:
     """The pages that an op sees, as ``first`` and ``stop``."""
     if span is Span.ALL:
-        return ["first = 0", "stop = num_pages"]
+        return code("first = 0; stop = num_pages")
     body.need("first_reserved", "pages that every row reads at its beginning")
     body.need("last_reserved", "and at its end")
-    return [
-        "stop = tl.maximum(num_pages - last_reserved, 0)",
-        "first = tl.minimum(first_reserved, stop)",
-    ]
+    return code("""
+        stop = tl.maximum(num_pages - last_reserved, 0)
+        first = tl.minimum(first_reserved, stop)
+    """)
 
 
 def identity(reduction: str, dtype: DType) -> str:
@@ -59,25 +63,35 @@ class RowWork:
         """What the op computes in: bools as whole numbers."""
         return _number(self.node.type.dtype)
 
-    def span(self) -> list[str]:
+    def span(self) -> list[Statement]:
         return span_lines(getattr(self.node.op, "span", Span.ALL), self.body)
 
-    def tiles(self, first: str = "first", stop: str = "stop") -> list[str]:
-        """The head of a loop over pages."""
-        return [
-            f"for start in range({first}, {stop}, {self.tile}):",
-            f"    page = start + tl.arange(0, {self.tile})",
-        ]
+    def tiles(
+        self, turn: str | list[Statement], first: str = "first", stop: str = "stop"
+    ) -> list[Statement]:
+        """A loop over pages; what is done with ``page`` follows from its number."""
+        page = code(f"page = start + tl.arange(0, {self.tile})")
+        inside = code(turn) if isinstance(turn, str) else turn
+        return [Loop.over("start", f"{first}, {stop}, {self.tile}", [*page, *inside])]
 
-    def place(self, memory: str, page: str = "page") -> str:
-        factor = f" * {self.columns}" if self.columns > 1 else ""
-        page = page if page.isidentifier() or not factor else f"({page})"
-        return f"{row_start(self.body, memory)} + {page}{factor} + column"
+    def place(self, memory: str, page: str = "page", back: int = 0) -> str:
+        page = f"{page} - {back}" if back else page
+        if self.columns > 1:
+            page = f"({page}) * {self.columns}" if back else f"{page} * {self.columns}"
+        return f"{row_start(self.body, memory)} + {page} + column"
 
-    def load(self, mask: str, other: str, *, page: str = "page", dtype: DType | None = None) -> str:
+    def load(
+        self,
+        mask: str,
+        other: str,
+        *,
+        page: str = "page",
+        back: int = 0,
+        dtype: DType | None = None,
+    ) -> str:
         """The operand at pages where the mask holds, in the type that the op computes in."""
         kind = dtype or self.dtype
-        place = self.place(self.operands[0], page)
+        place = self.place(self.operands[0], page, back)
         return f"tl.load({place}, mask={mask}, other={other}).to(tl.{kind})"
 
     def store(self, value: str, mask: str) -> str:
@@ -87,16 +101,15 @@ class RowWork:
         place = f"{row_start(self.body, self.result)} + column"
         return f"tl.store({place}, {self._kept(value)})"
 
-    def pass_through(self) -> list[str]:
+    def pass_through(self) -> list[Statement]:
         """Pages outside the span keep their value."""
         if getattr(self.node.op, "span", Span.ALL) is Span.ALL:
             return []
-        outside = "(page < num_pages) & ((page < first) | (page >= stop))"
-        return [
-            *self.tiles("0", "num_pages"),
-            f"    outside = {outside}",
-            f"    {self.store(self.load('outside', '0'), 'outside')}",
-        ]
+        turn = f"""
+            {OUTSIDE} = (page < num_pages) & ((page < first) | (page >= stop))
+            {self.store(self.load(OUTSIDE, "0"), OUTSIDE)}
+        """
+        return self.tiles(turn, "0", "num_pages")
 
     @property
     def is_per_row(self) -> bool:

@@ -3,6 +3,7 @@
 from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.elementwise import number
 from tilewright.attention.codegen.row_text import RowForm, row_start
+from tilewright.attention.codegen.tree import Statement, code
 from tilewright.attention.graph import Node
 from tilewright.attention.ops import selection
 
@@ -55,32 +56,34 @@ def can_select_block(node: Node) -> bool:
 
 def select_block_lines(
     node: Node, form: RowForm, body: Body, *, scores: str, pages: int, chosen: str
-) -> list[str]:
+) -> list[Statement]:
     """From ``scores``, a block of so many of the member's pages, to marks in memory."""
     body.need("first_reserved", "pages that every row reads at its beginning")
     body.need("last_reserved", "and at its end")
     body.need(chosen, "int8 [rows, members, pages, 1, 1]")
     marks = row_start(body, chosen, form.part)
-    return [
-        "stop = tl.maximum(num_pages - last_reserved, 0)",
-        "first = tl.minimum(first_reserved, stop)",
-        f"own = tl.arange(0, {pages})",
-        f"page = {form.page_of('own')}",
-        "candidate = (page >= first) & (page < stop)",
-        f"keys = tl.where(candidate, signed_key({scores}), {LEAST_KEY})",
-        *count_lines(node, body),
-        f"best = best_of(keys, count, {pages})",
-        f"there = own < {form.num_own}",
-        "mark = ((best & candidate) | (candidate == 0)).to(tl.int8)",
-        f"tl.store({marks} + own, mark, mask=there)",
-    ]
+    start = code(f"""
+        stop = tl.maximum(num_pages - last_reserved, 0)
+        first = tl.minimum(first_reserved, stop)
+        own = tl.arange(0, {pages})
+        page = {form.page_of("own")}
+        candidate = (page >= first) & (page < stop)
+        keys = tl.where(candidate, signed_key({scores}), {LEAST_KEY})
+    """)
+    ending = code(f"""
+        best = best_of(keys, count, {pages})
+        there = own < {form.num_own}
+        mark = ((best & candidate) | (candidate == 0)).to(tl.int8)
+        tl.store({marks} + own, mark, mask=there)
+    """)
+    return [*start, *count_lines(node, body), *ending]
 
 
-def count_lines(node: Node, body: Body, reached: str = "keys >= least") -> list[str]:
+def count_lines(node: Node, body: Body, reached: str = "keys >= least") -> list[Statement]:
     """How many candidates are taken, as ``count``; ``reached`` says which reach a threshold."""
     match node.op:
         case selection.TopK(k=int(k)):
-            return [f"count = tl.minimum({k}, stop - first)"]
+            return code(f"count = tl.minimum({k}, stop - first)")
         case selection.Threshold(value=value, min_pages=low, max_pages=high):
             least, low_text = f"tl.full((), {number(value)}, tl.float32)", str(low)
             high_text = "stop - first" if high is None else str(high)
@@ -90,9 +93,9 @@ def count_lines(node: Node, body: Body, reached: str = "keys >= least") -> list[
             body.need("threshold", "float32 [rows]: between, those that score as much")
             least = "tl.load(threshold + row)"
             low_text, high_text = "tl.load(at_least + row)", "tl.load(at_most + row)"
-    return [
-        f"least = signed_key({least})",
-        f"count = tl.sum(({reached}).to(tl.int32), 0)",
-        f"count = tl.minimum(tl.maximum(count, {low_text}), {high_text})",
-        "count = tl.minimum(count, stop - first)",
-    ]
+    return code(f"""
+        least = signed_key({least})
+        count = tl.sum(({reached}).to(tl.int32), 0)
+        count = tl.minimum(tl.maximum(count, {low_text}), {high_text})
+        count = tl.minimum(count, stop - first)
+    """)

@@ -1,22 +1,22 @@
 """The kernels that choose the best pages of a row, and the helpers that they share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.attention.codegen.body import Body
 from tilewright.attention.codegen.compute_pages import scratch_holds
 from tilewright.attention.codegen.cut import Selection
 from tilewright.attention.codegen.elementwise import number
-from tilewright.attention.codegen.kernel_file import Grid, Kernel, Scratch, ScratchAxis, Stage
+from tilewright.attention.codegen.kernel_file import Emitted, Grid, Scratch, ScratchAxis, emitted
 from tilewright.attention.codegen.naming import remark_of
 from tilewright.attention.codegen.row_text import row_preamble, row_start
 from tilewright.attention.codegen.row_work import span_lines
 from tilewright.attention.codegen.select_block import count_lines
 from tilewright.attention.codegen.select_segments import REACHED
-from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.codegen.traffic import select_traffic
+from tilewright.attention.codegen.tree import If, Statement, code
 from tilewright.attention.graph import DType, Graph, Node, Span
 from tilewright.attention.ops import selection
 
@@ -102,30 +102,26 @@ def emit_select(
     index: int,
     names: Mapping[Node, str],
     bounds: SelectBounds,
-) -> tuple[Kernel, str, tuple[Scratch, ...]]:
+) -> tuple[Emitted, tuple[Scratch, ...]]:
     """Scores in scratch memory to marks in scratch memory, and what else is kept in between."""
     body = Body(page_tokens=None)
     scores, chosen = names[node.inputs[0]], names[node]
     body.need(scores, scratch_holds(node.inputs[0]))
     body.need(chosen, scratch_holds(node))
-    start = row_preamble(body, graph.geometry.page_size)
     work = _Selecting(node, tiling.row_tile, f"{scores}_weights", body, bounds.kept)
-    body.lines += [
-        f"# {remark_of(node)}",
-        *start,
-        *span_lines(Span.MIDDLE, body),
-        f"scores = {row_start(body, scores)} + tl.program_id(1)",
-        f"chosen = {row_start(body, chosen)} + tl.program_id(1)",
-        *work.lines(bounds.by_mass),
-    ]
-    name = f"select_{index}"
+    first, *others = row_preamble(body, graph.geometry.page_size)
+    body.statements += [replace(first, remark=remark_of(node)), *others]
+    body.statements += span_lines(Span.MIDDLE, body)
+    body.add(f"""
+        scores = {row_start(body, scores)} + tl.program_id(1)
+        chosen = {row_start(body, chosen)} + tl.program_id(1)
+    """)
+    body.statements += work.lines(bounds.by_mass)
     purpose = f"{node.op.name}: a program for each row and column of scores."
-    stages = (Stage.SELECTION,)
-    selection_form = Selection.SEGMENTS if bounds.kept else Selection.DIGITS
-    traffic = (select_traffic(selection_form, work.columns, is_fused=False),)
-    arguments = tuple(body.arguments)
-    kernel = Kernel(name, Grid.ROW_COLUMNS, arguments, work.columns, stages, traffic)
-    return kernel, kernel_text(name, purpose, body.arguments, body.lines), work.scratch()
+    way = Selection.SEGMENTS if bounds.kept else Selection.DIGITS
+    traffic = select_traffic(way, work.columns, is_fused=False)
+    name, tile = f"select_{index}", work.columns
+    return emitted(name, purpose, body, Grid.ROW_COLUMNS, traffic, tile=tile), work.scratch()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +144,12 @@ class _Selecting:
         shape = self.node.type.shape
         return (Scratch(self.weights, ScratchAxis.PAGES, shape, DType.FLOAT32),)
 
-    def lines(self, by_mass: bool) -> list[str]:
+    def lines(self, by_mass: bool) -> list[Statement]:
         if isinstance(self.node.op, selection.TopP):
             return self._top_p(self.node.op)
         if self.kept:
             return self._in_two_levels()
-        counted = [*self._count(), self._mark("scores")]
+        counted = [*self._count(), *self._mark("scores")]
         planned = isinstance(self.node.op, selection.ApproxTopK) or self.node.op == selection.TopK(
             per_head=self.columns > 1
         )
@@ -161,92 +157,88 @@ class _Selecting:
             return counted
         self.body.need("by_mass", "int8 [rows]: whether the plan asks for a share")
         self.body.need("mass", "float64 [rows]: that share of the softmax over scores")
-        return [
-            "if tl.load(by_mass + row) != 0:",
-            *(f"    {line}" for line in self._planned_mass()),
-            "else:",
-            *(f"    {line}" for line in counted),
-        ]
+        return [If.of("tl.load(by_mass + row) != 0", self._planned_mass(), counted)]
 
-    def _in_two_levels(self) -> list[str]:
+    def _in_two_levels(self) -> list[Statement]:
         where = f"{self.columns}, 1, 0, first, stop, num_pages"
         marked = f"scores, {self.columns}, chosen, {where}"
-        return [
-            f"best = best_in(scores, {where}, {self.kept}, {self.tile})",
-            *count_lines(self.node, self.body, REACHED),
-            f"last = last_rank_of(best, count, stop - first, {self.kept})",
-            f"mark_from({marked}, last, {self.tile})",
-        ]
+        best = code(f"best = best_in(scores, {where}, {self.kept}, {self.tile})")
+        return (
+            best
+            + count_lines(self.node, self.body, REACHED)
+            + code(f"""
+            last = last_rank_of(best, count, stop - first, {self.kept})
+            mark_from({marked}, last, {self.tile})
+        """)
+        )
 
-    def _mark(self, ranked: str) -> str:
+    def _mark(self, ranked: str) -> list[Statement]:
         given = f"{ranked}, chosen, {self.columns}, first, stop, num_pages, count"
-        return f"mark_best({given}, {self.tile})"
+        return code(f"mark_best({given}, {self.tile})")
 
-    def _count(self) -> list[str]:
+    def _count(self) -> list[Statement]:
         """How many candidates are taken, as ``count``."""
         op: Any = self.node.op
         if isinstance(op, selection.TopK) and op.k is not None:
-            return [f"count = tl.minimum({op.k}, stop - first)"]
+            return code(f"count = tl.minimum({op.k}, stop - first)")
         value = "tl.load(threshold + row)"
         if isinstance(op, selection.Threshold):
             value = f"tl.full((), {number(op.value)}, tl.float32)"
         else:
             self._need_bounds()
             self.body.need("threshold", "float32 [rows]: between, those that score as much")
-        return [
-            f"least = ordered_key({value})",
-            f"count = count_at_least(scores, {self.columns}, first, stop, least, {self.tile})",
-            *self._bounded(),
-        ]
+        found = code(f"""
+            least = ordered_key({value})
+            count = count_at_least(scores, {self.columns}, first, stop, least, {self.tile})
+        """)
+        return found + self._bounded()
 
     def _need_bounds(self) -> None:
         self.body.need("at_least", "int32 [rows]: candidates that the plan takes at least")
         self.body.need("at_most", "int32 [rows]: and at most")
 
-    def _bounded(self) -> list[str]:
+    def _bounded(self) -> list[Statement]:
         """``count`` between its bounds: those of the op, or those of the plan."""
         op: Any = self.node.op
         low, high = "tl.load(at_least + row)", "tl.load(at_most + row)"
         if isinstance(op, selection.Threshold | selection.TopP):
             low = str(op.min_pages)
             high = "stop - first" if op.max_pages is None else str(op.max_pages)
-        return [
-            f"count = tl.minimum(tl.maximum(count, {low}), {high})",
-            "count = tl.minimum(count, stop - first)",
-        ]
+        return code(f"""
+            count = tl.minimum(tl.maximum(count, {low}), {high})
+            count = tl.minimum(count, stop - first)
+        """)
 
     def _weights(self) -> str:
         self.body.need(self.weights, f"float32 [rows, pages, 1, {self.columns}]")
         return f"weights = {row_start(self.body, self.weights)} + tl.program_id(1)"
 
-    def _top_p(self, op: selection.TopP) -> list[str]:
+    def _top_p(self, op: selection.TopP) -> list[Statement]:
         stride, tile = self.columns, self.tile
         ends = "tl.zeros((), tl.float64)"
         if op.span is Span.ALL:
             before = f"sum_weights(weights, {stride}, 0, first, {tile})"
             ends = f"{before} + sum_weights(weights, {stride}, stop, num_pages, {tile})"
         count = f"count_for_mass(weights, {stride}, first, stop, missing, {tile})"
-        return [
-            self._weights(),
-            f"keep_weights(scores, weights, {stride}, num_pages, {tile})",
-            f"given = {ends}",
-            f"total = given + sum_weights(weights, {stride}, first, stop, {tile})",
-            f"missing = total * {op.p!r} - given",
-            f"count = {'stop - first' if op.p >= 1.0 else count}",
-            *self._bounded(),
-            self._mark("weights"),
-        ]
+        found = code(f"""
+            {self._weights()}
+            keep_weights(scores, weights, {stride}, num_pages, {tile})
+            given = {ends}
+            total = given + sum_weights(weights, {stride}, first, stop, {tile})
+            missing = total * {op.p!r} - given
+            count = {"stop - first" if op.p >= 1.0 else count}
+        """)
+        return [*found, *self._bounded(), *self._mark("weights")]
 
-    def _planned_mass(self) -> list[str]:
+    def _planned_mass(self) -> list[Statement]:
         stride, tile = self.columns, self.tile
         self._need_bounds()
-        return [
-            self._weights(),
-            f"keep_shares(scores, weights, {stride}, first, stop, {tile})",
-            f"total = sum_weights(weights, {stride}, first, stop, {tile})",
-            "share = tl.load(mass + row)",
-            f"count = count_for_mass(weights, {stride}, first, stop, total * share, {tile})",
-            "count = tl.where(share >= 1.0, stop - first, count)",
-            *self._bounded(),
-            self._mark("weights"),
-        ]
+        found = code(f"""
+            {self._weights()}
+            keep_shares(scores, weights, {stride}, first, stop, {tile})
+            total = sum_weights(weights, {stride}, first, stop, {tile})
+            share = tl.load(mass + row)
+            count = count_for_mass(weights, {stride}, first, stop, total * share, {tile})
+            count = tl.where(share >= 1.0, stop - first, count)
+        """)
+        return [*found, *self._bounded(), *self._mark("weights")]

@@ -7,10 +7,10 @@ lower page. No two pages have one rank, so the lowest one that is in tells of ev
 from dataclasses import dataclass
 
 from tilewright.attention.codegen.body import Body, padded
-from tilewright.attention.codegen.loop_text import indented
 from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.select_block import count_lines
 from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.tree import If, Statement, code
 from tilewright.attention.codegen.tree_merge import best_down_lines, best_up_lines
 from tilewright.attention.graph import Node
 from tilewright.attention.ops import selection
@@ -124,75 +124,68 @@ class ScoreMemory:
         return form.page_steps[0] if self.is_logical else "1"
 
 
-def _span_lines(body: Body) -> list[str]:
+def _span_lines(body: Body) -> list[Statement]:
     body.need("first_reserved", "pages that every row reads at its beginning")
     body.need("last_reserved", "and at its end")
-    return [
-        "stop = tl.maximum(num_pages - last_reserved, 0)",
-        "first = tl.minimum(first_reserved, stop)",
-    ]
+    return code("""
+        stop = tl.maximum(num_pages - last_reserved, 0)
+        first = tl.minimum(first_reserved, stop)
+    """)
 
 
-def segment_start_lines(form: RowForm, body: Body, memory: ScoreMemory) -> list[str]:
+def segment_start_lines(form: RowForm, body: Body, memory: ScoreMemory) -> list[Statement]:
     """Ahead of a loop that scores: where scores go, and the best so far."""
-    return [
-        *_span_lines(body),
-        f"kept_scores = {memory.start(form, body)}",
-        f"best = tl.full(({form.kept},), {LEAST_RANK}, tl.int64)",
-    ]
+    return _span_lines(body) + code(f"""
+        kept_scores = {memory.start(form, body)}
+        best = tl.full(({form.kept},), {LEAST_RANK}, tl.int64)
+    """)
 
 
-def keep_lines(form: RowForm, scores: str, tile: int) -> list[str]:
-    """At the end of a turn that has scored a tile: it is a segment, of which the best are kept."""
-    return [
-        f"own_page = start + tl.arange(0, {tile})",
-        f"is_there = own_page < {form.num_own}",
-        f"score = tl.reshape({scores}, ({tile},))",
-        "tl.store(kept_scores + own_page, score, mask=is_there)",
-        f"logical = {form.page_of('own_page')}",
-        "ranks = ranks_of(score, logical, is_there & (logical >= first) & (logical < stop))",
-        f"best = best_of_both(best, tl.topk(ranks, {form.kept}), {form.kept})",
-    ]
+def keep_lines(form: RowForm, scores: str, tile: int) -> list[Statement]:
+    """Keep the best of a tile that a turn has scored: the tile is a segment."""
+    return code(f"""
+        own_page = start + tl.arange(0, {tile})
+        is_there = own_page < {form.num_own}
+        score = tl.reshape({scores}, ({tile},))
+        tl.store(kept_scores + own_page, score, mask=is_there)
+        logical = {form.page_of("own_page")}
+        ranks = ranks_of(score, logical, is_there & (logical >= first) & (logical < stop))
+        best = best_of_both(best, tl.topk(ranks, {form.kept}), {form.kept})
+    """)
 
 
-def best_in_lines(form: RowForm, body: Body, memory: ScoreMemory, tile: int) -> list[str]:
+def best_in_lines(form: RowForm, body: Body, memory: ScoreMemory, tile: int) -> list[Statement]:
     """The best of scores that are in memory."""
     factor, shift = form.page_steps
     where = f"{memory.start(form, body)}, {memory.stride(form)}, {factor}, {shift}"
-    return [
-        *_span_lines(body),
-        f"best = best_in({where}, first, stop, {form.num_own}, {form.kept}, {tile})",
-    ]
+    best = f"best_in({where}, first, stop, {form.num_own}, {form.kept}, {tile})"
+    return [*_span_lines(body), *code(f"best = {best}")]
 
 
 def mark_segment_lines(
     node: Node, form: RowForm, body: Body, *, memory: ScoreMemory, chosen: str, tile: int
-) -> list[str]:
+) -> list[Statement]:
     """From ``best`` of each member, and its scores in memory, to marks in memory."""
     body.need(chosen, "int8 [rows, members, pages, 1, 1]")
     factor, shift = form.page_steps
     scores = f"{memory.start(form, body)}, {memory.stride(form)}"
     marks, bounds = f"{row_start(body, chosen, form.part)}, 1", f"first, stop, {form.num_own}"
-    return [
-        *_span_lines(body),
-        *_last_rank_lines(node, form, body),
-        "tl.debug_barrier()  # other threads of the program have stored scores",
-        f"mark_from({scores}, {marks}, {factor}, {shift}, {bounds}, last, {tile})",
-    ]
+    lines = [*_span_lines(body), *_last_rank_lines(node, form, body)]
+    return lines + code(f"""
+        tl.debug_barrier()  # other threads of the program have stored scores
+        mark_from({scores}, {marks}, {factor}, {shift}, {bounds}, last, {tile})
+    """)
 
 
-def _last_rank_lines(node: Node, form: RowForm, body: Body) -> list[str]:
+def _last_rank_lines(node: Node, form: RowForm, body: Body) -> list[Statement]:
     """From the ``best`` of a program to ``last`` of the row, over the members that share it."""
-    decide = [
-        *count_lines(node, body, REACHED),
-        f"last = last_rank_of(best, count, stop - first, {form.kept})",
-    ]
+    last = code(f"last = last_rank_of(best, count, stop - first, {form.kept})")
+    decide = count_lines(node, body, REACHED) + last
     if form.members == 1:
         return decide
     return [
         *best_up_lines(form.members, form.kept),
-        "last = tl.zeros((1,), tl.int64)",
-        "if member == 0:",
-        *indented(decide),
+        *code("last = tl.zeros((1,), tl.int64)"),
+        If.of("member == 0", decide),
         *best_down_lines(form.members),
     ]

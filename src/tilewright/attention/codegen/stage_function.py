@@ -1,14 +1,13 @@
 """Stages of a step as functions that one kernel calls in order."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilewright.attention.codegen.body import Body
-from tilewright.attention.codegen.loop_text import without_unused
+from tilewright.attention.codegen.liveness import assigned, used, without_unused
 from tilewright.attention.codegen.stage import Stage
-from tilewright.attention.codegen.text import kernel_text
 from tilewright.attention.codegen.traffic import Traffic
+from tilewright.attention.codegen.tree import Expression, Function, Return, Statement, code
 
 __all__ = ("StageFunction",)
 
@@ -22,7 +21,6 @@ _LOCALS = {
     "first_own": "its first page",
     "num_own": "and how many it has",
 }
-_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +31,20 @@ class StageFunction:
     stage: Stage
     purpose: str
     body: Body
-    lines: Sequence[str]
+    lines: Sequence[Statement]
     given: dict[str, str] = field(default_factory=dict)
     result: str = ""
     traffic: Traffic | None = None
 
-    @property
-    def parameters(self) -> dict[str, str]:
-        """What the lines use, in a fixed order."""
-        used = {name for line in self._lines() for name in _NAME.findall(line)}
+    def function(self) -> Function:
+        """Its parameters are what it reads, in a fixed order."""
+        ending = [Return(Expression.of(self.result))] if self.result else []
+        lines = without_unused(self.lines, used(ending)) + ending
+        names = used(lines) | assigned(lines)
         known = {**self.given, **_LOCALS, **self.body.arguments}
-        return {name: holds for name, holds in known.items() if name in used}
+        parameters = {name: holds for name, holds in known.items() if name in names}
+        return Function(self.name, self.purpose, parameters, lines)
 
-    def _lines(self) -> list[str]:
-        results = [name.strip() for name in self.result.split(",") if name]
-        lines = without_unused(self.lines, results)
-        return [*lines, f"return {self.result}"] if self.result else lines
-
-    def text(self) -> str:
-        return kernel_text(self.name, self.purpose, self.parameters, self._lines())
-
-    def call(self) -> str:
-        call = f"{self.name}({', '.join(self.parameters)})"
-        return f"{self.result} = {call}" if self.result else call
+    def call(self) -> list[Statement]:
+        call = f"{self.name}({', '.join(self.function().arguments)})"
+        return code(f"{self.result} = {call}" if self.result else call)

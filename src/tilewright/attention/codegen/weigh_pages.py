@@ -6,13 +6,14 @@ from typing import NamedTuple
 from tilewright.attention.codegen.attend_blocks import pools_of
 from tilewright.attention.codegen.body import Body, padded
 from tilewright.attention.codegen.compute_pages import VARYING, PageWork, page_kernel
-from tilewright.attention.codegen.kernel_file import Kernel, Stage
+from tilewright.attention.codegen.kernel_file import Emitted, Stage
 from tilewright.attention.codegen.leaf_loads import mass_memory
-from tilewright.attention.codegen.loop_text import split_loop
+from tilewright.attention.codegen.liveness import split_loop
 from tilewright.attention.codegen.row_text import RowForm, row_start
 from tilewright.attention.codegen.stored import zero_of
 from tilewright.attention.codegen.tiling import Tiling
 from tilewright.attention.codegen.traffic import NUMBER_BYTES, TABLE_BYTES, Traffic
+from tilewright.attention.codegen.tree import Statement, code
 from tilewright.attention.graph import Geometry, Graph, Side
 from tilewright.attention.ops import feedback
 
@@ -34,7 +35,7 @@ def wants_mass(graph: Graph) -> bool:
 
 def emit_weigh_pages(
     sizes: Geometry, tiling: Tiling, form: RowForm, branches: Sequence[Weighed]
-) -> tuple[Kernel, str]:
+) -> Emitted:
     """Masses of branches are added up. Keys of the pages that were read are read once more."""
     body = Body("page_tokens", sizes.page_size, sizes.query_heads)
     form.preamble(body)
@@ -46,14 +47,11 @@ def emit_weigh_pages(
     memory = body.need(mass_memory("next"), f"float32 [rows, pages, {heads}]")
     place = body.place(row_start(body, memory), "page", (1, heads), (1, heads))
     mask = " & ".join(["there", *body.inside((1, heads))])
-    lines = [
-        *body.lines,
-        *_always_lines(body),
-        *reads,
-        *logits,
-        f"mass = {' + '.join(terms)}",
-        f"tl.store({place}, mass, mask={mask})",
-    ]
+    lines = [*body.statements, *_always_lines(body), *reads, *logits]
+    lines += code(f"""
+        mass = {" + ".join(terms)}
+        tl.store({place}, mass, mask={mask})
+    """)
     elements = padded(sizes.page_size) * padded(heads) * padded(sizes.key_dim)
     ahead, inside = split_loop(lines, VARYING)
     tile, traffic = tiling.pages_for(elements), _traffic(sizes, branches)
@@ -70,29 +68,31 @@ def _traffic(sizes: Geometry, branches: Sequence[Weighed]) -> Traffic:
     return Traffic(Stage.ATTENTION, query, per_page, keys)
 
 
-def _always_lines(body: Body) -> list[str]:
+def _always_lines(body: Body) -> list[Statement]:
     """Pages that every branch reads."""
     body.need("reads_all", "int8 [rows]: whether the plan makes a row dense")
     body.need("first_reserved", "pages that every row reads at its beginning")
     body.need("last_reserved", "and at its end")
     ends = "(page < first_reserved) | (page >= num_pages - last_reserved)"
-    return [f"always = (({ends}).to(tl.int8) | tl.load(reads_all + row)) != 0"]
+    return code(f"always = (({ends}).to(tl.int8) | tl.load(reads_all + row)) != 0")
 
 
-def _read_lines(branch: Weighed, place: int, body: Body) -> list[str]:
+def _read_lines(branch: Weighed, place: int, body: Body) -> list[Statement]:
     """Whether the query heads of a branch read a page, as ``read_0``, and whether some does."""
     shape = (1, branch.columns)
     body.need(branch.marks, f"int8 [rows, pages, 1, {branch.columns}]")
     places = body.place(row_start(body, branch.marks), "page", shape, shape)
     mask = " & ".join(["there", *body.inside(shape)])
-    found = [f"read_{place} = always | (tl.load({places}, mask={mask}, other=0) != 0)"]
     some = f"read_{place}"
     if branch.columns > 1:
         some = f"(tl.max(read_{place}.to(tl.int32), 2, keep_dims=True) != 0)"
-    return [*found, f"some_{place} = {some}"]
+    return code(f"""
+        read_{place} = always | (tl.load({places}, mask={mask}, other=0) != 0)
+        some_{place} = {some}
+    """)
 
 
-def _logit_lines(sizes: Geometry, form: RowForm, branches: int, body: Body) -> list[str]:
+def _logit_lines(sizes: Geometry, form: RowForm, branches: int, body: Body) -> list[Statement]:
     """Logits [pages, tokens, query heads] of the pages that some branch read."""
     heads, width, size = sizes.query_heads, sizes.key_dim, sizes.page_size
     pool = next(iter(pools_of(sizes)))
@@ -108,11 +108,11 @@ def _logit_lines(sizes: Geometry, form: RowForm, branches: int, body: Body) -> l
     token = body.index(1, size)
     read = " | ".join(f"some_{place}" for place in range(branches))
     mask = " & ".join([f"({read})", f"({token} < page_tokens)", *body.inside((size, width))[-1:]])
-    return [
-        f"query = tl.load({query}{asked}).to(tl.float32)",
-        f"keys = tl.load({keys}, mask={mask}, other={zero_of(sizes.kv_dtype)}).to(tl.float32)",
-        "logits = tl.sum(keys[:, :, None, :] * query[:, None, :, :], 3) * scale",
-    ]
+    return code(f"""
+        query = tl.load({query}{asked}).to(tl.float32)
+        keys = tl.load({keys}, mask={mask}, other={zero_of(sizes.kv_dtype)}).to(tl.float32)
+        logits = tl.sum(keys[:, :, None, :] * query[:, None, :, :], 3) * scale
+    """)
 
 
 def _term(branch: Weighed, place: int, body: Body) -> str:

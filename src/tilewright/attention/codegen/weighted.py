@@ -108,13 +108,14 @@ def _product_in_strips(x: Node, y: Node, value: Value, body: Body) -> str:
     inside += [f"({entry} < {rows})"] if padded(rows) != rows else []
     place = f"{table} + {entry} * {width} + {channel}[None, :]"
     shape = f"({source.lead}, {padded(rows)}, {padded(source.rows)})"
-    body.add(f"{out} = tl.zeros({shape}, tl.float32)")
-    body.add(f"for {start} in range(0, {width}, {strip}):")
-    body.add(f"    {channel} = {start} + tl.arange(0, {strip})")
-    body.add(f"    {part} = {moved}")
-    loaded = f"tl.load({place}, mask={' & '.join(inside)}, other=0).to(tl.float32)"
-    body.add(f"    {weight} = {loaded}")
-    body.add(f"    {out} += tl.sum({weight}[None, :, None, :] * {part}[:, None, :, :], 3)")
+    body.add(f"""
+        {out} = tl.zeros({shape}, tl.float32)
+        for {start} in range(0, {width}, {strip}):
+            {channel} = {start} + tl.arange(0, {strip})
+            {part} = {moved}
+            {weight} = tl.load({place}, mask={" & ".join(inside)}, other=0).to(tl.float32)
+            {out} += tl.sum({weight}[None, :, None, :] * {part}[:, None, :, :], 3)
+    """)
     return out
 
 
@@ -137,13 +138,15 @@ def _product_by_head(x: Node, y: Node, value: Value, body: Body) -> str:
     places = f"tl.minimum({of_x} + {head} * {entries}, {x.type.shape[0] - 1})"
     start = f"{head} * {rows * width}"
     result = Block(found, rows, entries, False, source.lead)
-    body.add(f"{out} = tl.zeros({shape}, tl.float32)")
-    body.add(f"for {head} in range(0, {heads}):")
-    body.add(f"    {part} = {picked(source, 1, places, entries)}")
-    body.add(f"    {part} = {_zeros_beyond(part, width, operand)}")
-    body.add(f"    {weight} = {_table_block(table, start, (rows, width), width)}")
-    body.add(f"    {found} = tl.sum({weight}[None, :, None, :] * {part}[:, None, :, :], 3)")
-    body.add(f"    {_put_rows(out, index, heads * rows, result, head)}")
+    body.add(f"""
+        {out} = tl.zeros({shape}, tl.float32)
+        for {head} in range(0, {heads}):
+            {part} = {picked(source, 1, places, entries)}
+            {part} = {_zeros_beyond(part, width, operand)}
+            {weight} = {_table_block(table, start, (rows, width), width)}
+            {found} = tl.sum({weight}[None, :, None, :] * {part}[:, None, :, :], 3)
+            {_put_rows(out, index, heads * rows, result, head)}
+    """)
     return out
 
 
@@ -170,16 +173,20 @@ def _factor_score(op: linear.FactorScore, inputs: Sequence[Node], value: Value, 
         own = f"tl.where({body.index(2, width)} < {width}, {own}, 0.0)"
     places = f"tl.minimum({member} + {head} * {op.descriptors}, {source.rows - 1})"
     weights = _table_block(table, f"{head} * {width * op.rank}", (width, op.rank), op.rank)
-    body.add(f"{score} = tl.zeros(({source.lead}, 1, 1), tl.float32)")
-    body.add(f"for {head} in range(0, {op.heads}):")
-    body.add(f"    {asked} = tl.reshape(tl.sum({own}, 1), ({padded(width)}, 1))")
-    body.add(f"    {projected} = tl.sum({asked} * {weights}, 0)[None, None, :]")
-    body.add(f"    {part} = {picked(source, 1, places, op.descriptors)}")
-    body.add(f"    {part} = {_zeros_beyond(part, op.rank, descriptors)}")
-    body.add(f"    {dots} = tl.sum({part} * {projected}, 2, keep_dims=True)")
+    hidden = ""
     if padded(op.descriptors) != op.descriptors:
-        body.add(f'    {dots} = tl.where({member} < {op.descriptors}, {dots}, float("-inf"))')
-    body.add(f"    {score} += tl.max({dots}, 1, keep_dims=True)")
+        hidden = f'{dots} = tl.where({member} < {op.descriptors}, {dots}, float("-inf"))'
+    body.add(f"""
+        {score} = tl.zeros(({source.lead}, 1, 1), tl.float32)
+        for {head} in range(0, {op.heads}):
+            {asked} = tl.reshape(tl.sum({own}, 1), ({padded(width)}, 1))
+            {projected} = tl.sum({asked} * {weights}, 0)[None, None, :]
+            {part} = {picked(source, 1, places, op.descriptors)}
+            {part} = {_zeros_beyond(part, op.rank, descriptors)}
+            {dots} = tl.sum({part} * {projected}, 2, keep_dims=True)
+            {hidden}
+            {score} += tl.max({dots}, 1, keep_dims=True)
+    """)
     return score
 
 
@@ -199,11 +206,13 @@ def _learned_descriptor(
         token_table, f"{head} * {tokens * op.descriptors}", (tokens, op.descriptors), op.descriptors
     )
     keys = _table_block(key_table, f"{head} * {width * op.rank}", (width, op.rank), op.rank)
-    body.add(f"{page} = tl.reshape({kept}, ({padded(tokens)}, {padded(width)}))")
-    body.add(f"{out} = tl.zeros((1, {padded(count)}, {padded(op.rank)}), tl.float32)")
-    body.add(f"for {head} in range(0, {op.heads}):")
-    body.add(f"    {pooled} = tl.sum({weights}[:, :, None] * {page}[:, None, :], 0)")
-    body.add(f"    {found} = tl.sum({pooled}[:, :, None] * {keys}[None, :, :], 1)[None, :, :]")
     block = Block(found, op.descriptors, op.rank, False, "1")
-    body.add(f"    {_put_rows(out, index, count, block, head)}")
+    body.add(f"""
+        {page} = tl.reshape({kept}, ({padded(tokens)}, {padded(width)}))
+        {out} = tl.zeros((1, {padded(count)}, {padded(op.rank)}), tl.float32)
+        for {head} in range(0, {op.heads}):
+            {pooled} = tl.sum({weights}[:, :, None] * {page}[:, None, :], 0)
+            {found} = tl.sum({pooled}[:, :, None] * {keys}[None, :, :], 1)[None, :, :]
+            {_put_rows(out, index, count, block, head)}
+    """)
     return out
