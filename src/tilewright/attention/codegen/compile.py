@@ -3,15 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilewright.attention.codegen.attend_pages import emit_attend_pages
-from tilewright.attention.codegen.body import Body
-from tilewright.attention.codegen.branch_kernels import branch_kernels, is_plain
-from tilewright.attention.codegen.complete_pages import emit_complete_pages
-from tilewright.attention.codegen.compute_pages import emit_compute_pages, page_work
 from tilewright.attention.codegen.coverage import check_supported
-from tilewright.attention.codegen.cut import Cut, Decision, Fusion, Selection
-from tilewright.attention.codegen.file_text import file_text, head_text, lists_of, outputs_of
-from tilewright.attention.codegen.fused_row import (
+from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
+from tilewright.attention.codegen.kernels.attend import emit_attend_pages
+from tilewright.attention.codegen.kernels.branch import branch_kernels, is_plain
+from tilewright.attention.codegen.kernels.complete import emit_complete_pages
+from tilewright.attention.codegen.kernels.compute import emit_compute_pages, page_work
+from tilewright.attention.codegen.kernels.fused_row import (
     attend_stages,
     emit_row_kernel,
     list_stage,
@@ -19,28 +17,31 @@ from tilewright.attention.codegen.fused_row import (
     score_stage,
     select_stage,
 )
-from tilewright.attention.codegen.kernel_file import (
+from tilewright.attention.codegen.kernels.list_pages import emit_list_pages
+from tilewright.attention.codegen.kernels.merge import emit_merge_parts, part_scratch
+from tilewright.attention.codegen.kernels.row import emit_row_op
+from tilewright.attention.codegen.kernels.select import SelectBounds, emit_select
+from tilewright.attention.codegen.kernels.select_segments import ScoreMemory, kept_of
+from tilewright.attention.codegen.kernels.state_writes import writes_by_round
+from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages, wants_mass
+from tilewright.attention.codegen.module import file_text, head_text
+from tilewright.attention.codegen.plan.cut import Cut, Decision, Fusion, Selection
+from tilewright.attention.codegen.plan.fusion import plan_cut
+from tilewright.attention.codegen.plan.rounds import is_row_op, page_roots, round_of
+from tilewright.attention.codegen.plan.slice_loads import push_slices
+from tilewright.attention.codegen.plan.target import Merge, Target, Tiling
+from tilewright.attention.codegen.plan.traffic import Stage
+from tilewright.attention.codegen.source.builder import Body, name_values
+from tilewright.attention.codegen.source.file import (
     Emitted,
     KernelFile,
     Scratch,
     ScratchAxis,
-    Stage,
+    lists_of,
+    outputs_of,
 )
-from tilewright.attention.codegen.list_pages import emit_list_pages
-from tilewright.attention.codegen.merge_parts import emit_merge_parts, part_scratch
-from tilewright.attention.codegen.naming import name_values
-from tilewright.attention.codegen.plan_cut import plan_cut
-from tilewright.attention.codegen.rounds import is_row_op, page_roots, round_of
-from tilewright.attention.codegen.row_kernel import emit_row_op
-from tilewright.attention.codegen.row_text import RowForm
-from tilewright.attention.codegen.select_kernel import SelectBounds, emit_select
-from tilewright.attention.codegen.select_segments import ScoreMemory, kept_of
-from tilewright.attention.codegen.slice_loads import push_slices
-from tilewright.attention.codegen.stage_function import StageFunction
-from tilewright.attention.codegen.state_writes import writes_by_round
-from tilewright.attention.codegen.target import Merge, Target
-from tilewright.attention.codegen.tiling import Tiling
-from tilewright.attention.codegen.weigh_pages import Weighed, emit_weigh_pages, wants_mass
+from tilewright.attention.codegen.source.row import RowForm
+from tilewright.attention.codegen.source.stage import StageFunction
 from tilewright.attention.graph import (
     FORMAT,
     DType,
@@ -72,7 +73,7 @@ def compile_graph(
     a row, or all.
     """
     verify_graph(graph)
-    graph = push_slices(graph)
+    graph = push_slices(graph, ELEMENTWISE)
     check_supported(graph)
     sizes = graph.geometry
     tiles = tiling or (Tiling() if target is None else Tiling.for_target(sizes, target))

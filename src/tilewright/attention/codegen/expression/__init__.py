@@ -1,0 +1,1 @@
+"""Expressions of ops: from operands by name to the source of a value."""

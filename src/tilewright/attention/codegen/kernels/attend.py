@@ -1,0 +1,370 @@
+"""The kernels of attention over listed pages, and the sizes of their blocks."""
+
+from dataclasses import dataclass
+
+from tilewright.attention.codegen.expression.narrow_dot import dot_dtype
+from tilewright.attention.codegen.expression.stored import converted, zero_of
+from tilewright.attention.codegen.kernels.list_pages import need_lists
+from tilewright.attention.codegen.kernels.merge import LOWEST, finish_lines, part_lines
+from tilewright.attention.codegen.plan.target import Tiling, padded
+from tilewright.attention.codegen.plan.traffic import attend_traffic, pools_of
+from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.file import Emitted, Grid, emitted
+from tilewright.attention.codegen.source.row import RowForm, row_start
+from tilewright.attention.codegen.source.tree import Loop, Statement, code
+from tilewright.attention.graph import DType, FlowKind, Geometry
+
+__all__ = (
+    "AttendBlocks",
+    "attend_lines",
+    "emit_attend_pages",
+    "end_lines",
+    "product_dtype",
+)
+
+
+_SMALLEST_DOT = 16  # rows and columns that a product of blocks has at least
+
+
+@dataclass(frozen=True, slots=True)
+class AttendBlocks:
+    """Padded to powers of two, as Triton demands of a GPU; a target takes any extent."""
+
+    heads: int
+    keys: int
+    values: int  # channels that are summed up; under a target those of a whole latent
+    page_tokens: int
+    pages: int  # of a tile
+
+    @staticmethod
+    def of(sizes: Geometry, tiling: Tiling, *, is_exact: bool) -> "AttendBlocks":
+        pages = max(1, tiling.attend_tokens // sizes.page_size)
+        if is_exact:
+            values = sizes.key_dim if sizes.kind is FlowKind.MLA else sizes.value_dim
+            return AttendBlocks(sizes.query_heads, sizes.key_dim, values, sizes.page_size, pages)
+        heads, keys, values = (
+            max(_SMALLEST_DOT, padded(size))
+            for size in (sizes.query_heads, sizes.key_dim, sizes.value_dim)
+        )
+        tokens = padded(sizes.page_size)
+        return AttendBlocks(
+            heads, keys, values, tokens, max(padded(pages), _SMALLEST_DOT // tokens)
+        )
+
+    @property
+    def tokens(self) -> int:
+        """Of a tile."""
+        return self.pages * self.page_tokens
+
+
+def product_dtype(sizes: Geometry) -> DType:
+    """What queries and keys, and weights and values, are multiplied in."""
+    return dot_dtype(sizes.query_dtype, sizes.kv_dtype)
+
+
+_ENTRY_BYTES = 8  # of a block number, as places in pools are counted
+_REGISTER_SHARE = 4  # block numbers may fill one register in so many
+
+
+def emit_attend_pages(
+    sizes: Geometry, tiling: Tiling, form: RowForm, *, chosen: str | None, is_listed: bool = True
+) -> Emitted:
+    """Online softmax over one part of each list; ``chosen`` if query heads have own pages.
+
+    What is not listed is dense: all pages of the row, or of the member.
+    """
+    body = Body(page_tokens=None)
+    start = form.preamble(body)
+    blocks = AttendBlocks.of(sizes, tiling, is_exact=form.target is not None)
+    if form.target is None:
+        what = f"at most {tiling.part_pages} listed pages: a program for row and part"
+        ending = part_lines(sizes, form, body, "tl.program_id(1)")
+    else:
+        what = "listed pages" if is_listed else "all pages"
+        what += ": a program for each " + ("row" if form.part is None else "row and member")
+        ending = end_lines(sizes, form, body)
+    body.statements = [
+        *start,
+        *attend_lines(sizes, tiling, form, body, chosen=chosen, is_listed=is_listed),
+        *code(f"value_channel = tl.arange(0, {blocks.values})[None, :]"),
+        *ending,
+    ]
+    grid = Grid.ROW_PARTS if form.target is None else Grid.ROW_MEMBERS
+    once = form.target is not None
+    traffic = attend_traffic(sizes, is_listed=is_listed, loads_latents_once=once)
+    return emitted(f"attend_pages{form.suffix}", f"Softmax over {what}.", body, grid, traffic)
+
+
+def end_lines(sizes: Geometry, form: RowForm, body: Body) -> list[Statement]:
+    """What a row, or the part of it that a member has, leaves in memory."""
+    if form.part is None:
+        return finish_lines(sizes, form, body)
+    return part_lines(sizes, form, body, form.part)
+
+
+def attend_lines(
+    sizes: Geometry,
+    tiling: Tiling,
+    form: RowForm,
+    body: Body,
+    *,
+    chosen: str | None,
+    is_listed: bool,
+) -> list[Statement]:
+    """Leaves ``largest``, ``total`` and ``weighted`` of the member, or of the program's part."""
+    blocks = AttendBlocks.of(sizes, tiling, is_exact=form.target is not None)
+    heads, keys = sizes.query_heads, sizes.key_dim
+    body.need("q_in", f"{sizes.query_dtype} [requests, KV heads, {heads}, {keys}]")
+    for name, width in pools_of(sizes).items():
+        body.need(name, f"{sizes.kv_dtype} [KV heads, blocks, {sizes.page_size}, {width}]")
+    body.need("num_blocks", "blocks of the pools")
+    walk = _Walk(sizes, tiling, form, body, blocks, is_listed=is_listed)
+    make = _TileText(sizes, blocks, form, body, chosen)
+    start = [
+        *walk.range_lines(),
+        *_query_lines(sizes, blocks, body),
+        *make.start_lines(),
+        *walk.ahead_lines(),
+    ]
+    softmax = _softmax_lines(sizes)
+    ending = code("largest, total = tl.trans(largest), tl.trans(total)")
+    if not walk.reads_ahead:
+        turn = [*walk.tile_lines("start"), *make.logit_lines("logits", "values"), *softmax]
+        return [*start, Loop.over("start", "first", "stop", blocks.pages, turn), *ending]
+    # logits of the next tile are there before those of this one are needed: units stay busy
+    ahead = make.logit_lines("next_logits", "next_values")
+    take = code("logits, values = next_logits, next_values")
+    turn = [*take, *walk.tile_lines(f"start + {blocks.pages}"), *ahead, *softmax]
+    loop = Loop.over("start", "first", f"stop - {blocks.pages}", blocks.pages, turn)
+    return [*start, *walk.tile_lines("first"), *ahead, loop, *take, *softmax, *ending]
+
+
+def _query_lines(sizes: Geometry, blocks: AttendBlocks, body: Body) -> list[Statement]:
+    heads, keys = sizes.query_heads, sizes.key_dim
+    inside = _inside(("query_head", heads, blocks.heads), ("key_channel", keys, blocks.keys))
+    mask = f", mask={inside}, other=0" if inside else ""
+    place = f"{row_start(body, 'q_in')} + query_head * {keys} + key_channel"
+    loaded = converted(f"tl.load({place}{mask})", sizes.query_dtype, product_dtype(sizes))
+    return code(f"""
+        query_head = tl.arange(0, {blocks.heads})[:, None]
+        key_channel = tl.arange(0, {blocks.keys})[None, :]
+        query = {loaded}
+        query = tl.trans(query)  # once, so that no tile of keys has to be
+        largest = tl.full((1, {blocks.heads}), {LOWEST}, tl.float32)
+        total = tl.zeros((1, {blocks.heads}), tl.float32)
+        weighted = tl.zeros(({blocks.heads}, {blocks.values}), tl.float32)
+    """)
+
+
+def _inside(*axes: tuple[str, int, int]) -> str:
+    """Conditions that leave padding out: of a name, its size and the padded one."""
+    return " & ".join(f"({name} < {size})" for name, size, padded in axes if size != padded)
+
+
+class _Walk:
+    """From the entries of a list to the blocks of a tile."""
+
+    def __init__(
+        self,
+        sizes: Geometry,
+        tiling: Tiling,
+        form: RowForm,
+        body: Body,
+        blocks: AttendBlocks,
+        *,
+        is_listed: bool,
+    ) -> None:
+        self._sizes, self._tiling, self._form, self._body = sizes, tiling, form, body
+        self._blocks, self._is_listed = blocks, is_listed
+        self._size = sizes.page_size
+        self.reads_ahead = form.target is not None and form.cut.reads_ahead
+        self._kept_entries = None if is_listed else _kept_entries(form, blocks)
+
+    def range_lines(self) -> list[Statement]:
+        """Which entries the program looks at: ``first`` to ``stop``, with ``num_listed`` tokens."""
+        body, form = self._body, self._form
+        table = code(f"table = {form.table(body)}")
+        if not self._is_listed:
+            last = form.page_of(f"({form.num_own} - 1)")
+            missing = f"tl.maximum(({last} + 1) * {self._size} - num_tokens, 0)"
+            return table + code(f"""
+                first = 0
+                stop = {form.num_own}
+                num_listed = {form.num_own} * {self._size} - {missing}
+            """)
+        lists, lengths, tokens = need_lists(form, body)
+        first, stop = "0", f"tl.load({row_start(body, lengths, form.part)})"
+        if form.target is None:
+            pages = self._tiling.part_pages
+            first, stop = f"tl.program_id(1) * {pages}", f"tl.minimum(first + {pages}, {stop})"
+        return table + code(f"""
+            listed = {row_start(body, lists, form.part)}
+            num_listed = tl.load({row_start(body, tokens, form.part)})
+            first = {first}
+            stop = {stop}
+        """)
+
+    def ahead_lines(self) -> list[Statement]:
+        """Block numbers of all tiles, or of the first, and what goes on from there."""
+        pages = self._blocks.pages
+        lines = code(f"""
+            offset = tl.arange(0, {pages})
+            token = tl.arange(0, {self._blocks.page_tokens})[None, :]
+        """)
+        if not self.reads_ahead:
+            return lines
+        if self._kept_entries is not None:
+            return lines + code(f"""
+                row_entry = tl.arange(0, {self._kept_entries})
+                row_blocks = {self._block("row_entry")}.to(tl.int64)
+            """)
+        return lines + code(f"""
+            {self._page("offset")}
+            next_block = {self._block("offset")}
+            {self._page(f"{pages} + offset")}
+        """)
+
+    def tile_lines(self, start: str) -> list[Statement]:
+        """The blocks of a tile and the tokens that are there.
+
+        If it reads ahead, block numbers that are not kept are loaded a tile ahead, and entries of
+        the list two: a program waits for neither.
+        """
+        pages = self._blocks.pages
+        lines = code(f"entry = {start} + offset")
+        if not self.reads_ahead:
+            lines += code(f"""
+                {self._page("entry")}
+                block = {self._block("entry")}.to(tl.int64)
+            """)
+        elif self._kept_entries is not None:
+            lines += code("block = tl.gather(row_blocks, entry, 0)")
+        else:
+            lines += code(f"""
+                block = next_block.to(tl.int64)
+                next_block = {self._block(f"entry + {pages}")}
+                {self._page(f"entry + {2 * pages}")}
+            """)
+        return lines + code(f"there = {self._there()}")
+
+    def _page(self, entry: str) -> str:
+        """The assignment of pages that are listed; nothing where all pages are read."""
+        loaded = f"tl.load(listed + {entry}, mask={entry} < stop, other=0)"
+        return f"page = {loaded}" if self._is_listed else ""
+
+    def _block(self, entry: str) -> str:
+        place = "page" if self._is_listed else entry
+        return f"tl.load(table + {place}, mask={entry} < stop, other=0)"
+
+    def _there(self) -> str:
+        conditions = [f"(entry[:, None] * {self._size} + token < num_listed)"]
+        if self._form.target is None:
+            conditions.append("(entry[:, None] < stop)")
+        if self._blocks.page_tokens != self._size:
+            conditions.append(f"(token < {self._size})")
+        return " & ".join(conditions)
+
+
+def _kept_entries(form: RowForm, blocks: AttendBlocks) -> int | None:
+    """Entries of a row's table that stay on the chip, in whole tiles; None: they are too many."""
+    if form.target is None:
+        return None
+    entries = padded(-(-form.target.pages // blocks.pages) * blocks.pages)
+    is_small = entries * _ENTRY_BYTES * _REGISTER_SHARE <= form.target.register_bytes
+    return entries if is_small else None
+
+
+class _TileText:
+    """From the blocks of a tile to its logits and values."""
+
+    def __init__(
+        self,
+        sizes: Geometry,
+        blocks: AttendBlocks,
+        form: RowForm,
+        body: Body,
+        chosen: str | None,
+    ) -> None:
+        self._sizes, self._blocks, self._form, self._body = sizes, blocks, form, body
+        self._chosen = chosen
+        body.need("scale", "factor of logits")
+
+    def start_lines(self) -> list[Statement]:
+        """Where the pools of the row's KV head begin."""
+        size, pools = self._sizes.page_size, pools_of(self._sizes)
+        starts = [
+            f"{name}_head = {name} + head * num_blocks * {size * width}"
+            for name, width in pools.items()
+        ]
+        return code("\n".join(starts))
+
+    def logit_lines(self, logits: str, values: str) -> list[Statement]:
+        """The products of queries and keys under one name, the values under another."""
+        sizes, blocks, pools = self._sizes, self._blocks, pools_of(self._sizes)
+        first, *_, last = [next(iter(pools)), *pools]
+        lines: list[Statement] = []
+        for width in dict.fromkeys(pools.values()):
+            place = f"block[:, None, None] * {sizes.page_size * width}"
+            lines += code(f"block_of_{width} = {place}")
+        lines += self._load_lines("keys", first, read=sizes.key_dim, padded=blocks.keys)
+        lines += code(f"{logits} = tl.dot(keys, query{_precision(sizes)}) * scale")
+        if self._chosen is not None:
+            lines += self._choice_lines(logits, self._chosen)
+        flat = f"tl.reshape(there, ({blocks.tokens}, 1))"
+        lines += code(f'{logits} = tl.where({flat}, {logits}, float("-inf"))')
+        if self._form.target is not None and len(pools) == 1:
+            # channels beyond the value are not stored
+            return lines + code(f"{values} = keys")
+        return lines + self._load_lines(values, last, read=sizes.value_dim, padded=blocks.values)
+
+    def _load_lines(self, name: str, pool: str, *, read: int, padded: int) -> list[Statement]:
+        """The first ``read`` channels of all tokens of a tile: [tokens, padded]."""
+        sizes = self._sizes
+        width, dtypes = pools_of(sizes)[pool], (sizes.kv_dtype, product_dtype(sizes))
+        inside = "there[:, :, None]" + ("" if read == padded else f" & (channel < {read})")
+        shaped = f"tl.reshape({name}, ({self._blocks.tokens}, {padded}))"
+        return code(f"""
+            channel = tl.arange(0, {padded})[None, None, :]
+            places = {pool}_head + block_of_{width} + token[:, :, None] * {width} + channel
+            {name} = tl.load(places, mask={inside}, other={zero_of(sizes.kv_dtype)})
+            {name} = {converted(shaped, *dtypes)}
+        """)
+
+    def _choice_lines(self, logits: str, chosen: str) -> list[Statement]:
+        """Leave out what a query head has not chosen."""
+        blocks, heads = self._blocks, self._sizes.query_heads
+        self._body.need(chosen, f"int8 [rows, pages, 1, {heads}]: who chose a page")
+        here, page = "", self._form.page_of("page")
+        if self._form.target is not None and self._form.cut.reads_ahead:
+            page = self._form.page_of("here")  # page is that of a later tile
+            here = "here = tl.load(listed + entry, mask=entry < stop, other=0)"
+        chooser = _inside(("chooser", heads, blocks.heads))
+        inside = "(entry[:, None] < stop)" + (f" & {chooser}" if chooser else "")
+        spread = f"({blocks.pages}, {blocks.page_tokens}, {blocks.heads})"
+        return code(f"""
+            {here}
+            chooser = tl.arange(0, {blocks.heads})[None, :]
+            places = {row_start(self._body, chosen)} + ({page})[:, None] * {heads} + chooser
+            mark = tl.load(places, mask={inside}, other=0)
+            mark = tl.broadcast_to(mark[:, None, :], {spread})
+            mark = tl.reshape(mark, ({blocks.tokens}, {blocks.heads}))
+            {logits} = tl.where(mark != 0, {logits}, float("-inf"))
+        """)
+
+
+def _precision(sizes: Geometry) -> str:
+    return ', input_precision="ieee"' if product_dtype(sizes) is DType.FLOAT32 else ""
+
+
+def _softmax_lines(sizes: Geometry) -> list[Statement]:
+    """Merge a tile into what the part has so far."""
+    narrow = converted("weights", DType.FLOAT32, product_dtype(sizes))
+    return code(f"""
+        new_largest = tl.maximum(largest, tl.max(logits, 0, keep_dims=True))
+        weights = tl.exp(logits - new_largest)
+        earlier = tl.exp(largest - new_largest)
+        total = total * earlier + tl.sum(weights, 0, keep_dims=True)
+        weighted = weighted * tl.trans(earlier)
+        weighted = tl.dot(tl.trans({narrow}), values, weighted{_precision(sizes)})
+        largest = new_largest
+    """)

@@ -1,0 +1,300 @@
+"""The kernels of the indexer side that look at one page at a time."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tilewright.attention.codegen.expression.inner import product_elements
+from tilewright.attention.codegen.expression.leaf_loads import KeptLoads, load_pool
+from tilewright.attention.codegen.expression.narrow_dot import (
+    dot_text,
+    exact_widths,
+    is_dot,
+    narrow_type,
+)
+from tilewright.attention.codegen.expression.side import INDEXER_POSITIONS, SideEmitter
+from tilewright.attention.codegen.expression.stored import computed
+from tilewright.attention.codegen.kernels.state_writes import store_state
+from tilewright.attention.codegen.plan.rounds import is_repeated, is_row_op
+from tilewright.attention.codegen.plan.slice_loads import Window, window_of
+from tilewright.attention.codegen.plan.target import Tiling, padded
+from tilewright.attention.codegen.plan.traffic import Stage, Traffic, page_traffic
+from tilewright.attention.codegen.source.builder import Body, name_values
+from tilewright.attention.codegen.source.file import Emitted, Grid, emitted
+from tilewright.attention.codegen.source.liveness import assigned, split_loop, without_unused
+from tilewright.attention.codegen.source.row import RowForm, row_start
+from tilewright.attention.codegen.source.tree import Loop, Statement, code
+from tilewright.attention.graph import FORMAT, DType, Graph, Leading, Node, StateWrite
+from tilewright.attention.ops import leaf
+
+__all__ = ("VARYING", "PageWork", "emit_compute_pages", "page_kernel", "page_work", "scratch_holds")
+
+VARYING = ("own", "page", "there", "page_tokens", "block")
+"""Names whose values differ from tile to tile."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageWork:
+    """What a round does for each tile of pages: ahead of the loop, and in each turn of it."""
+
+    body: Body
+    ahead: tuple[Statement, ...]
+    inside: tuple[Statement, ...]
+    tile: int
+    names: Mapping[Node, str]
+    traffic: Traffic = field(default_factory=lambda: Traffic(Stage.SCORING))
+
+
+def emit_compute_pages(
+    graph: Graph,
+    tiling: Tiling,
+    form: RowForm,
+    index: int,
+    roots: Sequence[Node],
+    rounds: Mapping[Node, int],
+    scratch: Mapping[Node, str],
+    writes: Sequence[StateWrite] = (),
+) -> Emitted:
+    """The page kernel of one round; ``scratch`` names the memory of values between kernels.
+
+    ``writes`` are the states whose next value is known in this round.
+    """
+    work = page_work(graph, tiling, form, index, rounds, scratch, stored=roots, writes=writes)
+    return page_kernel(f"compute_pages_{index}", "Values per page", form, work, Stage.SCORING)
+
+
+def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork, stage: Stage) -> Emitted:
+    """A kernel whose programs look at tiles of pages, or at all pages of a member in turn."""
+    body, tile = work.body, work.tile
+    if form.target is None:
+        grid, what = Grid.ROW_TILES, f"row and tile of {tile} pages"
+        lines = [*_tile_lines(form, work), *work.ahead, *work.inside]
+    else:
+        grid, what = Grid.ROW_MEMBERS, "row" if form.members == 1 else "row and member"
+        loop = loop_lines(form, work) if work.inside else ()  # a round may look at no page
+        lines = [*work.ahead, *loop]
+    start = form.preamble(body)
+    full = code(f"num_full = num_tokens // {form.page_size}")
+    body.statements = without_unused([*start, *full, *lines])
+    purpose = f"{what_for}: a program for each {what}."
+    return emitted(name, purpose, body, grid, replace(work.traffic, stage=stage), tile=tile)
+
+
+def page_work(
+    graph: Graph,
+    tiling: Tiling,
+    form: RowForm,
+    index: int,
+    rounds: Mapping[Node, int],
+    scratch: Mapping[Node, str],
+    *,
+    stored: Sequence[Node],
+    kept: Sequence[Node] = (),
+    writes: Sequence[StateWrite] = (),
+) -> PageWork:
+    """Of one round: ``stored`` values go to scratch memory, ``kept`` ones stay as they are."""
+    size = graph.geometry.page_size
+    has_dots = form.target is not None and form.cut.has_dots
+    wanted = (*stored, *kept, *(write.value for write in writes))
+    exact = exact_widths(wanted) if has_dots else frozenset[int]()
+
+    def emit(tile: int) -> tuple[Body, "_Loads", dict[Node, str]]:
+        body = Body("page_tokens", size, graph.geometry.query_heads, exact)
+        form.preamble(body)  # arguments in the order in which they are used
+        names = name_values(rounds, body)
+        loads = _Loads(graph, form, index, rounds, scratch, tile)
+        loads.emitter = SideEmitter(body, names, loads, INDEXER_POSITIONS)
+        for node in stored:
+            _store(node, loads.emitter, scratch[node])
+        for write in writes:
+            store_state(graph, write, loads.emitter)
+        for node in kept:
+            loads.emitter.value(node)
+        return body, loads, names
+
+    _, first, _ = emit(1)
+    tile = tiling.pages_for(first.largest_block())
+    body, loads, names = emit(tile)
+    has_table = "block_table" in body.arguments
+    traffic = page_traffic(loads.seen, stored, rounds, index, has_table=has_table)
+    lines = without_unused(body.statements, [names[node] for node in kept])
+    if form.target is None or not form.cut.hoists:
+        return PageWork(body, (), tuple(lines), tile, names, traffic)
+    ahead, inside = split_loop(lines, VARYING)
+    return PageWork(body, tuple(ahead), tuple(inside), tile, names, traffic)
+
+
+def _tile_lines(form: RowForm, work: PageWork) -> list[Statement]:
+    """Where the pages of one tile lie."""
+    block = ""
+    if "block_table" in work.body.arguments:
+        table = form.table(work.body)
+        block = f"block = tl.load({table} + page, mask=there, other=0).to(tl.int64)"
+    return code(f"""
+        page = tl.program_id(1) * {work.tile} + tl.arange(0, {work.tile})[:, None, None]
+        there = page < num_pages
+        {_page_tokens(form.page_size)}
+        {block}
+    """)
+
+
+def _page_tokens(page_size: int) -> str:
+    left = f"tl.minimum(num_tokens - page * {page_size}, {page_size})"
+    return f"page_tokens = tl.maximum({left}, 0)"
+
+
+def loop_lines(form: RowForm, work: PageWork, after: Sequence[Statement] = ()) -> list[Statement]:
+    """The loop over the tiles of a member's pages. Block numbers are loaded one tile ahead.
+
+    ``after`` is the end of each turn. Work that looks at no page has no loop.
+    """
+    if not work.inside and not after:
+        return []
+    tile = work.tile
+    own = "page" if form.part is None else "own"
+    ahead = code(f"offset = tl.arange(0, {tile})[:, None, None]")
+    inside = code(f"""
+        {own} = start + offset
+        {f"page = {form.page_of('own')}" if form.part is not None else ""}
+        there = {own} < {form.num_own}
+        {_page_tokens(form.page_size)}
+    """)
+    if "block_table" in work.body.arguments:
+        ahead += code(f"table = {form.table(work.body)}")
+        if form.cut.reads_ahead:
+            ahead += code(f"next_block = {_block_of('offset', form)}")
+            inside += code(f"""
+                block = next_block.to(tl.int64)
+                next_block = {_block_of(f"start + {tile} + offset", form)}
+            """)
+        else:
+            inside += code(f"block = {_block_of(own, form)}.to(tl.int64)")
+    left = {"next_block"} | assigned(after)  # by a turn for the next one
+    inside = without_unused([*inside, *work.inside, *after], left)
+    return [*ahead, Loop.over("start", "0", form.num_own, tile, inside)]
+
+
+def _block_of(own: str, form: RowForm) -> str:
+    """Block numbers of some of the member's pages."""
+    return f"tl.load(table + {own}, mask={own} < {form.num_own}, other=0)"
+
+
+@dataclass(slots=True)
+class _Loads:
+    """Values that a kernel of one round has text of its own for: memory, products with queries."""
+
+    graph: Graph
+    form: RowForm
+    index: int
+    rounds: Mapping[Node, int]
+    scratch: Mapping[Node, str]
+    tile: int
+    emitter: SideEmitter = field(init=False)
+    _kept: KeptLoads = field(init=False)
+    _stored: dict[Node, str] = field(default_factory=dict)  # as memory has them
+    seen: list[Node] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._kept = KeptLoads(self.graph)
+
+    def __call__(self, node: Node, body: Body) -> str | None:
+        self.seen.append(node)
+        kept = self._kept(node, body)
+        if kept is not None:
+            return kept
+        window = window_of(node)
+        if window is not None:
+            is_input = isinstance(window.source.op, leaf.Input)
+            return (_load_input if is_input else self._load_field)(node, window, body)
+        earlier = self.rounds[node] < self.index and not is_repeated(node)
+        if earlier or is_row_op(node):
+            return _load_scratch(node, self.scratch[node], body)
+        if self._has_dots:
+            return dot_text(node, self.emitter, self._stored, self.tile)
+        return None
+
+    @property
+    def _has_dots(self) -> bool:
+        return self.form.target is not None and self.form.cut.has_dots
+
+    def largest_block(self) -> int:
+        """Elements a page of the widest block."""
+        if self.form.target is None:
+            return self.emitter.largest_block
+        blocks = [1]
+        for node in self.seen:
+            if node.type.leading is Leading.PAGES:
+                rows, columns = node.type.shape
+                body = self.emitter.body
+                blocks.append(body.extent(rows) * body.extent(columns))
+                if not (self._has_dots and is_dot(node)):
+                    blocks.append(padded(max(product_elements(node), 1)))
+        return max(blocks)
+
+    def _load_field(self, node: Node, window: Window, body: Body) -> str:
+        """Missing tokens read as 0, and a summary of an unfinished page as its initial value."""
+        name, whole = str(getattr(window.source.op, "variable", "")), window.source.type
+        (found,) = (item for item in self.graph.fields if item.name == name)
+        written = {write.target for write in self.graph.field_writes}
+        if name in self.graph.geometry.reserved_fields:
+            token = body.index(1, node.type.shape[0])
+            token = f"{token} + {window.row}" if window.row else token
+            condition = f"({token} < page_tokens)"
+        elif self.graph.partial_pages and name in written:
+            condition = "there"
+        else:
+            condition = "(page < num_full)"
+        narrow = self._has_dots and bool(narrow_type(node)) and math.isfinite(found.initial)
+        loaded = load_pool(node, window, condition, found.initial, body, as_stored=narrow)
+        self.form.table(body)
+        if not narrow:
+            return loaded
+        kept = self._stored[node] = body.new_name(f"{name}_stored")
+        body.add(f"{kept} = {loaded}")
+        return computed(kept, whole.dtype)
+
+
+def _load_input(node: Node, window: Window, body: Body) -> str:
+    name, whole = str(getattr(window.source.op, "variable", "")), window.source.type
+    sizes = ", ".join(map(str, whole.shape))
+    given = body.need(f"{name}_in", f"{whole.dtype} [requests, KV heads, {sizes}]")
+    skip = window.row * window.row_length + window.column
+    place = body.place(row_start(body, given), "", node.type.shape, whole.shape, skip)
+    inside = body.inside(node.type.shape)
+    mask = f", mask={' & '.join(inside)}, other=0" if inside else ""
+    return computed(f"tl.load({place}{mask})", whole.dtype)
+
+
+def scratch_holds(node: Node) -> str:
+    """What scratch memory of a value holds, for the list of arguments."""
+    sizes = ", ".join(map(str, node.type.shape))
+    dtype = "int8" if node.type.dtype is DType.BOOL else node.type.dtype.computed
+    axes = "rows" if node.type.format is FORMAT.BATCHED else "rows, pages"
+    return f"{dtype} [{axes}, {sizes}]"
+
+
+def _scratch_place(node: Node, name: str, body: Body) -> str:
+    """Pointers to the value of a row, or of a page of it."""
+    body.need(name, scratch_holds(node))
+    entry = "" if node.type.format is FORMAT.BATCHED else "page"
+    return body.place(row_start(body, name), entry, node.type.shape, node.type.shape)
+
+
+def _load_scratch(node: Node, name: str, body: Body) -> str:
+    place = _scratch_place(node, name, body)
+    conditions = body.inside(node.type.shape)
+    if node.type.format is not FORMAT.BATCHED:
+        conditions.insert(0, "there")
+    mask = f", mask={' & '.join(conditions)}, other=0" if conditions else ""
+    return computed(f"tl.load({place}{mask})", node.type.dtype)
+
+
+def _store(node: Node, emitter: SideEmitter, name: str) -> None:
+    value, body = emitter.value(node), emitter.body
+    place = _scratch_place(node, name, body)
+    conditions = body.inside(node.type.shape)
+    if node.type.format is not FORMAT.BATCHED:  # every tile stores the same value per row
+        conditions.insert(0, "there")
+    mask = f", mask={' & '.join(conditions)}" if conditions else ""
+    text = f"{value.name}.to(tl.int8)" if node.type.dtype is DType.BOOL else value.name
+    body.add(f"tl.store({place}, {text}{mask})")

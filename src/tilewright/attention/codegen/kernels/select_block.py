@@ -1,0 +1,91 @@
+"""Choosing the best pages of a row whose scores are one block on the chip."""
+
+from tilewright.attention.codegen.expression.elementwise import number
+from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.row import RowForm, row_start, span_lines
+from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.graph import Node, Span
+from tilewright.attention.ops import selection
+
+__all__ = (
+    "BLOCK_HELPERS",
+    "KEY_HELPERS",
+    "LEAST_KEY",
+    "count_lines",
+    "select_block_lines",
+)
+
+LEAST_KEY = -(2**31)  # of a page that is no candidate: no score has it
+
+KEY_HELPERS = '''\
+@triton.jit
+def signed_key(score):
+    """An int32 that orders as the score does; NaN is minus infinity."""
+    score = tl.where(score == score, score, float("-inf"))
+    score = tl.where(score == 0.0, 0.0, score)  # -0.0 equals 0.0
+    bits = score.to(tl.int32, bitcast=True)
+    return tl.where(bits < 0, -2147483648 - bits, bits)
+'''
+
+BLOCK_HELPERS = '''\
+@triton.jit
+def last_key_of(keys, count, PAGES: tl.constexpr):
+    """The largest key that ``count`` of the keys reach; above all of them if that is none."""
+    ordered = tl.sort(keys, descending=True)
+    is_in = tl.arange(0, PAGES) < tl.broadcast_to(count, (PAGES,))
+    return tl.min(tl.where(is_in, ordered, 2147483647), 0)
+
+
+@triton.jit
+def best_of(keys, count, PAGES: tl.constexpr):
+    """Which keys are the ``count`` largest: the first ones among equals."""
+    limit = last_key_of(keys, count, PAGES)
+    equal = keys == limit
+    owed = count - tl.sum((keys > limit).to(tl.int32), 0)
+    turn = tl.cumsum(equal.to(tl.int32), 0)
+    return (keys > limit) | (equal & (turn <= owed))
+'''
+
+
+def select_block_lines(
+    node: Node, form: RowForm, body: Body, *, scores: str, pages: int, chosen: str
+) -> list[Statement]:
+    """From ``scores``, a block of so many of the member's pages, to marks in memory."""
+    span = span_lines(Span.MIDDLE, body)
+    body.need(chosen, "int8 [rows, members, pages, 1, 1]")
+    marks = row_start(body, chosen, form.part)
+    start = code(f"""
+        own = tl.arange(0, {pages})
+        page = {form.page_of("own")}
+        candidate = (page >= first) & (page < stop)
+        keys = tl.where(candidate, signed_key({scores}), {LEAST_KEY})
+    """)
+    ending = code(f"""
+        best = best_of(keys, count, {pages})
+        there = own < {form.num_own}
+        mark = ((best & candidate) | (candidate == 0)).to(tl.int8)
+        tl.store({marks} + own, mark, mask=there)
+    """)
+    return [*span, *start, *count_lines(node, body), *ending]
+
+
+def count_lines(node: Node, body: Body, reached: str = "keys >= least") -> list[Statement]:
+    """How many candidates are taken, as ``count``; ``reached`` says which reach a threshold."""
+    match node.op:
+        case selection.TopK(k=int(k)):
+            return code(f"count = tl.minimum({k}, stop - first)")
+        case selection.Threshold(value=value, min_pages=low, max_pages=high):
+            least, low_text = f"tl.full((), {number(value)}, tl.float32)", str(low)
+            high_text = "stop - first" if high is None else str(high)
+        case _:
+            body.need("at_least", "int32 [rows]: candidates that the plan takes at least")
+            body.need("at_most", "int32 [rows]: and at most")
+            body.need("threshold", "float32 [rows]: between, those that score as much")
+            least = "tl.load(threshold + row)"
+            low_text, high_text = "tl.load(at_least + row)", "tl.load(at_most + row)"
+    return code(f"""
+        least = signed_key({least})
+        count = tl.sum(({reached}).to(tl.int32), 0)
+        count = tl.minimum(tl.maximum(count, {low_text}), {high_text})
+        count = tl.minimum(count, stop - first)
+    """)
