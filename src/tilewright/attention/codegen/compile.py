@@ -8,7 +8,7 @@ from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
 from tilewright.attention.codegen.kernels.attend import emit_attend_pages
 from tilewright.attention.codegen.kernels.branch import branch_kernels, is_plain
 from tilewright.attention.codegen.kernels.complete import emit_complete_pages
-from tilewright.attention.codegen.kernels.compute import emit_compute_pages, page_work
+from tilewright.attention.codegen.kernels.compute import PageRound, emit_compute_pages, page_work
 from tilewright.attention.codegen.kernels.fused_row import (
     attend_stages,
     emit_row_kernel,
@@ -93,16 +93,16 @@ def compile_graph(
         apart=_apart(graph, by_mass),
         wanted=cut,
     )
-    form = RowForm(sizes.page_size, target, planned.cut, kept)
-    parts = _Parts(graph, tiles, form, by_mass, bound)
+    form = RowForm(sizes, tiles, target, planned.cut, kept)
+    parts = _Parts(graph, form, by_mass, bound)
     marks = parts.add_indexer((chosen,), chosen)[chosen]
     parts.add_attention(marks, chosen.type.shape[1])
     if form.has_parts:
-        parts.add(emit_merge_parts(sizes, tiles, form))
+        parts.add(emit_merge_parts(form))
         parts.scratch += part_scratch(sizes)
     if wants_mass(graph):
         read = Weighed(marks, chosen.type.shape[1], "log_sum_exp")
-        parts.add(emit_weigh_pages(sizes, tiles, form, [read]))
+        parts.add(emit_weigh_pages(form, [read]))
     results = (*lists_of(form), *outputs_of(sizes))
     return _file(parts, results=results, marks=marks, decisions=planned.decisions)
 
@@ -115,10 +115,10 @@ def _compile_branches(
     decisions = tuple(Decision(item, is_accepted=False, reason=why) for item in Fusion)
     over_memory = frozenset({Merge.MEMORY})
     aim = None if target is None else replace(target, merges=over_memory)
-    form = RowForm(graph.geometry.page_size, aim, replace(cut, fusions=frozenset()))
-    parts = _Parts(graph, tiles, form, by_mass, most)
+    form = RowForm(graph.geometry, tiles, aim, replace(cut, fusions=frozenset()))
+    parts = _Parts(graph, form, by_mass, most)
     names = parts.add_indexer(tuple(graph.output.nodes()), None)
-    found = branch_kernels(graph, tiles, form, names)
+    found = branch_kernels(graph, form, names)
     for emitted in found.emitted:
         parts.add(emitted)
     parts.scratch += found.scratch
@@ -140,7 +140,7 @@ def _file(
     return KernelFile(
         flow=graph.name,
         geometry=graph.geometry,
-        tiling=parts.tiling,
+        tiling=form.tiling,
         target=form.target,
         text=file_text(head, [*ahead, *parts.kernels]),
         completion=completion.kernel if completion else None,
@@ -160,10 +160,9 @@ def _segment(
     graph: Graph, tiles: Tiling, target: Target, chosen: Node, rounds: Mapping[Node, int]
 ) -> int:
     """Pages of a tile of the kernel that scores."""
-    form, scratch = RowForm(graph.geometry.page_size, target), _scratch_names(rounds)
-    scores = (chosen.inputs[0],)
-    at = rounds[chosen]
-    return page_work(graph, tiles, form, at, rounds, scratch, stored=(), kept=scores).tile
+    form = RowForm(graph.geometry, tiles, target)
+    page_round = PageRound(graph, form, rounds[chosen], rounds, _scratch_names(rounds))
+    return page_work(page_round, kept=(chosen.inputs[0],)).tile
 
 
 def _apart(graph: Graph, by_mass: bool) -> str:
@@ -178,7 +177,6 @@ class _Parts:
     """Kernels of a step in their order, and the memory between them."""
 
     graph: Graph
-    tiling: Tiling
     form: RowForm
     by_mass: bool
     most: int | None
@@ -202,12 +200,12 @@ class _Parts:
         for index in range(max([*rounds.values(), *writes]) + 1):
             roots = page_roots(rounds, wanted, index)
             fused = chosen is not None and Fusion.SCORE_SELECT in self.form.cut.fusions
+            of_round = PageRound(self.graph, self.form, index, rounds, names)
             if chosen is not None and fused and index == rounds[chosen]:
-                self._open_scoring(chosen, index, rounds, names)
+                self._open_scoring(chosen, of_round)
                 continue
             if roots or index in writes:
-                of_round = (index, roots, rounds, names, writes.get(index, ()))
-                self.add(emit_compute_pages(self.graph, self.tiling, self.form, *of_round))
+                self.add(emit_compute_pages(of_round, roots, writes.get(index, ())))
             for node in roots:
                 self._keep(node, names[node])
             for node in [item for item, at in rounds.items() if at == index and is_row_op(item)]:
@@ -215,17 +213,14 @@ class _Parts:
                     self._add_row_op(node, names)
         if chosen is not None and not self._open and Fusion.SELECT_LIST in self.form.cut.fusions:
             scores = names[chosen.inputs[0]]
-            loading, pages = load_stage(chosen, self.form, self.tiling, scores=scores)
+            loading, pages = load_stage(chosen, self.form, scores=scores)
             memory = ScoreMemory(scores, is_logical=True)
             self._open_selection(loading, pages, chosen, names[chosen], memory)
         return names
 
-    def _open_scoring(
-        self, chosen: Node, index: int, rounds: Mapping[Node, int], names: Mapping[Node, str]
-    ) -> None:
-        scoring, pages = score_stage(
-            self.graph, self.tiling, self.form, index, rounds, names, chosen.inputs[0]
-        )
+    def _open_scoring(self, chosen: Node, page_round: PageRound) -> None:
+        names = page_round.scratch
+        scoring, pages = score_stage(page_round, chosen.inputs[0])
         memory = ScoreMemory(names[chosen.inputs[0]], is_logical=False)
         if self.form.cut.selection is Selection.SEGMENTS:
             self.scratch.append(
@@ -242,9 +237,7 @@ class _Parts:
         memory: ScoreMemory,
     ) -> None:
         """A choice among pages whose scores a stage gives as one block, or the best of them."""
-        selecting = select_stage(
-            chosen, self.form, self.tiling, pages=pages, scores=memory, chosen=marks
-        )
+        selecting = select_stage(chosen, self.form, pages=pages, scores=memory, chosen=marks)
         self._open += [scores, selecting]
         self.scratch.append(Scratch(marks, self._own_axis, chosen.type.shape, DType.INT8))
 
@@ -254,25 +247,23 @@ class _Parts:
 
     def add_attention(self, marks: str, columns: int) -> None:
         """Lists of chosen pages, and attention over them."""
-        fusions, form, sizes = self.form.cut.fusions, self.form, self.graph.geometry
+        fusions, form = self.form.cut.fusions, self.form
         (kept,) = (item for item in self.scratch if item.name == marks)
         per_head = marks if columns > 1 else None
         if self._open and Fusion.SELECT_LIST not in fusions:
             self._close()
         if not {Fusion.SELECT_LIST, Fusion.LIST_ATTEND} & fusions:
             axis = kept.axis
-            self.add(emit_list_pages(self.tiling, form, chosen=marks, columns=columns, axis=axis))
+            self.add(emit_list_pages(form, chosen=marks, columns=columns, axis=axis))
         else:
-            self._open.append(
-                list_stage(self.tiling, form, chosen=marks, columns=columns, axis=kept.axis)
-            )
+            self._open.append(list_stage(form, chosen=marks, columns=columns, axis=kept.axis))
         if Fusion.LIST_ATTEND not in fusions and form.merge is Merge.MEMORY:
             self._close()
-            self.add(emit_attend_pages(sizes, self.tiling, form, chosen=per_head))
+            self.add(emit_attend_pages(form, chosen=per_head))
             return
         if Fusion.LIST_ATTEND not in fusions:
             self._close()
-        self._open += attend_stages(sizes, self.tiling, form, chosen=per_head)
+        self._open += attend_stages(form, chosen=per_head)
         self._close()
 
     def _close(self) -> None:
@@ -285,19 +276,17 @@ class _Parts:
     def _add_row_op(self, node: Node, names: Mapping[Node, str]) -> None:
         index = self.row_kernels
         if isinstance(node.op, selection.SelectionOp):
-            kernel, kept = emit_select(
-                self.graph, self.tiling, node, index, names, self._bounds(node)
-            )
+            kernel, kept = emit_select(self.form, node, index, names, self._bounds(node))
             self.add(kernel)
             self.scratch += kept
         else:
-            self.add(emit_row_op(self.graph, self.tiling, node, index, names))
+            self.add(emit_row_op(self.form, node, index, names))
         self._keep(node, names[node])
         self.row_kernels += 1
 
     def _bounds(self, node: Node) -> SelectBounds:
         wanted = self.form.cut.selection
-        kept = 0 if wanted is Selection.DIGITS else kept_of(node, self.most, self.tiling)
+        kept = 0 if wanted is Selection.DIGITS else kept_of(node, self.most, self.form.tiling)
         return SelectBounds(self.by_mass, kept)
 
     def _keep(self, node: Node, name: str) -> None:

@@ -20,11 +20,11 @@ def compile_dense(
     A flow whose lists have every page gives the same output, bit for bit, under the same tiling.
     """
     tiles = tiling or Tiling.for_target(sizes, target)
-    form = RowForm(sizes.page_size, target, cut or Cut())
-    stages = attend_stages(sizes, tiles, form, chosen=None, is_listed=False)
+    form = RowForm(sizes, tiles, target, cut or Cut())
+    stages = attend_stages(form, chosen=None, is_listed=False)
     emitted = [emit_row_kernel("attend_row", form, stages)]
     if form.has_parts:
-        emitted.append(emit_merge_parts(sizes, tiles, form))
+        emitted.append(emit_merge_parts(form))
     return KernelFile(
         flow="dense",
         geometry=sizes,

@@ -6,7 +6,7 @@ from tilewright.attention.codegen.expression.narrow_dot import dot_dtype
 from tilewright.attention.codegen.expression.stored import converted, zero_of
 from tilewright.attention.codegen.kernels.list_pages import need_lists
 from tilewright.attention.codegen.kernels.merge import LOWEST, finish_lines, part_lines
-from tilewright.attention.codegen.plan.target import Tiling, padded
+from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import attend_traffic, pools_of
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import Emitted, Grid, emitted
@@ -37,9 +37,10 @@ class AttendBlocks:
     pages: int  # of a tile
 
     @staticmethod
-    def of(sizes: Geometry, tiling: Tiling, *, is_exact: bool) -> "AttendBlocks":
-        pages = max(1, tiling.attend_tokens // sizes.page_size)
-        if is_exact:
+    def of(form: RowForm) -> "AttendBlocks":
+        sizes = form.sizes
+        pages = max(1, form.tiling.attend_tokens // sizes.page_size)
+        if form.target is not None:
             values = sizes.key_dim if sizes.kind is FlowKind.MLA else sizes.value_dim
             return AttendBlocks(sizes.query_heads, sizes.key_dim, values, sizes.page_size, pages)
         heads, keys, values = (
@@ -66,60 +67,53 @@ _ENTRY_BYTES = 8  # of a block number, as places in pools are counted
 _REGISTER_SHARE = 4  # block numbers may fill one register in so many
 
 
-def emit_attend_pages(
-    sizes: Geometry, tiling: Tiling, form: RowForm, *, chosen: str | None, is_listed: bool = True
-) -> Emitted:
+def emit_attend_pages(form: RowForm, *, chosen: str | None, is_listed: bool = True) -> Emitted:
     """Online softmax over one part of each list; ``chosen`` if query heads have own pages.
 
     What is not listed is dense: all pages of the row, or of the member.
     """
     body = Body(page_tokens=None)
     start = form.preamble(body)
-    blocks = AttendBlocks.of(sizes, tiling, is_exact=form.target is not None)
+    blocks = AttendBlocks.of(form)
     if form.target is None:
-        what = f"at most {tiling.part_pages} listed pages: a program for row and part"
-        ending = part_lines(sizes, form, body, "tl.program_id(1)")
+        what = f"at most {form.tiling.part_pages} listed pages: a program for row and part"
+        ending = part_lines(form, body, "tl.program_id(1)")
     else:
         what = "listed pages" if is_listed else "all pages"
         what += ": a program for each " + ("row" if form.part is None else "row and member")
-        ending = end_lines(sizes, form, body)
+        ending = end_lines(form, body)
     body.statements = [
         *start,
-        *attend_lines(sizes, tiling, form, body, chosen=chosen, is_listed=is_listed),
+        *attend_lines(form, body, chosen=chosen, is_listed=is_listed),
         *code(f"value_channel = tl.arange(0, {blocks.values})[None, :]"),
         *ending,
     ]
     grid = Grid.ROW_PARTS if form.target is None else Grid.ROW_MEMBERS
     once = form.target is not None
-    traffic = attend_traffic(sizes, is_listed=is_listed, loads_latents_once=once)
+    traffic = attend_traffic(form.sizes, is_listed=is_listed, loads_latents_once=once)
     return emitted(f"attend_pages{form.suffix}", f"Softmax over {what}.", body, grid, traffic)
 
 
-def end_lines(sizes: Geometry, form: RowForm, body: Body) -> list[Statement]:
+def end_lines(form: RowForm, body: Body) -> list[Statement]:
     """What a row, or the part of it that a member has, leaves in memory."""
     if form.part is None:
-        return finish_lines(sizes, form, body)
-    return part_lines(sizes, form, body, form.part)
+        return finish_lines(form, body)
+    return part_lines(form, body, form.part)
 
 
 def attend_lines(
-    sizes: Geometry,
-    tiling: Tiling,
-    form: RowForm,
-    body: Body,
-    *,
-    chosen: str | None,
-    is_listed: bool,
+    form: RowForm, body: Body, *, chosen: str | None, is_listed: bool
 ) -> list[Statement]:
     """Leaves ``largest``, ``total`` and ``weighted`` of the member, or of the program's part."""
-    blocks = AttendBlocks.of(sizes, tiling, is_exact=form.target is not None)
+    sizes, blocks = form.sizes, AttendBlocks.of(form)
     heads, keys = sizes.query_heads, sizes.key_dim
     body.need("q_in", f"{sizes.query_dtype} [requests, KV heads, {heads}, {keys}]")
     for name, width in pools_of(sizes).items():
         body.need(name, f"{sizes.kv_dtype} [KV heads, blocks, {sizes.page_size}, {width}]")
     body.need("num_blocks", "blocks of the pools")
-    walk = _Walk(sizes, tiling, form, body, blocks, is_listed=is_listed)
-    make = _TileText(sizes, blocks, form, body, chosen)
+    walk = _Walk(form, body, blocks, is_listed)
+    make = _Products(form, body, blocks, chosen)
+    body.need("scale", "factor of logits")
     start = [
         *walk.range_lines(),
         *_query_lines(sizes, blocks, body),
@@ -161,41 +155,45 @@ def _inside(*axes: tuple[str, int, int]) -> str:
     return " & ".join(f"({name} < {size})" for name, size, padded in axes if size != padded)
 
 
+@dataclass(frozen=True, slots=True)
 class _Walk:
     """From the entries of a list to the blocks of a tile."""
 
-    def __init__(
-        self,
-        sizes: Geometry,
-        tiling: Tiling,
-        form: RowForm,
-        body: Body,
-        blocks: AttendBlocks,
-        *,
-        is_listed: bool,
-    ) -> None:
-        self._sizes, self._tiling, self._form, self._body = sizes, tiling, form, body
-        self._blocks, self._is_listed = blocks, is_listed
-        self._size = sizes.page_size
-        self.reads_ahead = form.target is not None and form.cut.reads_ahead
-        self._kept_entries = None if is_listed else _kept_entries(form, blocks)
+    form: RowForm
+    body: Body
+    blocks: AttendBlocks
+    is_listed: bool
+
+    @property
+    def reads_ahead(self) -> bool:
+        return self.form.target is not None and self.form.cut.reads_ahead
+
+    @property
+    def kept_entries(self) -> int | None:
+        """Entries of a row's table that stay on the chip, in whole tiles, if they are few."""
+        if self.form.target is None or self.is_listed:
+            return None
+        pages = self.blocks.pages
+        entries = padded(-(-self.form.target.pages // pages) * pages)
+        is_small = entries * _ENTRY_BYTES * _REGISTER_SHARE <= self.form.target.register_bytes
+        return entries if is_small else None
 
     def range_lines(self) -> list[Statement]:
         """Which entries the program looks at: ``first`` to ``stop``, with ``num_listed`` tokens."""
-        body, form = self._body, self._form
+        body, form = self.body, self.form
         table = code(f"table = {form.table(body)}")
-        if not self._is_listed:
+        if not self.is_listed:
             last = form.page_of(f"({form.num_own} - 1)")
-            missing = f"tl.maximum(({last} + 1) * {self._size} - num_tokens, 0)"
+            missing = f"tl.maximum(({last} + 1) * {self.form.page_size} - num_tokens, 0)"
             return table + code(f"""
                 first = 0
                 stop = {form.num_own}
-                num_listed = {form.num_own} * {self._size} - {missing}
+                num_listed = {form.num_own} * {self.form.page_size} - {missing}
             """)
         lists, lengths, tokens = need_lists(form, body)
         first, stop = "0", f"tl.load({row_start(body, lengths, form.part)})"
         if form.target is None:
-            pages = self._tiling.part_pages
+            pages = self.form.tiling.part_pages
             first, stop = f"tl.program_id(1) * {pages}", f"tl.minimum(first + {pages}, {stop})"
         return table + code(f"""
             listed = {row_start(body, lists, form.part)}
@@ -206,16 +204,16 @@ class _Walk:
 
     def ahead_lines(self) -> list[Statement]:
         """Block numbers of all tiles, or of the first, and what goes on from there."""
-        pages = self._blocks.pages
+        pages = self.blocks.pages
         lines = code(f"""
             offset = tl.arange(0, {pages})
-            token = tl.arange(0, {self._blocks.page_tokens})[None, :]
+            token = tl.arange(0, {self.blocks.page_tokens})[None, :]
         """)
         if not self.reads_ahead:
             return lines
-        if self._kept_entries is not None:
+        if self.kept_entries is not None:
             return lines + code(f"""
-                row_entry = tl.arange(0, {self._kept_entries})
+                row_entry = tl.arange(0, {self.kept_entries})
                 row_blocks = {self._block("row_entry")}.to(tl.int64)
             """)
         return lines + code(f"""
@@ -230,14 +228,14 @@ class _Walk:
         If it reads ahead, block numbers that are not kept are loaded a tile ahead, and entries of
         the list two: a program waits for neither.
         """
-        pages = self._blocks.pages
+        pages = self.blocks.pages
         lines = code(f"entry = {start} + offset")
         if not self.reads_ahead:
             lines += code(f"""
                 {self._page("entry")}
                 block = {self._block("entry")}.to(tl.int64)
             """)
-        elif self._kept_entries is not None:
+        elif self.kept_entries is not None:
             lines += code("block = tl.gather(row_blocks, entry, 0)")
         else:
             lines += code(f"""
@@ -250,48 +248,33 @@ class _Walk:
     def _page(self, entry: str) -> str:
         """The assignment of pages that are listed; nothing where all pages are read."""
         loaded = f"tl.load(listed + {entry}, mask={entry} < stop, other=0)"
-        return f"page = {loaded}" if self._is_listed else ""
+        return f"page = {loaded}" if self.is_listed else ""
 
     def _block(self, entry: str) -> str:
-        place = "page" if self._is_listed else entry
+        place = "page" if self.is_listed else entry
         return f"tl.load(table + {place}, mask={entry} < stop, other=0)"
 
     def _there(self) -> str:
-        conditions = [f"(entry[:, None] * {self._size} + token < num_listed)"]
-        if self._form.target is None:
+        conditions = [f"(entry[:, None] * {self.form.page_size} + token < num_listed)"]
+        if self.form.target is None:
             conditions.append("(entry[:, None] < stop)")
-        if self._blocks.page_tokens != self._size:
-            conditions.append(f"(token < {self._size})")
+        if self.blocks.page_tokens != self.form.page_size:
+            conditions.append(f"(token < {self.form.page_size})")
         return " & ".join(conditions)
 
 
-def _kept_entries(form: RowForm, blocks: AttendBlocks) -> int | None:
-    """Entries of a row's table that stay on the chip, in whole tiles; None: they are too many."""
-    if form.target is None:
-        return None
-    entries = padded(-(-form.target.pages // blocks.pages) * blocks.pages)
-    is_small = entries * _ENTRY_BYTES * _REGISTER_SHARE <= form.target.register_bytes
-    return entries if is_small else None
-
-
-class _TileText:
+@dataclass(frozen=True, slots=True)
+class _Products:
     """From the blocks of a tile to its logits and values."""
 
-    def __init__(
-        self,
-        sizes: Geometry,
-        blocks: AttendBlocks,
-        form: RowForm,
-        body: Body,
-        chosen: str | None,
-    ) -> None:
-        self._sizes, self._blocks, self._form, self._body = sizes, blocks, form, body
-        self._chosen = chosen
-        body.need("scale", "factor of logits")
+    form: RowForm
+    body: Body
+    blocks: AttendBlocks
+    chosen: str | None
 
     def start_lines(self) -> list[Statement]:
         """Where the pools of the row's KV head begin."""
-        size, pools = self._sizes.page_size, pools_of(self._sizes)
+        size, pools = self.form.sizes.page_size, pools_of(self.form.sizes)
         starts = [
             f"{name}_head = {name} + head * num_blocks * {size * width}"
             for name, width in pools.items()
@@ -300,7 +283,7 @@ class _TileText:
 
     def logit_lines(self, logits: str, values: str) -> list[Statement]:
         """The products of queries and keys under one name, the values under another."""
-        sizes, blocks, pools = self._sizes, self._blocks, pools_of(self._sizes)
+        sizes, blocks, pools = self.form.sizes, self.blocks, pools_of(self.form.sizes)
         first, *_, last = [next(iter(pools)), *pools]
         lines: list[Statement] = []
         for width in dict.fromkeys(pools.values()):
@@ -308,21 +291,21 @@ class _TileText:
             lines += code(f"block_of_{width} = {place}")
         lines += self._load_lines("keys", first, read=sizes.key_dim, padded=blocks.keys)
         lines += code(f"{logits} = tl.dot(keys, query{_precision(sizes)}) * scale")
-        if self._chosen is not None:
-            lines += self._choice_lines(logits, self._chosen)
+        if self.chosen is not None:
+            lines += self._choice_lines(logits, self.chosen)
         flat = f"tl.reshape(there, ({blocks.tokens}, 1))"
         lines += code(f'{logits} = tl.where({flat}, {logits}, float("-inf"))')
-        if self._form.target is not None and len(pools) == 1:
+        if self.form.target is not None and len(pools) == 1:
             # channels beyond the value are not stored
             return lines + code(f"{values} = keys")
         return lines + self._load_lines(values, last, read=sizes.value_dim, padded=blocks.values)
 
     def _load_lines(self, name: str, pool: str, *, read: int, padded: int) -> list[Statement]:
         """The first ``read`` channels of all tokens of a tile: [tokens, padded]."""
-        sizes = self._sizes
+        sizes = self.form.sizes
         width, dtypes = pools_of(sizes)[pool], (sizes.kv_dtype, product_dtype(sizes))
         inside = "there[:, :, None]" + ("" if read == padded else f" & (channel < {read})")
-        shaped = f"tl.reshape({name}, ({self._blocks.tokens}, {padded}))"
+        shaped = f"tl.reshape({name}, ({self.blocks.tokens}, {padded}))"
         return code(f"""
             channel = tl.arange(0, {padded})[None, None, :]
             places = {pool}_head + block_of_{width} + token[:, :, None] * {width} + channel
@@ -332,11 +315,11 @@ class _TileText:
 
     def _choice_lines(self, logits: str, chosen: str) -> list[Statement]:
         """Leave out what a query head has not chosen."""
-        blocks, heads = self._blocks, self._sizes.query_heads
-        self._body.need(chosen, f"int8 [rows, pages, 1, {heads}]: who chose a page")
-        here, page = "", self._form.page_of("page")
-        if self._form.target is not None and self._form.cut.reads_ahead:
-            page = self._form.page_of("here")  # page is that of a later tile
+        blocks, heads = self.blocks, self.form.sizes.query_heads
+        self.body.need(chosen, f"int8 [rows, pages, 1, {heads}]: who chose a page")
+        here, page = "", self.form.page_of("page")
+        if self.form.target is not None and self.form.cut.reads_ahead:
+            page = self.form.page_of("here")  # page is that of a later tile
             here = "here = tl.load(listed + entry, mask=entry < stop, other=0)"
         chooser = _inside(("chooser", heads, blocks.heads))
         inside = "(entry[:, None] < stop)" + (f" & {chooser}" if chooser else "")
@@ -344,7 +327,7 @@ class _TileText:
         return code(f"""
             {here}
             chooser = tl.arange(0, {blocks.heads})[None, :]
-            places = {row_start(self._body, chosen)} + ({page})[:, None] * {heads} + chooser
+            places = {row_start(self.body, chosen)} + ({page})[:, None] * {heads} + chooser
             mark = tl.load(places, mask={inside}, other=0)
             mark = tl.broadcast_to(mark[:, None, :], {spread})
             mark = tl.reshape(mark, ({blocks.tokens}, {blocks.heads}))

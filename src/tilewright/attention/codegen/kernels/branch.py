@@ -9,7 +9,7 @@ from tilewright.attention.codegen.kernels.estimate import emit_estimate_pages, e
 from tilewright.attention.codegen.kernels.list_pages import emit_list_pages
 from tilewright.attention.codegen.kernels.merge import emit_merge_parts, part_scratch
 from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages, wants_mass
-from tilewright.attention.codegen.plan.target import Tiling, padded
+from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traffic
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import (
@@ -49,9 +49,7 @@ def is_plain(graph: Graph) -> bool:
     return not others and first.gate is None and first.estimate is None
 
 
-def branch_kernels(
-    graph: Graph, tiling: Tiling, form: RowForm, names: Mapping[Node, str]
-) -> BranchKernels:
+def branch_kernels(graph: Graph, form: RowForm, names: Mapping[Node, str]) -> BranchKernels:
     """Behind the indexer, whose values ``names`` has the memory of.
 
     Branch i has its lists, its attention and its log-sum-exp under names with the suffix ``_i``.
@@ -63,35 +61,32 @@ def branch_kernels(
     weighed: list[Weighed] = []
     for place, branch in enumerate(branches):
         suffix = f"_{place}"
+        own_form = replace(form, suffix=suffix)
         if branch.selection is not None:
-            own_form = replace(form, suffix=suffix)
-            emitted += _attention(branch.selection, graph, tiling, own_form, names)
+            emitted += _attention(branch.selection, own_form, names)
             own = (*outputs_of(sizes), *(part_scratch(sizes) if form.has_parts else ()))
             scratch += _suffixed(own, suffix)
             results += _suffixed(lists_of(form), suffix)
             weighed.append(_weighed(branch.selection, names, suffix))
         if branch.estimate is not None:
-            estimate = (branch, branch.estimate, names, suffix)
-            emitted.append(emit_estimate_pages(sizes, tiling, *estimate))
+            emitted.append(emit_estimate_pages(own_form, branch, branch.estimate, names))
             scratch += estimate_scratch(sizes, suffix)
     emitted.append(emit_combine_branches(sizes, branches, names))
     if wants_mass(graph):
-        emitted.append(emit_weigh_pages(sizes, tiling, form, weighed))
+        emitted.append(emit_weigh_pages(form, weighed))
     output, sums = outputs_of(sizes)
     results += [output, sums] if is_one_softmax(branches) else [output]
     return BranchKernels(tuple(emitted), tuple(scratch), tuple(results))
 
 
-def _attention(
-    selection: Node, graph: Graph, tiling: Tiling, form: RowForm, names: Mapping[Node, str]
-) -> list[Emitted]:
-    sizes, marks, columns = graph.geometry, names[selection], selection.type.shape[1]
+def _attention(selection: Node, form: RowForm, names: Mapping[Node, str]) -> list[Emitted]:
+    marks, columns = names[selection], selection.type.shape[1]
     pages = ScratchAxis.PAGES
     emitted = [
-        emit_list_pages(tiling, form, chosen=marks, columns=columns, axis=pages),
-        emit_attend_pages(sizes, tiling, form, chosen=marks if columns > 1 else None),
+        emit_list_pages(form, chosen=marks, columns=columns, axis=pages),
+        emit_attend_pages(form, chosen=marks if columns > 1 else None),
     ]
-    return [*emitted, emit_merge_parts(sizes, tiling, form)] if form.has_parts else emitted
+    return [*emitted, emit_merge_parts(form)] if form.has_parts else emitted
 
 
 def _suffixed(scratch: tuple[Scratch, ...], suffix: str) -> tuple[Scratch, ...]:

@@ -17,7 +17,7 @@ from tilewright.attention.codegen.expression.stored import computed
 from tilewright.attention.codegen.kernels.state_writes import store_state
 from tilewright.attention.codegen.plan.rounds import is_repeated, is_row_op
 from tilewright.attention.codegen.plan.slice_loads import Window, window_of
-from tilewright.attention.codegen.plan.target import Tiling, padded
+from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import Stage, Traffic, page_traffic
 from tilewright.attention.codegen.source.builder import Body, name_values
 from tilewright.attention.codegen.source.file import Emitted, Grid, emitted
@@ -34,6 +34,17 @@ VARYING = ("own", "page", "there", "page_tokens", "block")
 
 
 @dataclass(frozen=True, slots=True)
+class PageRound:
+    """One round of a graph; ``scratch`` names the memory of values between kernels."""
+
+    graph: Graph
+    form: RowForm
+    index: int
+    rounds: Mapping[Node, int]
+    scratch: Mapping[Node, str]
+
+
+@dataclass(frozen=True, slots=True)
 class PageWork:
     """What a round does for each tile of pages: ahead of the loop, and in each turn of it."""
 
@@ -46,21 +57,12 @@ class PageWork:
 
 
 def emit_compute_pages(
-    graph: Graph,
-    tiling: Tiling,
-    form: RowForm,
-    index: int,
-    roots: Sequence[Node],
-    rounds: Mapping[Node, int],
-    scratch: Mapping[Node, str],
-    writes: Sequence[StateWrite] = (),
+    page_round: PageRound, roots: Sequence[Node], writes: Sequence[StateWrite] = ()
 ) -> Emitted:
-    """The page kernel of one round; ``scratch`` names the memory of values between kernels.
-
-    ``writes`` are the states whose next value is known in this round.
-    """
-    work = page_work(graph, tiling, form, index, rounds, scratch, stored=roots, writes=writes)
-    return page_kernel(f"compute_pages_{index}", "Values per page", form, work, Stage.SCORING)
+    """The page kernel of one round; ``writes`` are the states whose next value is known in it."""
+    work = page_work(page_round, stored=roots, writes=writes)
+    name = f"compute_pages_{page_round.index}"
+    return page_kernel(name, "Values per page", page_round.form, work, Stage.SCORING)
 
 
 def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork, stage: Stage) -> Emitted:
@@ -81,31 +83,25 @@ def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork, stage: 
 
 
 def page_work(
-    graph: Graph,
-    tiling: Tiling,
-    form: RowForm,
-    index: int,
-    rounds: Mapping[Node, int],
-    scratch: Mapping[Node, str],
+    page_round: PageRound,
     *,
-    stored: Sequence[Node],
+    stored: Sequence[Node] = (),
     kept: Sequence[Node] = (),
     writes: Sequence[StateWrite] = (),
 ) -> PageWork:
     """Of one round: ``stored`` values go to scratch memory, ``kept`` ones stay as they are."""
-    size = graph.geometry.page_size
-    has_dots = form.target is not None and form.cut.has_dots
+    graph, form, rounds = page_round.graph, page_round.form, page_round.rounds
     wanted = (*stored, *kept, *(write.value for write in writes))
-    exact = exact_widths(wanted) if has_dots else frozenset[int]()
+    exact = exact_widths(wanted) if form.has_dots else frozenset[int]()
 
-    def emit(tile: int) -> tuple[Body, "_Loads", dict[Node, str]]:
-        body = Body("page_tokens", size, graph.geometry.query_heads, exact)
+    def emit(tile: int) -> tuple[Body, _Loads, dict[Node, str]]:
+        body = Body("page_tokens", form.page_size, graph.geometry.query_heads, exact)
         form.preamble(body)  # arguments in the order in which they are used
         names = name_values(rounds, body)
-        loads = _Loads(graph, form, index, rounds, scratch, tile)
+        loads = _Loads(page_round, tile)
         loads.emitter = SideEmitter(body, names, loads, INDEXER_POSITIONS)
         for node in stored:
-            _store(node, loads.emitter, scratch[node])
+            _store(node, loads.emitter, page_round.scratch[node])
         for write in writes:
             store_state(graph, write, loads.emitter)
         for node in kept:
@@ -113,10 +109,10 @@ def page_work(
         return body, loads, names
 
     _, first, _ = emit(1)
-    tile = tiling.pages_for(first.largest_block())
+    tile = form.tiling.pages_for(first.largest_block())
     body, loads, names = emit(tile)
     has_table = "block_table" in body.arguments
-    traffic = page_traffic(loads.seen, stored, rounds, index, has_table=has_table)
+    traffic = page_traffic(loads.seen, stored, rounds, page_round.index, has_table=has_table)
     lines = without_unused(body.statements, [names[node] for node in kept])
     if form.target is None or not form.cut.hoists:
         return PageWork(body, (), tuple(lines), tile, names, traffic)
@@ -183,11 +179,7 @@ def _block_of(own: str, form: RowForm) -> str:
 class _Loads:
     """Values that a kernel of one round has text of its own for: memory, products with queries."""
 
-    graph: Graph
-    form: RowForm
-    index: int
-    rounds: Mapping[Node, int]
-    scratch: Mapping[Node, str]
+    of: PageRound
     tile: int
     emitter: SideEmitter = field(init=False)
     _kept: KeptLoads = field(init=False)
@@ -195,7 +187,7 @@ class _Loads:
     seen: list[Node] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._kept = KeptLoads(self.graph)
+        self._kept = KeptLoads(self.of.graph)
 
     def __call__(self, node: Node, body: Body) -> str | None:
         self.seen.append(node)
@@ -206,20 +198,16 @@ class _Loads:
         if window is not None:
             is_input = isinstance(window.source.op, leaf.Input)
             return (_load_input if is_input else self._load_field)(node, window, body)
-        earlier = self.rounds[node] < self.index and not is_repeated(node)
+        earlier = self.of.rounds[node] < self.of.index and not is_repeated(node)
         if earlier or is_row_op(node):
-            return _load_scratch(node, self.scratch[node], body)
-        if self._has_dots:
+            return _load_scratch(node, self.of.scratch[node], body)
+        if self.of.form.has_dots:
             return dot_text(node, self.emitter, self._stored, self.tile)
         return None
 
-    @property
-    def _has_dots(self) -> bool:
-        return self.form.target is not None and self.form.cut.has_dots
-
     def largest_block(self) -> int:
         """Elements a page of the widest block."""
-        if self.form.target is None:
+        if self.of.form.target is None:
             return self.emitter.largest_block
         blocks = [1]
         for node in self.seen:
@@ -227,26 +215,26 @@ class _Loads:
                 rows, columns = node.type.shape
                 body = self.emitter.body
                 blocks.append(body.extent(rows) * body.extent(columns))
-                if not (self._has_dots and is_dot(node)):
+                if not (self.of.form.has_dots and is_dot(node)):
                     blocks.append(padded(max(product_elements(node), 1)))
         return max(blocks)
 
     def _load_field(self, node: Node, window: Window, body: Body) -> str:
         """Missing tokens read as 0, and a summary of an unfinished page as its initial value."""
         name, whole = str(getattr(window.source.op, "variable", "")), window.source.type
-        (found,) = (item for item in self.graph.fields if item.name == name)
-        written = {write.target for write in self.graph.field_writes}
-        if name in self.graph.geometry.reserved_fields:
+        (found,) = (item for item in self.of.graph.fields if item.name == name)
+        written = {write.target for write in self.of.graph.field_writes}
+        if name in self.of.graph.geometry.reserved_fields:
             token = body.index(1, node.type.shape[0])
             token = f"{token} + {window.row}" if window.row else token
             condition = f"({token} < page_tokens)"
-        elif self.graph.partial_pages and name in written:
+        elif self.of.graph.partial_pages and name in written:
             condition = "there"
         else:
             condition = "(page < num_full)"
-        narrow = self._has_dots and bool(narrow_type(node)) and math.isfinite(found.initial)
+        narrow = self.of.form.has_dots and bool(narrow_type(node)) and math.isfinite(found.initial)
         loaded = load_pool(node, window, condition, found.initial, body, as_stored=narrow)
-        self.form.table(body)
+        self.of.form.table(body)
         if not narrow:
             return loaded
         kept = self._stored[node] = body.new_name(f"{name}_stored")

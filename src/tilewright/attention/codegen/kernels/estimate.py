@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tilewright.attention.codegen.kernels.compute import scratch_holds
-from tilewright.attention.codegen.plan.target import Tiling, padded
+from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traffic
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import (
@@ -13,7 +13,7 @@ from tilewright.attention.codegen.source.file import (
     ScratchAxis,
     emitted,
 )
-from tilewright.attention.codegen.source.row import need_reserved, row_preamble, row_start
+from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_preamble, row_start
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import Branch, DType, Estimate, EstimateOver, Geometry, Node
 
@@ -32,22 +32,18 @@ def estimate_scratch(sizes: Geometry, suffix: str) -> tuple[Scratch, ...]:
 
 
 def emit_estimate_pages(
-    sizes: Geometry,
-    tiling: Tiling,
-    branch: Branch,
-    estimate: Estimate,
-    names: Mapping[Node, str],
-    suffix: str,
+    form: RowForm, branch: Branch, estimate: Estimate, names: Mapping[Node, str]
 ) -> Emitted:
     """Online softmax over the entries of all pages, or of those that the branch did not read."""
     body = Body(page_tokens=None)
     for node in (estimate.logits, estimate.values):
         body.need(names[node], scratch_holds(node))
+    sizes, suffix = form.sizes, form.suffix
     start = row_preamble(body, sizes.page_size)
     heads, width = sizes.query_heads, sizes.value_dim
     rows, columns = (max(_SMALLEST_DOT, padded(size)) for size in (heads, width))
     entries = estimate.logits.type.shape[0]
-    tile = max(_SMALLEST_DOT, tiling.attend_tokens)
+    tile = max(_SMALLEST_DOT, form.tiling.attend_tokens)
     logits, values = (row_start(body, names[n]) for n in (estimate.logits, estimate.values))
     skips = estimate.over is EstimateOver.UNSELECTED and branch.selection is not None
     turn = code(f"""

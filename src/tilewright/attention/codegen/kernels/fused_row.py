@@ -1,10 +1,10 @@
 """Kernels that carry out several stages of a row in one program."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tilewright.attention.codegen.kernels.attend import AttendBlocks, attend_lines, end_lines
-from tilewright.attention.codegen.kernels.compute import PageWork, loop_lines, page_work
+from tilewright.attention.codegen.kernels.compute import PageRound, PageWork, loop_lines, page_work
 from tilewright.attention.codegen.kernels.list_pages import list_lines
 from tilewright.attention.codegen.kernels.select_block import select_block_lines
 from tilewright.attention.codegen.kernels.select_segments import (
@@ -16,7 +16,7 @@ from tilewright.attention.codegen.kernels.select_segments import (
 )
 from tilewright.attention.codegen.kernels.tree_merge import merge_tree_lines, select_tree_lines
 from tilewright.attention.codegen.plan.cut import Selection
-from tilewright.attention.codegen.plan.target import Merge, Tiling, padded
+from tilewright.attention.codegen.plan.target import Merge, padded
 from tilewright.attention.codegen.plan.traffic import (
     MARK_BYTES,
     NUMBER_BYTES,
@@ -30,7 +30,7 @@ from tilewright.attention.codegen.source.file import Emitted, Grid, Kernel, Scra
 from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.stage import StageFunction
 from tilewright.attention.codegen.source.tree import Function, Statement, code
-from tilewright.attention.graph import Geometry, Graph, Node
+from tilewright.attention.graph import Node
 from tilewright.errors import InternalError
 
 __all__ = (
@@ -43,25 +43,18 @@ __all__ = (
 )
 
 
-def score_stage(
-    graph: Graph,
-    tiling: Tiling,
-    form: RowForm,
-    index: int,
-    rounds: Mapping[Node, int],
-    scratch: Mapping[Node, str],
-    scores: Node,
-) -> tuple[StageFunction, int]:
+def score_stage(page_round: PageRound, scores: Node) -> tuple[StageFunction, int]:
     """The scores of all pages of a member as one block, and how many pages that block has.
 
     In two levels: the best of them, and the scores in memory.
     """
+    form = page_round.form
     if form.target is None:
         raise InternalError("scores", "no target", "a whole row", "report it")
-    work = page_work(graph, tiling, form, index, rounds, scratch, stored=(), kept=(scores,))
+    work = page_work(page_round, kept=(scores,))
     full = code(f"num_full = num_tokens // {form.page_size}")
     if form.cut.selection is Selection.SEGMENTS:
-        return _best_stage(form, work, full, work.names[scores], scratch[scores]), 0
+        return _best_stage(form, work, full, work.names[scores], page_round.scratch[scores]), 0
     tiles = padded(-(-form.target.pages // work.tile))
     value = f"tl.reshape({work.names[scores]}, (1, {work.tile}))"
     ahead = code(f"""
@@ -103,7 +96,7 @@ def _best_stage(
 
 
 def select_stage(
-    node: Node, form: RowForm, tiling: Tiling, *, pages: int, scores: ScoreMemory, chosen: str
+    node: Node, form: RowForm, *, pages: int, scores: ScoreMemory, chosen: str
 ) -> StageFunction:
     """From a block of scores of so many pages, or from the best of them, to marks in memory."""
     body = Body(page_tokens=None)
@@ -111,7 +104,7 @@ def select_stage(
     if form.cut.selection is Selection.SEGMENTS:
         given = {"best": f"int64 [{form.kept}]: ranks of the best candidates"}
         lines = mark_segment_lines(
-            node, form, body, memory=scores, chosen=chosen, tile=tiling.row_tile
+            node, form, body, memory=scores, chosen=chosen, tile=form.tiling.row_tile
         )
         page_bytes = MARK_BYTES + NUMBER_BYTES
     else:
@@ -126,9 +119,7 @@ def select_stage(
     )
 
 
-def load_stage(
-    node: Node, form: RowForm, tiling: Tiling, *, scores: str
-) -> tuple[StageFunction, int]:
+def load_stage(node: Node, form: RowForm, *, scores: str) -> tuple[StageFunction, int]:
     """Scores that an earlier kernel left in memory as one block, and how many pages it has.
 
     In two levels: the best of them.
@@ -141,7 +132,7 @@ def load_stage(
     body.need(scores, "float32 [rows, pages, 1, 1]")
     if form.cut.selection is Selection.SEGMENTS:
         memory = ScoreMemory(scores, is_logical=True)
-        lines = best_in_lines(form, body, memory, tiling.row_tile)
+        lines = best_in_lines(form, body, memory, form.tiling.row_tile)
         purpose, result, pages = f"The best {form.kept} candidates of a row.", "best", 0
     else:
         lines = code(f"""
@@ -157,27 +148,25 @@ def load_stage(
     return function, pages
 
 
-def list_stage(
-    tiling: Tiling, form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis
-) -> StageFunction:
+def list_stage(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> StageFunction:
     body = Body(page_tokens=None)
     form.preamble(body)
-    lines = list_lines(tiling, form, body, chosen=chosen, columns=columns, axis=axis)
+    lines = list_lines(form, body, chosen=chosen, columns=columns, axis=axis)
     purpose = "Chosen pages in logical order."
     traffic = list_traffic(columns)
     return StageFunction("list_pages", Stage.SELECTION, purpose, body, lines, traffic=traffic)
 
 
 def attend_stages(
-    sizes: Geometry, tiling: Tiling, form: RowForm, *, chosen: str | None, is_listed: bool = True
+    form: RowForm, *, chosen: str | None, is_listed: bool = True
 ) -> list[StageFunction]:
     """Attention, and the merge of members if it goes over queues."""
     body = Body(page_tokens=None)
     form.preamble(body)
-    blocks = AttendBlocks.of(sizes, tiling, is_exact=True)
-    lines = attend_lines(sizes, tiling, form, body, chosen=chosen, is_listed=is_listed)
+    blocks = AttendBlocks.of(form)
+    lines = attend_lines(form, body, chosen=chosen, is_listed=is_listed)
     purpose = f"Softmax over {'listed' if is_listed else 'all'} pages."
-    traffic = attend_traffic(sizes, is_listed=is_listed, loads_latents_once=True)
+    traffic = attend_traffic(form.sizes, is_listed=is_listed, loads_latents_once=True)
     if form.merge is Merge.IPCQ:
         result = "largest, total, weighted"
         attending = StageFunction(
@@ -189,22 +178,22 @@ def attend_stages(
             result=result,
             traffic=traffic,
         )
-        return [attending, _merge_stage(sizes, form, blocks.values)]
-    ending = end_lines(sizes, form, body)
+        return [attending, _merge_stage(form, blocks.values)]
+    ending = end_lines(form, body)
     lines += code(f"value_channel = tl.arange(0, {blocks.values})[None, :]") + ending
     return [StageFunction("attend_pages", Stage.ATTENTION, purpose, body, lines, traffic=traffic)]
 
 
-def _merge_stage(sizes: Geometry, form: RowForm, channels: int) -> StageFunction:
+def _merge_stage(form: RowForm, channels: int) -> StageFunction:
     body = Body(page_tokens=None)
     form.preamble(body)
-    heads = sizes.query_heads
+    heads = form.sizes.query_heads
     given = {
         "largest": f"float32 [{heads}, 1]: logits of the member",
         "total": f"float32 [{heads}, 1]: of weights relative to it",
         "weighted": f"float32 [{heads}, {channels}]: values by these weights",
     }
-    lines = merge_tree_lines(sizes, form, body, channels=channels)
+    lines = merge_tree_lines(form, body, channels=channels)
     purpose = "The attention of a row from those of its members, up a tree."
     return StageFunction("merge_members", Stage.MERGE, purpose, body, lines, given)
 

@@ -1,6 +1,6 @@
 """The kernel that packs chosen pages into lists."""
 
-from tilewright.attention.codegen.plan.target import Deal, Tiling, padded
+from tilewright.attention.codegen.plan.target import Deal, padded
 from tilewright.attention.codegen.plan.traffic import list_traffic
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import Emitted, Grid, ScratchAxis, emitted
@@ -11,13 +11,11 @@ from tilewright.attention.codegen.source.tree import Loop, Statement, code
 __all__ = ("emit_list_pages", "list_lines")
 
 
-def emit_list_pages(
-    tiling: Tiling, form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis
-) -> Emitted:
+def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> Emitted:
     """Pages that some query head chose, in logical order, how many they are, and their tokens."""
     body = Body(page_tokens=None)
     start = form.preamble(body)
-    lines = list_lines(tiling, form, body, chosen=chosen, columns=columns, axis=axis)
+    lines = list_lines(form, body, chosen=chosen, columns=columns, axis=axis)
     body.statements = without_unused([*start, *lines])
     what = "row" if form.part is None else "row and member"
     grid = Grid.ROWS if form.target is None else Grid.ROW_MEMBERS
@@ -26,7 +24,7 @@ def emit_list_pages(
 
 
 def list_lines(
-    tiling: Tiling, form: RowForm, body: Body, *, chosen: str, columns: int, axis: ScratchAxis
+    form: RowForm, body: Body, *, chosen: str, columns: int, axis: ScratchAxis
 ) -> list[Statement]:
     """Listed are numbers of a member's own pages; ``axis`` says how the marks lie."""
     pages = "rows, pages" if axis is ScratchAxis.PAGES else "rows, members, pages"
@@ -36,7 +34,7 @@ def list_lines(
     lists, length, tokens = need_lists(form, body)
     marks = row_start(body, chosen, form.part if axis is ScratchAxis.MEMBER_PAGES else None)
     listed = row_start(body, lists, form.part)
-    tile, size = tiling.row_tile, form.page_size
+    tile, size = form.tiling.row_tile, form.page_size
     load, mark = _marks(form, columns, axis)
     turn = code(f"""
         own = start + tl.arange(0, {tile})

@@ -1,6 +1,6 @@
 """What becomes of the parts of a row's attention: stored, joined through memory, divided."""
 
-from tilewright.attention.codegen.plan.target import Tiling, padded
+from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import merge_traffic
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis, emitted
@@ -40,8 +40,9 @@ def _inside(sizes: Geometry) -> str:
     return f"(query_head < {sizes.query_heads}) & (value_channel < {sizes.value_dim})"
 
 
-def part_lines(sizes: Geometry, form: RowForm, body: Body, part: str) -> list[Statement]:
+def part_lines(form: RowForm, body: Body, part: str) -> list[Statement]:
     """Leave ``largest``, ``total`` and ``weighted`` in memory."""
+    sizes = form.sizes
     heads, width = sizes.query_heads, sizes.value_dim
     largest, total, weighted = _starts(form, body, part)
     places = f"{weighted} + query_head * {width} + value_channel"
@@ -52,8 +53,9 @@ def part_lines(sizes: Geometry, form: RowForm, body: Body, part: str) -> list[St
     """)
 
 
-def finish_lines(sizes: Geometry, form: RowForm, body: Body) -> list[Statement]:
+def finish_lines(form: RowForm, body: Body) -> list[Statement]:
     """The attention of a row from ``largest``, ``total`` and ``weighted``."""
+    sizes = form.sizes
     heads, width = sizes.query_heads, sizes.value_dim
     output = body.need(f"output{form.suffix}", f"float32 [rows, {heads}, {width}]")
     sums = body.need(f"log_sum_exp{form.suffix}", f"float32 [rows, {heads}]")
@@ -66,18 +68,18 @@ def finish_lines(sizes: Geometry, form: RowForm, body: Body) -> list[Statement]:
     """)
 
 
-def emit_merge_parts(sizes: Geometry, tiling: Tiling, form: RowForm) -> Emitted:
+def emit_merge_parts(form: RowForm) -> Emitted:
     """Log-sum-exp merge of the parts of each row, in order, through memory."""
     body = Body(page_tokens=None)
     starts = _starts(form, body, "part")
     number = str(form.members)
     if form.target is None:
         length = body.need(f"list_length{form.suffix}", "int32 [rows]")
-        pages = tiling.part_pages
+        pages = form.tiling.part_pages
         number = f"(tl.load({row_start(body, length)}) + {pages - 1}) // {pages}"
-    body.statements = _merge_lines(sizes, starts, number) + finish_lines(sizes, form, body)
+    body.statements = _merge_lines(form.sizes, starts, number) + finish_lines(form, body)
     purpose = "The attention of each row from its parts: a program for each row."
-    traffic = merge_traffic(sizes, form.members)
+    traffic = merge_traffic(form.sizes, form.members)
     return emitted(f"merge_parts{form.suffix}", purpose, body, Grid.ROWS, traffic)
 
 

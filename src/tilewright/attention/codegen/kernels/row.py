@@ -9,7 +9,6 @@ from tilewright.attention.codegen.expression.elementwise import number
 from tilewright.attention.codegen.kernels.compute import scratch_holds
 from tilewright.attention.codegen.kernels.neighbour import COMBINED, NEIGHBOURS
 from tilewright.attention.codegen.kernels.row_work import OUTSIDE, RowWork, identity
-from tilewright.attention.codegen.plan.target import Tiling
 from tilewright.attention.codegen.plan.traffic import (
     MARK_BYTES,
     NUMBER_BYTES,
@@ -19,9 +18,9 @@ from tilewright.attention.codegen.plan.traffic import (
 )
 from tilewright.attention.codegen.source.builder import Body, remark_of
 from tilewright.attention.codegen.source.file import Emitted, Grid, emitted
-from tilewright.attention.codegen.source.row import need_reserved, row_preamble, row_start
+from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_preamble, row_start
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
-from tilewright.attention.graph import DType, Graph, Node, Op
+from tilewright.attention.graph import DType, Node, Op
 from tilewright.attention.ops import page_axis, reduce, selection
 
 __all__ = ("ROW_OPS", "emit_row_op")
@@ -35,18 +34,15 @@ _REDUCTIONS: dict[type[Op], str] = {
 }
 
 
-def emit_row_op(
-    graph: Graph, tiling: Tiling, node: Node, index: int, names: Mapping[Node, str]
-) -> Emitted:
+def emit_row_op(form: RowForm, node: Node, index: int, names: Mapping[Node, str]) -> Emitted:
     """From scratch memory to scratch memory; a program for each row and column."""
     body = Body(page_tokens=None)
     operands = tuple(names[item] for item in node.inputs)
     for item, memory in zip(node.inputs, operands, strict=True):
         body.need(memory, scratch_holds(item))
     body.need(names[node], scratch_holds(node))
-    size = graph.geometry.page_size
-    work = RowWork(node, operands, names[node], tiling.row_tile, size, body)
-    first, *others = row_preamble(body, size)
+    work = RowWork(node, operands, names[node], form.tiling.row_tile, form.page_size, body)
+    first, *others = row_preamble(body, form.page_size)
     body.statements += [replace(first, remark=remark_of(node)), *others]
     body.add("column = tl.program_id(1)")
     lines = ROW_OPS[type(node.op)](work)

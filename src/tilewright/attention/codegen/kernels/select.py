@@ -9,13 +9,12 @@ from tilewright.attention.codegen.kernels.compute import scratch_holds
 from tilewright.attention.codegen.kernels.select_block import count_lines
 from tilewright.attention.codegen.kernels.select_segments import REACHED
 from tilewright.attention.codegen.plan.cut import Selection
-from tilewright.attention.codegen.plan.target import Tiling
 from tilewright.attention.codegen.plan.traffic import select_traffic
 from tilewright.attention.codegen.source.builder import Body, remark_of
 from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis, emitted
-from tilewright.attention.codegen.source.row import row_preamble, row_start, span_lines
+from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start, span_lines
 from tilewright.attention.codegen.source.tree import If, Statement, code
-from tilewright.attention.graph import DType, Graph, Node, Span
+from tilewright.attention.graph import DType, Node, Span
 from tilewright.attention.ops import selection
 
 __all__ = (
@@ -100,8 +99,7 @@ class SelectBounds:
 
 
 def emit_select(
-    graph: Graph,
-    tiling: Tiling,
+    form: RowForm,
     node: Node,
     index: int,
     names: Mapping[Node, str],
@@ -112,8 +110,8 @@ def emit_select(
     scores, chosen = names[node.inputs[0]], names[node]
     body.need(scores, scratch_holds(node.inputs[0]))
     body.need(chosen, scratch_holds(node))
-    work = _Selecting(node, tiling.row_tile, f"{scores}_weights", body, bounds.kept)
-    first, *others = row_preamble(body, graph.geometry.page_size)
+    work = _Selecting(node, form.tiling.row_tile, f"{scores}_weights", body, bounds.kept)
+    first, *others = row_preamble(body, form.page_size)
     body.statements += [replace(first, remark=remark_of(node)), *others]
     body.statements += span_lines(Span.MIDDLE, body)
     body.add(f"""

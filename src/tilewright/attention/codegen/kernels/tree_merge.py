@@ -11,7 +11,7 @@ from tilewright.attention.codegen.plan.target import Deal, padded
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.row import RowForm, row_start, span_lines
 from tilewright.attention.codegen.source.tree import If, Statement, code
-from tilewright.attention.graph import Geometry, Node, Span
+from tilewright.attention.graph import Node, Span
 
 __all__ = (
     "best_down_lines",
@@ -168,11 +168,9 @@ def best_down_lines(members: int) -> list[Statement]:
     return _down_lines(members, "(1,), tl.int64")
 
 
-def merge_tree_lines(
-    sizes: Geometry, form: RowForm, body: Body, *, channels: int
-) -> list[Statement]:
+def merge_tree_lines(form: RowForm, body: Body, *, channels: int) -> list[Statement]:
     """From ``largest``, ``total`` and ``weighted`` of each member to the row's output."""
-    heads = sizes.query_heads
+    heads = form.sizes.query_heads
     lines: list[Statement] = []
     for level in range(_levels(form.members)):
         lines += code(f"""
@@ -194,4 +192,4 @@ def merge_tree_lines(
         query_head = tl.arange(0, {heads})[:, None]
         value_channel = tl.arange(0, {channels})[None, :]
     """)
-    return [*lines, If.of("member == 0", [*ending, *finish_lines(sizes, form, body)])]
+    return [*lines, If.of("member == 0", [*ending, *finish_lines(form, body)])]

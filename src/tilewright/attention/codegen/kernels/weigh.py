@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tilewright.attention.codegen.expression.leaf_loads import mass_memory
 from tilewright.attention.codegen.expression.stored import zero_of
 from tilewright.attention.codegen.kernels.compute import VARYING, PageWork, page_kernel
-from tilewright.attention.codegen.plan.target import Tiling, padded
+from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import (
     NUMBER_BYTES,
     TABLE_BYTES,
@@ -38,16 +38,15 @@ def wants_mass(graph: Graph) -> bool:
     return any(isinstance(node.op, feedback.AttentionMass) for node in graph.nodes(Side.INDEXER))
 
 
-def emit_weigh_pages(
-    sizes: Geometry, tiling: Tiling, form: RowForm, branches: Sequence[Weighed]
-) -> Emitted:
+def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:
     """Masses of branches are added up. Keys of the pages that were read are read once more."""
+    sizes = form.sizes
     body = Body("page_tokens", sizes.page_size, sizes.query_heads)
     form.preamble(body)
     heads = sizes.query_heads
     body.index(2, heads)
     reads = [line for place, item in enumerate(branches) for line in _read_lines(item, place, body)]
-    logits = _logit_lines(sizes, form, len(branches), body)
+    logits = _logit_lines(form, len(branches), body)
     terms = [_term(item, place, body) for place, item in enumerate(branches)]
     memory = body.need(mass_memory("next"), f"float32 [rows, pages, {heads}]")
     place = body.place(row_start(body, memory), "page", (1, heads), (1, heads))
@@ -59,7 +58,7 @@ def emit_weigh_pages(
     """)
     elements = padded(sizes.page_size) * padded(heads) * padded(sizes.key_dim)
     ahead, inside = split_loop(lines, VARYING)
-    tile, traffic = tiling.pages_for(elements), _traffic(sizes, branches)
+    tile, traffic = form.tiling.pages_for(elements), _traffic(sizes, branches)
     work = PageWork(body, tuple(ahead), tuple(inside), tile, {}, traffic)
     return page_kernel("weigh_pages", "Attention of each page", form, work, Stage.ATTENTION)
 
@@ -96,8 +95,9 @@ def _read_lines(branch: Weighed, place: int, body: Body) -> list[Statement]:
     """)
 
 
-def _logit_lines(sizes: Geometry, form: RowForm, branches: int, body: Body) -> list[Statement]:
+def _logit_lines(form: RowForm, branches: int, body: Body) -> list[Statement]:
     """Logits [pages, tokens, query heads] of the pages that some branch read."""
+    sizes = form.sizes
     heads, width, size = sizes.query_heads, sizes.key_dim, sizes.page_size
     pool = next(iter(pools_of(sizes)))
     body.need("q_in", f"{sizes.query_dtype} [requests, KV heads, {heads}, {width}]")

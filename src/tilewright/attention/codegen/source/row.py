@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 
 from tilewright.attention.codegen.plan.cut import Cut
-from tilewright.attention.codegen.plan.target import Deal, Merge, Target
+from tilewright.attention.codegen.plan.target import Deal, Merge, Target, Tiling
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.tree import Statement, code
-from tilewright.attention.graph import Span
+from tilewright.attention.graph import Geometry, Span
 
 __all__ = ("RowForm", "need_reserved", "row_preamble", "row_start", "span_lines", "table_start")
 
@@ -68,11 +68,16 @@ class RowForm:
     Pages of a member are numbered from 0 by *own*; *page* is the logical number in the row.
     """
 
-    page_size: int
+    sizes: Geometry
+    tiling: Tiling
     target: Target | None = None
     cut: Cut = field(default_factory=Cut)
     kept: int = 0  # candidates of a segment, where pages are selected in two levels
     suffix: str = ""  # of the arrays that a branch among several has of its own
+
+    @property
+    def page_size(self) -> int:
+        return self.sizes.page_size
 
     @property
     def members(self) -> int:
@@ -92,6 +97,11 @@ class RowForm:
     def has_parts(self) -> bool:
         """Whether parts of a row meet in memory."""
         return self.target is None or (self.members > 1 and self.merge is Merge.MEMORY)
+
+    @property
+    def has_dots(self) -> bool:
+        """Whether products with queries go to the matrix unit."""
+        return self.target is not None and self.cut.has_dots
 
     @property
     def num_own(self) -> str:
