@@ -6,13 +6,7 @@ from tilewright.attention.codegen.dense import compile_dense
 from tilewright.attention.codegen.plan.cut import Cut, Decision, Fusion, Selection
 from tilewright.attention.codegen.plan.target import Deal, Merge, Target, Tiling
 from tilewright.attention.codegen.plan.traffic import Stage, Traffic
-from tilewright.attention.codegen.source.file import (
-    Grid,
-    Kernel,
-    KernelFile,
-    Scratch,
-    ScratchAxis,
-)
+from tilewright.attention.codegen.source.file import Grid, Kernel, KernelFile, Scratch, ScratchAxis
 
 __all__ = (
     "Cut",

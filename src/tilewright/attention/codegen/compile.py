@@ -42,14 +42,7 @@ from tilewright.attention.codegen.source.file import (
 )
 from tilewright.attention.codegen.source.row import RowForm
 from tilewright.attention.codegen.source.stage import StageFunction
-from tilewright.attention.graph import (
-    FORMAT,
-    DType,
-    Graph,
-    Node,
-    graph_hash,
-    verify_graph,
-)
+from tilewright.attention.graph import FORMAT, DType, Graph, Node, graph_hash, verify_graph
 from tilewright.attention.ops import selection
 from tilewright.errors import InternalError
 
@@ -127,11 +120,7 @@ def _compile_branches(
 
 
 def _file(
-    parts: "_Parts",
-    *,
-    results: tuple[Scratch, ...],
-    marks: str,
-    decisions: tuple[Decision, ...],
+    parts: "_Parts", *, results: tuple[Scratch, ...], marks: str, decisions: tuple[Decision, ...]
 ) -> KernelFile:
     graph, form = parts.graph, parts.form
     completion = emit_complete_pages(graph)
@@ -229,12 +218,7 @@ class _Parts:
         self._open_selection(scoring, pages, chosen, names[chosen], memory)
 
     def _open_selection(
-        self,
-        scores: StageFunction,
-        pages: int,
-        chosen: Node,
-        marks: str,
-        memory: ScoreMemory,
+        self, scores: StageFunction, pages: int, chosen: Node, marks: str, memory: ScoreMemory
     ) -> None:
         """A choice among pages whose scores a stage gives as one block, or the best of them."""
         selecting = select_stage(chosen, self.form, pages=pages, scores=memory, chosen=marks)
@@ -306,5 +290,5 @@ def _row_name(stages: Sequence[StageFunction]) -> str:
 
 
 def _scratch_names(rounds: Mapping[Node, int]) -> dict[Node, str]:
-    names = name_values(rounds, Body(page_tokens=None))
+    names = name_values(rounds, Body())
     return {node: f"{name}_scratch" for node, name in names.items()}

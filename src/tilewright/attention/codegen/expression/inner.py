@@ -129,10 +129,7 @@ def _arg_top(op: reduce.ArgTop, operands: tuple[Operand, ...], body: Body) -> st
     here, there = (
         ("[:, :, None, :]", "[:, None, :, :]")
         if op.dim == 1
-        else (
-            "[:, :, :, None]",
-            "[:, :, None, :]",
-        )
+        else ("[:, :, :, None]", "[:, :, None, :]")
     )
     spread = {1: "[None, :, None, None]", 2: "[None, None, :, None]"}[op.dim]
     along = {1: "[None, None, :, None]", 2: "[None, None, None, :]"}[op.dim]

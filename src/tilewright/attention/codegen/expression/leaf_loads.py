@@ -2,7 +2,7 @@
 
 from tilewright.attention.codegen.expression.stored import computed, load_packed, packed_bytes
 from tilewright.attention.codegen.plan.slice_loads import Window, window_of
-from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.builder import Body, load_source
 from tilewright.attention.codegen.source.row import row_start, table_start
 from tilewright.attention.graph import DType, Graph, Inherit, Node, StateVar, ValueType
 from tilewright.attention.ops import feedback, leaf
@@ -167,8 +167,7 @@ def _loaded(
     place: str, conditions: list[str], initial: float, dtype: DType, *, as_stored: bool = False
 ) -> str:
     other = repr(float(initial)) if dtype.is_float else str(int(initial))
-    masked = f", mask={' & '.join(conditions)}, other={other}" if conditions else ""
-    loaded = f"tl.load({place}{masked})"
+    loaded = load_source(place, conditions, other)
     return loaded if as_stored else computed(loaded, dtype)
 
 

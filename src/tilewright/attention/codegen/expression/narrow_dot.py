@@ -10,14 +10,7 @@ from tilewright.attention.codegen.source.builder import Body, Operand
 from tilewright.attention.graph import DType, Leading, Node
 from tilewright.attention.ops import binary, layout, linear, reduce, unary
 
-__all__ = (
-    "PART_HELPERS",
-    "dot_dtype",
-    "dot_text",
-    "exact_widths",
-    "is_dot",
-    "narrow_type",
-)
+__all__ = ("PART_HELPERS", "dot_dtype", "dot_text", "exact_widths", "is_dot", "narrow_type")
 
 
 _NARROW = (DType.FLOAT16, DType.BFLOAT16)

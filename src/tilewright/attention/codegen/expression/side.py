@@ -12,11 +12,7 @@ from tilewright.attention.graph import Leading, Node
 from tilewright.attention.ops import position
 from tilewright.errors import CodegenError
 
-__all__ = (
-    "INDEXER_POSITIONS",
-    "SideEmitter",
-    "refuse",
-)
+__all__ = ("INDEXER_POSITIONS", "SideEmitter", "refuse")
 
 
 INDEXER_POSITIONS: EmitterTable = {

@@ -1,7 +1,7 @@
 """Between computed values and what memory holds: rounding, saturation, halves of bytes."""
 
 from tilewright.attention.codegen.plan.target import padded
-from tilewright.attention.codegen.source.builder import Body, Operand
+from tilewright.attention.codegen.source.builder import Body, Operand, store_source
 from tilewright.attention.graph import DType, ValueType
 
 __all__ = (
@@ -96,9 +96,8 @@ def store(
         _store_packed(body, value, target, memory, entry, conditions)
         return
     place = body.place(memory, entry, target.shape, target.shape)
-    mask = " & ".join([*conditions, *body.inside(target.shape)])
-    masked = f", mask={mask}" if mask else ""
-    body.add(f"tl.store({place}, {_narrow(value, target.dtype)}{masked})")
+    conditions += body.inside(target.shape)
+    body.add(store_source(place, _narrow(value, target.dtype), conditions))
 
 
 def _narrow(value: Operand, dtype: DType) -> str:
@@ -131,12 +130,7 @@ def _held(name: str, dtype: DType) -> str:
 
 
 def _store_packed(
-    body: Body,
-    value: Operand,
-    target: ValueType,
-    memory: str,
-    entry: str,
-    conditions: list[str],
+    body: Body, value: Operand, target: ValueType, memory: str, entry: str, conditions: list[str]
 ) -> None:
     """Two neighbours of the flat entry in a byte; an odd one out has 0 beside it."""
     rows, columns = target.shape
@@ -161,6 +155,5 @@ def _store_packed(
     if rows * columns % 2:
         high = f"tl.where({byte} * 2 + 1 < {rows * columns}, {high}, 0)"
     place = body.place(memory, entry, (1, count), (1, count))
-    mask = " & ".join([*conditions, *body.inside((1, count))])
-    masked = f", mask={mask}" if mask else ""
-    body.add(f"tl.store({place}, ({low} | ({high} << 4)).to(tl.uint8){masked})")
+    conditions += body.inside((1, count))
+    body.add(store_source(place, f"({low} | ({high} << 4)).to(tl.uint8)", conditions))

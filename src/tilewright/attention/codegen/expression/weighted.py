@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from tilewright.attention.codegen.expression.gather import Block, picked
 from tilewright.attention.codegen.expression.leaf_loads import table_of
 from tilewright.attention.codegen.plan.target import padded
-from tilewright.attention.codegen.source.builder import Body, Operand
+from tilewright.attention.codegen.source.builder import Body, Operand, load_source
 from tilewright.attention.graph import Node
 from tilewright.attention.ops import leaf, linear
 
@@ -87,8 +87,7 @@ def _table_block(table: str, start: str, sizes: tuple[int, int], width: int) -> 
     place = f"{table} + {start} + {row} * {width} + {column}[None, :]"
     inside = [f"({row} < {rows})"] if padded(rows) != rows else []
     inside += [f"({column}[None, :] < {columns})"] if padded(columns) != columns else []
-    mask = f", mask={' & '.join(inside)}, other=0" if inside else ""
-    return f"tl.load({place}{mask}).to(tl.float32)"
+    return f"{load_source(place, inside)}.to(tl.float32)"
 
 
 def _product_in_strips(x: Node, y: Node, value: Value, body: Body) -> str:
@@ -114,7 +113,7 @@ def _product_in_strips(x: Node, y: Node, value: Value, body: Body) -> str:
         for {start} in range(0, {width}, {strip}):
             {channel} = {start} + tl.arange(0, {strip})
             {part} = {moved}
-            {weight} = tl.load({place}, mask={" & ".join(inside)}, other=0).to(tl.float32)
+            {weight} = {load_source(place, inside)}.to(tl.float32)
             {out} += tl.sum({weight}[None, :, None, :] * {part}[:, None, :, :], 3)
     """)
     return out

@@ -8,19 +8,13 @@ from tilewright.attention.codegen.kernels.list_pages import need_lists
 from tilewright.attention.codegen.kernels.merge import LOWEST, finish_lines, part_lines
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import attend_traffic, pools_of
-from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.builder import Body, load_source
 from tilewright.attention.codegen.source.file import Emitted, Grid, emitted
 from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import DType, FlowKind, Geometry
 
-__all__ = (
-    "AttendBlocks",
-    "attend_lines",
-    "emit_attend_pages",
-    "end_lines",
-    "product_dtype",
-)
+__all__ = ("AttendBlocks", "attend_lines", "emit_attend_pages", "end_lines", "product_dtype")
 
 
 _SMALLEST_DOT = 16  # rows and columns that a product of blocks has at least
@@ -72,7 +66,7 @@ def emit_attend_pages(form: RowForm, *, chosen: str | None, is_listed: bool = Tr
 
     What is not listed is dense: all pages of the row, or of the member.
     """
-    body = Body(page_tokens=None)
+    body = Body()
     start = form.preamble(body)
     blocks = AttendBlocks.of(form)
     if form.target is None:
@@ -136,9 +130,8 @@ def attend_lines(
 def _query_lines(sizes: Geometry, blocks: AttendBlocks, body: Body) -> list[Statement]:
     heads, keys = sizes.query_heads, sizes.key_dim
     inside = _inside(("query_head", heads, blocks.heads), ("key_channel", keys, blocks.keys))
-    mask = f", mask={inside}, other=0" if inside else ""
     place = f"{row_start(body, 'q_in')} + query_head * {keys} + key_channel"
-    loaded = converted(f"tl.load({place}{mask})", sizes.query_dtype, product_dtype(sizes))
+    loaded = converted(load_source(place, inside), sizes.query_dtype, product_dtype(sizes))
     return code(f"""
         query_head = tl.arange(0, {blocks.heads})[:, None]
         key_channel = tl.arange(0, {blocks.keys})[None, :]
@@ -150,9 +143,9 @@ def _query_lines(sizes: Geometry, blocks: AttendBlocks, body: Body) -> list[Stat
     """)
 
 
-def _inside(*axes: tuple[str, int, int]) -> str:
+def _inside(*axes: tuple[str, int, int]) -> list[str]:
     """Conditions that leave padding out: of a name, its size and the padded one."""
-    return " & ".join(f"({name} < {size})" for name, size, padded in axes if size != padded)
+    return [f"({name} < {size})" for name, size, padded in axes if size != padded]
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,13 +315,12 @@ class _Products:
             page = self.form.page_of("here")  # page is that of a later tile
             here = "here = tl.load(listed + entry, mask=entry < stop, other=0)"
         chooser = _inside(("chooser", heads, blocks.heads))
-        inside = "(entry[:, None] < stop)" + (f" & {chooser}" if chooser else "")
         spread = f"({blocks.pages}, {blocks.page_tokens}, {blocks.heads})"
         return code(f"""
             {here}
             chooser = tl.arange(0, {blocks.heads})[None, :]
             places = {row_start(self.body, chosen)} + ({page})[:, None] * {heads} + chooser
-            mark = tl.load(places, mask={inside}, other=0)
+            mark = {load_source("places", ["(entry[:, None] < stop)", *chooser])}
             mark = tl.broadcast_to(mark[:, None, :], {spread})
             mark = tl.reshape(mark, ({blocks.tokens}, {blocks.heads}))
             {logits} = tl.where(mark != 0, {logits}, float("-inf"))

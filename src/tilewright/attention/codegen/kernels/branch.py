@@ -25,13 +25,7 @@ from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import Branch, Geometry, Graph, Node
 
-__all__ = (
-    "BranchKernels",
-    "branch_kernels",
-    "emit_combine_branches",
-    "is_one_softmax",
-    "is_plain",
-)
+__all__ = ("BranchKernels", "branch_kernels", "emit_combine_branches", "is_one_softmax", "is_plain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +100,7 @@ def emit_combine_branches(
     sizes: Geometry, branches: Sequence[Branch], names: Mapping[Node, str]
 ) -> Emitted:
     """Attention of a dense row is that of the first branch that reads pages, and nothing else."""
-    body = Body(page_tokens=None)
+    body = Body()
     heads, width = sizes.query_heads, sizes.value_dim
     inside = f"(query_head < {heads}) & (value_channel < {width})"
     dense = next(place for place, item in enumerate(branches) if item.selection is not None)

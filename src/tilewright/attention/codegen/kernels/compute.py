@@ -19,7 +19,7 @@ from tilewright.attention.codegen.plan.rounds import is_repeated, is_row_op
 from tilewright.attention.codegen.plan.slice_loads import Window, window_of
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import Stage, Traffic, page_traffic
-from tilewright.attention.codegen.source.builder import Body, name_values
+from tilewright.attention.codegen.source.builder import Body, load_source, name_values, store_source
 from tilewright.attention.codegen.source.file import Emitted, Grid, emitted
 from tilewright.attention.codegen.source.liveness import assigned, split_loop, without_unused
 from tilewright.attention.codegen.source.row import RowForm, row_start
@@ -248,9 +248,7 @@ def _load_input(node: Node, window: Window, body: Body) -> str:
     given = body.need(f"{name}_in", f"{whole.dtype} [requests, KV heads, {sizes}]")
     skip = window.row * window.row_length + window.column
     place = body.place(row_start(body, given), "", node.type.shape, whole.shape, skip)
-    inside = body.inside(node.type.shape)
-    mask = f", mask={' & '.join(inside)}, other=0" if inside else ""
-    return computed(f"tl.load({place}{mask})", whole.dtype)
+    return computed(load_source(place, body.inside(node.type.shape)), whole.dtype)
 
 
 def scratch_holds(node: Node) -> str:
@@ -273,8 +271,7 @@ def _load_scratch(node: Node, name: str, body: Body) -> str:
     conditions = body.inside(node.type.shape)
     if node.type.format is not FORMAT.BATCHED:
         conditions.insert(0, "there")
-    mask = f", mask={' & '.join(conditions)}, other=0" if conditions else ""
-    return computed(f"tl.load({place}{mask})", node.type.dtype)
+    return computed(load_source(place, conditions), node.type.dtype)
 
 
 def _store(node: Node, emitter: SideEmitter, name: str) -> None:
@@ -283,6 +280,5 @@ def _store(node: Node, emitter: SideEmitter, name: str) -> None:
     conditions = body.inside(node.type.shape)
     if node.type.format is not FORMAT.BATCHED:  # every tile stores the same value per row
         conditions.insert(0, "there")
-    mask = f", mask={' & '.join(conditions)}" if conditions else ""
     text = f"{value.name}.to(tl.int8)" if node.type.dtype is DType.BOOL else value.name
-    body.add(f"tl.store({place}, {text}{mask})")
+    body.add(store_source(place, text, conditions))

@@ -6,13 +6,7 @@ from tilewright.attention.codegen.kernels.compute import scratch_holds
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traffic
 from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.file import (
-    Emitted,
-    Grid,
-    Scratch,
-    ScratchAxis,
-    emitted,
-)
+from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis, emitted
 from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_preamble, row_start
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import Branch, DType, Estimate, EstimateOver, Geometry, Node
@@ -35,7 +29,7 @@ def emit_estimate_pages(
     form: RowForm, branch: Branch, estimate: Estimate, names: Mapping[Node, str]
 ) -> Emitted:
     """Online softmax over the entries of all pages, or of those that the branch did not read."""
-    body = Body(page_tokens=None)
+    body = Body()
     for node in (estimate.logits, estimate.values):
         body.need(names[node], scratch_holds(node))
     sizes, suffix = form.sizes, form.suffix

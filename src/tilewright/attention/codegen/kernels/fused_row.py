@@ -99,7 +99,7 @@ def select_stage(
     node: Node, form: RowForm, *, pages: int, scores: ScoreMemory, chosen: str
 ) -> StageFunction:
     """From a block of scores of so many pages, or from the best of them, to marks in memory."""
-    body = Body(page_tokens=None)
+    body = Body()
     form.preamble(body)
     if form.cut.selection is Selection.SEGMENTS:
         given = {"best": f"int64 [{form.kept}]: ranks of the best candidates"}
@@ -126,7 +126,7 @@ def load_stage(node: Node, form: RowForm, *, scores: str) -> tuple[StageFunction
     """
     if form.target is None:
         raise InternalError("scores", "no target", "a whole row", "report it")
-    body = Body(page_tokens=None)
+    body = Body()
     form.preamble(body)
     pages = padded(form.target.pages)
     body.need(scores, "float32 [rows, pages, 1, 1]")
@@ -149,7 +149,7 @@ def load_stage(node: Node, form: RowForm, *, scores: str) -> tuple[StageFunction
 
 
 def list_stage(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> StageFunction:
-    body = Body(page_tokens=None)
+    body = Body()
     form.preamble(body)
     lines = list_lines(form, body, chosen=chosen, columns=columns, axis=axis)
     purpose = "Chosen pages in logical order."
@@ -161,7 +161,7 @@ def attend_stages(
     form: RowForm, *, chosen: str | None, is_listed: bool = True
 ) -> list[StageFunction]:
     """Attention, and the merge of members if it goes over queues."""
-    body = Body(page_tokens=None)
+    body = Body()
     form.preamble(body)
     blocks = AttendBlocks.of(form)
     lines = attend_lines(form, body, chosen=chosen, is_listed=is_listed)
@@ -170,13 +170,7 @@ def attend_stages(
     if form.merge is Merge.IPCQ:
         result = "largest, total, weighted"
         attending = StageFunction(
-            "attend_pages",
-            Stage.ATTENTION,
-            purpose,
-            body,
-            lines,
-            result=result,
-            traffic=traffic,
+            "attend_pages", Stage.ATTENTION, purpose, body, lines, result=result, traffic=traffic
         )
         return [attending, _merge_stage(form, blocks.values)]
     ending = end_lines(form, body)
@@ -185,7 +179,7 @@ def attend_stages(
 
 
 def _merge_stage(form: RowForm, channels: int) -> StageFunction:
-    body = Body(page_tokens=None)
+    body = Body()
     form.preamble(body)
     heads = form.sizes.query_heads
     given = {
@@ -200,7 +194,7 @@ def _merge_stage(form: RowForm, channels: int) -> StageFunction:
 
 def emit_row_kernel(name: str, form: RowForm, stages: Sequence[StageFunction]) -> Emitted:
     """One kernel that calls the stages in order; their functions are ahead of it."""
-    body = Body(page_tokens=None)
+    body = Body()
     body.statements += form.preamble(body)
     functions = [stage.function() for stage in stages]
     for stage, function in zip(stages, functions, strict=True):

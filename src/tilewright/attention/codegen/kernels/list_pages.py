@@ -13,7 +13,7 @@ __all__ = ("emit_list_pages", "list_lines")
 
 def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> Emitted:
     """Pages that some query head chose, in logical order, how many they are, and their tokens."""
-    body = Body(page_tokens=None)
+    body = Body()
     start = form.preamble(body)
     lines = list_lines(form, body, chosen=chosen, columns=columns, axis=axis)
     body.statements = without_unused([*start, *lines])

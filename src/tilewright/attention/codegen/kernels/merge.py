@@ -70,7 +70,7 @@ def finish_lines(form: RowForm, body: Body) -> list[Statement]:
 
 def emit_merge_parts(form: RowForm) -> Emitted:
     """Log-sum-exp merge of the parts of each row, in order, through memory."""
-    body = Body(page_tokens=None)
+    body = Body()
     starts = _starts(form, body, "part")
     number = str(form.members)
     if form.target is None:

@@ -12,11 +12,7 @@ from tilewright.attention.ops import choose, page_axis
 
 __all__ = ("COMBINED", "NEIGHBOURS")
 
-COMBINED = {
-    "sum": "{0} + {1}",
-    "max": "tl.maximum({0}, {1})",
-    "min": "tl.minimum({0}, {1})",
-}
+COMBINED = {"sum": "{0} + {1}", "max": "tl.maximum({0}, {1})", "min": "tl.minimum({0}, {1})"}
 """Two values as one, by the name of a reduction."""
 
 

@@ -36,7 +36,7 @@ _REDUCTIONS: dict[type[Op], str] = {
 
 def emit_row_op(form: RowForm, node: Node, index: int, names: Mapping[Node, str]) -> Emitted:
     """From scratch memory to scratch memory; a program for each row and column."""
-    body = Body(page_tokens=None)
+    body = Body()
     operands = tuple(names[item] for item in node.inputs)
     for item, memory in zip(node.inputs, operands, strict=True):
         body.need(memory, scratch_holds(item))

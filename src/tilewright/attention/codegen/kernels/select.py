@@ -17,12 +17,7 @@ from tilewright.attention.codegen.source.tree import If, Statement, code
 from tilewright.attention.graph import DType, Node, Span
 from tilewright.attention.ops import selection
 
-__all__ = (
-    "MASS_HELPERS",
-    "SELECT_HELPERS",
-    "SelectBounds",
-    "emit_select",
-)
+__all__ = ("MASS_HELPERS", "SELECT_HELPERS", "SelectBounds", "emit_select")
 
 
 SELECT_HELPERS = '''\
@@ -99,14 +94,10 @@ class SelectBounds:
 
 
 def emit_select(
-    form: RowForm,
-    node: Node,
-    index: int,
-    names: Mapping[Node, str],
-    bounds: SelectBounds,
+    form: RowForm, node: Node, index: int, names: Mapping[Node, str], bounds: SelectBounds
 ) -> tuple[Emitted, tuple[Scratch, ...]]:
     """Scores in scratch memory to marks in scratch memory, and what else is kept in between."""
-    body = Body(page_tokens=None)
+    body = Body()
     scores, chosen = names[node.inputs[0]], names[node]
     body.need(scores, scratch_holds(node.inputs[0]))
     body.need(chosen, scratch_holds(node))

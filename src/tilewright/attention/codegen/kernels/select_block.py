@@ -7,13 +7,7 @@ from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import Node, Span
 from tilewright.attention.ops import selection
 
-__all__ = (
-    "BLOCK_HELPERS",
-    "KEY_HELPERS",
-    "LEAST_KEY",
-    "count_lines",
-    "select_block_lines",
-)
+__all__ = ("BLOCK_HELPERS", "KEY_HELPERS", "LEAST_KEY", "count_lines", "select_block_lines")
 
 LEAST_KEY = -(2**31)  # of a page that is no candidate: no score has it
 

@@ -14,7 +14,7 @@ from tilewright.attention.codegen.plan.traffic import (
     Traffic,
     pools_of,
 )
-from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.builder import Body, load_source, store_source
 from tilewright.attention.codegen.source.file import Emitted
 from tilewright.attention.codegen.source.liveness import split_loop
 from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_start
@@ -50,11 +50,11 @@ def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:
     terms = [_term(item, place, body) for place, item in enumerate(branches)]
     memory = body.need(mass_memory("next"), f"float32 [rows, pages, {heads}]")
     place = body.place(row_start(body, memory), "page", (1, heads), (1, heads))
-    mask = " & ".join(["there", *body.inside((1, heads))])
+    conditions = ["there", *body.inside((1, heads))]
     lines = [*body.statements, *_always_lines(body), *reads, *logits]
     lines += code(f"""
         mass = {" + ".join(terms)}
-        tl.store({place}, mass, mask={mask})
+        {store_source(place, "mass", conditions)}
     """)
     elements = padded(sizes.page_size) * padded(heads) * padded(sizes.key_dim)
     ahead, inside = split_loop(lines, VARYING)
@@ -85,12 +85,12 @@ def _read_lines(branch: Weighed, place: int, body: Body) -> list[Statement]:
     shape = (1, branch.columns)
     body.need(branch.marks, f"int8 [rows, pages, 1, {branch.columns}]")
     places = body.place(row_start(body, branch.marks), "page", shape, shape)
-    mask = " & ".join(["there", *body.inside(shape)])
+    marks = load_source(places, ["there", *body.inside(shape)])
     some = f"read_{place}"
     if branch.columns > 1:
         some = f"(tl.max(read_{place}.to(tl.int32), 2, keep_dims=True) != 0)"
     return code(f"""
-        read_{place} = always | (tl.load({places}, mask={mask}, other=0) != 0)
+        read_{place} = always | ({marks} != 0)
         some_{place} = {some}
     """)
 
@@ -107,14 +107,13 @@ def _logit_lines(form: RowForm, branches: int, body: Body) -> list[Statement]:
     form.table(body)
     query = body.place(row_start(body, "q_in"), "", (heads, width), (heads, width))
     keys = body.place(pool, "(head * num_blocks + block)", (size, width), (size, width))
-    inside = body.inside((heads, width))
-    asked = f", mask={' & '.join(inside)}, other=0" if inside else ""
+    asked = load_source(query, body.inside((heads, width)))
     token = body.index(1, size)
     read = " | ".join(f"some_{place}" for place in range(branches))
-    mask = " & ".join([f"({read})", f"({token} < page_tokens)", *body.inside((size, width))[-1:]])
+    there = [f"({read})", f"({token} < page_tokens)", *body.inside((size, width))[-1:]]
     return code(f"""
-        query = tl.load({query}{asked}).to(tl.float32)
-        keys = tl.load({keys}, mask={mask}, other={zero_of(sizes.kv_dtype)}).to(tl.float32)
+        query = {asked}.to(tl.float32)
+        keys = {load_source(keys, there, zero_of(sizes.kv_dtype))}.to(tl.float32)
         logits = tl.sum(keys[:, :, None, :] * query[:, None, :, :], 3) * scale
     """)
 
@@ -124,10 +123,9 @@ def _term(branch: Weighed, place: int, body: Body) -> str:
     heads, size = body.query_heads, body.page_size
     body.need(branch.log_sum_exp, f"float32 [rows, {heads}]")
     sums = body.place(row_start(body, branch.log_sum_exp), "", (1, heads), (1, heads))
-    inside = body.inside((1, heads))
-    mask = f", mask={' & '.join(inside)}, other=0" if inside else ""
+    loaded = load_source(sums, body.inside((1, heads)))
     there = f"read_{place} & ({body.index(1, size)} < page_tokens)"
     if place:  # attention of a dense row is that of one branch
         there = f"(tl.load(reads_all + row) == 0) & {there}"
-    weight = f"tl.where({there}, tl.exp(logits - tl.load({sums}{mask})), 0.0)"
+    weight = f"tl.where({there}, tl.exp(logits - {loaded}), 0.0)"
     return f"tl.sum({weight}, 1, keep_dims=True)"

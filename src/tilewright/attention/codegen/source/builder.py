@@ -3,20 +3,14 @@
 import builtins
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import DType, Node, ValueType
 
-__all__ = (
-    "Body",
-    "Operand",
-    "name_values",
-    "remark_of",
-    "tl_dtype",
-)
+__all__ = ("Body", "Operand", "load_source", "name_values", "remark_of", "store_source", "tl_dtype")
 
 
 def tl_dtype(dtype: DType) -> str:
@@ -45,7 +39,7 @@ class Operand:
 class Body:
     """Grows by statements. ``page_tokens`` names the tokens of pages, if some may be missing."""
 
-    page_tokens: str | None
+    page_tokens: str | None = None
     page_size: int = 1
     query_heads: int = 1
     exact: frozenset[int] = frozenset()  # sizes that need no padding, since no GPU runs the text
@@ -157,6 +151,18 @@ class Body:
         if columns > 1:
             parts.append(self.index(2, columns))
         return " + ".join(parts)
+
+
+def load_source(place: str, conditions: Sequence[str], other: str = "0") -> str:
+    """A load; an element that a condition does not hold for is ``other``."""
+    mask = f", mask={' & '.join(conditions)}, other={other}" if conditions else ""
+    return f"tl.load({place}{mask})"
+
+
+def store_source(place: str, value: str, conditions: Sequence[str]) -> str:
+    """A store of the elements that the conditions hold for."""
+    mask = f", mask={' & '.join(conditions)}" if conditions else ""
+    return f"tl.store({place}, {value}{mask})"
 
 
 RESERVED = frozenset(dir(builtins)) | {
