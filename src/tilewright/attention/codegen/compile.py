@@ -24,13 +24,12 @@ from tilewright.attention.codegen.kernels.select import SelectBounds, emit_selec
 from tilewright.attention.codegen.kernels.select_segments import ScoreMemory, kept_of
 from tilewright.attention.codegen.kernels.state_writes import writes_by_round
 from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages, wants_mass
-from tilewright.attention.codegen.module import file_text, head_text
+from tilewright.attention.codegen.module import kernel_file
 from tilewright.attention.codegen.plan.cut import Cut, Decision, Fusion, Selection
 from tilewright.attention.codegen.plan.fusion import plan_cut
 from tilewright.attention.codegen.plan.rounds import is_row_op, page_roots, round_of
 from tilewright.attention.codegen.plan.slice_loads import push_slices
 from tilewright.attention.codegen.plan.target import Merge, Target, Tiling
-from tilewright.attention.codegen.plan.traffic import Stage
 from tilewright.attention.codegen.source.builder import Body, name_values
 from tilewright.attention.codegen.source.file import (
     Emitted,
@@ -122,25 +121,18 @@ def _compile_branches(
 def _file(
     parts: "_Parts", *, results: tuple[Scratch, ...], marks: str, decisions: tuple[Decision, ...]
 ) -> KernelFile:
-    graph, form = parts.graph, parts.form
-    completion = emit_complete_pages(graph)
-    ahead = [completion] if completion else []
-    head = head_text(graph.name, f"graph {graph_hash(graph)[:12]}", graph.geometry)
-    return KernelFile(
-        flow=graph.name,
-        geometry=graph.geometry,
-        tiling=form.tiling,
-        target=form.target,
-        text=file_text(head, [*ahead, *parts.kernels]),
-        completion=completion.kernel if completion else None,
-        step=tuple(item.kernel for item in parts.kernels),
-        scratch=tuple(parts.scratch),
+    graph = parts.graph
+    return kernel_file(
+        graph.name,
+        f"graph {graph_hash(graph)[:12]}",
+        parts.form,
+        parts.kernels,
+        completion=emit_complete_pages(graph),
+        scratch=parts.scratch,
         results=results,
         marks=marks,
-        merge=form.merge,
-        cut=form.cut,
         decisions=decisions,
-        stage_of=tuple(parts.stage_of),
+        stages=parts.stages,
         most=parts.most,
     )
 
@@ -172,7 +164,7 @@ class _Parts:
     kernels: list[Emitted] = field(default_factory=list)
     scratch: list[Scratch] = field(default_factory=list)
     row_kernels: int = 0
-    stage_of: list[tuple[str, Stage]] = field(default_factory=list)
+    stages: list[StageFunction] = field(default_factory=list)  # of kernels that are complete
     _open: list[StageFunction] = field(default_factory=list)  # of a kernel that is not complete
 
     def add(self, kernel: Emitted) -> None:
@@ -254,7 +246,7 @@ class _Parts:
         """One kernel of the stages that are open."""
         if self._open:
             self.add(emit_row_kernel(_row_name(self._open), self.form, self._open))
-            self.stage_of += [(item.name, item.stage) for item in self._open]
+            self.stages += self._open
             self._open = []
 
     def _add_row_op(self, node: Node, names: Mapping[Node, str]) -> None:

@@ -2,7 +2,7 @@
 
 from tilewright.attention.codegen.kernels.fused_row import attend_stages, emit_row_kernel
 from tilewright.attention.codegen.kernels.merge import emit_merge_parts, part_scratch
-from tilewright.attention.codegen.module import file_text, head_text
+from tilewright.attention.codegen.module import kernel_file
 from tilewright.attention.codegen.plan.cut import Cut
 from tilewright.attention.codegen.plan.target import Target, Tiling
 from tilewright.attention.codegen.source.file import KernelFile, outputs_of
@@ -25,19 +25,12 @@ def compile_dense(
     emitted = [emit_row_kernel("attend_row", form, stages)]
     if form.has_parts:
         emitted.append(emit_merge_parts(form))
-    return KernelFile(
-        flow="dense",
-        geometry=sizes,
-        tiling=tiles,
-        target=target,
-        text=file_text(head_text("dense", "its geometry", sizes), emitted),
-        completion=None,
-        step=tuple(item.kernel for item in emitted),
+    return kernel_file(
+        "dense",
+        "its geometry",
+        form,
+        emitted,
         scratch=part_scratch(sizes) if form.has_parts else (),
         results=outputs_of(sizes),
-        marks="",
-        merge=form.merge,
-        cut=form.cut,
-        decisions=(),
-        stage_of=tuple((stage.name, stage.stage) for stage in stages),
+        stages=stages,
     )

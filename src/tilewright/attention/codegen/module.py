@@ -1,7 +1,7 @@
-"""The text of a file of kernels: its head, the helpers that are called, and the kernels."""
+"""A file of kernels: its head, the helpers that are called, and the kernels."""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from tilewright.attention.codegen.expression.narrow_dot import PART_HELPERS
@@ -9,12 +9,14 @@ from tilewright.attention.codegen.expression.stored import ROUND_HELPERS
 from tilewright.attention.codegen.kernels.select import MASS_HELPERS, SELECT_HELPERS
 from tilewright.attention.codegen.kernels.select_block import BLOCK_HELPERS, KEY_HELPERS
 from tilewright.attention.codegen.kernels.select_segments import SEGMENT_HELPERS
-from tilewright.attention.codegen.source.file import Emitted
+from tilewright.attention.codegen.plan.cut import Decision
+from tilewright.attention.codegen.source.file import Emitted, KernelFile, Scratch
+from tilewright.attention.codegen.source.row import RowForm
+from tilewright.attention.codegen.source.stage import StageFunction
 from tilewright.attention.codegen.source.tree import Function
 from tilewright.attention.graph import Geometry
 
-__all__ = ("file_text", "head_text", "helpers_of")
-
+__all__ = ("helpers_of", "kernel_file")
 
 _GROUPS = (
     ROUND_HELPERS,
@@ -56,23 +58,51 @@ def _names_of(group: str) -> tuple[frozenset[str], frozenset[str]]:
     )
 
 
-def head_text(flow: str, origin: str, sizes: Geometry) -> str:
-    return "\n".join(
-        [
-            f'"""Kernels of the flow {flow}, generated from {origin}.',
-            "",
-            f"{sizes.kind}: pages of {sizes.page_size} tokens, {sizes.query_heads} query heads,",
-            f"keys of {sizes.key_dim} and values of {sizes.value_dim} channels.",
-            '"""',
-            "",
-            "import triton",
-            "import triton.language as tl",
-            "",
-        ]
+def kernel_file(
+    flow: str,
+    origin: str,
+    form: RowForm,
+    kernels: Sequence[Emitted],
+    *,
+    completion: Emitted | None = None,
+    scratch: Iterable[Scratch],
+    results: Iterable[Scratch],
+    marks: str = "",
+    decisions: tuple[Decision, ...] = (),
+    stages: Iterable[StageFunction],
+    most: int | None = None,
+) -> KernelFile:
+    """The file of a flow from its kernels; ``stages`` are the functions that some of them call."""
+    ahead = [] if completion is None else [completion]
+    functions = [function for item in [*ahead, *kernels] for function in item.functions]
+    texts = [_head(flow, origin, form.sizes), *helpers_of(functions)]
+    return KernelFile(
+        flow=flow,
+        geometry=form.sizes,
+        tiling=form.tiling,
+        target=form.target,
+        text="\n\n".join([*texts, *(function.text() for function in functions)]),
+        completion=None if completion is None else completion.kernel,
+        step=tuple(item.kernel for item in kernels),
+        scratch=tuple(scratch),
+        results=tuple(results),
+        marks=marks,
+        merge=form.merge,
+        cut=form.cut,
+        decisions=decisions,
+        stage_of=tuple((stage.name, stage.stage) for stage in stages),
+        most=most,
     )
 
 
-def file_text(head: str, kernels: Iterable[Emitted]) -> str:
-    """A module: its head, the helpers that kernels call, and the kernels."""
-    functions = [function for item in kernels for function in item.functions]
-    return "\n\n".join([head, *helpers_of(functions), *(item.text() for item in functions)])
+def _head(flow: str, origin: str, sizes: Geometry) -> str:
+    return f'''\
+"""Kernels of the flow {flow}, generated from {origin}.
+
+{sizes.kind}: pages of {sizes.page_size} tokens, {sizes.query_heads} query heads,
+keys of {sizes.key_dim} and values of {sizes.value_dim} channels.
+"""
+
+import triton
+import triton.language as tl
+'''

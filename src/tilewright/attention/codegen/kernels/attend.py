@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tilewright.attention.codegen.expression.narrow_dot import dot_dtype
 from tilewright.attention.codegen.expression.stored import converted, zero_of
 from tilewright.attention.codegen.kernels.list_pages import need_lists
-from tilewright.attention.codegen.kernels.merge import LOWEST, finish_lines, part_lines
+from tilewright.attention.codegen.kernels.merge import LOWEST, finish_code, part_code
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import attend_traffic, pools_of
 from tilewright.attention.codegen.source.builder import Body, load_source
@@ -14,7 +14,7 @@ from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import DType, FlowKind, Geometry
 
-__all__ = ("AttendBlocks", "attend_lines", "emit_attend_pages", "end_lines", "product_dtype")
+__all__ = ("AttendBlocks", "attend_code", "emit_attend_pages", "end_code", "product_dtype")
 
 
 _SMALLEST_DOT = 16  # rows and columns that a product of blocks has at least
@@ -71,14 +71,14 @@ def emit_attend_pages(form: RowForm, *, chosen: str | None, is_listed: bool = Tr
     blocks = AttendBlocks.of(form)
     if form.target is None:
         what = f"at most {form.tiling.part_pages} listed pages: a program for row and part"
-        ending = part_lines(form, body, "tl.program_id(1)")
+        ending = part_code(form, body, "tl.program_id(1)")
     else:
         what = "listed pages" if is_listed else "all pages"
         what += ": a program for each " + ("row" if form.part is None else "row and member")
-        ending = end_lines(form, body)
+        ending = end_code(form, body)
     body.statements = [
         *start,
-        *attend_lines(form, body, chosen=chosen, is_listed=is_listed),
+        *attend_code(form, body, chosen=chosen, is_listed=is_listed),
         *code(f"value_channel = tl.arange(0, {blocks.values})[None, :]"),
         *ending,
     ]
@@ -88,14 +88,14 @@ def emit_attend_pages(form: RowForm, *, chosen: str | None, is_listed: bool = Tr
     return emitted(f"attend_pages{form.suffix}", f"Softmax over {what}.", body, grid, traffic)
 
 
-def end_lines(form: RowForm, body: Body) -> list[Statement]:
+def end_code(form: RowForm, body: Body) -> list[Statement]:
     """What a row, or the part of it that a member has, leaves in memory."""
     if form.part is None:
-        return finish_lines(form, body)
-    return part_lines(form, body, form.part)
+        return finish_code(form, body)
+    return part_code(form, body, form.part)
 
 
-def attend_lines(
+def attend_code(
     form: RowForm, body: Body, *, chosen: str | None, is_listed: bool
 ) -> list[Statement]:
     """Leaves ``largest``, ``total`` and ``weighted`` of the member, or of the program's part."""
@@ -109,25 +109,25 @@ def attend_lines(
     make = _Products(form, body, blocks, chosen)
     body.need("scale", "factor of logits")
     start = [
-        *walk.range_lines(),
-        *_query_lines(sizes, blocks, body),
-        *make.start_lines(),
-        *walk.ahead_lines(),
+        *walk.range_code(),
+        *_query_code(sizes, blocks, body),
+        *make.start_code(),
+        *walk.ahead_code(),
     ]
-    softmax = _softmax_lines(sizes)
+    softmax = _softmax_code(sizes)
     ending = code("largest, total = tl.trans(largest), tl.trans(total)")
     if not walk.reads_ahead:
-        turn = [*walk.tile_lines("start"), *make.logit_lines("logits", "values"), *softmax]
+        turn = [*walk.tile_code("start"), *make.logit_code("logits", "values"), *softmax]
         return [*start, Loop.over("start", "first", "stop", blocks.pages, turn), *ending]
     # logits of the next tile are there before those of this one are needed: units stay busy
-    ahead = make.logit_lines("next_logits", "next_values")
+    ahead = make.logit_code("next_logits", "next_values")
     take = code("logits, values = next_logits, next_values")
-    turn = [*take, *walk.tile_lines(f"start + {blocks.pages}"), *ahead, *softmax]
+    turn = [*take, *walk.tile_code(f"start + {blocks.pages}"), *ahead, *softmax]
     loop = Loop.over("start", "first", f"stop - {blocks.pages}", blocks.pages, turn)
-    return [*start, *walk.tile_lines("first"), *ahead, loop, *take, *softmax, *ending]
+    return [*start, *walk.tile_code("first"), *ahead, loop, *take, *softmax, *ending]
 
 
-def _query_lines(sizes: Geometry, blocks: AttendBlocks, body: Body) -> list[Statement]:
+def _query_code(sizes: Geometry, blocks: AttendBlocks, body: Body) -> list[Statement]:
     heads, keys = sizes.query_heads, sizes.key_dim
     inside = _inside(("query_head", heads, blocks.heads), ("key_channel", keys, blocks.keys))
     place = f"{row_start(body, 'q_in')} + query_head * {keys} + key_channel"
@@ -171,7 +171,7 @@ class _Walk:
         is_small = entries * _ENTRY_BYTES * _REGISTER_SHARE <= self.form.target.register_bytes
         return entries if is_small else None
 
-    def range_lines(self) -> list[Statement]:
+    def range_code(self) -> list[Statement]:
         """Which entries the program looks at: ``first`` to ``stop``, with ``num_listed`` tokens."""
         body, form = self.body, self.form
         table = code(f"table = {form.table(body)}")
@@ -195,7 +195,7 @@ class _Walk:
             stop = {stop}
         """)
 
-    def ahead_lines(self) -> list[Statement]:
+    def ahead_code(self) -> list[Statement]:
         """Block numbers of all tiles, or of the first, and what goes on from there."""
         pages = self.blocks.pages
         lines = code(f"""
@@ -215,7 +215,7 @@ class _Walk:
             {self._page(f"{pages} + offset")}
         """)
 
-    def tile_lines(self, start: str) -> list[Statement]:
+    def tile_code(self, start: str) -> list[Statement]:
         """The blocks of a tile and the tokens that are there.
 
         If it reads ahead, block numbers that are not kept are loaded a tile ahead, and entries of
@@ -265,7 +265,7 @@ class _Products:
     blocks: AttendBlocks
     chosen: str | None
 
-    def start_lines(self) -> list[Statement]:
+    def start_code(self) -> list[Statement]:
         """Where the pools of the row's KV head begin."""
         size, pools = self.form.sizes.page_size, pools_of(self.form.sizes)
         starts = [
@@ -274,7 +274,7 @@ class _Products:
         ]
         return code("\n".join(starts))
 
-    def logit_lines(self, logits: str, values: str) -> list[Statement]:
+    def logit_code(self, logits: str, values: str) -> list[Statement]:
         """The products of queries and keys under one name, the values under another."""
         sizes, blocks, pools = self.form.sizes, self.blocks, pools_of(self.form.sizes)
         first, *_, last = [next(iter(pools)), *pools]
@@ -282,18 +282,18 @@ class _Products:
         for width in dict.fromkeys(pools.values()):
             place = f"block[:, None, None] * {sizes.page_size * width}"
             lines += code(f"block_of_{width} = {place}")
-        lines += self._load_lines("keys", first, read=sizes.key_dim, padded=blocks.keys)
+        lines += self._load_code("keys", first, read=sizes.key_dim, padded=blocks.keys)
         lines += code(f"{logits} = tl.dot(keys, query{_precision(sizes)}) * scale")
         if self.chosen is not None:
-            lines += self._choice_lines(logits, self.chosen)
+            lines += self._choice_code(logits, self.chosen)
         flat = f"tl.reshape(there, ({blocks.tokens}, 1))"
         lines += code(f'{logits} = tl.where({flat}, {logits}, float("-inf"))')
         if self.form.target is not None and len(pools) == 1:
             # channels beyond the value are not stored
             return lines + code(f"{values} = keys")
-        return lines + self._load_lines(values, last, read=sizes.value_dim, padded=blocks.values)
+        return lines + self._load_code(values, last, read=sizes.value_dim, padded=blocks.values)
 
-    def _load_lines(self, name: str, pool: str, *, read: int, padded: int) -> list[Statement]:
+    def _load_code(self, name: str, pool: str, *, read: int, padded: int) -> list[Statement]:
         """The first ``read`` channels of all tokens of a tile: [tokens, padded]."""
         sizes = self.form.sizes
         width, dtypes = pools_of(sizes)[pool], (sizes.kv_dtype, product_dtype(sizes))
@@ -306,7 +306,7 @@ class _Products:
             {name} = {converted(shaped, *dtypes)}
         """)
 
-    def _choice_lines(self, logits: str, chosen: str) -> list[Statement]:
+    def _choice_code(self, logits: str, chosen: str) -> list[Statement]:
         """Leave out what a query head has not chosen."""
         blocks, heads = self.blocks, self.form.sizes.query_heads
         self.body.need(chosen, f"int8 [rows, pages, 1, {heads}]: who chose a page")
@@ -331,7 +331,7 @@ def _precision(sizes: Geometry) -> str:
     return ', input_precision="ieee"' if product_dtype(sizes) is DType.FLOAT32 else ""
 
 
-def _softmax_lines(sizes: Geometry) -> list[Statement]:
+def _softmax_code(sizes: Geometry) -> list[Statement]:
     """Merge a tile into what the part has so far."""
     narrow = converted("weights", DType.FLOAT32, product_dtype(sizes))
     return code(f"""

@@ -7,7 +7,7 @@ from tilewright.attention.codegen.kernels.attend import emit_attend_pages
 from tilewright.attention.codegen.kernels.compute import scratch_holds
 from tilewright.attention.codegen.kernels.estimate import emit_estimate_pages, estimate_scratch
 from tilewright.attention.codegen.kernels.list_pages import emit_list_pages
-from tilewright.attention.codegen.kernels.merge import emit_merge_parts, part_scratch
+from tilewright.attention.codegen.kernels.merge import emit_merge_parts, head_mask, part_scratch
 from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages, wants_mass
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traffic
@@ -102,11 +102,10 @@ def emit_combine_branches(
     """Attention of a dense row is that of the first branch that reads pages, and nothing else."""
     body = Body()
     heads, width = sizes.query_heads, sizes.value_dim
-    inside = f"(query_head < {heads}) & (value_channel < {width})"
     dense = next(place for place, item in enumerate(branches) if item.selection is not None)
     lines = []
     for place, branch in enumerate(branches):
-        lines += _branch_lines(sizes, branch, place, names, body)
+        lines += _branch_code(sizes, branch, place, names, body)
     terms = " + ".join(f"found_{place}" for place in range(len(branches)))
     body.need("reads_all", "int8 [rows]: whether the plan makes a row dense")
     body.need("output", f"float32 [rows, {heads}, {width}]")
@@ -120,7 +119,7 @@ def emit_combine_branches(
         is_dense = tl.load(reads_all + row) != 0
         found = tl.where(is_dense, exact_{dense}, {terms})
         places = {row_start(body, "output")} + query_head * {width} + value_channel
-        tl.store(places, found, mask={inside})
+        tl.store(places, found, mask={head_mask(sizes)})
     """)
     if is_one_softmax(branches):
         body.need("log_sum_exp", f"float32 [rows, {heads}]")
@@ -135,18 +134,18 @@ def emit_combine_branches(
     return emitted("combine_branches", purpose, body, Grid.ROWS, traffic)
 
 
-def _branch_lines(
+def _branch_code(
     sizes: Geometry, branch: Branch, place: int, names: Mapping[Node, str], body: Body
 ) -> list[Statement]:
     """The branch as ``found_0``, and its log-sum-exp as ``sum_0``."""
     lines: list[Statement] = []
     if branch.selection is not None:
         arrays = (f"output_{place}", f"log_sum_exp_{place}")
-        lines += _load_lines(sizes, arrays, (f"exact_{place}", f"exact_sum_{place}"), body)
+        lines += _load_code(sizes, arrays, (f"exact_{place}", f"exact_sum_{place}"), body)
     if branch.estimate is not None:
         of_estimate = tuple(item.name for item in estimate_scratch(sizes, f"_{place}"))
-        lines += _load_lines(sizes, of_estimate, (f"guess_{place}", f"guess_sum_{place}"), body)
-    lines += _joined_lines(branch, place)
+        lines += _load_code(sizes, of_estimate, (f"guess_{place}", f"guess_sum_{place}"), body)
+    lines += _joined_code(branch, place)
     if branch.gate is None:
         return lines
     gate = body.need(names[branch.gate], scratch_holds(branch.gate))
@@ -157,7 +156,7 @@ def _branch_lines(
     return [*lines, *code(f"found_{place} = found_{place} * {loaded}")]
 
 
-def _load_lines(
+def _load_code(
     sizes: Geometry, arrays: tuple[str, ...], names: tuple[str, str], body: Body
 ) -> list[Statement]:
     heads, width = sizes.query_heads, sizes.value_dim
@@ -165,15 +164,14 @@ def _load_lines(
     body.need(out, f"float32 [rows, {heads}, {width}]")
     body.need(sums, f"float32 [rows, {heads}]")
     places = f"{row_start(body, out)} + query_head * {width} + value_channel"
-    inside = f"(query_head < {heads}) & (value_channel < {width})"
     sum_places = f"{row_start(body, sums)} + query_head"
     return code(f"""
-        {names[0]} = tl.load({places}, mask={inside}, other=0)
+        {names[0]} = tl.load({places}, mask={head_mask(sizes)}, other=0)
         {names[1]} = tl.load({sum_places}, mask=query_head < {heads}, other=0)
     """)
 
 
-def _joined_lines(branch: Branch, place: int) -> list[Statement]:
+def _joined_code(branch: Branch, place: int) -> list[Statement]:
     """Exact attention and estimate as one softmax; a side without tokens adds nothing."""
     exact, guess = f"exact_{place}", f"guess_{place}"
     if branch.estimate is None or branch.selection is None:

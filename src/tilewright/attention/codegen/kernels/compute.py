@@ -70,10 +70,10 @@ def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork, stage: 
     body, tile = work.body, work.tile
     if form.target is None:
         grid, what = Grid.ROW_TILES, f"row and tile of {tile} pages"
-        lines = [*_tile_lines(form, work), *work.ahead, *work.inside]
+        lines = [*_tile_code(form, work), *work.ahead, *work.inside]
     else:
         grid, what = Grid.ROW_MEMBERS, "row" if form.members == 1 else "row and member"
-        loop = loop_lines(form, work) if work.inside else ()  # a round may look at no page
+        loop = loop_code(form, work) if work.inside else ()  # a round may look at no page
         lines = [*work.ahead, *loop]
     start = form.preamble(body)
     full = code(f"num_full = num_tokens // {form.page_size}")
@@ -120,7 +120,7 @@ def page_work(
     return PageWork(body, tuple(ahead), tuple(inside), tile, names, traffic)
 
 
-def _tile_lines(form: RowForm, work: PageWork) -> list[Statement]:
+def _tile_code(form: RowForm, work: PageWork) -> list[Statement]:
     """Where the pages of one tile lie."""
     block = ""
     if "block_table" in work.body.arguments:
@@ -139,7 +139,7 @@ def _page_tokens(page_size: int) -> str:
     return f"page_tokens = tl.maximum({left}, 0)"
 
 
-def loop_lines(form: RowForm, work: PageWork, after: Sequence[Statement] = ()) -> list[Statement]:
+def loop_code(form: RowForm, work: PageWork, after: Sequence[Statement] = ()) -> list[Statement]:
     """The loop over the tiles of a member's pages. Block numbers are loaded one tile ahead.
 
     ``after`` is the end of each turn. Work that looks at no page has no loop.

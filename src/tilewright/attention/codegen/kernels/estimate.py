@@ -45,7 +45,7 @@ def emit_estimate_pages(
         counts = (entry < num_entries) & (query_head < {heads})
     """)
     if skips:
-        turn += _skip_lines(branch.selection, names, entries, body)
+        turn += _skip_code(branch.selection, names, entries, body)
     turn += code(f"""
         places = {logits} + entry * {heads} + query_head
         logits = tl.load(places, mask=counts, other=float("-inf"))
@@ -64,7 +64,7 @@ def emit_estimate_pages(
         weighted = tl.zeros(({rows}, {columns}), tl.float32)
     """)
     body.statements.append(Loop.over("start", "0", "num_entries", tile, turn))
-    body.statements += _end_lines(sizes, suffix, body)
+    body.statements += _end_code(sizes, suffix, body)
     purpose = "Attention over estimates of pages: a program for each row."
     numbers = entries * (heads + width) * NUMBER_BYTES + skips
     traffic = Traffic(Stage.ATTENTION, heads * (width + 1) * NUMBER_BYTES, numbers)
@@ -83,7 +83,7 @@ _SOFTMAX = """
 """
 
 
-def _skip_lines(
+def _skip_code(
     selection: Node | None, names: Mapping[Node, str], entries: int, body: Body
 ) -> list[Statement]:
     """Leave out entries of pages that are read: by a query head, or by all of them."""
@@ -103,7 +103,7 @@ def _skip_lines(
     """)
 
 
-def _end_lines(sizes: Geometry, suffix: str, body: Body) -> list[Statement]:
+def _end_code(sizes: Geometry, suffix: str, body: Body) -> list[Statement]:
     heads, width = sizes.query_heads, sizes.value_dim
     out, sums = (item.name for item in estimate_scratch(sizes, suffix))
     body.need(out, f"float32 [rows, {heads}, {width}]")

@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilewright.attention.codegen.kernels.attend import AttendBlocks, attend_lines, end_lines
-from tilewright.attention.codegen.kernels.compute import PageRound, PageWork, loop_lines, page_work
-from tilewright.attention.codegen.kernels.list_pages import list_lines
-from tilewright.attention.codegen.kernels.select_block import select_block_lines
+from tilewright.attention.codegen.kernels.attend import AttendBlocks, attend_code, end_code
+from tilewright.attention.codegen.kernels.compute import PageRound, PageWork, loop_code, page_work
+from tilewright.attention.codegen.kernels.list_pages import list_code
+from tilewright.attention.codegen.kernels.select_block import select_block_code
 from tilewright.attention.codegen.kernels.select_segments import (
     ScoreMemory,
-    best_in_lines,
-    keep_lines,
-    mark_segment_lines,
-    segment_start_lines,
+    best_in_code,
+    keep_code,
+    mark_segment_code,
+    segment_start_code,
 )
-from tilewright.attention.codegen.kernels.tree_merge import merge_tree_lines, select_tree_lines
+from tilewright.attention.codegen.kernels.tree_merge import merge_tree_code, select_tree_code
 from tilewright.attention.codegen.plan.cut import Selection
 from tilewright.attention.codegen.plan.target import Merge, padded
 from tilewright.attention.codegen.plan.traffic import (
@@ -63,7 +63,7 @@ def score_stage(page_round: PageRound, scores: Node) -> tuple[StageFunction, int
     """)
     after = code(f"scores = tl.where(turn == start // {work.tile}, {value}, scores)")
     ending = code(f"scores = tl.reshape(scores, ({tiles * work.tile},))")
-    lines = [*full, *work.ahead, *ahead, *loop_lines(form, work, after), *ending]
+    lines = [*full, *work.ahead, *ahead, *loop_code(form, work, after), *ending]
     purpose = f"Scores of at most {tiles * work.tile} pages."
     function = StageFunction(
         "score_pages",
@@ -80,9 +80,9 @@ def score_stage(page_round: PageRound, scores: Node) -> tuple[StageFunction, int
 def _best_stage(
     form: RowForm, work: PageWork, full: list[Statement], scores: str, memory: str
 ) -> StageFunction:
-    start = segment_start_lines(form, work.body, ScoreMemory(memory, is_logical=False))
-    after = keep_lines(form, scores, work.tile)
-    lines = [*full, *work.ahead, *start, *loop_lines(form, work, after)]
+    start = segment_start_code(form, work.body, ScoreMemory(memory, is_logical=False))
+    after = keep_code(form, scores, work.tile)
+    lines = [*full, *work.ahead, *start, *loop_code(form, work, after)]
     page_bytes = work.traffic.page_bytes + NUMBER_BYTES
     return StageFunction(
         "score_pages",
@@ -103,13 +103,13 @@ def select_stage(
     form.preamble(body)
     if form.cut.selection is Selection.SEGMENTS:
         given = {"best": f"int64 [{form.kept}]: ranks of the best candidates"}
-        lines = mark_segment_lines(
+        lines = mark_segment_code(
             node, form, body, memory=scores, chosen=chosen, tile=form.tiling.row_tile
         )
         page_bytes = MARK_BYTES + NUMBER_BYTES
     else:
         given = {"scores": f"float32 [{pages}]"}
-        emit = select_block_lines if form.merge is Merge.MEMORY else select_tree_lines
+        emit = select_block_code if form.merge is Merge.MEMORY else select_tree_code
         lines = emit(node, form, body, scores="scores", pages=pages, chosen=chosen)
         page_bytes = MARK_BYTES
     purpose = f"{node.op.name}: marks of the pages that are chosen."
@@ -132,7 +132,7 @@ def load_stage(node: Node, form: RowForm, *, scores: str) -> tuple[StageFunction
     body.need(scores, "float32 [rows, pages, 1, 1]")
     if form.cut.selection is Selection.SEGMENTS:
         memory = ScoreMemory(scores, is_logical=True)
-        lines = best_in_lines(form, body, memory, form.tiling.row_tile)
+        lines = best_in_code(form, body, memory, form.tiling.row_tile)
         purpose, result, pages = f"The best {form.kept} candidates of a row.", "best", 0
     else:
         lines = code(f"""
@@ -151,7 +151,7 @@ def load_stage(node: Node, form: RowForm, *, scores: str) -> tuple[StageFunction
 def list_stage(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> StageFunction:
     body = Body()
     form.preamble(body)
-    lines = list_lines(form, body, chosen=chosen, columns=columns, axis=axis)
+    lines = list_code(form, body, chosen=chosen, columns=columns, axis=axis)
     purpose = "Chosen pages in logical order."
     traffic = list_traffic(columns)
     return StageFunction("list_pages", Stage.SELECTION, purpose, body, lines, traffic=traffic)
@@ -164,7 +164,7 @@ def attend_stages(
     body = Body()
     form.preamble(body)
     blocks = AttendBlocks.of(form)
-    lines = attend_lines(form, body, chosen=chosen, is_listed=is_listed)
+    lines = attend_code(form, body, chosen=chosen, is_listed=is_listed)
     purpose = f"Softmax over {'listed' if is_listed else 'all'} pages."
     traffic = attend_traffic(form.sizes, is_listed=is_listed, loads_latents_once=True)
     if form.merge is Merge.IPCQ:
@@ -173,7 +173,7 @@ def attend_stages(
             "attend_pages", Stage.ATTENTION, purpose, body, lines, result=result, traffic=traffic
         )
         return [attending, _merge_stage(form, blocks.values)]
-    ending = end_lines(form, body)
+    ending = end_code(form, body)
     lines += code(f"value_channel = tl.arange(0, {blocks.values})[None, :]") + ending
     return [StageFunction("attend_pages", Stage.ATTENTION, purpose, body, lines, traffic=traffic)]
 
@@ -187,7 +187,7 @@ def _merge_stage(form: RowForm, channels: int) -> StageFunction:
         "total": f"float32 [{heads}, 1]: of weights relative to it",
         "weighted": f"float32 [{heads}, {channels}]: values by these weights",
     }
-    lines = merge_tree_lines(form, body, channels=channels)
+    lines = merge_tree_code(form, body, channels=channels)
     purpose = "The attention of a row from those of its members, up a tree."
     return StageFunction("merge_members", Stage.MERGE, purpose, body, lines, given)
 

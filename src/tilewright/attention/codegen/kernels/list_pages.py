@@ -8,14 +8,14 @@ from tilewright.attention.codegen.source.liveness import without_unused
 from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_start
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 
-__all__ = ("emit_list_pages", "list_lines")
+__all__ = ("emit_list_pages", "list_code")
 
 
 def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> Emitted:
     """Pages that some query head chose, in logical order, how many they are, and their tokens."""
     body = Body()
     start = form.preamble(body)
-    lines = list_lines(form, body, chosen=chosen, columns=columns, axis=axis)
+    lines = list_code(form, body, chosen=chosen, columns=columns, axis=axis)
     body.statements = without_unused([*start, *lines])
     what = "row" if form.part is None else "row and member"
     grid = Grid.ROWS if form.target is None else Grid.ROW_MEMBERS
@@ -23,7 +23,7 @@ def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAx
     return emitted(f"list_pages{form.suffix}", purpose, body, grid, list_traffic(columns))
 
 
-def list_lines(
+def list_code(
     form: RowForm, body: Body, *, chosen: str, columns: int, axis: ScratchAxis
 ) -> list[Statement]:
     """Listed are numbers of a member's own pages; ``axis`` says how the marks lie."""

@@ -8,7 +8,7 @@ from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import DType, Geometry
 
-__all__ = ("LOWEST", "emit_merge_parts", "finish_lines", "part_lines", "part_scratch")
+__all__ = ("LOWEST", "emit_merge_parts", "finish_code", "head_mask", "part_code", "part_scratch")
 
 LOWEST = "-3.0e38"
 """The largest logit of no tokens: finite, so that differences to it are numbers."""
@@ -36,11 +36,12 @@ def _starts(form: RowForm, body: Body, part: str) -> list[str]:
     return [row_start(body, name, part) for name in names]
 
 
-def _inside(sizes: Geometry) -> str:
+def head_mask(sizes: Geometry) -> str:
+    """Query heads and channels that are there."""
     return f"(query_head < {sizes.query_heads}) & (value_channel < {sizes.value_dim})"
 
 
-def part_lines(form: RowForm, body: Body, part: str) -> list[Statement]:
+def part_code(form: RowForm, body: Body, part: str) -> list[Statement]:
     """Leave ``largest``, ``total`` and ``weighted`` in memory."""
     sizes = form.sizes
     heads, width = sizes.query_heads, sizes.value_dim
@@ -49,11 +50,11 @@ def part_lines(form: RowForm, body: Body, part: str) -> list[Statement]:
     return code(f"""
         tl.store({largest} + query_head, largest, mask=query_head < {heads})
         tl.store({total} + query_head, total, mask=query_head < {heads})
-        tl.store({places}, weighted, mask={_inside(sizes)})
+        tl.store({places}, weighted, mask={head_mask(sizes)})
     """)
 
 
-def finish_lines(form: RowForm, body: Body) -> list[Statement]:
+def finish_code(form: RowForm, body: Body) -> list[Statement]:
     """The attention of a row from ``largest``, ``total`` and ``weighted``."""
     sizes = form.sizes
     heads, width = sizes.query_heads, sizes.value_dim
@@ -63,7 +64,7 @@ def finish_lines(form: RowForm, body: Body) -> list[Statement]:
     sum_places = f"{row_start(body, sums)} + query_head"
     return code(f"""
         divisor = tl.where(total == 0.0, 1.0, total)
-        tl.store({places}, tl.div_rn(weighted, divisor), mask={_inside(sizes)})
+        tl.store({places}, tl.div_rn(weighted, divisor), mask={head_mask(sizes)})
         tl.store({sum_places}, largest + tl.log(total), mask=query_head < {heads})
     """)
 
@@ -77,16 +78,16 @@ def emit_merge_parts(form: RowForm) -> Emitted:
         length = body.need(f"list_length{form.suffix}", "int32 [rows]")
         pages = form.tiling.part_pages
         number = f"(tl.load({row_start(body, length)}) + {pages - 1}) // {pages}"
-    body.statements = _merge_lines(form.sizes, starts, number) + finish_lines(form, body)
+    body.statements = _merge_code(form.sizes, starts, number) + finish_code(form, body)
     purpose = "The attention of each row from its parts: a program for each row."
     traffic = merge_traffic(form.sizes, form.members)
     return emitted(f"merge_parts{form.suffix}", purpose, body, Grid.ROWS, traffic)
 
 
-def _merge_lines(sizes: Geometry, starts: list[str], number: str) -> list[Statement]:
+def _merge_code(sizes: Geometry, starts: list[str], number: str) -> list[Statement]:
     heads, width = sizes.query_heads, sizes.value_dim
     largest, total, weighted = starts
-    loaded = f"tl.load(places, mask={_inside(sizes)}, other=0)"
+    loaded = f"tl.load(places, mask={head_mask(sizes)}, other=0)"
     return code(f"""
         row = tl.program_id(0).to(tl.int64)
         query_head = tl.arange(0, {padded(heads)})[:, None]

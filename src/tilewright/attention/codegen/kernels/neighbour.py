@@ -61,7 +61,7 @@ def _conv1d(work: RowWork) -> list[Statement]:
     turn = code(f"found = tl.zeros(({work.tile},), tl.float32)")
     for back, tap in enumerate(taps):
         inside = f"(page < stop) & (page - {back} >= first)"
-        turn += _weight_lines(tap)
+        turn += _weight_code(tap)
         turn += code(f"""
             value = {work.load(inside, "0", back=back)}
             found += value * weight
@@ -71,7 +71,7 @@ def _conv1d(work: RowWork) -> list[Statement]:
     return [*span, *work.tiles(turn), *work.pass_through()]
 
 
-def _weight_lines(tap: list[float]) -> list[Statement]:
+def _weight_code(tap: list[float]) -> list[Statement]:
     """The weight of the program's column."""
     lines = code(f"weight = {number(tap[0])}")
     if len(set(tap)) > 1:

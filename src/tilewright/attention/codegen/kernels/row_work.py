@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.row import row_start, span_lines
+from tilewright.attention.codegen.source.row import row_start, span_code
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import FORMAT, DType, Node, Span
 
@@ -52,7 +52,7 @@ class RowWork:
         return _number(self.node.type.dtype)
 
     def span(self) -> list[Statement]:
-        return span_lines(getattr(self.node.op, "span", Span.ALL), self.body)
+        return span_code(getattr(self.node.op, "span", Span.ALL), self.body)
 
     def tiles(
         self, turn: str | list[Statement], first: str = "first", stop: str = "stop"

@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-from tilewright.attention.codegen.expression.elementwise import number
 from tilewright.attention.codegen.kernels.compute import scratch_holds
-from tilewright.attention.codegen.kernels.select_block import count_lines
+from tilewright.attention.codegen.kernels.select_block import bound_code, count_code, need_bounds
 from tilewright.attention.codegen.kernels.select_segments import REACHED
 from tilewright.attention.codegen.plan.cut import Selection
 from tilewright.attention.codegen.plan.traffic import select_traffic
 from tilewright.attention.codegen.source.builder import Body, remark_of
 from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis, emitted
-from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start, span_lines
+from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start, span_code
 from tilewright.attention.codegen.source.tree import If, Statement, code
 from tilewright.attention.graph import DType, Node, Span
 from tilewright.attention.ops import selection
@@ -104,12 +102,12 @@ def emit_select(
     work = _Selecting(node, form.tiling.row_tile, f"{scores}_weights", body, bounds.kept)
     first, *others = row_preamble(body, form.page_size)
     body.statements += [replace(first, remark=remark_of(node)), *others]
-    body.statements += span_lines(Span.MIDDLE, body)
+    body.statements += span_code(Span.MIDDLE, body)
     body.add(f"""
         scores = {row_start(body, scores)} + tl.program_id(1)
         chosen = {row_start(body, chosen)} + tl.program_id(1)
     """)
-    body.statements += work.lines(bounds.by_mass)
+    body.statements += work.code(bounds.by_mass)
     purpose = f"{node.op.name}: a program for each row and column of scores."
     way = Selection.SEGMENTS if bounds.kept else Selection.DIGITS
     traffic = select_traffic(way, work.columns, is_fused=False)
@@ -137,12 +135,15 @@ class _Selecting:
         shape = self.node.type.shape
         return (Scratch(self.weights, ScratchAxis.PAGES, shape, DType.FLOAT32),)
 
-    def lines(self, by_mass: bool) -> list[Statement]:
+    def code(self, by_mass: bool) -> list[Statement]:
         if isinstance(self.node.op, selection.TopP):
             return self._top_p(self.node.op)
         if self.kept:
             return self._in_two_levels()
-        counted = [*self._count(), *self._mark("scores")]
+        where = f"scores, {self.columns}, first, stop, least, {self.tile}"
+        reached = f"count_at_least({where})"
+        counted = count_code(self.node, self.body, reached, key="ordered_key")
+        counted += self._mark("scores")
         planned = isinstance(self.node.op, selection.ApproxTopK) or self.node.op == selection.TopK(
             per_head=self.columns > 1
         )
@@ -156,51 +157,15 @@ class _Selecting:
         where = f"{self.columns}, 1, 0, first, stop, num_pages"
         marked = f"scores, {self.columns}, chosen, {where}"
         best = code(f"best = best_in(scores, {where}, {self.kept}, {self.tile})")
-        return (
-            best
-            + count_lines(self.node, self.body, REACHED)
-            + code(f"""
+        last = code(f"""
             last = last_rank_of(best, count, stop - first, {self.kept})
             mark_from({marked}, last, {self.tile})
         """)
-        )
+        return [*best, *count_code(self.node, self.body, REACHED), *last]
 
     def _mark(self, ranked: str) -> list[Statement]:
         given = f"{ranked}, chosen, {self.columns}, first, stop, num_pages, count"
         return code(f"mark_best({given}, {self.tile})")
-
-    def _count(self) -> list[Statement]:
-        """How many candidates are taken, as ``count``."""
-        op: Any = self.node.op
-        if isinstance(op, selection.TopK) and op.k is not None:
-            return code(f"count = tl.minimum({op.k}, stop - first)")
-        value = "tl.load(threshold + row)"
-        if isinstance(op, selection.Threshold):
-            value = f"tl.full((), {number(op.value)}, tl.float32)"
-        else:
-            self._need_bounds()
-            self.body.need("threshold", "float32 [rows]: between, those that score as much")
-        found = code(f"""
-            least = ordered_key({value})
-            count = count_at_least(scores, {self.columns}, first, stop, least, {self.tile})
-        """)
-        return found + self._bounded()
-
-    def _need_bounds(self) -> None:
-        self.body.need("at_least", "int32 [rows]: candidates that the plan takes at least")
-        self.body.need("at_most", "int32 [rows]: and at most")
-
-    def _bounded(self) -> list[Statement]:
-        """``count`` between its bounds: those of the op, or those of the plan."""
-        op: Any = self.node.op
-        low, high = "tl.load(at_least + row)", "tl.load(at_most + row)"
-        if isinstance(op, selection.Threshold | selection.TopP):
-            low = str(op.min_pages)
-            high = "stop - first" if op.max_pages is None else str(op.max_pages)
-        return code(f"""
-            count = tl.minimum(tl.maximum(count, {low}), {high})
-            count = tl.minimum(count, stop - first)
-        """)
 
     def _weights(self) -> str:
         self.body.need(self.weights, f"float32 [rows, pages, 1, {self.columns}]")
@@ -221,11 +186,11 @@ class _Selecting:
             missing = total * {op.p!r} - given
             count = {"stop - first" if op.p >= 1.0 else count}
         """)
-        return [*found, *self._bounded(), *self._mark("weights")]
+        return [*found, *bound_code(self.node), *self._mark("weights")]
 
     def _planned_mass(self) -> list[Statement]:
         stride, tile = self.columns, self.tile
-        self._need_bounds()
+        need_bounds(self.body)
         found = code(f"""
             {self._weights()}
             keep_shares(scores, weights, {stride}, first, stop, {tile})
@@ -234,7 +199,7 @@ class _Selecting:
             count = count_for_mass(weights, {stride}, first, stop, total * share, {tile})
             count = tl.where(share >= 1.0, stop - first, count)
         """)
-        return [*found, *self._bounded(), *self._mark("weights")]
+        return [*found, *bound_code(self.node), *self._mark("weights")]
 
 
 MASS_HELPERS = '''\

@@ -2,12 +2,20 @@
 
 from tilewright.attention.codegen.expression.elementwise import number
 from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.row import RowForm, row_start, span_lines
+from tilewright.attention.codegen.source.row import RowForm, row_start, span_code
 from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import Node, Span
 from tilewright.attention.ops import selection
 
-__all__ = ("BLOCK_HELPERS", "KEY_HELPERS", "LEAST_KEY", "count_lines", "select_block_lines")
+__all__ = (
+    "BLOCK_HELPERS",
+    "KEY_HELPERS",
+    "LEAST_KEY",
+    "bound_code",
+    "count_code",
+    "need_bounds",
+    "select_block_code",
+)
 
 LEAST_KEY = -(2**31)  # of a page that is no candidate: no score has it
 
@@ -41,11 +49,11 @@ def best_of(keys, count, PAGES: tl.constexpr):
 '''
 
 
-def select_block_lines(
+def select_block_code(
     node: Node, form: RowForm, body: Body, *, scores: str, pages: int, chosen: str
 ) -> list[Statement]:
     """From ``scores``, a block of so many of the member's pages, to marks in memory."""
-    span = span_lines(Span.MIDDLE, body)
+    span = span_code(Span.MIDDLE, body)
     body.need(chosen, "int8 [rows, members, pages, 1, 1]")
     marks = row_start(body, chosen, form.part)
     start = code(f"""
@@ -60,26 +68,45 @@ def select_block_lines(
         mark = ((best & candidate) | (candidate == 0)).to(tl.int8)
         tl.store({marks} + own, mark, mask=there)
     """)
-    return [*span, *start, *count_lines(node, body), *ending]
+    return [*span, *start, *count_code(node, body), *ending]
 
 
-def count_lines(node: Node, body: Body, reached: str = "keys >= least") -> list[Statement]:
-    """How many candidates are taken, as ``count``; ``reached`` says which reach a threshold."""
+def count_code(
+    node: Node,
+    body: Body,
+    reached: str = "tl.sum((keys >= least).to(tl.int32), 0)",
+    key: str = "signed_key",
+) -> list[Statement]:
+    """How many candidates are taken, as ``count``; ``reached`` counts those at a threshold."""
     match node.op:
         case selection.TopK(k=int(k)):
             return code(f"count = tl.minimum({k}, stop - first)")
-        case selection.Threshold(value=value, min_pages=low, max_pages=high):
-            least, low_text = f"tl.full((), {number(value)}, tl.float32)", str(low)
-            high_text = "stop - first" if high is None else str(high)
+        case selection.Threshold(value=value):
+            least = f"tl.full((), {number(value)}, tl.float32)"
         case _:
-            body.need("at_least", "int32 [rows]: candidates that the plan takes at least")
-            body.need("at_most", "int32 [rows]: and at most")
+            need_bounds(body)
             body.need("threshold", "float32 [rows]: between, those that score as much")
             least = "tl.load(threshold + row)"
-            low_text, high_text = "tl.load(at_least + row)", "tl.load(at_most + row)"
+    found = code(f"""
+        least = {key}({least})
+        count = {reached}
+    """)
+    return found + bound_code(node)
+
+
+def need_bounds(body: Body) -> None:
+    """Take the bounds that a plan sets."""
+    body.need("at_least", "int32 [rows]: candidates that the plan takes at least")
+    body.need("at_most", "int32 [rows]: and at most")
+
+
+def bound_code(node: Node) -> list[Statement]:
+    """``count`` between its bounds: those of the op, or those of the plan."""
+    low, high = "tl.load(at_least + row)", "tl.load(at_most + row)"
+    if isinstance(node.op, selection.Threshold | selection.TopP):
+        low = str(node.op.min_pages)
+        high = "stop - first" if node.op.max_pages is None else str(node.op.max_pages)
     return code(f"""
-        least = signed_key({least})
-        count = tl.sum(({reached}).to(tl.int32), 0)
-        count = tl.minimum(tl.maximum(count, {low_text}), {high_text})
+        count = tl.minimum(tl.maximum(count, {low}), {high})
         count = tl.minimum(count, stop - first)
     """)

@@ -6,11 +6,11 @@ lower page. No two pages have one rank, so the lowest one that is in tells of ev
 
 from dataclasses import dataclass
 
-from tilewright.attention.codegen.kernels.select_block import count_lines
-from tilewright.attention.codegen.kernels.tree_merge import best_down_lines, best_up_lines
+from tilewright.attention.codegen.kernels.select_block import count_code
+from tilewright.attention.codegen.kernels.tree_merge import best_down_code, best_up_code
 from tilewright.attention.codegen.plan.target import Tiling, padded
 from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.row import RowForm, row_start, span_lines
+from tilewright.attention.codegen.source.row import RowForm, row_start, span_code
 from tilewright.attention.codegen.source.tree import If, Statement, code
 from tilewright.attention.graph import Node, Span
 from tilewright.attention.ops import selection
@@ -19,16 +19,16 @@ __all__ = (
     "REACHED",
     "SEGMENT_HELPERS",
     "ScoreMemory",
-    "best_in_lines",
-    "keep_lines",
+    "best_in_code",
+    "keep_code",
     "kept_of",
-    "mark_segment_lines",
-    "segment_start_lines",
+    "mark_segment_code",
+    "segment_start_code",
 )
 
 MOST_KEPT = 4096  # a block of so many ranks, twice, is all that a program has of earlier segments
 LEAST_RANK = -9223372036854775807
-REACHED = "best >= least.to(tl.int64) * 4294967296"
+REACHED = "tl.sum((best >= least.to(tl.int64) * 4294967296).to(tl.int32), 0)"
 
 SEGMENT_HELPERS = f'''\
 @triton.jit
@@ -124,15 +124,15 @@ class ScoreMemory:
         return form.page_steps[0] if self.is_logical else "1"
 
 
-def segment_start_lines(form: RowForm, body: Body, memory: ScoreMemory) -> list[Statement]:
+def segment_start_code(form: RowForm, body: Body, memory: ScoreMemory) -> list[Statement]:
     """Ahead of a loop that scores: where scores go, and the best so far."""
-    return span_lines(Span.MIDDLE, body) + code(f"""
+    return span_code(Span.MIDDLE, body) + code(f"""
         kept_scores = {memory.start(form, body)}
         best = tl.full(({form.kept},), {LEAST_RANK}, tl.int64)
     """)
 
 
-def keep_lines(form: RowForm, scores: str, tile: int) -> list[Statement]:
+def keep_code(form: RowForm, scores: str, tile: int) -> list[Statement]:
     """Keep the best of a tile that a turn has scored: the tile is a segment."""
     return code(f"""
         own_page = start + tl.arange(0, {tile})
@@ -145,15 +145,15 @@ def keep_lines(form: RowForm, scores: str, tile: int) -> list[Statement]:
     """)
 
 
-def best_in_lines(form: RowForm, body: Body, memory: ScoreMemory, tile: int) -> list[Statement]:
+def best_in_code(form: RowForm, body: Body, memory: ScoreMemory, tile: int) -> list[Statement]:
     """The best of scores that are in memory."""
     factor, shift = form.page_steps
     where = f"{memory.start(form, body)}, {memory.stride(form)}, {factor}, {shift}"
     best = f"best_in({where}, first, stop, {form.num_own}, {form.kept}, {tile})"
-    return [*span_lines(Span.MIDDLE, body), *code(f"best = {best}")]
+    return [*span_code(Span.MIDDLE, body), *code(f"best = {best}")]
 
 
-def mark_segment_lines(
+def mark_segment_code(
     node: Node, form: RowForm, body: Body, *, memory: ScoreMemory, chosen: str, tile: int
 ) -> list[Statement]:
     """From ``best`` of each member, and its scores in memory, to marks in memory."""
@@ -161,22 +161,22 @@ def mark_segment_lines(
     factor, shift = form.page_steps
     scores = f"{memory.start(form, body)}, {memory.stride(form)}"
     marks, bounds = f"{row_start(body, chosen, form.part)}, 1", f"first, stop, {form.num_own}"
-    lines = [*span_lines(Span.MIDDLE, body), *_last_rank_lines(node, form, body)]
+    lines = [*span_code(Span.MIDDLE, body), *_last_rank_code(node, form, body)]
     return lines + code(f"""
         tl.debug_barrier()  # other threads of the program have stored scores
         mark_from({scores}, {marks}, {factor}, {shift}, {bounds}, last, {tile})
     """)
 
 
-def _last_rank_lines(node: Node, form: RowForm, body: Body) -> list[Statement]:
+def _last_rank_code(node: Node, form: RowForm, body: Body) -> list[Statement]:
     """From the ``best`` of a program to ``last`` of the row, over the members that share it."""
     last = code(f"last = last_rank_of(best, count, stop - first, {form.kept})")
-    decide = count_lines(node, body, REACHED) + last
+    decide = count_code(node, body, REACHED) + last
     if form.members == 1:
         return decide
     return [
-        *best_up_lines(form.members, form.kept),
+        *best_up_code(form.members, form.kept),
         *code("last = tl.zeros((1,), tl.int64)"),
         If.of("member == 0", decide),
-        *best_down_lines(form.members),
+        *best_down_code(form.members),
     ]

@@ -5,19 +5,19 @@ Member m sends to the member without its lowest set bit: 1 to 0, 3 to 2, 2 to 0.
 Only a backend whose workers have queues can run these bodies.
 """
 
-from tilewright.attention.codegen.kernels.merge import finish_lines
-from tilewright.attention.codegen.kernels.select_block import LEAST_KEY, count_lines
+from tilewright.attention.codegen.kernels.merge import finish_code
+from tilewright.attention.codegen.kernels.select_block import LEAST_KEY, count_code
 from tilewright.attention.codegen.plan.target import Deal, padded
 from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.row import RowForm, row_start, span_lines
+from tilewright.attention.codegen.source.row import RowForm, row_start, span_code
 from tilewright.attention.codegen.source.tree import If, Statement, code
 from tilewright.attention.graph import Node, Span
 
 __all__ = (
-    "best_down_lines",
-    "best_up_lines",
-    "merge_tree_lines",
-    "select_tree_lines",
+    "best_down_code",
+    "best_up_code",
+    "merge_tree_code",
+    "select_tree_code",
     "tree_neighbours",
 )
 
@@ -55,7 +55,7 @@ def _sends(level: int) -> str:
     return f"member % {2 << level} == {1 << level}"
 
 
-def select_tree_lines(
+def select_tree_code(
     node: Node, form: RowForm, body: Body, *, scores: str, pages: int, chosen: str
 ) -> list[Statement]:
     """From the scores of each member's pages to marks of those that all together choose.
@@ -63,7 +63,7 @@ def select_tree_lines(
     All keys meet at member 0, which finds the last one that is in, and how many of its equals each
     member has.
     """
-    span = span_lines(Span.MIDDLE, body)
+    span = span_code(Span.MIDDLE, body)
     body.need(chosen, "int8 [rows, members, pages, 1, 1]")
     marks = row_start(body, chosen, form.part)
     seats = padded(form.members)
@@ -77,16 +77,16 @@ def select_tree_lines(
     return [
         *span,
         *start,
-        *_gather_lines(form.members, pages),
+        *_gather_code(form.members, pages),
         *code(f"last = tl.zeros((2, {seats}), tl.int32)"),
-        If.of("member == 0", _decide_lines(node, form, body, pages)),
-        *_down_lines(form.members, f"(2, {seats}), tl.int32"),
-        *_own_share_lines(seats),
+        If.of("member == 0", _decide_code(node, form, body, pages)),
+        *_down_code(form.members, f"(2, {seats}), tl.int32"),
+        *_own_share_code(seats),
         *code(f"tl.store({marks} + own, mark, mask=own < {form.num_own})"),
     ]
 
 
-def _gather_lines(members: int, pages: int) -> list[Statement]:
+def _gather_code(members: int, pages: int) -> list[Statement]:
     """Keys of all members at member 0, those of a member together."""
     lines = []
     for level in range(_levels(members)):
@@ -105,14 +105,14 @@ def _gather_lines(members: int, pages: int) -> list[Statement]:
     return lines
 
 
-def _decide_lines(node: Node, form: RowForm, body: Body, pages: int) -> list[Statement]:
+def _decide_code(node: Node, form: RowForm, body: Body, pages: int) -> list[Statement]:
     """At member 0: the last key that is in, and what each member may take of its equals."""
     seats = padded(form.members)
     equal, shares = "equal", f"tl.reshape(taken, ({seats}, {pages}))"
     if form.deal is Deal.DEALT:
         equal = f"tl.trans(tl.reshape(equal, ({seats}, {pages})))"
         shares = f"tl.trans(tl.reshape(taken, ({pages}, {seats})))"
-    return count_lines(node, body) + code(f"""
+    return count_code(node, body) + code(f"""
         limit = last_key_of(keys, count, {seats * pages})
         owed = count - tl.sum((keys > limit).to(tl.int32), 0)
         equal = (keys == limit).to(tl.int32)
@@ -124,7 +124,7 @@ def _decide_lines(node: Node, form: RowForm, body: Body, pages: int) -> list[Sta
     """)
 
 
-def _down_lines(members: int, kind: str) -> list[Statement]:
+def _down_code(members: int, kind: str) -> list[Statement]:
     """``last``, of that shape and type, from member 0 to all others."""
     lines = []
     for level in reversed(range(_levels(members))):
@@ -137,7 +137,7 @@ def _down_lines(members: int, kind: str) -> list[Statement]:
     return lines
 
 
-def _own_share_lines(seats: int) -> list[Statement]:
+def _own_share_code(seats: int) -> list[Statement]:
     return code(f"""
         side = tl.arange(0, 2)[:, None]
         seat = tl.arange(0, {seats})[None, :]
@@ -149,7 +149,7 @@ def _own_share_lines(seats: int) -> list[Statement]:
     """)
 
 
-def best_up_lines(members: int, kept: int) -> list[Statement]:
+def best_up_code(members: int, kept: int) -> list[Statement]:
     """The best ranks of all members at member 0."""
     lines = []
     for level in range(_levels(members)):
@@ -163,12 +163,12 @@ def best_up_lines(members: int, kept: int) -> list[Statement]:
     return lines
 
 
-def best_down_lines(members: int) -> list[Statement]:
+def best_down_code(members: int) -> list[Statement]:
     """The lowest rank that is in from member 0 to all others."""
-    return _down_lines(members, "(1,), tl.int64")
+    return _down_code(members, "(1,), tl.int64")
 
 
-def merge_tree_lines(form: RowForm, body: Body, *, channels: int) -> list[Statement]:
+def merge_tree_code(form: RowForm, body: Body, *, channels: int) -> list[Statement]:
     """From ``largest``, ``total`` and ``weighted`` of each member to the row's output."""
     heads = form.sizes.query_heads
     lines: list[Statement] = []
@@ -192,4 +192,4 @@ def merge_tree_lines(form: RowForm, body: Body, *, channels: int) -> list[Statem
         query_head = tl.arange(0, {heads})[:, None]
         value_channel = tl.arange(0, {channels})[None, :]
     """)
-    return [*lines, If.of("member == 0", [*ending, *finish_lines(form, body)])]
+    return [*lines, If.of("member == 0", [*ending, *finish_code(form, body)])]

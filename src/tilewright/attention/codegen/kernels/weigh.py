@@ -45,13 +45,13 @@ def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:
     form.preamble(body)
     heads = sizes.query_heads
     body.index(2, heads)
-    reads = [line for place, item in enumerate(branches) for line in _read_lines(item, place, body)]
-    logits = _logit_lines(form, len(branches), body)
+    reads = [line for place, item in enumerate(branches) for line in _read_code(item, place, body)]
+    logits = _logit_code(form, len(branches), body)
     terms = [_term(item, place, body) for place, item in enumerate(branches)]
     memory = body.need(mass_memory("next"), f"float32 [rows, pages, {heads}]")
     place = body.place(row_start(body, memory), "page", (1, heads), (1, heads))
     conditions = ["there", *body.inside((1, heads))]
-    lines = [*body.statements, *_always_lines(body), *reads, *logits]
+    lines = [*body.statements, *_always_code(body), *reads, *logits]
     lines += code(f"""
         mass = {" + ".join(terms)}
         {store_source(place, "mass", conditions)}
@@ -72,7 +72,7 @@ def _traffic(sizes: Geometry, branches: Sequence[Weighed]) -> Traffic:
     return Traffic(Stage.ATTENTION, query, per_page, keys)
 
 
-def _always_lines(body: Body) -> list[Statement]:
+def _always_code(body: Body) -> list[Statement]:
     """Pages that every branch reads."""
     body.need("reads_all", "int8 [rows]: whether the plan makes a row dense")
     need_reserved(body)
@@ -80,7 +80,7 @@ def _always_lines(body: Body) -> list[Statement]:
     return code(f"always = (({ends}).to(tl.int8) | tl.load(reads_all + row)) != 0")
 
 
-def _read_lines(branch: Weighed, place: int, body: Body) -> list[Statement]:
+def _read_code(branch: Weighed, place: int, body: Body) -> list[Statement]:
     """Whether the query heads of a branch read a page, as ``read_0``, and whether some does."""
     shape = (1, branch.columns)
     body.need(branch.marks, f"int8 [rows, pages, 1, {branch.columns}]")
@@ -95,7 +95,7 @@ def _read_lines(branch: Weighed, place: int, body: Body) -> list[Statement]:
     """)
 
 
-def _logit_lines(form: RowForm, branches: int, body: Body) -> list[Statement]:
+def _logit_code(form: RowForm, branches: int, body: Body) -> list[Statement]:
     """Logits [pages, tokens, query heads] of the pages that some branch read."""
     sizes = form.sizes
     heads, width, size = sizes.query_heads, sizes.key_dim, sizes.page_size

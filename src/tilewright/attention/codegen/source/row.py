@@ -8,7 +8,7 @@ from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import Geometry, Span
 
-__all__ = ("RowForm", "need_reserved", "row_preamble", "row_start", "span_lines", "table_start")
+__all__ = ("RowForm", "need_reserved", "row_preamble", "row_start", "span_code", "table_start")
 
 
 def row_preamble(body: Body, page_size: int) -> list[Statement]:
@@ -39,7 +39,7 @@ def need_reserved(body: Body) -> None:
     body.need("last_reserved", "and at its end")
 
 
-def span_lines(span: Span, body: Body) -> list[Statement]:
+def span_code(span: Span, body: Body) -> list[Statement]:
     """The pages that an op sees, as ``first`` and ``stop``."""
     if span is Span.ALL:
         return code("""

@@ -30,7 +30,7 @@ class StageFunction:
     stage: Stage
     purpose: str
     body: Body
-    lines: Sequence[Statement]
+    statements: Sequence[Statement]
     given: dict[str, str] = field(default_factory=dict)
     result: str = ""
     traffic: Traffic | None = None
@@ -38,11 +38,11 @@ class StageFunction:
     def function(self) -> Function:
         """Its parameters are what it reads, in a fixed order."""
         ending = [Return(Expression.of(self.result))] if self.result else []
-        lines = without_unused(self.lines, used(ending)) + ending
-        names = used(lines) | assigned(lines)
+        statements = without_unused(self.statements, used(ending)) + ending
+        names = used(statements) | assigned(statements)
         known = {**self.given, **_LOCALS, **self.body.arguments}
         parameters = {name: holds for name, holds in known.items() if name in names}
-        return Function(self.name, self.purpose, parameters, lines)
+        return Function(self.name, self.purpose, parameters, statements)
 
     def call(self) -> list[Statement]:
         call = f"{self.name}({', '.join(self.function().arguments)})"
