@@ -23,7 +23,7 @@ def kernel_key(
     by_mass: bool = False,
     most: int | None = None,
 ) -> str:
-    """A hash of all that a file of kernels depends on, the version of the generator included."""
+    """Return a hash of all that a file of kernels depends on, the generator's version included."""
     return content_hash(
         {
             "graph": graph_hash(graph),
@@ -39,7 +39,7 @@ def kernel_key(
 
 
 def _plain(fields: dict[str, object]) -> dict[str, object]:
-    """Sets as lists in a fixed order."""
+    """Return the fields with sets as lists in a fixed order."""
     return {
         name: sorted(value) if isinstance(value, frozenset) else value
         for name, value in fields.items()

@@ -57,7 +57,7 @@ def compile_graph(
     by_mass: bool = False,
     most: int | None = None,
 ) -> KernelFile:
-    """The kernels of one flow; pure. A `CodegenError` names what cannot be put into kernels.
+    """Compile a flow to kernels, purely; a `CodegenError` names what cannot be put into kernels.
 
     With a target programs have whole rows, or a member's share of one; else tiles and parts. A cut
     that is given is taken as far as the flow and the target allow. With ``by_mass`` plans may ask
@@ -102,7 +102,7 @@ def compile_graph(
 def _compile_branches(
     graph: Graph, tiles: Tiling, target: Target | None, cut: Cut, by_mass: bool, most: int | None
 ) -> KernelFile:
-    """Branches are joined behind their attention, so no two stages of them share a kernel."""
+    """Compile a flow whose branches are joined behind attention: no two stages share a kernel."""
     why = "branches are joined behind their attention"
     decisions = tuple(Decision(item, is_accepted=False, reason=why) for item in Fusion)
     over_memory = frozenset({Merge.MEMORY})
@@ -140,14 +140,14 @@ def _file(
 def _segment(
     graph: Graph, tiles: Tiling, target: Target, chosen: Node, rounds: Mapping[Node, int]
 ) -> int:
-    """Pages of a tile of the kernel that scores."""
+    """Return the pages of a tile of the kernel that scores."""
     form = RowForm(graph.geometry, tiles, target)
     page_round = PageRound(graph, form, rounds[chosen], rounds, _scratch_names(rounds))
     return page_work(page_round, kept=(chosen.inputs[0],)).tile
 
 
 def _apart(graph: Graph, by_mass: bool) -> str:
-    """Why a selection cannot be part of the kernel that scores; empty if it can."""
+    """Say why a selection cannot be part of the kernel that scores; return "" if it can."""
     if graph.states:
         return "values of the same pages are kept for the next step"
     return "a share of all scores is asked for" if by_mass else ""
@@ -171,7 +171,7 @@ class _Parts:
         self.kernels.append(kernel)
 
     def add_indexer(self, wanted: tuple[Node, ...], chosen: Node | None) -> dict[Node, str]:
-        """Page kernels and row kernels, round by round; returns the memory of all values.
+        """Add page kernels and row kernels round by round; return the memory of all values.
 
         ``wanted`` values are there afterwards; ``chosen`` may be found where scores are.
         """
@@ -212,7 +212,7 @@ class _Parts:
     def _open_selection(
         self, scores: StageFunction, pages: int, chosen: Node, marks: str, memory: ScoreMemory
     ) -> None:
-        """A choice among pages whose scores a stage gives as one block, or the best of them."""
+        """Open a choice among pages whose scores, or the best of them, a stage gives."""
         selecting = select_stage(chosen, self.form, pages=pages, scores=memory, chosen=marks)
         self._open += [scores, selecting]
         self.scratch.append(Scratch(marks, self._own_axis, chosen.type.shape, DType.INT8))
@@ -222,7 +222,7 @@ class _Parts:
         return ScratchAxis.PAGES if self.form.part is None else ScratchAxis.MEMBER_PAGES
 
     def add_attention(self, marks: str, columns: int) -> None:
-        """Lists of chosen pages, and attention over them."""
+        """Add lists of chosen pages, and attention over them."""
         fusions, form = self.form.cut.fusions, self.form
         (kept,) = (item for item in self.scratch if item.name == marks)
         per_head = marks if columns > 1 else None
@@ -243,7 +243,7 @@ class _Parts:
         self._close()
 
     def _close(self) -> None:
-        """One kernel of the stages that are open."""
+        """Add one kernel of the stages that are open."""
         if self._open:
             self.add(emit_row_kernel(_row_name(self._open), self.form, self._open))
             self.stages += self._open
@@ -274,7 +274,7 @@ class _Parts:
 
 
 def _row_name(stages: Sequence[StageFunction]) -> str:
-    """What the stages of a kernel do, or that they are all there is."""
+    """Name a kernel after what its stages do, or after the whole of a step."""
     names = [stage.name for stage in stages]
     if {"score_pages", "attend_pages"} <= set(names):
         return "decode_row"

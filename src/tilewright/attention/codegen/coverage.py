@@ -31,7 +31,7 @@ _SELECTED: tuple[type[Op], ...] = (
 
 
 def emitted_ops() -> frozenset[type[Op]]:
-    """The ops that kernels can have."""
+    """Return the ops that kernels can have."""
     tables = (ELEMENTWISE, INNER, INDEXER_POSITIONS, ROW_OPS)
     return frozenset({*_LOADED, *_SELECTED, *WEIGHTED, *(op for table in tables for op in table)})
 

@@ -15,7 +15,7 @@ __all__ = ("compile_dense",)
 def compile_dense(
     sizes: Geometry, target: Target, tiling: Tiling | None = None, cut: Cut | None = None
 ) -> KernelFile:
-    """The kernels of dense attention: the loop of a flow's attention, without lists.
+    """Compile dense attention: the loop of a flow's attention, without lists.
 
     A flow whose lists have every page gives the same output, bit for bit, under the same tiling.
     """

@@ -30,7 +30,7 @@ _GROUPS = (
 
 
 def helpers_of(functions: Iterable[Function]) -> list[str]:
-    """The groups of which some function is called, by a kernel or by a helper that is.
+    """Return the groups of which a kernel, or a helper that is needed, calls some function.
 
     >>> from tilewright.attention.codegen.source.tree import code
     >>> helpers_of([Function("f", "", {}, code("x = round_to_e5m2(x)"))]) == [ROUND_HELPERS]
@@ -49,7 +49,7 @@ def helpers_of(functions: Iterable[Function]) -> list[str]:
 
 @cache
 def _names_of(group: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Functions that a group defines, and those that it calls."""
+    """Return the functions that a group defines, and those that it calls."""
     nodes = list(ast.walk(ast.parse(group)))
     calls = (node.func for node in nodes if isinstance(node, ast.Call))
     return (
@@ -72,7 +72,7 @@ def kernel_file(
     stages: Iterable[StageFunction],
     most: int | None = None,
 ) -> KernelFile:
-    """The file of a flow from its kernels; ``stages`` are the functions that some of them call."""
+    """Assemble the file of a flow; ``stages`` are the functions that some kernels call."""
     ahead = [] if completion is None else [completion]
     functions = [function for item in [*ahead, *kernels] for function in item.functions]
     texts = [_head(flow, origin, form.sizes), *helpers_of(functions)]

@@ -33,7 +33,7 @@ _RELATIONS: dict[type[compare.Comparison], str] = {
 
 
 def number(value: float) -> str:
-    """A literal that Triton reads as the same number.
+    """Return a literal that Triton reads as the same number.
 
     >>> number(0.5), number(-math.inf)
     ('0.5', 'float("-inf")')
@@ -42,7 +42,7 @@ def number(value: float) -> str:
 
 
 def _both(operands: tuple[Operand, ...]) -> tuple[str, str]:
-    """Both as int32 if both are integers, else both as float32."""
+    """Return both as int32 if both are integers, else both as float32."""
     x, y = operands
     if not x.is_float and not y.is_float:
         return x.name, y.name
@@ -92,7 +92,7 @@ def _divide(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
 
 
 def _function(template: str) -> Emitter:
-    """Of one operand in float32; ``{scaled}`` is beta * x + alpha, ``{x}`` is x."""
+    """Make an emitter of one operand in float32: ``{scaled}`` is beta * x + alpha, ``{x}`` is x."""
 
     def emit(op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
         (x,) = operands
@@ -139,7 +139,7 @@ def _shift_right(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
 
 
 def _least_remainder(operands: tuple[Operand, ...], body: Body) -> tuple[str, str]:
-    """Names of y, 1 in place of 0, and of a remainder with its sign, both int64.
+    """Name y with 1 in place of 0, and a remainder with its sign, both int64.
 
     Python and GPUs differ about ``%`` of a negative number; here it never meets one.
     """
@@ -161,14 +161,14 @@ def _remainder(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
 
 
 def _floor_divide(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
-    """What is left without the remainder divides exactly, so no rounding is asked for."""
+    """Divide what is left without the remainder: exactly, so that no rounding is asked for."""
     divisor, rest = _least_remainder(operands, body)
     exact = f"({operands[0].name}.to(tl.int64) - {rest}) // {divisor}"
     return f"tl.where({operands[1].name} == 0, 0, {exact}).to(tl.int32)"
 
 
 def _cast_to_integer(dtype: DType, x: Operand, body: Body) -> str:
-    """Towards zero and into the range; NaN, which compares to nothing, becomes 0."""
+    """Round towards zero and into the range; NaN, which compares to nothing, becomes 0."""
     low, high = -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
     if not x.is_float:
         whole = f"{x.name}.to(tl.int32)"
@@ -181,7 +181,7 @@ def _cast_to_integer(dtype: DType, x: Operand, body: Body) -> str:
 
 
 def _cast(op: unary.Cast, operands: tuple[Operand, ...], body: Body) -> str:
-    """Rounding to a narrow type and back keeps what the narrow type can hold."""
+    """Round to a narrow type and back, which keeps what the narrow type can hold."""
     (x,) = operands
     if op.dtype.is_integer:
         return _cast_to_integer(op.dtype, x, body)
@@ -195,7 +195,7 @@ def _cast(op: unary.Cast, operands: tuple[Operand, ...], body: Body) -> str:
 
 
 def _pow(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
-    """By logarithms in float64, whose rounding is below that of the result."""
+    """Raise by logarithms in float64, whose rounding is below that of the result."""
     x, y = (item.as_float() for item in operands)
     size, whole, odd = (body.new_name(name) for name in ("power", "whole", "odd"))
     logarithm = f"tl.log(tl.abs(({x}).to(tl.float64)))"
@@ -208,7 +208,7 @@ def _pow(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
 
 
 def _pop_count(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
-    """Pairs, then fours, then bytes count their bits; a product adds the bytes up."""
+    """Count the bits of pairs, then fours, then bytes; a product adds the bytes up."""
     bits = body.new_name("bits")
     body.add(f"{bits} = {operands[0].name}.to(tl.int64) & 4294967295")
     body.add(f"{bits} = {bits} - (({bits} >> 1) & 1431655765)")

@@ -35,14 +35,14 @@ class Block:
         return (self.rows, self.columns)[axis - 1]
 
     def extents(self, axis: int = 0, size: int = 0) -> str:
-        """The padded shape, with another size on an axis if one is named."""
+        """Return the padded shape, with another size on an axis if one is named."""
         sizes = [self.lead, str(padded(self.rows)), str(padded(self.columns))]
         if axis:
             sizes[axis] = str(padded(size))
         return f"({', '.join(sizes)})"
 
     def named(self, body: Body, expression: str, axis: int, size: int) -> "Block":
-        """The result of a move along one axis, on a line of its own."""
+        """Name the result of a move along one axis."""
         name = body.new_name("moved")
         body.add(f"{name} = {expression}")
         rows, columns = (size, self.columns) if axis == 1 else (self.rows, size)
@@ -50,7 +50,7 @@ class Block:
 
 
 def picked(x: Block, axis: int, index: str, size: int) -> str:
-    """Entries of x along an axis, at positions that lie inside: ``size`` of them, padded."""
+    """Pick ``size`` entries of x along an axis, padded, at positions that lie inside."""
     if x.size(axis) == 1:
         return f"tl.broadcast_to({x.name}, {x.extents(axis, size)})"
     source = f"{x.name}.to(tl.int8)" if x.is_bool else x.name  # no machine moves single bits
@@ -59,7 +59,7 @@ def picked(x: Block, axis: int, index: str, size: int) -> str:
 
 
 def _within(index: str, size: int) -> str:
-    """Positions of padding, held inside: nobody reads what they pick."""
+    """Hold positions of padding inside: nobody reads what they pick."""
     return f"tl.minimum({index}, {size - 1})"
 
 
@@ -86,7 +86,7 @@ def _concat(op: layout.Concat, operands: tuple[Operand, ...], body: Body) -> str
 
 
 def _reshape(op: layout.Reshape, operands: tuple[Operand, ...], body: Body) -> str:
-    """Row-major order: without padding the block is the same, else entries are picked."""
+    """Reshape in row-major order: a block without padding is the same, else entries are picked."""
     (x,) = operands
     rows, columns = x.type.shape
     shape = f"({x.name}.shape[0], {padded(op.rows)}, {padded(op.columns)})"
@@ -108,7 +108,7 @@ def _reshape(op: layout.Reshape, operands: tuple[Operand, ...], body: Body) -> s
 
 
 def _gather(op: choose.Gather, operands: tuple[Operand, ...], body: Body) -> str:
-    """A position outside gives 0, so it picks entry 0 and is left out."""
+    """Gather entries: a position outside gives 0, so it picks entry 0 and is left out."""
     x, index = operands
     source = Block.of(x)
     inside, place = body.new_name("inside"), body.new_name("place")
@@ -123,7 +123,7 @@ def _gather(op: choose.Gather, operands: tuple[Operand, ...], body: Body) -> str
 
 
 def regrouped(x: Block, axis: int, k: int, fill: str, body: Body) -> str:
-    """Groups of ``k`` neighbours on an axis of their own behind ``axis``, padded with ``fill``."""
+    """Put ``k`` neighbours each on an axis of their own behind ``axis``, padded with ``fill``."""
     size = x.size(axis)
     groups, members = padded(size // k), padded(k)
     others = [x.lead, str(padded(x.rows)), str(padded(x.columns))]
@@ -140,7 +140,7 @@ def regrouped(x: Block, axis: int, k: int, fill: str, body: Body) -> str:
 
 
 def _kron(op: linear.Kron, operands: tuple[Operand, ...], body: Body) -> str:
-    """Entry i of the product along an axis is entry i // n of x times entry i % n of y."""
+    """Multiply along an axis: entry i is entry i // n of x times entry i % n of y."""
     integers = not any(item.is_float for item in operands)
     blocks = [Block.of(item) for item in operands]
     for axis in op.dim:
@@ -159,7 +159,7 @@ def _kron(op: linear.Kron, operands: tuple[Operand, ...], body: Body) -> str:
 
 
 def _rope(op: rope.Rope, operands: tuple[Operand, ...], body: Body) -> str:
-    """Each entry turns with its partner. Angles are in float64: positions are large."""
+    """Turn each entry with its partner. Angles are in float64: positions are large."""
     x, position = operands
     width = x.type.shape[1]
     half = width // 2

@@ -22,7 +22,7 @@ def _sum(op: reduce.Sum, operands: tuple[Operand, ...], body: Body) -> str:
 
 
 def _entries(op: reduce.Mean, x: Operand, body: Body) -> str:
-    """How many entries a mean is over; 1 for none, as their sum is 0 then."""
+    """Count the entries that a mean is over; 1 for none, as their sum is 0 then."""
     if op.dim in x.type.token_axes and body.page_tokens is not None:
         return f"tl.maximum({body.page_tokens}, 1).to(tl.float32)"
     return f"{float(x.type.shape[op.dim - 1])!r}"
@@ -56,7 +56,7 @@ def _extreme(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
 
 
 def _gemm(_op: linear.GeMM, operands: tuple[Operand, ...], body: Body) -> str:
-    """out[s, a, b] = sum over k of y[s, a, k] * x[s, b, k], as a sum of a block of four axes.
+    """Sum y[s, a, k] * x[s, b, k] over k to out[s, a, b]: a sum of a block of four axes.
 
     Query heads are few in decoding, too few for the matrix units.
     """
@@ -74,7 +74,7 @@ def _gemm(_op: linear.GeMM, operands: tuple[Operand, ...], body: Body) -> str:
 
 
 def _interleaved(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
-    """Neighbours get an axis of their own."""
+    """Reduce neighbours on an axis of their own."""
     (x,) = operands
     kinds = {interleave.MaxInterleave: "max", interleave.MinInterleave: "min"}
     reduction = kinds.get(type(op), "sum")
@@ -102,7 +102,7 @@ def _interleaved(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
 
 
 def _ranked(op: Any, x: Operand, body: Body) -> str:
-    """The name of what an order goes by: NaN and what is not there come last."""
+    """Name what an order goes by: NaN and what is not there come last."""
     lowest = _LOWEST[x.type.dtype.computed]
     text = body.kept(x, op.dim, lowest)
     if x.is_float:
@@ -121,7 +121,7 @@ def _arg_max(op: reduce.ArgMax, operands: tuple[Operand, ...], body: Body) -> st
 
 
 def _arg_top(op: reduce.ArgTop, operands: tuple[Operand, ...], body: Body) -> str:
-    """The place of an entry is the number of entries before it, by size and then by index."""
+    """Place each entry by the number of entries before it, by size and then by index."""
     (x,) = operands
     size = x.type.shape[op.dim - 1]
     ranked = _ranked(op, x, body)
@@ -161,14 +161,14 @@ def _softmax(op: page_axis.Softmax, operands: tuple[Operand, ...], body: Body) -
 
 
 def _cum_sum(op: page_axis.CumSum, operands: tuple[Operand, ...], body: Body) -> str:
-    """Tokens that are not there count as what was computed from 0; padding does not count."""
+    """Add up without padding; tokens that are not there count as what was computed from 0."""
     (x,) = operands
     text = body.without_padding(x, op.dim, "0")
     return f"tl.cumsum({text}, {op.dim}{', reverse=True' if op.reverse else ''})"
 
 
 def product_elements(node: Node) -> int:
-    """Elements a page of the block that an op goes through before it is summed; 0 if none."""
+    """Count the elements a page of the block that an op sums; 0 if it has none."""
     if is_weighted(node):
         return weighted_elements(node)
     match node.op:

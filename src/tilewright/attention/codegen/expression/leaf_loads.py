@@ -22,14 +22,14 @@ __all__ = (
 
 
 def table_of(node: Node, body: Body) -> str:
-    """The argument that holds a learned parameter."""
+    """Take the argument that holds a learned parameter."""
     name = _variable(node).replace(".", "_")
     sizes = ", ".join(map(str, node.type.shape))
     return body.need(f"{name}_table", f"{node.type.dtype} [{sizes}]: of the layer that runs")
 
 
 def load_parameter(node: Node, body: Body) -> str | None:
-    """A table, or a part of one, as a block; None for other nodes."""
+    """Load a table, or a part of one, as a block; return None for other nodes."""
     window = window_of(node)
     if window is None or not isinstance(window.source.op, leaf.ParameterRead):
         return None
@@ -47,7 +47,7 @@ def load_pool(
     *,
     as_stored: bool = False,
 ) -> str:
-    """A field of the pools, ``initial`` where the condition does not hold."""
+    """Load a field of the pools, ``initial`` where the condition does not hold."""
     name, whole = _variable(window.source).replace(".", "_"), window.source.type
     sizes = ", ".join(map(str, whole.shape))
     halves = ", two a byte" if whole.dtype is DType.INT4 else ""
@@ -63,7 +63,7 @@ def load_pool(
 
 
 def state_memory(name: str, when: str) -> str:
-    """The argument that holds a state variable: ``state`` as it was, ``next`` as it will be."""
+    """Name the argument of a state variable: ``state`` as it was, ``next`` as it will be."""
     return f"{name.replace('.', '_')}_{when}"
 
 
@@ -72,7 +72,7 @@ def mass_memory(when: str) -> str:
 
 
 def memory_holds(value: ValueType) -> str:
-    """What memory with an entry for each page of each row holds, for the list of arguments."""
+    """Say what memory with an entry for each page of each row holds."""
     sizes = ", ".join(map(str, value.shape))
     if value.dtype is DType.INT4:
         return f"int4 [rows, pages, {sizes}], two a byte"
@@ -81,13 +81,13 @@ def memory_holds(value: ValueType) -> str:
 
 
 def saved_stop(body: Body) -> str:
-    """Emit how many pages of the row have state that earlier steps saved; returns its name."""
+    """Emit how many pages of the row have state that earlier steps saved; return its name."""
     body.need("saved_pages", "int32 [rows]: pages from 0 on whose state earlier steps saved")
     return body.once("saved_stop", "tl.load(saved_pages + row)")
 
 
 def load_saved(state: StateVar, body: Body) -> str:
-    """Return the text of a load of the saved pages that this step does not advance."""
+    """Load the saved pages that this step does not advance."""
     memory = body.need(state_memory(state.name, "state"), memory_holds(state.type))
     node = Node(leaf.StateRead(state.name), (), state.type, "")
     window = Window(node, 0, 0, state.type.shape[1])
@@ -114,7 +114,7 @@ class KeptLoads:
         return load_parameter(node, body)
 
     def _load_state(self, node: Node, window: Window, state: StateVar, body: Body) -> str:
-        """What the last step wrote; a page that it did not write begins with its first value."""
+        """Load what the last step wrote; a page that it did not write has its first value."""
         memory = body.need(state_memory(state.name, "state"), memory_holds(window.source.type))
         if state.is_saved:
             kept = f"there & (page < {saved_stop(body)})"
@@ -152,7 +152,7 @@ def load_entry(
     *,
     as_stored: bool = False,
 ) -> str:
-    """Part of an entry of memory, in the type that it is computed with, unless it stays narrow."""
+    """Load part of an entry of memory, in the type that it is computed with unless as stored."""
     whole = window.source.type
     conditions = [*conditions, *body.inside(node.type.shape)]
     if whole.dtype is DType.INT4:

@@ -41,7 +41,7 @@ PART_HELPERS = tuple(_PARTS.format(narrow=narrow) for narrow in _NARROW)
 
 
 def dot_dtype(*dtypes: DType) -> DType:
-    """What operands are multiplied in: a narrow type that holds all of them, else float32."""
+    """Return what operands are multiplied in: a narrow type that holds all, else float32."""
     wide = {item for item in dtypes if item.bits > 8}
     if len(wide) == 1 and wide <= set(_NARROW) and all(item.is_float for item in dtypes):
         return wide.pop()
@@ -49,7 +49,7 @@ def dot_dtype(*dtypes: DType) -> DType:
 
 
 def narrow_type(node: Node) -> DType | None:
-    """The narrow type that holds every value of a node exactly; None if there is none."""
+    """Return the narrow type that holds every value of a node exactly; None if there is none."""
     window = window_of(node)
     if window is not None:
         dtype = window.source.type.dtype
@@ -71,7 +71,7 @@ def narrow_type(node: Node) -> DType | None:
 
 
 def is_dot(node: Node) -> bool:
-    """Whether a node is a product of one value per page and one per row."""
+    """Tell whether a node is a product of one value per page and one per row."""
     if not isinstance(node.op, linear.GeMM):
         return False
     x, y = node.inputs
@@ -82,7 +82,7 @@ def is_dot(node: Node) -> bool:
 
 
 def dot_text(node: Node, emitter: SideEmitter, stored: dict[Node, str], tile: int) -> str | None:
-    """``out[s, a, b] = sum_k y[s, a, k] x[s, b, k]`` as a product of matrices; None for others.
+    """Write ``out[s, a, b] = sum_k y[s, a, k] x[s, b, k]`` as a matrix product; None for others.
 
     ``stored`` has the names of values per page as memory had them.
     """
@@ -122,7 +122,7 @@ def dot_text(node: Node, emitter: SideEmitter, stored: dict[Node, str], tile: in
 def _operand(
     node: Node, operand: Operand, narrow: DType | None, stored: dict[Node, str], body: Body
 ) -> str:
-    """A value per page with zeros in the padding of its last axis, narrow if it can be."""
+    """Return a value per page with zeros in the padding of its last axis, narrow if it can be."""
     window = window_of(node)
     if narrow is not None and window is not None and node in stored:
         # padding was loaded as a finite number, and meets zeros of the row
@@ -135,7 +135,7 @@ _REDUCED = reduce.Sum | reduce.Mean | reduce.Max | reduce.Min | reduce.L2Norm
 
 
 def exact_widths(wanted: Sequence[Node]) -> frozenset[int]:
-    """Sizes that products with queries contract, and that all values on the way have as they are.
+    """Find sizes that products with queries contract, and that all values on the way can have.
 
     A latent has 576 channels: padded to 1024 it would take twice the room, and a product twice the
     time.
@@ -150,7 +150,7 @@ def exact_widths(wanted: Sequence[Node]) -> frozenset[int]:
 
 
 def _keeps(node: Node) -> bool:
-    """Whether the text of a node takes any extent of its axes."""
+    """Tell whether the source of a node takes any extent of its axes."""
     window = window_of(node)
     if window is not None:
         return window.source.type.dtype is not DType.INT4
@@ -158,7 +158,7 @@ def _keeps(node: Node) -> bool:
 
 
 def _all(wanted: Iterable[Node]) -> list[Node]:
-    """The nodes, and all that they are made of."""
+    """Return the nodes, and all that they are made of."""
     found: dict[Node, None] = {}
     waiting = list(wanted)
     while waiting:

@@ -51,36 +51,36 @@ def tl_name(dtype: DType) -> str:
 
 
 def memory_dtype(dtype: DType) -> DType:
-    """What one addressable element of memory is: halves of bytes lie two in a byte."""
+    """Return what one addressable element of memory is: halves of bytes lie two in a byte."""
     return DType.INT8 if dtype is DType.INT4 else dtype
 
 
 def packed_bytes(value: ValueType) -> int:
-    """Bytes of one entry whose elements are halves of bytes."""
+    """Count the bytes of one entry whose elements are halves of bytes."""
     return -(-value.num_elements // 2)
 
 
 def zero_of(dtype: DType) -> str:
-    """The literal 0 in the kind of a type: whole numbers do not become floats of one byte."""
+    """Return 0 in the kind of a type: whole numbers do not become floats of one byte."""
     return "0.0" if dtype in ROUNDINGS else "0"
 
 
 def computed(loaded: str, dtype: DType) -> str:
-    """What was loaded, in the type that it is computed with."""
+    """Convert what was loaded to the type that it is computed with."""
     if dtype is DType.BOOL:
         return f"{loaded} != 0"
     return f"{loaded}.to(tl.{dtype.computed})"
 
 
 def converted(text: str, stored: DType, wanted: DType) -> str:
-    """Return the text of a value in the type that it is multiplied in."""
+    """Convert a value to the type that it is multiplied in."""
     return text if stored is wanted else f"{text}.to(tl.{wanted})"
 
 
 def load_packed(
     memory: str, entry: str, entry_bytes: int, flat: str, mask: str, initial: float
 ) -> str:
-    """Halves of bytes at flat positions of an entry, the lower half first, as int32."""
+    """Load halves of bytes at flat positions of an entry, the lower half first, as int32."""
     place = f"{memory} + {entry} * {entry_bytes} + ({flat}) // 2"
     loaded = f"tl.load({place}, mask={mask}, other=0).to(tl.int32)"
     signed = f"((({loaded} >> (({flat}) % 2 * 4)) & 15) ^ 8) - 8"
@@ -101,7 +101,7 @@ def store(
 
 
 def _narrow(value: Operand, dtype: DType) -> str:
-    """What is stored: a conversion of what the type holds exactly, so no rounding is left to it."""
+    """Convert what the type holds exactly, so that no rounding is left to the store."""
     held = _held(value.name, dtype)
     if dtype in ROUNDINGS:
         return f"{held}.to(tl.{tl_name(dtype)})"
@@ -109,7 +109,7 @@ def _narrow(value: Operand, dtype: DType) -> str:
 
 
 def rounded(value: Operand, target: ValueType) -> str:
-    """A value as it will be read back from memory of the type of ``target``."""
+    """Round a value as it will be read back from memory of the type of ``target``."""
     rows, columns = target.shape
     name = value.name
     if value.type.shape != target.shape:
@@ -120,7 +120,7 @@ def rounded(value: Operand, target: ValueType) -> str:
 
 
 def _held(name: str, dtype: DType) -> str:
-    """Inside the range of a type, in its steps, and still in the type that is computed with."""
+    """Hold a value in the range of a type and in its steps, in the type that is computed with."""
     if dtype in ROUNDINGS:
         return f"{ROUNDINGS[dtype]}({name})"
     if dtype in (DType.INT8, DType.INT4):
@@ -132,7 +132,7 @@ def _held(name: str, dtype: DType) -> str:
 def _store_packed(
     body: Body, value: Operand, target: ValueType, memory: str, entry: str, conditions: list[str]
 ) -> None:
-    """Two neighbours of the flat entry in a byte; an odd one out has 0 beside it."""
+    """Store two neighbours of the flat entry in a byte; an odd one out has 0 beside it."""
     rows, columns = target.shape
     count = packed_bytes(target)
     byte = body.index(2, count)

@@ -25,7 +25,7 @@ Value = Callable[[Node], Operand]
 
 
 def is_weighted(node: Node) -> bool:
-    """Whether a node reads a table by itself instead of taking it as a block."""
+    """Tell whether a node reads a table by itself instead of taking it as a block."""
     if isinstance(node.op, WEIGHTED):
         return True
     if not isinstance(node.op, linear.GeMM):
@@ -36,7 +36,7 @@ def is_weighted(node: Node) -> bool:
 
 
 def weighted_expression(node: Node, value: Value, body: Body) -> str:
-    """The expression of such a node; its loop stands in the lines before."""
+    """Write the expression of such a node; its loop stands in the statements before."""
     match node.op:
         case linear.FactorScore():
             return _factor_score(node.op, node.inputs, value, body)
@@ -49,7 +49,7 @@ def weighted_expression(node: Node, value: Value, body: Body) -> str:
 
 
 def weighted_elements(node: Node) -> int:
-    """Elements a page of the widest block that such a node goes through."""
+    """Count the elements a page of the widest block that such a node goes through."""
     match node.op:
         case linear.FactorScore(descriptors=descriptors, rank=rank):
             return padded(descriptors) * padded(rank)
@@ -67,7 +67,7 @@ def _elements(x: Node, y: Node) -> int:
 
 
 def _strip(x: Node, y: Node) -> int:
-    """Columns of a table that are read together: a power of two."""
+    """Return how many columns of a table are read together: a power of two."""
     strip = padded(x.type.shape[1])
     while strip > _LEAST_STRIP and _elements(x, y) // padded(x.type.shape[1]) * strip > (
         _STRIP_ELEMENTS
@@ -81,7 +81,7 @@ def _names(body: Body, *wanted: str) -> list[str]:
 
 
 def _table_block(table: str, start: str, sizes: tuple[int, int], width: int) -> str:
-    """Rows and columns of a table from an element on: a block of two axes, 0 in its padding."""
+    """Load rows and columns of a table from an element on: two axes, 0 in the padding."""
     rows, columns = sizes
     row, column = f"tl.arange(0, {padded(rows)})[:, None]", f"tl.arange(0, {padded(columns)})"
     place = f"{table} + {start} + {row} * {width} + {column}[None, :]"
@@ -91,7 +91,7 @@ def _table_block(table: str, start: str, sizes: tuple[int, int], width: int) -> 
 
 
 def _product_in_strips(x: Node, y: Node, value: Value, body: Body) -> str:
-    """``out[s, a, b] = sum_k W[a, k] x[s, b, k]``, some columns at a time."""
+    """Compute ``out[s, a, b] = sum_k W[a, k] x[s, b, k]``, some columns at a time."""
     operand, table = value(x), table_of(y, body)
     rows, width = y.type.shape
     strip = _strip(x, y)
@@ -120,13 +120,13 @@ def _product_in_strips(x: Node, y: Node, value: Value, body: Body) -> str:
 
 
 def _put_rows(out: str, index: str, count: int, part: Block, head: str) -> str:
-    """The line that puts the rows of one head in their place among ``count`` rows."""
+    """Put the rows of one head in their place among ``count`` rows."""
     moved = picked(part, 1, f"{index} % {part.rows}", count)
     return f"{out} = tl.where({index} // {part.rows} == {head}, {moved}, {out})"
 
 
 def _product_by_head(x: Node, y: Node, value: Value, body: Body) -> str:
-    """``out[s, h Ny + a, b] = sum_k W[h, a, k] x[s, h Nx + b, k]``."""
+    """Compute ``out[s, h Ny + a, b] = sum_k W[h, a, k] x[s, h Nx + b, k]``."""
     operand, table = value(x), table_of(y, body)
     heads, rows, width = y.type.shape
     entries = x.type.shape[0] // heads
@@ -151,7 +151,7 @@ def _product_by_head(x: Node, y: Node, value: Value, body: Body) -> str:
 
 
 def _zeros_beyond(name: str, width: int, operand: Operand) -> str:
-    """A moved part as float32; its padding meets zeros of the table, so it must be finite."""
+    """Convert a moved part to float32; its padding meets zeros of the table and must be finite."""
     text = name if operand.is_float else f"{name}.to(tl.float32)"
     if padded(width) == width:
         return text
@@ -159,7 +159,7 @@ def _zeros_beyond(name: str, width: int, operand: Operand) -> str:
 
 
 def _factor_score(op: linear.FactorScore, inputs: Sequence[Node], value: Value, body: Body) -> str:
-    """Head by head: the query through its weights, then the best of the head's descriptors."""
+    """Take the query of each head through its weights, then the best of the head's descriptors."""
     query, descriptors = value(inputs[0]), value(inputs[2])
     table = table_of(inputs[1], body)
     width = inputs[0].type.shape[1]
@@ -193,7 +193,7 @@ def _factor_score(op: linear.FactorScore, inputs: Sequence[Node], value: Value, 
 def _learned_descriptor(
     op: linear.LearnedDescriptor, inputs: Sequence[Node], value: Value, body: Body
 ) -> str:
-    """Head by head: tokens through their weights, then channels through theirs."""
+    """Take the tokens of each head through their weights, then channels through theirs."""
     x, tokens, width = value(inputs[0]), *inputs[0].type.shape
     token_table, key_table = (table_of(item, body) for item in inputs[1:])
     index = body.index(1, op.heads * op.descriptors)

@@ -9,7 +9,7 @@ from tilewright.attention.codegen.kernels.merge import LOWEST, finish_code, part
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import attend_traffic, pools_of
 from tilewright.attention.codegen.source.builder import Body, load_source
-from tilewright.attention.codegen.source.file import Emitted, Grid, emitted
+from tilewright.attention.codegen.source.file import Emitted, Grid
 from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import DType, FlowKind, Geometry
@@ -48,12 +48,12 @@ class AttendBlocks:
 
     @property
     def tokens(self) -> int:
-        """Of a tile."""
+        """Tokens of a tile."""
         return self.pages * self.page_tokens
 
 
 def product_dtype(sizes: Geometry) -> DType:
-    """What queries and keys, and weights and values, are multiplied in."""
+    """Return what queries and keys, and weights and values, are multiplied in."""
     return dot_dtype(sizes.query_dtype, sizes.kv_dtype)
 
 
@@ -62,7 +62,7 @@ _REGISTER_SHARE = 4  # block numbers may fill one register in so many
 
 
 def emit_attend_pages(form: RowForm, *, chosen: str | None, is_listed: bool = True) -> Emitted:
-    """Online softmax over one part of each list; ``chosen`` if query heads have own pages.
+    """Emit an online softmax over one part of each list; ``chosen`` if query heads have own pages.
 
     What is not listed is dense: all pages of the row, or of the member.
     """
@@ -85,11 +85,11 @@ def emit_attend_pages(form: RowForm, *, chosen: str | None, is_listed: bool = Tr
     grid = Grid.ROW_PARTS if form.target is None else Grid.ROW_MEMBERS
     once = form.target is not None
     traffic = attend_traffic(form.sizes, is_listed=is_listed, loads_latents_once=once)
-    return emitted(f"attend_pages{form.suffix}", f"Softmax over {what}.", body, grid, traffic)
+    return Emitted.of(f"attend_pages{form.suffix}", f"Softmax over {what}.", body, grid, traffic)
 
 
 def end_code(form: RowForm, body: Body) -> list[Statement]:
-    """What a row, or the part of it that a member has, leaves in memory."""
+    """Store the result of a row, or of the part of it that a member has."""
     if form.part is None:
         return finish_code(form, body)
     return part_code(form, body, form.part)
@@ -98,7 +98,7 @@ def end_code(form: RowForm, body: Body) -> list[Statement]:
 def attend_code(
     form: RowForm, body: Body, *, chosen: str | None, is_listed: bool
 ) -> list[Statement]:
-    """Leaves ``largest``, ``total`` and ``weighted`` of the member, or of the program's part."""
+    """Compute ``largest``, ``total`` and ``weighted`` of the member, or of the program's part."""
     sizes, blocks = form.sizes, AttendBlocks.of(form)
     heads, keys = sizes.query_heads, sizes.key_dim
     body.need("q_in", f"{sizes.query_dtype} [requests, KV heads, {heads}, {keys}]")
@@ -144,7 +144,7 @@ def _query_code(sizes: Geometry, blocks: AttendBlocks, body: Body) -> list[State
 
 
 def _inside(*axes: tuple[str, int, int]) -> list[str]:
-    """Conditions that leave padding out: of a name, its size and the padded one."""
+    """Return conditions that leave padding out, each of a name, its size and the padded one."""
     return [f"({name} < {size})" for name, size, padded in axes if size != padded]
 
 
@@ -172,7 +172,7 @@ class _Walk:
         return entries if is_small else None
 
     def range_code(self) -> list[Statement]:
-        """Which entries the program looks at: ``first`` to ``stop``, with ``num_listed`` tokens."""
+        """Set the entries of the program: ``first`` to ``stop``, with ``num_listed`` tokens."""
         body, form = self.body, self.form
         table = code(f"table = {form.table(body)}")
         if not self.is_listed:
@@ -196,7 +196,7 @@ class _Walk:
         """)
 
     def ahead_code(self) -> list[Statement]:
-        """Block numbers of all tiles, or of the first, and what goes on from there."""
+        """Load the block numbers of all tiles, or of the first, and what goes on from there."""
         pages = self.blocks.pages
         lines = code(f"""
             offset = tl.arange(0, {pages})
@@ -216,7 +216,7 @@ class _Walk:
         """)
 
     def tile_code(self, start: str) -> list[Statement]:
-        """The blocks of a tile and the tokens that are there.
+        """Take the blocks of a tile and the tokens that are there.
 
         If it reads ahead, block numbers that are not kept are loaded a tile ahead, and entries of
         the list two: a program waits for neither.
@@ -239,7 +239,7 @@ class _Walk:
         return lines + code(f"there = {self._there()}")
 
     def _page(self, entry: str) -> str:
-        """The assignment of pages that are listed; nothing where all pages are read."""
+        """Load pages that are listed; return nothing where all pages are read."""
         loaded = f"tl.load(listed + {entry}, mask={entry} < stop, other=0)"
         return f"page = {loaded}" if self.is_listed else ""
 
@@ -266,7 +266,7 @@ class _Products:
     chosen: str | None
 
     def start_code(self) -> list[Statement]:
-        """Where the pools of the row's KV head begin."""
+        """Set where the pools of the row's KV head begin."""
         size, pools = self.form.sizes.page_size, pools_of(self.form.sizes)
         starts = [
             f"{name}_head = {name} + head * num_blocks * {size * width}"
@@ -275,7 +275,7 @@ class _Products:
         return code("\n".join(starts))
 
     def logit_code(self, logits: str, values: str) -> list[Statement]:
-        """The products of queries and keys under one name, the values under another."""
+        """Multiply queries and keys under one name, and load the values under another."""
         sizes, blocks, pools = self.form.sizes, self.blocks, pools_of(self.form.sizes)
         first, *_, last = [next(iter(pools)), *pools]
         lines: list[Statement] = []
@@ -294,7 +294,7 @@ class _Products:
         return lines + self._load_code(values, last, read=sizes.value_dim, padded=blocks.values)
 
     def _load_code(self, name: str, pool: str, *, read: int, padded: int) -> list[Statement]:
-        """The first ``read`` channels of all tokens of a tile: [tokens, padded]."""
+        """Load the first ``read`` channels of all tokens of a tile: [tokens, padded]."""
         sizes = self.form.sizes
         width, dtypes = pools_of(sizes)[pool], (sizes.kv_dtype, product_dtype(sizes))
         inside = "there[:, :, None]" + ("" if read == padded else f" & (channel < {read})")

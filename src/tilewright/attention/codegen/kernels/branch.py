@@ -17,7 +17,6 @@ from tilewright.attention.codegen.source.file import (
     Grid,
     Scratch,
     ScratchAxis,
-    emitted,
     lists_of,
     outputs_of,
 )
@@ -38,13 +37,13 @@ class BranchKernels:
 
 
 def is_plain(graph: Graph) -> bool:
-    """Whether attention over one selection is the whole result."""
+    """Tell whether attention over one selection is the whole result."""
     first, *others = graph.output.branches
     return not others and first.gate is None and first.estimate is None
 
 
 def branch_kernels(graph: Graph, form: RowForm, names: Mapping[Node, str]) -> BranchKernels:
-    """Behind the indexer, whose values ``names`` has the memory of.
+    """Emit what follows the indexer, whose values ``names`` has the memory of.
 
     Branch i has its lists, its attention and its log-sum-exp under names with the suffix ``_i``.
     """
@@ -92,14 +91,14 @@ def _weighed(selection: Node, names: Mapping[Node, str], suffix: str) -> Weighed
 
 
 def is_one_softmax(branches: Sequence[Branch]) -> bool:
-    """Whether the result is the output of one softmax, and so has a log-sum-exp."""
+    """Tell whether the result is the output of one softmax, and so has a log-sum-exp."""
     return len(branches) == 1 and branches[0].gate is None
 
 
 def emit_combine_branches(
     sizes: Geometry, branches: Sequence[Branch], names: Mapping[Node, str]
 ) -> Emitted:
-    """Attention of a dense row is that of the first branch that reads pages, and nothing else."""
+    """Emit the sum of all branches; of a dense row it is the first branch that reads pages."""
     body = Body()
     heads, width = sizes.query_heads, sizes.value_dim
     dense = next(place for place, item in enumerate(branches) if item.selection is not None)
@@ -131,13 +130,13 @@ def emit_combine_branches(
         (item.selection is not None) + (item.estimate is not None) for item in branches
     )
     traffic = Traffic(Stage.MERGE, row_bytes=arrays * heads * (width + 1) * NUMBER_BYTES)
-    return emitted("combine_branches", purpose, body, Grid.ROWS, traffic)
+    return Emitted.of("combine_branches", purpose, body, Grid.ROWS, traffic)
 
 
 def _branch_code(
     sizes: Geometry, branch: Branch, place: int, names: Mapping[Node, str], body: Body
 ) -> list[Statement]:
-    """The branch as ``found_0``, and its log-sum-exp as ``sum_0``."""
+    """Set the branch as ``found_0``, and its log-sum-exp as ``sum_0``."""
     lines: list[Statement] = []
     if branch.selection is not None:
         arrays = (f"output_{place}", f"log_sum_exp_{place}")
@@ -172,7 +171,7 @@ def _load_code(
 
 
 def _joined_code(branch: Branch, place: int) -> list[Statement]:
-    """Exact attention and estimate as one softmax; a side without tokens adds nothing."""
+    """Join exact attention and estimate to one softmax; a side without tokens adds nothing."""
     exact, guess = f"exact_{place}", f"guess_{place}"
     if branch.estimate is None or branch.selection is None:
         only, sums = (exact, "exact_sum") if branch.estimate is None else (guess, "guess_sum")

@@ -6,7 +6,7 @@ from tilewright.attention.codegen.expression.side import SideEmitter
 from tilewright.attention.codegen.expression.stored import rounded, store
 from tilewright.attention.codegen.plan.slice_loads import window_of
 from tilewright.attention.codegen.source.builder import Body, name_values
-from tilewright.attention.codegen.source.file import Emitted, Grid, emitted
+from tilewright.attention.codegen.source.file import Emitted, Grid
 from tilewright.attention.graph import DType, FieldWrite, Graph, Node, Side, ValueType
 from tilewright.attention.ops import leaf, position
 
@@ -43,7 +43,7 @@ _POSITIONS: EmitterTable = {
 
 
 def emit_complete_pages(graph: Graph) -> Emitted | None:
-    """The kernel; None if the flow keeps no summaries."""
+    """Emit the kernel; return None if the flow keeps no summaries."""
     if not graph.field_writes:
         return None
     body = Body("page_tokens" if graph.partial_pages else None, graph.geometry.page_size)
@@ -63,7 +63,7 @@ def emit_complete_pages(graph: Graph) -> Emitted | None:
     for write in graph.field_writes:
         _store(loads.targets[write.target], write, emitter)
     purpose = "Summaries of new pages: a program for each page and KV head."
-    return emitted("complete_pages", purpose, body, Grid.NEW_PAGES)
+    return Emitted.of("complete_pages", purpose, body, Grid.NEW_PAGES)
 
 
 class _Loads:

@@ -20,7 +20,7 @@ from tilewright.attention.codegen.plan.slice_loads import Window, window_of
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import Stage, Traffic, page_traffic
 from tilewright.attention.codegen.source.builder import Body, load_source, name_values, store_source
-from tilewright.attention.codegen.source.file import Emitted, Grid, emitted
+from tilewright.attention.codegen.source.file import Emitted, Grid
 from tilewright.attention.codegen.source.liveness import assigned, split_loop, without_unused
 from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
@@ -59,14 +59,14 @@ class PageWork:
 def emit_compute_pages(
     page_round: PageRound, roots: Sequence[Node], writes: Sequence[StateWrite] = ()
 ) -> Emitted:
-    """The page kernel of one round; ``writes`` are the states whose next value is known in it."""
+    """Emit the page kernel of a round; ``writes`` are states whose next value is known in it."""
     work = page_work(page_round, stored=roots, writes=writes)
     name = f"compute_pages_{page_round.index}"
     return page_kernel(name, "Values per page", page_round.form, work, Stage.SCORING)
 
 
 def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork, stage: Stage) -> Emitted:
-    """A kernel whose programs look at tiles of pages, or at all pages of a member in turn."""
+    """Emit a kernel whose programs look at tiles of pages, or at all pages of a member in turn."""
     body, tile = work.body, work.tile
     if form.target is None:
         grid, what = Grid.ROW_TILES, f"row and tile of {tile} pages"
@@ -79,7 +79,7 @@ def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork, stage: 
     full = code(f"num_full = num_tokens // {form.page_size}")
     body.statements = without_unused([*start, *full, *lines])
     purpose = f"{what_for}: a program for each {what}."
-    return emitted(name, purpose, body, grid, replace(work.traffic, stage=stage), tile=tile)
+    return Emitted.of(name, purpose, body, grid, replace(work.traffic, stage=stage), tile=tile)
 
 
 def page_work(
@@ -89,7 +89,7 @@ def page_work(
     kept: Sequence[Node] = (),
     writes: Sequence[StateWrite] = (),
 ) -> PageWork:
-    """Of one round: ``stored`` values go to scratch memory, ``kept`` ones stay as they are."""
+    """Emit one round: ``stored`` values go to scratch memory, ``kept`` ones stay as they are."""
     graph, form, rounds = page_round.graph, page_round.form, page_round.rounds
     wanted = (*stored, *kept, *(write.value for write in writes))
     exact = exact_widths(wanted) if form.has_dots else frozenset[int]()
@@ -121,7 +121,7 @@ def page_work(
 
 
 def _tile_code(form: RowForm, work: PageWork) -> list[Statement]:
-    """Where the pages of one tile lie."""
+    """Set where the pages of one tile lie."""
     block = ""
     if "block_table" in work.body.arguments:
         table = form.table(work.body)
@@ -140,7 +140,7 @@ def _page_tokens(page_size: int) -> str:
 
 
 def loop_code(form: RowForm, work: PageWork, after: Sequence[Statement] = ()) -> list[Statement]:
-    """The loop over the tiles of a member's pages. Block numbers are loaded one tile ahead.
+    """Loop over the tiles of a member's pages. Block numbers are loaded one tile ahead.
 
     ``after`` is the end of each turn. Work that looks at no page has no loop.
     """
@@ -171,7 +171,7 @@ def loop_code(form: RowForm, work: PageWork, after: Sequence[Statement] = ()) ->
 
 
 def _block_of(own: str, form: RowForm) -> str:
-    """Block numbers of some of the member's pages."""
+    """Load block numbers of some of the member's pages."""
     return f"tl.load(table + {own}, mask={own} < {form.num_own}, other=0)"
 
 
@@ -206,7 +206,7 @@ class _Loads:
         return None
 
     def largest_block(self) -> int:
-        """Elements a page of the widest block."""
+        """Count the elements a page of the widest block."""
         if self.of.form.target is None:
             return self.emitter.largest_block
         blocks = [1]
@@ -220,7 +220,7 @@ class _Loads:
         return max(blocks)
 
     def _load_field(self, node: Node, window: Window, body: Body) -> str:
-        """Missing tokens read as 0, and a summary of an unfinished page as its initial value."""
+        """Load a field: missing tokens are 0, a summary of an unfinished page its initial value."""
         name, whole = str(getattr(window.source.op, "variable", "")), window.source.type
         (found,) = (item for item in self.of.graph.fields if item.name == name)
         written = {write.target for write in self.of.graph.field_writes}
@@ -252,7 +252,7 @@ def _load_input(node: Node, window: Window, body: Body) -> str:
 
 
 def scratch_holds(node: Node) -> str:
-    """What scratch memory of a value holds, for the list of arguments."""
+    """Say what scratch memory of a value holds."""
     sizes = ", ".join(map(str, node.type.shape))
     dtype = "int8" if node.type.dtype is DType.BOOL else node.type.dtype.computed
     axes = "rows" if node.type.format is FORMAT.BATCHED else "rows, pages"
@@ -260,7 +260,7 @@ def scratch_holds(node: Node) -> str:
 
 
 def _scratch_place(node: Node, name: str, body: Body) -> str:
-    """Pointers to the value of a row, or of a page of it."""
+    """Return pointers to the value of a row, or of a page of it."""
     body.need(name, scratch_holds(node))
     entry = "" if node.type.format is FORMAT.BATCHED else "page"
     return body.place(row_start(body, name), entry, node.type.shape, node.type.shape)

@@ -6,7 +6,7 @@ from tilewright.attention.codegen.kernels.compute import scratch_holds
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traffic
 from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis, emitted
+from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis
 from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_preamble, row_start
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import Branch, DType, Estimate, EstimateOver, Geometry, Node
@@ -17,7 +17,7 @@ _SMALLEST_DOT = 16  # rows and columns that a product of blocks has at least
 
 
 def estimate_scratch(sizes: Geometry, suffix: str) -> tuple[Scratch, ...]:
-    """What an estimate leaves: the attention over its entries, and their log-sum-exp."""
+    """Return what an estimate leaves: the attention over its entries, and their log-sum-exp."""
     heads, width = sizes.query_heads, sizes.value_dim
     return (
         Scratch(f"estimate{suffix}", ScratchAxis.ROWS, (heads, width), DType.FLOAT32),
@@ -28,7 +28,7 @@ def estimate_scratch(sizes: Geometry, suffix: str) -> tuple[Scratch, ...]:
 def emit_estimate_pages(
     form: RowForm, branch: Branch, estimate: Estimate, names: Mapping[Node, str]
 ) -> Emitted:
-    """Online softmax over the entries of all pages, or of those that the branch did not read."""
+    """Emit an online softmax over entries of all pages, or of those that were not read."""
     body = Body()
     for node in (estimate.logits, estimate.values):
         body.need(names[node], scratch_holds(node))
@@ -68,7 +68,7 @@ def emit_estimate_pages(
     purpose = "Attention over estimates of pages: a program for each row."
     numbers = entries * (heads + width) * NUMBER_BYTES + skips
     traffic = Traffic(Stage.ATTENTION, heads * (width + 1) * NUMBER_BYTES, numbers)
-    return emitted(f"estimate_pages{suffix}", purpose, body, Grid.ROWS, traffic)
+    return Emitted.of(f"estimate_pages{suffix}", purpose, body, Grid.ROWS, traffic)
 
 
 _SOFTMAX = """

@@ -44,7 +44,7 @@ __all__ = (
 
 
 def score_stage(page_round: PageRound, scores: Node) -> tuple[StageFunction, int]:
-    """The scores of all pages of a member as one block, and how many pages that block has.
+    """Score all pages of a member to one block; return how many pages that block has, too.
 
     In two levels: the best of them, and the scores in memory.
     """
@@ -98,7 +98,7 @@ def _best_stage(
 def select_stage(
     node: Node, form: RowForm, *, pages: int, scores: ScoreMemory, chosen: str
 ) -> StageFunction:
-    """From a block of scores of so many pages, or from the best of them, to marks in memory."""
+    """Select from a block of scores of so many pages, or from the best of them: marks in memory."""
     body = Body()
     form.preamble(body)
     if form.cut.selection is Selection.SEGMENTS:
@@ -120,7 +120,7 @@ def select_stage(
 
 
 def load_stage(node: Node, form: RowForm, *, scores: str) -> tuple[StageFunction, int]:
-    """Scores that an earlier kernel left in memory as one block, and how many pages it has.
+    """Load the scores that an earlier kernel left as one block; return its number of pages, too.
 
     In two levels: the best of them.
     """
@@ -160,7 +160,7 @@ def list_stage(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -
 def attend_stages(
     form: RowForm, *, chosen: str | None, is_listed: bool = True
 ) -> list[StageFunction]:
-    """Attention, and the merge of members if it goes over queues."""
+    """Attend, and merge members if that goes over queues."""
     body = Body()
     form.preamble(body)
     blocks = AttendBlocks.of(form)
@@ -193,7 +193,7 @@ def _merge_stage(form: RowForm, channels: int) -> StageFunction:
 
 
 def emit_row_kernel(name: str, form: RowForm, stages: Sequence[StageFunction]) -> Emitted:
-    """One kernel that calls the stages in order; their functions are ahead of it."""
+    """Emit one kernel that calls the stages in order; their functions are ahead of it."""
     body = Body()
     body.statements += form.preamble(body)
     functions = [stage.function() for stage in stages]

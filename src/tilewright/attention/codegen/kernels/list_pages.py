@@ -3,7 +3,7 @@
 from tilewright.attention.codegen.plan.target import Deal, padded
 from tilewright.attention.codegen.plan.traffic import list_traffic
 from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.file import Emitted, Grid, ScratchAxis, emitted
+from tilewright.attention.codegen.source.file import Emitted, Grid, ScratchAxis
 from tilewright.attention.codegen.source.liveness import without_unused
 from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_start
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
@@ -12,7 +12,7 @@ __all__ = ("emit_list_pages", "list_code")
 
 
 def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> Emitted:
-    """Pages that some query head chose, in logical order, how many they are, and their tokens."""
+    """Emit the lists of pages that some query head chose, in order, their lengths and tokens."""
     body = Body()
     start = form.preamble(body)
     lines = list_code(form, body, chosen=chosen, columns=columns, axis=axis)
@@ -20,13 +20,13 @@ def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAx
     what = "row" if form.part is None else "row and member"
     grid = Grid.ROWS if form.target is None else Grid.ROW_MEMBERS
     purpose = f"Chosen pages in logical order: a program for each {what}."
-    return emitted(f"list_pages{form.suffix}", purpose, body, grid, list_traffic(columns))
+    return Emitted.of(f"list_pages{form.suffix}", purpose, body, grid, list_traffic(columns))
 
 
 def list_code(
     form: RowForm, body: Body, *, chosen: str, columns: int, axis: ScratchAxis
 ) -> list[Statement]:
-    """Listed are numbers of a member's own pages; ``axis`` says how the marks lie."""
+    """List numbers of a member's own pages; ``axis`` says how the marks lie."""
     pages = "rows, pages" if axis is ScratchAxis.PAGES else "rows, members, pages"
     body.need(chosen, f"int8 [{pages}, 1, {columns}]")
     need_reserved(body)
@@ -65,7 +65,7 @@ def list_code(
 
 
 def need_lists(form: RowForm, body: Body) -> tuple[str, str, str]:
-    """The arguments that hold the lists, their lengths, and their tokens."""
+    """Take the arguments that hold the lists, their lengths, and their tokens."""
     return (
         body.need(f"page_list{form.suffix}", "int32 [rows, members, pages]"),
         body.need(f"list_length{form.suffix}", "int32 [rows, members]"),
@@ -74,7 +74,7 @@ def need_lists(form: RowForm, body: Body) -> tuple[str, str, str]:
 
 
 def _marks(form: RowForm, columns: int, axis: ScratchAxis) -> tuple[list[Statement], str]:
-    """Loading marks, and an expression that is not 0 for a page with one in some column."""
+    """Load marks; return an expression that is not 0 for a page with one in some column, too."""
     place = "own" if axis is ScratchAxis.MEMBER_PAGES else "page"
     members = form.members if axis is ScratchAxis.PAGES and form.deal is Deal.DEALT else 1
     if columns == members == 1:

@@ -3,7 +3,7 @@
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import merge_traffic
 from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis, emitted
+from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis
 from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import DType, Geometry
@@ -21,7 +21,7 @@ _PARTS = {
 
 
 def part_scratch(sizes: Geometry) -> tuple[Scratch, ...]:
-    """What a part leaves for the merge."""
+    """Return what a part leaves for the merge."""
     heads, width = sizes.query_heads, sizes.value_dim
     return (
         Scratch("part_largest", ScratchAxis.PARTS, (heads,), DType.FLOAT32),
@@ -31,18 +31,18 @@ def part_scratch(sizes: Geometry) -> tuple[Scratch, ...]:
 
 
 def _starts(form: RowForm, body: Body, part: str) -> list[str]:
-    """Where the three values of a part begin."""
+    """Return where the three values of a part begin."""
     names = [body.need(f"{name}{form.suffix}", holds) for name, holds in _PARTS.items()]
     return [row_start(body, name, part) for name in names]
 
 
 def head_mask(sizes: Geometry) -> str:
-    """Query heads and channels that are there."""
+    """Return the condition of query heads and channels that are there."""
     return f"(query_head < {sizes.query_heads}) & (value_channel < {sizes.value_dim})"
 
 
 def part_code(form: RowForm, body: Body, part: str) -> list[Statement]:
-    """Leave ``largest``, ``total`` and ``weighted`` in memory."""
+    """Store ``largest``, ``total`` and ``weighted``."""
     sizes = form.sizes
     heads, width = sizes.query_heads, sizes.value_dim
     largest, total, weighted = _starts(form, body, part)
@@ -55,7 +55,7 @@ def part_code(form: RowForm, body: Body, part: str) -> list[Statement]:
 
 
 def finish_code(form: RowForm, body: Body) -> list[Statement]:
-    """The attention of a row from ``largest``, ``total`` and ``weighted``."""
+    """Store the attention of a row from ``largest``, ``total`` and ``weighted``."""
     sizes = form.sizes
     heads, width = sizes.query_heads, sizes.value_dim
     output = body.need(f"output{form.suffix}", f"float32 [rows, {heads}, {width}]")
@@ -70,7 +70,7 @@ def finish_code(form: RowForm, body: Body) -> list[Statement]:
 
 
 def emit_merge_parts(form: RowForm) -> Emitted:
-    """Log-sum-exp merge of the parts of each row, in order, through memory."""
+    """Emit the log-sum-exp merge of the parts of each row, in order, through memory."""
     body = Body()
     starts = _starts(form, body, "part")
     number = str(form.members)
@@ -81,7 +81,7 @@ def emit_merge_parts(form: RowForm) -> Emitted:
     body.statements = _merge_code(form.sizes, starts, number) + finish_code(form, body)
     purpose = "The attention of each row from its parts: a program for each row."
     traffic = merge_traffic(form.sizes, form.members)
-    return emitted(f"merge_parts{form.suffix}", purpose, body, Grid.ROWS, traffic)
+    return Emitted.of(f"merge_parts{form.suffix}", purpose, body, Grid.ROWS, traffic)
 
 
 def _merge_code(sizes: Geometry, starts: list[str], number: str) -> list[Statement]:

@@ -32,7 +32,7 @@ def _shift_pages(work: RowWork) -> list[Statement]:
 
 
 def _pool_pages(work: RowWork) -> list[Statement]:
-    """The window is shorter at the ends of the span."""
+    """Reduce a window of pages, which is shorter at the ends of the span."""
     op: Any = work.node.op
     reduction = "sum" if op.kind is page_axis.Kind.MEAN else str(op.kind)
     empty = identity(reduction, DType.FLOAT32)
@@ -55,7 +55,7 @@ def _pool_pages(work: RowWork) -> list[Statement]:
 
 
 def _conv1d(work: RowWork) -> list[Statement]:
-    """Zeros before the first page of the span."""
+    """Convolve along pages, with zeros before the first page of the span."""
     op: Any = work.node.op
     taps = [[value for row in tap for value in row] for tap in op.weight]
     turn = code(f"found = tl.zeros(({work.tile},), tl.float32)")
@@ -72,7 +72,7 @@ def _conv1d(work: RowWork) -> list[Statement]:
 
 
 def _weight_code(tap: list[float]) -> list[Statement]:
-    """The weight of the program's column."""
+    """Set the weight of the program's column."""
     lines = code(f"weight = {number(tap[0])}")
     if len(set(tap)) > 1:
         for column, value in enumerate(tap[1:], 1):
@@ -81,7 +81,7 @@ def _weight_code(tap: list[float]) -> list[Statement]:
 
 
 def _cum_sum(work: RowWork) -> list[Statement]:
-    """Tile by tile with what came before; in reverse from the last page on."""
+    """Add up tile by tile with what came before; in reverse from the last page on."""
     op: Any = work.node.op
     page, inside = f"start + tl.arange(0, {work.tile})", "page < stop"
     if op.reverse:
@@ -103,7 +103,7 @@ def _cum_sum(work: RowWork) -> list[Statement]:
 
 
 def _gather(work: RowWork) -> list[Statement]:
-    """Pages by their logical position; one outside gives 0."""
+    """Gather pages by their logical position; one outside gives 0."""
     index = row_start(work.body, work.operands[1])
     inside = "(other >= 0) & (other < num_pages)"
     if work.node.inputs[1].type.format is FORMAT.BATCHED:

@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tilewright.attention.codegen.expression.elementwise import number
@@ -17,7 +16,7 @@ from tilewright.attention.codegen.plan.traffic import (
     column_bytes,
 )
 from tilewright.attention.codegen.source.builder import Body, remark_of
-from tilewright.attention.codegen.source.file import Emitted, Grid, emitted
+from tilewright.attention.codegen.source.file import Emitted, Grid
 from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_preamble, row_start
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import DType, Node, Op
@@ -35,25 +34,24 @@ _REDUCTIONS: dict[type[Op], str] = {
 
 
 def emit_row_op(form: RowForm, node: Node, index: int, names: Mapping[Node, str]) -> Emitted:
-    """From scratch memory to scratch memory; a program for each row and column."""
+    """Emit an op from scratch memory to scratch memory; a program for each row and column."""
     body = Body()
     operands = tuple(names[item] for item in node.inputs)
     for item, memory in zip(node.inputs, operands, strict=True):
         body.need(memory, scratch_holds(item))
     body.need(names[node], scratch_holds(node))
     work = RowWork(node, operands, names[node], form.tiling.row_tile, form.page_size, body)
-    first, *others = row_preamble(body, form.page_size)
-    body.statements += [replace(first, remark=remark_of(node)), *others]
+    body.statements += row_preamble(body, form.page_size, remark_of(node))
     body.add("column = tl.program_id(1)")
     lines = ROW_OPS[type(node.op)](work)
     body.statements += lines
     purpose = f"{node.op.name}: a program for each row and column."
     name, traffic = f"{node.op.name.lower()}_{index}", _traffic(work, lines)
-    return emitted(name, purpose, body, Grid.ROW_COLUMNS, traffic, tile=work.columns)
+    return Emitted.of(name, purpose, body, Grid.ROW_COLUMNS, traffic, tile=work.columns)
 
 
 def _traffic(work: RowWork, statements: Sequence[Statement]) -> Traffic:
-    """A load or store in a loop over pages goes once over the row; in a loop inside it more often.
+    """Count loads and stores: in a loop over pages once a page, in a loop inside it more often.
 
     Pages outside of a span are few, and are not counted.
     """
@@ -70,13 +68,13 @@ def _traffic(work: RowWork, statements: Sequence[Statement]) -> Traffic:
 
 
 def _turns(loop: Loop) -> int | None:
-    """How often a loop with literal bounds goes round."""
+    """Return how often a loop with literal bounds goes round; None for other bounds."""
     first, stop = (bound.whole_number() for bound in loop.bounds)
     return None if first is None or stop is None else stop - first
 
 
 def _moved_bytes(work: RowWork, statement: Statement) -> int:
-    """Of a page with all its columns, each time: bools take a byte in memory."""
+    """Count the bytes of a page with all its columns, each time: bools take a byte in memory."""
     read, written = (
         column_bytes(
             work.columns,
@@ -121,7 +119,7 @@ def _reduction(work: RowWork) -> list[Statement]:
 
 
 def _arg_max(work: RowWork) -> list[Statement]:
-    """The first page of the largest value; NaN is the smallest."""
+    """Find the first page of the largest value; NaN is the smallest."""
     dtype = work.source.type.dtype.computed
     lowest = identity("max", dtype)
     value = work.load("page < stop", lowest, dtype=dtype)
@@ -197,7 +195,7 @@ def _normalize(work: RowWork) -> list[Statement]:
 
 
 def _across_heads(work: RowWork) -> list[Statement]:
-    """Every head of a request computes the same value, in the same order of heads."""
+    """Reduce over the heads of a request: each computes the same value, in the same order."""
     op: Any = work.node.op
     reduction = "sum" if op.kind is page_axis.Kind.MEAN else str(op.kind)
     memory = work.operands[0]
@@ -221,7 +219,7 @@ def _across_heads(work: RowWork) -> list[Statement]:
 
 
 def _selected_tokens(work: RowWork) -> list[Statement]:
-    """Tokens of the pages that are chosen or reserved; only the last page may be short."""
+    """Count tokens of pages that are chosen or reserved; only the last page may be short."""
     need_reserved(work.body)
     size = work.page_size
     turn = f"""

@@ -14,7 +14,7 @@ OUTSIDE = "outside"
 
 
 def identity(reduction: str, dtype: DType) -> str:
-    """What changes no sum, maximum or minimum."""
+    """Return what changes no sum, maximum or minimum."""
     if reduction == "sum":
         return "0"
     if dtype is DType.BOOL:
@@ -57,7 +57,7 @@ class RowWork:
     def tiles(
         self, turn: str | list[Statement], first: str = "first", stop: str = "stop"
     ) -> list[Statement]:
-        """A loop over pages; what is done with ``page`` follows from its number."""
+        """Loop over tiles; ``turn`` is what is done with ``page``, the numbers of its pages."""
         page = code(f"page = start + tl.arange(0, {self.tile})")
         inside = code(turn) if isinstance(turn, str) else turn
         return [Loop.over("start", first, stop, self.tile, [*page, *inside])]
@@ -77,7 +77,7 @@ class RowWork:
         back: int = 0,
         dtype: DType | None = None,
     ) -> str:
-        """The operand at pages where the mask holds, in the type that the op computes in."""
+        """Load the operand at pages where the mask holds, in the type that the op computes in."""
         kind = dtype or self.dtype
         place = self.place(self.operands[0], page, back)
         return f"tl.load({place}, mask={mask}, other={other}).to(tl.{kind})"
@@ -90,7 +90,7 @@ class RowWork:
         return f"tl.store({place}, {self._kept(value)})"
 
     def pass_through(self) -> list[Statement]:
-        """Pages outside the span keep their value."""
+        """Copy pages outside the span, which keep their value."""
         if getattr(self.node.op, "span", Span.ALL) is Span.ALL:
             return []
         turn = f"""

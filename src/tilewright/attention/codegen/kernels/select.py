@@ -1,7 +1,7 @@
 """The kernels that choose the best pages of a row from scores in memory, and their helpers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tilewright.attention.codegen.kernels.compute import scratch_holds
 from tilewright.attention.codegen.kernels.select_block import bound_code, count_code, need_bounds
@@ -9,7 +9,7 @@ from tilewright.attention.codegen.kernels.select_segments import REACHED
 from tilewright.attention.codegen.plan.cut import Selection
 from tilewright.attention.codegen.plan.traffic import select_traffic
 from tilewright.attention.codegen.source.builder import Body, remark_of
-from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis, emitted
+from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis
 from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start, span_code
 from tilewright.attention.codegen.source.tree import If, Statement, code
 from tilewright.attention.graph import DType, Node, Span
@@ -94,14 +94,13 @@ class SelectBounds:
 def emit_select(
     form: RowForm, node: Node, index: int, names: Mapping[Node, str], bounds: SelectBounds
 ) -> tuple[Emitted, tuple[Scratch, ...]]:
-    """Scores in scratch memory to marks in scratch memory, and what else is kept in between."""
+    """Emit a selection from scores to marks in memory; return what else is kept in between, too."""
     body = Body()
     scores, chosen = names[node.inputs[0]], names[node]
     body.need(scores, scratch_holds(node.inputs[0]))
     body.need(chosen, scratch_holds(node))
     work = _Selecting(node, form.tiling.row_tile, f"{scores}_weights", body, bounds.kept)
-    first, *others = row_preamble(body, form.page_size)
-    body.statements += [replace(first, remark=remark_of(node)), *others]
+    body.statements += row_preamble(body, form.page_size, remark_of(node))
     body.statements += span_code(Span.MIDDLE, body)
     body.add(f"""
         scores = {row_start(body, scores)} + tl.program_id(1)
@@ -112,12 +111,12 @@ def emit_select(
     way = Selection.SEGMENTS if bounds.kept else Selection.DIGITS
     traffic = select_traffic(way, work.columns, is_fused=False)
     name, tile = f"select_{index}", work.columns
-    return emitted(name, purpose, body, Grid.ROW_COLUMNS, traffic, tile=tile), work.scratch()
+    return Emitted.of(name, purpose, body, Grid.ROW_COLUMNS, traffic, tile=tile), work.scratch()
 
 
 @dataclass(frozen=True, slots=True)
 class _Selecting:
-    """The lines of one selection, from ``scores`` to ``chosen``."""
+    """The statements of one selection, from ``scores`` to ``chosen``."""
 
     node: Node
     tile: int

@@ -52,7 +52,7 @@ def best_of(keys, count, PAGES: tl.constexpr):
 def select_block_code(
     node: Node, form: RowForm, body: Body, *, scores: str, pages: int, chosen: str
 ) -> list[Statement]:
-    """From ``scores``, a block of so many of the member's pages, to marks in memory."""
+    """Select from ``scores``, a block of so many of the member's pages: marks in memory."""
     span = span_code(Span.MIDDLE, body)
     body.need(chosen, "int8 [rows, members, pages, 1, 1]")
     marks = row_start(body, chosen, form.part)
@@ -77,7 +77,7 @@ def count_code(
     reached: str = "tl.sum((keys >= least).to(tl.int32), 0)",
     key: str = "signed_key",
 ) -> list[Statement]:
-    """How many candidates are taken, as ``count``; ``reached`` counts those at a threshold."""
+    """Set ``count``, the candidates that are taken; ``reached`` counts those at a threshold."""
     match node.op:
         case selection.TopK(k=int(k)):
             return code(f"count = tl.minimum({k}, stop - first)")
@@ -101,7 +101,7 @@ def need_bounds(body: Body) -> None:
 
 
 def bound_code(node: Node) -> list[Statement]:
-    """``count`` between its bounds: those of the op, or those of the plan."""
+    """Hold ``count`` between its bounds: those of the op, or those of the plan."""
     low, high = "tl.load(at_least + row)", "tl.load(at_most + row)"
     if isinstance(node.op, selection.Threshold | selection.TopP):
         low = str(node.op.min_pages)

@@ -86,7 +86,7 @@ def mark_from(
 
 
 def kept_of(node: Node, most: int | None, tiling: Tiling) -> int:
-    """Candidates that are kept of each segment: a power of two that no count is above.
+    """Return how many candidates each segment keeps: a power of two that no count is above.
 
     ``most`` bounds the counts of plans. 0: nothing bounds them, or not enough for a segment that is
     read from memory.
@@ -113,19 +113,19 @@ class ScoreMemory:
     is_logical: bool
 
     def start(self, form: RowForm, body: Body) -> str:
-        """The score of the member's first page."""
+        """Return where the score of the member's first page lies."""
         body.need(self.name, f"float32 [rows, {'' if self.is_logical else 'members, '}pages, 1, 1]")
         if not self.is_logical:
             return row_start(body, self.name, form.part)
         return f"{row_start(body, self.name)} + {form.page_steps[1]}"
 
     def stride(self, form: RowForm) -> str:
-        """From a page of the member to its next."""
+        """Return the distance from a page of the member to its next."""
         return form.page_steps[0] if self.is_logical else "1"
 
 
 def segment_start_code(form: RowForm, body: Body, memory: ScoreMemory) -> list[Statement]:
-    """Ahead of a loop that scores: where scores go, and the best so far."""
+    """Set where scores go, and the best so far, ahead of a loop that scores."""
     return span_code(Span.MIDDLE, body) + code(f"""
         kept_scores = {memory.start(form, body)}
         best = tl.full(({form.kept},), {LEAST_RANK}, tl.int64)
@@ -146,7 +146,7 @@ def keep_code(form: RowForm, scores: str, tile: int) -> list[Statement]:
 
 
 def best_in_code(form: RowForm, body: Body, memory: ScoreMemory, tile: int) -> list[Statement]:
-    """The best of scores that are in memory."""
+    """Find the best of scores that are in memory."""
     factor, shift = form.page_steps
     where = f"{memory.start(form, body)}, {memory.stride(form)}, {factor}, {shift}"
     best = f"best_in({where}, first, stop, {form.num_own}, {form.kept}, {tile})"
@@ -156,7 +156,7 @@ def best_in_code(form: RowForm, body: Body, memory: ScoreMemory, tile: int) -> l
 def mark_segment_code(
     node: Node, form: RowForm, body: Body, *, memory: ScoreMemory, chosen: str, tile: int
 ) -> list[Statement]:
-    """From ``best`` of each member, and its scores in memory, to marks in memory."""
+    """Mark pages in memory from ``best`` of each member, and its scores in memory."""
     body.need(chosen, "int8 [rows, members, pages, 1, 1]")
     factor, shift = form.page_steps
     scores = f"{memory.start(form, body)}, {memory.stride(form)}"
@@ -169,7 +169,7 @@ def mark_segment_code(
 
 
 def _last_rank_code(node: Node, form: RowForm, body: Body) -> list[Statement]:
-    """From the ``best`` of a program to ``last`` of the row, over the members that share it."""
+    """Find ``last`` of the row from the ``best`` of each program that has a share of it."""
     last = code(f"last = last_rank_of(best, count, stop - first, {form.kept})")
     decide = count_code(node, body, REACHED) + last
     if form.members == 1:

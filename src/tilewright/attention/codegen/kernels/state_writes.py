@@ -20,7 +20,7 @@ __all__ = ("store_state", "writes_by_round")
 
 
 def writes_by_round(graph: Graph, rounds: Mapping[Node, int]) -> dict[int, list[StateWrite]]:
-    """The round whose page kernel can write each state: the first one that has its value."""
+    """Find the round whose page kernel can write each state: the first that has its value."""
     found: dict[int, list[StateWrite]] = {}
     for write in graph.state_writes:
         found.setdefault(rounds[write.value] + is_row_op(write.value), []).append(write)

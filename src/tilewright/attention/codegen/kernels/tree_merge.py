@@ -23,7 +23,7 @@ __all__ = (
 
 
 def tree_neighbours(members: int) -> dict[int, dict[str, int]]:
-    """The directions of each member, and who is there.
+    """Return the directions of each member, and who is there.
 
     >>> tree_neighbours(4)
     {0: {'child_0': 1, 'child_1': 2}, 1: {'parent': 0}, 2: {'child_0': 3, 'parent': 0}, \
@@ -44,7 +44,7 @@ def _levels(members: int) -> int:
 
 
 def _has_child(level: int, members: int) -> str:
-    """Whether the member hears from another one at a level."""
+    """Return the condition that the member hears from another one at a level."""
     there = f"member % {2 << level} == 0"
     if members == 1 << _levels(members):
         return there
@@ -58,7 +58,7 @@ def _sends(level: int) -> str:
 def select_tree_code(
     node: Node, form: RowForm, body: Body, *, scores: str, pages: int, chosen: str
 ) -> list[Statement]:
-    """From the scores of each member's pages to marks of those that all together choose.
+    """Mark the pages that all members together choose by the scores of each.
 
     All keys meet at member 0, which finds the last one that is in, and how many of its equals each
     member has.
@@ -87,7 +87,7 @@ def select_tree_code(
 
 
 def _gather_code(members: int, pages: int) -> list[Statement]:
-    """Keys of all members at member 0, those of a member together."""
+    """Gather the keys of all members at member 0, those of a member together."""
     lines = []
     for level in range(_levels(members)):
         size = pages << level
@@ -106,7 +106,7 @@ def _gather_code(members: int, pages: int) -> list[Statement]:
 
 
 def _decide_code(node: Node, form: RowForm, body: Body, pages: int) -> list[Statement]:
-    """At member 0: the last key that is in, and what each member may take of its equals."""
+    """Find at member 0 the last key that is in, and what each member may take of its equals."""
     seats = padded(form.members)
     equal, shares = "equal", f"tl.reshape(taken, ({seats}, {pages}))"
     if form.deal is Deal.DEALT:
@@ -125,7 +125,7 @@ def _decide_code(node: Node, form: RowForm, body: Body, pages: int) -> list[Stat
 
 
 def _down_code(members: int, kind: str) -> list[Statement]:
-    """``last``, of that shape and type, from member 0 to all others."""
+    """Send ``last``, of that shape and type, from member 0 to all others."""
     lines = []
     for level in reversed(range(_levels(members))):
         lines += code(f"""
@@ -150,7 +150,7 @@ def _own_share_code(seats: int) -> list[Statement]:
 
 
 def best_up_code(members: int, kept: int) -> list[Statement]:
-    """The best ranks of all members at member 0."""
+    """Send the best ranks of all members up to member 0."""
     lines = []
     for level in range(_levels(members)):
         received = f'tl.recv("child_{level}", ({kept},), tl.int64)'
@@ -164,12 +164,12 @@ def best_up_code(members: int, kept: int) -> list[Statement]:
 
 
 def best_down_code(members: int) -> list[Statement]:
-    """The lowest rank that is in from member 0 to all others."""
+    """Send the lowest rank that is in from member 0 to all others."""
     return _down_code(members, "(1,), tl.int64")
 
 
 def merge_tree_code(form: RowForm, body: Body, *, channels: int) -> list[Statement]:
-    """From ``largest``, ``total`` and ``weighted`` of each member to the row's output."""
+    """Join ``largest``, ``total`` and ``weighted`` of all members to the row's output."""
     heads = form.sizes.query_heads
     lines: list[Statement] = []
     for level in range(_levels(form.members)):

@@ -34,12 +34,12 @@ class Weighed(NamedTuple):
 
 
 def wants_mass(graph: Graph) -> bool:
-    """Whether the flow asks for the masses of the last step."""
+    """Tell whether the flow asks for the masses of the last step."""
     return any(isinstance(node.op, feedback.AttentionMass) for node in graph.nodes(Side.INDEXER))
 
 
 def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:
-    """Masses of branches are added up. Keys of the pages that were read are read once more."""
+    """Emit the sum of the masses of branches. Keys of pages that were read are read once more."""
     sizes = form.sizes
     body = Body("page_tokens", sizes.page_size, sizes.query_heads)
     form.preamble(body)
@@ -64,7 +64,7 @@ def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:
 
 
 def _traffic(sizes: Geometry, branches: Sequence[Weighed]) -> Traffic:
-    """Marks and block numbers of all pages, keys of those that were read, and the masses."""
+    """Count marks and block numbers of all pages, keys of those that were read, and masses."""
     marks = sum(branch.columns for branch in branches)
     query = sizes.query_heads * sizes.key_dim * sizes.query_dtype.bits // 8
     keys = sizes.page_size * sizes.key_dim * sizes.kv_dtype.bits // 8
@@ -73,7 +73,7 @@ def _traffic(sizes: Geometry, branches: Sequence[Weighed]) -> Traffic:
 
 
 def _always_code(body: Body) -> list[Statement]:
-    """Pages that every branch reads."""
+    """Set ``always``, the pages that every branch reads."""
     body.need("reads_all", "int8 [rows]: whether the plan makes a row dense")
     need_reserved(body)
     ends = "(page < first_reserved) | (page >= num_pages - last_reserved)"
@@ -81,7 +81,7 @@ def _always_code(body: Body) -> list[Statement]:
 
 
 def _read_code(branch: Weighed, place: int, body: Body) -> list[Statement]:
-    """Whether the query heads of a branch read a page, as ``read_0``, and whether some does."""
+    """Set ``read_0``, whether query heads of a branch read a page, and whether some does."""
     shape = (1, branch.columns)
     body.need(branch.marks, f"int8 [rows, pages, 1, {branch.columns}]")
     places = body.place(row_start(body, branch.marks), "page", shape, shape)
@@ -96,7 +96,7 @@ def _read_code(branch: Weighed, place: int, body: Body) -> list[Statement]:
 
 
 def _logit_code(form: RowForm, branches: int, body: Body) -> list[Statement]:
-    """Logits [pages, tokens, query heads] of the pages that some branch read."""
+    """Compute logits [pages, tokens, query heads] of the pages that some branch read."""
     sizes = form.sizes
     heads, width, size = sizes.query_heads, sizes.key_dim, sizes.page_size
     pool = next(iter(pools_of(sizes)))
@@ -119,7 +119,7 @@ def _logit_code(form: RowForm, branches: int, body: Body) -> list[Statement]:
 
 
 def _term(branch: Weighed, place: int, body: Body) -> str:
-    """The mass of a branch: [pages, 1, query heads], 0 for a page that it did not read."""
+    """Return the mass of a branch: [pages, 1, query heads], 0 for a page that it did not read."""
     heads, size = body.query_heads, body.page_size
     body.need(branch.log_sum_exp, f"float32 [rows, {heads}]")
     sums = body.place(row_start(body, branch.log_sum_exp), "", (1, heads), (1, heads))

@@ -43,7 +43,7 @@ def plan_cut(
     apart: str = "",
     wanted: Cut | None = None,
 ) -> PlannedCut:
-    """What costs least for a row, as far as a cut that is given allows.
+    """Plan what costs least for a row, as far as a cut that is given allows.
 
     ``kept`` candidates of a segment can be enough (0: nobody knows how many), and a kernel that
     scores has segments of so many pages; ``apart`` says why a selection must be a kernel of its
@@ -90,7 +90,7 @@ def _without_target(kept: int) -> Decision:
 
 
 def _decide(planned: Sequence[Decision], wanted: Cut | None) -> list[Decision]:
-    """What is planned, without the fusions that a cut that was given leaves out."""
+    """Leave out of what is planned the fusions that a given cut does not have."""
     if wanted is None:
         return list(planned)
     return [
@@ -102,7 +102,7 @@ def _decide(planned: Sequence[Decision], wanted: Cut | None) -> list[Decision]:
 
 
 def _cheapest(costs: Sequence[SelectionCost], wanted: Selection | None) -> SelectionCost:
-    """Of those that are possible; one that is asked for by name, if it is."""
+    """Return the cheapest way that is possible, or the one that is asked for by name, if it is."""
     possible = [cost for cost in costs if not cost.why_not]
     named = [cost for cost in possible if cost.selection is wanted]
     return min(named or possible, key=lambda cost: cost.time_ps)
@@ -111,7 +111,7 @@ def _cheapest(costs: Sequence[SelectionCost], wanted: Selection | None) -> Selec
 def _selection(
     target: Target, cost: SelectionCost, taken: SelectionCost, named: Selection | None
 ) -> Decision:
-    """Bytes are those of a row with all its members; others are beside the one that is taken."""
+    """Decide about one way: its bytes, of a row and all members, beside those of the taken one."""
     time = f"{turns_of(target) * cost.time_ps} ps a worker"
     if cost is taken:
         reason = f"{cost.reason}: {time}, {'asked for by name' if named else 'the least'}"
@@ -132,7 +132,7 @@ def _not_scored_alone(chosen: Node, rounds: Mapping[Node, int]) -> str:
 
 
 def _score_select(target: Target, taken: SelectionCost, why_not: str) -> Decision:
-    """Scores that one kernel leaves for the next are written there, and read again."""
+    """Decide whether scores stay in the kernel, or are written by one and read by the next."""
     pages = target.pages * target.members
     inside = select_page_bytes(taken.selection, is_fused=True) * pages
     apart = (NUMBER_BYTES + select_page_bytes(taken.selection, is_fused=False)) * pages
@@ -142,7 +142,7 @@ def _score_select(target: Target, taken: SelectionCost, why_not: str) -> Decisio
 
 
 def _select_list(target: Target, taken: SelectionCost) -> Decision:
-    """Apart, the home of a row selects for all members, and they wait."""
+    """Decide whether members select; apart, the home of a row selects for all, and they wait."""
     pages = target.pages * target.members
     idle = target.members - 1
     marks = 2 * MARK_BYTES * pages  # written by the one, read by the other
@@ -161,6 +161,6 @@ def _list_attend(target: Target) -> Decision:
 
 
 def _saved_ps(target: Target, row_bytes: int) -> int:
-    """Of bytes that the members of a row need not move, turn by turn; and of a launch."""
+    """Return the time of bytes that members need not move, turn by turn, and of a launch."""
     member_bytes = row_bytes // target.members
     return turns_of(target) * memory_ps(target, member_bytes) + target.launch_ps

@@ -18,12 +18,12 @@ _ALWAYS_OVER_PAGES = _SELECTIONS | {
 
 
 def is_row_op(node: Node) -> bool:
-    """Whether the op needs more than the page at hand."""
+    """Tell whether the op needs more than the page at hand."""
     return node.op.name in _ALWAYS_OVER_PAGES or getattr(node.op, "dim", None) == 0
 
 
 def round_of(graph: Graph) -> dict[Node, int]:
-    """The round in which each node of the indexer side is computed.
+    """Return the round in which each node of the indexer side is computed.
 
     The result of a row op is there in the round after its own.
     """
@@ -35,12 +35,12 @@ def round_of(graph: Graph) -> dict[Node, int]:
 
 
 def is_repeated(node: Node) -> bool:
-    """Whether a later round computes the node again instead of reading it: leaves, work per row."""
+    """Tell whether a later round computes the node again: leaves, and work per row."""
     return not node.inputs or node.type.leading is not Leading.PAGES
 
 
 def page_roots(rounds: Mapping[Node, int], wanted: Iterable[Node], index: int) -> list[Node]:
-    """What the page kernel of a round must leave in scratch memory, in a fixed order.
+    """Return what the page kernel of a round must leave in scratch memory, in a fixed order.
 
     ``wanted`` are the values that kernels after the last round read.
     """

@@ -35,7 +35,7 @@ class SelectionCost:
 
 
 def turns_of(target: Target) -> int:
-    """Programs that the busiest worker has: more rows than workers take turns.
+    """Count the programs of the busiest worker: more rows than workers take turns.
 
     >>> turns_of(Target(rows=8, pages=1, workers=256)), turns_of(Target(rows=300, pages=1))
     (1, 2)
@@ -50,12 +50,12 @@ def memory_ps(target: Target, num_bytes: int) -> int:
 def selection_costs(
     target: Target, chosen: Node, *, kept: int, segment: int, apart: str
 ) -> tuple[SelectionCost, ...]:
-    """Of all ways, possible or not."""
+    """Return the costs of all ways, possible or not."""
     return tuple(_costs(target, chosen, kept, segment, apart))
 
 
 def _can_select_block(node: Node) -> bool:
-    """Whether the op takes a count of pages, all query heads together."""
+    """Tell whether the op takes a count of pages, all query heads together."""
     known = isinstance(node.op, ops.TopK | ops.ApproxTopK | ops.Threshold)
     return known and node.type.shape[1] == 1
 
@@ -70,7 +70,7 @@ def _costs(
 
 
 def _not_shared(target: Target, chosen: Node) -> str:
-    """Why the programs that have a row cannot choose among their pages; empty if they can."""
+    """Say why the programs of a row cannot choose among their pages; return "" if they can."""
     if not _can_select_block(chosen):
         return f"{chosen.op.name} is no choice by count for all query heads together"
     if target.members > 1 and Merge.IPCQ not in target.merges:
@@ -117,7 +117,7 @@ def _segment_reason(kept: int) -> str:
 def _apart(
     target: Target, selection: Selection, why_not: str, not_fused: str, kept: int = 0
 ) -> SelectionCost:
-    """By a kernel of its own, in which one worker has the scores of all members."""
+    """Return the cost of a kernel of its own, where one worker has the scores of all members."""
     page_bytes = SCORE_BYTES + select_page_bytes(selection, is_fused=False)
     num_bytes = page_bytes * target.pages * target.members
     reason = _segment_reason(kept) if kept else "scores are read from memory digit by digit"
@@ -130,5 +130,5 @@ def _levels(target: Target) -> int:
 
 
 def _messages_ps(target: Target) -> int:
-    """What goes up the tree of members, and down again."""
+    """Return the time of what goes up the tree of members, and down again."""
     return 2 * _levels(target) * target.message_ps

@@ -44,7 +44,7 @@ def push_slices(graph: Graph, elementwise: Container[type[Op]]) -> Graph:
 
 
 def window_of(node: Node) -> Window | None:
-    """The part of a variable that a node is; None if it is computed, or has an axis of heads."""
+    """Return the part of a variable that a node is; None if computed, or with an axis of heads."""
     row = column = 0
     while isinstance(node.op, layout.Slice):
         if node.op.dim == 1:
@@ -66,7 +66,7 @@ class _Moved(NamedTuple):
     source: str
 
     def sliced(self, op: layout.Slice, node: Node) -> Node:
-        """``op`` of a node, moved inwards as far as it goes."""
+        """Move ``op`` of a node inwards as far as it goes."""
         if node.type.shape[op.dim - 1] == 1 and op.end == 1:
             return node
         if isinstance(node.op, layout.Transpose):
@@ -81,5 +81,5 @@ class _Moved(NamedTuple):
         return make_node(node.op, inputs, self.scope, node.source)
 
     def _part_of_operand(self, op: layout.Slice, node: Node) -> Node:
-        """An operand that broadcasts along the axis serves any part of the result."""
+        """Slice an operand, unless it broadcasts along the axis and so serves any part."""
         return node if node.type.shape[op.dim - 1] == 1 else self.sliced(op, node)

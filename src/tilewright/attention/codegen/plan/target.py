@@ -22,7 +22,7 @@ _COUNTS = (
 
 
 def padded(size: int) -> int:
-    """The next power of two: what a block of Triton is long.
+    """Return the next power of two: what a block of Triton is long.
 
     >>> [padded(size) for size in (1, 3, 16)]
     [1, 4, 16]
@@ -106,7 +106,7 @@ class Tiling:
 
     @staticmethod
     def for_target(sizes: Geometry, target: Target) -> "Tiling":
-        """Tiles of which some fit into the registers at once, so that loads run ahead of work."""
+        """Choose tiles of which some fit into the registers, so that loads run ahead of work."""
         tile_bytes = max(target.register_bytes // _TILES_ON_CHIP, 1)
         token_bytes = max(sizes.key_dim, sizes.value_dim) * _bits_on_chip(sizes.kv_dtype) // 8
         return Tiling(
@@ -118,7 +118,7 @@ class Tiling:
         )
 
     def pages_for(self, elements_per_page: int) -> int:
-        """Pages of a tile whose widest value has so many elements a page: at least one."""
+        """Return the pages of a tile whose widest value has so many elements a page, at least 1."""
         pages = self.page_tile
         while pages > 1 and pages * elements_per_page > self.max_elements:
             pages //= 2
@@ -131,7 +131,7 @@ def _bits_on_chip(dtype: DType) -> int:
 
 
 def _nearest(space: int, each: int) -> int:
-    """About as many as fit: a power of two.
+    """Return about as many as fit: a power of two.
 
     >>> _nearest(64, 1), _nearest(57, 1), _nearest(40, 1), _nearest(1, 8)
     (64, 64, 32, 1)

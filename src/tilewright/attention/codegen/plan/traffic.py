@@ -61,7 +61,7 @@ class Traffic:
     head_bytes: int = 0
 
     def of(self, *, pages: int, listed: int, heads: int = 1) -> int:
-        """Bytes of a row with so many pages, in a request of so many KV heads.
+        """Count the bytes of a row with so many pages, in a request of so many KV heads.
 
         >>> Traffic(Stage.SELECTION, 8, 1, 4).of(pages=100, listed=10)
         148
@@ -73,7 +73,7 @@ class Traffic:
 def predicted_bytes(
     traffic: Iterable[Traffic], *, pages: int, listed: int, heads: int = 1
 ) -> dict[Stage, int]:
-    """Bytes of a row by stage."""
+    """Add up the bytes of a row by stage."""
     found: dict[Stage, int] = {}
     for item in traffic:
         num_bytes = item.of(pages=pages, listed=listed, heads=heads)
@@ -89,7 +89,7 @@ def page_traffic(
     *,
     has_table: bool,
 ) -> Traffic:
-    """Of the work of a round on each page: ``seen`` are the values it needs, in its kernel."""
+    """Count the work of a round on each page: ``seen`` are the values that its kernel needs."""
     per_row, per_page = 0, TABLE_BYTES if has_table else 0
     for node in dict.fromkeys(seen):
         window = window_of(node)
@@ -114,13 +114,13 @@ def page_traffic(
 
 
 def _kept_bytes(node: Node) -> int:
-    """Of a value in scratch memory."""
+    """Count the bytes of a value in scratch memory."""
     size = MARK_BYTES if node.type.dtype is DType.BOOL else NUMBER_BYTES
     return node.type.num_elements * size
 
 
 def column_bytes(columns: int, size: int, *, is_written: bool) -> int:
-    """Of one element of each column of a page, each moved by a program of its own.
+    """Count the bytes of one element of each column of a page, a program for each.
 
     Memory moves bursts: who reads one column of several reads its neighbours, too, and who writes
     one writes a burst for each element.
@@ -131,7 +131,7 @@ def column_bytes(columns: int, size: int, *, is_written: bool) -> int:
 
 
 def select_page_bytes(selection: Selection, *, is_fused: bool) -> int:
-    """Of a selection, for each page: its mark, and its score as often as it is read or written.
+    """Count a page of a selection: its mark, and its score as often as it is read or written.
 
     Fused with scoring, a selection in two levels leaves scores in memory and reads them once;
     apart, somebody else has left them there, and it reads them twice.
@@ -146,7 +146,7 @@ def select_page_bytes(selection: Selection, *, is_fused: bool) -> int:
 
 
 def select_traffic(selection: Selection, columns: int = 1, *, is_fused: bool) -> Traffic:
-    """Of a selection for each column of scores."""
+    """Count a selection for each column of scores."""
     scores = select_page_bytes(selection, is_fused=is_fused) - MARK_BYTES
     page_bytes = column_bytes(columns, MARK_BYTES, is_written=True)
     each = column_bytes(columns, NUMBER_BYTES, is_written=False)
@@ -164,14 +164,14 @@ def list_traffic(columns: int) -> Traffic:
 
 
 def pools_of(sizes: Geometry) -> dict[str, int]:
-    """The pools of keys and values with their widths; a latent is both."""
+    """Return the pools of keys and values with their widths; a latent is both."""
     if sizes.kind is FlowKind.MLA:
         return {"latent_pool": sizes.key_dim}
     return {"k_pool": sizes.key_dim, "v_pool": sizes.value_dim}
 
 
 def attend_traffic(sizes: Geometry, *, is_listed: bool, loads_latents_once: bool) -> Traffic:
-    """Of attention with its query and its output."""
+    """Count attention with its query and its output."""
     pools = pools_of(sizes)
     width = sum(pools.values())
     if len(pools) == 1 and not loads_latents_once:
@@ -185,6 +185,6 @@ def attend_traffic(sizes: Geometry, *, is_listed: bool, loads_latents_once: bool
 
 
 def merge_traffic(sizes: Geometry, parts: int) -> Traffic:
-    """Of parts that meet in memory: written there, and read again."""
+    """Count parts that meet in memory: written there, and read again."""
     part = sizes.query_heads * (sizes.value_dim + 2) * NUMBER_BYTES
     return Traffic(Stage.MERGE, row_bytes=2 * parts * part)

@@ -14,7 +14,7 @@ __all__ = ("Body", "Operand", "load_source", "name_values", "remark_of", "store_
 
 
 def tl_dtype(dtype: DType) -> str:
-    """The element type that a computed value has in a kernel."""
+    """Return the element type that a computed value has in a kernel."""
     return {DType.FLOAT32: "tl.float32", DType.INT32: "tl.int32", DType.BOOL: "tl.int1"}[
         dtype.computed
     ]
@@ -54,7 +54,7 @@ class Body:
         return argument
 
     def new_name(self, wanted: str) -> str:
-        """A free identifier that begins as asked for."""
+        """Take a free identifier that begins as asked for."""
         base = re.sub(r"\W", "_", wanted).strip("_") or "value"
         if keyword.iskeyword(base) or base in RESERVED:
             base += "_"
@@ -69,17 +69,17 @@ class Body:
         self.statements += code(source, remark)
 
     def index(self, axis: int, size: int) -> str:
-        """Positions along inner axis 1 or 2, as a block that broadcasts."""
+        """Name positions along inner axis 1 or 2, a block that broadcasts."""
         place = "[None, :, None]" if axis == 1 else "[None, None, :]"
         name = f"{'row' if axis == 1 else 'column'}_of_{size}"
         return self.once(name, f"tl.arange(0, {self.extent(size)}){place}")
 
     def extent(self, size: int) -> int:
-        """What an inner axis of that size is long in a block."""
+        """Return what an inner axis of that size is long in a block."""
         return size if size in self.exact else padded(size)
 
     def once(self, name: str, expression: str) -> str:
-        """A value that all statements from here on have under this name."""
+        """Set a value that all statements from here on have under this name."""
         if name not in self._indices:
             self._indices.add(name)
             self._taken.add(name)
@@ -89,7 +89,7 @@ class Body:
     def place(
         self, base: str, entry: str, shape: tuple[int, ...], whole: tuple[int, ...], skip: int = 0
     ) -> str:
-        """Pointers to [r, c] of an entry that is ``whole``, behind its first ``skip`` elements.
+        """Return pointers to [r, c] of a ``whole`` entry, behind its first ``skip`` elements.
 
         Without an entry ``base`` is its beginning.
         """
@@ -112,7 +112,7 @@ class Body:
         return " + ".join(parts)
 
     def inside(self, shape: tuple[int, ...]) -> list[str]:
-        """Conditions that leave the padding of [r, c] out."""
+        """Return conditions that leave the padding of [r, c] out."""
         return [
             f"({self.index(axis, size)} < {size})"
             for axis, size in zip((1, 2), shape, strict=True)
@@ -120,30 +120,30 @@ class Body:
         ]
 
     def present(self, value: ValueType, axis: int) -> str:
-        """A condition for the entries along an axis that count; empty if all do."""
+        """Return the condition of the entries along an axis that count; "" if all do."""
         size = value.shape[axis - 1]
         if axis in value.token_axes and self.page_tokens is not None:
             return f"{self.index(axis, size)} < {self.page_tokens}"
         return "" if self.extent(size) == size else f"{self.index(axis, size)} < {size}"
 
     def kept(self, operand: Operand, axis: int, fill: str) -> str:
-        """The operand with ``fill`` where an entry along the axis does not count."""
+        """Put ``fill`` where an entry of the operand along the axis does not count."""
         return self.kept_text(operand.name, operand, axis, fill)
 
     def kept_text(self, text: str, operand: Operand, axis: int, fill: str) -> str:
-        """The same of an expression that has the entries of the operand."""
+        """Put ``fill`` in an expression that has the entries of the operand."""
         condition = self.present(operand.type, axis)
         return f"tl.where({condition}, {text}, {fill})" if condition else text
 
     def without_padding(self, operand: Operand, axis: int, fill: str) -> str:
-        """The operand with ``fill`` in the padding of an axis; missing tokens stay as they are."""
+        """Put ``fill`` in the padding of an axis; missing tokens stay as they are."""
         size = operand.type.shape[axis - 1]
         if self.extent(size) == size:
             return operand.name
         return f"tl.where({self.index(axis, size)} < {size}, {operand.name}, {fill})"
 
     def flat(self, shape: tuple[int, ...], whole: tuple[int, ...], skip: int) -> str:
-        """Flat positions of [r, c] in an entry that is ``whole``."""
+        """Return flat positions of [r, c] in an entry that is ``whole``."""
         rows, columns = shape
         parts = [str(skip)] if skip or rows == columns == 1 else []
         if rows > 1:
@@ -154,13 +154,13 @@ class Body:
 
 
 def load_source(place: str, conditions: Sequence[str], other: str = "0") -> str:
-    """A load; an element that a condition does not hold for is ``other``."""
+    """Write a load; an element that a condition does not hold for is ``other``."""
     mask = f", mask={' & '.join(conditions)}, other={other}" if conditions else ""
     return f"tl.load({place}{mask})"
 
 
 def store_source(place: str, value: str, conditions: Sequence[str]) -> str:
-    """A store of the elements that the conditions hold for."""
+    """Write a store of the elements that the conditions hold for."""
     mask = f", mask={' & '.join(conditions)}" if conditions else ""
     return f"tl.store({place}, {value}{mask})"
 
@@ -188,7 +188,7 @@ RESERVED = frozenset(dir(builtins)) | {
 
 
 def name_values(nodes: Iterable[Node], body: Body) -> dict[Node, str]:
-    """A name for each node, free of those that the body has already."""
+    """Name each node, clear of the names that the body has already."""
     return {node: body.new_name(_wanted(node)) for node in nodes}
 
 
@@ -203,7 +203,7 @@ def _wanted(node: Node) -> str:
 
 
 def remark_of(node: Node) -> str:
-    """Shape, element type and the author's line."""
+    """Return shape, element type and the author's line."""
     sizes = ", ".join([str(node.type.leading), *map(str, node.type.shape)])
     source = f", {node.source}" if node.source else ""
     return f"[{sizes}] {node.type.dtype.computed}{source}"

@@ -19,7 +19,6 @@ __all__ = (
     "Scratch",
     "ScratchAxis",
     "Stage",
-    "emitted",
     "lists_of",
     "outputs_of",
 )
@@ -64,14 +63,14 @@ class Emitted:
     kernel: Kernel
     functions: tuple[Function, ...]
 
-
-def emitted(
-    name: str, purpose: str, body: Body, grid: Grid, *traffic: Traffic, tile: int = 1
-) -> Emitted:
-    """A kernel of one function; its stages are those of its traffic."""
-    stages = tuple(dict.fromkeys(item.stage for item in traffic))
-    kernel = Kernel(name, grid, tuple(body.arguments), tile, stages, traffic)
-    return Emitted(kernel, (Function(name, purpose, body.arguments, body.statements),))
+    @staticmethod
+    def of(
+        name: str, purpose: str, body: Body, grid: Grid, *traffic: Traffic, tile: int = 1
+    ) -> "Emitted":
+        """Make a kernel of one function; its stages are those of its traffic."""
+        stages = tuple(dict.fromkeys(item.stage for item in traffic))
+        kernel = Kernel(name, grid, tuple(body.arguments), tile, stages, traffic)
+        return Emitted(kernel, (Function(name, purpose, body.arguments, body.statements),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ class KernelFile:
     most: int | None = None  # candidates that plans may choose of a row that does not choose all
 
     def predicted_bytes(self, *, pages: int, listed: int, heads: int = 1) -> dict[Stage, int]:
-        """Bytes of a row by stage, if it has so many pages and attention reads so many of them.
+        """Count the bytes of a row of so many pages by stage, if attention reads so many of them.
 
         ``heads`` are the KV heads of its request, which some ops over all pages look at.
         """

@@ -10,7 +10,7 @@ _EFFECTS = frozenset({"tl.store", "tl.send", "tl.recv"})
 
 
 def assigned(statements: Iterable[Statement]) -> set[str]:
-    """Variables that they set."""
+    """Return the variables that statements set."""
     return {
         name
         for statement in statements
@@ -21,7 +21,7 @@ def assigned(statements: Iterable[Statement]) -> set[str]:
 
 
 def used(statements: Iterable[Statement]) -> set[str]:
-    """Names that they read; what a statement adds to it reads, too."""
+    """Return the names that statements read; what one adds to it reads, too."""
     names: set[str] = set()
     for statement in statements:
         for item in statement.walk():
@@ -36,7 +36,7 @@ def used(statements: Iterable[Statement]) -> set[str]:
 def split_loop(
     statements: Sequence[Statement], varying: Iterable[str]
 ) -> tuple[list[Statement], list[Statement]]:
-    """What does not depend on the varying names, and what does. Order is kept in both.
+    """Split what does not depend on the varying names from what does. Order is kept in both.
 
     >>> from tilewright.attention.codegen.source.tree import code
     >>> ahead, inside = split_loop(code("a = q + 1; b = page + a; tl.store(out, b)"), ["page"])
@@ -57,7 +57,7 @@ def split_loop(
 
 
 def without_unused(statements: Sequence[Statement], wanted: Iterable[str] = ()) -> list[Statement]:
-    """Without assignments that no store, no message and none of the wanted names needs.
+    """Leave out assignments that no store, no message and none of the wanted names needs.
 
     >>> from tilewright.attention.codegen.source.tree import code
     >>> sorted(assigned(without_unused(code("a = 1; b = a; c = a; tl.store(out, c)"))))

@@ -11,21 +11,22 @@ from tilewright.attention.graph import Geometry, Span
 __all__ = ("RowForm", "need_reserved", "row_preamble", "row_start", "span_code", "table_start")
 
 
-def row_preamble(body: Body, page_size: int) -> list[Statement]:
-    """The row and its length."""
+def row_preamble(body: Body, page_size: int, remark: str = "") -> list[Statement]:
+    """Set the row and its length; a remark says what the kernel is for."""
     body.need("num_tokens_ptr", "int32 [requests]: tokens of each, the new one included")
     body.need("num_kv_heads", "rows are requests times KV heads")
-    return code(f"""
+    source = f"""
         row = tl.program_id(0).to(tl.int64)
         request = row // num_kv_heads
         head = row % num_kv_heads
         num_tokens = tl.load(num_tokens_ptr + request)
         num_pages = (num_tokens + {page_size - 1}) // {page_size}
-    """)
+    """
+    return code(source, remark)
 
 
 def row_start(body: Body, array: str, part: str | None = None) -> str:
-    """Where a row of an array begins, or a part of it: they may lie apart from each other."""
+    """Return where a row of an array begins, or a part of it: they may lie apart."""
     body.need(f"{array}_row", f"elements from a row of {array} to the next")
     if part is None:
         return f"{array} + row * {array}_row"
@@ -40,7 +41,7 @@ def need_reserved(body: Body) -> None:
 
 
 def span_code(span: Span, body: Body) -> list[Statement]:
-    """The pages that an op sees, as ``first`` and ``stop``."""
+    """Set the pages that an op sees, ``first`` to ``stop``."""
     if span is Span.ALL:
         return code("""
             first = 0
@@ -54,7 +55,7 @@ def span_code(span: Span, body: Body) -> list[Statement]:
 
 
 def table_start(body: Body) -> str:
-    """Where the block numbers of a row begin."""
+    """Return where the block numbers of a row begin."""
     body.need("block_table", "integers: where the pages of a row lie in the pools")
     body.need("table_request", "entries of the table from a request to the next")
     body.need("table_head", "and from a KV head to the next")
@@ -114,7 +115,7 @@ class RowForm:
         return None if self.deal is Deal.WHOLE else "member"
 
     def preamble(self, body: Body) -> list[Statement]:
-        """The row, its length, and the share of it that the program has."""
+        """Set the row, its length, and the share of it that the program has."""
         start = row_preamble(body, self.page_size)
         if self.deal is Deal.WHOLE:
             return start
@@ -129,7 +130,7 @@ class RowForm:
         """)
 
     def page_of(self, own: str) -> str:
-        """The logical number of a member's page."""
+        """Return the logical number of a member's page."""
         match self.deal:
             case Deal.DEALT:
                 return f"{own} * {self.members} + member"
@@ -148,7 +149,7 @@ class RowForm:
         return "1", "0"
 
     def table(self, body: Body) -> str:
-        """Where the block numbers of the member's pages begin."""
+        """Return where the block numbers of the member's pages begin."""
         start = table_start(body)
         if self.part is None:
             return start

@@ -36,7 +36,7 @@ class StageFunction:
     traffic: Traffic | None = None
 
     def function(self) -> Function:
-        """Its parameters are what it reads, in a fixed order."""
+        """Return the function; its parameters are what it reads, in a fixed order."""
         ending = [Return(Expression.of(self.result))] if self.result else []
         statements = without_unused(self.statements, used(ending)) + ending
         names = used(statements) | assigned(statements)

@@ -39,7 +39,7 @@ class Expression:
         return Expression(source, ast.parse(source, mode="eval").body)
 
     def whole_number(self) -> int | None:
-        """Its value, if it is a literal."""
+        """Return its value, if it is a literal."""
         try:
             return int(ast.literal_eval(self.syntax))
         except ValueError:
@@ -63,7 +63,7 @@ class Statement:
     note: str = field(default="", kw_only=True)
 
     def expressions(self) -> tuple[Expression, ...]:
-        """Those of the statement itself."""
+        """Return the expressions of the statement itself."""
         match self:
             case Assign(value=value) | Do(value=value) | Return(value=value) | If(condition=value):
                 return (value,)
@@ -72,7 +72,7 @@ class Statement:
         raise InternalError("kernel", repr(self), "a kind of statement", "report it")
 
     def inner(self) -> tuple["Statement", ...]:
-        """Statements under it."""
+        """Return the statements under it."""
         match self:
             case Loop(body=body):
                 return body
@@ -81,13 +81,13 @@ class Statement:
         return ()
 
     def walk(self) -> Iterator["Statement"]:
-        """The statement and all under it, as they are printed."""
+        """Yield the statement and all under it, as they are printed."""
         yield self
         for statement in self.inner():
             yield from statement.walk()
 
     def calls(self) -> Iterator[tuple[str, ast.Call]]:
-        """All calls in it by name."""
+        """Yield all calls in it by name."""
         for statement in self.walk():
             for expression in statement.expressions():
                 yield from expression.calls
@@ -153,7 +153,7 @@ class Function:
     body: Sequence[Statement]
 
     def text(self) -> str:
-        """The source; each argument stands on a line of its own with what it holds."""
+        """Print the source; each argument stands on a line of its own with what it holds."""
         listed = [
             f"    {item},  # {holds}" if holds else f"    {item},"
             for item, holds in self.arguments.items()
@@ -174,7 +174,7 @@ def _printed(statement: Statement) -> list[str]:
 
 
 def _lines(statement: Statement) -> list[str]:
-    """The statement without remark and note."""
+    """Print the statement without remark and note."""
     source = ", ".join(expression.source for expression in statement.expressions())
     match statement:
         case Assign(targets=targets, operator=operator):
@@ -190,7 +190,7 @@ def _lines(statement: Statement) -> list[str]:
 
 
 def code(source: str, remark: str = "") -> list[Statement]:
-    """Statements from their source; a remark is about the first of them.
+    """Take source apart into statements; a remark is about the first of them.
 
     >>> [loop] = code("for k in range(0, n):\\n    total += tl.load(x + k)")
     >>> loop.index, loop.inner()[0].targets, sorted(loop.bounds[1].names)
@@ -205,7 +205,7 @@ def code(source: str, remark: str = "") -> list[Statement]:
 
 
 def _statement(node: ast.stmt, lines: Sequence[bytes]) -> Statement:
-    """Of the kinds of statements that kernels have; anything else is a mistake of an emitter."""
+    """Build one of the kinds that kernels have; anything else is a mistake of an emitter."""
     end = node.end_col_offset or 0
     note = lines[(node.end_lineno or 1) - 1][end:].decode().partition("# ")[2]
     match node:
@@ -231,7 +231,7 @@ def _statement(node: ast.stmt, lines: Sequence[bytes]) -> Statement:
 def _assigned(
     node: ast.stmt, target: ast.expr, value: ast.expr, lines: Sequence[bytes]
 ) -> Expression:
-    """What stands behind a target: parentheses around all of it are no part of its syntax."""
+    """Cut out what stands behind a target: parentheses around all of it are not in its syntax."""
     line = lines[node.lineno - 1][target.end_col_offset : node.end_col_offset]
     return Expression(line.decode().lstrip(" +="), value)
 
@@ -241,5 +241,5 @@ def _expression(node: ast.expr, lines: Sequence[bytes]) -> Expression:
 
 
 def _source(node: ast.expr, lines: Sequence[bytes]) -> str:
-    """Its part of the line that it stands on."""
+    """Cut an expression out of the line that it stands on."""
     return lines[node.lineno - 1][node.col_offset : node.end_col_offset].decode()
