@@ -47,9 +47,23 @@ def test_names_behind_letters_of_several_bytes_are_cut_out_whole() -> None:
     assert printed("größe = maß + tl.load(maß)") == "größe = maß + tl.load(maß)"
 
 
-@pytest.mark.parametrize("source", ["while a:\n    b = 1", "a -= 1", "a[0] = 1", "def f(): a = 1"])
+@pytest.mark.parametrize("source", ["while a: b = 1", "a -= 1", "a[0] = 1", "def f(): a = 1"])
 def test_what_is_no_statement_of_a_kernel_is_refused(source: str) -> None:
     with pytest.raises(InternalError, match="a statement of a kernel"):
+        code(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("a = (1 +\n    2)", "a statement on one line"),
+        ("# why\na = 1", "remarks beside the source"),
+        ("for k in range(n):  # why\n    a = k", "a head on a line of its own"),
+        ("if a: b = 1", "a head on a line of its own"),
+    ],
+)
+def test_what_would_not_be_printed_as_it_is_is_refused(source: str, expected: str) -> None:
+    with pytest.raises(InternalError, match=expected):
         code(source)
 
 

@@ -41,7 +41,7 @@ def _l2_norm(op: reduce.L2Norm, operands: tuple[Operand, ...], body: Body) -> st
 
 
 def _float_kept(dim: int, x: Operand, body: Body, fill: str = "0") -> str:
-    return body.kept_text(x.as_float(), x, dim, fill)
+    return body.kept_source(x.as_float(), x, dim, fill)
 
 
 def _extreme(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
@@ -148,7 +148,7 @@ def _arg_top(op: reduce.ArgTop, operands: tuple[Operand, ...], body: Body) -> st
 def _softmax(op: page_axis.Softmax, operands: tuple[Operand, ...], body: Body) -> str:
     (x,) = operands
     scale = "" if op.scale == 1.0 else f" * {number(op.scale)}"
-    scaled = body.kept_text(f"{x.as_float()}{scale}", x, op.dim, 'float("-inf")')
+    scaled = body.kept_source(f"{x.as_float()}{scale}", x, op.dim, 'float("-inf")')
     logits, largest, weight, total = (
         body.new_name(name) for name in ("logits", "largest", "weight", "total")
     )

@@ -10,7 +10,7 @@ from tilewright.attention.codegen.source.builder import Body, Operand
 from tilewright.attention.graph import DType, Leading, Node
 from tilewright.attention.ops import binary, layout, linear, reduce, unary
 
-__all__ = ("PART_HELPERS", "dot_dtype", "dot_text", "exact_widths", "is_dot", "narrow_type")
+__all__ = ("PART_HELPERS", "dot_dtype", "dot_source", "exact_widths", "is_dot", "narrow_type")
 
 
 _NARROW = (DType.FLOAT16, DType.BFLOAT16)
@@ -81,7 +81,7 @@ def is_dot(node: Node) -> bool:
     return len(leading) == 2 and floats and sizes
 
 
-def dot_text(node: Node, emitter: SideEmitter, stored: dict[Node, str], tile: int) -> str | None:
+def dot_source(node: Node, emitter: SideEmitter, stored: dict[Node, str], tile: int) -> str | None:
     """Write ``out[s, a, b] = sum_k y[s, a, k] x[s, b, k]`` as a matrix product; None for others.
 
     ``stored`` has the names of values per page as memory had them.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from tilewright.attention.codegen.expression.inner import product_elements
 from tilewright.attention.codegen.expression.leaf_loads import KeptLoads, load_pool
 from tilewright.attention.codegen.expression.narrow_dot import (
-    dot_text,
+    dot_source,
     exact_widths,
     is_dot,
     narrow_type,
@@ -202,7 +202,7 @@ class _Loads:
         if earlier or is_row_op(node):
             return _load_scratch(node, self.of.scratch[node], body)
         if self.of.form.has_dots:
-            return dot_text(node, self.emitter, self._stored, self.tile)
+            return dot_source(node, self.emitter, self._stored, self.tile)
         return None
 
     def largest_block(self) -> int:

@@ -128,9 +128,9 @@ class Body:
 
     def kept(self, operand: Operand, axis: int, fill: str) -> str:
         """Put ``fill`` where an entry of the operand along the axis does not count."""
-        return self.kept_text(operand.name, operand, axis, fill)
+        return self.kept_source(operand.name, operand, axis, fill)
 
-    def kept_text(self, text: str, operand: Operand, axis: int, fill: str) -> str:
+    def kept_source(self, text: str, operand: Operand, axis: int, fill: str) -> str:
         """Put ``fill`` in an expression that has the entries of the operand."""
         condition = self.present(operand.type, axis)
         return f"tl.where({condition}, {text}, {fill})" if condition else text

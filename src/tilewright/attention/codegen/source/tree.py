@@ -198,6 +198,9 @@ def code(source: str, remark: str = "") -> list[Statement]:
     """
     text = dedent(source).strip("\n")
     lines = [line.encode() for line in text.split("\n")]  # syntax counts bytes
+    lost = next((line for line in lines if line.lstrip().startswith(b"#")), b"")
+    if lost:
+        raise _refused(lost.decode(), "remarks beside the source")
     found = [_statement(node, lines) for node in ast.parse(text).body]
     if remark:
         found[0] = replace(found[0], remark=remark)
@@ -206,34 +209,44 @@ def code(source: str, remark: str = "") -> list[Statement]:
 
 def _statement(node: ast.stmt, lines: Sequence[bytes]) -> Statement:
     """Build one of the kinds that kernels have; anything else is a mistake of an emitter."""
-    end = node.end_col_offset or 0
-    note = lines[(node.end_lineno or 1) - 1][end:].decode().partition("# ")[2]
     match node:
-        case ast.Assign(targets=[ast.Name() | ast.Tuple() as target], value=value):
-            names = target.elts if isinstance(target, ast.Tuple) else [target]
-            targets = tuple(_source(name, lines) for name in names)
-            return Assign(targets, _assigned(node, target, value, lines), note=note)
-        case ast.AugAssign(target=ast.Name(id=name) as target, op=ast.Add(), value=value):
-            return Assign((name,), _assigned(node, target, value, lines), "+", note=note)
-        case ast.Expr(value=value):
-            return Do(_expression(value, lines), note=note)
         case ast.For(target=ast.Name(id=index), iter=ast.Call(args=bounds), body=body):
+            _check_head(node, lines)
             inside = tuple(_statement(item, lines) for item in body)
             return Loop(index, tuple(_expression(item, lines) for item in bounds), inside)
         case ast.If(test=test, body=body, orelse=otherwise):
+            _check_head(node, lines)
             then, other = (
                 tuple(_statement(item, lines) for item in part) for part in (body, otherwise)
             )
             return If(_expression(test, lines), then, other)
-    raise InternalError("kernel", ast.unparse(node), "a statement of a kernel", "report it")
+    if node.end_lineno != node.lineno:
+        raise _refused(ast.unparse(node), "a statement on one line")
+    line = lines[node.lineno - 1]
+    note = line[node.end_col_offset :].decode().partition("# ")[2]
+    match node:
+        case ast.Assign(targets=[ast.Name() | ast.Tuple() as target], value=value):
+            names = target.elts if isinstance(target, ast.Tuple) else [target]
+            targets = tuple(_source(name, lines) for name in names)
+            operator = ""
+        case ast.AugAssign(target=ast.Name(id=name) as target, op=ast.Add(), value=value):
+            targets, operator = (name,), "+"
+        case ast.Expr(value=value):
+            return Do(_expression(value, lines), note=note)
+        case _:
+            raise _refused(ast.unparse(node), "a statement of a kernel")
+    # what stands behind the target: parentheses around all of it are not in its syntax
+    source = line[target.end_col_offset : node.end_col_offset].decode().lstrip(" +=")
+    return Assign(targets, Expression(source, value), operator, note=note)
 
 
-def _assigned(
-    node: ast.stmt, target: ast.expr, value: ast.expr, lines: Sequence[bytes]
-) -> Expression:
-    """Cut out what stands behind a target: parentheses around all of it are not in its syntax."""
-    line = lines[node.lineno - 1][target.end_col_offset : node.end_col_offset]
-    return Expression(line.decode().lstrip(" +="), value)
+def _check_head(node: ast.stmt, lines: Sequence[bytes]) -> None:
+    if not lines[node.lineno - 1].rstrip().endswith(b":"):
+        raise _refused(lines[node.lineno - 1].decode(), "a head on a line of its own")
+
+
+def _refused(found: str, expected: str) -> InternalError:
+    return InternalError("kernel", found, expected, "report it")
 
 
 def _expression(node: ast.expr, lines: Sequence[bytes]) -> Expression:
