@@ -9,7 +9,7 @@ from tests.attention.flow.making import GEOMETRY, examine, flow_of, score
 from tilewright.attention.abs import FORMAT
 from tilewright.attention.backends.reference import Session, SessionSpec
 from tilewright.attention.codegen import compile_graph
-from tilewright.attention.codegen.tiling import Tiling
+from tilewright.attention.codegen.plan.target import Tiling
 from tilewright.attention.flow import trace_flow, vFlow
 from tilewright.attention.graph import DType, Geometry, parse_graph
 from tilewright.attention.graph.text import graph_text

@@ -1,20 +1,12 @@
 """Graph to readable program bodies in plain Triton."""
 
+from tilewright.attention.codegen.cache import KernelCache, kernel_key
 from tilewright.attention.codegen.compile import compile_graph
-from tilewright.attention.codegen.compile_dense import compile_dense
-from tilewright.attention.codegen.cut import Cut, Decision, Fusion, Selection
-from tilewright.attention.codegen.kernel_cache import KernelCache, kernel_key
-from tilewright.attention.codegen.kernel_file import (
-    Grid,
-    Kernel,
-    KernelFile,
-    Scratch,
-    ScratchAxis,
-)
-from tilewright.attention.codegen.stage import Stage
-from tilewright.attention.codegen.target import Deal, Merge, Target
-from tilewright.attention.codegen.tiling import Tiling
-from tilewright.attention.codegen.traffic import Traffic
+from tilewright.attention.codegen.dense import compile_dense
+from tilewright.attention.codegen.plan.cut import Cut, Decision, Fusion, Selection
+from tilewright.attention.codegen.plan.target import Deal, Merge, Target, Tiling
+from tilewright.attention.codegen.plan.traffic import Stage, Traffic
+from tilewright.attention.codegen.source.file import Grid, Kernel, KernelFile, Scratch, ScratchAxis
 
 __all__ = (
     "Cut",

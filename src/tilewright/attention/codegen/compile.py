@@ -3,15 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilewright.attention.codegen.attend_pages import emit_attend_pages
-from tilewright.attention.codegen.body import Body
-from tilewright.attention.codegen.branch_kernels import branch_kernels, is_plain
-from tilewright.attention.codegen.complete_pages import emit_complete_pages
-from tilewright.attention.codegen.compute_pages import emit_compute_pages, page_work
 from tilewright.attention.codegen.coverage import check_supported
-from tilewright.attention.codegen.cut import Cut, Decision, Fusion, Selection
-from tilewright.attention.codegen.file_text import head_text, lists_of, outputs_of
-from tilewright.attention.codegen.fused_row import (
+from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
+from tilewright.attention.codegen.kernels.attend import emit_attend_pages
+from tilewright.attention.codegen.kernels.branch import branch_kernels, is_plain
+from tilewright.attention.codegen.kernels.complete import emit_complete_pages
+from tilewright.attention.codegen.kernels.compute import PageRound, emit_compute_pages, page_work
+from tilewright.attention.codegen.kernels.fused_row import (
     attend_stages,
     emit_row_kernel,
     list_stage,
@@ -19,37 +17,31 @@ from tilewright.attention.codegen.fused_row import (
     score_stage,
     select_stage,
 )
-from tilewright.attention.codegen.helpers import helpers_of
-from tilewright.attention.codegen.kernel_file import (
-    Kernel,
+from tilewright.attention.codegen.kernels.list_pages import emit_list_pages
+from tilewright.attention.codegen.kernels.merge import emit_merge_parts, part_scratch
+from tilewright.attention.codegen.kernels.row import emit_row_op
+from tilewright.attention.codegen.kernels.select import SelectBounds, emit_select
+from tilewright.attention.codegen.kernels.select_segments import ScoreMemory, kept_of
+from tilewright.attention.codegen.kernels.state_writes import writes_by_round
+from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages, wants_mass
+from tilewright.attention.codegen.module import kernel_file
+from tilewright.attention.codegen.plan.cut import Cut, Decision, Fusion, Selection
+from tilewright.attention.codegen.plan.fusion import plan_cut
+from tilewright.attention.codegen.plan.rounds import is_row_op, page_roots, round_of
+from tilewright.attention.codegen.plan.slice_loads import push_slices
+from tilewright.attention.codegen.plan.target import Merge, Target, Tiling
+from tilewright.attention.codegen.source.builder import Body, name_values
+from tilewright.attention.codegen.source.file import (
+    Emitted,
     KernelFile,
     Scratch,
     ScratchAxis,
-    Stage,
+    lists_of,
+    outputs_of,
 )
-from tilewright.attention.codegen.list_pages import emit_list_pages
-from tilewright.attention.codegen.merge_parts import emit_merge_parts, part_scratch
-from tilewright.attention.codegen.naming import name_values
-from tilewright.attention.codegen.plan_cut import plan_cut
-from tilewright.attention.codegen.rounds import is_row_op, page_roots, round_of
-from tilewright.attention.codegen.row_kernel import emit_row_op
-from tilewright.attention.codegen.row_text import RowForm
-from tilewright.attention.codegen.select_kernel import SelectBounds, emit_select
-from tilewright.attention.codegen.select_segments import ScoreMemory, kept_of
-from tilewright.attention.codegen.slice_loads import push_slices
-from tilewright.attention.codegen.stage_function import StageFunction
-from tilewright.attention.codegen.state_writes import writes_by_round
-from tilewright.attention.codegen.target import Merge, Target
-from tilewright.attention.codegen.tiling import Tiling
-from tilewright.attention.codegen.weigh_pages import Weighed, emit_weigh_pages, wants_mass
-from tilewright.attention.graph import (
-    FORMAT,
-    DType,
-    Graph,
-    Node,
-    graph_hash,
-    verify_graph,
-)
+from tilewright.attention.codegen.source.row import RowForm
+from tilewright.attention.codegen.source.stage import StageFunction
+from tilewright.attention.graph import FORMAT, DType, Graph, Node, graph_hash, verify_graph
 from tilewright.attention.ops import selection
 from tilewright.errors import InternalError
 
@@ -65,7 +57,7 @@ def compile_graph(
     by_mass: bool = False,
     most: int | None = None,
 ) -> KernelFile:
-    """The kernels of one flow; pure. A `CodegenError` names what cannot be put into kernels.
+    """Compile a flow to kernels, purely; a `CodegenError` names what cannot be put into kernels.
 
     With a target programs have whole rows, or a member's share of one; else tiles and parts. A cut
     that is given is taken as far as the flow and the target allow. With ``by_mass`` plans may ask
@@ -73,7 +65,7 @@ def compile_graph(
     a row, or all.
     """
     verify_graph(graph)
-    graph = push_slices(graph)
+    graph = push_slices(graph, ELEMENTWISE)
     check_supported(graph)
     sizes = graph.geometry
     tiles = tiling or (Tiling() if target is None else Tiling.for_target(sizes, target))
@@ -93,16 +85,16 @@ def compile_graph(
         apart=_apart(graph, by_mass),
         wanted=cut,
     )
-    form = RowForm(sizes.page_size, target, planned.cut, kept)
-    parts = _Parts(graph, tiles, form, by_mass, bound)
+    form = RowForm(sizes, tiles, target, planned.cut, kept)
+    parts = _Parts(graph, form, by_mass, bound)
     marks = parts.add_indexer((chosen,), chosen)[chosen]
     parts.add_attention(marks, chosen.type.shape[1])
     if form.has_parts:
-        parts.add(emit_merge_parts(sizes, tiles, form))
+        parts.add(emit_merge_parts(form))
         parts.scratch += part_scratch(sizes)
     if wants_mass(graph):
         read = Weighed(marks, chosen.type.shape[1], "log_sum_exp")
-        parts.add(emit_weigh_pages(sizes, tiles, form, [read]))
+        parts.add(emit_weigh_pages(form, [read]))
     results = (*lists_of(form), *outputs_of(sizes))
     return _file(parts, results=results, marks=marks, decisions=planned.decisions)
 
@@ -110,15 +102,15 @@ def compile_graph(
 def _compile_branches(
     graph: Graph, tiles: Tiling, target: Target | None, cut: Cut, by_mass: bool, most: int | None
 ) -> KernelFile:
-    """Branches are joined behind their attention, so no two stages of them share a kernel."""
+    """Compile a flow whose branches are joined behind attention: no two stages share a kernel."""
     why = "branches are joined behind their attention"
     decisions = tuple(Decision(item, is_accepted=False, reason=why) for item in Fusion)
     over_memory = frozenset({Merge.MEMORY})
     aim = None if target is None else replace(target, merges=over_memory)
-    form = RowForm(graph.geometry.page_size, aim, replace(cut, fusions=frozenset()))
-    parts = _Parts(graph, tiles, form, by_mass, most)
+    form = RowForm(graph.geometry, tiles, aim, replace(cut, fusions=frozenset()))
+    parts = _Parts(graph, form, by_mass, most)
     names = parts.add_indexer(tuple(graph.output.nodes()), None)
-    found = branch_kernels(graph, tiles, form, names)
+    found = branch_kernels(graph, form, names)
     for emitted in found.emitted:
         parts.add(emitted)
     parts.scratch += found.scratch
@@ -127,31 +119,20 @@ def _compile_branches(
 
 
 def _file(
-    parts: "_Parts",
-    *,
-    results: tuple[Scratch, ...],
-    marks: str,
-    decisions: tuple[Decision, ...],
+    parts: "_Parts", *, results: tuple[Scratch, ...], marks: str, decisions: tuple[Decision, ...]
 ) -> KernelFile:
-    graph, form = parts.graph, parts.form
-    completion = emit_complete_pages(graph)
-    kernels = [*([completion[1]] if completion else []), *parts.texts]
-    head = head_text(graph.name, f"graph {graph_hash(graph)[:12]}", graph.geometry)
-    return KernelFile(
-        flow=graph.name,
-        geometry=graph.geometry,
-        tiling=parts.tiling,
-        target=form.target,
-        text="\n\n".join([head, *helpers_of(kernels), *kernels]),
-        completion=completion[0] if completion else None,
-        step=tuple(parts.kernels),
-        scratch=tuple(parts.scratch),
+    graph = parts.graph
+    return kernel_file(
+        graph.name,
+        f"graph {graph_hash(graph)[:12]}",
+        parts.form,
+        parts.kernels,
+        completion=emit_complete_pages(graph),
+        scratch=parts.scratch,
         results=results,
         marks=marks,
-        merge=form.merge,
-        cut=form.cut,
         decisions=decisions,
-        stage_of=tuple(parts.stage_of),
+        stages=parts.stages,
         most=parts.most,
     )
 
@@ -159,15 +140,14 @@ def _file(
 def _segment(
     graph: Graph, tiles: Tiling, target: Target, chosen: Node, rounds: Mapping[Node, int]
 ) -> int:
-    """Pages of a tile of the kernel that scores."""
-    form, scratch = RowForm(graph.geometry.page_size, target), _scratch_names(rounds)
-    scores = (chosen.inputs[0],)
-    at = rounds[chosen]
-    return page_work(graph, tiles, form, at, rounds, scratch, stored=(), kept=scores).tile
+    """Return the pages of a tile of the kernel that scores."""
+    form = RowForm(graph.geometry, tiles, target)
+    page_round = PageRound(graph, form, rounds[chosen], rounds, _scratch_names(rounds))
+    return page_work(page_round, kept=(chosen.inputs[0],)).tile
 
 
 def _apart(graph: Graph, by_mass: bool) -> str:
-    """Why a selection cannot be part of the kernel that scores; empty if it can."""
+    """Say why a selection cannot be part of the kernel that scores; return "" if it can."""
     if graph.states:
         return "values of the same pages are kept for the next step"
     return "a share of all scores is asked for" if by_mass else ""
@@ -175,26 +155,23 @@ def _apart(graph: Graph, by_mass: bool) -> str:
 
 @dataclass(slots=True)
 class _Parts:
-    """Kernels of a step in their order, their texts, and the memory between them."""
+    """Kernels of a step in their order, and the memory between them."""
 
     graph: Graph
-    tiling: Tiling
     form: RowForm
     by_mass: bool
     most: int | None
-    kernels: list[Kernel] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
+    kernels: list[Emitted] = field(default_factory=list)
     scratch: list[Scratch] = field(default_factory=list)
     row_kernels: int = 0
-    stage_of: list[tuple[str, Stage]] = field(default_factory=list)
+    stages: list[StageFunction] = field(default_factory=list)  # of kernels that are complete
     _open: list[StageFunction] = field(default_factory=list)  # of a kernel that is not complete
 
-    def add(self, emitted: tuple[Kernel, str]) -> None:
-        self.kernels.append(emitted[0])
-        self.texts.append(emitted[1])
+    def add(self, kernel: Emitted) -> None:
+        self.kernels.append(kernel)
 
     def add_indexer(self, wanted: tuple[Node, ...], chosen: Node | None) -> dict[Node, str]:
-        """Page kernels and row kernels, round by round; returns the memory of all values.
+        """Add page kernels and row kernels round by round; return the memory of all values.
 
         ``wanted`` values are there afterwards; ``chosen`` may be found where scores are.
         """
@@ -204,12 +181,12 @@ class _Parts:
         for index in range(max([*rounds.values(), *writes]) + 1):
             roots = page_roots(rounds, wanted, index)
             fused = chosen is not None and Fusion.SCORE_SELECT in self.form.cut.fusions
+            of_round = PageRound(self.graph, self.form, index, rounds, names)
             if chosen is not None and fused and index == rounds[chosen]:
-                self._open_scoring(chosen, index, rounds, names)
+                self._open_scoring(chosen, of_round)
                 continue
             if roots or index in writes:
-                of_round = (index, roots, rounds, names, writes.get(index, ()))
-                self.add(emit_compute_pages(self.graph, self.tiling, self.form, *of_round))
+                self.add(emit_compute_pages(of_round, roots, writes.get(index, ())))
             for node in roots:
                 self._keep(node, names[node])
             for node in [item for item, at in rounds.items() if at == index and is_row_op(item)]:
@@ -217,17 +194,14 @@ class _Parts:
                     self._add_row_op(node, names)
         if chosen is not None and not self._open and Fusion.SELECT_LIST in self.form.cut.fusions:
             scores = names[chosen.inputs[0]]
-            loading, pages = load_stage(chosen, self.form, self.tiling, scores=scores)
+            loading, pages = load_stage(chosen, self.form, scores=scores)
             memory = ScoreMemory(scores, is_logical=True)
             self._open_selection(loading, pages, chosen, names[chosen], memory)
         return names
 
-    def _open_scoring(
-        self, chosen: Node, index: int, rounds: Mapping[Node, int], names: Mapping[Node, str]
-    ) -> None:
-        scoring, pages = score_stage(
-            self.graph, self.tiling, self.form, index, rounds, names, chosen.inputs[0]
-        )
+    def _open_scoring(self, chosen: Node, page_round: PageRound) -> None:
+        names = page_round.scratch
+        scoring, pages = score_stage(page_round, chosen.inputs[0])
         memory = ScoreMemory(names[chosen.inputs[0]], is_logical=False)
         if self.form.cut.selection is Selection.SEGMENTS:
             self.scratch.append(
@@ -236,17 +210,10 @@ class _Parts:
         self._open_selection(scoring, pages, chosen, names[chosen], memory)
 
     def _open_selection(
-        self,
-        scores: StageFunction,
-        pages: int,
-        chosen: Node,
-        marks: str,
-        memory: ScoreMemory,
+        self, scores: StageFunction, pages: int, chosen: Node, marks: str, memory: ScoreMemory
     ) -> None:
-        """A choice among pages whose scores a stage gives as one block, or the best of them."""
-        selecting = select_stage(
-            chosen, self.form, self.tiling, pages=pages, scores=memory, chosen=marks
-        )
+        """Open a choice among pages whose scores, or the best of them, a stage gives."""
+        selecting = select_stage(chosen, self.form, pages=pages, scores=memory, chosen=marks)
         self._open += [scores, selecting]
         self.scratch.append(Scratch(marks, self._own_axis, chosen.type.shape, DType.INT8))
 
@@ -255,51 +222,47 @@ class _Parts:
         return ScratchAxis.PAGES if self.form.part is None else ScratchAxis.MEMBER_PAGES
 
     def add_attention(self, marks: str, columns: int) -> None:
-        """Lists of chosen pages, and attention over them."""
-        fusions, form, sizes = self.form.cut.fusions, self.form, self.graph.geometry
+        """Add lists of chosen pages, and attention over them."""
+        fusions, form = self.form.cut.fusions, self.form
         (kept,) = (item for item in self.scratch if item.name == marks)
         per_head = marks if columns > 1 else None
         if self._open and Fusion.SELECT_LIST not in fusions:
             self._close()
         if not {Fusion.SELECT_LIST, Fusion.LIST_ATTEND} & fusions:
             axis = kept.axis
-            self.add(emit_list_pages(self.tiling, form, chosen=marks, columns=columns, axis=axis))
+            self.add(emit_list_pages(form, chosen=marks, columns=columns, axis=axis))
         else:
-            self._open.append(
-                list_stage(self.tiling, form, chosen=marks, columns=columns, axis=kept.axis)
-            )
+            self._open.append(list_stage(form, chosen=marks, columns=columns, axis=kept.axis))
         if Fusion.LIST_ATTEND not in fusions and form.merge is Merge.MEMORY:
             self._close()
-            self.add(emit_attend_pages(sizes, self.tiling, form, chosen=per_head))
+            self.add(emit_attend_pages(form, chosen=per_head))
             return
         if Fusion.LIST_ATTEND not in fusions:
             self._close()
-        self._open += attend_stages(sizes, self.tiling, form, chosen=per_head)
+        self._open += attend_stages(form, chosen=per_head)
         self._close()
 
     def _close(self) -> None:
-        """One kernel of the stages that are open."""
+        """Add one kernel of the stages that are open."""
         if self._open:
             self.add(emit_row_kernel(_row_name(self._open), self.form, self._open))
-            self.stage_of += [(item.name, item.stage) for item in self._open]
+            self.stages += self._open
             self._open = []
 
     def _add_row_op(self, node: Node, names: Mapping[Node, str]) -> None:
         index = self.row_kernels
         if isinstance(node.op, selection.SelectionOp):
-            kernel, text, kept = emit_select(
-                self.graph, self.tiling, node, index, names, self._bounds(node)
-            )
-            self.add((kernel, text))
+            kernel, kept = emit_select(self.form, node, index, names, self._bounds(node))
+            self.add(kernel)
             self.scratch += kept
         else:
-            self.add(emit_row_op(self.graph, self.tiling, node, index, names))
+            self.add(emit_row_op(self.form, node, index, names))
         self._keep(node, names[node])
         self.row_kernels += 1
 
     def _bounds(self, node: Node) -> SelectBounds:
         wanted = self.form.cut.selection
-        kept = 0 if wanted is Selection.DIGITS else kept_of(node, self.most, self.tiling)
+        kept = 0 if wanted is Selection.DIGITS else kept_of(node, self.most, self.form.tiling)
         return SelectBounds(self.by_mass, kept)
 
     def _keep(self, node: Node, name: str) -> None:
@@ -311,7 +274,7 @@ class _Parts:
 
 
 def _row_name(stages: Sequence[StageFunction]) -> str:
-    """What the stages of a kernel do, or that they are all there is."""
+    """Name a kernel after what its stages do, or after the whole of a step."""
     names = [stage.name for stage in stages]
     if {"score_pages", "attend_pages"} <= set(names):
         return "decode_row"
@@ -319,5 +282,5 @@ def _row_name(stages: Sequence[StageFunction]) -> str:
 
 
 def _scratch_names(rounds: Mapping[Node, int]) -> dict[Node, str]:
-    names = name_values(rounds, Body(page_tokens=None))
+    names = name_values(rounds, Body())
     return {node: f"{name}_scratch" for node, name in names.items()}

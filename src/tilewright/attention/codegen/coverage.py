@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tilewright.attention.codegen.elementwise import ELEMENTWISE
-from tilewright.attention.codegen.inner import INNER
-from tilewright.attention.codegen.position import INDEXER_POSITIONS
-from tilewright.attention.codegen.row_kernel import ROW_OPS
-from tilewright.attention.codegen.weighted import WEIGHTED
+from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
+from tilewright.attention.codegen.expression.inner import INNER
+from tilewright.attention.codegen.expression.side import INDEXER_POSITIONS
+from tilewright.attention.codegen.expression.weighted import WEIGHTED
+from tilewright.attention.codegen.kernels.row import ROW_OPS
 from tilewright.attention.graph import FORMAT, Graph, Op
 from tilewright.attention.ops import feedback, leaf, selection
 from tilewright.errors import CodegenError
@@ -31,7 +31,7 @@ _SELECTED: tuple[type[Op], ...] = (
 
 
 def emitted_ops() -> frozenset[type[Op]]:
-    """The ops that kernels can have."""
+    """Return the ops that kernels can have."""
     tables = (ELEMENTWISE, INNER, INDEXER_POSITIONS, ROW_OPS)
     return frozenset({*_LOADED, *_SELECTED, *WEIGHTED, *(op for table in tables for op in table)})
 

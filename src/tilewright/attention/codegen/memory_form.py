@@ -23,7 +23,7 @@ _NUMPY = {
 
 
 def parameter_tables(graph: Graph, layer: int) -> dict[str, npt.NDArray[Any]]:
-    """The arguments ``<name>_table`` of a layer, in the types that the parameters have."""
+    """Return the arguments ``<name>_table`` of a layer, in the types that the parameters have."""
     return {
         f"{item.name.replace('.', '_')}_table": _table(item, layer) for item in graph.parameters
     }
@@ -47,7 +47,7 @@ def _table(parameter: Parameter, layer: int) -> npt.NDArray[Any]:
 
 
 def packed(values: npt.NDArray[Any], kind: ValueType) -> npt.NDArray[Any]:
-    """Entries [..., r, c] of one element a byte as kernels take them: four bits two a byte."""
+    """Pack entries [..., r, c] of one element a byte as kernels take them: four bits two a byte."""
     if kind.dtype is not DType.INT4:
         return values
     flat = values.reshape(*values.shape[:-2], -1).astype(np.uint8) & 15
@@ -57,7 +57,7 @@ def packed(values: npt.NDArray[Any], kind: ValueType) -> npt.NDArray[Any]:
 
 
 def unpacked(values: npt.NDArray[Any], kind: ValueType) -> npt.NDArray[Any]:
-    """The inverse: entries [..., r, c] with one element a byte.
+    """Unpack entries to [..., r, c] with one element a byte.
 
     >>> from tilewright.attention.graph import FORMAT, Leading
     >>> kind = ValueType(FORMAT.PAGED, Leading.PAGES, (1, 3), DType.INT4)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tilewright.attention.backends.machine.compiled import kernels_for, target_of
 from tilewright.attention.backends.machine.layout import RowPlacement
 from tilewright.attention.backends.machine.memory import layout_of
-from tilewright.attention.codegen.plan_selection import memory_ps, turns_of
+from tilewright.attention.codegen.plan.selection import memory_ps, turns_of
 from tilewright.attention.graph import Graph
 from tilewright.attention.planner import StepPlan, most_candidates
 from tilewright.machine.build import Machine

@@ -14,7 +14,7 @@ from tilewright.attention.codegen import (
     Tiling,
     compile_dense,
 )
-from tilewright.attention.codegen.body import padded
+from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.graph import Geometry, Graph
 from tilewright.machine.build import Machine
 from tilewright.machine.totals import slice_bytes_per_us, usable_share

@@ -1,0 +1,3 @@
+"""Expressions of ops: from operands by name to the source of a value."""
+
+__all__: tuple[str, ...] = ()

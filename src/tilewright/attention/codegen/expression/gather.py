@@ -1,0 +1,188 @@
+"""Expressions of ops that move entries inside a page or row.
+
+Blocks of Triton cannot be cut or joined, but their entries can be picked by position, and every
+move is a choice of positions.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from tilewright.attention.codegen.expression.elementwise import EmitterTable
+from tilewright.attention.codegen.plan.target import padded
+from tilewright.attention.codegen.source.builder import Body, Operand
+from tilewright.attention.graph import DType, Leading
+from tilewright.attention.ops import choose, layout, linear
+
+__all__ = ("MOVES", "Block", "picked", "regrouped")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block by its name: the sizes of its inner axes without padding, and its leading extent."""
+
+    name: str
+    rows: int
+    columns: int
+    is_bool: bool
+    lead: str
+
+    @staticmethod
+    def of(x: Operand) -> "Block":
+        rows, columns = x.type.shape
+        return Block(x.name, rows, columns, x.type.dtype is DType.BOOL, f"{x.name}.shape[0]")
+
+    def size(self, axis: int) -> int:
+        return (self.rows, self.columns)[axis - 1]
+
+    def extents(self, axis: int = 0, size: int = 0) -> str:
+        """Return the padded shape, with another size on an axis if one is named."""
+        sizes = [self.lead, str(padded(self.rows)), str(padded(self.columns))]
+        if axis:
+            sizes[axis] = str(padded(size))
+        return f"({', '.join(sizes)})"
+
+    def named(self, body: Body, expression: str, axis: int, size: int) -> "Block":
+        """Name the result of a move along one axis."""
+        name = body.new_name("moved")
+        body.add(f"{name} = {expression}")
+        rows, columns = (size, self.columns) if axis == 1 else (self.rows, size)
+        return Block(name, rows, columns, self.is_bool, self.lead)
+
+
+def picked(x: Block, axis: int, index: str, size: int) -> str:
+    """Pick ``size`` entries of x along an axis, padded, at positions that lie inside."""
+    if x.size(axis) == 1:
+        return f"tl.broadcast_to({x.name}, {x.extents(axis, size)})"
+    source = f"{x.name}.to(tl.int8)" if x.is_bool else x.name  # no machine moves single bits
+    found = f"tl.gather({source}, tl.broadcast_to({index}, {x.extents(axis, size)}), {axis})"
+    return f"({found} != 0)" if x.is_bool else found
+
+
+def _within(index: str, size: int) -> str:
+    """Hold positions of padding inside: nobody reads what they pick."""
+    return f"tl.minimum({index}, {size - 1})"
+
+
+def _slice(op: layout.Slice, operands: tuple[Operand, ...], body: Body) -> str:
+    (x,) = operands
+    size = op.end - op.start
+    index = body.index(op.dim, size)
+    index = f"{index} + {op.start}" if op.start else index
+    return picked(Block.of(x), op.dim, _within(index, op.end), size)
+
+
+def _concat(op: layout.Concat, operands: tuple[Operand, ...], body: Body) -> str:
+    sizes = [item.type.shape[op.dim - 1] for item in operands]
+    index = body.index(op.dim, sum(sizes))
+    parts, start = [], 0
+    for item, size in zip(operands, sizes, strict=True):
+        place = f"tl.maximum({index} - {start}, 0)" if start else index
+        parts.append((start, picked(Block.of(item), op.dim, _within(place, size), sum(sizes))))
+        start += size
+    _, result = parts[0]
+    for start, part in parts[1:]:
+        result = f"tl.where({index} < {start}, {result}, {part})"
+    return result
+
+
+def _reshape(op: layout.Reshape, operands: tuple[Operand, ...], body: Body) -> str:
+    """Reshape in row-major order: a block without padding is the same, else entries are picked."""
+    (x,) = operands
+    rows, columns = x.type.shape
+    shape = f"({x.name}.shape[0], {padded(op.rows)}, {padded(op.columns)})"
+    is_same = padded(rows) * columns == padded(op.rows) * op.columns
+    if is_same and all(padded(size) == size for size in (columns, op.columns)):
+        return f"tl.reshape({x.name}, {shape})"
+    extent = padded(op.rows) * padded(op.columns)
+    place = body.index(2, extent)
+    target = body.new_name("element")
+    clipped = f"tl.minimum({place} % {padded(op.columns)}, {op.columns - 1})"
+    element = f"{place} // {padded(op.columns)} * {op.columns} + {clipped}"
+    body.add(f"{target} = tl.minimum({element}, {op.rows * op.columns - 1})")
+    source = f"{target} // {columns} * {padded(columns)} + {target} % {columns}"
+    extents = padded(rows) * padded(columns)
+    flat = body.new_name("flat")
+    body.add(f"{flat} = tl.reshape({x.name}, ({x.name}.shape[0], 1, {extents}))")
+    whole = Block(flat, 1, extents, x.type.dtype is DType.BOOL, f"{x.name}.shape[0]")
+    return f"tl.reshape({picked(whole, 2, source, extent)}, {shape})"
+
+
+def _gather(op: choose.Gather, operands: tuple[Operand, ...], body: Body) -> str:
+    """Gather entries: a position outside gives 0, so it picks entry 0 and is left out."""
+    x, index = operands
+    source = Block.of(x)
+    inside, place = body.new_name("inside"), body.new_name("place")
+    body.add(f"{inside} = ({index.name} >= 0) & ({index.name} < {source.size(op.dim)})")
+    body.add(f"{place} = tl.where({inside}, {index.name}, 0)")
+    if index.type.leading is Leading.PAGES and x.type.leading is not Leading.PAGES:
+        source = replace(source, lead=f"{index.name}.shape[0]")
+        spread = f"tl.broadcast_to({x.name}, {source.extents()})"
+        source = source.named(body, spread, op.dim, source.size(op.dim))
+    found = picked(source, op.dim, place, index.type.shape[op.dim - 1])
+    return f"{inside} & {found}" if source.is_bool else f"tl.where({inside}, {found}, 0)"
+
+
+def regrouped(x: Block, axis: int, k: int, fill: str, body: Body) -> str:
+    """Put ``k`` neighbours each on an axis of their own behind ``axis``, padded with ``fill``."""
+    size = x.size(axis)
+    groups, members = padded(size // k), padded(k)
+    others = [x.lead, str(padded(x.rows)), str(padded(x.columns))]
+    others[axis : axis + 1] = [str(groups), str(members)]
+    found = x.name
+    if padded(size) != size or members != k:
+        place = body.index(axis, groups * members)
+        member = f"{place} % {members}"
+        source = f"{place} // {members} * {k} + {_within(member, k)}"
+        there = f"({member} < {k}) & ({place} < {size // k * members})"
+        moved = picked(x, axis, _within(source, size), groups * members)
+        found = f"tl.where({there}, {moved}, {fill})"
+    return f"tl.reshape({found}, ({', '.join(others)}))"
+
+
+def _kron(op: linear.Kron, operands: tuple[Operand, ...], body: Body) -> str:
+    """Multiply along an axis: entry i is entry i // n of x times entry i % n of y."""
+    integers = not any(item.is_float for item in operands)
+    blocks = [Block.of(item) for item in operands]
+    for axis in op.dim:
+        left, right = (item.size(axis) for item in blocks)
+        place = body.index(axis, left * right)
+        places = (_within(f"{place} // {right}", left), f"{place} % {right}")
+        blocks = [
+            item.named(body, picked(item, axis, index, left * right), axis, left * right)
+            for item, index in zip(blocks, places, strict=True)
+        ]
+    names = [
+        item.name if integers or operand.is_float else f"{item.name}.to(tl.float32)"
+        for item, operand in zip(blocks, operands, strict=True)
+    ]
+    return " * ".join(names)
+
+
+def _rope(op: layout.Rope, operands: tuple[Operand, ...], body: Body) -> str:
+    """Turn each entry with its partner. Angles are in float64: positions are large."""
+    x, position = operands
+    width = x.type.shape[1]
+    half = width // 2
+    column = body.index(2, width)
+    if op.interleaved:
+        pair, partner, is_first = f"{column} // 2", f"{column} ^ 1", f"{column} % 2 == 0"
+    else:
+        pair, is_first = f"{column} % {half}", f"{column} < {half}"
+        partner = f"tl.where({is_first}, {column} + {half}, {column} - {half})"
+    angle, other = body.new_name("angle"), body.new_name("partner")
+    rate = f"tl.exp(({pair}).to(tl.float64) * {-2.0 * math.log(op.base) / width!r})"
+    body.add(f"{angle} = {position.name}.to(tl.float64) * {rate}")
+    body.add(f"{other} = {picked(Block.of(x), 2, _within(partner, width), width)}")
+    turned = f"{other} * tl.sin({angle}).to(tl.float32)"
+    straight = f"{x.name} * tl.cos({angle}).to(tl.float32)"
+    return f"tl.where({is_first}, {straight} - {turned}, {turned} + {straight})"
+
+
+MOVES: EmitterTable = {
+    layout.Slice: _slice,
+    layout.Concat: _concat,
+    layout.Reshape: _reshape,
+    choose.Gather: _gather,
+    linear.Kron: _kron,
+    layout.Rope: _rope,
+}

@@ -1,0 +1,214 @@
+"""Expressions of ops on the inner axes of a page: reductions, products, layout."""
+
+from typing import Any
+
+from tilewright.attention.codegen.expression.elementwise import EmitterTable, number
+from tilewright.attention.codegen.expression.gather import MOVES, Block, regrouped
+from tilewright.attention.codegen.expression.weighted import is_weighted, weighted_elements
+from tilewright.attention.codegen.plan.target import padded
+from tilewright.attention.codegen.source.builder import Body, Operand
+from tilewright.attention.graph import DType, Node
+from tilewright.attention.ops import interleave, layout, linear, page_axis, reduce
+
+__all__ = ("INNER", "product_elements")
+
+_LOWEST = {DType.FLOAT32: 'float("-inf")', DType.INT32: "-2147483648", DType.BOOL: "0"}
+_HIGHEST = {DType.FLOAT32: 'float("inf")', DType.INT32: "2147483647", DType.BOOL: "1"}
+
+
+def _sum(op: reduce.Sum, operands: tuple[Operand, ...], body: Body) -> str:
+    (x,) = operands
+    return f"tl.sum({body.kept(x, op.dim, '0')}, {op.dim}, keep_dims=True)"
+
+
+def _entries(op: reduce.Mean, x: Operand, body: Body) -> str:
+    """Count the entries that a mean is over; 1 for none, as their sum is 0 then."""
+    if op.dim in x.type.token_axes and body.page_tokens is not None:
+        return f"tl.maximum({body.page_tokens}, 1).to(tl.float32)"
+    return f"{float(x.type.shape[op.dim - 1])!r}"
+
+
+def _mean(op: reduce.Mean, operands: tuple[Operand, ...], body: Body) -> str:
+    (x,) = operands
+    total = f"tl.sum({_float_kept(op.dim, x, body)}, {op.dim}, keep_dims=True)"
+    return f"tl.div_rn({total}, {_entries(op, x, body)})"
+
+
+def _l2_norm(op: reduce.L2Norm, operands: tuple[Operand, ...], body: Body) -> str:
+    (x,) = operands
+    text = _float_kept(op.dim, x, body)
+    return f"tl.sqrt_rn(tl.sum({text} * {text}, {op.dim}, keep_dims=True))"
+
+
+def _float_kept(dim: int, x: Operand, body: Body, fill: str = "0") -> str:
+    return body.kept_source(x.as_float(), x, dim, fill)
+
+
+def _extreme(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
+    (x,) = operands
+    largest = isinstance(op, reduce.Max)
+    dtype = x.type.dtype.computed
+    text = body.kept(x, op.dim, (_LOWEST if largest else _HIGHEST)[dtype])
+    if dtype is DType.BOOL:
+        text = f"({text}).to(tl.int32)"
+    result = f"tl.{'max' if largest else 'min'}({text}, {op.dim}, keep_dims=True)"
+    return f"({result} != 0)" if dtype is DType.BOOL else result
+
+
+def _gemm(_op: linear.GeMM, operands: tuple[Operand, ...], body: Body) -> str:
+    """Sum y[s, a, k] * x[s, b, k] over k to out[s, a, b]: a sum of a block of four axes.
+
+    Query heads are few in decoding, too few for the matrix units.
+    """
+    x, y = operands
+    integers = not x.is_float and not y.is_float
+    left, right = (
+        body.kept(part, 2, "0")
+        if integers or part.is_float
+        else f"({body.kept(part, 2, '0')}).to(tl.float32)"
+        for part in (y, x)
+    )
+    if y.type.shape[0] == 1 and x.type.shape[0] == 1:
+        return f"tl.sum({left} * {right}, 2, keep_dims=True)"
+    return f"tl.sum(({left})[:, :, None, :] * ({right})[:, None, :, :], 3)"
+
+
+def _interleaved(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
+    """Reduce neighbours on an axis of their own."""
+    (x,) = operands
+    kinds = {interleave.MaxInterleave: "max", interleave.MinInterleave: "min"}
+    reduction = kinds.get(type(op), "sum")
+    fill = {"max": 'float("-inf")', "min": 'float("inf")', "sum": "0.0"}[reduction]
+    kept = body.kept(x, op.dim, fill)
+    kept = kept if x.is_float else f"({kept}).to(tl.float32)"
+    block = Block.of(x)
+    if kept != x.name:
+        block = block.named(body, kept, op.dim, block.size(op.dim))
+    groups = regrouped(block, op.dim, op.k, fill, body)
+    if isinstance(op, interleave.L2NormInterleave):
+        return f"tl.sqrt_rn(tl.sum({groups} * {groups}, {op.dim + 1}))"
+    result = f"tl.{reduction}({groups}, {op.dim + 1})"
+    partial = op.dim in x.type.token_axes and body.page_tokens is not None
+    start = f"{body.index(op.dim, block.size(op.dim) // op.k)} * {op.k}" if partial else ""
+    if isinstance(op, interleave.MeanInterleave):
+        count = f"{float(op.k)!r}"
+        if partial:
+            there = f"tl.minimum({body.page_tokens} - {start}, {op.k})"
+            count = f"tl.maximum({there}, 1).to(tl.float32)"
+        return f"tl.div_rn({result}, {count})"
+    if partial and reduction != "sum":
+        return f"tl.where({start} < {body.page_tokens}, {result}, 0.0)"
+    return result
+
+
+def _ranked(op: Any, x: Operand, body: Body) -> str:
+    """Name what an order goes by: NaN and what is not there come last."""
+    lowest = _LOWEST[x.type.dtype.computed]
+    text = body.kept(x, op.dim, lowest)
+    if x.is_float:
+        text = f"tl.where({x.name} == {x.name}, {text}, {lowest})"
+    name = body.new_name("ranked")
+    body.add(f"{name} = {text}")
+    return name
+
+
+def _arg_max(op: reduce.ArgMax, operands: tuple[Operand, ...], body: Body) -> str:
+    (x,) = operands
+    size = x.type.shape[op.dim - 1]
+    ranked, index = _ranked(op, x, body), body.index(op.dim, size)
+    is_largest = f"{ranked} == tl.max({ranked}, {op.dim}, keep_dims=True)"
+    return f"tl.min(tl.where({is_largest}, {index}, {size}), {op.dim}, keep_dims=True)"
+
+
+def _arg_top(op: reduce.ArgTop, operands: tuple[Operand, ...], body: Body) -> str:
+    """Place each entry by the number of entries before it, by size and then by index."""
+    (x,) = operands
+    size = x.type.shape[op.dim - 1]
+    ranked = _ranked(op, x, body)
+    extent, wanted = padded(size), padded(op.k)
+    here, there = (
+        ("[:, :, None, :]", "[:, None, :, :]")
+        if op.dim == 1
+        else ("[:, :, :, None]", "[:, :, None, :]")
+    )
+    spread = {1: "[None, :, None, None]", 2: "[None, None, :, None]"}[op.dim]
+    along = {1: "[None, None, :, None]", 2: "[None, None, None, :]"}[op.dim]
+    mine, other, place = (body.new_name(name) for name in ("mine", "other", "place"))
+    body.add(f"{mine} = tl.arange(0, {extent}){spread}")
+    body.add(f"{other} = tl.arange(0, {extent}){along}")
+    larger = f"{ranked}{there} > {ranked}{here}"
+    equal = f"({ranked}{there} == {ranked}{here}) & ({other} < {mine})"
+    before = f"(({larger}) | ({equal})) & ({other} < {size})"
+    body.add(f"{place} = tl.sum(({before}).to(tl.int32), {op.dim + 1})")
+    wanted_place = f"tl.arange(0, {wanted}){spread}"
+    hit = f"({place}{there} == {wanted_place}) & ({other} < {size})"
+    return f"tl.sum(tl.where({hit}, {other}, 0), {op.dim + 1})"
+
+
+def _softmax(op: page_axis.Softmax, operands: tuple[Operand, ...], body: Body) -> str:
+    (x,) = operands
+    scale = "" if op.scale == 1.0 else f" * {number(op.scale)}"
+    scaled = body.kept_source(f"{x.as_float()}{scale}", x, op.dim, 'float("-inf")')
+    logits, largest, weight, total = (
+        body.new_name(name) for name in ("logits", "largest", "weight", "total")
+    )
+    body.add(f"{logits} = {scaled}")
+    body.add(f"{largest} = tl.max({logits}, {op.dim}, keep_dims=True)")
+    shift = f'tl.where({largest} == float("-inf"), 0.0, {largest})'
+    body.add(f"{weight} = tl.exp({logits} - {shift})")
+    body.add(f"{total} = tl.sum({weight}, {op.dim}, keep_dims=True)")
+    return f"tl.div_rn({weight}, tl.where({total} == 0.0, 1.0, {total}))"
+
+
+def _cum_sum(op: page_axis.CumSum, operands: tuple[Operand, ...], body: Body) -> str:
+    """Add up without padding; tokens that are not there count as what was computed from 0."""
+    (x,) = operands
+    text = body.without_padding(x, op.dim, "0")
+    return f"tl.cumsum({text}, {op.dim}{', reverse=True' if op.reverse else ''})"
+
+
+def product_elements(node: Node) -> int:
+    """Count the elements a page of the block that an op sums; 0 if it has none."""
+    if is_weighted(node):
+        return weighted_elements(node)
+    match node.op:
+        case linear.GeMM():
+            x, y = node.inputs
+            return y.type.shape[0] * x.type.num_elements
+        case reduce.ArgTop(dim=dim):
+            kind = node.inputs[0].type
+            return kind.num_elements * kind.shape[dim - 1]
+    return 0
+
+
+def _transpose(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+    return f"tl.permute({operands[0].name}, (0, 2, 1))"
+
+
+def _mask_slice(op: layout.MaskSlice, operands: tuple[Operand, ...], body: Body) -> str:
+    (x,) = operands
+    index = body.index(op.dim, x.type.shape[op.dim - 1])
+    chosen = f"({index} >= {op.start}) & ({index} < {op.end})"
+    return f"tl.where({chosen}, {op.alpha!r}, {op.beta!r}) + tl.zeros_like({x.as_float()})"
+
+
+INNER: EmitterTable = {
+    reduce.Sum: _sum,
+    reduce.Mean: _mean,
+    reduce.L2Norm: _l2_norm,
+    reduce.Max: _extreme,
+    reduce.Min: _extreme,
+    linear.GeMM: _gemm,
+    interleave.SumInterleave: _interleaved,
+    interleave.MeanInterleave: _interleaved,
+    interleave.MaxInterleave: _interleaved,
+    interleave.MinInterleave: _interleaved,
+    interleave.L2NormInterleave: _interleaved,
+    layout.Transpose: _transpose,
+    layout.MaskSlice: _mask_slice,
+    reduce.ArgMax: _arg_max,
+    reduce.ArgTop: _arg_top,
+    page_axis.Softmax: _softmax,
+    page_axis.CumSum: _cum_sum,
+    **MOVES,
+}

@@ -1,0 +1,169 @@
+"""Products of queries and pages on a matrix unit, in the type that both are stored in."""
+
+from collections.abc import Iterable, Sequence
+
+from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
+from tilewright.attention.codegen.expression.side import SideEmitter
+from tilewright.attention.codegen.expression.stored import ROUNDINGS, converted
+from tilewright.attention.codegen.plan.slice_loads import window_of
+from tilewright.attention.codegen.source.builder import Body, Operand
+from tilewright.attention.graph import DType, Leading, Node
+from tilewright.attention.ops import binary, layout, linear, reduce, unary
+
+__all__ = ("PART_HELPERS", "dot_dtype", "dot_source", "exact_widths", "is_dot", "narrow_type")
+
+
+_NARROW = (DType.FLOAT16, DType.BFLOAT16)
+_SPLIT = 4  # parts of a float32, the last of them 0: blocks are powers of two
+_LEAST_CONTRACTED = 16  # below that a matrix unit has nothing to do
+
+_PARTS = '''\
+@triton.jit
+def {narrow}_parts(value):
+    """A float32 [1, r, c] as the sum of {narrow} numbers [4, r, c], and the unit they count in.
+
+    Three of them have all its bits. The unit is a power of two that brings the largest number near
+    the end of the narrow range, so that no part falls below its beginning.
+    """
+    largest = tl.max(tl.max(tl.abs(value), 2, keep_dims=True), 1, keep_dims=True)
+    largest = tl.where(largest == 0.0, 1.0, largest)
+    unit = tl.exp2(tl.floor(tl.log2(largest)) - 14.0)
+    value = tl.div_rn(value, unit)
+    high = value.to(tl.{narrow})
+    value = value - high.to(tl.float32)
+    middle = value.to(tl.{narrow})
+    low = (value - middle.to(tl.float32)).to(tl.{narrow})
+    part = tl.arange(0, 4)[:, None, None]
+    parts = tl.where(part == 0, high, tl.where(part == 1, middle, low))
+    return tl.where(part == 3, 0.0, parts).to(tl.{narrow}), unit
+'''
+PART_HELPERS = tuple(_PARTS.format(narrow=narrow) for narrow in _NARROW)
+
+
+def dot_dtype(*dtypes: DType) -> DType:
+    """Return what operands are multiplied in: a narrow type that holds all, else float32."""
+    wide = {item for item in dtypes if item.bits > 8}
+    if len(wide) == 1 and wide <= set(_NARROW) and all(item.is_float for item in dtypes):
+        return wide.pop()
+    return DType.FLOAT32
+
+
+def narrow_type(node: Node) -> DType | None:
+    """Return the narrow type that holds every value of a node exactly; None if there is none."""
+    window = window_of(node)
+    if window is not None:
+        dtype = window.source.type.dtype
+        if dtype in ROUNDINGS:
+            return DType.BFLOAT16  # which has every float of one byte
+        return dtype if dtype in _NARROW else None
+    match node.op:
+        case unary.Relu(alpha=0.0, beta=0.0) | layout.Transpose() | reduce.Max() | reduce.Min():
+            pass
+        case unary.Add_Mul(alpha=0.0, beta=factor) | unary.Abs(alpha=0.0, beta=factor):
+            if abs(factor) != 1.0:
+                return None
+        case binary.Maximum() | binary.Minimum():
+            pass
+        case _:
+            return None
+    found = {narrow_type(item) for item in node.inputs}
+    return found.pop() if len(found) == 1 else None
+
+
+def is_dot(node: Node) -> bool:
+    """Tell whether a node is a product of one value per page and one per row."""
+    if not isinstance(node.op, linear.GeMM):
+        return False
+    x, y = node.inputs
+    leading = {item.type.leading is Leading.PAGES for item in node.inputs}
+    floats = x.type.dtype.is_float and y.type.dtype.is_float
+    sizes = len(y.type.shape) == 2 and x.type.shape[1] >= _LEAST_CONTRACTED
+    return len(leading) == 2 and floats and sizes
+
+
+def dot_source(node: Node, emitter: SideEmitter, stored: dict[Node, str], tile: int) -> str | None:
+    """Write ``out[s, a, b] = sum_k y[s, a, k] x[s, b, k]`` as a matrix product; None for others.
+
+    ``stored`` has the names of values per page as memory had them.
+    """
+    if not is_dot(node):
+        return None
+    x, y = node.inputs
+    swapped = x.type.leading is Leading.PAGES
+    pages, row = (x, y) if swapped else (y, x)
+    operands = {item: emitter.value(item) for item in (x, y)}
+    narrow, body = narrow_type(pages), emitter.body
+    contracted, rows, columns = (
+        body.extent(size) for size in (x.type.shape[1], pages.type.shape[0], row.type.shape[0])
+    )
+    right = body.kept(operands[row], 2, "0")
+    unit = ""
+    if narrow is not None and narrow_type(row) is not narrow:
+        name = operands[row].name
+        parts_name, unit = (body.new_name(f"{name}_{end}") for end in ("parts", "unit"))
+        body.add(f"{parts_name}, {unit} = {narrow}_parts({right})")
+        right = parts_name
+    elif narrow is not None:
+        right = f"({right}).to(tl.{narrow})"
+    turned = body.new_name(f"{operands[row].name}_turned")  # ahead of the loop over pages
+    parts = _SPLIT if unit else 1
+    body.add(f"{turned} = tl.trans(tl.reshape({right}, ({parts * columns}, {contracted})))")
+    left = _operand(pages, operands[pages], narrow, stored, body)
+    left = f"tl.reshape({left}, ({tile * rows}, {contracted}))"
+    precision = "" if narrow else ', input_precision="ieee"'
+    found = f"tl.dot({left}, {turned}{precision})"
+    if unit:
+        found = f"tl.sum(tl.reshape({found}, ({tile * rows}, {parts}, {columns})), 1)"
+    found = f"tl.reshape({found}, ({tile}, {rows}, {columns}))"
+    found = f"{found} * {unit}" if unit else found
+    return f"tl.permute({found}, (0, 2, 1))" if swapped else found
+
+
+def _operand(
+    node: Node, operand: Operand, narrow: DType | None, stored: dict[Node, str], body: Body
+) -> str:
+    """Return a value per page with zeros in the padding of its last axis, narrow if it can be."""
+    window = window_of(node)
+    if narrow is not None and window is not None and node in stored:
+        # padding was loaded as a finite number, and meets zeros of the row
+        return converted(stored[node], window.source.type.dtype, narrow)
+    text = body.kept(operand, 2, "0")
+    return text if narrow is None else f"({text}).to(tl.{narrow})"
+
+
+_REDUCED = reduce.Sum | reduce.Mean | reduce.Max | reduce.Min | reduce.L2Norm
+
+
+def exact_widths(wanted: Sequence[Node]) -> frozenset[int]:
+    """Find sizes that products with queries contract, and that all values on the way can have.
+
+    A latent has 576 channels: padded to 1024 it would take twice the room, and a product twice the
+    time.
+    """
+    nodes = _all(wanted)
+    widths = {node.inputs[0].type.shape[1] for node in nodes if is_dot(node)}
+    return frozenset(
+        width
+        for width in widths
+        if width & (width - 1) and all(_keeps(node) for node in nodes if width in node.type.shape)
+    )
+
+
+def _keeps(node: Node) -> bool:
+    """Tell whether the source of a node takes any extent of its axes."""
+    window = window_of(node)
+    if window is not None:
+        return window.source.type.dtype is not DType.INT4
+    return type(node.op) in ELEMENTWISE or isinstance(node.op, _REDUCED) or is_dot(node)
+
+
+def _all(wanted: Iterable[Node]) -> list[Node]:
+    """Return the nodes, and all that they are made of."""
+    found: dict[Node, None] = {}
+    waiting = list(wanted)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found[node] = None
+            waiting.extend(node.inputs)
+    return list(found)

@@ -1,0 +1,218 @@
+"""Products with learned tables that are no blocks: too large for one, or with an axis of heads.
+
+Tables are read where they are needed, in strips of columns or head by head.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tilewright.attention.codegen.expression.gather import Block, picked
+from tilewright.attention.codegen.expression.leaf_loads import table_of
+from tilewright.attention.codegen.plan.target import padded
+from tilewright.attention.codegen.source.builder import Body, Operand, load_source
+from tilewright.attention.graph import Node
+from tilewright.attention.ops import leaf, linear
+
+__all__ = ("WEIGHTED", "is_weighted", "weighted_elements", "weighted_expression")
+
+WEIGHTED = (linear.FactorScore, linear.LearnedDescriptor)
+"""Ops that always read their tables by themselves; products do if theirs are no blocks."""
+
+_LARGEST_BLOCK = 1 << 15  # elements of a product that is still one block
+_STRIP_ELEMENTS = 1 << 15  # of a product with a strip of a table
+_LEAST_STRIP = 4
+
+Value = Callable[[Node], Operand]
+
+
+def is_weighted(node: Node) -> bool:
+    """Tell whether a node reads a table by itself instead of taking it as a block."""
+    if isinstance(node.op, WEIGHTED):
+        return True
+    if not isinstance(node.op, linear.GeMM):
+        return False
+    x, y = node.inputs
+    is_table = isinstance(y.op, leaf.ParameterRead)
+    return is_table and (len(y.type.shape) == 3 or _elements(x, y) > _LARGEST_BLOCK)
+
+
+def weighted_expression(node: Node, value: Value, body: Body) -> str:
+    """Write the expression of such a node; its loop stands in the statements before."""
+    match node.op:
+        case linear.FactorScore():
+            return _factor_score(node.op, node.inputs, value, body)
+        case linear.LearnedDescriptor():
+            return _learned_descriptor(node.op, node.inputs, value, body)
+    x, y = node.inputs
+    if len(y.type.shape) == 3:
+        return _product_by_head(x, y, value, body)
+    return _product_in_strips(x, y, value, body)
+
+
+def weighted_elements(node: Node) -> int:
+    """Count the elements a page of the widest block that such a node goes through."""
+    match node.op:
+        case linear.FactorScore(descriptors=descriptors, rank=rank):
+            return padded(descriptors) * padded(rank)
+        case linear.LearnedDescriptor(descriptors=descriptors, rank=rank):
+            return padded(descriptors) * padded(rank) * padded(node.inputs[0].type.shape[1])
+    x, y = node.inputs
+    if len(y.type.shape) == 3:
+        heads, rows, width = y.type.shape
+        return padded(rows) * padded(x.type.shape[0] // heads) * padded(width)
+    return padded(y.type.shape[0]) * padded(x.type.shape[0]) * _strip(x, y)
+
+
+def _elements(x: Node, y: Node) -> int:
+    return padded(y.type.shape[0]) * padded(x.type.shape[0]) * padded(x.type.shape[1])
+
+
+def _strip(x: Node, y: Node) -> int:
+    """Return how many columns of a table are read together: a power of two."""
+    strip = padded(x.type.shape[1])
+    while strip > _LEAST_STRIP and _elements(x, y) // padded(x.type.shape[1]) * strip > (
+        _STRIP_ELEMENTS
+    ):
+        strip //= 2
+    return strip
+
+
+def _names(body: Body, *wanted: str) -> list[str]:
+    return [body.new_name(name) for name in wanted]
+
+
+def _table_block(table: str, start: str, sizes: tuple[int, int], width: int) -> str:
+    """Load rows and columns of a table from an element on: two axes, 0 in the padding."""
+    rows, columns = sizes
+    row, column = f"tl.arange(0, {padded(rows)})[:, None]", f"tl.arange(0, {padded(columns)})"
+    place = f"{table} + {start} + {row} * {width} + {column}[None, :]"
+    inside = [f"({row} < {rows})"] if padded(rows) != rows else []
+    inside += [f"({column}[None, :] < {columns})"] if padded(columns) != columns else []
+    return f"{load_source(place, inside)}.to(tl.float32)"
+
+
+def _product_in_strips(x: Node, y: Node, value: Value, body: Body) -> str:
+    """Compute ``out[s, a, b] = sum_k W[a, k] x[s, b, k]``, some columns at a time."""
+    operand, table = value(x), table_of(y, body)
+    rows, width = y.type.shape
+    strip = _strip(x, y)
+    out, start, part, weight, channel = _names(
+        body, "product", "first", "part", "weight", "channel"
+    )
+    entry = f"tl.arange(0, {padded(rows)})[:, None]"
+    source = Block.of(operand)
+    places = f"tl.minimum({channel}, {width - 1})[None, None, :]"
+    moved = (
+        f"tl.gather({operand.as_float()}, tl.broadcast_to({places}, {source.extents(2, strip)}), 2)"
+    )
+    inside = [f"({channel}[None, :] < {width})"]
+    inside += [f"({entry} < {rows})"] if padded(rows) != rows else []
+    place = f"{table} + {entry} * {width} + {channel}[None, :]"
+    shape = f"({source.lead}, {padded(rows)}, {padded(source.rows)})"
+    body.add(f"""
+        {out} = tl.zeros({shape}, tl.float32)
+        for {start} in range(0, {width}, {strip}):
+            {channel} = {start} + tl.arange(0, {strip})
+            {part} = {moved}
+            {weight} = {load_source(place, inside)}.to(tl.float32)
+            {out} += tl.sum({weight}[None, :, None, :] * {part}[:, None, :, :], 3)
+    """)
+    return out
+
+
+def _put_rows(out: str, index: str, count: int, part: Block, head: str) -> str:
+    """Put the rows of one head in their place among ``count`` rows."""
+    moved = picked(part, 1, f"{index} % {part.rows}", count)
+    return f"{out} = tl.where({index} // {part.rows} == {head}, {moved}, {out})"
+
+
+def _product_by_head(x: Node, y: Node, value: Value, body: Body) -> str:
+    """Compute ``out[s, h Ny + a, b] = sum_k W[h, a, k] x[s, h Nx + b, k]``."""
+    operand, table = value(x), table_of(y, body)
+    heads, rows, width = y.type.shape
+    entries = x.type.shape[0] // heads
+    source = Block.of(operand)
+    index = body.index(1, heads * rows)
+    of_x = body.index(1, entries)
+    out, head, part, weight, found = _names(body, "product", "group", "part", "weight", "found")
+    shape = f"({source.lead}, {padded(heads * rows)}, {padded(entries)})"
+    places = f"tl.minimum({of_x} + {head} * {entries}, {x.type.shape[0] - 1})"
+    start = f"{head} * {rows * width}"
+    result = Block(found, rows, entries, False, source.lead)
+    body.add(f"""
+        {out} = tl.zeros({shape}, tl.float32)
+        for {head} in range(0, {heads}):
+            {part} = {picked(source, 1, places, entries)}
+            {part} = {_zeros_beyond(part, width, operand)}
+            {weight} = {_table_block(table, start, (rows, width), width)}
+            {found} = tl.sum({weight}[None, :, None, :] * {part}[:, None, :, :], 3)
+            {_put_rows(out, index, heads * rows, result, head)}
+    """)
+    return out
+
+
+def _zeros_beyond(name: str, width: int, operand: Operand) -> str:
+    """Convert a moved part to float32; its padding meets zeros of the table and must be finite."""
+    text = name if operand.is_float else f"{name}.to(tl.float32)"
+    if padded(width) == width:
+        return text
+    return f"tl.where(tl.arange(0, {padded(width)})[None, None, :] < {width}, {text}, 0.0)"
+
+
+def _factor_score(op: linear.FactorScore, inputs: Sequence[Node], value: Value, body: Body) -> str:
+    """Take the query of each head through its weights, then the best of the head's descriptors."""
+    query, descriptors = value(inputs[0]), value(inputs[2])
+    table = table_of(inputs[1], body)
+    width = inputs[0].type.shape[1]
+    source = Block.of(descriptors)
+    of_head, member = body.index(1, op.heads), body.index(1, op.descriptors)
+    score, head, asked, projected, part, dots = _names(
+        body, "score", "group", "asked", "projected", "part", "dots"
+    )
+    own = f"tl.where({of_head} == {head}, {query.name}, 0.0)"
+    if padded(width) != width:
+        own = f"tl.where({body.index(2, width)} < {width}, {own}, 0.0)"
+    places = f"tl.minimum({member} + {head} * {op.descriptors}, {source.rows - 1})"
+    weights = _table_block(table, f"{head} * {width * op.rank}", (width, op.rank), op.rank)
+    hidden = ""
+    if padded(op.descriptors) != op.descriptors:
+        hidden = f'{dots} = tl.where({member} < {op.descriptors}, {dots}, float("-inf"))'
+    body.add(f"""
+        {score} = tl.zeros(({source.lead}, 1, 1), tl.float32)
+        for {head} in range(0, {op.heads}):
+            {asked} = tl.reshape(tl.sum({own}, 1), ({padded(width)}, 1))
+            {projected} = tl.sum({asked} * {weights}, 0)[None, None, :]
+            {part} = {picked(source, 1, places, op.descriptors)}
+            {part} = {_zeros_beyond(part, op.rank, descriptors)}
+            {dots} = tl.sum({part} * {projected}, 2, keep_dims=True)
+            {hidden}
+            {score} += tl.max({dots}, 1, keep_dims=True)
+    """)
+    return score
+
+
+def _learned_descriptor(
+    op: linear.LearnedDescriptor, inputs: Sequence[Node], value: Value, body: Body
+) -> str:
+    """Take the tokens of each head through their weights, then channels through theirs."""
+    x, tokens, width = value(inputs[0]), *inputs[0].type.shape
+    token_table, key_table = (table_of(item, body) for item in inputs[1:])
+    index = body.index(1, op.heads * op.descriptors)
+    out, head, page, pooled, found = _names(
+        body, "described", "group", "keys", "pooled", "descriptor"
+    )
+    count = op.heads * op.descriptors
+    kept = body.kept(x, 1, "0.0")
+    weights = _table_block(
+        token_table, f"{head} * {tokens * op.descriptors}", (tokens, op.descriptors), op.descriptors
+    )
+    keys = _table_block(key_table, f"{head} * {width * op.rank}", (width, op.rank), op.rank)
+    block = Block(found, op.descriptors, op.rank, False, "1")
+    body.add(f"""
+        {page} = tl.reshape({kept}, ({padded(tokens)}, {padded(width)}))
+        {out} = tl.zeros((1, {padded(count)}, {padded(op.rank)}), tl.float32)
+        for {head} in range(0, {op.heads}):
+            {pooled} = tl.sum({weights}[:, :, None] * {page}[:, None, :], 0)
+            {found} = tl.sum({pooled}[:, :, None] * {keys}[None, :, :], 1)[None, :, :]
+            {_put_rows(out, index, count, block, head)}
+    """)
+    return out

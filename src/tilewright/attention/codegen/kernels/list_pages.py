@@ -1,0 +1,97 @@
+"""The kernel that packs chosen pages into lists."""
+
+from tilewright.attention.codegen.plan.target import Deal, padded
+from tilewright.attention.codegen.plan.traffic import list_traffic
+from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.file import Emitted, Grid, ScratchAxis
+from tilewright.attention.codegen.source.liveness import without_unused
+from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_start
+from tilewright.attention.codegen.source.tree import Loop, Statement, code
+
+__all__ = ("emit_list_pages", "list_code")
+
+
+def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> Emitted:
+    """Emit the lists of pages that some query head chose, in order, their lengths and tokens."""
+    body = Body()
+    start = form.preamble(body)
+    lines = list_code(form, body, chosen=chosen, columns=columns, axis=axis)
+    body.statements = without_unused([*start, *lines])
+    what = "row" if form.part is None else "row and member"
+    grid = Grid.ROWS if form.target is None else Grid.ROW_MEMBERS
+    purpose = f"Chosen pages in logical order: a program for each {what}."
+    return Emitted.of(f"list_pages{form.suffix}", purpose, body, grid, list_traffic(columns))
+
+
+def list_code(
+    form: RowForm, body: Body, *, chosen: str, columns: int, axis: ScratchAxis
+) -> list[Statement]:
+    """List numbers of a member's own pages; ``axis`` says how the marks lie."""
+    pages = "rows, pages" if axis is ScratchAxis.PAGES else "rows, members, pages"
+    body.need(chosen, f"int8 [{pages}, 1, {columns}]")
+    need_reserved(body)
+    body.need("reads_all", "int8 [rows]: whether the plan makes a row dense")
+    lists, length, tokens = need_lists(form, body)
+    marks = row_start(body, chosen, form.part if axis is ScratchAxis.MEMBER_PAGES else None)
+    listed = row_start(body, lists, form.part)
+    tile, size = form.tiling.row_tile, form.page_size
+    load, mark = _marks(form, columns, axis)
+    turn = code(f"""
+        own = start + tl.arange(0, {tile})
+        page = {form.page_of("own")}
+        there = own < {form.num_own}
+    """)
+    turn += load
+    turn += code(f"""
+        read = (({mark} | everything) != 0) | (page < first_reserved)
+        read = (read | (page >= num_pages - last_reserved)) & there
+        place = length + tl.cumsum(read.to(tl.int32), 0) - 1
+        tl.store(listed + place, own, mask=read)
+        length += tl.sum(read.to(tl.int32), 0)
+        tokens += tl.sum(tl.where(read, tl.minimum(num_tokens - page * {size}, {size}), 0), 0)
+    """)
+    start = code(f"""
+        everything = tl.load(reads_all + row)
+        marks = {marks}
+        listed = {listed}
+        length = tl.zeros((), tl.int32)
+        tokens = tl.zeros((), tl.int32)
+    """)
+    ending = code(f"""
+        tl.store({row_start(body, length, form.part)}, length)
+        tl.store({row_start(body, tokens, form.part)}, tokens)
+    """)
+    return [*start, Loop.over("start", "0", form.num_own, tile, turn), *ending]
+
+
+def need_lists(form: RowForm, body: Body) -> tuple[str, str, str]:
+    """Take the arguments that hold the lists, their lengths, and their tokens."""
+    return (
+        body.need(f"page_list{form.suffix}", "int32 [rows, members, pages]"),
+        body.need(f"list_length{form.suffix}", "int32 [rows, members]"),
+        body.need(f"list_tokens{form.suffix}", "int32 [rows, members]: of the listed pages"),
+    )
+
+
+def _marks(form: RowForm, columns: int, axis: ScratchAxis) -> tuple[list[Statement], str]:
+    """Load marks; return an expression that is not 0 for a page with one in some column, too."""
+    place = "own" if axis is ScratchAxis.MEMBER_PAGES else "page"
+    members = form.members if axis is ScratchAxis.PAGES and form.deal is Deal.DEALT else 1
+    if columns == members == 1:
+        return code(f"mark = tl.load(marks + {place}, mask=there, other=0)"), "mark"
+    if members == 1:
+        return code(f"""
+            column = tl.arange(0, {padded(columns)})[None, :]
+            inside = there[:, None] & (column < {columns})
+            mark = tl.load(marks + {place}[:, None] * {columns} + column, mask=inside, other=0)
+            mark = mark.to(tl.int32)
+        """), "tl.max(mark, 1)"
+    # neighbours in memory belong to all members in turn: those of one are picked from all
+    width = members * columns
+    inside = f"(own[:, None] * {width} + column < num_pages * {columns}) & (column < {width})"
+    return code(f"""
+        column = tl.arange(0, {padded(width)})[None, :]
+        inside = {inside}
+        mark = tl.load(marks + own[:, None] * {width} + column, mask=inside, other=0)
+        mark = tl.where(column // {columns} == member, mark.to(tl.int32), 0)
+    """), "tl.max(mark, 1)"

@@ -1,0 +1,249 @@
+"""The kernels of ops over all pages of a row, or all KV heads of a request, but selections."""
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tilewright.attention.codegen.expression.elementwise import number
+from tilewright.attention.codegen.kernels.compute import scratch_holds
+from tilewright.attention.codegen.kernels.neighbour import COMBINED, NEIGHBOURS
+from tilewright.attention.codegen.kernels.row_work import OUTSIDE, RowWork, identity
+from tilewright.attention.codegen.plan.traffic import (
+    MARK_BYTES,
+    NUMBER_BYTES,
+    Stage,
+    Traffic,
+    column_bytes,
+)
+from tilewright.attention.codegen.source.builder import Body, remark_of
+from tilewright.attention.codegen.source.file import Emitted, Grid
+from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_preamble, row_start
+from tilewright.attention.codegen.source.tree import Loop, Statement, code
+from tilewright.attention.graph import DType, Node, Op
+from tilewright.attention.ops import page_axis, reduce, selection
+
+__all__ = ("ROW_OPS", "emit_row_op")
+
+_REDUCTIONS: dict[type[Op], str] = {
+    reduce.Sum: "sum",
+    reduce.Mean: "sum",
+    reduce.L2Norm: "sum",
+    reduce.Max: "max",
+    reduce.Min: "min",
+}
+
+
+def emit_row_op(form: RowForm, node: Node, index: int, names: Mapping[Node, str]) -> Emitted:
+    """Emit an op from scratch memory to scratch memory; a program for each row and column."""
+    body = Body()
+    operands = tuple(names[item] for item in node.inputs)
+    for item, memory in zip(node.inputs, operands, strict=True):
+        body.need(memory, scratch_holds(item))
+    body.need(names[node], scratch_holds(node))
+    work = RowWork(node, operands, names[node], form.tiling.row_tile, form.page_size, body)
+    body.statements += row_preamble(body, form.page_size, remark_of(node))
+    body.add("column = tl.program_id(1)")
+    lines = ROW_OPS[type(node.op)](work)
+    body.statements += lines
+    purpose = f"{node.op.name}: a program for each row and column."
+    name, traffic = f"{node.op.name.lower()}_{index}", _traffic(work, lines)
+    return Emitted.of(name, purpose, body, Grid.ROW_COLUMNS, traffic, tile=work.columns)
+
+
+def _traffic(work: RowWork, statements: Sequence[Statement]) -> Traffic:
+    """Count loads and stores: in a loop over pages once a page, in a loop inside it more often.
+
+    Pages outside of a span are few, and are not counted.
+    """
+    page_bytes = head_bytes = 0
+    for loop in statements:
+        for statement in loop.inner():
+            moved = _moved_bytes(work, statement)
+            turns = _turns(statement) if isinstance(statement, Loop) else 1
+            if turns is None:  # one for each KV head
+                head_bytes += moved
+            else:
+                page_bytes += turns * moved
+    return Traffic(Stage.SCORING, page_bytes=page_bytes, head_bytes=head_bytes)
+
+
+def _turns(loop: Loop) -> int | None:
+    """Return how often a loop with literal bounds goes round; None for other bounds."""
+    first, stop = (bound.whole_number() for bound in loop.bounds)
+    return None if first is None or stop is None else stop - first
+
+
+def _moved_bytes(work: RowWork, statement: Statement) -> int:
+    """Count the bytes of a page with all its columns, each time: bools take a byte in memory."""
+    read, written = (
+        column_bytes(
+            work.columns,
+            MARK_BYTES if item.type.dtype is DType.BOOL else NUMBER_BYTES,
+            is_written=item is work.node,
+        )
+        for item in (work.source, work.node)
+    )
+    moved = {"tl.load": read, "tl.store": written}
+    calls = (item for item in statement.calls() if not _is_outside(item[1]))
+    return sum(moved.get(name, 0) for name, _ in calls)
+
+
+def _is_outside(call: ast.Call) -> bool:
+    masks = [item.value for item in call.keywords if item.arg == "mask"]
+    return any(isinstance(mask, ast.Name) and mask.id == OUTSIDE for mask in masks)
+
+
+def _reduction(work: RowWork) -> list[Statement]:
+    op: Any = work.node.op
+    reduction, dtype = _REDUCTIONS[type(op)], work.dtype
+    empty = identity(reduction, work.node.type.dtype)
+    final = "found"
+    if isinstance(op, reduce.L2Norm):
+        final = "tl.sqrt_rn(found)"
+    elif isinstance(op, reduce.Mean):
+        final = "tl.div_rn(found, tl.maximum(stop - first, 1).to(tl.float32))"
+    squared = "value = value * value" if isinstance(op, reduce.L2Norm) else ""
+    return [
+        *work.span(),
+        *code(f"found = tl.full((), {empty}, tl.{dtype})"),
+        *work.tiles(f"""
+            value = {work.load("page < stop", empty)}
+            {squared}
+            found = {COMBINED[reduction].format("found", f"tl.{reduction}(value, 0)")}
+        """),
+        *code(f"""
+            found = tl.where(stop > first, {final}, 0)
+            {work.store_row("found")}
+        """),
+    ]
+
+
+def _arg_max(work: RowWork) -> list[Statement]:
+    """Find the first page of the largest value; NaN is the smallest."""
+    dtype = work.source.type.dtype.computed
+    lowest = identity("max", dtype)
+    value = work.load("page < stop", lowest, dtype=dtype)
+    numbers = f"value = tl.where(value == value, value, {lowest})" if dtype.is_float else ""
+    return [
+        *work.span(),
+        *code(f"""
+            largest = tl.full((), {lowest}, tl.{dtype})
+            found = tl.zeros((), tl.int32) + first
+        """),
+        *work.tiles(f"""
+            value = {value}
+            {numbers}
+            here = tl.max(value, 0)
+            place = tl.min(tl.where(value == here, page, 2147483647), 0)
+            found = tl.where(here > largest, place, found)
+            largest = tl.maximum(largest, here)
+        """),
+        *code(work.store_row("tl.where(stop > first, found, 0)")),
+    ]
+
+
+def _softmax(work: RowWork) -> list[Statement]:
+    op: Any = work.node.op
+    scale = "" if op.scale == 1.0 else f" * {number(op.scale)}"
+    inside = work.load("page < stop", "0")
+    value = f'tl.where(page < stop, {inside}{scale}, float("-inf"))'
+    span = work.span()
+    share = f"""
+        value = {work.load("page < num_pages", "0")}
+        share = tl.div_rn(tl.exp(value{scale} - largest), total)
+        value = tl.where((page >= first) & (page < stop), share, value)
+        {work.store("value", "page < num_pages")}
+    """
+    return [
+        *span,
+        *code('largest = tl.full((), float("-inf"), tl.float32)'),
+        *work.tiles(f"""
+            value = {value}
+            largest = tl.maximum(largest, tl.max(value, 0))
+        """),
+        *code("""
+            largest = tl.where(largest == float("-inf"), 0.0, largest)
+            total = tl.zeros((), tl.float32)
+        """),
+        *work.tiles(f"""
+            value = {value}
+            total += tl.sum(tl.exp(value - largest), 0)
+        """),
+        *code("total = tl.where(total == 0.0, 1.0, total)"),
+        *work.tiles(share, "0", "num_pages"),
+    ]
+
+
+def _normalize(work: RowWork) -> list[Statement]:
+    span = work.span()
+    divided = f"""
+        value = {work.load("page < num_pages", "0")}
+        inside = (page >= first) & (page < stop)
+        value = tl.where(inside, tl.div_rn(value, norm), value)
+        {work.store("value", "page < num_pages")}
+    """
+    return [
+        *span,
+        *code("total = tl.zeros((), tl.float32)"),
+        *work.tiles(f"""
+            value = {work.load("page < stop", "0")}
+            total += tl.sum(value * value, 0)
+        """),
+        *code("norm = tl.maximum(tl.sqrt_rn(total), 1e-12)"),
+        *work.tiles(divided, "0", "num_pages"),
+    ]
+
+
+def _across_heads(work: RowWork) -> list[Statement]:
+    """Reduce over the heads of a request: each computes the same value, in the same order."""
+    op: Any = work.node.op
+    reduction = "sum" if op.kind is page_axis.Kind.MEAN else str(op.kind)
+    memory = work.operands[0]
+    row_start(work.body, memory)
+    factor = f" * {work.columns}" if work.columns > 1 else ""
+    place = f"{memory} + (request * num_kv_heads + other) * {memory}_row"
+    place += " + column" if work.is_per_row else f" + page{factor} + column"
+    mask = "" if work.is_per_row else ", mask=page < num_pages, other=0"
+    shape = "()" if work.is_per_row else f"({work.tile},)"
+    found = code(f"""
+        found = tl.full({shape}, {identity(reduction, DType.FLOAT32)}, tl.float32)
+        for other in range(0, num_kv_heads):
+            value = tl.load({place}{mask}).to(tl.float32)
+            found = {COMBINED[reduction].format("found", "value")}
+    """)
+    if op.kind is page_axis.Kind.MEAN:
+        found += code("found = found / num_kv_heads")
+    if work.is_per_row:
+        return [*found, *code(work.store_row("found"))]
+    return work.tiles([*found, *code(work.store("found", "page < num_pages"))], "0", "num_pages")
+
+
+def _selected_tokens(work: RowWork) -> list[Statement]:
+    """Count tokens of pages that are chosen or reserved; only the last page may be short."""
+    need_reserved(work.body)
+    size = work.page_size
+    turn = f"""
+        chosen = {work.load("page < num_pages", "0")}
+        read = (chosen != 0) | (page < first_reserved) | (page >= num_pages - last_reserved)
+        tokens = tl.minimum(num_tokens - page * {size}, {size})
+        found += tl.sum(tl.where(read & (page < num_pages), tokens, 0), 0)
+    """
+    return [
+        *code("found = tl.zeros((), tl.int32)"),
+        *work.tiles(turn, "0", "num_pages"),
+        *code(work.store_row("found")),
+    ]
+
+
+RowEmitter = Callable[[RowWork], list[Statement]]
+
+ROW_OPS: dict[type[Op], RowEmitter] = {
+    **dict.fromkeys(_REDUCTIONS, _reduction),
+    reduce.ArgMax: _arg_max,
+    page_axis.Softmax: _softmax,
+    page_axis.Normalize: _normalize,
+    page_axis.AcrossHeads: _across_heads,
+    selection.SelectedTokens: _selected_tokens,
+    **NEIGHBOURS,
+}
+"""Statements of ops that need more than the page at hand."""

@@ -1,0 +1,111 @@
+"""What kernels over all pages of a row share: where values lie, and which pages count."""
+
+from dataclasses import dataclass
+
+from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.row import row_start, span_code
+from tilewright.attention.codegen.source.tree import Loop, Statement, code
+from tilewright.attention.graph import FORMAT, DType, Node, Span
+
+__all__ = ("OUTSIDE", "RowWork", "identity")
+
+OUTSIDE = "outside"
+"""The mask of loads and stores of pages that an op does not see."""
+
+
+def identity(reduction: str, dtype: DType) -> str:
+    """Return what changes no sum, maximum or minimum."""
+    if reduction == "sum":
+        return "0"
+    if dtype is DType.BOOL:
+        return "0" if reduction == "max" else "1"
+    if dtype.is_float:
+        return 'float("-inf")' if reduction == "max" else 'float("inf")'
+    return "-2147483648" if reduction == "max" else "2147483647"
+
+
+@dataclass(frozen=True, slots=True)
+class RowWork:
+    """An op, the scratch memory of its operands and of its result, and the kernel's body.
+
+    A program has one ``column`` of each page: one of its inner elements.
+    """
+
+    node: Node
+    operands: tuple[str, ...]
+    result: str
+    tile: int
+    page_size: int
+    body: Body
+
+    @property
+    def source(self) -> Node:
+        return self.node.inputs[0]
+
+    @property
+    def columns(self) -> int:
+        return self.source.type.num_elements
+
+    @property
+    def dtype(self) -> DType:
+        """What the op computes in: bools as whole numbers."""
+        return _number(self.node.type.dtype)
+
+    def span(self) -> list[Statement]:
+        return span_code(getattr(self.node.op, "span", Span.ALL), self.body)
+
+    def tiles(
+        self, turn: str | list[Statement], first: str = "first", stop: str = "stop"
+    ) -> list[Statement]:
+        """Loop over tiles; ``turn`` is what is done with ``page``, the numbers of its pages."""
+        page = code(f"page = start + tl.arange(0, {self.tile})")
+        inside = code(turn) if isinstance(turn, str) else turn
+        return [Loop.over("start", first, stop, self.tile, [*page, *inside])]
+
+    def place(self, memory: str, page: str = "page", back: int = 0) -> str:
+        page = f"{page} - {back}" if back else page
+        if self.columns > 1:
+            page = f"({page}) * {self.columns}" if back else f"{page} * {self.columns}"
+        return f"{row_start(self.body, memory)} + {page} + column"
+
+    def load(
+        self,
+        mask: str,
+        other: str,
+        *,
+        page: str = "page",
+        back: int = 0,
+        dtype: DType | None = None,
+    ) -> str:
+        """Load the operand at pages where the mask holds, in the type that the op computes in."""
+        kind = dtype or self.dtype
+        place = self.place(self.operands[0], page, back)
+        return f"tl.load({place}, mask={mask}, other={other}).to(tl.{kind})"
+
+    def store(self, value: str, mask: str) -> str:
+        return f"tl.store({self.place(self.result)}, {self._kept(value)}, mask={mask})"
+
+    def store_row(self, value: str) -> str:
+        place = f"{row_start(self.body, self.result)} + column"
+        return f"tl.store({place}, {self._kept(value)})"
+
+    def pass_through(self) -> list[Statement]:
+        """Copy pages outside the span, which keep their value."""
+        if getattr(self.node.op, "span", Span.ALL) is Span.ALL:
+            return []
+        turn = f"""
+            {OUTSIDE} = (page < num_pages) & ((page < first) | (page >= stop))
+            {self.store(self.load(OUTSIDE, "0"), OUTSIDE)}
+        """
+        return self.tiles(turn, "0", "num_pages")
+
+    @property
+    def is_per_row(self) -> bool:
+        return self.source.type.format is FORMAT.BATCHED
+
+    def _kept(self, value: str) -> str:
+        return f"({value}).to(tl.int8)" if self.node.type.dtype is DType.BOOL else value
+
+
+def _number(dtype: DType) -> DType:
+    return DType.INT32 if dtype is DType.BOOL else dtype.computed

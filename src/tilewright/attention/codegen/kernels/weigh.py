@@ -1,0 +1,131 @@
+"""The kernel that tells the next step how much of the attention each page got."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tilewright.attention.codegen.expression.leaf_loads import mass_memory
+from tilewright.attention.codegen.expression.stored import zero_of
+from tilewright.attention.codegen.kernels.compute import VARYING, PageWork, page_kernel
+from tilewright.attention.codegen.plan.target import padded
+from tilewright.attention.codegen.plan.traffic import (
+    NUMBER_BYTES,
+    TABLE_BYTES,
+    Stage,
+    Traffic,
+    pools_of,
+)
+from tilewright.attention.codegen.source.builder import Body, load_source, store_source
+from tilewright.attention.codegen.source.file import Emitted
+from tilewright.attention.codegen.source.liveness import split_loop
+from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_start
+from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.graph import Geometry, Graph, Side
+from tilewright.attention.ops import feedback
+
+__all__ = ("Weighed", "emit_weigh_pages", "wants_mass")
+
+
+class Weighed(NamedTuple):
+    """A branch that read pages: its marks with their columns, and its log-sum-exp."""
+
+    marks: str
+    columns: int
+    log_sum_exp: str
+
+
+def wants_mass(graph: Graph) -> bool:
+    """Tell whether the flow asks for the masses of the last step."""
+    return any(isinstance(node.op, feedback.AttentionMass) for node in graph.nodes(Side.INDEXER))
+
+
+def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:
+    """Emit the sum of the masses of branches. Keys of pages that were read are read once more."""
+    sizes = form.sizes
+    body = Body("page_tokens", sizes.page_size, sizes.query_heads)
+    form.preamble(body)
+    heads = sizes.query_heads
+    body.index(2, heads)
+    reads = [line for place, item in enumerate(branches) for line in _read_code(item, place, body)]
+    logits = _logit_code(form, len(branches), body)
+    terms = [_term(item, place, body) for place, item in enumerate(branches)]
+    memory = body.need(mass_memory("next"), f"float32 [rows, pages, {heads}]")
+    place = body.place(row_start(body, memory), "page", (1, heads), (1, heads))
+    conditions = ["there", *body.inside((1, heads))]
+    lines = [*body.statements, *_always_code(body), *reads, *logits]
+    lines += code(f"""
+        mass = {" + ".join(terms)}
+        {store_source(place, "mass", conditions)}
+    """)
+    elements = padded(sizes.page_size) * padded(heads) * padded(sizes.key_dim)
+    ahead, inside = split_loop(lines, VARYING)
+    tile, traffic = form.tiling.pages_for(elements), _traffic(sizes, branches)
+    work = PageWork(body, tuple(ahead), tuple(inside), tile, {}, traffic)
+    return page_kernel("weigh_pages", "Attention of each page", form, work, Stage.ATTENTION)
+
+
+def _traffic(sizes: Geometry, branches: Sequence[Weighed]) -> Traffic:
+    """Count marks and block numbers of all pages, keys of those that were read, and masses."""
+    marks = sum(branch.columns for branch in branches)
+    query = sizes.query_heads * sizes.key_dim * sizes.query_dtype.bits // 8
+    keys = sizes.page_size * sizes.key_dim * sizes.kv_dtype.bits // 8
+    per_page = marks + TABLE_BYTES + NUMBER_BYTES * sizes.query_heads
+    return Traffic(Stage.ATTENTION, query, per_page, keys)
+
+
+def _always_code(body: Body) -> list[Statement]:
+    """Set ``always``, the pages that every branch reads."""
+    body.need("reads_all", "int8 [rows]: whether the plan makes a row dense")
+    need_reserved(body)
+    ends = "(page < first_reserved) | (page >= num_pages - last_reserved)"
+    return code(f"always = (({ends}).to(tl.int8) | tl.load(reads_all + row)) != 0")
+
+
+def _read_code(branch: Weighed, place: int, body: Body) -> list[Statement]:
+    """Set ``read_0``, whether query heads of a branch read a page, and whether some does."""
+    shape = (1, branch.columns)
+    body.need(branch.marks, f"int8 [rows, pages, 1, {branch.columns}]")
+    places = body.place(row_start(body, branch.marks), "page", shape, shape)
+    marks = load_source(places, ["there", *body.inside(shape)])
+    some = f"read_{place}"
+    if branch.columns > 1:
+        some = f"(tl.max(read_{place}.to(tl.int32), 2, keep_dims=True) != 0)"
+    return code(f"""
+        read_{place} = always | ({marks} != 0)
+        some_{place} = {some}
+    """)
+
+
+def _logit_code(form: RowForm, branches: int, body: Body) -> list[Statement]:
+    """Compute logits [pages, tokens, query heads] of the pages that some branch read."""
+    sizes = form.sizes
+    heads, width, size = sizes.query_heads, sizes.key_dim, sizes.page_size
+    pool = next(iter(pools_of(sizes)))
+    body.need("q_in", f"{sizes.query_dtype} [requests, KV heads, {heads}, {width}]")
+    body.need(pool, f"{sizes.kv_dtype} [KV heads, blocks, {size}, {width}]")
+    body.need("num_blocks", "blocks of the pools")
+    body.need("scale", "factor of logits")
+    form.table(body)
+    query = body.place(row_start(body, "q_in"), "", (heads, width), (heads, width))
+    keys = body.place(pool, "(head * num_blocks + block)", (size, width), (size, width))
+    asked = load_source(query, body.inside((heads, width)))
+    token = body.index(1, size)
+    read = " | ".join(f"some_{place}" for place in range(branches))
+    there = [f"({read})", f"({token} < page_tokens)", *body.inside((size, width))[-1:]]
+    return code(f"""
+        query = {asked}.to(tl.float32)
+        keys = {load_source(keys, there, zero_of(sizes.kv_dtype))}.to(tl.float32)
+        logits = tl.sum(keys[:, :, None, :] * query[:, None, :, :], 3) * scale
+    """)
+
+
+def _term(branch: Weighed, place: int, body: Body) -> str:
+    """Return the mass of a branch: [pages, 1, query heads], 0 for a page that it did not read."""
+    heads, size = body.query_heads, body.page_size
+    body.need(branch.log_sum_exp, f"float32 [rows, {heads}]")
+    sums = body.place(row_start(body, branch.log_sum_exp), "", (1, heads), (1, heads))
+    loaded = load_source(sums, body.inside((1, heads)))
+    there = f"read_{place} & ({body.index(1, size)} < page_tokens)"
+    if place:  # attention of a dense row is that of one branch
+        there = f"(tl.load(reads_all + row) == 0) & {there}"
+    weight = f"tl.where({there}, tl.exp(logits - {loaded}), 0.0)"
+    return f"tl.sum({weight}, 1, keep_dims=True)"

@@ -1,0 +1,3 @@
+"""Decisions ahead of any text: targets, tiles, stages that share a kernel, bytes."""
+
+__all__: tuple[str, ...] = ()

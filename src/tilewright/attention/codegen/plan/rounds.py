@@ -1,0 +1,57 @@
+"""Cutting the indexer side where an op needs all pages of its row."""
+
+from collections.abc import Iterable, Mapping
+
+from tilewright.attention.graph import Graph, Leading, Node, Side
+
+__all__ = ("is_repeated", "is_row_op", "page_roots", "round_of")
+
+_SELECTIONS = frozenset({"TopK", "ApproxTopK", "TopP", "Threshold"})
+_ALWAYS_OVER_PAGES = _SELECTIONS | {
+    "AcrossHeads",
+    "Conv1d",
+    "Normalize",
+    "PoolPages",
+    "SelectedTokens",
+    "ShiftPages",
+}
+
+
+def is_row_op(node: Node) -> bool:
+    """Tell whether the op needs more than the page at hand."""
+    return node.op.name in _ALWAYS_OVER_PAGES or getattr(node.op, "dim", None) == 0
+
+
+def round_of(graph: Graph) -> dict[Node, int]:
+    """Return the round in which each node of the indexer side is computed.
+
+    The result of a row op is there in the round after its own.
+    """
+    rounds: dict[Node, int] = {}
+    for node in graph.nodes(Side.INDEXER):
+        known = (rounds[item] + is_row_op(item) for item in node.inputs)
+        rounds[node] = max(known, default=0)
+    return rounds
+
+
+def is_repeated(node: Node) -> bool:
+    """Tell whether a later round computes the node again: leaves, and work per row."""
+    return not node.inputs or node.type.leading is not Leading.PAGES
+
+
+def page_roots(rounds: Mapping[Node, int], wanted: Iterable[Node], index: int) -> list[Node]:
+    """Return what the page kernel of a round must leave in scratch memory, in a fixed order.
+
+    ``wanted`` are the values that kernels after the last round read.
+    """
+    found: dict[Node, None] = {}
+    for node, at in rounds.items():
+        for item in node.inputs:
+            if rounds[item] == index and not is_row_op(item):
+                later = at > index and not is_repeated(item)
+                if later or is_row_op(node):
+                    found[item] = None
+    for node in wanted:
+        if rounds[node] == index and not is_row_op(node):
+            found[node] = None
+    return list(found)

@@ -1,0 +1,85 @@
+"""Slices become loads of a part: blocks of Triton cannot be cut, memory can."""
+
+from collections.abc import Container
+from dataclasses import replace
+from typing import NamedTuple
+
+from tilewright.attention.graph import Graph, Node, Op, Scope, keep, make_node, rebuild
+from tilewright.attention.ops import layout, leaf, reduce
+
+__all__ = ("Window", "push_slices", "window_of")
+
+
+_REDUCTIONS = (reduce.Sum, reduce.Mean, reduce.Max, reduce.Min, reduce.L2Norm)
+
+
+class Window(NamedTuple):
+    """A part of a variable: where it begins, and how long a row of the whole is."""
+
+    source: Node
+    row: int
+    column: int
+    row_length: int
+
+    @property
+    def skip(self) -> int:
+        """Elements of the variable before the first one of the part."""
+        return self.row * self.row_length + self.column
+
+
+def push_slices(graph: Graph, elementwise: Container[type[Op]]) -> Graph:
+    """Move slices towards the variables that they are parts of. Values do not change.
+
+    They pass ops that look at one element at a time, and some more.
+    """
+
+    def transform(node: Node, inputs: tuple[Node, ...], scope: Scope) -> Node:
+        kept = keep(node, inputs, scope)
+        if not isinstance(kept.op, layout.Slice):
+            return kept
+        moved = _Moved(elementwise, scope, kept.source).sliced(kept.op, kept.inputs[0])
+        return moved if moved.type == kept.type else kept
+
+    return rebuild(graph, transform)
+
+
+def window_of(node: Node) -> Window | None:
+    """Return the part of a variable that a node is; None if computed, or with an axis of heads."""
+    row = column = 0
+    while isinstance(node.op, layout.Slice):
+        if node.op.dim == 1:
+            row += node.op.start
+        else:
+            column += node.op.start
+        (node,) = node.inputs
+    kinds = leaf.Input | leaf.FieldRead | leaf.StateRead | leaf.ParameterRead
+    if not isinstance(node.op, kinds) or len(node.type.shape) != 2:
+        return None
+    return Window(node, row, column, node.type.shape[1])
+
+
+class _Moved(NamedTuple):
+    """Slices of one place in the author's file on their way inwards."""
+
+    elementwise: Container[type[Op]]
+    scope: Scope
+    source: str
+
+    def sliced(self, op: layout.Slice, node: Node) -> Node:
+        """Move ``op`` of a node inwards as far as it goes."""
+        if node.type.shape[op.dim - 1] == 1 and op.end == 1:
+            return node
+        if isinstance(node.op, layout.Transpose):
+            turned = replace(op, dim=3 - op.dim)
+            inputs: tuple[Node, ...] = (self.sliced(turned, node.inputs[0]),)
+        elif isinstance(node.op, _REDUCTIONS) and node.op.dim == 3 - op.dim:
+            inputs = (self.sliced(op, node.inputs[0]),)
+        elif type(node.op) in self.elementwise and node.inputs:
+            inputs = tuple(self._part_of_operand(op, item) for item in node.inputs)
+        else:
+            return make_node(op, (node,), self.scope, self.source)
+        return make_node(node.op, inputs, self.scope, node.source)
+
+    def _part_of_operand(self, op: layout.Slice, node: Node) -> Node:
+        """Slice an operand, unless it broadcasts along the axis and so serves any part."""
+        return node if node.type.shape[op.dim - 1] == 1 else self.sliced(op, node)

@@ -1,0 +1,209 @@
+"""Statements of one kernel, with the indices and arguments that they turn out to need."""
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.attention.codegen.plan.target import padded
+from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.graph import DType, Node, ValueType
+
+__all__ = ("Body", "Operand", "load_source", "name_values", "remark_of", "store_source", "tl_dtype")
+
+
+def tl_dtype(dtype: DType) -> str:
+    """Return the element type that a computed value has in a kernel."""
+    return {DType.FLOAT32: "tl.float32", DType.INT32: "tl.int32", DType.BOOL: "tl.int1"}[
+        dtype.computed
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A value of the graph under its name in the kernel: a block [pages or 1, r, c], padded."""
+
+    name: str
+    type: ValueType
+
+    @property
+    def is_float(self) -> bool:
+        return self.type.dtype.is_float
+
+    def as_float(self) -> str:
+        return self.name if self.is_float else f"{self.name}.to(tl.float32)"
+
+
+@dataclass(slots=True)
+class Body:
+    """Grows by statements. ``page_tokens`` names the tokens of pages, if some may be missing."""
+
+    page_tokens: str | None = None
+    page_size: int = 1
+    query_heads: int = 1
+    exact: frozenset[int] = frozenset()  # sizes that need no padding, since no GPU runs the text
+    statements: list[Statement] = field(default_factory=list)
+    arguments: dict[str, str] = field(default_factory=dict)  # name to what it holds
+    _taken: set[str] = field(default_factory=set)
+    _indices: set[str] = field(default_factory=set)
+
+    def need(self, argument: str, holds: str = "") -> str:
+        self.arguments.setdefault(argument, holds)
+        self._taken.add(argument)
+        return argument
+
+    def new_name(self, wanted: str) -> str:
+        """Take a free identifier that begins as asked for."""
+        base = re.sub(r"\W", "_", wanted).strip("_") or "value"
+        if keyword.iskeyword(base) or base in RESERVED:
+            base += "_"
+        name, number = base, 2
+        while name in self._taken:
+            name, number = f"{base}_{number}", number + 1
+        self._taken.add(name)
+        return name
+
+    def add(self, source: str, remark: str = "") -> None:
+        """Append statements; a remark is about the first of them."""
+        self.statements += code(source, remark)
+
+    def index(self, axis: int, size: int) -> str:
+        """Name positions along inner axis 1 or 2, a block that broadcasts."""
+        place = "[None, :, None]" if axis == 1 else "[None, None, :]"
+        name = f"{'row' if axis == 1 else 'column'}_of_{size}"
+        return self.once(name, f"tl.arange(0, {self.extent(size)}){place}")
+
+    def extent(self, size: int) -> int:
+        """Return what an inner axis of that size is long in a block."""
+        return size if size in self.exact else padded(size)
+
+    def once(self, name: str, expression: str) -> str:
+        """Set a value that all statements from here on have under this name."""
+        if name not in self._indices:
+            self._indices.add(name)
+            self._taken.add(name)
+            self.add(f"{name} = {expression}")
+        return name
+
+    def place(
+        self, base: str, entry: str, shape: tuple[int, ...], whole: tuple[int, ...], skip: int = 0
+    ) -> str:
+        """Return pointers to [r, c] of a ``whole`` entry, behind its first ``skip`` elements.
+
+        Without an entry ``base`` is its beginning.
+        """
+        rows, columns = shape
+        size, stride = whole[0] * whole[1], whole[1]
+        parts = [base]
+        if entry:
+            parts.append(f"{entry} * {size}" if size > 1 else entry)
+        if entry == "block" and size > 1:
+            parts[-1] = self.once(f"block_of_{size}", parts[-1])  # pools of one width share it
+        if skip:
+            parts.append(str(skip))
+        if rows > 1:
+            factor = f" * {stride}" if stride > 1 else ""
+            parts.append(f"{self.index(1, rows)}{factor}")
+        if columns > 1:
+            parts.append(self.index(2, columns))
+        if rows == columns == 1 and entry not in ("page", "block"):
+            parts.append("tl.zeros((1, 1, 1), tl.int32)")  # a block, as all values are
+        return " + ".join(parts)
+
+    def inside(self, shape: tuple[int, ...]) -> list[str]:
+        """Return conditions that leave the padding of [r, c] out."""
+        return [
+            f"({self.index(axis, size)} < {size})"
+            for axis, size in zip((1, 2), shape, strict=True)
+            if self.extent(size) != size
+        ]
+
+    def present(self, value: ValueType, axis: int) -> str:
+        """Return the condition of the entries along an axis that count; "" if all do."""
+        size = value.shape[axis - 1]
+        if axis in value.token_axes and self.page_tokens is not None:
+            return f"{self.index(axis, size)} < {self.page_tokens}"
+        return "" if self.extent(size) == size else f"{self.index(axis, size)} < {size}"
+
+    def kept(self, operand: Operand, axis: int, fill: str) -> str:
+        """Put ``fill`` where an entry of the operand along the axis does not count."""
+        return self.kept_source(operand.name, operand, axis, fill)
+
+    def kept_source(self, text: str, operand: Operand, axis: int, fill: str) -> str:
+        """Put ``fill`` in an expression that has the entries of the operand."""
+        condition = self.present(operand.type, axis)
+        return f"tl.where({condition}, {text}, {fill})" if condition else text
+
+    def without_padding(self, operand: Operand, axis: int, fill: str) -> str:
+        """Put ``fill`` in the padding of an axis; missing tokens stay as they are."""
+        size = operand.type.shape[axis - 1]
+        if self.extent(size) == size:
+            return operand.name
+        return f"tl.where({self.index(axis, size)} < {size}, {operand.name}, {fill})"
+
+    def flat(self, shape: tuple[int, ...], whole: tuple[int, ...], skip: int) -> str:
+        """Return flat positions of [r, c] in an entry that is ``whole``."""
+        rows, columns = shape
+        parts = [str(skip)] if skip or rows == columns == 1 else []
+        if rows > 1:
+            parts.append(f"{self.index(1, rows)} * {whole[1]}")
+        if columns > 1:
+            parts.append(self.index(2, columns))
+        return " + ".join(parts)
+
+
+def load_source(place: str, conditions: Sequence[str], other: str = "0") -> str:
+    """Write a load; an element that a condition does not hold for is ``other``."""
+    mask = f", mask={' & '.join(conditions)}, other={other}" if conditions else ""
+    return f"tl.load({place}{mask})"
+
+
+def store_source(place: str, value: str, conditions: Sequence[str]) -> str:
+    """Write a store of the elements that the conditions hold for."""
+    mask = f", mask={' & '.join(conditions)}" if conditions else ""
+    return f"tl.store({place}, {value}{mask})"
+
+
+RESERVED = frozenset(dir(builtins)) | {
+    "block",
+    "entry",
+    "head",
+    "num_full",
+    "num_pages",
+    "num_tokens",
+    "page",
+    "page_tokens",
+    "request",
+    "row",
+    "saved_pages",
+    "saved_stop",
+    "state_pages",
+    "state_stop",
+    "there",
+    "tl",
+    "triton",
+}
+"""Names that a kernel has already, or that would hide what Python has."""
+
+
+def name_values(nodes: Iterable[Node], body: Body) -> dict[Node, str]:
+    """Name each node, clear of the names that the body has already."""
+    return {node: body.new_name(_wanted(node)) for node in nodes}
+
+
+def _wanted(node: Node) -> str:
+    variable = getattr(node.op, "variable", None)
+    if variable is not None:
+        return str(variable)
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.op.name).lower()
+    return {"ge_mm": "product", "max": "largest", "min": "smallest", "sum": "total"}.get(
+        words, words
+    )
+
+
+def remark_of(node: Node) -> str:
+    """Return shape, element type and the author's line."""
+    sizes = ", ".join([str(node.type.leading), *map(str, node.type.shape)])
+    source = f", {node.source}" if node.source else ""
+    return f"[{sizes}] {node.type.dtype.computed}{source}"

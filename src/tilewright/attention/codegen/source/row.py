@@ -1,0 +1,157 @@
+"""What kernels of a step begin with: their row, its length, and where its arrays begin."""
+
+from dataclasses import dataclass, field
+
+from tilewright.attention.codegen.plan.cut import Cut
+from tilewright.attention.codegen.plan.target import Deal, Merge, Target, Tiling
+from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.graph import Geometry, Span
+
+__all__ = ("RowForm", "need_reserved", "row_preamble", "row_start", "span_code", "table_start")
+
+
+def row_preamble(body: Body, page_size: int, remark: str = "") -> list[Statement]:
+    """Set the row and its length; a remark says what the kernel is for."""
+    body.need("num_tokens_ptr", "int32 [requests]: tokens of each, the new one included")
+    body.need("num_kv_heads", "rows are requests times KV heads")
+    source = f"""
+        row = tl.program_id(0).to(tl.int64)
+        request = row // num_kv_heads
+        head = row % num_kv_heads
+        num_tokens = tl.load(num_tokens_ptr + request)
+        num_pages = (num_tokens + {page_size - 1}) // {page_size}
+    """
+    return code(source, remark)
+
+
+def row_start(body: Body, array: str, part: str | None = None) -> str:
+    """Return where a row of an array begins, or a part of it: they may lie apart."""
+    body.need(f"{array}_row", f"elements from a row of {array} to the next")
+    if part is None:
+        return f"{array} + row * {array}_row"
+    body.need(f"{array}_member", "and from a part of it to the next")
+    return f"{array} + row * {array}_row + {part} * {array}_member"
+
+
+def need_reserved(body: Body) -> None:
+    """Take the numbers of pages at both ends that every row reads."""
+    body.need("first_reserved", "pages that every row reads at its beginning")
+    body.need("last_reserved", "and at its end")
+
+
+def span_code(span: Span, body: Body) -> list[Statement]:
+    """Set the pages that an op sees, ``first`` to ``stop``."""
+    if span is Span.ALL:
+        return code("""
+            first = 0
+            stop = num_pages
+        """)
+    need_reserved(body)
+    return code("""
+        stop = tl.maximum(num_pages - last_reserved, 0)
+        first = tl.minimum(first_reserved, stop)
+    """)
+
+
+def table_start(body: Body) -> str:
+    """Return where the block numbers of a row begin."""
+    body.need("block_table", "integers: where the pages of a row lie in the pools")
+    body.need("table_request", "entries of the table from a request to the next")
+    body.need("table_head", "and from a KV head to the next")
+    return "block_table + request * table_request + head * table_head"
+
+
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """Which pages a program looks at. Without a target a program has a tile, or a part of a list.
+
+    Pages of a member are numbered from 0 by *own*; *page* is the logical number in the row.
+    """
+
+    sizes: Geometry
+    tiling: Tiling
+    target: Target | None = None
+    cut: Cut = field(default_factory=Cut)
+    kept: int = 0  # candidates of a segment, where pages are selected in two levels
+    suffix: str = ""  # of the arrays that a branch among several has of its own
+
+    @property
+    def page_size(self) -> int:
+        return self.sizes.page_size
+
+    @property
+    def members(self) -> int:
+        return 1 if self.target is None else self.target.members
+
+    @property
+    def deal(self) -> Deal:
+        return Deal.WHOLE if self.target is None else self.target.deal
+
+    @property
+    def merge(self) -> Merge:
+        """Through what members join their parts."""
+        has_queues = self.target is not None and Merge.IPCQ in self.target.merges
+        return Merge.IPCQ if has_queues and self.members > 1 else Merge.MEMORY
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether parts of a row meet in memory."""
+        return self.target is None or (self.members > 1 and self.merge is Merge.MEMORY)
+
+    @property
+    def has_dots(self) -> bool:
+        """Whether products with queries go to the matrix unit."""
+        return self.target is not None and self.cut.has_dots
+
+    @property
+    def num_own(self) -> str:
+        """The name of the number of pages that the member has."""
+        return "num_pages" if self.deal is Deal.WHOLE else "num_own"
+
+    @property
+    def part(self) -> str | None:
+        """The name of the member, if there are several."""
+        return None if self.deal is Deal.WHOLE else "member"
+
+    def preamble(self, body: Body) -> list[Statement]:
+        """Set the row, its length, and the share of it that the program has."""
+        start = row_preamble(body, self.page_size)
+        if self.deal is Deal.WHOLE:
+            return start
+        start += code("member = tl.program_id(1)")
+        if self.deal is Deal.DEALT:
+            number = f"(num_pages - member + {self.members - 1}) // {self.members}"
+            return [*start, *code(f"num_own = {number}")]
+        body.need("member_pages", "pages of a member, but for the last one of a row")
+        return start + code("""
+            first_own = member * member_pages
+            num_own = tl.minimum(tl.maximum(num_pages - first_own, 0), member_pages)
+        """)
+
+    def page_of(self, own: str) -> str:
+        """Return the logical number of a member's page."""
+        match self.deal:
+            case Deal.DEALT:
+                return f"{own} * {self.members} + member"
+            case Deal.CONTIGUOUS:
+                return f"first_own + {own}"
+        return own
+
+    @property
+    def page_steps(self) -> tuple[str, str]:
+        """The same as two numbers: what a page is multiplied by, and what is added."""
+        match self.deal:
+            case Deal.DEALT:
+                return str(self.members), "member"
+            case Deal.CONTIGUOUS:
+                return "1", "first_own"
+        return "1", "0"
+
+    def table(self, body: Body) -> str:
+        """Return where the block numbers of the member's pages begin."""
+        start = table_start(body)
+        if self.part is None:
+            return start
+        body.need("table_member", "and from a member to the next")
+        return f"{start} + member * table_member"
