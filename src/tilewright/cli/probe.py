@@ -11,7 +11,8 @@ from rich.console import Console
 
 from tilewright.benches.probe import run_probe
 from tilewright.benches.probe_case import PROBE_CASES, SIZES
-from tilewright.cli.machine import SetOption
+from tilewright.cli.arguments import SetOption
+from tilewright.cli.completion import complete_machine
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.phases_option import PhasesOption
@@ -73,7 +74,12 @@ BytesOption = Annotated[
     ),
 ]
 MachineOption = Annotated[
-    str, typer.Option(metavar="FILE|PRESET", help="A machine file, or the name of a preset.")
+    str,
+    typer.Option(
+        metavar="FILE|PRESET",
+        autocompletion=complete_machine,
+        help="A machine file, or the name of a preset.",
+    ),
 ]
 EngineOption = Annotated[
     EngineKind | None,
