@@ -1,5 +1,7 @@
 """What a shell is offered for the word that is being typed."""
 
+from pathlib import Path
+
 import pytest
 
 from tilewright.cli.commands import COMMANDS, Group
@@ -71,6 +73,31 @@ def test_options_and_their_choices_are_offered(
     assert offered("tilewright run --ph", capsys, monkeypatch) == ["--phases"]
     choices = offered("tilewright run qkv_gemm --engine ", capsys, monkeypatch)
     assert choices == ["reference", "native"]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a user of bash has files; nothing is there yet."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("shellingham.detect_shell", lambda: ("bash", "/bin/bash"))
+    return tmp_path / "home"
+
+
+def test_completion_is_installed_for_the_shell_that_runs(home: Path) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--install-completion"])
+    assert end.value.code == 0
+    (script,) = (home / ".bash_completions").iterdir()
+    assert "_TILEWRIGHT_COMPLETE=complete_bash" in script.read_text()
+    assert str(script) in (home / ".bashrc").read_text()
+
+
+def test_a_home_that_cannot_be_written_to_is_told(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home.touch()
+    assert main(["--install-completion"]) == 2
+    assert "a home that can be written to" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -76,7 +76,10 @@ def options() -> dict[tuple[str, ...], tuple[str, ...]]:
         words = waiting.pop()
         _, command = named_command(root, words)
         found[words] = tuple(
-            name for each in command.params for name in each.opts if name.startswith("-")
+            name
+            for each in command.params
+            for name in each.opts
+            if name.startswith("-") and not name.endswith("-completion")  # writes at home
         )
         waiting += [(*words, name) for name in getattr(command, "commands", {})]
     return found

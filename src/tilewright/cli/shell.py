@@ -12,13 +12,20 @@ from typer.exceptions import TyperException
 from tilewright.cli.commands import load
 from tilewright.cli.output import Output, note
 from tilewright.cli.usage import PROGRAM, AnyCommand, check_no_repeats, check_text, usage_error
-from tilewright.errors import HostMemoryError, InternalError, InterruptError, TilewrightError
+from tilewright.errors import (
+    HostMemoryError,
+    InternalError,
+    InterruptError,
+    TilewrightError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from tilewright.cli.outcome import Outcome
 
 __all__ = ("ExitStatus", "run_command")
 
+INSTALL_COMPLETION = "--install-completion"
 NO_ARGUMENTS = "NoArgsIsHelpError"  # by name: the parser keeps this class to itself
 
 
@@ -78,6 +85,10 @@ def _invoke(command: AnyCommand, arguments: Sequence[str]) -> object:
             print(error.format_message())  # which is the help
             return ExitStatus.WRONG_INPUT
         raise usage_error(error, command, arguments) from error
+    except OSError as error:
+        if INSTALL_COMPLETION in arguments:
+            raise _no_home(error) from error
+        raise
     if result == ExitStatus.INTERRUPTED:  # what Typer makes of a KeyboardInterrupt
         raise _interruption()
     return result
@@ -133,6 +144,11 @@ def _interruption() -> InterruptError:
     return InterruptError(
         PROGRAM, "interrupted", "the command to finish", "nothing half-done is left"
     )
+
+
+def _no_home(error: OSError) -> UsageError:
+    fix = f"run: {PROGRAM} --show-completion, and put what it prints where your shell reads it"
+    return UsageError(INSTALL_COMPLETION, str(error), "a home that can be written to", fix)
 
 
 def _too_large(error: MemoryError) -> HostMemoryError:
