@@ -47,16 +47,13 @@ def run(
     source = find_source(str(program))
     given = {name: str(value) for name, value in (parameters or {}).items()}
     values = parse_parameters(source.parameters, given, where=source.name)
-    is_built = isinstance(machine, Machine)
-    if is_built and overrides:
-        fix = "give them to load_machine, which builds it"
-        raise UsageError("run", "overrides of a machine that is built", "a preset or a file", fix)
-    named = source.machine if machine is None else BUILT if is_built else str(machine)
+    named = source.machine if machine is None else machine
+    built = _built(named, overrides)
     request = RunRequest(
         source,
         values,
-        machine if isinstance(machine, Machine) else load_machine(named, overrides),
-        named,
+        built,
+        BUILT if named is built else str(named),
         tuple(overrides),
         device,
         seed,
@@ -65,7 +62,7 @@ def run(
         sanitize,
         frozenset(values.keys() - given.keys()),
         limits or Limits(),
-        is_own_machine=is_built,
+        is_own_machine=named is built,
     )
     options: dict[str, JsonScalar] = {
         "device": device,
@@ -75,3 +72,13 @@ def run(
         "phases": phases,
     }
     return run_program(request, RunWatch(is_once=once, phases=phases), options)
+
+
+def _built(machine: str | Path | Machine, overrides: Sequence[str]) -> Machine:
+    """Return the machine, which may be there already."""
+    if not isinstance(machine, Machine):
+        return load_machine(machine, overrides)
+    if overrides:
+        fix = "give them to load_machine, which builds it"
+        raise UsageError("run", "overrides of a machine that is built", "a preset or a file", fix)
+    return machine
