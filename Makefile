@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
+# pip is quiet, and compiling is most of what it does.
+SAY_COMPILE := @echo "installing tilewright: its core compiles, about half a minute on two cores"
+
 # Says which engine an installation has; TILEWRIGHT_REQUIRE_CORE=1 makes a missing core an error.
 SHOW_CORE := $(BIN)/python -c "from importlib.util import find_spec; \
   print('compiled core:', 'yes' if find_spec('tilewright.native._core') else 'no, pure Python')"
@@ -80,22 +83,26 @@ $(LOWEST)/constraints.txt: pyproject.toml tools/lowest_versions.py
 
 # Every installation also is a base installation, so that `make test demo` compiles once.
 $(VENV)/.installed: $(INSTALL_INPUTS) | $(BIN)/python
+	$(SAY_COMPILE)
 	$(PIP) install --quiet --editable .
 	@$(SHOW_CORE)
 	@touch $@
 
 $(VENV)/.installed-test: $(INSTALL_INPUTS) | $(BIN)/python
+	$(SAY_COMPILE)
 	$(PIP) install --quiet --editable '.[$(TEST_EXTRAS)]'
 	$(PIP) install --quiet $(MODEL_WEIGHTS)
 	@$(SHOW_CORE)
 	@touch $@ $(VENV)/.installed-peers $(VENV)/.installed
 
 $(VENV)/.installed-peers: $(INSTALL_INPUTS) | $(BIN)/python
+	$(SAY_COMPILE)
 	$(PIP) install --quiet --editable '.[bench]'
 	@$(SHOW_CORE)
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(INSTALL_INPUTS) | $(BIN)/python
+	$(SAY_COMPILE)
 	$(PIP) install --quiet --editable '.[bench,models]'
 	$(PIP) install --quiet $(MODEL_WEIGHTS)
 	@$(SHOW_CORE)

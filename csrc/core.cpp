@@ -39,7 +39,7 @@ OwnedColumn column_of(const std::vector<std::tuple<int64_t, int64_t>>& effects) 
 }
 
 // A Python server may refer to its engine: such a circle is the garbage collector's to find.
-int traverse(PyObject* self, visitproc visit, void* arg) {
+int traverse_core(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
     if (!nb::inst_ready(self)) return 0;
     for (const Server& server : nb::inst_ptr<Core>(self)->servers()) {
@@ -48,14 +48,14 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
     return 0;
 }
 
-int clear(PyObject* self) {
+int clear_core(PyObject* self) {
     for (Server& server : nb::inst_ptr<Core>(self)->servers()) server.service = nb::none();
     return 0;
 }
 
 PyType_Slot core_slots[] = {
-    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse_core)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear_core)},
     {0, nullptr},
 };
 

@@ -6,15 +6,6 @@ namespace nb = nanobind;
 
 namespace tilewright {
 
-namespace {
-
-constexpr int64_t kNoRoom = -1;
-constexpr int64_t kNoValue = -1;
-
-bool is_number(PyObject* value) { return PyLong_Check(value) || PyFloat_Check(value); }
-
-}  // namespace
-
 // Addresses and mask of one shape, and some place to access; false: Python finds out what it is.
 bool Desk::aim(PyObject* pointers, PyObject* mask, Target& target) const {
     if (!is_pointers(pointers) || (mask != Py_None && !is_mask(mask))) return false;
@@ -147,7 +138,7 @@ PyObject* Desk::issue_load(PyObject* type, const Layout& layout, PyObject* other
     }
     const int64_t command = issuer_.num_commands() + 1;
     const int64_t number = issuer_.load(view.num_bytes, accesses_, after_, served);
-    if (number == kNoRoom) raise_out_of_room(type, nb::int_(view.num_bytes));
+    if (number == Issuer::kNoRoom) raise_out_of_room(type, nb::int_(view.num_bytes));
     order_.note_read(spans_, command, issuer_.task_of(number));
     last_read = spans_.front().address;
     note_tile(number, type, line);
@@ -176,10 +167,10 @@ PyObject* Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
     if (block.node != Py_None && carries(block.type)) {
         served = effects_.add_commit(block.node, title_.ptr(), view, layout, pieces_);
     }
-    const int64_t number = value_number == kNoNumber ? kNoValue : value_number;
+    const int64_t number = value_number == kNoNumber ? Issuer::kNoValue : value_number;
     const int64_t command = issuer_.num_commands() + 1;
     const int64_t task = issuer_.store(number, num_bytes, accesses_, after_, served);
-    if (task == kNoRoom) raise_out_of_room(block.type, nb::int_(num_bytes));
+    if (task == Issuer::kNoRoom) raise_out_of_room(block.type, nb::int_(num_bytes));
     order_.note_write(spans_, command, task);
     ++shelf_.num_stores;
     return counted(Py_True);

@@ -17,7 +17,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr int64_t kNoRoom = -1;
 constexpr size_t kMaxConstants = 4096;  // a kernel that counts in Python makes ever new ones
 
 Ref attribute(PyObject* object, const char* name) {
@@ -310,7 +309,7 @@ PyObject* Desk::command(const PlanView& plan, PyObject* const* operands, size_t 
         has_values &= block.node != Py_None;
     }
     const int64_t number = issuer_.compute(plan.number, numbers_);
-    if (number == kNoRoom) raise_out_of_room(plan.type.ptr(), attribute(plan.plan.ptr(), "num_bytes"));
+    if (number == Issuer::kNoRoom) raise_out_of_room(plan.type.ptr(), attribute(plan.plan.ptr(), "num_bytes"));
     Ref node = nb::none();
     if (shelf_.carries_data || (has_values && !plan.has_floats)) {
         node = steal(make_node(make, nodes_, source_line()));

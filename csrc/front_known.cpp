@@ -10,7 +10,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr int64_t kInt32Limit = int64_t{1} << 31;
 constexpr int64_t kInt32Bytes = 4;
 
 // An operand that no command has computed; of an index its form, of a number itself.

@@ -41,7 +41,7 @@ Ref code_of(PyFrameObject* frame) {
 
 // --- life of nodes
 
-int traverse(PyObject* self, visitproc visit, void* arg) {
+int traverse_node(PyObject* self, visitproc visit, void* arg) {
     NodeObject* node = as_node(self);
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(node->run);
@@ -57,7 +57,7 @@ void drop_inputs(NodeObject& node) {
     Py_CLEAR(node.many);
 }
 
-int clear(PyObject* self) {
+int clear_node(PyObject* self) {
     NodeObject* node = as_node(self);
     Py_CLEAR(node->run);
     drop_inputs(*node);
@@ -71,7 +71,7 @@ void deallocate(PyObject* self) {
     PyTypeObject* type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     Py_TRASHCAN_BEGIN(self, deallocate)
-    clear(self);
+    clear_node(self);
     Spares<NodeObject>::give(type, self);
     Py_DECREF(type);
     Py_TRASHCAN_END
@@ -300,8 +300,8 @@ bool is_determined(PyObject* object) {
 void bind_nodes(nb::module_& module) {
     PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_node)},
                            {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
-                           {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                           {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                           {Py_tp_traverse, reinterpret_cast<void*>(traverse_node)},
+                           {Py_tp_clear, reinterpret_cast<void*>(clear_node)},
                            {Py_tp_members, members},
                            {Py_tp_getset, properties},
                            {Py_tp_methods, methods},

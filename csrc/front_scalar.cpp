@@ -10,8 +10,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr int64_t kInt32Limit = int64_t{1} << 31;
-
 using Exact = bool (*)(long long, long long, long long&);  // false: beyond 64 bits, or no result
 
 bool sum(long long left, long long right, long long& out) {
@@ -92,8 +90,6 @@ bool is_plain(PyObject* number) {
     return type == language.int32_scalar || type == language.int64_scalar || type == &PyLong_Type ||
            type == &PyBool_Type;
 }
-
-bool is_number(PyObject* value) { return PyLong_Check(value) || PyFloat_Check(value); }
 
 template <Exact exact>
 PyObject* scalar_result(const char* op, PyObject* left, PyObject* right) {

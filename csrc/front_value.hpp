@@ -108,6 +108,9 @@ inline bool is_mask(PyObject* value) { return Py_TYPE(value) == language.mask; }
 inline bool is_pointers(PyObject* value) { return Py_TYPE(value) == language.pointers; }
 inline bool is_block(PyObject* value) { return Py_TYPE(value) == language.block; }
 
+// A number of Python's own.
+inline bool is_number(PyObject* value) { return PyLong_Check(value) || PyFloat_Check(value); }
+
 // New references; nullptr with an error set if there is no memory.
 PyObject* make_index(PyObject* program, const Form& form, bool is_wide);
 PyObject* index_range(PyObject* program, int64_t start, int64_t end);
@@ -124,6 +127,8 @@ int64_t placed_number(PyObject* block);
 Ref tuple_of(const int64_t* numbers, int count);
 // False with an error set if it is no tuple of at most kMaxAxes integers of 64 bits.
 bool read_numbers(PyObject* tuple, int64_t* numbers, int& count);
+
+constexpr int64_t kInt32Limit = int64_t{1} << 31;
 
 enum class Op {
     kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kAnd, kOr, kXor, kShl, kShr,

@@ -47,6 +47,9 @@ struct MessageStep {
 
 class Issuer {
   public:
+    static constexpr int64_t kNoRoom = -1;   // instead of a task or a value
+    static constexpr int64_t kNoValue = -1;  // a store of no value
+
     // numbers in the order of the fields of engine.issuer.IssuerSpec
     Issuer(const Core& core, const std::vector<int64_t>& numbers);
 
@@ -80,8 +83,6 @@ class Issuer {
     int64_t task_id(int64_t task) const;
 
   private:
-    static constexpr int64_t kNoRoom = -1;
-    static constexpr int64_t kNoValue = -1;
     static constexpr int64_t kNoTask = -1;
     static constexpr int64_t kFromStart = -1;
     static constexpr int64_t kFirstTask = 0;

@@ -28,7 +28,10 @@ from tilewright.validation.finding import OracleGroup
 from tilewright.validation.run import run_oracles
 
 SOURCE = Path(tilewright.__file__).parent
-RUNNERS = {"__import__", "eval", "exec", "exec_module", "import_module", "run_module", "run_path"}
+RUNNERS = {
+    "__import__", "eval", "exec", "exec_module", "import_module", "resolve_name", "run_module",
+    "run_path",
+}  # fmt: skip
 LOADERS = {"cloudpickle", "dill", "joblib", "marshal", "np", "numpy", "pickle", "torch"}
 
 REFUSED = {
@@ -43,6 +46,7 @@ REFUSED = {
 """Files that run code of users' files, and ask first."""
 
 OWN = {
+    "__init__.py",  # a name of the package, from a table
     "attention/backends/machine/load.py",  # text of our own generator
     "attention/backends/reference/namespace.py",  # a library by its name
     "attention/backends/triton/load.py",  # text of our own generator, a library by its name
@@ -51,7 +55,7 @@ OWN = {
     "bench/peers/__init__.py",  # a module of ours by its name
     "bench/peers/triton_interpreter.py",  # what a process of ours answers
     "bench/peers/triton_worker.py",  # what its parent process asks
-    "cli/app.py",  # a command by its name
+    "cli/commands.py",  # a command by its name
     "cli/main.py",  # an empty text
     "interop/kernbench/names.py",  # a table of ours
     "models/library.py",  # a library by its name

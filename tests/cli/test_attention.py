@@ -6,18 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from tilewright.attention.graph import parse_graph
 from tilewright.attention.ops import OPS
-from tilewright.cli import attention
-from tilewright.cli.shell import run_app
+from tilewright.cli.main import main
 from tilewright.records.attention_check import AttentionCheckRecord
 
 Run = Callable[..., tuple[int, str, str]]
-
-root = typer.Typer()
-root.add_typer(attention.app, name="attention")
 
 GOOD = """
 from vortex_torch.flow import register, vFlow
@@ -41,17 +36,12 @@ WRONG = GOOD.replace('"good"', '"wrong"').replace("self.mean(q, ctx=ctx)", "q")
 NEVER_ENDS = GOOD.replace('"good"', '"endless"').replace("self.out(score, o, ctx=ctx)", "pass")
 
 
-@root.callback()
-def _root() -> None:
-    """Make ``attention`` a word of the command line, as it is in the program."""
-
-
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     def run_and_capture(*arguments: str) -> tuple[int, str, str]:
-        status = run_app(root, ("attention", *arguments))
+        status = main(["attention", *arguments])
         output, errors = capsys.readouterr()
-        return int(status), output, errors
+        return status, output, errors
 
     return run_and_capture
 

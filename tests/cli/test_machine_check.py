@@ -5,28 +5,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import typer
 
-from tilewright.cli import machine
-from tilewright.cli.shell import run_app
+from tilewright.cli.main import main
 
 Run = Callable[..., tuple[int, str, str]]
-
-root = typer.Typer()
-root.add_typer(machine.app, name="machine")
-
-
-@root.callback()
-def _root() -> None:
-    """Make ``machine`` a word of the command line, as it is in the program."""
 
 
 @pytest.fixture
 def check(capsys: pytest.CaptureFixture[str]) -> Run:
     def run_and_capture(*arguments: str) -> tuple[int, str, str]:
-        status = run_app(root, ("machine", "check", *arguments))
+        status = main(["machine", "check", *arguments])
         output, errors = capsys.readouterr()
-        return int(status), output, errors
+        return status, output, errors
 
     return run_and_capture
 

@@ -25,7 +25,7 @@ RESULT = """
 import sys
 import typer
 from tilewright.cli.outcome import JsonOption, Outcome
-from tilewright.cli.shell import run_app
+from tilewright.cli.shell import run_command
 from tilewright.records import Document
 
 class Answer(Document):
@@ -37,7 +37,7 @@ app = typer.Typer()
 def disproves(_json: JsonOption = False) -> Outcome:
     return Outcome(Answer(answer=0), "it does not hold", passed=False)
 
-sys.exit(run_app(app, sys.argv[1:]))
+sys.exit(run_command(typer.main.get_command(app), sys.argv[1:]))
 """
 WAYS = [((*COMMAND, *line), status) for line, status in LINES]
 WAYS += [((sys.executable, "-c", RESULT, *option), 1) for option in ((), ("--json",))]

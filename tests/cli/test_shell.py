@@ -3,15 +3,16 @@
 import json
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, cast
 
 import pytest
 import typer
 from rich.text import Text
+from typer.core import TyperGroup
 
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
-from tilewright.cli.shell import run_app
+from tilewright.cli.shell import run_command
 from tilewright.errors import InternalError, SpecError, TilewrightError
 from tilewright.records import Document
 
@@ -65,7 +66,7 @@ def forgets(_json: JsonOption = False) -> None:
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     def run_and_capture(*arguments: str) -> tuple[int, str, str]:
-        status = run_app(app, arguments)
+        status = run_command(cast(TyperGroup, typer.main.get_command(app)), arguments)
         streams = capsys.readouterr()
         return int(status), streams.out, streams.err
 

@@ -2,16 +2,14 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import typer
 
 from tests.fuzz.command import run_command
 from tests.fuzz.generator import Random
 from tests.fuzz.machine_input import field_lines
 from tests.fuzz.model_input import write_tiny_gguf
 from tests.fuzz.mutation import odd_number
-from tilewright.cli.app import build_app
+from tilewright.cli.app import build_command
+from tilewright.cli.usage import named_command
 
 __all__ = ("run_command_line",)
 
@@ -72,14 +70,18 @@ PARAMETERS = ("rows", "columns", "m", "n", "k", "pes", "cubes", "sips", "dtype",
 def options() -> dict[tuple[str, ...], tuple[str, ...]]:
     """Return the options of each command, by its words."""
     found: dict[tuple[str, ...], tuple[str, ...]] = {}
-    waiting: list[tuple[tuple[str, ...], Any]] = [((), typer.main.get_command(build_app([])))]
+    root = build_command()
+    waiting: list[tuple[str, ...]] = [()]
     while waiting:
-        words, command = waiting.pop()
+        words = waiting.pop()
+        _, command = named_command(root, words)
         found[words] = tuple(
-            name for each in command.params for name in each.opts if name.startswith("-")
+            name
+            for each in command.params
+            for name in each.opts
+            if name.startswith("-") and not name.endswith("-completion")  # writes at home
         )
-        children = getattr(command, "commands", {})
-        waiting += [((*words, name), child) for name, child in children.items()]
+        waiting += [(*words, name) for name in getattr(command, "commands", {})]
     return found
 
 

@@ -11,11 +11,7 @@ from tilewright.attention.flow import trace_flow
 from tilewright.attention.graph import graph_hash, graph_text
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.verify import check_flows, geometries
-from tilewright.cli.attention_compare import HELP as COMPARE_HELP
-from tilewright.cli.attention_compare import compare
-from tilewright.cli.attention_compile import compile_
-from tilewright.cli.attention_run import HELP as RUN_HELP
-from tilewright.cli.attention_run import run
+from tilewright.cli.arguments import FlowArgument
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import printable
 from tilewright.interop.vortex import find_flow, load_flows
@@ -27,12 +23,9 @@ from tilewright.records.attention_check import (
 from tilewright.report.attention_svg import draw_graph
 from tilewright.report.svg import write_svg
 
-__all__ = ("app",)
+__all__ = ("check", "show")
 
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A flow file.")]
-FlowArgument = Annotated[
-    str, typer.Argument(metavar="FILE|NAME", help="A flow file, or the name of a ready flow.")
-]
 PageSizeOption = Annotated[int, typer.Option(min=1, help="Tokens of a page.")]
 HeadDimOption = Annotated[
     int | None,
@@ -43,10 +36,7 @@ GroupOption = Annotated[
     typer.Option(min=1, help="Query heads that share a KV head: 4, or 16 for MLA flows."),
 ]
 
-app = typer.Typer(help="Sparse attention: check flows, show what they mean, run them.")
 
-
-@app.command()
 def check(
     file: FileArgument,
     page_size: PageSizeOption = 16,
@@ -65,7 +55,6 @@ def check(
     return Outcome(AttentionCheckRecord(source=file, ok=passed, flows=rows), _view(rows), passed)
 
 
-@app.command()
 def show(
     flow: FlowArgument,
     name: Annotated[
@@ -125,8 +114,3 @@ def _row_view(row: FlowCheckRow) -> Text:
         place = f"{warning.line}: " if warning.line else ""
         lines.append(f"  warning: {place}{warning.text} [{warning.code}]")
     return Text("\n".join(lines))
-
-
-app.command("compile")(compile_)
-app.command(help=RUN_HELP)(run)
-app.command(help=COMPARE_HELP)(compare)

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tilewright.attention.planner import Reserved
+from tilewright.cli.arguments import SetOption
 from tilewright.cli.latency_options import (
     DTypeOption,
     MachinesOption,
     PlacementOption,
     latency_spec,
 )
-from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.state_option import StateAdvance, StateAdvanceOption

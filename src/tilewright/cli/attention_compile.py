@@ -23,6 +23,7 @@ from tilewright.attention.flow import trace_flow
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.verify import geometries
+from tilewright.cli.arguments import FlowArgument
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.errors import UsageError
 from tilewright.interop.vortex import find_flow
@@ -53,9 +54,7 @@ MostOption = Annotated[
 
 
 def compile_(
-    flow: Annotated[
-        str, typer.Argument(metavar="FILE|NAME", help="A flow file, or the name of a ready flow.")
-    ],
+    flow: FlowArgument,
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Which flow of a file with several.")
     ] = None,

@@ -16,8 +16,9 @@ from tilewright.attention.flow import FlowBase, examine_flow
 from tilewright.attention.flow.lint import EXACT_SELECTION
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, dtypes_of
 from tilewright.attention.passes import optimize_graph
+from tilewright.cli.arguments import SetOption
 from tilewright.cli.attention_run_machine import MachineRun, run_on_machines
-from tilewright.cli.machine import SetOption
+from tilewright.cli.completion import complete_flow, complete_machine
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.phases_option import PhasesOption
@@ -93,7 +94,12 @@ class Arrays(StrEnum):
     TORCH = "torch"
 
 
-FlowOption = Annotated[str, typer.Option(metavar="NAME|FILE", help="A ready flow, or a flow file.")]
+FlowOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME|FILE", autocompletion=complete_flow, help="A ready flow, or a flow file."
+    ),
+]
 NameOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Which flow of a file with several.")
 ]
@@ -131,7 +137,11 @@ ModelOption = Annotated[
 ]
 MachineOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="FILE|PRESET", help="A machine; several are shown side by side."),
+    typer.Option(
+        metavar="FILE|PRESET",
+        autocompletion=complete_machine,
+        help="A machine; several are shown side by side.",
+    ),
 ]
 PlacementOption = Annotated[
     PlacementWish | None,

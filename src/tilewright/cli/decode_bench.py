@@ -9,6 +9,7 @@ from rich.text import Text
 
 import tilewright.attention.flows  # noqa: F401  # registers the ready flows
 from tilewright.bench.decode import DecodeBenchSpec, run_decode_bench
+from tilewright.cli.completion import complete_machine
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.phases_option import PhasesOption
@@ -23,7 +24,10 @@ __all__ = ("decode",)
 
 def decode(
     machine: Annotated[
-        str, typer.Option(metavar="FILE|PRESET", help="A machine file or preset.")
+        str,
+        typer.Option(
+            metavar="FILE|PRESET", autocompletion=complete_machine, help="A machine file or preset."
+        ),
     ] = DEFAULT_PRESET,
     batch: Annotated[int, typer.Option(min=1, help="Requests, of 8 rows each.")] = 32,
     context: Annotated[int, typer.Option(min=1024, help="Tokens of a request.")] = 131_072,

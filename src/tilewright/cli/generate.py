@@ -8,13 +8,14 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
+from tilewright.cli.arguments import SetOption
+from tilewright.cli.completion import complete_flow
 from tilewright.cli.latency_options import (
     DTypeOption,
     MachinesOption,
     PlacementOption,
     latency_spec,
 )
-from tilewright.cli.machine import SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.state_option import StateAdvance, StateAdvanceOption
@@ -41,7 +42,12 @@ ModelOption = Annotated[
     ),
 ]
 FlowOption = Annotated[
-    str, typer.Option(metavar="NAME|FILE", help="A ready flow, a flow file, or dense.")
+    str,
+    typer.Option(
+        metavar="NAME|FILE",
+        autocompletion=complete_flow,
+        help="A ready flow, a flow file, or dense.",
+    ),
 ]
 NameOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Which flow of a file with several.")

@@ -8,6 +8,7 @@ import typer
 
 from tilewright.attention.backends.machine import RowPlacement
 from tilewright.attention.graph import DType
+from tilewright.cli.completion import complete_machine
 from tilewright.cli.startup import announced_engine, machine_of
 from tilewright.errors import UsageError
 from tilewright.studies.step_latency import LatencySpec, NamedMachine, check_names
@@ -28,7 +29,10 @@ class MachineDType(StrEnum):
 MachinesOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--machine", metavar="FILE|PRESET", help="Simulate the time on it; may be repeated."
+        "--machine",
+        metavar="FILE|PRESET",
+        autocompletion=complete_machine,
+        help="Simulate the time on it; may be repeated.",
     ),
 ]
 PlacementOption = Annotated[

@@ -5,16 +5,27 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from tilewright.cli.completion import complete_program
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.records.explain import ListRecord
 from tilewright.studies.list_ import list_programs
 
-__all__ = ("list_",)
+__all__ = ("list_", "summaries")
+
+
+def summaries() -> list[tuple[str, str]]:
+    """Return the names of ready programs, each with what it does."""
+    return [(row.name, row.summary) for row in list_programs().programs]
 
 
 def list_(
     program: Annotated[
-        str | None, typer.Argument(metavar="BENCH", help="Only this one, with its parameters.")
+        str | None,
+        typer.Argument(
+            metavar="BENCH",
+            autocompletion=complete_program,
+            help="Only this one, with its parameters.",
+        ),
     ] = None,
     _json: JsonOption = False,
 ) -> Outcome:

@@ -7,7 +7,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from tilewright.cli.machine_import import import_topology
+from tilewright.cli.arguments import MachineArgument, SetOption
 from tilewright.cli.machine_problems import all_problems
 from tilewright.cli.machine_show import machine_view, show_machine
 from tilewright.cli.outcome import JsonOption, Outcome
@@ -20,20 +20,9 @@ from tilewright.records import MachineCheckRecord
 from tilewright.report.machine_svg.picture import draw_machine
 from tilewright.report.svg import write_svg
 
-__all__ = ("MachineArgument", "SetOption", "app")
-
-MachineArgument = Annotated[
-    str, typer.Argument(metavar="FILE|PRESET", help="A machine file, or the name of a preset.")
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Change one value; may be repeated."),
-]
-
-app = typer.Typer(help="Look at machines: what they are, and what is wrong with a file.")
+__all__ = ("check", "show")
 
 
-@app.command()
 def check(
     machine: MachineArgument = DEFAULT_PRESET,
     set_: SetOption = None,
@@ -52,7 +41,6 @@ def check(
     return Outcome(record, _view(record))
 
 
-@app.command()
 def show(
     machine: MachineArgument = DEFAULT_PRESET,
     set_: SetOption = None,
@@ -92,9 +80,6 @@ def show(
         raise typer.Exit
     record = shown.record(machine, set_ or (), None if svg is None else str(svg))
     return Outcome(record, machine_view(shown.machine.spec, record))
-
-
-app.command(name="import")(import_topology)
 
 
 def _view(record: MachineCheckRecord) -> RenderableType:

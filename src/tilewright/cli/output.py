@@ -4,13 +4,9 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TextIO
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.segment import Segment
-
-__all__ = ("Output", "PrintableView", "note", "printable")
+__all__ = ("Output", "note", "printable")
 
 
 def printable(text: str) -> str:
@@ -23,20 +19,6 @@ def printable(text: str) -> str:
     return "".join(
         letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text
     )
-
-
-@dataclass(frozen=True, slots=True)
-class PrintableView:
-    """A view whose text a terminal does not obey, in the styles that it has."""
-
-    view: RenderableType
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for segment in console.render(self.view, options):
-            if segment.control:
-                yield segment
-            else:
-                yield Segment(printable(segment.text), segment.style)
 
 
 def note(message: str) -> None:

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tilewright.cli.machine import SetOption
+from tilewright.cli.arguments import SetOption
+from tilewright.cli.completion import complete_machine
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.phases_option import PhasesOption
@@ -74,7 +75,12 @@ BytesOption = Annotated[
     ),
 ]
 MachineOption = Annotated[
-    str, typer.Option(metavar="FILE|PRESET", help="A machine file, or the name of a preset.")
+    str,
+    typer.Option(
+        metavar="FILE|PRESET",
+        autocompletion=complete_machine,
+        help="A machine file, or the name of a preset.",
+    ),
 ]
 EngineOption = Annotated[
     EngineKind | None,

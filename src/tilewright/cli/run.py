@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli.machine import SetOption
+from tilewright.cli.arguments import SetOption
+from tilewright.cli.completion import complete_machine, complete_program
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.phases_option import PhasesOption
 from tilewright.cli.progress import progress_line
@@ -67,11 +68,20 @@ wrong, a check failed or --sanitize found a mistake, 2 wrong input, 130
 interrupted; then the record says what was known by then."""
 
 ProgramArgument = Annotated[
-    str, typer.Argument(metavar="BENCH|FILE", help="A ready program, or a Python file.")
+    str,
+    typer.Argument(
+        metavar="BENCH|FILE",
+        autocompletion=complete_program,
+        help="A ready program, or a Python file.",
+    ),
 ]
 MachineOption = Annotated[
     str | None,
-    typer.Option(metavar="FILE|PRESET", help="A machine file or preset. Default: the program's."),
+    typer.Option(
+        metavar="FILE|PRESET",
+        autocompletion=complete_machine,
+        help="A machine file or preset. Default: the program's.",
+    ),
 ]
 ParamOption = Annotated[
     list[str] | None,

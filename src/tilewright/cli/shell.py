@@ -1,26 +1,31 @@
-"""Runs a Typer app: what goes to which stream, and with which status the process ends."""
+"""Runs a command line: what goes to which stream, and with which status the process ends."""
 
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from enum import IntEnum
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
-import typer
-from rich.console import Console
-from rich.text import Text
 from typer.exceptions import TyperException
 
-from tilewright.cli.outcome import Outcome
-from tilewright.cli.output import Output, PrintableView, note
-from tilewright.cli.usage import PROGRAM, check_no_repeats, check_text, usage_error
-from tilewright.errors import HostMemoryError, InternalError, InterruptError, TilewrightError
-from tilewright.records import Document, canonical_json, describe_failure
+from tilewright.cli.commands import load
+from tilewright.cli.output import Output, note
+from tilewright.cli.usage import PROGRAM, AnyCommand, check_no_repeats, check_text, usage_error
+from tilewright.errors import (
+    HostMemoryError,
+    InternalError,
+    InterruptError,
+    TilewrightError,
+    UsageError,
+)
 
-__all__ = ("ExitStatus", "run_app")
+if TYPE_CHECKING:
+    from tilewright.cli.outcome import Outcome
 
+__all__ = ("ExitStatus", "run_command")
 
+INSTALL_COMPLETION = "--install-completion"
 NO_ARGUMENTS = "NoArgsIsHelpError"  # by name: the parser keeps this class to itself
 
 
@@ -33,11 +38,11 @@ class ExitStatus(IntEnum):
     INTERRUPTED = 130
 
 
-def run_app(app: typer.Typer, arguments: Sequence[str]) -> ExitStatus:
+def run_command(command: AnyCommand, arguments: Sequence[str]) -> ExitStatus:
     """Run one command line to its end, errors included. A command returns an ``Outcome``."""
     output = Output(sys.stdout)
     with redirect_stdout(cast(TextIO, output)):
-        status = _run(app, arguments, as_json="--json" in arguments)
+        status = _run(command, arguments, as_json="--json" in arguments)
     output.flush()
     if output.failure is None:
         return status
@@ -45,10 +50,10 @@ def run_app(app: typer.Typer, arguments: Sequence[str]) -> ExitStatus:
     return ExitStatus.WRONG_INPUT
 
 
-def _run(app: typer.Typer, arguments: Sequence[str], *, as_json: bool) -> ExitStatus:
+def _run(command: AnyCommand, arguments: Sequence[str], *, as_json: bool) -> ExitStatus:
     try:
         with _stray_output_on_stderr(as_json):
-            result = _invoke(app, arguments)
+            result = _invoke(command, arguments)
         return _present(result, as_json=as_json)
     except KeyboardInterrupt:
         return _fail(_interruption(), as_json=as_json)
@@ -70,9 +75,8 @@ def _stray_output_on_stderr(as_json: bool) -> Iterator[None]:
         yield
 
 
-def _invoke(app: typer.Typer, arguments: Sequence[str]) -> object:
+def _invoke(command: AnyCommand, arguments: Sequence[str]) -> object:
     check_text(arguments)
-    command = typer.main.get_command(app)
     check_no_repeats(command, arguments)
     try:
         result = command.main(list(arguments), prog_name=PROGRAM, standalone_mode=False)
@@ -81,6 +85,10 @@ def _invoke(app: typer.Typer, arguments: Sequence[str]) -> object:
             print(error.format_message())  # which is the help
             return ExitStatus.WRONG_INPUT
         raise usage_error(error, command, arguments) from error
+    except OSError as error:
+        if INSTALL_COMPLETION in arguments:
+            raise _no_home(error) from error
+        raise
     if result == ExitStatus.INTERRUPTED:  # what Typer makes of a KeyboardInterrupt
         raise _interruption()
     return result
@@ -88,20 +96,15 @@ def _invoke(app: typer.Typer, arguments: Sequence[str]) -> object:
 
 def _present(result: object, *, as_json: bool) -> ExitStatus:
     match result:
-        case Outcome(record=record, view=view):
-            if as_json:
-                _print_document(record)
-            else:
-                # lines of text stay whole: a terminal breaks them, a file or a pipe need not
-                Console().print(PrintableView(view), soft_wrap=isinstance(view, Text))
-            return _status(result)
-        case ExitStatus.OK | ExitStatus.WRONG_INPUT as status:  # only help or a version, printed
-            return ExitStatus.OK if status == ExitStatus.OK else ExitStatus.WRONG_INPUT
+        case ExitStatus.OK:  # only help or a version, printed
+            return ExitStatus.OK
+        case ExitStatus.CHECK_FAILED | ExitStatus.WRONG_INPUT:  # what was wrong, printed
+            return ExitStatus.WRONG_INPUT
         case _:
-            raise InternalError(PROGRAM, repr(result), "an Outcome", "return one from the command")
+            return _status(load("present", "print_outcome")(result, as_json=as_json))
 
 
-def _status(outcome: Outcome) -> ExitStatus:
+def _status(outcome: "Outcome") -> ExitStatus:
     if outcome.is_interrupted:
         return ExitStatus.INTERRUPTED
     return ExitStatus.OK if outcome.passed else ExitStatus.CHECK_FAILED
@@ -109,7 +112,7 @@ def _status(outcome: Outcome) -> ExitStatus:
 
 def _fail(error: TilewrightError, *, as_json: bool) -> ExitStatus:
     if as_json:
-        _print_document(describe_failure(error))
+        load("present", "print_failure")(error)
     elif isinstance(error, InterruptError):
         note(f"{error.found}; {error.fix}")
     else:
@@ -121,10 +124,6 @@ def _fail(error: TilewrightError, *, as_json: bool) -> ExitStatus:
             return ExitStatus.CHECK_FAILED
         case _:
             return ExitStatus.WRONG_INPUT
-
-
-def _print_document(document: Document) -> None:
-    print(canonical_json(document).decode(), flush=True)
 
 
 def _readable(error: TilewrightError) -> str:
@@ -145,6 +144,11 @@ def _interruption() -> InterruptError:
     return InterruptError(
         PROGRAM, "interrupted", "the command to finish", "nothing half-done is left"
     )
+
+
+def _no_home(error: OSError) -> UsageError:
+    fix = f"run: {PROGRAM} --show-completion, and put what it prints where your shell reads it"
+    return UsageError(INSTALL_COMPLETION, str(error), "a home that can be written to", fix)
 
 
 def _too_large(error: MemoryError) -> HostMemoryError:

@@ -3,14 +3,26 @@
 import shlex
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
+import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from tilewright.errors import UsageError
 
-__all__ = ("PROGRAM", "check_no_repeats", "check_text", "usage_error")
+__all__ = (
+    "PROGRAM",
+    "AnyCommand",
+    "check_no_repeats",
+    "check_text",
+    "named_command",
+    "usage_error",
+)
 
 PROGRAM = "tilewright"
+
+AnyCommand = TyperCommand | TyperGroup
 
 # By name: the parser keeps these classes to itself.
 _EXPECTED = {
@@ -20,7 +32,7 @@ _EXPECTED = {
 }
 
 
-def usage_error(error: TyperException, root: object, arguments: Sequence[str]) -> UsageError:
+def usage_error(error: TyperException, root: AnyCommand, arguments: Sequence[str]) -> UsageError:
     """What the parser says, what it takes instead, and whose help to read."""
     words, command = _command_of(error, root, arguments)
     found = _found(error, arguments)
@@ -60,9 +72,9 @@ def check_text(arguments: Sequence[str]) -> None:
             raise UsageError("command line", found, "text in UTF-8", fix) from error
 
 
-def check_no_repeats(root: object, arguments: Sequence[str]) -> None:
+def check_no_repeats(root: AnyCommand, arguments: Sequence[str]) -> None:
     """Refuse an option of one value that is given twice: the parser would take the last one."""
-    words, command = _named_command(root, arguments)
+    words, command = named_command(root, arguments)
     given = [word.partition("=")[0] for word in arguments if word.startswith("--")]
     for option in getattr(command, "params", ()):
         names = [name for name in given if name in option.opts]
@@ -72,21 +84,23 @@ def check_no_repeats(root: object, arguments: Sequence[str]) -> None:
 
 
 def _command_of(
-    error: TyperException, root: object, arguments: Sequence[str]
+    error: TyperException, root: AnyCommand, arguments: Sequence[str]
 ) -> tuple[str, object]:
     """The command that was being parsed; some errors of the parser do not tell."""
     context = getattr(error, "ctx", None)
     if context is not None:
         return context.command_path, context.command
-    return _named_command(root, arguments)
+    return named_command(root, arguments)
 
 
-def _named_command(root: object, arguments: Sequence[str]) -> tuple[str, object]:
-    words, command = [PROGRAM], root
+def named_command(root: AnyCommand, arguments: Sequence[str]) -> tuple[str, Any]:
+    """Return the words that name a command, and that command."""
+    words: list[str] = [PROGRAM]
+    command: Any = root
     for word in arguments:
         if word in _subcommands(command):
             words.append(word)
-            command = _subcommands(command)[word]
+            _, command, _ = command.resolve_command(typer.Context(command), [word])
     return " ".join(words), command
 
 

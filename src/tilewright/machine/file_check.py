@@ -8,12 +8,24 @@ from tilewright.machine.build import Machine, build_machine, machine_hash
 from tilewright.machine.check import warnings_of
 from tilewright.machine.document import MachineDocument
 from tilewright.machine.explain import located
-from tilewright.machine.parse import load_machine_document, spec_of
+from tilewright.machine.parse import DEFAULT_PRESET, load_machine_document, spec_of
 from tilewright.machine.schema import is_path
 from tilewright.machine.unused import unused_keys
 from tilewright.records import MachineCheckRecord
 
-__all__ = ("check_machine_file", "machine_of_document")
+__all__ = ("check_machine_file", "load_machine", "machine_of_document")
+
+
+def load_machine(source: str | Path = DEFAULT_PRESET, overrides: Sequence[str] = ()) -> Machine:
+    """Build the machine of a preset or a file, with some of its values changed.
+
+    An override is ``path=value``, as after ``--set``. What is wrong with a file is a SpecError
+    with file, line and path.
+
+    >>> load_machine("ahbm-small", ["cube.noc.bytes_per_us=512 GB/s"]).grid.num_pes
+    16
+    """
+    return machine_of_document(load_machine_document(source, overrides))
 
 
 def check_machine_file(source: str | Path, overrides: Sequence[str] = ()) -> MachineCheckRecord:

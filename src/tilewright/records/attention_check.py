@@ -1,4 +1,4 @@
-"""What ``tilewright attention check`` and ``show`` found out about flows."""
+"""What ``tilewright attention check``, ``show`` and ``list`` found out about flows."""
 
 from typing import Literal
 
@@ -6,10 +6,12 @@ from tilewright.records.document import Document, Sha256
 
 __all__ = (
     "AttentionCheckRecord",
+    "AttentionListRecord",
     "AttentionShowRecord",
     "FlowCheckRow",
     "FlowProblem",
     "FlowWarning",
+    "ReadyFlow",
 )
 
 
@@ -69,3 +71,19 @@ class AttentionShowRecord(Document):
     graph_hash: Sha256
     text: str
     svg: str | None = None
+
+
+class ReadyFlow(Document):
+    """A flow that ships."""
+
+    name: str
+    family: Literal["gqa", "mla"]
+    summary: str
+
+
+class AttentionListRecord(Document):
+    """All ready flows, those for grouped-query attention first."""
+
+    kind: Literal["attention_list"] = "attention_list"
+    schema_version: Literal[1] = 1
+    flows: tuple[ReadyFlow, ...]

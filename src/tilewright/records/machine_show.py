@@ -1,4 +1,4 @@
-"""What ``tilewright machine show`` tells about a machine."""
+"""What ``tilewright machine show`` and ``list`` tell about machines."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ from pydantic import JsonValue, NonNegativeInt, PositiveInt
 
 from tilewright.records.document import Document, Seconds, Sha256
 
-__all__ = ("MachineFigures", "MachineShowRecord")
+__all__ = ("MachineFigures", "MachineListRecord", "MachineRow", "MachineShowRecord")
 
 
 class MachineFigures(Document):
@@ -41,3 +41,19 @@ class MachineShowRecord(Document):
     warnings: tuple[str, ...]
     build_seconds: Seconds  # of wall time: reading, building and the proof against deadlock
     picture: str | None  # the SVG file that was written
+
+
+class MachineRow(Document):
+    """A machine that ships."""
+
+    name: str
+    summary: str
+    figures: MachineFigures
+
+
+class MachineListRecord(Document):
+    """All machines that ship."""
+
+    kind: Literal["machine_list"] = "machine_list"
+    schema_version: Literal[1] = 1
+    machines: tuple[MachineRow, ...]

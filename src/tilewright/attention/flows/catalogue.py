@@ -1,12 +1,13 @@
-"""The table of ready flows in Markdown: what each keeps, how it scores, where it comes from."""
+"""The ready flows: what each does, keeps and comes from, in a line or in a table of Markdown."""
 
+import sys
 from collections.abc import Iterable
 
 from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.flow.registry import get
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, ValueType
 
-__all__ = ("flow_page",)
+__all__ = ("flow_page", "flow_summary")
 
 GQA = Geometry.gqa(page_size=16, head_dim=128, query_heads=4)
 MLA = Geometry.mla(page_size=16, kv_lora_rank=512, qk_rope_head_dim=64, query_heads=4)
@@ -41,6 +42,16 @@ Triton's compiler makes GPU code of every op; no GPU has run it.
 
 ```
 """
+
+
+def flow_summary(name: str) -> str:
+    """Return what a ready flow does: the first line of its file.
+
+    >>> flow_summary("quest")
+    'Pages by an upper bound of their dot products, the largest of the group'
+    """
+    text = sys.modules[get(name).__module__].__doc__ or ""
+    return text.partition("\n")[0].rstrip(".")
 
 
 def flow_page(names: Iterable[str]) -> str:

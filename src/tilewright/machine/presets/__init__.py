@@ -2,8 +2,9 @@
 
 from functools import cache
 from importlib.resources import files
+from itertools import takewhile
 
-__all__ = ("list_presets", "preset_text")
+__all__ = ("list_presets", "preset_summary", "preset_text")
 
 ENDING = ".yaml"
 
@@ -18,3 +19,14 @@ def list_presets() -> tuple[str, ...]:
 def preset_text(name: str) -> str:
     """The text of one of `list_presets`."""
     return files(__name__).joinpath(name + ENDING).read_text(encoding="utf-8")
+
+
+def preset_summary(name: str) -> str:
+    """Return what a preset is for: the first sentence of its file.
+
+    >>> preset_summary("ahbm")
+    'the default machine'
+    """
+    lines = preset_text(name).splitlines()
+    comment = " ".join(line.strip("# ") for line in takewhile(lambda line: line[:1] == "#", lines))
+    return comment.removeprefix(f"{name}: ").partition(". ")[0].rstrip(".")

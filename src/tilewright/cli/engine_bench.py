@@ -1,4 +1,4 @@
-"""``tilewright bench``: the speed of the simulator itself, as ratios to peers in one run."""
+"""``tilewright bench engine``: both event engines beside SimPy."""
 
 from typing import Annotated
 
@@ -8,22 +8,15 @@ from rich.table import Table
 from rich.text import Text
 
 from tilewright.bench.engine import run_engine_bench
-from tilewright.cli.attention_bench import attention
-from tilewright.cli.collectives_bench import collectives
-from tilewright.cli.decode_bench import decode
-from tilewright.cli.language_bench import language
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.speed_table import speed_table
 from tilewright.cli.startup import announced_engine
 from tilewright.records import EngineBenchRecord
 
-__all__ = ("app",)
-
-app = typer.Typer(help="Measure the simulator itself, as ratios to peers in one run.")
+__all__ = ("engine",)
 
 
-@app.command()
 def engine(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random loads.")] = 1,
     rounds: Annotated[
@@ -62,9 +55,3 @@ def _view(record: EngineBenchRecord) -> RenderableType:
     if record.simpy_timeouts_per_s is not None:
         lines.append(f"SimPy alone: {record.simpy_timeouts_per_s:,.0f} bare timeouts a second.")
     return Group(speed_table(record.workloads), title, ratios, Text("\n".join(lines)))
-
-
-app.command()(language)
-app.command()(collectives)
-app.command()(attention)
-app.command()(decode)
