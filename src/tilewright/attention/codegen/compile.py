@@ -12,12 +12,11 @@ from tilewright.attention.codegen.kernels.compute import PageRound, emit_compute
 from tilewright.attention.codegen.kernels.fused_row import (
     attend_stages,
     emit_row_kernel,
-    list_stage,
     load_stage,
     score_stage,
     select_stage,
 )
-from tilewright.attention.codegen.kernels.list_pages import emit_list_pages
+from tilewright.attention.codegen.kernels.list_pages import emit_list_pages, list_stage
 from tilewright.attention.codegen.kernels.merge import emit_merge_parts, part_scratch
 from tilewright.attention.codegen.kernels.row import emit_row_op
 from tilewright.attention.codegen.kernels.select import SelectBounds, emit_select

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from tilewright.attention.codegen.kernels.attend import AttendBlocks, attend_code, end_code
 from tilewright.attention.codegen.kernels.compute import PageRound, PageWork, loop_code, page_work
-from tilewright.attention.codegen.kernels.list_pages import list_code
 from tilewright.attention.codegen.kernels.select_block import select_block_code
 from tilewright.attention.codegen.kernels.select_segments import (
     ScoreMemory,
@@ -23,10 +22,9 @@ from tilewright.attention.codegen.plan.traffic import (
     Stage,
     Traffic,
     attend_traffic,
-    list_traffic,
 )
 from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.file import Emitted, Grid, Kernel, ScratchAxis
+from tilewright.attention.codegen.source.file import Emitted, Grid, Kernel
 from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.stage import StageFunction
 from tilewright.attention.codegen.source.tree import Function, Statement, code
@@ -36,7 +34,6 @@ from tilewright.errors import InternalError
 __all__ = (
     "attend_stages",
     "emit_row_kernel",
-    "list_stage",
     "load_stage",
     "score_stage",
     "select_stage",
@@ -99,8 +96,7 @@ def select_stage(
     node: Node, form: RowForm, *, pages: int, scores: ScoreMemory, chosen: str
 ) -> StageFunction:
     """Select from a block of scores of so many pages, or from the best of them: marks in memory."""
-    body = Body()
-    form.preamble(body)
+    body = form.body()
     if form.cut.selection is Selection.SEGMENTS:
         given = {"best": f"int64 [{form.kept}]: ranks of the best candidates"}
         lines = mark_segment_code(
@@ -126,8 +122,7 @@ def load_stage(node: Node, form: RowForm, *, scores: str) -> tuple[StageFunction
     """
     if form.target is None:
         raise InternalError("scores", "no target", "a whole row", "report it")
-    body = Body()
-    form.preamble(body)
+    body = form.body()
     pages = padded(form.target.pages)
     body.need(scores, "float32 [rows, pages, 1, 1]")
     if form.cut.selection is Selection.SEGMENTS:
@@ -148,21 +143,11 @@ def load_stage(node: Node, form: RowForm, *, scores: str) -> tuple[StageFunction
     return function, pages
 
 
-def list_stage(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> StageFunction:
-    body = Body()
-    form.preamble(body)
-    lines = list_code(form, body, chosen=chosen, columns=columns, axis=axis)
-    purpose = "Chosen pages in logical order."
-    traffic = list_traffic(columns)
-    return StageFunction("list_pages", Stage.SELECTION, purpose, body, lines, traffic=traffic)
-
-
 def attend_stages(
     form: RowForm, *, chosen: str | None, is_listed: bool = True
 ) -> list[StageFunction]:
     """Attend, and merge members if that goes over queues."""
-    body = Body()
-    form.preamble(body)
+    body = form.body()
     blocks = AttendBlocks.of(form)
     lines = attend_code(form, body, chosen=chosen, is_listed=is_listed)
     purpose = f"Softmax over {'listed' if is_listed else 'all'} pages."
@@ -179,8 +164,7 @@ def attend_stages(
 
 
 def _merge_stage(form: RowForm, channels: int) -> StageFunction:
-    body = Body()
-    form.preamble(body)
+    body = form.body()
     heads = form.sizes.query_heads
     given = {
         "largest": f"float32 [{heads}, 1]: logits of the member",

@@ -1,29 +1,38 @@
 """The kernel that packs chosen pages into lists."""
 
 from tilewright.attention.codegen.plan.target import Deal, padded
-from tilewright.attention.codegen.plan.traffic import list_traffic
+from tilewright.attention.codegen.plan.traffic import Stage, list_traffic
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import Emitted, Grid, ScratchAxis
 from tilewright.attention.codegen.source.liveness import without_unused
 from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_start
+from tilewright.attention.codegen.source.stage import StageFunction
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 
-__all__ = ("emit_list_pages", "list_code")
+__all__ = ("emit_list_pages", "list_stage")
 
 
 def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> Emitted:
     """Emit the lists of pages that some query head chose, in order, their lengths and tokens."""
-    body = Body()
-    start = form.preamble(body)
-    lines = list_code(form, body, chosen=chosen, columns=columns, axis=axis)
-    body.statements = without_unused([*start, *lines])
+    stage = list_stage(form, chosen=chosen, columns=columns, axis=axis)
+    body = stage.body
+    body.statements = without_unused([*form.preamble(body), *stage.statements])
     what = "row" if form.part is None else "row and member"
     grid = Grid.ROWS if form.target is None else Grid.ROW_MEMBERS
     purpose = f"Chosen pages in logical order: a program for each {what}."
     return Emitted.of(f"list_pages{form.suffix}", purpose, body, grid, list_traffic(columns))
 
 
-def list_code(
+def list_stage(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> StageFunction:
+    """List the pages of a member, in a function that a kernel of more stages calls."""
+    body = form.body()
+    statements = _list_code(form, body, chosen=chosen, columns=columns, axis=axis)
+    purpose = "Chosen pages in logical order."
+    traffic = list_traffic(columns)
+    return StageFunction("list_pages", Stage.SELECTION, purpose, body, statements, traffic=traffic)
+
+
+def _list_code(
     form: RowForm, body: Body, *, chosen: str, columns: int, axis: ScratchAxis
 ) -> list[Statement]:
     """List numbers of a member's own pages; ``axis`` says how the marks lie."""

@@ -129,6 +129,12 @@ class RowForm:
             num_own = tl.minimum(tl.maximum(num_pages - first_own, 0), member_pages)
         """)
 
+    def body(self) -> Body:
+        """Begin the body of a stage: what its row is comes first among its arguments."""
+        body = Body()
+        self.preamble(body)
+        return body
+
     def page_of(self, own: str) -> str:
         """Return the logical number of a member's page."""
         match self.deal:
