@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interrupts import interruptible_children
 from tilewright.cli.main import main
 from tilewright.records import installed_version
 
@@ -54,6 +55,30 @@ def test_ctrl_c_while_libraries_load_ends_with_130_and_one_line(start: str, inte
     assert run.returncode == 130
     assert run.stdout == ""
     assert run.stderr == "interrupted; nothing half-done is left\n"
+
+
+LOST_INTERRUPT = """
+import signal
+
+class Lost:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def run(torch):
+    Lost()
+    while True:
+        pass
+"""
+
+
+def test_ctrl_c_in_a_finalizer_ends_a_run_with_130(tmp_path: Path) -> None:
+    program = tmp_path / "mine.py"
+    program.write_text(LOST_INTERRUPT, encoding="utf-8")
+    command = (sys.executable, "-m", "tilewright", "run", str(program), "--machine", "ahbm-small")
+    with interruptible_children():
+        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    assert run.returncode == 130
+    assert "Exception ignored" not in run.stderr
 
 
 def test_a_command_that_does_not_exist_ends_with_status_2(

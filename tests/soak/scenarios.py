@@ -148,7 +148,10 @@ def _interrupt(command: tuple[str, ...], number: signal.Signals, delay_s: float)
         first = process.stderr.readline()
         time.sleep(delay_s)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=END_S)
+        try:
+            _, errors = process.communicate(timeout=END_S)
+        finally:
+            process.kill()
     expected = (INTERRUPTED, 0) if number == signal.SIGINT else (-number, 0)
     if process.returncode not in expected or "Traceback" in errors:
         line = f"{' '.join(command)}: {number.name} after {delay_s:.3f} s"
