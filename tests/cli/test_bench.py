@@ -17,6 +17,22 @@ sys.exit(main(["bench", "engine", "--json"]))
 """
 
 
+WITHOUT_A_CHECKOUT = """
+import sys
+sys.modules["tilewright.bench"] = None  # an installed wheel has none
+from tilewright.cli.main import main
+sys.exit(main(["bench", "engine"]))
+"""
+
+
+def test_an_installed_wheel_says_that_benchmarks_need_a_checkout() -> None:
+    command = (sys.executable, "-c", WITHOUT_A_CHECKOUT)
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert "an installed wheel, which has no benchmarks" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
 @pytest.mark.timeout(120)
 def test_the_engine_benchmark_proves_equal_results_and_gives_the_ratios(
     capsys: pytest.CaptureFixture[str],

@@ -106,13 +106,15 @@ def test_with_a_compiler_the_install_has_the_native_core(tmp_path: Path) -> None
     assert project.run("python", "-c", PRINT_START_LINE) == "engine: native (compiled core)\n"
 
 
-def test_a_wheel_has_the_templates_of_pages(tmp_path: Path) -> None:
+def test_a_wheel_has_the_templates_of_pages_and_no_benchmarks(tmp_path: Path) -> None:
     templates = Path("tilewright/report/templates")
     wheel, _ = build_wheel(copy_of_sources(tmp_path), environment_without_compiler(tmp_path))
     with zipfile.ZipFile(wheel) as archive:
-        shipped = {name for name in archive.namelist() if Path(name).parent == templates}
+        names = archive.namelist()
+    shipped = {name for name in names if Path(name).parent == templates}
     assert shipped == {str(templates / path.name) for path in (ROOT / "src" / templates).iterdir()}
     assert len(shipped) > 0
+    assert not [name for name in names if name.startswith("tilewright/bench/")]
 
 
 def test_an_install_that_requires_the_core_fails_without_a_compiler(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The command ``tilewright``: its help and its own options, over the table of commands."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Annotated, cast
 
 import typer
@@ -11,6 +11,7 @@ from tilewright.cli.commands import COMMANDS
 from tilewright.cli.group import LazyGroup
 from tilewright.cli.shell import run_command
 from tilewright.cli.usage import named_command
+from tilewright.errors import UsageError
 from tilewright.trust import refused_code
 
 __all__ = ("build_command", "run")
@@ -39,7 +40,8 @@ def run(arguments: Sequence[str]) -> int:
     rest = [word for word in arguments if word != NO_CODE]
     with refused_code() if len(rest) < len(arguments) else nullcontext():
         command = build_command()
-        named_command(command, rest)  # whose libraries load here: main.py says what Ctrl-C does
+        with suppress(UsageError):  # reported below
+            named_command(command, rest)  # whose libraries load here: main.py says what Ctrl-C does
         return run_command(command, rest)
 
 

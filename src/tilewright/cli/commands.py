@@ -6,6 +6,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
+from tilewright.errors import UsageError
+
 __all__ = ("COMMANDS", "Command", "Group", "load")
 
 
@@ -128,4 +130,12 @@ COMMANDS: Mapping[str, Command | Group] = MappingProxyType(
 
 def load(module: str, attribute: str) -> Any:
     """Return what a module of this package has under a name, or None; the module is loaded now."""
-    return getattr(import_module(f"tilewright.cli.{module}"), attribute, None)
+    try:
+        loaded = import_module(f"tilewright.cli.{module}")
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("tilewright.bench"):
+            raise
+        found, expected = "an installed wheel, which has no benchmarks", "a checkout of the project"
+        fix = "clone it, run `make bench-env` there, then .venv/bin/tilewright bench"
+        raise UsageError("tilewright bench", found, expected, fix) from error
+    return getattr(loaded, attribute, None)
