@@ -17,6 +17,7 @@ __all__ = (
     "PS_PER_S",
     "PS_PER_US",
     "clock_edge_ps",
+    "count_text",
     "flit_ps",
     "format_bytes",
     "format_ps",
@@ -25,6 +26,7 @@ __all__ = (
     "parse_bytes",
     "parse_ps",
     "parse_rate",
+    "share_text",
     "transfer_ps",
     "wire_ps",
 )
@@ -236,3 +238,23 @@ def _format_quantity(value: Fraction, units: Mapping[str, int]) -> str:
 
 def _thousandths(value: Fraction, unit: int) -> int:
     return round(value * 1000 / unit)
+
+
+def count_text(count: int, one: str) -> str:
+    """Return a count with its noun.
+
+    >>> count_text(1, "PE"), count_text(1024, "PE")
+    ('1 PE', '1,024 PEs')
+    """
+    return f"{count:,} {one}" + "s" * (count != 1)
+
+
+def share_text(share: float) -> str:
+    """Return a fraction in percent.
+
+    >>> share_text(0.915), share_text(0.0004), share_text(0.0)
+    ('92 %', 'under 1 %', '0 %')
+    """
+    if 0 < share < 0.01:
+        return "under 1 %"
+    return f"{100 * share:.0f} %"

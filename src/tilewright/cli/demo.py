@@ -17,10 +17,9 @@ from tilewright.records.demo import DemoFlow, DemoRecord, DemoStep
 from tilewright.report.decode_page.format import bytes_text, latency_text, short_bottleneck
 from tilewright.report.decode_page.model import context_text
 from tilewright.report.format import flops_text, rate_text
-from tilewright.report.run.format import share_text
 from tilewright.studies.demo import SIZES, plan_demo, run_demo
 from tilewright.studies.demo_words import NEXT, flow_label, meaning_of, quality_note, steps_note
-from tilewright.units import format_bytes
+from tilewright.units import format_bytes, share_text
 
 __all__ = ("demo", "view")
 

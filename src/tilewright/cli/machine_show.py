@@ -25,7 +25,6 @@ from tilewright.machine.totals import slice_bytes_per_us, totals_of
 from tilewright.machine.unused import unused_keys
 from tilewright.records import MachineFigures, MachineShowRecord
 from tilewright.report.format import (
-    count_text,
     fabric_text,
     flops_text,
     gemm_text,
@@ -36,7 +35,7 @@ from tilewright.report.format import (
     pieces_text,
     rate_text,
 )
-from tilewright.units import format_bytes, format_ps
+from tilewright.units import count_text, format_bytes, format_ps
 
 __all__ = ("ShownMachine", "machine_view", "show_machine")
 

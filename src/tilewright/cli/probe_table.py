@@ -8,9 +8,8 @@ from rich.text import Text
 from tilewright.programs.probe.case import PROBE_CASES
 from tilewright.programs.probe.check import CHECKS
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow
-from tilewright.report.format import count_text
 from tilewright.report.phase_words import ends_text, figure_ps
-from tilewright.units import format_bytes, format_ps
+from tilewright.units import count_text, format_bytes, format_ps
 
 __all__ = ("bar_of", "probe_view")
 

@@ -14,10 +14,9 @@ from tilewright.machine.spec import (
     RingSpec,
     SystolicSpec,
 )
-from tilewright.units import PS_PER_US, format_rate
+from tilewright.units import PS_PER_US, count_text, format_rate
 
 __all__ = (
-    "count_text",
     "fabric_text",
     "flops_text",
     "gemm_text",
@@ -65,14 +64,6 @@ def hertz_text(hz: int) -> str:
     unit, name = (10**9, "GHz") if hz >= 10**9 else (10**6, "MHz")
     whole, rest = divmod(hz * 1000 // unit, 1000)
     return f"{whole:,}.{rest:03}".rstrip("0").rstrip(".") + f" {name}"
-
-
-def count_text(count: int, one: str) -> str:
-    """
-    >>> count_text(1, "PE"), count_text(1024, "PE")
-    ('1 PE', '1,024 PEs')
-    """
-    return f"{count:,} {one}" + "s" * (count != 1)
 
 
 def pieces_text(columns: int, rows: int, one: str) -> str:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.analysis.listener import Listener
 from tilewright.analysis.phases import sample_phases
+from tilewright.analysis.usage import Usage, UsedBlock
 from tilewright.attention.backends.machine import (
     MERGES,
     LoadedKernels,
@@ -49,10 +51,8 @@ from tilewright.memory.sanitizer_finding import Findings
 from tilewright.programs.contract import Bound
 from tilewright.records import Bottleneck
 from tilewright.records.phases import PhaseSpread
-from tilewright.report.run.usage import Usage, UsedBlock
 from tilewright.studies.decode_step_ideal import IdealStep, ideal_step
 from tilewright.studies.decode_step_stage import StageTiming, StepWatch, explain_step
-from tilewright.studies.run_listener import Listener
 
 __all__ = ("DecodeStep", "StepTiming", "plan_rows", "simulate_step")
 

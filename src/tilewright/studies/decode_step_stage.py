@@ -5,6 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilewright.analysis.bottleneck import bottleneck_of
+from tilewright.analysis.breakdown import break_down_run
+from tilewright.analysis.launch_path import PathListener
+from tilewright.analysis.listener import Listener, Listeners, SubmittedLaunch
+from tilewright.analysis.trace.critical_path import ProgramPath
+from tilewright.analysis.trace.servers import ServerTable
+from tilewright.analysis.usage import Usage, UsedBlock, most_used
 from tilewright.attention.backends.machine import LoadedKernels, StageBook, StageLaunch
 from tilewright.attention.codegen import Stage
 from tilewright.device.build import Device
@@ -12,15 +19,8 @@ from tilewright.errors import InternalError
 from tilewright.machine.node import NodeKind
 from tilewright.records import Bottleneck, RunParts
 from tilewright.records.attention_decode import StageName
-from tilewright.report.run.format import bottleneck_of
-from tilewright.report.run.usage import Usage, UsedBlock, most_used
-from tilewright.report.trace_path import ProgramPath
-from tilewright.report.trace_server import ServerTable
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.report import LaunchReport
-from tilewright.studies.run_breakdown import break_down_run
-from tilewright.studies.run_listener import Listener, Listeners, SubmittedLaunch
-from tilewright.studies.run_path import PathListener
 
 __all__ = ("LAUNCH", "Explained", "StageTiming", "StepWatch", "explain_step")
 

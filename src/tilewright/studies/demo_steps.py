@@ -7,6 +7,9 @@ from io import BytesIO
 from math import isfinite
 from typing import Any, Literal
 
+from tilewright.analysis.listener import Listener
+from tilewright.analysis.trace.servers import ServerTable
+from tilewright.analysis.usage import most_used
 from tilewright.attention.backends.machine import Recent, SelectionModel, StepValues, Uniform
 from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.planner import PlanSpec, Reserved
@@ -18,9 +21,7 @@ from tilewright.records.attention_decode import DecodeAttention
 from tilewright.records.attention_run import NeedleFigures
 from tilewright.records.demo import DemoQuality, DemoSizes
 from tilewright.report.decode_page.model import FlowQuality, ShownUsage, context_text
-from tilewright.report.run.usage import most_used
-from tilewright.report.trace import TraceRecorder
-from tilewright.report.trace_server import ServerTable
+from tilewright.report.perfetto.recorder import TraceRecorder
 from tilewright.serving.model_flow import plan_dense, plan_pages, stand_in_for, trace_for_model
 from tilewright.studies.attention_data import RequestData
 from tilewright.studies.decode_record import attention_figures
@@ -29,7 +30,7 @@ from tilewright.studies.decode_step_check import value_error
 from tilewright.studies.decode_step_data import ReferenceStep, draw_requests, reference_step
 from tilewright.studies.demo_quality import judge_step
 from tilewright.studies.demo_words import flow_label
-from tilewright.studies.run_listener import Listener, TraceListener
+from tilewright.studies.run_listener import TraceListener
 
 __all__ = (
     "DENSE",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tilewright.records.demo import DemoFlow, DemoRecord, DemoStep
 from tilewright.report.decode_page.format import latency_text
 from tilewright.report.decode_page.model import context_text
-from tilewright.report.run.format import share_text
+from tilewright.units import share_text
 
 __all__ = ("NEXT", "flow_label", "meaning_of", "phases_note", "quality_note", "steps_note")
 

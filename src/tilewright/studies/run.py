@@ -6,23 +6,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tilewright.analysis.breakdown import break_down_run, lines_of_run
+from tilewright.analysis.field_time import fields_of_run
+from tilewright.analysis.launch_path import MAX_ROWS, PathListener
+from tilewright.analysis.listener import Listener
 from tilewright.analysis.phases import sample_phases
+from tilewright.analysis.resource import channel_use, resource_use
+from tilewright.analysis.trace.critical_path import MESSAGE_WAIT
+from tilewright.analysis.usage import most_used
 from tilewright.device.build import Device
 from tilewright.errors import BenchError, TilewrightError
 from tilewright.machine.spec import MachineSpec
 from tilewright.records import RunRecord, check_target, whole_file
 from tilewright.records.document import JsonScalar
 from tilewright.records.phases import PhaseSpread
-from tilewright.report.run.resource import channel_use, resource_use
-from tilewright.report.run.usage import most_used
-from tilewright.report.trace import TraceRecorder
-from tilewright.report.trace_path import MESSAGE_WAIT
-from tilewright.studies.run_breakdown import break_down_run, lines_of_run
+from tilewright.report.perfetto.recorder import TraceRecorder
 from tilewright.studies.run_execute import Execution, RunRequest, execute
-from tilewright.studies.run_fields import fields_of_run
 from tilewright.studies.run_fit import fit_note, run_fitted
-from tilewright.studies.run_listener import Listener, ProgressListener, TraceListener
-from tilewright.studies.run_path import MAX_ROWS, PathListener
+from tilewright.studies.run_listener import ProgressListener, TraceListener
 from tilewright.studies.run_record import Explained, build_record
 from tilewright.units import format_ps
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
+from tilewright.analysis.listener import Listener, Listeners
 from tilewright.device.build import Device
 from tilewright.engine import EngineKind
 from tilewright.engine.limit import Limits
@@ -16,7 +17,6 @@ from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.memory.sanitizer_finding import Findings
 from tilewright.programs.contract import BenchOutcome
 from tilewright.runtime.report import LaunchReport
-from tilewright.studies.run_listener import Listener, Listeners
 from tilewright.studies.run_source import RunSource
 
 __all__ = ("Execution", "RunRequest", "execute")

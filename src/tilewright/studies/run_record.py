@@ -7,6 +7,8 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
+from tilewright.analysis.bottleneck import bottleneck_of
+from tilewright.analysis.usage import UsedBlock
 from tilewright.machine.build import machine_hash
 from tilewright.machine.field import flat_fields
 from tilewright.machine.name import place_name
@@ -26,8 +28,7 @@ from tilewright.records.document import JsonScalar
 from tilewright.records.phases import PhaseSpread
 from tilewright.records.run_finding import AccessSide, SanitizerFinding
 from tilewright.records.run_use import ChannelUse, PathTimes, ResourceUse
-from tilewright.report.run.format import bottleneck_of, bottleneck_words
-from tilewright.report.run.usage import UsedBlock
+from tilewright.report.run.format import bottleneck_words
 from tilewright.runtime.report import LaunchReport
 from tilewright.studies.run_execute import Execution, RunRequest
 from tilewright.units import format_ps

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, partial
 
+from tilewright.analysis.advice.bound import shortest_ps
+from tilewright.analysis.advice.build import advise
+from tilewright.analysis.advice.change import INTERLEAVE, Change, single_changes
 from tilewright.engine import EngineKind
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.records import RunRecord
-from tilewright.report.advice import advise
-from tilewright.report.advice_bound import shortest_ps
-from tilewright.report.advice_change import INTERLEAVE, Change, single_changes
 from tilewright.studies.explain_measure import Gain, GainMeter
 from tilewright.studies.run import RunWatch, run_program
 from tilewright.studies.run_execute import RunRequest

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.analysis.bottleneck import bottleneck_of
+from tilewright.analysis.usage import UsedBlock
 from tilewright.records import Bottleneck, RunParts
-from tilewright.report.run.format import PART_WORDS, bottleneck_of, bottleneck_words
-from tilewright.report.run.usage import UsedBlock
+from tilewright.report.run.format import PART_WORDS, bottleneck_words
 
 LINK = UsedBlock("sip0.cube0.r0c0 -> sip0.cube0.r0c1", "link", 0.5)
 

@@ -9,9 +9,9 @@ from tilewright.machine.layout import DieLayout
 from tilewright.machine.name import NodeName, format_name, place_name
 from tilewright.machine.node import NodeKind
 from tilewright.report.machine_svg.style import Box
-from tilewright.report.run.format import share_text
 from tilewright.report.style import COLOURS, heat_role
 from tilewright.report.svg import Svg
+from tilewright.units import share_text
 
 __all__ = ("draw_die", "unit_share")
 

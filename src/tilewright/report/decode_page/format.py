@@ -1,8 +1,7 @@
 """Times, bytes and bottlenecks in so few words that a column can hold them."""
 
 from tilewright.records import Bottleneck
-from tilewright.report.run.format import share_text
-from tilewright.units import format_bytes, format_ps
+from tilewright.units import format_bytes, format_ps, share_text
 
 __all__ = ("bytes_text", "latency_text", "short_bottleneck")
 

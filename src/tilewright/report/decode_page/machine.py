@@ -10,10 +10,9 @@ from tilewright.machine.spec import MeshSpec
 from tilewright.report.decode_page.die import draw_die
 from tilewright.report.decode_page.model import ShownUsage
 from tilewright.report.machine_svg.style import Box, row_of_boxes
-from tilewright.report.run.format import share_text
 from tilewright.report.style import COLOURS, HEAT_LEVELS, heat_role
 from tilewright.report.svg import Svg
-from tilewright.units import format_bytes
+from tilewright.units import format_bytes, share_text
 
 __all__ = ("busiest_cube", "draw_usage", "slice_shares")
 

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 from tilewright.report.decode_page.model import DecodePage, context_text
 from tilewright.report.plot import Plot, legend_mark, open_plot, set_log_scale
-from tilewright.report.run.format import share_text
 from tilewright.report.style import COLOURS, flow_role, series_mark
-from tilewright.units import format_ps
+from tilewright.units import format_ps, share_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from tilewright.report.decode_page.format import latency_text
 from tilewright.report.decode_page.model import DecodePage, ShownStep
 from tilewright.report.plot import legend_mark, open_plot
-from tilewright.report.run.format import share_text
 from tilewright.report.style import COLOURS, stage_role
 from tilewright.report.svg import shorten
-from tilewright.units import format_ps
+from tilewright.units import format_ps, share_text
 
 __all__ = ("draw_stages", "stage_names")
 

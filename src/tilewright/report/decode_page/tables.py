@@ -15,8 +15,7 @@ from tilewright.report.decode_page.model import (
 )
 from tilewright.report.decode_page.stages import stage_names
 from tilewright.report.phase_words import ends_text, width_text
-from tilewright.report.run.format import share_text
-from tilewright.units import format_ps
+from tilewright.units import format_ps, share_text
 
 __all__ = ("PageTable", "page_tables")
 

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 
+from tilewright.analysis.advice.estimate import Estimate
 from tilewright.records import RunRecord
 from tilewright.records.explain import Remark
-from tilewright.report.advice_worth import Estimate
-from tilewright.report.format import count_text
-from tilewright.report.run.format import share_text
-from tilewright.units import PS_PER_US, format_bytes, format_ps, format_rate
+from tilewright.units import PS_PER_US, count_text, format_bytes, format_ps, format_rate, share_text
 
 __all__ = ("explain_memory",)
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tilewright.records import RunRecord
 from tilewright.records.explain import Remark
-from tilewright.report.run.format import PART_WORDS, share_text
-from tilewright.units import format_ps
+from tilewright.report.run.format import PART_WORDS
+from tilewright.units import format_ps, share_text
 
 __all__ = ("explain_parts",)
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
+from tilewright.analysis.advice.bound import mean_ps
+from tilewright.analysis.advice.build import advise
 from tilewright.records import RunRecord
 from tilewright.records.explain import ExplainRecord, PartShare, Remark
-from tilewright.report.advice import advise
-from tilewright.report.advice_bound import mean_ps
 from tilewright.report.explain.memory import explain_memory
 from tilewright.report.explain.part import explain_parts
-from tilewright.report.run.format import share_text
-from tilewright.units import format_bytes, format_ps
+from tilewright.units import format_bytes, format_ps, share_text
 
 __all__ = ("explain_run",)
 

@@ -6,8 +6,8 @@ from rich.text import Text
 
 from tilewright.records.explain import Advice, ExplainRecord
 from tilewright.records.run_use import ChannelUse
-from tilewright.report.run.format import PART_WORDS, share_text
-from tilewright.units import format_ps
+from tilewright.report.run.format import PART_WORDS
+from tilewright.units import format_ps, share_text
 
 __all__ = ("explain_view",)
 

@@ -3,12 +3,12 @@
 from tilewright.machine.build import Machine
 from tilewright.machine.spec import CrossbarSpec, CubeSpec, MeshSpec
 from tilewright.machine.totals import slice_bytes_per_us, totals_of
-from tilewright.report.format import count_text, flops_text, rate_text
+from tilewright.report.format import flops_text, rate_text
 from tilewright.report.machine_svg.cube_mesh import draw_mesh_die
 from tilewright.report.machine_svg.cube_round import draw_round_die
 from tilewright.report.machine_svg.style import GREY, PAINTS, BlockKind, Box, draw_label
 from tilewright.report.svg import Svg
-from tilewright.units import format_bytes, format_ps
+from tilewright.units import count_text, format_bytes, format_ps
 
 __all__ = ("draw_cube",)
 

@@ -7,7 +7,7 @@ from tilewright.machine.build import Machine
 from tilewright.machine.coords import Side
 from tilewright.machine.layout import DieLayout
 from tilewright.machine.totals import totals_of
-from tilewright.report.format import count_text, rate_text
+from tilewright.report.format import rate_text
 from tilewright.report.machine_svg.style import (
     PAINTS,
     WIRE,
@@ -19,7 +19,7 @@ from tilewright.report.machine_svg.style import (
     row_of_boxes,
 )
 from tilewright.report.svg import Svg
-from tilewright.units import format_bytes
+from tilewright.units import count_text, format_bytes
 
 __all__ = ("draw_mesh_die",)
 

@@ -8,7 +8,7 @@ from tilewright.machine.coords import Side
 from tilewright.machine.spec import CubeSpec, RingSpec
 from tilewright.machine.topology_die import plan_layout
 from tilewright.machine.totals import totals_of
-from tilewright.report.format import count_text, rate_text
+from tilewright.report.format import rate_text
 from tilewright.report.machine_svg.style import (
     PAINTS,
     WIRE,
@@ -19,7 +19,7 @@ from tilewright.report.machine_svg.style import (
     draw_tile,
 )
 from tilewright.report.svg import Svg
-from tilewright.units import format_bytes, format_ps
+from tilewright.units import count_text, format_bytes, format_ps
 
 __all__ = ("draw_round_die",)
 

@@ -3,13 +3,7 @@
 from tilewright.machine.build import Machine
 from tilewright.machine.spec import DmaSpec, MmuSpec, TcmSpec
 from tilewright.machine.totals import slice_bytes_per_us, totals_of
-from tilewright.report.format import (
-    count_text,
-    flops_text,
-    gemm_text,
-    hertz_text,
-    rate_text,
-)
+from tilewright.report.format import flops_text, gemm_text, hertz_text, rate_text
 from tilewright.report.machine_svg.style import (
     GREY,
     PAINTS,
@@ -22,7 +16,7 @@ from tilewright.report.machine_svg.style import (
     draw_tag,
 )
 from tilewright.report.svg import Svg
-from tilewright.units import format_bytes, format_ps
+from tilewright.units import count_text, format_bytes, format_ps
 
 __all__ = ("draw_pe",)
 

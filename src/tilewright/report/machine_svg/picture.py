@@ -2,21 +2,14 @@
 
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.totals import totals_of
-from tilewright.report.format import (
-    count_text,
-    fabric_text,
-    flops_text,
-    network_text,
-    pieces_text,
-    rate_text,
-)
+from tilewright.report.format import fabric_text, flops_text, network_text, pieces_text, rate_text
 from tilewright.report.machine_svg.cube import draw_cube
 from tilewright.report.machine_svg.pe import draw_pe
 from tilewright.report.machine_svg.sip import draw_sip
 from tilewright.report.machine_svg.style import GREY, GROUND, PAINTS, BlockKind, Box, draw_label
 from tilewright.report.machine_svg.system import draw_system
 from tilewright.report.svg import Svg, text_width
-from tilewright.units import format_bytes
+from tilewright.units import count_text, format_bytes
 
 __all__ = ("draw_machine",)
 

@@ -6,13 +6,7 @@ from tilewright.machine.name import NodeName, format_name, place_name
 from tilewright.machine.node import NodeKind
 from tilewright.machine.spec import IoChipletSpec, UcieSpec
 from tilewright.machine.topology_pcie import pcie_bytes_per_us
-from tilewright.report.format import (
-    count_text,
-    parallel_rate_text,
-    pcie_text,
-    pieces_text,
-    rate_text,
-)
+from tilewright.report.format import parallel_rate_text, pcie_text, pieces_text, rate_text
 from tilewright.report.machine_svg.style import (
     GREY,
     PAINTS,
@@ -25,7 +19,7 @@ from tilewright.report.machine_svg.style import (
     row_of_boxes,
 )
 from tilewright.report.svg import Svg
-from tilewright.units import format_bytes, format_ps
+from tilewright.units import count_text, format_bytes, format_ps
 
 __all__ = ("draw_sip",)
 

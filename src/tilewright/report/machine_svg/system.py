@@ -7,13 +7,7 @@ from tilewright.machine.coords import SipCoord
 from tilewright.machine.name import place_name
 from tilewright.machine.route_fabric import FabricShape
 from tilewright.machine.topology_pcie import pcie_bytes_per_us
-from tilewright.report.format import (
-    count_text,
-    parallel_rate_text,
-    pcie_text,
-    pieces_text,
-    rate_text,
-)
+from tilewright.report.format import parallel_rate_text, pcie_text, pieces_text, rate_text
 from tilewright.report.machine_svg.style import (
     GREY,
     PAINTS,
@@ -26,7 +20,7 @@ from tilewright.report.machine_svg.style import (
     draw_tag,
 )
 from tilewright.report.svg import Svg
-from tilewright.units import format_bytes, format_ps
+from tilewright.units import count_text, format_bytes, format_ps
 
 __all__ = ("draw_system",)
 

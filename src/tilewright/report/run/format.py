@@ -1,11 +1,9 @@
 """The parts of a run and its bottleneck, in words."""
 
-from collections.abc import Sequence
+from tilewright.records import Bottleneck
+from tilewright.units import share_text
 
-from tilewright.records import Bottleneck, RunParts
-from tilewright.report.run.usage import UsedBlock
-
-__all__ = ("PART_WORDS", "bottleneck_of", "bottleneck_words", "share_text")
+__all__ = ("PART_WORDS", "bottleneck_words")
 
 PART_WORDS = {
     "dispatch": "dispatch from the host",
@@ -34,30 +32,6 @@ _UNITS = {
     "tcm.read": "the read port of the TCM of",
     "tcm.write": "the write port of the TCM of",
 }
-
-
-def share_text(share: float) -> str:
-    """A share for people.
-
-    >>> share_text(0.915), share_text(0.0004), share_text(0.0)
-    ('92 %', 'under 1 %', '0 %')
-    """
-    if 0 < share < 0.01:
-        return "under 1 %"
-    return f"{100 * share:.0f} %"
-
-
-def bottleneck_of(parts: RunParts, blocks: Sequence[UsedBlock]) -> Bottleneck | None:
-    """Whatever had the greatest share, of equal ones a block; None: no time passed."""
-    total_ps = parts.total_ps
-    if not total_ps:
-        return None
-    part, part_ps = max(parts.by_name().items(), key=lambda item: item[1])
-    share = part_ps / total_ps
-    busiest = max(blocks, key=lambda block: block.share, default=None)
-    if busiest is not None and busiest.share >= share:
-        return Bottleneck(kind=busiest.kind, name=busiest.name, share=busiest.share)
-    return Bottleneck(kind="part", name=part, share=share)
 
 
 def bottleneck_words(found: Bottleneck | None) -> str:

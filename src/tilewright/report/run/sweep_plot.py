@@ -3,11 +3,11 @@
 from tilewright.records.run_sweep import RunSweepRecord, SweepPoint
 from tilewright.report.phase_words import figure_ps
 from tilewright.report.plot import legend_mark, open_plot
-from tilewright.report.run.format import PART_WORDS, share_text
+from tilewright.report.run.format import PART_WORDS
 from tilewright.report.run.sweep_table import point_text
 from tilewright.report.style import COLOURS
 from tilewright.report.svg import shorten
-from tilewright.units import format_ps
+from tilewright.units import format_ps, share_text
 
 __all__ = ("PART_COLOURS", "draw_sweep")
 

@@ -6,10 +6,9 @@ from rich.text import Text
 
 from tilewright.records import LaunchRow, RunRecord
 from tilewright.records.run_finding import SanitizerFinding
-from tilewright.report.format import count_text
 from tilewright.report.phase_words import latency_text, width_text
-from tilewright.report.run.format import PART_WORDS, share_text
-from tilewright.units import format_bytes, format_ps
+from tilewright.report.run.format import PART_WORDS
+from tilewright.units import count_text, format_bytes, format_ps, share_text
 
 __all__ = ("run_view",)
 

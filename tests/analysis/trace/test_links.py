@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.report.trace_link import BusyBuckets
+from tilewright.analysis.trace.links import BusyBuckets
 
 Hold = tuple[int, int, int]  # server, start, length
 BUCKET_PS = 10

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from tests.records.run_records import FIGURES, run_record
+from tilewright.analysis.advice.bound import shortest_ps
+from tilewright.analysis.advice.build import MAX_ADVICE, advise
+from tilewright.analysis.advice.change import INTERLEAVE, REFRESH, WINDOW, Change, single_changes
 from tilewright.machine import list_presets, parse_machine
 from tilewright.machine.field import flat_fields
 from tilewright.records import MachineOfRun, RunParts, RunRecord
 from tilewright.records.phases import PhaseSpread
 from tilewright.records.run_use import ChannelUse, PathTimes, ResourceUse
-from tilewright.report.advice import MAX_ADVICE, advise
-from tilewright.report.advice_bound import shortest_ps
-from tilewright.report.advice_change import INTERLEAVE, REFRESH, WINDOW, Change, single_changes
 from tilewright.report.explain.run import explain_run
 
 GEMM, CLOCK, ROUTER = "pe.gemm.hz", "cube.hbm.timing.clock_ps", "cube.noc.router_ps"

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.analysis.breakdown import break_down_run, lines_of_run
+from tilewright.analysis.trace.critical_path import ProgramPath
 from tilewright.executor.run import Counters
 from tilewright.machine.coords import PeCoord
 from tilewright.records import RunParts
-from tilewright.report.trace_path import ProgramPath
 from tilewright.runtime.report import LaunchReport
-from tilewright.studies.run_breakdown import break_down_run, lines_of_run
 
 PE = PeCoord(0, 0, 0)
 

@@ -7,20 +7,19 @@ the list. ADR 0031 has the argument.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tilewright.machine.link_field import HOST_LINK
-from tilewright.records import RunRecord
-from tilewright.records.explain import Advice
-from tilewright.report.advice_bound import mean_ps, shortest_ps
-from tilewright.report.advice_change import (
+from tilewright.analysis.advice.bound import mean_ps, shortest_ps
+from tilewright.analysis.advice.change import (
     INTERLEAVE,
     PCIE_GENERATION,
     REFRESH,
     WINDOW,
     change_of,
 )
-from tilewright.report.advice_worth import Estimate
-from tilewright.report.run.format import share_text
-from tilewright.units import format_ps
+from tilewright.analysis.advice.estimate import Estimate
+from tilewright.machine.link_field import HOST_LINK
+from tilewright.records import RunRecord
+from tilewright.records.explain import Advice
+from tilewright.units import format_ps, share_text
 
 __all__ = ("MAX_ADVICE", "advise")
 

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.analysis.trace.activity import Activities
+from tilewright.analysis.trace.critical_path import MESSAGE_WAIT, PathDelays, Prior, prior_of
+from tilewright.analysis.trace.servers import ServerTable
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.errors import InternalError
-from tilewright.report.trace_activity import Activities
-from tilewright.report.trace_path import MESSAGE_WAIT, PathDelays, Prior, prior_of
-from tilewright.report.trace_server import ServerTable
 
 __all__ = ("PathFields", "Traces", "fields_of_path")
 

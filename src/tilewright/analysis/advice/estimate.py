@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from tilewright.analysis.advice.bound import MEMORY_PACE, mean_ps
 from tilewright.records import RunParts, RunRecord
 from tilewright.records.run_use import PathTimes
-from tilewright.report.advice_bound import MEMORY_PACE, mean_ps
 
 __all__ = ("Estimate",)
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.kinds import needs_both_engines
+from tilewright.analysis.advice.change import change_of
 from tilewright.engine import EngineKind
-from tilewright.report.advice_change import change_of
 from tilewright.validation.advice import Trial, trial_of
 
 QUIET = "cube.hbm.refresh.kind=none"

@@ -8,11 +8,11 @@ import pytest
 from tests.kinds import every_engine
 from tests.language.bed import Bed
 from tilewright import language as tl
+from tilewright.analysis.resource import channel_use, resource_use
+from tilewright.analysis.trace.servers import ServerTable
+from tilewright.analysis.usage import Usage
 from tilewright.engine import EngineKind
 from tilewright.records.run_use import ChannelUse, ResourceUse
-from tilewright.report.run.resource import channel_use, resource_use
-from tilewright.report.run.usage import Usage
-from tilewright.report.trace_server import ServerTable
 
 CLOCK, ATTACH, GEMM = (
     "cube.hbm.timing.clock_ps",

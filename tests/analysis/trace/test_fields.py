@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.analysis.trace.test_critical_path import kernels, send_late
 from tests.kinds import every_engine
 from tests.language.bed import Bed
-from tests.report.test_trace_path import kernels, send_late
 from tilewright import language as tl
+from tilewright.analysis.launch_path import delays_of
+from tilewright.analysis.trace.critical_path import OwnerTrace, break_down_program
+from tilewright.analysis.trace.fields import PathFields, Traces, fields_of_path
+from tilewright.analysis.trace.servers import ServerTable
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.engine import EngineKind
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.executor.neighbour import Neighbours
-from tilewright.report.trace_fields import PathFields, Traces, fields_of_path
-from tilewright.report.trace_path import OwnerTrace, break_down_program
-from tilewright.report.trace_server import ServerTable
-from tilewright.studies.run_path import delays_of
 
 GEMM = "pe.gemm.hz"
 NUM_PRODUCTS = 6

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.analysis.trace.activity import Activities
+from tilewright.analysis.trace.servers import ServerKind, ServerTable
 from tilewright.errors import InternalError
-from tilewright.report.trace_activity import Activities
-from tilewright.report.trace_server import ServerKind, ServerTable
 
 __all__ = (
     "MESSAGE_WAIT",

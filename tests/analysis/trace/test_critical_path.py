@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from tests.kinds import every_engine
 from tests.language.bed import Bed
 from tilewright import language as tl
-from tilewright.device.ipcq import RingKind, RingSpec
-from tilewright.engine import EngineKind
-from tilewright.engine.core import OWNER_SHIFT
-from tilewright.executor.neighbour import Neighbours
-from tilewright.report.trace_path import (
+from tilewright.analysis.launch_path import delays_of
+from tilewright.analysis.trace.critical_path import (
     OwnerTrace,
     ProgramPath,
     break_down_program,
 )
-from tilewright.report.trace_server import ServerTable
-from tilewright.studies.run_path import delays_of
+from tilewright.analysis.trace.servers import ServerTable
+from tilewright.device.ipcq import RingKind, RingSpec
+from tilewright.engine import EngineKind
+from tilewright.engine.core import OWNER_SHIFT
+from tilewright.executor.neighbour import Neighbours
 
 NO_WALKS = "pe.mmu.walk_ps=0 ns"
 

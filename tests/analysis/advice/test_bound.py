@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kinds import needs_both_engines
+from tilewright.analysis.advice.bound import shortest_ps
+from tilewright.analysis.advice.change import INTERLEAVE, WINDOW, change_of, single_changes
 from tilewright.engine import EngineKind
 from tilewright.machine.refresh_phase import phase_shift_ps
-from tilewright.report.advice_bound import shortest_ps
-from tilewright.report.advice_change import INTERLEAVE, WINDOW, change_of, single_changes
 from tilewright.studies.run_execute import execute
 from tilewright.validation.advice import trial_of
 

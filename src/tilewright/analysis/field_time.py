@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from tilewright.analysis.breakdown import chain_of
+from tilewright.analysis.trace.fields import PathFields
 from tilewright.device.link import link_block
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
@@ -11,9 +13,7 @@ from tilewright.machine.link_field import latency_fields, rate_field
 from tilewright.machine.node import NodeKind
 from tilewright.machine.route_level import Traffic
 from tilewright.records.run_use import PathTimes
-from tilewright.report.trace_fields import PathFields
 from tilewright.runtime.report import LaunchReport
-from tilewright.studies.run_breakdown import chain_of
 from tilewright.units import flit_ps
 
 __all__ = ("fields_of_run",)

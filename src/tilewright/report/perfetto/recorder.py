@@ -7,16 +7,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tilewright.analysis.trace.commands import CommandBook, CommandNote
+from tilewright.analysis.trace.dma import DmaJob, DmaJobs, DmaWay
+from tilewright.analysis.trace.links import BusyBuckets
+from tilewright.analysis.trace.servers import ServerKind, ServerTable, TracedServer
 from tilewright.device.build import Device
 from tilewright.engine import TraceRecord
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.report.perfetto.writer import PerfettoWriter, Sink
-from tilewright.report.trace_command import CommandBook, CommandNote
-from tilewright.report.trace_dma import DmaJob, DmaJobs, DmaWay
-from tilewright.report.trace_link import BusyBuckets
-from tilewright.report.trace_server import ServerKind, ServerTable, TracedServer
 
 __all__ = ("CompletedLaunch", "TraceRecorder")
 

@@ -5,9 +5,9 @@ from functools import cache
 import numpy as np
 
 from tests.language.bed import Bed
+from tilewright.analysis.trace.critical_path import OwnerTrace, PathDelays, break_down_program
+from tilewright.analysis.trace.servers import ServerKind, ServerTable
 from tilewright.machine.coords import PeCoord
-from tilewright.report.trace_path import OwnerTrace, PathDelays, break_down_program
-from tilewright.report.trace_server import ServerKind, ServerTable
 
 Row = tuple[int, int, int, int, int]
 DELAYS = PathDelays(dispatch_ps=1_000, hit_ps=0, walk_ps=50_000, window_packets=1)

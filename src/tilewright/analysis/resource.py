@@ -2,10 +2,10 @@
 
 from statistics import mean, median
 
+from tilewright.analysis.trace.servers import ServerTable
+from tilewright.analysis.usage import Usage
 from tilewright.engine.banked_spec import BankedSpec
 from tilewright.records.run_use import ChannelUse, ResourceUse
-from tilewright.report.run.usage import Usage
-from tilewright.report.trace_server import ServerTable
 
 __all__ = ("channel_use", "resource_use")
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.analysis.trace.servers import ServerKind, ServerTable, TracedServer
 from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
-from tilewright.report.trace_server import ServerKind, ServerTable, TracedServer
 
 __all__ = ("Activities", "FieldTime")
 

@@ -5,9 +5,9 @@ pseudo-channel has to do, and half of the program's own lower bound: whichever i
 has the argument.
 """
 
+from tilewright.analysis.advice.change import INTERLEAVE, REFRESH, WINDOW, Change, pace_of
 from tilewright.records import RunRecord
 from tilewright.records.run_use import PathTimes, ResourceUse
-from tilewright.report.advice_change import INTERLEAVE, REFRESH, WINDOW, Change, pace_of
 
 __all__ = ("MEMORY_PACE", "mean_ps", "shortest_ps")
 

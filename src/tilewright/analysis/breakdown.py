@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from tilewright.analysis.trace.critical_path import ProgramPath
 from tilewright.records import RunParts
-from tilewright.report.trace_path import ProgramPath
 from tilewright.runtime.report import LaunchReport
 
 __all__ = ("break_down_run", "chain_of", "lines_of_run")

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tilewright.analysis.trace.servers import ServerKind, ServerTable
 from tilewright.device.build import Device
 from tilewright.engine.banked_counters import ChannelCounters
 from tilewright.records.run_parts import BlockKind
-from tilewright.report.trace_server import ServerKind, ServerTable
 
 __all__ = ("Usage", "UsedBlock", "most_used")
 

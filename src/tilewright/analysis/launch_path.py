@@ -11,23 +11,23 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.device.build import Device
-from tilewright.device.dma import Access, Channel, window_packets
-from tilewright.engine.core import OWNER_SHIFT
-from tilewright.machine.build import Machine
-from tilewright.machine.coords import PeCoord
-from tilewright.report.run.usage import Usage
-from tilewright.report.trace_command import CommandBook
-from tilewright.report.trace_fields import PathFields, Traces, fields_of_path
-from tilewright.report.trace_path import (
+from tilewright.analysis.listener import LOOKS_PER_DRAIN, SubmittedLaunch
+from tilewright.analysis.trace.commands import CommandBook
+from tilewright.analysis.trace.critical_path import (
     OwnerTrace,
     PathDelays,
     ProgramPath,
     break_down_program,
 )
-from tilewright.report.trace_server import ServerTable
+from tilewright.analysis.trace.fields import PathFields, Traces, fields_of_path
+from tilewright.analysis.trace.servers import ServerTable
+from tilewright.analysis.usage import Usage
+from tilewright.device.build import Device
+from tilewright.device.dma import Access, Channel, window_packets
+from tilewright.engine.core import OWNER_SHIFT
+from tilewright.machine.build import Machine
+from tilewright.machine.coords import PeCoord
 from tilewright.runtime.report import LaunchReport
-from tilewright.studies.run_listener import LOOKS_PER_DRAIN, SubmittedLaunch
 
 __all__ = ("MAX_ROWS", "PathListener", "delays_of")
 

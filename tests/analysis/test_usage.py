@@ -4,8 +4,8 @@ import numpy as np
 
 from tests.language.bed import Bed
 from tilewright import language as tl
-from tilewright.report.run.usage import Usage, most_used
-from tilewright.report.trace_server import ServerTable
+from tilewright.analysis.trace.servers import ServerTable
+from tilewright.analysis.usage import Usage, most_used
 
 
 def test_a_chain_of_products_keeps_the_gemm_unit_busy_and_nothing_else() -> None:

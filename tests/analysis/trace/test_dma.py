@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.report.trace_dma import DmaJob, DmaJobs, DmaWay
+from tilewright.analysis.trace.dma import DmaJob, DmaJobs, DmaWay
 
 
 @given(

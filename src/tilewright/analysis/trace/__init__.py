@@ -1,0 +1,3 @@
+"""What a trace of activities says: jobs, holds, links and the critical path."""
+
+__all__: tuple[str, ...] = ()
