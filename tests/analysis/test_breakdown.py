@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.analysis.breakdown import break_down_run, lines_of_run
+from tilewright.analysis.breakdown import break_down_run, chain_of, lines_of_run
 from tilewright.analysis.trace.critical_path import ProgramPath
 from tilewright.executor.run import Counters
 from tilewright.machine.coords import PeCoord
@@ -76,3 +76,24 @@ def test_of_launches_that_overlap_the_last_one_counts() -> None:
     both = [launch(1, 0, 1, 1, 9, 10), launch(2, 0, 2, 2, 18, 20)]
     parts = break_down_run((0, 20), both, {})
     assert parts == RunParts(dispatch=2, execution=16, completion=2)
+
+
+def test_launches_one_behind_the_other_are_a_chain_however_many_they_are() -> None:
+    """Comparing each with each would take longer than a test may."""
+    found = [
+        launch(number, *(10 * number + at for at in (0, 1, 1, 9, 10))) for number in range(50_000)
+    ]
+    window = (0, found[-1].completed_ps)
+    assert list(chain_of(window, found)) == found[::-1]
+
+
+@given(found=launches())
+def test_each_launch_of_a_chain_completed_last_before_the_one_behind_it(
+    found: list[LaunchReport],
+) -> None:
+    at_ps = 300
+    for each in chain_of((0, at_ps), found):
+        before = [one for one in found if one.completed_ps <= at_ps and one.submitted_ps < at_ps]
+        assert each.completed_ps == max(one.completed_ps for one in before)
+        at_ps = each.submitted_ps
+    assert not [one for one in found if one.completed_ps <= at_ps and one.submitted_ps < at_ps > 0]

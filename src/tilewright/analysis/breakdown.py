@@ -33,17 +33,17 @@ def break_down_run(
 
 
 def chain_of(window: tuple[int, int], launches: Sequence[LaunchReport]) -> Iterator[LaunchReport]:
-    """The launches that a run's latency is made of, the last one first."""
+    """Yield the launches that a run's latency is made of, the last one first.
+
+    Each is the one that completed last before the launch behind it was submitted.
+    """
     start_ps, at_ps = window
-    while at_ps > start_ps:
-        before = [
-            each for each in launches if each.completed_ps <= at_ps and each.submitted_ps < at_ps
-        ]
-        if not before:
+    for launch in sorted(launches, key=lambda each: (-each.completed_ps, each.submitted_ps)):
+        if at_ps <= start_ps:
             return
-        last = max(before, key=lambda each: (each.completed_ps, -each.submitted_ps))
-        yield last
-        at_ps = last.submitted_ps
+        if launch.completed_ps <= at_ps and launch.submitted_ps < at_ps:
+            yield launch
+            at_ps = launch.submitted_ps
 
 
 def lines_of_run(
