@@ -91,7 +91,7 @@ def test_every_way_of_access_refuses_every_mistake(
     way: str, mistake: str, kind: EngineKind
 ) -> None:
     machine = small_machine(1024)
-    with pytest.raises(AddressError, match=r"address_way\.py:\d+ in .* kernel 'kernel' on sip0"):
+    with pytest.raises(AddressError, match=r"access\.py:\d+ in .* kernel 'kernel' on sip0"):
         run_way(way, MISTAKES[mistake], machine, kind)
 
 
