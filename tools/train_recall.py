@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
 from tilewright.models import ModelWeights, logits_of, run_layers
 from tilewright.models.recall import RECALL_SHAPE, SMEAR, draw_recall
-from tilewright.models.safetensors_model import GQA_NAMES
+from tilewright.models.safetensors.model import GQA_NAMES
 from tilewright.models.weights import DenseFfn, GqaAttention, LayerWeights
 
 SEED = 1

@@ -14,9 +14,9 @@ from tilewright.cli import demo as command
 from tilewright.cli.app import run
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.records.demo import DemoRecord
-from tilewright.studies.demo import PAGE_FILE, TRACE_FILE, plan_demo
-from tilewright.studies.demo_steps import DemoPlan
-from tilewright.studies.demo_words import NEXT, meaning_of
+from tilewright.studies.demo.command import PAGE_FILE, TRACE_FILE, plan_demo
+from tilewright.studies.demo.steps import DemoPlan
+from tilewright.studies.demo.summary import NEXT, meaning_of
 
 COMMAND = (sys.executable, "-m", "tilewright", "demo")
 

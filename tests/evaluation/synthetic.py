@@ -5,8 +5,8 @@ from functools import cache
 from tilewright.attention.graph import Graph
 from tilewright.attention.planner import PlanSpec, Reserved
 from tilewright.evaluation.replay import AttentionSamples, replay_flow
-from tilewright.evaluation.source import Case, SourceSpec
-from tilewright.evaluation.source_synthetic import SyntheticSource
+from tilewright.evaluation.source.base import Case, SourceSpec
+from tilewright.evaluation.source.synthetic import SyntheticSource
 from tilewright.serving.decode import kept_queries_of
 from tilewright.serving.model_flow import plan_pages, trace_for_model
 

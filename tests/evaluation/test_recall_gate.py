@@ -8,8 +8,8 @@ import pytest
 from tilewright.attention.planner import Reserved
 from tilewright.errors import UsageError
 from tilewright.evaluation import join_trials, run_trial
-from tilewright.evaluation.source import Case, SourceSpec
-from tilewright.evaluation.source_recall import RecallSource
+from tilewright.evaluation.source.base import Case, SourceSpec
+from tilewright.evaluation.source.recall import RecallSource
 from tilewright.evaluation.words import decode_words
 from tilewright.records.attention_compare import QualityRow
 from tilewright.serving.model_flow import plan_pages, trace_for_model

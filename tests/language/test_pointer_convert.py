@@ -14,7 +14,7 @@ from tilewright.engine import EngineKind
 from tilewright.errors import KernelError, PageFaultError
 from tilewright.language.dtype import int4
 from tilewright.language.value import Index, Pointers
-from tilewright.memory.sanitizer import Sanitizer
+from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.runtime.workspace import Workspace
 
 VALUES = np.arange(32, dtype=np.float32)

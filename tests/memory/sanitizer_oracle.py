@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.place import MemoryKind, MemoryPlace
-from tilewright.memory.sanitizer import Sanitizer
-from tilewright.memory.sanitizer_access import Access, AccessKind
-from tilewright.memory.sanitizer_finding import FindingKind
-from tilewright.memory.sanitizer_past import Strand
-from tilewright.memory.sanitizer_places import NOWHERE, Places
-from tilewright.memory.shadow import Segments
+from tilewright.memory.sanitizer.access import Access, AccessKind
+from tilewright.memory.sanitizer.access_set import NOWHERE, Places
+from tilewright.memory.sanitizer.finding import FindingKind
+from tilewright.memory.sanitizer.happens_before import Strand
+from tilewright.memory.sanitizer.sanitizer import Sanitizer
+from tilewright.memory.sanitizer.shadow import Segments
 
 __all__ = ("Do", "Oracle", "Watched", "clipped", "scripts")
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tilewright.errors import ModelError
 from tilewright.models.dense import DenseAttention
 from tilewright.models.forward import logits_of, run_layers
-from tilewright.models.gguf_file import open_gguf
-from tilewright.models.gguf_tokenizer import letters_of_bytes, tokenizer_of_gguf
+from tilewright.models.gguf.file import open_gguf
+from tilewright.models.gguf.tokenizer import letters_of_bytes, tokenizer_of_gguf
 from tilewright.models.model import LanguageModel
 from tilewright.models.smollm2 import smollm2_path
 from tilewright.models.tokenizer import Tokenizer

@@ -10,7 +10,7 @@ import torch
 from tests.models.peer import peer_config, transformers
 from tilewright.models.build import build_weights
 from tilewright.models.rope import RopeSpec
-from tilewright.models.safetensors_model import GQA_NAMES, MLA_NAMES
+from tilewright.models.safetensors.model import GQA_NAMES, MLA_NAMES
 from tilewright.models.shape import GqaShape, MlaShape
 from tilewright.models.tensors import Tensors
 from tilewright.models.weights import ModelWeights

@@ -17,7 +17,7 @@ from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.programs import PROGRAMS
-from tilewright.studies.decode_step import DecodeStep, simulate_step
+from tilewright.studies.decode.step import DecodeStep, simulate_step
 from tilewright.validation.collective.measure import CollectiveCase, run_case
 
 __all__ = ("NAMES", "Case", "Result", "cases", "run")

@@ -15,18 +15,18 @@ from tilewright.language.packing import elements_of_bytes
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory import Allocator, ByteStore, MappingPlan, PageTable, VirtualSpace
-from tilewright.runtime import placement_blocks
-from tilewright.runtime.placement import Placement, Targets, place
-from tilewright.runtime.placement_pages import (
+from tilewright.runtime.placement import blocks as placement_blocks
+from tilewright.runtime.placement.pages import (
     MemoryPart,
     Pool,
     TensorPages,
     give_back_pages,
     take_pages,
 )
-from tilewright.runtime.policy import DPPolicy, Interleave, LayoutWord, Split
-from tilewright.runtime.tensor import Tensor, device_tensor, host_tensor
-from tilewright.runtime.tensor_device import DeviceStorage
+from tilewright.runtime.placement.placement import Placement, Targets, place
+from tilewright.runtime.placement.policy import DPPolicy, Interleave, LayoutWord, Split
+from tilewright.runtime.tensor.device import DeviceStorage
+from tilewright.runtime.tensor.tensor import Tensor, device_tensor, host_tensor
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from tests.runtime.placements import StoreOwner, bits_of, draw_array, placements
 from tilewright.errors import TensorError
 from tilewright.runtime.indexing import resolve_index
-from tilewright.runtime.placement import Placement
+from tilewright.runtime.placement.placement import Placement
 
 
 @st.composite

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.errors import AddressError
 from tilewright.host import DPPolicy, Interleave, RuntimeContext, Tensor
 from tilewright.machine import Machine, build_machine, parse_machine
-from tilewright.memory.sanitizer_finding import Finding
+from tilewright.memory.sanitizer.finding import Finding
 
 __all__ = ("BLOCK", "DEALT", "NUM_PES", "PAGE", "RING", "Mistake", "machine", "play", "tensor")
 

@@ -3,7 +3,7 @@
 from types import MappingProxyType
 
 from tests.sanitizer import bounds, freed, queue, race, stale, uninitialised
-from tilewright.memory.sanitizer_finding import FindingKind
+from tilewright.memory.sanitizer.finding import FindingKind
 
 __all__ = ("MISTAKES",)
 

@@ -10,7 +10,7 @@ from tests.sanitizer.race import same_tile
 from tests.sanitizer.stale import foreign_row
 from tests.sanitizer.table import MISTAKES
 from tests.sanitizer.uninitialised import empty_operand
-from tilewright.memory.sanitizer_finding import FindingKind
+from tilewright.memory.sanitizer.finding import FindingKind
 
 CASES = [
     pytest.param(kind, mistake, id=f"{kind.name.lower()}-{mistake.__name__}")

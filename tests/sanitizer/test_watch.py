@@ -14,7 +14,7 @@ from tilewright import language as tl
 from tilewright.errors import AddressError, PageFaultError, RequestError, SanitizerError
 from tilewright.executor.neighbour import Neighbours
 from tilewright.host import RuntimeContext
-from tilewright.memory.sanitizer_finding import FindingKind
+from tilewright.memory.sanitizer.finding import FindingKind
 from tilewright.programs import PROGRAMS
 from tilewright.runtime.launch.options import LaunchOptions
 from tilewright.runtime.message import KernelLaunchMsg

@@ -6,9 +6,9 @@ from typing import Any
 from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.records import RunRecord
-from tilewright.studies.run import RunWatch, run_program
-from tilewright.studies.run_execute import RunRequest
-from tilewright.studies.run_source import find_source
+from tilewright.studies.run.command import RunWatch, run_program
+from tilewright.studies.run.execute import RunRequest
+from tilewright.studies.run.source import find_source
 
 __all__ = ("MACHINE", "SCALE", "request_of", "run_file", "written")
 

@@ -13,8 +13,8 @@ from tilewright.machine.refresh_phase import phase_shift_ps
 from tilewright.records import RunRecord
 from tilewright.report.explain.run import explain_run
 from tilewright.studies.explain_measure import GainMeter, measure_advice, request_of_record
-from tilewright.studies.run import RunWatch, run_program
-from tilewright.studies.run_execute import RunRequest, execute
+from tilewright.studies.run.command import RunWatch, run_program
+from tilewright.studies.run.execute import RunRequest, execute
 
 FASTER = "pe.vector.hz=2000000000"
 QUIET = "cube.hbm.refresh.kind=none"

@@ -8,7 +8,7 @@ from tests.report.perfetto.read_trace import ReadSlice, read_trace
 from tests.studies.run_programs import MACHINE, run_file, written
 from tilewright.machine.name import place_name
 from tilewright.report.perfetto.recorder import MESSAGES
-from tilewright.studies.run import RunWatch
+from tilewright.studies.run.command import RunWatch
 
 RING = """
 import tilewright.language as tl

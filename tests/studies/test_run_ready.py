@@ -4,9 +4,9 @@ import pytest
 
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.machine import Machine, build_machine, parse_machine
-from tilewright.studies.run import RunWatch, run_program
-from tilewright.studies.run_execute import RunRequest
-from tilewright.studies.run_source import find_source
+from tilewright.studies.run.command import RunWatch, run_program
+from tilewright.studies.run.execute import RunRequest
+from tilewright.studies.run.source import find_source
 
 
 @pytest.fixture(scope="module")

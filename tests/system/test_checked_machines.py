@@ -16,9 +16,9 @@ from tilewright.machine.file_check import check_machine_file
 from tilewright.programs import PROGRAMS
 from tilewright.programs.probe.run import run_probe
 from tilewright.records import MachineCheckRecord, RunRecord
-from tilewright.studies.run import RunWatch, run_program
-from tilewright.studies.run_execute import RunRequest
-from tilewright.studies.run_source import find_source
+from tilewright.studies.run.command import RunWatch, run_program
+from tilewright.studies.run.execute import RunRequest
+from tilewright.studies.run.source import find_source
 
 MOST_PES = 64
 EXAMPLES = 2000 if os.environ.get("HYPOTHESIS_PROFILE") == "all" else 60

@@ -23,8 +23,8 @@ from tilewright.records.decode_bench import (
     DecodeWorkload,
     SimulationCost,
 )
-from tilewright.studies.decode_record import attention_figures
-from tilewright.studies.decode_step import DecodeStep, StepTiming, simulate_step
+from tilewright.studies.decode.record import attention_figures
+from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
 
 __all__ = ("DecodeBenchSpec", "run_decode_bench")
 

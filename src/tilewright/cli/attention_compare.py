@@ -27,7 +27,7 @@ from tilewright.records import check_targets
 from tilewright.report.plot import check_plot_path
 from tilewright.report.quality.plot import write_quality_plot
 from tilewright.report.quality.table import quality_view
-from tilewright.studies.compare_flows import CompareSpec, Tell, compare_flows
+from tilewright.studies.compare.flows import CompareSpec, Tell, compare_flows
 
 __all__ = ("HELP", "compare")
 

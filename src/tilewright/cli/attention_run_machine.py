@@ -37,7 +37,7 @@ from tilewright.records.attention_decode import (
     SelectionRecord,
 )
 from tilewright.report.phase_words import ends_text, width_text
-from tilewright.studies.decode_record import DecodeComparison, compare_with_dense
+from tilewright.studies.decode.record import DecodeComparison, compare_with_dense
 from tilewright.units import format_bytes, format_ps
 
 __all__ = ("MachineRun", "run_on_machines")

@@ -17,8 +17,8 @@ from tilewright.records.demo import DemoFlow, DemoRecord, DemoStep
 from tilewright.report.decode_page.format import bytes_text, latency_text, short_bottleneck
 from tilewright.report.decode_page.model import context_text
 from tilewright.report.format import flops_text, rate_text
-from tilewright.studies.demo import SIZES, plan_demo, run_demo
-from tilewright.studies.demo_words import NEXT, flow_label, meaning_of, quality_note, steps_note
+from tilewright.studies.demo.command import SIZES, plan_demo, run_demo
+from tilewright.studies.demo.summary import NEXT, flow_label, meaning_of, quality_note, steps_note
 from tilewright.units import format_bytes, share_text
 
 __all__ = ("demo", "view")

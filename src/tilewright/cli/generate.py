@@ -23,8 +23,8 @@ from tilewright.errors import UsageError
 from tilewright.models import load_model
 from tilewright.records import read_text_file
 from tilewright.records.generate import GenerateRecord, SimulatedAttention
-from tilewright.studies.generate import DEFAULT_BUDGET, DENSE, GenerateSpec
-from tilewright.studies.generate import generate as run_generate
+from tilewright.studies.generate.text import DEFAULT_BUDGET, DENSE, GenerateSpec
+from tilewright.studies.generate.text import generate as run_generate
 from tilewright.units import format_ps
 
 __all__ = ("generate",)

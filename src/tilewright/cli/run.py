@@ -25,10 +25,10 @@ from tilewright.report.run.sweep_plot import draw_sweep
 from tilewright.report.run.sweep_table import sweep_view
 from tilewright.report.run.table import run_view
 from tilewright.report.svg import write_svg
-from tilewright.studies.run import TRACE_LIMIT, RunWatch, run_program
-from tilewright.studies.run_execute import RunRequest
-from tilewright.studies.run_source import find_source
-from tilewright.studies.run_sweep import Points, run_sweep, sweep_of
+from tilewright.studies.run.command import TRACE_LIMIT, RunWatch, run_program
+from tilewright.studies.run.execute import RunRequest
+from tilewright.studies.run.source import find_source
+from tilewright.studies.run.sweep import Points, run_sweep, sweep_of
 
 __all__ = ("HELP", "run")
 

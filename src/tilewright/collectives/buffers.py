@@ -7,7 +7,7 @@ from math import prod
 from tilewright.collectives.operation import Operation
 from tilewright.errors import CollectiveError
 from tilewright.language.dtype import DType
-from tilewright.runtime.tensor import Tensor
+from tilewright.runtime.tensor.tensor import Tensor
 
 __all__ = ("Buffers", "Piece", "equal_rows", "only_at", "pairs_of", "rows_by_size")
 

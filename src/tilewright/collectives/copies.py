@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tilewright.collectives.group import Group
 from tilewright.collectives.staging import Layout
-from tilewright.runtime.placement_division import Box
+from tilewright.runtime.placement.divide import Box
 
 __all__ = ("copy_group", "owner_lanes")
 

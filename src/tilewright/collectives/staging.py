@@ -11,10 +11,10 @@ from tilewright.collectives.operation import Call
 from tilewright.errors import CollectiveError
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.deployment import Deployments
-from tilewright.runtime.placement import Targets
-from tilewright.runtime.placement_division import Box
-from tilewright.runtime.policy import DPPolicy, LayoutWord, Split
-from tilewright.runtime.tensor import Tensor
+from tilewright.runtime.placement.divide import Box
+from tilewright.runtime.placement.placement import Targets
+from tilewright.runtime.placement.policy import DPPolicy, LayoutWord, Split
+from tilewright.runtime.tensor.tensor import Tensor
 
 __all__ = ("LaneShare", "Layout", "Stage", "layout_of", "shares_of", "stage", "targets_of")
 

@@ -24,8 +24,8 @@ from tilewright.language.dtype import DType, int32
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.pending import Pending
-from tilewright.runtime.policy import DPPolicy
-from tilewright.runtime.tensor import Tensor
+from tilewright.runtime.placement.policy import DPPolicy
+from tilewright.runtime.tensor.tensor import Tensor
 
 __all__ = ("World",)
 

@@ -4,8 +4,8 @@ from tilewright.evaluation.interval import Mean, mean_of, paired_difference, sha
 from tilewright.evaluation.pareto import pareto_front
 from tilewright.evaluation.quality import join_trials, order_flows
 from tilewright.evaluation.replay import AttentionSamples, replay_flow
-from tilewright.evaluation.source import Case, Source, SourceSpec
-from tilewright.evaluation.source_table import SOURCES, SourceEntry, SourceKind
+from tilewright.evaluation.source.base import Case, Source, SourceSpec
+from tilewright.evaluation.source.table import SOURCES, SourceEntry, SourceKind
 from tilewright.evaluation.stream import Stream
 from tilewright.evaluation.trial import run_trial
 from tilewright.evaluation.words import Words, WordSamples, say_words

@@ -3,7 +3,7 @@
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.planner import PlanSpec
 from tilewright.evaluation.replay import replay_flow
-from tilewright.evaluation.source import Case
+from tilewright.evaluation.source.base import Case
 from tilewright.evaluation.words import WordSamples, say_words
 from tilewright.records.attention_compare import TrialRecord
 

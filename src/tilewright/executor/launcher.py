@@ -23,7 +23,7 @@ from tilewright.executor.stream_programs import StreamPrograms
 from tilewright.executor.terms import Gatekeeper, Share, Terms
 from tilewright.language.kernel import Kernel
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.sanitizer_tensor import TensorBook
+from tilewright.memory.sanitizer.tensor import TensorBook
 
 __all__ = ("Launcher", "MmuOf", "check_pes")
 

@@ -17,7 +17,7 @@ from tilewright.language.meaning.bound import GemmCharge
 from tilewright.language.meaning.table import MEANINGS
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.place import MemoryPlace
-from tilewright.memory.sanitizer_tensor import TensorBook
+from tilewright.memory.sanitizer.tensor import TensorBook
 
 __all__ = ("Counters", "Memory", "Plan", "Replicated", "Run")
 

@@ -11,7 +11,7 @@ from tilewright.executor.run import Replicated
 from tilewright.executor.stream import Stream
 from tilewright.language.kernel import Kernel
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.sanitizer import Sanitizer
+from tilewright.memory.sanitizer.sanitizer import Sanitizer
 
 __all__ = ("Gatekeeper", "Share", "Terms")
 

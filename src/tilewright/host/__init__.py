@@ -17,10 +17,10 @@ from tilewright.runtime.message import (
     UnmapMsg,
 )
 from tilewright.runtime.pending import Pending
-from tilewright.runtime.policy import DPPolicy, Interleave, Split
+from tilewright.runtime.placement.policy import DPPolicy, Interleave, Split
 from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.request import Completion, Request
-from tilewright.runtime.tensor import Tensor
+from tilewright.runtime.tensor.tensor import Tensor
 
 __all__ = (
     "Access",

@@ -26,18 +26,18 @@ from tilewright.language.dtype import DType, dtype_of
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import MachineSpec
-from tilewright.memory.sanitizer_finding import Findings
+from tilewright.memory.sanitizer.finding import Findings
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch.launch import launch
 from tilewright.runtime.launch.options import Grid, LaunchOptions, On
 from tilewright.runtime.message import Message, submit_message
 from tilewright.runtime.pending import Pending
-from tilewright.runtime.placement import Targets
-from tilewright.runtime.policy import DPPolicy, LayoutWord
+from tilewright.runtime.placement.placement import Targets
+from tilewright.runtime.placement.policy import DPPolicy, LayoutWord
 from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.request import Completion, Request
-from tilewright.runtime.tensor import Tensor, host_tensor
+from tilewright.runtime.tensor.tensor import Tensor, host_tensor
 
 __all__ = ("RuntimeContext",)
 

@@ -18,7 +18,7 @@ from tilewright.collectives.reduction import Reduction
 from tilewright.collectives.work import JointWork, Work
 from tilewright.errors import CollectiveError
 from tilewright.host.point_to_point import PointToPoint
-from tilewright.runtime.tensor import Tensor
+from tilewright.runtime.tensor.tensor import Tensor
 
 __all__ = ("Distributed",)
 

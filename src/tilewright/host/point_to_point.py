@@ -10,7 +10,7 @@ from tilewright.collectives.option import CallOptions, RingKeys, parse_ring
 from tilewright.collectives.work import Work
 from tilewright.errors import CollectiveError
 from tilewright.host.process_group import ProcessGroups
-from tilewright.runtime.tensor import Tensor
+from tilewright.runtime.tensor.tensor import Tensor
 
 __all__ = ("PairMessage", "PointToPoint")
 

@@ -18,7 +18,7 @@ from tilewright.collectives.world import World
 from tilewright.errors import CollectiveError
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.placement import Targets
+from tilewright.runtime.placement.placement import Targets
 
 __all__ = ("BACKEND", "ProcessGroups")
 

@@ -8,7 +8,7 @@ from tilewright.errors import SpecError
 from tilewright.machine.address import AddressLayout, build_address_layout
 from tilewright.machine.address_map import SliceMap, build_slice_map
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.dependency import check_no_deadlock
+from tilewright.machine.deadlock.proof import check_no_deadlock
 from tilewright.machine.grid import Grid
 from tilewright.machine.name import NodeName, format_name, parse_name
 from tilewright.machine.node import Link, Node, NodeKind

@@ -20,7 +20,13 @@ from itertools import product
 from types import MappingProxyType
 
 from tilewright.machine.coords import Side
-from tilewright.machine.layout import DieLayout, RouterPlace, Wire, nearest_router, spread_evenly
+from tilewright.machine.layout import (
+    DieLayout,
+    RouterPlace,
+    Wire,
+    nearest_router,
+    spread_evenly,
+)
 from tilewright.machine.node import NodeKind
 from tilewright.machine.route_mesh import MeshShape, mesh_path
 from tilewright.machine.spec import CubeSpec, MeshSpec

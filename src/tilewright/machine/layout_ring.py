@@ -9,7 +9,13 @@ from functools import partial
 from types import MappingProxyType
 
 from tilewright.machine.coords import Side
-from tilewright.machine.layout import DieLayout, RouterPlace, Wire, nearest_router, spread_evenly
+from tilewright.machine.layout import (
+    DieLayout,
+    RouterPlace,
+    Wire,
+    nearest_router,
+    spread_evenly,
+)
 from tilewright.machine.node import NodeKind
 from tilewright.machine.route_ring import ring_path
 from tilewright.machine.spec import CubeSpec, RingSpec

@@ -13,8 +13,8 @@ from tilewright.memory.mapping import (
 )
 from tilewright.memory.page_table import PageTable, PhysicalRun, RangeMapping, VirtualRange
 from tilewright.memory.place import MemoryKind, MemoryPlace
-from tilewright.memory.sanitizer import Sanitizer
-from tilewright.memory.sanitizer_finding import Finding, FindingKind, Findings
+from tilewright.memory.sanitizer.finding import Finding, FindingKind, Findings
+from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.store import ByteStore
 from tilewright.memory.virtual import VirtualSpace
 

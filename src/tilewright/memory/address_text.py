@@ -7,7 +7,7 @@ from typing import Protocol
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.mapping import Sight
-from tilewright.memory.sanitizer_tensor import TensorBook, TensorPart, WatchedTensor
+from tilewright.memory.sanitizer.tensor import TensorBook, TensorPart, WatchedTensor
 
 __all__ = ("access_text",)
 

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 from tilewright.errors import ModelError
-from tilewright.models.gguf_model import load_gguf
+from tilewright.models.gguf.model import load_gguf
 from tilewright.models.model import LanguageModel
-from tilewright.models.safetensors_model import load_safetensors
+from tilewright.models.safetensors.model import load_safetensors
 from tilewright.models.smollm2 import load_smollm2
 
 __all__ = ("load_model",)

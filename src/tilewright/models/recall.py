@@ -16,8 +16,8 @@ from tilewright.models.build import build_weights
 from tilewright.models.forward import AttentionStep
 from tilewright.models.namespace import Array, namespace_of
 from tilewright.models.rope import RopeSpec
-from tilewright.models.safetensors_file import open_safetensors
-from tilewright.models.safetensors_model import GQA_NAMES
+from tilewright.models.safetensors.file import open_safetensors
+from tilewright.models.safetensors.model import GQA_NAMES
 from tilewright.models.shape import GqaShape
 from tilewright.models.tensors import Tensors
 from tilewright.models.weights import ModelWeights

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from tilewright.errors import ModelError
-from tilewright.models.gguf_model import load_gguf
+from tilewright.models.gguf.model import load_gguf
 from tilewright.models.library import load_library
 from tilewright.models.model import LanguageModel
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tilewright.collectives.operation import Operation
 from tilewright.programs.exchange import Exchange, exchange_program
-from tilewright.runtime.tensor import Tensor
+from tilewright.runtime.tensor.tensor import Tensor
 
 __all__ = ("ALLGATHER",)
 

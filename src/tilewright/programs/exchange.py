@@ -17,7 +17,7 @@ from tilewright.programs.draw import small_integers
 from tilewright.programs.fit import ProgramFit
 from tilewright.programs.latency import Path
 from tilewright.programs.size import check_sizes
-from tilewright.runtime.tensor import Tensor
+from tilewright.runtime.tensor.tensor import Tensor
 from tilewright.units import PS_PER_US
 
 __all__ = ("F32_BYTES", "Buffer", "Exchange", "exchange_program")

@@ -8,7 +8,7 @@ import numpy as np
 from tilewright.errors import BenchError
 from tilewright.host import DPPolicy, RuntimeContext, Split, Tensor
 from tilewright.language.dtype import dtype_of
-from tilewright.runtime.policy import Layout
+from tilewright.runtime.placement.policy import Layout
 
 __all__ = ("Cubes", "Pes", "Sips", "Team", "deploy", "reserve", "team_of")
 

@@ -16,20 +16,20 @@ from tilewright.memory.mapping import Sight
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.host_call import check_host_call
 from tilewright.runtime.notes import Notes
-from tilewright.runtime.placement import Targets, place
-from tilewright.runtime.placement_note import OneRowNote
-from tilewright.runtime.placement_pages import (
+from tilewright.runtime.placement.note import OneRowNote
+from tilewright.runtime.placement.pages import (
     MemoryPart,
     Pool,
     TensorPages,
     give_back_pages,
     take_pages,
 )
-from tilewright.runtime.policy import DPPolicy
+from tilewright.runtime.placement.placement import Targets, place
+from tilewright.runtime.placement.policy import DPPolicy
 from tilewright.runtime.request import Request
-from tilewright.runtime.tensor import Tensor, device_tensor
-from tilewright.runtime.tensor_device import DeviceStorage
-from tilewright.runtime.tensor_value import resolve_elements
+from tilewright.runtime.tensor.convert import resolve_elements
+from tilewright.runtime.tensor.device import DeviceStorage
+from tilewright.runtime.tensor.tensor import Tensor, device_tensor
 from tilewright.runtime.transfer import Bytes, Fill, read_parts, write_parts
 from tilewright.runtime.translation import send_mapping
 

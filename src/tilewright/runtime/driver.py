@@ -31,15 +31,15 @@ from tilewright.executor.post import Post
 from tilewright.executor.quiet import quiet_values
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.sanitizer_space import QuarantinedSpace
-from tilewright.memory.sanitizer_tensor import TensorBook
+from tilewright.memory.sanitizer.address_space import QuarantinedSpace
+from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
 from tilewright.runtime.host_call import check_host_call
 from tilewright.runtime.host_effect import HostEffects
 from tilewright.runtime.host_watch import HostWatch
 from tilewright.runtime.memory import DeviceMemory
 from tilewright.runtime.mmus import Mmus
-from tilewright.runtime.placement_pages import TensorPages
+from tilewright.runtime.placement.pages import TensorPages
 from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.request import Completion, Request
 from tilewright.runtime.request_book import RequestBook

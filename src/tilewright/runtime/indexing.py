@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import TensorError
-from tilewright.runtime.placement_division import Box
+from tilewright.runtime.placement.divide import Box
 
 __all__ = ("Selection", "resolve_index", "whole_box")
 

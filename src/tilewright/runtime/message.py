@@ -13,7 +13,7 @@ from tilewright.memory.mapping import MapMsg, UnmapMsg
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch.launch import launch
 from tilewright.runtime.launch.options import LaunchOptions, LaunchOwner
-from tilewright.runtime.placement_pages import MemoryPart
+from tilewright.runtime.placement.pages import MemoryPart
 from tilewright.runtime.request import Request
 from tilewright.runtime.transfer import Bytes, Fill, pe_dma, read_parts, write_parts
 from tilewright.runtime.translation import send_mapping

@@ -14,7 +14,7 @@ from tilewright.executor.effect import EffectLog
 from tilewright.executor.launcher import Launcher, MmuOf
 from tilewright.executor.quiet import quiet_values, rare_collections
 from tilewright.machine.build import Machine
-from tilewright.memory.sanitizer_tensor import TensorBook
+from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.runtime.memory import DeviceMemory
 
 __all__ = (

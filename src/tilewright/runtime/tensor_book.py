@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 
 from tilewright.language.dtype import DType, int4
-from tilewright.memory.sanitizer_tensor import Region, TensorBook, TensorPart, WatchedTensor
-from tilewright.runtime.placement_pages import TensorPages
+from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
+from tilewright.runtime.placement.pages import TensorPages
 
 __all__ = ("book_of", "item_bits", "note_pages")
 

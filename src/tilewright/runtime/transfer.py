@@ -13,7 +13,7 @@ from tilewright.executor.effect import Effect, Storage
 from tilewright.executor.sanitize.effect import NOTHING
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.placement_pages import MemoryPart
+from tilewright.runtime.placement.pages import MemoryPart
 from tilewright.runtime.request import Request
 
 __all__ = ("Bytes", "Fill", "pe_dma", "read_parts", "write_parts")

@@ -23,9 +23,9 @@ from tilewright.programs.parameter import parse_parameters
 from tilewright.records import RunRecord
 from tilewright.records.explain import Advice, ExplainRecord
 from tilewright.report.explain.run import explain_run
-from tilewright.studies.run import RunWatch, run_program
-from tilewright.studies.run_execute import RunRequest, execute
-from tilewright.studies.run_source import find_source
+from tilewright.studies.run.command import RunWatch, run_program
+from tilewright.studies.run.execute import RunRequest, execute
+from tilewright.studies.run.source import find_source
 
 __all__ = ("Gain", "GainMeter", "measure_advice", "request_of_record")
 

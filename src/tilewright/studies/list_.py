@@ -3,7 +3,7 @@
 from tilewright.programs import PROGRAMS
 from tilewright.programs.contract import BenchProgram
 from tilewright.records.explain import ListRecord, ProgramParameter, ProgramRow
-from tilewright.studies.run_source import find_program
+from tilewright.studies.run.source import find_program
 
 __all__ = ("list_programs",)
 

@@ -2,7 +2,7 @@
 
 from tilewright.attention.backends.machine import Recorded, SelectionModel, Uniform
 from tilewright.serving.model_flow import plan_pages
-from tilewright.studies.decode_step import DecodeStep, simulate_step
+from tilewright.studies.decode.step import DecodeStep, simulate_step
 from tilewright.studies.step_latency import LatencyQuery
 
 __all__ = ("simulate_latency",)

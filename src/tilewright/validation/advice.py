@@ -17,9 +17,9 @@ from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.records import RunRecord
 from tilewright.studies.explain_measure import Gain, GainMeter
-from tilewright.studies.run import RunWatch, run_program
-from tilewright.studies.run_execute import RunRequest
-from tilewright.studies.run_source import find_source
+from tilewright.studies.run.command import RunWatch, run_program
+from tilewright.studies.run.execute import RunRequest
+from tilewright.studies.run.source import find_source
 from tilewright.validation.finding import (
     Check,
     Finding,

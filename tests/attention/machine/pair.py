@@ -16,8 +16,8 @@ from tilewright.attention.planner import Budget, PlanSpec, Reserved, parse_polic
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import load_machine_document, spec_of
 from tilewright.studies.attention_data import RequestData
-from tilewright.studies.decode_step import DecodeStep, StepTiming, simulate_step
-from tilewright.studies.decode_step_data import ReferenceStep, reference_step
+from tilewright.studies.decode.data import ReferenceStep, reference_step
+from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
 
 Floats = npt.NDArray[np.float32]
 TOLERANCE = {DType.FLOAT32: 1e-5, DType.FLOAT16: 2e-3, DType.BFLOAT16: 2e-2}

@@ -17,9 +17,9 @@ from tilewright.attention.flow import registry, trace_flow
 from tilewright.attention.graph import DType, Geometry, Graph, dtypes_of
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import PlanSpec
-from tilewright.studies.decode_step import DecodeStep, simulate_step
-from tilewright.studies.decode_step_check import value_error
-from tilewright.studies.decode_step_data import reference_step
+from tilewright.studies.decode.check import value_error
+from tilewright.studies.decode.data import reference_step
+from tilewright.studies.decode.step import DecodeStep, simulate_step
 
 CONTEXTS = (30, 64)
 LARGEST = {DType.FLOAT8_E4M3: 448.0, DType.FLOAT8_E5M2: 57344.0}

@@ -17,7 +17,7 @@ from tilewright.attention.graph import DType, Graph
 from tilewright.attention.planner import PlanSpec, RowFacts, parse_policy, plan_step
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
-from tilewright.studies.decode_step import DecodeStep, StepTiming, simulate_step
+from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
 
 PLAN = PlanSpec(budget=parse_policy("16"))
 CONTEXT = 16_384

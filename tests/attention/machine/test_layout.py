@@ -10,7 +10,7 @@ from tilewright.errors import AttentionError
 from tilewright.language.dtype import float16
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
-from tilewright.runtime.placement import Targets, place
+from tilewright.runtime.placement.placement import Targets, place
 
 GRID = Grid(num_sips=2, columns=2, rows=1, num_pes_per_cube=4)
 PAGE_BYTES = 4096

@@ -7,8 +7,8 @@ import pytest
 from tests.attention.machine.pair import graph_of, kv_heads_of, plan_of, small_machine
 from tilewright.attention.backends.machine import RowPlacement, Uniform
 from tilewright.attention.graph import DType
-from tilewright.studies.decode_record import attention_figures
-from tilewright.studies.decode_step import DecodeStep, simulate_step
+from tilewright.studies.decode.record import attention_figures
+from tilewright.studies.decode.step import DecodeStep, simulate_step
 
 OTHERS = ("page completion", "launch")  # no part of a compiled step
 

@@ -18,8 +18,8 @@ from tests.attention.machine.pair import (
 from tilewright.attention.backends.machine import RowPlacement, StepResult
 from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.studies.attention_data import RequestData
-from tilewright.studies.decode_step import DecodeStep, simulate_step
-from tilewright.studies.decode_step_data import reference_step
+from tilewright.studies.decode.data import reference_step
+from tilewright.studies.decode.step import DecodeStep, simulate_step
 
 FLOWS = ("running_avg_block_sparse", "h2o")
 CONTEXTS = (30, 15)  # neither completes a page in the first two steps but for one of them

@@ -24,8 +24,8 @@ from tilewright.attention.codegen import Cut
 from tilewright.attention.graph import DType
 from tilewright.errors import AttentionError
 from tilewright.host import DPPolicy, RuntimeContext
-from tilewright.studies.decode_step import DecodeStep, StepTiming, simulate_step
-from tilewright.studies.decode_step_data import reference_step
+from tilewright.studies.decode.data import reference_step
+from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
 
 CONTEXTS = (14, 64)
 FORMS = {"fused": None, "apart": Cut()}

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.attention.machine.pair import graph_of, kv_heads_of, plan_of, small_machine
 from tilewright.attention.backends.machine import Tuner, TuneSpec, Uniform, tiling_of
 from tilewright.attention.graph import DType
-from tilewright.studies.decode_step import DecodeStep, simulate_step
+from tilewright.studies.decode.step import DecodeStep, simulate_step
 
 SPEC = TuneSpec(
     machine=small_machine(),

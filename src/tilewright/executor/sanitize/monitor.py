@@ -16,12 +16,12 @@ from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.value import Pointers
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.place import MemoryPlace
-from tilewright.memory.sanitizer import Sanitizer
-from tilewright.memory.sanitizer_access import Access, AccessKind, Launch
-from tilewright.memory.sanitizer_past import Past, Strand
-from tilewright.memory.sanitizer_places import NOWHERE, Places
-from tilewright.memory.sanitizer_tensor import WatchedTensor
-from tilewright.memory.shadow import Segments
+from tilewright.memory.sanitizer.access import Access, AccessKind, Launch
+from tilewright.memory.sanitizer.access_set import NOWHERE, Places
+from tilewright.memory.sanitizer.happens_before import Past, Strand
+from tilewright.memory.sanitizer.sanitizer import Sanitizer
+from tilewright.memory.sanitizer.shadow import Segments
+from tilewright.memory.sanitizer.tensor import WatchedTensor
 
 __all__ = ("Ancestry", "LaunchWatch", "ProgramWatch")
 

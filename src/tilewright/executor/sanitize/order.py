@@ -7,7 +7,7 @@ access comes after.
 from collections.abc import Sequence
 
 from tilewright.executor.access.order import PAGE_SHIFT, Span
-from tilewright.memory.sanitizer_places import NOWHERE, Places
+from tilewright.memory.sanitizer.access_set import NOWHERE, Places
 
 __all__ = ("SpanOrder",)
 

@@ -22,8 +22,8 @@ from tilewright.executor.stream import Stream
 from tilewright.language.argument import ArrayArgument, DescriptorArgument
 from tilewright.language.dtype import DType
 from tilewright.language.value import Pointers
-from tilewright.memory.sanitizer import Sanitizer
-from tilewright.memory.sanitizer_places import NOWHERE, Places
+from tilewright.memory.sanitizer.access_set import NOWHERE, Places
+from tilewright.memory.sanitizer.sanitizer import Sanitizer
 
 __all__ = ("WatchedProgram", "tagged_arguments", "watch_launch")
 

@@ -32,8 +32,8 @@ from tilewright.interop.kernbench.tensor import (
     TensorShard,
 )
 from tilewright.memory.mapping import Sight
-from tilewright.runtime import tensor as ours
-from tilewright.runtime.placement import Targets
+from tilewright.runtime.placement.placement import Targets
+from tilewright.runtime.tensor import tensor as ours
 
 __all__ = ("RuntimeContext",)
 

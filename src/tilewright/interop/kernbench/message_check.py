@@ -8,7 +8,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.runtime.memory import DeviceMemory
-from tilewright.runtime.placement_pages import MemoryPart
+from tilewright.runtime.placement.pages import MemoryPart
 
 __all__ = (
     "check_envelope",

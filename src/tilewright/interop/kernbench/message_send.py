@@ -33,7 +33,7 @@ from tilewright.memory.address import PhysicalByte, VirtualByte
 from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg
 from tilewright.memory.page_table import RangeMapping, VirtualRange
 from tilewright.memory.place import MemoryKind
-from tilewright.runtime.placement_pages import MemoryPart
+from tilewright.runtime.placement.pages import MemoryPart
 from tilewright.runtime.request import Request
 from tilewright.runtime.transfer import Bytes, pe_dma, read_parts, write_parts
 from tilewright.runtime.translation import send_mapping

@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 from tilewright.errors import PlacementError, UnknownAttributeError
 from tilewright.interop.kernbench.dtype import dtype_of_size
 from tilewright.interop.kernbench.number import whole_number
-from tilewright.runtime import policy as ours
-from tilewright.runtime.placement import Placement, Targets, place
+from tilewright.runtime.placement import policy as ours
+from tilewright.runtime.placement.placement import Placement, Targets, place
 
 __all__ = ("DPPolicy", "ShardSpec", "resolve_dp_policy")
 

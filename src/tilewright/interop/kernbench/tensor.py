@@ -11,7 +11,7 @@ from tilewright.errors import TensorError
 from tilewright.interop.kernbench.dtype import dtype_itemsize, dtype_of_array, dtype_of_text
 from tilewright.interop.kernbench.placement import DPPolicy, ShardSpec
 from tilewright.machine.coords import PeCoord
-from tilewright.runtime import tensor as ours
+from tilewright.runtime.tensor import tensor as ours
 
 __all__ = ("Tensor", "TensorShard", "deploy_tensor", "dtype_itemsize")
 

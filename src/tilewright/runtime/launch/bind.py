@@ -11,7 +11,7 @@ from tilewright.language.kernel import Kernel
 from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.launch.options import Grid
-from tilewright.runtime.tensor import Tensor, TensorOwner
+from tilewright.runtime.tensor.tensor import Tensor, TensorOwner
 
 __all__ = ("Binding", "LocalShard", "LocalSize", "PerPe", "bind")
 

@@ -20,7 +20,7 @@ from tilewright.runtime.launch.send import Sent, send
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.ring_space import OwnRings, place_rings
-from tilewright.runtime.tensor import Tensor
+from tilewright.runtime.tensor.tensor import Tensor
 
 __all__ = ("launch",)
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.post import Post
 from tilewright.machine.coords import PeCoord
-from tilewright.runtime.tensor import Tensor, TensorOwner
+from tilewright.runtime.tensor.tensor import Tensor, TensorOwner
 
 __all__ = ("Grid", "LaunchOptions", "LaunchOwner", "On")
 

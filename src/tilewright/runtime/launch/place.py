@@ -13,7 +13,7 @@ from tilewright.machine.grid import HARDWARE_AXES, place_on_axis
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch.bind import Binding
 from tilewright.runtime.launch.options import LaunchOptions, LaunchOwner, On
-from tilewright.runtime.tensor import Tensor
+from tilewright.runtime.tensor.tensor import Tensor
 
 __all__ = ("Placed", "place")
 

@@ -16,7 +16,7 @@ from tilewright.machine.build import Machine
 from tilewright.memory import MapMsg, RangeMapping, UnmapMsg, VirtualByte, VirtualRange
 from tilewright.memory.address import PhysicalByte
 from tilewright.runtime.report import LaunchReport
-from tilewright.runtime.tensor import Tensor
+from tilewright.runtime.tensor.tensor import Tensor
 
 __all__ = ("MISTAKES", "RIGHT", "WAYS", "Pointing", "map_again", "run_way")
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.machine.coords import PeCoord
-from tilewright.runtime.policy import DPPolicy, Interleave
+from tilewright.runtime.placement.policy import DPPolicy, Interleave
 
 __all__ = ("PAGE_BYTES", "Case", "Expected", "draw_cases")
 

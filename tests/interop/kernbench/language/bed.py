@@ -12,7 +12,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import Sight
 from tilewright.runtime.launch.bind import PerPe
 from tilewright.runtime.pending import Pending
-from tilewright.runtime.tensor import Tensor
+from tilewright.runtime.tensor.tensor import Tensor
 
 __all__ = ("FIRST", "ONE_PE", "PES", "Array", "launch", "place", "run")
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tilewright.errors import AttentionError
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
-from tilewright.runtime.policy import DPPolicy, Interleave
+from tilewright.runtime.placement.policy import DPPolicy, Interleave
 
 __all__ = ("LayoutSpec", "RowLayout", "RowPlacement", "plan_layout")
 

@@ -1,0 +1,3 @@
+"""Sources of requests on which flows are judged."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,79 @@
+"""Associative recall by the small model that ships with the package: no text, no download."""
+
+import hashlib
+from importlib.resources import files
+
+from tilewright.attention.graph import Geometry
+from tilewright.errors import UsageError
+from tilewright.evaluation.source.base import Case, SourceSpec, check_fits, generator_of
+from tilewright.evaluation.source.model_case import record_case
+from tilewright.evaluation.words import Target
+from tilewright.models.prompt import run_prompt
+from tilewright.models.recall import NUM_KEYS, RECALL_SHAPE, draw_recall, load_recall
+from tilewright.records.attention_compare import SourceFigures
+from tilewright.serving.decode import geometry_of
+
+__all__ = ("RecallSource",)
+
+
+class RecallSource:
+    """A context is pairs; a step is a key that comes again, or its value: half of them answer."""
+
+    def __init__(self, spec: SourceSpec) -> None:
+        if spec.context % 2 or spec.context > 2 * NUM_KEYS:
+            expected = f"an even number up to {2 * NUM_KEYS}: pairs of a key and its value"
+            found = f"a context of {spec.context} tokens"
+            raise UsageError("source recall", found, expected, "change --context")
+        if not 2 <= spec.steps <= spec.context:
+            found, expected = f"{spec.steps} steps", f"2 to {spec.context}, as many as there are"
+            raise UsageError("source recall", found, expected, "change --steps")
+        check_fits("recall", spec, RECALL_SHAPE.context)
+        self._spec = spec
+        self._model = load_recall()
+
+    @property
+    def figures(self) -> SourceFigures:
+        weights = files("tilewright.models").joinpath("data/recall.safetensors").read_bytes()
+        return SourceFigures(
+            name="recall",
+            model=RECALL_SHAPE.name,
+            model_hash=hashlib.sha256(weights).hexdigest(),
+            text=None,
+            text_hash=None,
+        )
+
+    @property
+    def geometry(self) -> Geometry:
+        return geometry_of(RECALL_SHAPE, self._spec.page_size)
+
+    @property
+    def num_layers(self) -> int:
+        return RECALL_SHAPE.layers
+
+    @property
+    def num_kv_heads(self) -> int:
+        return RECALL_SHAPE.kv_heads
+
+    def draw(self, index: int, *, kept_queries: int) -> Case:
+        spec, model = self._spec, self._model
+        task = draw_recall(
+            generator_of(spec, index), num_pairs=spec.context // 2, num_asked=spec.steps // 2
+        )
+        tokens, smear = task.tokens.tolist(), model.new_smear()
+        prompt = run_prompt(
+            model.weights, tokens[: spec.context], kept_queries=kept_queries, around=smear.around
+        )
+        targets = [
+            Target(int(place) - spec.context, int(answer))
+            for place, answer in zip(task.asked, task.answers, strict=True)
+        ]
+        return record_case(
+            model.weights,
+            prompt,
+            tokens[spec.context :],
+            targets,
+            needles=[range(place, place + 1) for place in range(len(targets))],
+            new_wrapper=lambda: smear.copy().around,
+            page_size=spec.page_size,
+            reserved=spec.reserved,
+        )

@@ -1,0 +1,3 @@
+"""The proof that the dependencies of channels have no cycle."""
+
+__all__: tuple[str, ...] = ()

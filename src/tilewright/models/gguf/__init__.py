@@ -1,0 +1,3 @@
+"""Models in GGUF files."""
+
+__all__: tuple[str, ...] = ()

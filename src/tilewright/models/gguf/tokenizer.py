@@ -1,0 +1,149 @@
+"""Byte-level BPE tokenizers from the vocabulary and merges in a GGUF file."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from tilewright.errors import ModelFileError
+from tilewright.models.gguf.file import GgufFile
+from tilewright.models.library import load_library
+from tilewright.models.tokenizer import Tokenizer
+
+__all__ = ("letters_of_bytes", "tokenizer_of_gguf")
+
+PREFIX = "tokenizer.ggml."
+CONTROL, USER_DEFINED = 3, 4  # token types
+END_OF_TEXT = "<|endoftext|>"  # ends a text in chat models too, whose own end is that of a turn
+
+LLAMA3_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+QWEN2_WORDS = LLAMA3_WORDS.replace(r"\p{N}{1,3}", r"\p{N}")
+
+
+def _by_pattern(library: Any, pattern: str) -> Any:
+    pre = library.pre_tokenizers
+    words = pre.Split(library.Regex(pattern), behavior="isolated")
+    return pre.Sequence([words, pre.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def _digit_by_digit(library: Any) -> Any:
+    pre = library.pre_tokenizers
+    return pre.Sequence([pre.Digits(individual_digits=True), _gpt2(library)])
+
+
+def _gpt2(library: Any) -> Any:
+    return library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+
+
+SPLITTERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        "gpt-2": _gpt2,
+        "llama-bpe": lambda library: _by_pattern(library, LLAMA3_WORDS),
+        "qwen2": lambda library: _by_pattern(library, QWEN2_WORDS),
+        "smollm": _digit_by_digit,
+    }
+)
+"""How a text is cut into words before merges, by the name in the file."""
+
+
+def tokenizer_of_gguf(file: GgufFile) -> Tokenizer:
+    """Raises ModelFileError for kinds of tokenizers that are not known, or lists that disagree."""
+    source = TokenizerSource(file)
+    library = load_library("tokenizers", where=f"the tokenizer of {file.path}")
+    made = source.built(library)
+    first = source.token_id("bos_token_id") if source.flag("add_bos_token") else None
+    lost = [byte for byte, letter in letters_of_bytes().items() if letter not in source.tokens]
+    return Tokenizer(made, source.end_tokens(), first, frozenset(lost))
+
+
+def letters_of_bytes() -> dict[int, str]:
+    """How byte-level vocabularies spell bytes: printable ones as they are, others from 256 on."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in plain]
+    spelled = {byte: chr(byte) for byte in plain}
+    return spelled | {byte: chr(256 + index) for index, byte in enumerate(others)}
+
+
+class TokenizerSource:
+    """The tokenizer's entries in the metadata, checked against each other."""
+
+    def __init__(self, file: GgufFile) -> None:
+        self._file = file
+        if self._entry("model") != "gpt2":
+            raise self._fail("model", repr(self._entry("model")), "'gpt2', byte-level BPE")
+        if self._entry("pre") not in SPLITTERS:
+            raise self._fail("pre", repr(self._entry("pre")), f"one of {', '.join(SPLITTERS)}")
+        if self.flag("add_space_prefix"):
+            raise self._fail("add_space_prefix", "true", "false")
+        self.tokens = self._texts("tokens")
+        self.types = self._entry("token_type", [1] * len(self.tokens))
+        if not isinstance(self.types, list) or len(self.types) != len(self.tokens):
+            raise self._fail("token_type", repr(self.types)[:40], "a number for every token")
+
+    def built(self, library: Any) -> Any:
+        vocabulary = {token: index for index, token in enumerate(self.tokens)}
+        if len(vocabulary) != len(self.tokens):
+            raise self._fail("tokens", "a token twice", "each token once")
+        merges = [tuple(merge.split(" ")) for merge in self._texts("merges")]
+        if any(len(merge) != 2 for merge in merges):
+            raise self._fail("merges", "a merge of other than two tokens", "two with a space")
+        ignore = self._entry("pre") == "llama-bpe"
+        try:
+            model = library.models.BPE(vocab=vocabulary, merges=merges, ignore_merges=ignore)
+        except Exception as error:  # the library raises no narrower class
+            raise self._fail("merges", str(error), "merges of known tokens") from error
+        made = library.Tokenizer(model)
+        made.pre_tokenizer = SPLITTERS[str(self._entry("pre"))](library)
+        made.decoder = library.decoders.ByteLevel()
+        if self._entry("pre") == "qwen2":
+            made.normalizer = library.normalizers.NFC()
+        made.add_special_tokens(self._of_type(library, CONTROL))
+        made.add_tokens(self._of_type(library, USER_DEFINED))
+        return made
+
+    def token_id(self, name: str) -> int:
+        value = self._entry(name)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self._fail(name, repr(value), "the number of a token")
+        if not 0 <= value < len(self.tokens):
+            raise self._fail(name, f"{value}", f"a token below {len(self.tokens)}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self._entry(name, False)
+        if not isinstance(value, bool):
+            raise self._fail(name, repr(value), "true or false")
+        return value
+
+    def end_tokens(self) -> frozenset[int]:
+        ends = {self.token_id("eos_token_id")}
+        if f"{PREFIX}eot_token_id" in self._file.metadata:
+            ends.add(self.token_id("eot_token_id"))
+        if END_OF_TEXT in self.tokens:
+            ends.add(self.tokens.index(END_OF_TEXT))
+        return frozenset(ends)
+
+    def _of_type(self, library: Any, kind: int) -> list[Any]:
+        return [
+            library.AddedToken(token, special=kind == CONTROL, normalized=False)
+            for token, found in zip(self.tokens, self.types, strict=True)
+            if found == kind
+        ]
+
+    def _texts(self, name: str) -> list[str]:
+        value = self._entry(name)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self._fail(name, repr(value)[:40], "a list of strings")
+        return value
+
+    def _entry(self, name: str, default: object = None) -> Any:
+        found = self._file.metadata.get(PREFIX + name, default)
+        if found is None:
+            raise self._fail(name, "no such entry", "one in the metadata")
+        return found
+
+    def _fail(self, name: str, found: str, expected: str) -> ModelFileError:
+        where = f"{self._file.path}, {PREFIX}{name}"
+        return ModelFileError(where, found, expected, "choose another model")

@@ -1,0 +1,3 @@
+"""Models in folders of safetensors files."""
+
+__all__: tuple[str, ...] = ()

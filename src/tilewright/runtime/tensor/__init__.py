@@ -1,0 +1,3 @@
+"""Tensors of the host: their storage on devices, conversion, views."""
+
+__all__: tuple[str, ...] = ()

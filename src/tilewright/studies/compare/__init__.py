@@ -1,0 +1,3 @@
+"""Comparison of flows on sources, with latencies on machines."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""A decode step of a flow on a machine: data, simulation, checks, record."""
+
+__all__: tuple[str, ...] = ()

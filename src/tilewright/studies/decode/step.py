@@ -1,0 +1,316 @@
+"""One decode step of a layer's attention on a machine: its values, its time, and its stages."""
+
+import gc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from time import process_time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.analysis.listener import Listener
+from tilewright.analysis.phases import sample_phases
+from tilewright.analysis.usage import Usage, UsedBlock
+from tilewright.attention.backends.machine import (
+    MERGES,
+    LoadedKernels,
+    PageOrder,
+    RowLayout,
+    RowPlacement,
+    SelectionModel,
+    StepResult,
+    StepValues,
+    check_table_copies,
+    deploy_rows,
+    kernels_for,
+    layout_of,
+    model_pages,
+    planned_counts,
+    prepare_step,
+    target_of,
+)
+from tilewright.attention.codegen import Cut, KernelFile, Merge, Tiling
+from tilewright.attention.graph import Graph
+from tilewright.attention.planner import (
+    MassRule,
+    PlanSpec,
+    RowFacts,
+    StepPlan,
+    earlier_state_pages,
+    most_candidates,
+    plan_step,
+)
+from tilewright.device.build import Device
+from tilewright.engine import AUTO, Auto, EngineKind
+from tilewright.errors import AttentionError
+from tilewright.host import RuntimeContext
+from tilewright.machine.build import Machine
+from tilewright.machine.refresh_phase import shift_refresh
+from tilewright.memory.sanitizer.finding import Findings
+from tilewright.programs.contract import Bound
+from tilewright.records import Bottleneck
+from tilewright.records.phases import PhaseSpread
+from tilewright.studies.decode.ideal import IdealStep, ideal_step
+from tilewright.studies.decode.stage import StageTiming, StepWatch, explain_step
+
+__all__ = ("DecodeStep", "StepTiming", "plan_rows", "simulate_step")
+
+ListenersOf = Callable[[Device], tuple[Sequence[Listener], Any]]
+"""Who looks on, given the device; and what watches commands, or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeStep:
+    """What to simulate. Without ``values`` only time passes, and ``selection`` chooses the pages.
+
+    ``contexts`` are the tokens of each request, the new one included. A dense step reads every
+    page by the same attention kernel.
+    """
+
+    machine: Machine
+    graph: Graph  # optimized
+    contexts: tuple[int, ...]
+    kv_heads: int
+    plan: PlanSpec = field(default_factory=PlanSpec)
+    placement: RowPlacement = RowPlacement.HEAD
+    is_dense: bool = False
+    selection: SelectionModel | None = None
+    values: StepValues | None = None
+    tiling: Tiling | None = None  # None: that of the generator for this machine
+    cut: Cut | None = None  # None: what the generator's cost model decides
+    merges: frozenset[Merge] = MERGES  # ways to join the parts of a row that may be taken
+    order: PageOrder = PageOrder.WRITTEN
+    device: str = "all"
+    seed: int = 0
+    engine: EngineKind | Auto = AUTO
+    sanitize: bool = False
+
+    @property
+    def carries_data(self) -> bool:
+        return self.values is not None
+
+    @property
+    def scale(self) -> float:
+        return float(self.graph.geometry.key_dim**-0.5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTiming:
+    """What a step gave. Stages add up to ``latency_ps`` and ``num_bytes``."""
+
+    latency_ps: int  # from the host's first submission to its knowing of the last completion
+    phases: PhaseSpread | None  # latency over refresh phases; None: nothing refreshes
+    stages: tuple[StageTiming, ...]
+    num_bytes: int  # at the HBM controllers
+    ideal: IdealStep
+    bottleneck: Bottleneck | None
+    used: tuple[UsedBlock, ...]  # the most used blocks
+    usage: tuple[Usage, Usage]  # of all servers, before the first launch and after the last
+    result: StepResult  # launches, pages that rows read, outputs
+    num_events: int
+    run_s: float  # CPU time of simulating the launches; laying out memory is not counted
+    layout: RowLayout
+    row_pages: tuple[int, ...]  # of each request
+    kernels: KernelFile
+    findings: Findings | None  # of the sanitizer, if it looked on
+
+    @property
+    def mean_ps(self) -> float:
+        """Latency that stands for the step: the mean over refresh phases."""
+        return self.latency_ps if self.phases is None else self.phases.mean_ps
+
+    @property
+    def bound(self) -> Bound:
+        return self.ideal.bound
+
+
+def simulate_step(
+    step: DecodeStep,
+    *,
+    listeners_of: ListenersOf | None = None,
+    tells_stages: bool = True,
+    phases: int | None = 1,
+) -> StepTiming:
+    """Run the step; where stages share a launch, once more to tell them apart.
+
+    ``listeners_of`` looks on at the first execution. Without ``tells_stages`` there is no second
+    one, and there are no stages. Only the latency is taken at other refresh phases; ``phases`` is
+    how many, None: by the rule of ADR 0029.
+    """
+    layout, kernels = _compile(step)
+    done = _execute(step, layout, kernels, lambda device: _watched(device, listeners_of))
+    launches = done.result.launches
+    explained = explain_step(
+        done.watch,
+        launches,
+        kernels,
+        (lambda watched: _execute(step, layout, kernels, watched).result.launches)
+        if tells_stages
+        else None,
+    )
+    ideal = ideal_step(
+        step.machine,
+        step.graph,
+        layout,
+        step.contexts,
+        done.result.pages,
+        is_dense=step.is_dense,
+    )
+    before, after = done.watch.usage
+    latency_ps = _latency_ps(done)
+
+    def latency_of(shift_ps: int) -> int:
+        shifted = replace(step, machine=shift_refresh(step.machine, shift_ps), sanitize=False)
+        return _latency_ps(_execute(shifted, layout, kernels, StepWatch))
+
+    return StepTiming(
+        latency_ps=latency_ps,
+        phases=sample_phases(step.machine.spec, phases, latency_ps, latency_of),
+        stages=explained.timings(ideal.num_bytes) if tells_stages else (),
+        num_bytes=explained.num_bytes,
+        ideal=ideal,
+        bottleneck=explained.bottleneck,
+        used=explained.used,
+        usage=(before, after),
+        result=done.result,
+        num_events=done.num_events,
+        run_s=done.run_s,
+        layout=layout,
+        row_pages=tuple(-(-count // step.graph.geometry.page_size) for count in step.contexts),
+        kernels=kernels.file,
+        findings=done.findings,
+    )
+
+
+def _latency_ps(done: "_Done") -> int:
+    launches = done.result.launches
+    return launches[-1].report.completed_ps - launches[0].report.submitted_ps
+
+
+def plan_rows(step: DecodeStep) -> RowLayout:
+    """How rows lie; what the machine cannot have is refused."""
+    return layout_of(
+        step.machine,
+        step.graph,
+        placement=step.placement,
+        num_tokens=step.contexts,
+        num_kv_heads=step.kv_heads,
+        device=step.device,
+    )
+
+
+def _compile(step: DecodeStep) -> tuple[RowLayout, LoadedKernels]:
+    """How rows lie, and the kernels for that."""
+    _check(step)
+    layout, plan = plan_rows(step), _plan(step)
+    if step.carries_data:
+        check_table_copies(step.graph, layout)
+    kernels = kernels_for(
+        step.graph,
+        target_of(step.machine, layout, step.merges),
+        step.tiling,
+        step.cut,
+        is_dense=step.is_dense,
+        by_mass=any(isinstance(budget.rule, MassRule) for budget in plan.budgets),
+        most=most_candidates(plan),
+    )
+    return layout, kernels
+
+
+def _watched(device: Device, listeners_of: ListenersOf | None) -> StepWatch:
+    if listeners_of is None:
+        return StepWatch(device)
+    return StepWatch(device, *listeners_of(device))
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """One execution on a context of its own."""
+
+    result: StepResult
+    watch: StepWatch
+    num_events: int  # of the step alone
+    run_s: float
+    findings: Findings | None
+
+
+def _check(step: DecodeStep) -> None:
+    if step.carries_data and step.selection is not None:
+        found = f"values and the selection {step.selection.name!r}"
+        fix = "leave one of them out"
+        raise AttentionError("decode step", found, "scores that choose, or a model", fix)
+    if not step.carries_data and not step.is_dense and step.selection is None:
+        fix = "name a selection model: uniform, recent, or a recorded one"
+        raise AttentionError("decode step", "neither values nor a selection", "one of them", fix)
+
+
+def _execute(
+    step: DecodeStep,
+    layout: RowLayout,
+    kernels: LoadedKernels,
+    watched_by: Callable[[Device], StepWatch],
+) -> _Done:
+    if step.carries_data:
+        gc.collect()  # the memories of an earlier context are in a cycle with its programs
+    torch = RuntimeContext(
+        step.machine,
+        step.device,
+        seed=step.seed,
+        engine=step.engine,
+        data=step.carries_data,
+        sanitize=step.sanitize,
+    )
+    memory = deploy_rows(
+        torch,
+        step.graph,
+        layout,
+        num_tokens=step.contexts,
+        values=step.values,
+        order=step.order,
+        seed=step.seed,
+    )
+    plan = _plan(step)
+    marks = None
+    if step.selection is not None and not step.is_dense:
+        marks = model_pages(step.selection, plan, planned_counts(step.graph, plan).tolist())
+    prepared = prepare_step(
+        torch,
+        memory,
+        kernels,
+        plan,
+        scale=step.scale,
+        marks=marks,
+        saved_pages=_saved_pages(step),
+    )
+    core = torch.driver.device.engine.core
+    watch, num_events = watched_by(torch.driver.device), core.events
+    watch.attach(torch.driver)
+    start = process_time()
+    result = prepared.run(torch)
+    run_s = process_time() - start
+    findings = None if torch.driver.watch is None else torch.findings
+    return _Done(result, watch, core.events - num_events, run_s, findings)
+
+
+def _plan(step: DecodeStep) -> StepPlan:
+    spec = step.plan
+    if step.is_dense:
+        spec = PlanSpec(reserved=spec.reserved, dense_layers=frozenset({0}))
+    return plan_step(spec, _facts(step))
+
+
+def _facts(step: DecodeStep) -> list[RowFacts]:
+    size = step.graph.geometry.page_size
+    return [
+        RowFacts(-(-count // size), count, head=head)
+        for count in step.contexts
+        for head in range(step.kv_heads)
+    ]
+
+
+def _saved_pages(step: DecodeStep) -> npt.NDArray[np.int32]:
+    """Return the pages of each row whose state earlier steps saved."""
+    if step.values is not None and step.values.saved_pages is not None:
+        return step.values.saved_pages
+    return earlier_state_pages(step.plan, _facts(step), step.graph)

@@ -1,0 +1,3 @@
+"""The demo: steps, quality, page, and the sentences about them."""
+
+__all__: tuple[str, ...] = ()

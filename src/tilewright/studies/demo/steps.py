@@ -1,0 +1,259 @@
+"""The steps of the demonstration: each flow with values, each flow at length, and who looks on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from math import isfinite
+from typing import Any, Literal
+
+from tilewright.analysis.listener import Listener
+from tilewright.analysis.trace.servers import ServerTable
+from tilewright.analysis.usage import most_used
+from tilewright.attention.backends.machine import Recent, SelectionModel, StepValues, Uniform
+from tilewright.attention.graph import DType, Geometry, Graph
+from tilewright.attention.planner import PlanSpec, Reserved
+from tilewright.device.build import Device
+from tilewright.engine import EngineKind
+from tilewright.errors import InternalError
+from tilewright.machine.build import Machine
+from tilewright.records.attention_decode import DecodeAttention
+from tilewright.records.attention_run import NeedleFigures
+from tilewright.records.demo import DemoQuality, DemoSizes
+from tilewright.report.decode_page.model import FlowQuality, ShownUsage, context_text
+from tilewright.report.perfetto.recorder import TraceRecorder
+from tilewright.serving.model_flow import plan_dense, plan_pages, stand_in_for, trace_for_model
+from tilewright.studies.attention_data import RequestData
+from tilewright.studies.decode.check import value_error
+from tilewright.studies.decode.data import ReferenceStep, draw_requests, reference_step
+from tilewright.studies.decode.record import attention_figures
+from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
+from tilewright.studies.demo.quality import judge_step
+from tilewright.studies.demo.summary import flow_label
+from tilewright.studies.run.listener import TraceListener
+
+__all__ = (
+    "DENSE",
+    "SHOWN",
+    "SPARSE",
+    "TRACED",
+    "DemoCase",
+    "DemoPlan",
+    "DemoSteps",
+    "FoundQuality",
+    "FoundTiming",
+    "selection_name",
+)
+
+DENSE = "dense"
+SPARSE = ("quest", "block_sparse_attention", "streaming_llm")
+SHOWN = (DENSE, "quest")  # whose use of the machine is drawn, at the longest context
+TRACED = "quest"  # whose step with values has a timeline
+TRACE_LIMIT = 200_000  # events of the timeline
+TOLERANCE = 2e-3  # of float16, relative to the norm of an output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoPlan:
+    """What the demonstration runs, and on what."""
+
+    machine: Machine
+    device: str
+    engine: EngineKind
+    sizes: DemoSizes
+    seed: int = 1
+    phases: int | None = 1  # of refresh, of steps without values; None: by the rule of ADR 0029
+    is_reduced: bool = False  # shorter contexts, since the Python engine runs
+
+    @property
+    def geometry(self) -> Geometry:
+        dtype = DType(self.sizes.dtype)
+        return Geometry.gqa(
+            page_size=self.sizes.page_size,
+            head_dim=self.sizes.head_dim,
+            query_heads=self.sizes.query_heads,
+            kv_dtype=dtype,
+            query_dtype=dtype,
+            field_dtype=dtype,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DemoCase:
+    """A step of a flow; without a context it is the short one with values."""
+
+    flow: str
+    context: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundQuality:
+    """What a step with values shows, with its timeline if it was traced."""
+
+    quality: DemoQuality
+    trace: bytes
+    num_trace_events: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTiming:
+    """What a step at length shows, with the use of the machine if that is drawn."""
+
+    attention: DecodeAttention
+    num_pes: int  # that had a row
+    usage: ShownUsage | None
+
+
+class DemoSteps:
+    """Runs the cases of a plan, each by itself."""
+
+    def __init__(self, plan: DemoPlan) -> None:
+        self.graphs = {flow: _graph(flow, plan.geometry) for flow in (DENSE, *SPARSE)}
+        self._plan = plan
+
+    def cases(self) -> list[DemoCase]:
+        """The longest first, so that processes which share them end together."""
+        contexts = (*sorted(self._plan.sizes.contexts, reverse=True), None)
+        return [DemoCase(flow, context) for context in contexts for flow in self.graphs]
+
+    def name(self, case: DemoCase) -> str:
+        """For people."""
+        sizes = self._plan.sizes
+        num_rows, length, values = sizes.num_rows, case.context, ""
+        if length is None:
+            num_rows, length = sizes.quality_batch * sizes.kv_heads, sizes.quality_context
+            values = ", with values"
+        return f"{flow_label(case.flow)}: {num_rows} rows of {context_text(length)} tokens{values}"
+
+    def run(self, case: DemoCase) -> FoundQuality | FoundTiming:
+        if case.context is None:
+            return self._quality(case.flow)
+        return self._time(case.flow, case.context)
+
+    def _decode_step(
+        self, flow: str, contexts: tuple[int, ...], values: StepValues | None
+    ) -> DecodeStep:
+        return DecodeStep(
+            machine=self._plan.machine,
+            graph=self.graphs[flow],
+            contexts=contexts,
+            kv_heads=self._plan.sizes.kv_heads,
+            plan=_pages(flow, self._plan.sizes.budget),
+            is_dense=flow == DENSE,
+            selection=None if values is not None else _selection(flow, self._plan.seed),
+            values=values,
+            device=self._plan.device,
+            seed=self._plan.seed,
+            engine=self._plan.engine,
+        )
+
+    # -- with values -----------------------------------------------------------------------------
+
+    @property
+    def _short_contexts(self) -> tuple[int, ...]:
+        return (self._plan.sizes.quality_context,) * self._plan.sizes.quality_batch
+
+    @cached_property
+    def _requests(self) -> tuple[RequestData, ...]:
+        """The same for all flows: none of them asks for more than the query."""
+        heads, seed = self._plan.sizes.kv_heads, self._plan.seed
+        return draw_requests(self.graphs[DENSE], self._short_contexts, kv_heads=heads, seed=seed)
+
+    def _quality(self, flow: str) -> FoundQuality:
+        graph, plan = self.graphs[flow], _pages(flow, self._plan.sizes.budget)
+        expected = reference_step(graph, self._requests, plan, contexts=self._short_contexts)
+        trace = BytesIO()
+        timing, num_trace_events = self._run_with_values(flow, expected, trace)
+        error = value_error(graph, timing, expected, plan.reserved)
+        kept = self._judge(timing)
+        quality = DemoQuality(
+            mass=kept.mass,
+            output_error=kept.output_error,
+            needles=NeedleFigures(planted=kept.needles_planted, found=kept.needles_found),
+            latency_ps=timing.latency_ps,
+            values_ok=error <= TOLERANCE,
+            max_error=error if isfinite(error) else None,
+        )
+        return FoundQuality(quality, trace.getvalue(), num_trace_events)
+
+    def _run_with_values(
+        self, flow: str, expected: ReferenceStep, trace: BytesIO
+    ) -> tuple[StepTiming, int]:
+        step = self._decode_step(flow, self._short_contexts, expected.values)
+        if flow != TRACED:
+            return simulate_step(step), 0
+        recorders: list[TraceRecorder] = []
+
+        def traced(device: Device) -> tuple[Sequence[Listener], Any]:
+            recorders.append(TraceRecorder(device, trace, limit=TRACE_LIMIT))
+            return [TraceListener(recorders[0])], recorders[0].commands
+
+        timing = simulate_step(step, listeners_of=traced)
+        recorders[0].close()
+        return timing, recorders[0].writer.num_events
+
+    def _judge(self, timing: StepTiming) -> FlowQuality:
+        geometry, output = self._plan.geometry, timing.result.output
+        if output is None:
+            raise InternalError("demo", "no output", "that of a step with values", "report this")
+        return judge_step(
+            self._requests,
+            output,
+            timing.result.pages,
+            page_size=geometry.page_size,
+            scale=geometry.key_dim**-0.5,
+        )
+
+    # -- without values --------------------------------------------------------------------------
+
+    def _time(self, flow: str, context: int) -> FoundTiming:
+        sizes = self._plan.sizes
+        devices: list[Device] = []
+
+        def remembered(device: Device) -> tuple[Sequence[Listener], Any]:
+            devices.append(device)
+            return (), None
+
+        step = self._decode_step(flow, (context,) * sizes.batch, None)
+        timing = simulate_step(step, listeners_of=remembered, phases=self._plan.phases)
+        is_shown = flow in SHOWN and context == sizes.contexts[-1]
+        return FoundTiming(
+            attention_figures(self._plan.machine, timing),
+            num_pes=len(timing.layout.used_pes),
+            usage=_usage(flow, context, timing, devices[0]) if is_shown else None,
+        )
+
+
+def _usage(flow: str, context: int, timing: StepTiming, device: Device) -> ShownUsage:
+    used = most_used(*timing.usage, ServerTable(device), num=len(timing.usage[1].used_ps))
+    return ShownUsage(flow_label(flow), context, {block.name: block.share for block in used})
+
+
+def _graph(flow: str, geometry: Geometry) -> Graph:
+    name = stand_in_for(geometry.kind) if flow == DENSE else flow
+    return trace_for_model(name, geometry)[1]
+
+
+def _pages(flow: str, budget: int) -> PlanSpec:
+    return plan_dense(1, Reserved()) if flow == DENSE else plan_pages(budget, Reserved())
+
+
+def selection_name(flow: str) -> Literal["all", "uniform", "recent"]:
+    """A window is what StreamingLLM reads; where the scores of others fall nobody knows."""
+    match flow:
+        case "dense":
+            return "all"
+        case "streaming_llm":
+            return "recent"
+        case _:
+            return "uniform"
+
+
+def _selection(flow: str, seed: int) -> SelectionModel | None:
+    match selection_name(flow):
+        case "all":
+            return None
+        case "recent":
+            return Recent()
+        case "uniform":
+            return Uniform(seed)

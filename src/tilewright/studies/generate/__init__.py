@@ -1,0 +1,3 @@
+"""Text of a model under a flow, with the simulated time of its steps."""
+
+__all__: tuple[str, ...] = ()

@@ -1,0 +1,3 @@
+"""A run of a program: request, execution, listeners, record, sweep."""
+
+__all__: tuple[str, ...] = ()
