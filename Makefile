@@ -67,6 +67,7 @@ check: $(VENV)/.installed-test ## format, lint, types, import contract, docs exa
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --quiet -n 2 tests/docs
 	$(BIN)/python tools/size_table.py .
+	$(BIN)/python tools/house.py
 
 bench: $(VENV)/.installed-peers ## speed of the simulator itself, beside its peers
 	$(BIN)/tilewright bench engine
