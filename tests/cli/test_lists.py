@@ -53,4 +53,4 @@ def test_every_ready_flow_has_a_line_under_its_family(capsys: pytest.CaptureFixt
     assert lines[0] == "Grouped-query attention"
     assert named["quest"] < latent < named["quest_mla"]
     assert len(named) == len(record.flows)
-    assert lines[named["h2o"]].split(maxsplit=1)[1].startswith("Heavy hitters: ")
+    assert lines[named["h2o"]].split(maxsplit=1)[1].startswith("worth_t(P) = ")

@@ -15,15 +15,15 @@ TITLES = {FlowKind.GQA: "Grouped-query attention", FlowKind.MLA: "Latent attenti
 
 
 def summaries() -> list[tuple[str, str]]:
-    """Return the names of ready flows, each with what it does."""
+    """Return the names of ready flows, each with its rule."""
     return [(row.name, row.summary) for row in _flows()]
 
 
 def list_(_json: JsonOption = False) -> Outcome:
     """List the ready flows.
 
-    By family, a line for each: its name and what it does. docs/flows.md has their formulas, what
-    they keep of a page, and their papers; tilewright attention show NAME shows one.
+    By family, a line for each: its name and its rule. docs/flows.md says what they keep of a page,
+    and from which papers they are; tilewright attention show NAME shows one.
     """
     record = AttentionListRecord(flows=_flows())
     return Outcome(record, _view(record))
@@ -32,7 +32,7 @@ def list_(_json: JsonOption = False) -> Outcome:
 def _flows() -> tuple[ReadyFlow, ...]:
     ready = [name for name in list_keys() if get(name).__module__.startswith(flows.__name__)]
     return tuple(
-        ReadyFlow(name=name, family=kind.value, summary=flow_summary(name))
+        ReadyFlow(name=name, family=kind.value, summary=flow_summary(get(name)))
         for kind in TITLES
         for name in ready
         if get(name).kind is kind

@@ -64,7 +64,8 @@ def test_every_type_has_the_bits_that_the_library_gives_it(tmp_path: Path, dtype
     entry = {"dtype": dtype, "shape": [8], "data_offsets": [0, size]}
     head = json.dumps({"x": entry}).encode()
     refusal = refusal_of_library(write(tmp_path / "right", head, size))
-    assert refusal is None or "unknown variant" in refusal  # older ones know fewer types
+    if refusal is not None:  # older ones know fewer types
+        assert "unknown variant" in refusal or refusal.endswith(": InvalidHeaderDeserialization")
     assert is_read(tmp_path / "right")
     assert refusal_of_library(write(tmp_path / "wrong", head, size + 1)) is not None
     assert not is_read(tmp_path / "wrong")

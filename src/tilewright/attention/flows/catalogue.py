@@ -1,6 +1,5 @@
 """The ready flows: what each does, keeps and comes from, in a line or in a table of Markdown."""
 
-import sys
 from collections.abc import Iterable
 
 from tilewright.attention.flow import FlowBase, trace_flow
@@ -44,14 +43,13 @@ Triton's compiler makes GPU code of every op; no GPU has run it.
 """
 
 
-def flow_summary(name: str) -> str:
-    """Return what a ready flow does: the first line of its file.
+def flow_summary(flow: type) -> str:
+    """Return the rule of a ready flow: the first paragraph of its docstring, as one line.
 
-    >>> flow_summary("quest")
-    'Pages by an upper bound of their dot products, the largest of the group'
+    >>> flow_summary(get("quest"))
+    'score(P) = max_g bound_g(P)'
     """
-    text = sys.modules[get(name).__module__].__doc__ or ""
-    return text.partition("\n")[0].rstrip(".")
+    return " ".join((flow.__doc__ or "").split("\n\n")[0].split()).rstrip(".")
 
 
 def flow_page(names: Iterable[str]) -> str:
@@ -74,7 +72,7 @@ def _table_head() -> list[str]:
 
 def _row(name: str, flow: FlowBase) -> str:
     graph = trace_flow(flow, GQA if flow.kind is FlowKind.GQA else MLA)
-    rule = " ".join((type(flow).__doc__ or "").split("\n\n")[0].split()).rstrip(".")
+    rule = flow_summary(type(flow))
     facts = (getattr(flow, fact, "") for fact in ("group", "weights_label", "paper"))
     group, weights, paper = (str(fact) for fact in facts)
     cells = (
