@@ -36,7 +36,7 @@ class Listener(Protocol):
 
 
 class Listeners:
-    """The observer of a driver that tells all listeners."""
+    """The observer of a driver: passes each event on to all listeners."""
 
     def __init__(self, listeners: Sequence[Listener], commands: Any = None) -> None:
         self.commands = commands
