@@ -17,7 +17,8 @@ from tilewright.engine import (
     TraceRecord,
     build_engine,
 )
-from tilewright.engine.banked import BankedSpec, ChannelCounters, SimpleSpec
+from tilewright.engine.banked_counters import ChannelCounters
+from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
 from tilewright.errors import DeadlockError, TilewrightError
 
 __all__ = (

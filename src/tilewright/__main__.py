@@ -4,7 +4,5 @@ import sys
 
 from tilewright.cli.main import main
 
-__all__ = ()
-
 if __name__ == "__main__":
     sys.exit(main())

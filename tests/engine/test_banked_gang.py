@@ -20,15 +20,10 @@ from tests.oracles_hbm.loads import (
     timing_of,
 )
 from tilewright.engine import EngineKind
-from tilewright.engine.banked import (
-    BankedMemory,
-    BankedRefreshSpec,
-    BankedSpec,
-    Completion,
-    RefreshScope,
-)
-from tilewright.engine.banked_core import MemoryCore
+from tilewright.engine.banked import BankedMemory
+from tilewright.engine.banked_core import Completion, MemoryCore
 from tilewright.engine.banked_layout import bank_table, banked_numbers
+from tilewright.engine.banked_spec import BankedRefreshSpec, BankedSpec, RefreshScope
 from tilewright.native import native_core
 
 pytestmark = [needs_both_engines, pytest.mark.timeout(600)]

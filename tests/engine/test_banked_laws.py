@@ -22,8 +22,8 @@ from tests.oracles_hbm.loads import (
     timing_of,
 )
 from tilewright.engine import EngineKind
-from tilewright.engine.banked import (
-    BankedMemory,
+from tilewright.engine.banked import BankedMemory
+from tilewright.engine.banked_spec import (
     BankedRefreshSpec,
     BankedSpec,
     BankedTimingSpec,

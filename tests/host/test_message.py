@@ -10,7 +10,7 @@ from tilewright.host import DPPolicy, PeCoord, RuntimeContext
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.memory.address import PhysicalByte, VirtualByte
 from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg
-from tilewright.memory.page_table import RangeMapping, VirtualRange
+from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 from tilewright.runtime.launch.options import LaunchOptions
 from tilewright.runtime.message import (
     KernelLaunchMsg,

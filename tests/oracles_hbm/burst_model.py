@@ -10,7 +10,8 @@ from dataclasses import astuple, dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
-from tilewright.engine.banked import BankedSpec, ChannelCounters, RefreshScope
+from tilewright.engine.banked_counters import ChannelCounters
+from tilewright.engine.banked_spec import BankedSpec, RefreshScope
 
 
 class Request(NamedTuple):

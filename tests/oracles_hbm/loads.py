@@ -8,14 +8,14 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from tests.oracles_hbm.burst_model import Outcome, Request, Served
-from tilewright.engine.banked import (
+from tilewright.engine.banked import Memory
+from tilewright.engine.banked_core import Completion
+from tilewright.engine.banked_counters import ChannelCounters
+from tilewright.engine.banked_spec import (
     BankedRefreshSpec,
     BankedSpec,
     BankedTimingSpec,
-    ChannelCounters,
-    Completion,
     MapField,
-    Memory,
     RefreshScope,
 )
 

@@ -1,3 +1,1 @@
 """What simulated time says: critical paths, breakdowns, use, bounds, advice."""
-
-__all__: tuple[str, ...] = ()

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from tilewright.analysis.usage import UsedBlock
 from tilewright.records import Bottleneck, RunParts
 
-__all__ = ("bottleneck_of",)
-
 
 def bottleneck_of(parts: RunParts, blocks: Sequence[UsedBlock]) -> Bottleneck | None:
     """Return whatever had the greatest share, of equal ones a block; None if no time passed."""

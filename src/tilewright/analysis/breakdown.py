@@ -7,8 +7,6 @@ from tilewright.analysis.trace.critical_path import ProgramPath
 from tilewright.records import RunParts
 from tilewright.runtime.report import LaunchReport
 
-__all__ = ("break_down_run", "chain_of", "lines_of_run")
-
 
 def break_down_run(
     window: tuple[int, int],

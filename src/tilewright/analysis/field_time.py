@@ -16,8 +16,6 @@ from tilewright.records.run_use import PathTimes
 from tilewright.runtime.report import LaunchReport
 from tilewright.units import flit_ps
 
-__all__ = ("fields_of_run",)
-
 IO_CPU, M_CPU, PE_CPU = "sip.io_cpu.command_ps", "cube.m_cpu.command_ps", "pe.cpu.command_ps"
 
 

@@ -29,8 +29,6 @@ from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.report import LaunchReport
 
-__all__ = ("MAX_ROWS", "PathListener", "delays_of")
-
 NUM_USAGES = 2  # before the first launch, after the last one
 MAX_ROWS = 2_000_000  # of one owner: what came before is not looked at
 

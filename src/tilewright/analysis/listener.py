@@ -8,8 +8,6 @@ from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.report import LaunchReport
 
-__all__ = ("LOOKS_PER_DRAIN", "Listener", "Listeners", "SubmittedLaunch")
-
 LOOKS_PER_DRAIN = 64
 
 

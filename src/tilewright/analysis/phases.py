@@ -8,8 +8,6 @@ from tilewright.machine.refresh_phase import refresh_of
 from tilewright.machine.spec import MachineSpec
 from tilewright.records.phases import NARROW_FRACTION, PhaseReason, PhaseSpread
 
-__all__ = ("MAX_PHASES", "auto_counts", "half_width_ps", "sample_phases", "spread_of")
-
 AUTO_COUNTS = ((2, 4, 8, 16), (3, 9, 16), (5, 11, 16), (7, 13, 16))
 """Numbers of phases to try, one list for each kind of machine: see ``auto_counts``."""
 

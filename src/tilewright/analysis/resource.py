@@ -7,8 +7,6 @@ from tilewright.analysis.usage import Usage
 from tilewright.engine.banked_spec import BankedSpec
 from tilewright.records.run_use import ChannelUse, ResourceUse
 
-__all__ = ("channel_use", "resource_use")
-
 
 def resource_use(before: Usage, after: Usage, servers: ServerTable) -> tuple[ResourceUse, ...]:
     """Return one row a field, the one with the busiest instance first."""

@@ -8,8 +8,6 @@ from tilewright.device.build import Device
 from tilewright.engine.banked_counters import ChannelCounters
 from tilewright.records.run_parts import BlockKind
 
-__all__ = ("Usage", "UsedBlock", "most_used")
-
 _KINDS: Mapping[ServerKind, BlockKind] = {
     ServerKind.CPU: "unit",
     ServerKind.GEMM: "unit",

@@ -1,3 +1,1 @@
 """Speed of the simulator itself and simulated efficiency, as ratios to peers and limits."""
-
-__all__: tuple[str, ...] = ()

@@ -26,8 +26,6 @@ from tilewright.records.attention_bench import (
     SelectionRow,
 )
 
-__all__ = ("BenchSpec", "run_attention_bench")
-
 REQUIRED_RATIO = 4.0
 REQUIRED_GROWTH = 1.2
 DENSE_TOLERANCE = 1e-5  # relative to the row norm, float32

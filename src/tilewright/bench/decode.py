@@ -26,8 +26,6 @@ from tilewright.records.decode_bench import (
 from tilewright.studies.decode.record import attention_figures
 from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
 
-__all__ = ("DecodeBenchSpec", "run_decode_bench")
-
 LEAST_SPEEDUP = 8.0
 LEAST_OF_BYTES_BOUND = 0.6
 LEAST_OF_PEAK = 0.85

@@ -27,16 +27,6 @@ from tilewright.validation.workload import (
     mesh_load,
 )
 
-__all__ = (
-    "EngineWorkload",
-    "compare_engines",
-    "engine_kinds",
-    "engine_workloads",
-    "growth_figure",
-    "is_identical",
-    "run_engine_bench",
-)
-
 SIDE = 16
 LOAD = 0.5  # share of the bisection
 BUFFER_FLITS = 128

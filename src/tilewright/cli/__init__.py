@@ -1,3 +1,1 @@
 """Argument parsing and printing only (Typer, Rich)."""
-
-__all__: tuple[str, ...] = ()

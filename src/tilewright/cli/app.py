@@ -14,8 +14,6 @@ from tilewright.cli.usage import named_command
 from tilewright.errors import UsageError
 from tilewright.trust import refused_code
 
-__all__ = ("build_command", "run")
-
 HELP = """Simulate LLM kernels on accelerators that do not exist yet: values and time in one run.
 
 Start with:

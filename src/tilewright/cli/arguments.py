@@ -6,8 +6,6 @@ import typer
 
 from tilewright.cli.completion import complete_flow, complete_machine
 
-__all__ = ("FlowArgument", "MachineArgument", "SetOption")
-
 FlowArgument = Annotated[
     str,
     typer.Argument(

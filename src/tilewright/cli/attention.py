@@ -23,8 +23,6 @@ from tilewright.records.attention_check import (
 from tilewright.report.attention_svg import draw_graph
 from tilewright.report.svg import write_svg
 
-__all__ = ("check", "show")
-
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="A flow file.")]
 PageSizeOption = Annotated[int, typer.Option(min=1, help="Tokens of a page.")]
 HeadDimOption = Annotated[

@@ -12,8 +12,6 @@ from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.records.attention_bench import AttentionBenchRecord
 
-__all__ = ("attention",)
-
 
 def attention(
     context: Annotated[

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tilewright.attention.planner import Reserved
+from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.cli.arguments import SetOption
 from tilewright.cli.latency_options import (
     DTypeOption,
@@ -20,7 +20,7 @@ from tilewright.cli.latency_options import (
 )
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
-from tilewright.cli.state_option import StateAdvance, StateAdvanceOption
+from tilewright.cli.state_option import StateAdvanceOption
 from tilewright.errors import UsageError
 from tilewright.evaluation import SOURCES, SourceKind, SourceSpec
 from tilewright.records import check_targets
@@ -28,8 +28,6 @@ from tilewright.report.plot import check_plot_path
 from tilewright.report.quality.plot import write_quality_plot
 from tilewright.report.quality.table import quality_view
 from tilewright.studies.compare.flows import CompareSpec, Tell, compare_flows
-
-__all__ = ("HELP", "compare")
 
 DEFAULT_FLOWS = "quest,block_sparse_attention,streaming_llm,oracle,random"
 DEFAULT_BUDGETS = "8,16,32"

@@ -35,8 +35,6 @@ from tilewright.records.attention_compile import (
     StageTraffic,
 )
 
-__all__ = ("compile_",)
-
 MAX_PAGES = 8192  # of a row, unless it is said
 
 

@@ -9,8 +9,6 @@ from tilewright.attention.graph import FlowKind
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.records.attention_check import AttentionListRecord, ReadyFlow
 
-__all__ = ("list_", "summaries")
-
 TITLES = {FlowKind.GQA: "Grouped-query attention", FlowKind.MLA: "Latent attention (MLA)"}
 
 

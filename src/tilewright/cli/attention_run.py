@@ -16,13 +16,14 @@ from tilewright.attention.flow import FlowBase, examine_flow
 from tilewright.attention.flow.lint import EXACT_SELECTION
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, dtypes_of
 from tilewright.attention.passes import optimize_graph
+from tilewright.attention.planner import StateAdvance
 from tilewright.cli.arguments import SetOption
 from tilewright.cli.attention_run_machine import MachineRun, run_on_machines
 from tilewright.cli.completion import complete_flow, complete_machine
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.phases_option import PhasesOption
-from tilewright.cli.state_option import StateAdvance, StateAdvanceOption
+from tilewright.cli.state_option import StateAdvanceOption
 from tilewright.engine import EngineKind
 from tilewright.errors import UsageError
 from tilewright.interop.vortex import find_flow
@@ -30,8 +31,6 @@ from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.models import MlaShape, ModelShape, find_shape
 from tilewright.records.attention_run import AttentionRunRecord
 from tilewright.studies.attention_trial import TrialSpec, run_trial
-
-__all__ = ("HELP", "run")
 
 
 class PlacementWish(StrEnum):

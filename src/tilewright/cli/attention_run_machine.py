@@ -40,8 +40,6 @@ from tilewright.report.phase_words import ends_text, width_text
 from tilewright.studies.decode.record import DecodeComparison, compare_with_dense
 from tilewright.units import format_bytes, format_ps
 
-__all__ = ("MachineRun", "run_on_machines")
-
 MOST_VALUE_BYTES = 64 * 2**20  # of keys and values: above, values are left out unless asked for
 
 

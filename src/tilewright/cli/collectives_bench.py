@@ -22,8 +22,6 @@ from tilewright.report.plot import check_plot_path
 from tilewright.report.svg import write_svg
 from tilewright.units import format_bytes
 
-__all__ = ("collectives",)
-
 MEANING = """\
 us: mean over refresh phases; on paper: alpha-beta of blocks that are not cut;
 GB/s: of the bus; busiest: the link, and for which share of the time"""

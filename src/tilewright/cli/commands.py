@@ -8,8 +8,6 @@ from typing import Any
 
 from tilewright.errors import UsageError
 
-__all__ = ("COMMANDS", "Command", "Group", "load")
-
 
 @dataclass(frozen=True, slots=True)
 class Command:

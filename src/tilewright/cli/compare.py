@@ -14,8 +14,6 @@ from tilewright.report.compare import compare_runs
 from tilewright.report.run.format import PART_WORDS
 from tilewright.units import format_ps
 
-__all__ = ("compare",)
-
 BeforeArgument = Annotated[Path, typer.Argument(metavar="RUN.json", help="The record before.")]
 AfterArgument = Annotated[Path, typer.Argument(metavar="RUN.json", help="The record after.")]
 

@@ -2,8 +2,6 @@
 
 from tilewright.cli.commands import load
 
-__all__ = ("complete_flow", "complete_machine", "complete_program")
-
 Offer = list[tuple[str, str]]
 
 

@@ -19,8 +19,6 @@ from tilewright.records.decode_bench import DecodeBenchRecord
 from tilewright.report.phase_words import ends_text, figure_ps, latency_text, width_text
 from tilewright.units import format_bytes, format_ps
 
-__all__ = ("decode",)
-
 
 def decode(
     machine: Annotated[

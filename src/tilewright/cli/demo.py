@@ -21,8 +21,6 @@ from tilewright.studies.demo.command import SIZES, plan_demo, run_demo
 from tilewright.studies.demo.summary import NEXT, flow_label, meaning_of, quality_note, steps_note
 from tilewright.units import format_bytes, share_text
 
-__all__ = ("demo", "view")
-
 
 def demo(
     out: Annotated[

@@ -14,8 +14,6 @@ from tilewright.cli.speed_table import speed_table
 from tilewright.cli.startup import announced_engine
 from tilewright.records import EngineBenchRecord
 
-__all__ = ("engine",)
-
 
 def engine(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random loads.")] = 1,

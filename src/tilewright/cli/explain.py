@@ -12,8 +12,6 @@ from tilewright.report.explain.run import explain_run
 from tilewright.report.explain.table import explain_view
 from tilewright.studies.explain_measure import measure_advice
 
-__all__ = ("explain",)
-
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN.json", help="A record of run --record or run --json.")
 ]

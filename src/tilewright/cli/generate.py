@@ -8,6 +8,7 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
+from tilewright.attention.planner import StateAdvance
 from tilewright.cli.arguments import SetOption
 from tilewright.cli.completion import complete_flow
 from tilewright.cli.latency_options import (
@@ -18,7 +19,7 @@ from tilewright.cli.latency_options import (
 )
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
-from tilewright.cli.state_option import StateAdvance, StateAdvanceOption
+from tilewright.cli.state_option import StateAdvanceOption
 from tilewright.errors import UsageError
 from tilewright.models import load_model
 from tilewright.records import read_text_file
@@ -26,9 +27,6 @@ from tilewright.records.generate import GenerateRecord, SimulatedAttention
 from tilewright.studies.generate.text import DEFAULT_BUDGET, DENSE, GenerateSpec
 from tilewright.studies.generate.text import generate as run_generate
 from tilewright.units import format_ps
-
-__all__ = ("generate",)
-
 
 PromptOption = Annotated[str | None, typer.Option(metavar="TEXT", help="What the text continues.")]
 PromptFileOption = Annotated[

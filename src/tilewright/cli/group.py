@@ -8,8 +8,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from tilewright.cli.commands import Command, Group, load
 
-__all__ = ("LazyGroup",)
-
 
 class LazyGroup(TyperGroup):
     """Commands that are names with summaries until one of them is resolved."""

@@ -13,8 +13,6 @@ from tilewright.cli.output import note
 from tilewright.cli.startup import announced_engine
 from tilewright.records.language_bench import LanguageBenchRecord
 
-__all__ = ("language",)
-
 
 def language(
     rounds: Annotated[

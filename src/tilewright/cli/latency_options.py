@@ -13,8 +13,6 @@ from tilewright.cli.startup import announced_engine, machine_of
 from tilewright.errors import UsageError
 from tilewright.studies.step_latency import LatencySpec, NamedMachine, check_names
 
-__all__ = ("DTypeOption", "MachineDType", "MachinesOption", "PlacementOption", "latency_spec")
-
 
 class MachineDType(StrEnum):
     """Element types that keys, values and summaries may have on a machine."""

@@ -10,8 +10,6 @@ from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.records.explain import ListRecord
 from tilewright.studies.list_ import list_programs
 
-__all__ = ("list_", "summaries")
-
 
 def summaries() -> list[tuple[str, str]]:
     """Return the names of ready programs, each with what it does."""

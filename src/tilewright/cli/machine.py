@@ -20,8 +20,6 @@ from tilewright.records import MachineCheckRecord
 from tilewright.report.machine_svg.picture import draw_machine
 from tilewright.report.svg import write_svg
 
-__all__ = ("check", "show")
-
 
 def check(
     machine: MachineArgument = DEFAULT_PRESET,

@@ -17,8 +17,6 @@ from tilewright.machine.check import warnings_of
 from tilewright.machine.explain import MachineFileError
 from tilewright.records import ImportedField, MachineImportRecord, check_target, write_file
 
-__all__ = ("import_topology",)
-
 WHAT = "machine file"  # for errors about the target
 
 

@@ -13,8 +13,6 @@ from tilewright.records.machine_show import MachineListRecord, MachineRow
 from tilewright.report.format import rate_text
 from tilewright.units import format_bytes
 
-__all__ = ("list_", "summaries")
-
 
 def summaries() -> list[tuple[str, str]]:
     """Return the names, each with what its machine is for."""

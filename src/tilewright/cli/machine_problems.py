@@ -2,8 +2,6 @@
 
 from tilewright.machine.explain import MachineFileError
 
-__all__ = ("all_problems",)
-
 
 def all_problems(source: str, error: MachineFileError) -> MachineFileError:
     """Return an error that lists all mistakes of a file; a single one stays as it is."""

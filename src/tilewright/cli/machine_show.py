@@ -37,8 +37,6 @@ from tilewright.report.format import (
 )
 from tilewright.units import count_text, format_bytes, format_ps
 
-__all__ = ("ShownMachine", "machine_view", "show_machine")
-
 _FIRST_CUBE = place_name(CubeCoord(0, 0)) + "."
 
 

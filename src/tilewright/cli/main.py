@@ -2,8 +2,6 @@
 
 import sys  # and nothing else: an import up here is a moment in which Ctrl-C shows a traceback
 
-__all__ = ("main",)
-
 INTERRUPTED = 130
 DELAY_S = 0.01
 

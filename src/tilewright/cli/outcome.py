@@ -8,8 +8,6 @@ from rich.console import RenderableType
 
 from tilewright.records import Document
 
-__all__ = ("JsonOption", "Outcome")
-
 # The shell acts on --json; a command declares it as ``_json`` for the parser and for --help.
 JsonOption = Annotated[
     bool,

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TextIO
 
-__all__ = ("Output", "note", "printable")
-
 
 def printable(text: str) -> str:
     r"""Return a text with escapes for what a terminal would obey: files may have anything in them.

@@ -6,8 +6,6 @@ import typer
 
 from tilewright.analysis.phases import MAX_PHASES
 
-__all__ = ("PhasesOption",)
-
 PhasesOption = Annotated[
     int | None,
     typer.Option(

@@ -12,8 +12,6 @@ from tilewright.cli.usage import PROGRAM
 from tilewright.errors import InternalError, TilewrightError
 from tilewright.records import Document, canonical_json, describe_failure
 
-__all__ = ("print_failure", "print_outcome")
-
 
 @dataclass(frozen=True, slots=True)
 class PrintableView:

@@ -30,8 +30,6 @@ from tilewright.report.probe_plot import draw_probe
 from tilewright.report.svg import write_svg
 from tilewright.units import format_bytes, parse_bytes
 
-__all__ = ("HELP", "parse_size", "probe")
-
 MAX_DIGITS = 18
 
 _CASES = "\n".join(f"  {case.name:<16}  {case.description}" for case in PROBE_CASES.values())

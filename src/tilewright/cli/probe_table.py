@@ -11,8 +11,6 @@ from tilewright.records import Breakdown, ProbeRecord, ProbeRow
 from tilewright.report.phase_words import ends_text, figure_ps
 from tilewright.units import count_text, format_bytes, format_ps
 
-__all__ = ("bar_of", "probe_view")
-
 BAR_LETTERS = 12
 HEADER = (
     f"{'size':>9}{'latency':>11}{'+-%':>5}{'bound':>11}"

@@ -9,8 +9,6 @@ from rich.text import Text
 
 from tilewright.cli.output import printable
 
-__all__ = ("progress_line",)
-
 
 @contextmanager
 def progress_line(*, is_wanted: bool, what: str) -> Iterator[Callable[[str], None] | None]:

@@ -30,8 +30,6 @@ from tilewright.studies.run.execute import RunRequest
 from tilewright.studies.run.source import find_source
 from tilewright.studies.run.sweep import Points, run_sweep, sweep_of
 
-__all__ = ("HELP", "run")
-
 HELP = """Run a program on a simulated machine: values, time, and why.
 
 A program is a ready one by its name (tilewright list), or a Python file with

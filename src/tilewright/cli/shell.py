@@ -23,8 +23,6 @@ from tilewright.errors import (
 if TYPE_CHECKING:
     from tilewright.cli.outcome import Outcome
 
-__all__ = ("ExitStatus", "run_command")
-
 INSTALL_COMPLETION = "--install-completion"
 NO_ARGUMENTS = "NoArgsIsHelpError"  # by name: the parser keeps this class to itself
 

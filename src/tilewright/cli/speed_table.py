@@ -8,8 +8,6 @@ from rich.table import Table
 from tilewright.records import EngineWorkloadRow
 from tilewright.units import format_ps
 
-__all__ = ("speed_table",)
-
 
 def speed_table(rows: Sequence[EngineWorkloadRow]) -> Table:
     """One row for each; the speed-up is against the first implementation of the same load."""

@@ -9,8 +9,6 @@ from tilewright.machine.file_check import machine_of_document
 from tilewright.machine.parse import load_machine_document
 from tilewright.machine.unused import unused_keys
 
-__all__ = ("announced_engine", "engine_line", "machine_of")
-
 
 def machine_of(source: str, overrides: Sequence[str] = ()) -> Machine:
     """The machine of a file or preset; keys without effect are told."""

@@ -6,8 +6,6 @@ import typer
 
 from tilewright.attention.planner import StateAdvance
 
-__all__ = ("StateAdvance", "StateAdvanceOption")
-
 StateAdvanceOption = Annotated[
     StateAdvance,
     typer.Option(

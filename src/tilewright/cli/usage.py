@@ -11,15 +11,6 @@ from typer.exceptions import TyperException
 
 from tilewright.errors import UsageError
 
-__all__ = (
-    "PROGRAM",
-    "AnyCommand",
-    "check_no_repeats",
-    "check_text",
-    "named_command",
-    "usage_error",
-)
-
 PROGRAM = "tilewright"
 
 AnyCommand = TyperCommand | TyperGroup

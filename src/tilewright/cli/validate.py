@@ -18,8 +18,6 @@ from tilewright.validation.finding import OracleGroup
 from tilewright.validation.page import figure, validation_page
 from tilewright.validation.run import run_oracles
 
-__all__ = ("validate",)
-
 
 def validate(
     group: Annotated[OracleGroup | None, typer.Option(help="Run one group only.")] = None,

@@ -9,8 +9,6 @@ from tilewright.errors import CollectiveError
 from tilewright.language.dtype import DType
 from tilewright.runtime.tensor.tensor import Tensor
 
-__all__ = ("Buffers", "Piece", "equal_rows", "only_at", "pairs_of", "rows_by_size")
-
 
 @dataclass(frozen=True, slots=True)
 class Piece:

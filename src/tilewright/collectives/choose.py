@@ -26,8 +26,6 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 from tilewright.units import PS_PER_US
 
-__all__ = ("Choice", "Chooser", "placed_call", "shape_of")
-
 MOST_PREDICTED_RANKS = 64  # plans that hand every rank a block have p * p steps
 MARGIN = Fraction(1, 10)  # of predictions that count as equal where links decide
 

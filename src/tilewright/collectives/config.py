@@ -26,8 +26,6 @@ from tilewright.machine.yaml_text import (
 )
 from tilewright.trust import check_code_allowed
 
-__all__ = ("AlgorithmEntry", "CollectiveConfig", "parse_config")
-
 IDLE_KEYS = MappingProxyType({"vc_chunk_size": 1, "root_cube": 0})
 """Keys of KernBench that change nothing here, each with its least value."""
 

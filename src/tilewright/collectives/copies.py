@@ -6,8 +6,6 @@ from tilewright.collectives.group import Group
 from tilewright.collectives.staging import Layout
 from tilewright.runtime.placement.divide import Box
 
-__all__ = ("copy_group", "owner_lanes")
-
 
 def owner_lanes(layout: Layout | None, num_lanes: int) -> frozenset[int]:
     """The lanes that exchange: of copies the first, unless some elements have more than others."""

@@ -22,8 +22,6 @@ from tilewright.machine.route_time import zero_load_ps
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 from tilewright.units import PS_PER_S, PS_PER_US, num_flits
 
-__all__ = ("PeCost", "Way", "message_ps", "path_of", "way_of")
-
 
 @dataclass(frozen=True, slots=True)
 class PeCost:

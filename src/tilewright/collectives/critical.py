@@ -16,8 +16,6 @@ from tilewright.collectives.plan import Move
 from tilewright.collectives.schedule import lag_of
 from tilewright.device.ipcq import RingSpec
 
-__all__ = ("Prediction", "predict")
-
 
 @dataclass(frozen=True, slots=True)
 class Prediction:

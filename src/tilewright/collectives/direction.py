@@ -8,8 +8,6 @@ from math import isqrt
 from tilewright.collectives.kernel import direction_to
 from tilewright.errors import CollectiveError
 
-__all__ = ("NOT_SAID", "Directions", "Shape", "Topology", "parse_topology", "plan_directions")
-
 Shape = tuple[int | None, int | None]
 """Columns and rows of ranks (w, h); None is not said."""
 

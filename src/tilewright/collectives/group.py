@@ -12,8 +12,6 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 from tilewright.machine.name import place_name
 
-__all__ = ("Group", "RankPlaces", "Signature", "sip_ranks")
-
 RankPlaces = tuple[PeCoord, ...]
 """The PEs of a rank; those of the same place in all ranks are a lane."""
 

@@ -18,8 +18,6 @@ from tilewright.errors import CollectiveError
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 
-__all__ = ("WHERE", "RingRequest", "install_rings")
-
 WHERE = "install_ipcq"
 """The call that errors name."""
 

@@ -12,8 +12,6 @@ from tilewright.collectives.plan import Move
 from tilewright.collectives.reduction import Reduction, accumulation_dtype
 from tilewright.collectives.schedule import Chunk, Job, Message
 
-__all__ = ("REDUCTIONS", "collective", "direction_to")
-
 REDUCTIONS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
     {
         "sum": add,

@@ -17,8 +17,6 @@ from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine
 from tilewright.units import PS_PER_US
 
-__all__ = ("LanePlan", "PlacedStep", "lane_plans")
-
 MOST_LOADS = 64  # lanes whose messages are counted link by link
 
 

@@ -13,8 +13,6 @@ from tilewright.machine.build import Machine
 from tilewright.machine.node import LinkKind
 from tilewright.units import PS_PER_US
 
-__all__ = ("LinkLoads", "Pair", "Share")
-
 Pair = tuple[int, int, int]
 """A turn, a rank and its peer."""
 

@@ -11,8 +11,6 @@ from enum import Enum
 
 from tilewright.collectives.plan import Contribution, Goal
 
-__all__ = ("Call", "Operation", "goal_of", "start_of")
-
 
 class Operation(Enum):
     """By the names of torch.distributed."""

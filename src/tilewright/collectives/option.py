@@ -11,18 +11,6 @@ from typing import Any, TypedDict
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
 from tilewright.errors import CollectiveError
 
-__all__ = (
-    "NOTHING_SAID",
-    "NO_OPTIONS",
-    "RING_KEYS",
-    "CallKeys",
-    "CallOptions",
-    "RingKeys",
-    "RingOptions",
-    "parse_call",
-    "parse_ring",
-)
-
 
 class RingKeys(TypedDict, total=False):
     """Keywords of functions that install or use rings."""

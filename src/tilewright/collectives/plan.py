@@ -15,8 +15,6 @@ from functools import cached_property
 
 from tilewright.errors import CollectiveError
 
-__all__ = ("Goal", "Move", "Plan", "Proof", "Step", "check_plan")
-
 
 class Move(Enum):
     """What a step does with its block."""

@@ -11,8 +11,6 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 from tilewright.machine.name import place_name
 
-__all__ = ("Place", "RankMap", "num_mapped_ranks", "places_of_ranks", "ranks_of_pes")
-
 Place = PeCoord | Sequence[int]
 """A PE, or the numbers of its SIP, its cube and itself."""
 

@@ -6,8 +6,6 @@ from tilewright.collectives.operation import Operation
 from tilewright.errors import CollectiveError
 from tilewright.language.dtype import DType, float32
 
-__all__ = ("Reduction", "accumulation_dtype", "check_reduction", "message_dtype")
-
 
 class Reduction(StrEnum):
     """By the names of torch.distributed.ReduceOp."""

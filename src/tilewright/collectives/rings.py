@@ -23,8 +23,6 @@ from tilewright.runtime.pending import Pending
 from tilewright.runtime.request import Request
 from tilewright.runtime.ring_space import RingSpace, Space
 
-__all__ = ("Edge", "InstallPlan", "RingBook", "Wiring", "check_install", "plan_install")
-
 Edge = tuple[int, int]  # a rank and a peer that it sends to
 
 Wiring = frozenset[Edge] | Directions

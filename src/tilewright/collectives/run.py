@@ -21,8 +21,6 @@ from tilewright.runtime.launch.launch import launch
 from tilewright.runtime.launch.options import LaunchOptions, LaunchOwner
 from tilewright.runtime.pending import Pending
 
-__all__ = ("NUM_VARIANTS", "start_collective")
-
 NUM_VARIANTS = 64
 
 Shares = dict[int, LaneShare]

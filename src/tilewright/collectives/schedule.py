@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from tilewright.collectives.plan import Move, Plan, Proof
 
-__all__ = ("Chunk", "Job", "Message", "Schedule", "Wave", "build_schedule", "lag_of", "waves_of")
-
 COMMANDS_A_RECEIVE = 2  # and a load of what it is combined with
 COMMANDS_A_SEND = 3  # a load, the send, a store
 COMMANDS_A_COMBINATION = 6  # conversions before and behind the operation, a mean, a store

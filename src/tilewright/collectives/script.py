@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from tilewright.collectives.plan import Move, Plan, Step
 
-__all__ = ("Blocks", "Script", "ring_gather", "ring_reduce")
-
 Blocks = Sequence[int]
 
 

@@ -16,8 +16,6 @@ from tilewright.runtime.placement.placement import Targets
 from tilewright.runtime.placement.policy import DPPolicy, LayoutWord, Split
 from tilewright.runtime.tensor.tensor import Tensor
 
-__all__ = ("LaneShare", "Layout", "Stage", "layout_of", "shares_of", "stage", "targets_of")
-
 SPREAD = DPPolicy(cube=Split(0), pe=Split(0))
 
 

@@ -15,16 +15,6 @@ from tilewright.collectives.operation import Call, Operation, goal_of, start_of
 from tilewright.collectives.plan import Move, Plan, Proof, check_plan
 from tilewright.errors import CollectiveError, RegistryError
 
-__all__ = (
-    "ALGORITHMS",
-    "AUTO_ALGORITHM",
-    "Algorithm",
-    "CheckedPlan",
-    "build_table",
-    "checked_plan",
-    "find_algorithm",
-)
-
 AUTO_ALGORITHM = "auto"
 """No algorithm: the one whose prediction is least."""
 

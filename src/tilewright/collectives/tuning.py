@@ -7,8 +7,6 @@ from tilewright.collectives.plan import Plan
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.spec import TcmSpec
 
-__all__ = ("Tuning", "TuningSpec", "tune")
-
 LEAST_CHUNK_BYTES = 4_096  # below that, commands and tokens cost more than they hide
 LONG_BLOCK_BYTES = 32_768
 LEAST_SLOTS = 2  # one is read while another is filled

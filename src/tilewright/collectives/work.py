@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from tilewright.errors import CollectiveError
 from tilewright.runtime.driver import Driver
 
-__all__ = ("JointWork", "Work")
-
 
 class Work:
     """A call of a rank that may be under way; ``wait`` before its tensors are used."""

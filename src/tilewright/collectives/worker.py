@@ -10,11 +10,9 @@ from weakref import WeakKeyDictionary
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from tilewright.engine.hub import Program
+from tilewright.engine.hub_program import Program
 from tilewright.errors import CollectiveError, DeadlockError
 from tilewright.runtime.driver import Driver
-
-__all__ = ("RankCall", "Workers")
 
 MIN_DIFFERENT = 2  # calls that ranks are in when they have lost each other
 

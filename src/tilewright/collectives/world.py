@@ -27,8 +27,6 @@ from tilewright.runtime.pending import Pending
 from tilewright.runtime.placement.policy import DPPolicy
 from tilewright.runtime.tensor.tensor import Tensor
 
-__all__ = ("World",)
-
 MAX_CHOICES = 16
 
 

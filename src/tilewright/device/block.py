@@ -13,17 +13,6 @@ from tilewright.errors import ServerError
 from tilewright.machine.impl import family_of, resolve_impl
 from tilewright.machine.spec import BlockSpec
 
-__all__ = (
-    "GemmBlock",
-    "LoopGemmBlock",
-    "PacketBlock",
-    "PeakGemmBlock",
-    "VectorBlock",
-    "build_service",
-    "checked_cycles",
-    "construct_block",
-)
-
 PacketBlock = Service
 """``service(packet, now_ps) -> (hold_ps, latency_ps)``: a link or a memory."""
 

@@ -19,8 +19,6 @@ from tilewright.machine.route import Route
 from tilewright.machine.route_level import Traffic
 from tilewright.memory.place import MemoryKind
 
-__all__ = ("Device", "TcmServers", "build_device")
-
 
 class TcmServers(NamedTuple):
     """Both ports of a TCM, and what passes beside them."""

@@ -8,8 +8,6 @@ from tilewright.engine import ServerSpec
 from tilewright.errors import UnitError
 from tilewright.machine.spec import CommandProcessorSpec
 
-__all__ = ("CommandProcessor",)
-
 
 @dataclass(frozen=True, slots=True)
 class CommandProcessor:

@@ -20,8 +20,6 @@ from tilewright.machine.node import NodeKind
 from tilewright.machine.route_level import Traffic
 from tilewright.machine.spec import HostSpec
 
-__all__ = ("CommandPath", "Delivery")
-
 
 @dataclass(frozen=True, slots=True)
 class Delivery:

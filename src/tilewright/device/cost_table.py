@@ -10,8 +10,6 @@ from types import MappingProxyType
 from tilewright.device.lookup import look_up
 from tilewright.errors import RegistryError
 
-__all__ = ("COST_TABLE", "CostClass", "build_cost_table", "cost_class_of")
-
 
 class CostClass(Enum):
     """What an op's time is made of."""

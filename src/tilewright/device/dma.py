@@ -19,8 +19,6 @@ from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.name import place_name
 
-__all__ = ("Access", "Channel", "ChannelDeal", "Gates", "num_channels", "window_packets")
-
 
 class Access(Enum):
     """What a channel does."""

@@ -8,8 +8,6 @@ from tilewright.device.lookup import look_up
 from tilewright.device.size import ceil_div
 from tilewright.units import DTYPE_BITS
 
-__all__ = ("GEMM_PACE", "Pace", "num_bytes_of")
-
 
 class Pace(Enum):
     """How fast a GEMM unit multiplies a dtype, beside f16."""

@@ -19,8 +19,6 @@ from tilewright.errors import ServerError
 from tilewright.machine.spec import DotArraySpec, GemmSpec, SystolicSpec
 from tilewright.units import clock_edge_ps
 
-__all__ = ("GemmUnit", "build_gemm")
-
 
 @dataclass(frozen=True, slots=True)
 class GemmUnit:

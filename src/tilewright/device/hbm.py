@@ -13,8 +13,6 @@ from tilewright.machine.address_map import SliceMap
 from tilewright.machine.spec import HbmSpec, RefreshSpec
 from tilewright.units import PS_PER_US
 
-__all__ = ("add_slice", "first_access_ps", "slice_spec")
-
 
 def add_slice(
     engine: Engine, name: str, spec: HbmSpec, slice_map: SliceMap, slice_index: int, num_slices: int

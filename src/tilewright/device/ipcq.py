@@ -30,8 +30,6 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
 from tilewright.units import flit_ps
 
-__all__ = ("Backpressure", "Ring", "RingKind", "RingPool", "RingSpec", "build_ring", "check_room")
-
 
 class RingKind(Enum):
     """Where the slots of a ring are."""

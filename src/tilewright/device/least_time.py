@@ -20,18 +20,6 @@ from tilewright.machine.route_time import zero_load_ps
 from tilewright.machine.spec import HbmSpec
 from tilewright.units import flit_ps, num_flits
 
-__all__ = (
-    "AccessTime",
-    "CommandTime",
-    "access_time",
-    "between_ps",
-    "command_times",
-    "fabric_ps",
-    "least_link",
-    "open_access_ps",
-    "way_ps",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class CommandTime:

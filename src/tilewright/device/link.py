@@ -12,8 +12,6 @@ from tilewright.machine.build import Machine
 from tilewright.machine.node import Link, LinkKind, NodeKind
 from tilewright.machine.spec import BlockSpec
 
-__all__ = ("Around", "link_block", "link_server")
-
 Around = Callable[[int, PacketBlock], PacketBlock]
 """From a link and the user's block on it to what stands in its place, to listen for instance."""
 

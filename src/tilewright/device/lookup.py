@@ -6,8 +6,6 @@ from typing import TypeVar
 
 from tilewright.errors import RegistryError
 
-__all__ = ("look_up",)
-
 Entry = TypeVar("Entry")
 
 

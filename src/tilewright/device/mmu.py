@@ -17,8 +17,6 @@ from tilewright.memory import (
 )
 from tilewright.memory.page_table import Shared
 
-__all__ = ("Mmu", "MmuState", "VirtualPage", "Walk", "Walker")
-
 
 class Walker(Protocol):
     """Who looks pages up: a stream of commands, numbered from 1 in the order of their issue."""

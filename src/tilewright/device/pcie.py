@@ -7,8 +7,6 @@ from tilewright.machine.spec import PcieSpec
 from tilewright.machine.topology_pcie import pcie_raw_rate
 from tilewright.units import flit_ps
 
-__all__ = ("PcieFraming",)
-
 
 @dataclass(frozen=True, slots=True)
 class PcieFraming:

@@ -12,8 +12,6 @@ from tilewright.engine.issuer import IssuerSpec
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 
-__all__ = ("Pe", "build_pe")
-
 
 @dataclass(frozen=True, slots=True)
 class Pe:

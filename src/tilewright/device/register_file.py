@@ -7,8 +7,6 @@ from tilewright.device.tcm import Tcm
 from tilewright.errors import InternalError
 from tilewright.machine.spec import RegisterFileSpec
 
-__all__ = ("RegisterFile", "RegisterFileState", "Residence")
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Residence:

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from tilewright.errors import UnitError
 
-__all__ = ("ceil_div", "check_product", "check_size")
-
 
 def check_size(where: str, name: str, value: object) -> None:
     """Refuse what is no int (a bool or a NumPy scalar is none) or below one.

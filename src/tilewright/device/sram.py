@@ -5,8 +5,6 @@ from tilewright.engine import Engine, ServerSpec
 from tilewright.engine.banked_spec import SimpleSpec
 from tilewright.machine.spec import SramSpec
 
-__all__ = ("add_sram", "sram_memory")
-
 
 def add_sram(engine: Engine, name: str, spec: SramSpec, *, packet_bytes: int) -> int:
     """The server of the memory: accesses one after the other, bytes at ``bytes_per_us``.

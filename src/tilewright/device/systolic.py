@@ -9,8 +9,6 @@ from tilewright.device.lookup import look_up
 from tilewright.device.size import ceil_div, check_product
 from tilewright.machine.spec import SystolicSpec
 
-__all__ = ("SystolicArray",)
-
 
 @dataclass(frozen=True, slots=True)
 class SystolicArray:

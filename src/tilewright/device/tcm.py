@@ -6,8 +6,6 @@ from tilewright.engine import ServerSpec
 from tilewright.machine.spec import TcmSpec
 from tilewright.units import flit_ps
 
-__all__ = ("Tcm",)
-
 
 @dataclass(frozen=True, slots=True)
 class Tcm:

@@ -4,8 +4,6 @@ from fractions import Fraction
 
 from tilewright.device.size import check_size
 
-__all__ = ("ucie_raw_rate",)
-
 BITS_PER_BYTE = 8
 
 

@@ -8,8 +8,6 @@ from tilewright.device.vector_lanes import VectorLanes
 from tilewright.machine.spec import TcmSpec, VectorSpec
 from tilewright.units import clock_edge_ps
 
-__all__ = ("VectorUnit", "build_vector")
-
 
 @dataclass(frozen=True, slots=True)
 class VectorUnit:

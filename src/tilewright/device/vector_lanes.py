@@ -10,8 +10,6 @@ from tilewright.device.size import ceil_div, check_size
 from tilewright.machine.spec import TcmSpec, VectorSpec
 from tilewright.units import DTYPE_BITS
 
-__all__ = ("VectorLanes",)
-
 LANE_BITS = 32
 US_PER_S = 10**6
 

@@ -2,7 +2,8 @@
 
 from tilewright.engine.engine import Engine
 from tilewright.engine.graph import TaskGraph
-from tilewright.engine.hub import Hub, Program
+from tilewright.engine.hub import Hub
+from tilewright.engine.hub_program import Program
 from tilewright.engine.kind import AUTO, Auto, EngineKind
 from tilewright.engine.select import build_engine, resolve_engine
 from tilewright.engine.spec import Arbitration, EngineSpec, PacketView, ServerSpec, Service

@@ -15,11 +15,7 @@ from tilewright.engine.banked_core import (
 from tilewright.engine.banked_counters import ChannelCounters
 from tilewright.engine.banked_layout import bank_table, banked_numbers, pieces
 from tilewright.engine.banked_spec import (
-    BankedRefreshSpec,
     BankedSpec,
-    BankedTimingSpec,
-    MapField,
-    RefreshScope,
     SimpleSpec,
 )
 from tilewright.engine.kind import AUTO, Auto, EngineKind
@@ -27,21 +23,6 @@ from tilewright.engine.select import resolve_engine
 from tilewright.engine.spec import check_integer
 from tilewright.errors import EngineError
 from tilewright.native import native_built, native_core
-
-__all__ = (
-    "BankedMemory",
-    "BankedRefreshSpec",
-    "BankedSpec",
-    "BankedTimingSpec",
-    "ChannelCounters",
-    "Completion",
-    "MapField",
-    "Memory",
-    "RefreshScope",
-    "SimpleMemory",
-    "SimpleSpec",
-    "banked_numbers",
-)
 
 MAX_NOW_PS = 2**61  # leaves room for any distance behind it
 MAX_ID = 2**62

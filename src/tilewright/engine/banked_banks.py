@@ -5,8 +5,6 @@ from enum import Enum
 from tilewright.engine.banked_counters import Gap, Tally
 from tilewright.engine.banked_spec import BankedSpec
 
-__all__ = ("Banks", "Opening")
-
 LONG_AGO_PS = -(2**61)  # before any distance from it could matter
 CLOSED = -1
 

@@ -12,8 +12,6 @@ from tilewright.engine.banked_counters import ChannelCounters, Tally
 from tilewright.engine.banked_refresh import NEVER_PS, Refresh
 from tilewright.engine.banked_spec import BankedSpec
 
-__all__ = ("Access", "Channel", "Chunk")
-
 
 @dataclass(slots=True, eq=False)
 class Access:

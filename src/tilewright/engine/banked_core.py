@@ -9,8 +9,6 @@ from tilewright.engine.banked_refresh import NEVER_PS
 from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
 from tilewright.units import flit_ps
 
-__all__ = ("Completion", "MemoryCore", "ReferenceBankedCore", "ReferenceSimpleCore")
-
 Completion = tuple[int, int, int]
 """An access, when its last data were done, and how long refresh held that up."""
 

@@ -3,8 +3,6 @@
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
-__all__ = ("ChannelCounters", "Gap", "Tally")
-
 
 class ChannelCounters(NamedTuple):
     """Counters of a pseudo-channel, in bursts; of a simple memory, in bytes.

@@ -9,8 +9,6 @@ from tilewright.engine.banked_spec import BankedSpec, MapField, RefreshScope
 from tilewright.errors import EngineError
 from tilewright.limits import max_channel_bursts
 
-__all__ = ("Piece", "bank_table", "banked_numbers", "check_packets", "pieces")
-
 
 class Piece(NamedTuple):
     """A chunk as the address map sees it: consecutive bursts of one pseudo-channel, one row."""

@@ -3,8 +3,6 @@
 from tilewright.engine.banked_banks import CLOSED, LONG_AGO_PS, Banks
 from tilewright.engine.banked_spec import BankedSpec, RefreshScope
 
-__all__ = ("Refresh",)
-
 NEVER_PS = 2**62 + 2**61  # beyond all decisions, which a core keeps before 2^62
 
 

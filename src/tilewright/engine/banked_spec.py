@@ -19,15 +19,6 @@ from tilewright.limits import (
     min_refresh_interval_ps,
 )
 
-__all__ = (
-    "BankedRefreshSpec",
-    "BankedSpec",
-    "BankedTimingSpec",
-    "MapField",
-    "RefreshScope",
-    "SimpleSpec",
-)
-
 MapField = Literal["burst", "bank_group", "column", "bank", "stack_id", "row"]
 
 MAX_SIZE = 2**40

@@ -9,15 +9,6 @@ from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
 from tilewright.engine.rows import Block, Row
 from tilewright.engine.spec import CoreService
 
-__all__ = (
-    "CompiledGraph",
-    "Core",
-    "IssuedAccess",
-    "Issuer",
-    "WaitingPacket",
-    "WaitingTask",
-)
-
 UNBOUNDED = -1
 SOURCE = -1
 OWNER_SHIFT = 40

@@ -10,17 +10,6 @@ from tilewright.engine.message import id_text
 from tilewright.engine.spec import Arbitration, ServerSpec
 from tilewright.errors import DeadlockError, LimitError
 
-__all__ = (
-    "DeadlockReport",
-    "Reason",
-    "WaitingProgram",
-    "What",
-    "deadlock_error",
-    "name_programs",
-    "report_deadlock",
-    "waiting_program",
-)
-
 MAX_LINES = 20
 MAX_NAMED = 3
 MAX_PROGRAMS = 4  # in the error of a run beyond a limit

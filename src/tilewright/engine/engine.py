@@ -47,8 +47,6 @@ from tilewright.errors import DeadlockError, EngineError, TilewrightError
 from tilewright.limits import MAX_PACKETS
 from tilewright.units import MAX_PS, flit_ps
 
-__all__ = ("Engine",)
-
 MAX_OWNER = 2**22
 
 Result = TypeVar("Result")

@@ -2,8 +2,6 @@
 
 from enum import IntEnum
 
-__all__ = ("HARMLESS", "CoreFault", "FaultKind")
-
 
 class FaultKind(IntEnum):
     """The numbers are shared with csrc."""

@@ -25,8 +25,6 @@ from tilewright.units import MAX_PS
 if TYPE_CHECKING:
     from tilewright.engine.core import CompiledGraph, Core
 
-__all__ = ("TaskGraph", "check_not_empty", "no_graph_error")
-
 Pair = tuple[int, int]
 Integers = Iterable[int] | npt.NDArray[np.int64]
 

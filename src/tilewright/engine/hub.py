@@ -22,8 +22,6 @@ from tilewright.engine.spec import check_integer
 from tilewright.errors import DeadlockError, EngineError, LimitError
 from tilewright.units import MAX_PS
 
-__all__ = ("Hub", "Program")
-
 MAX_KEPT_GRAPHS = 1024
 WAITS = object()  # what a switch to the hub hands over, unless the program has ended
 CLOSED = "closed"  # why programs end that nobody lets go on

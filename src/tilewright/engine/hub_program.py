@@ -8,8 +8,6 @@ from greenlet import GreenletExit
 from tilewright.engine.deadlock import What
 from tilewright.engine.service import ProgramGreenlet
 
-__all__ = ("Program", "append", "chain")
-
 
 class Program:
     """A function that runs in simulated time; ``number`` owns the tasks that it submits."""

@@ -25,8 +25,6 @@ from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER, Bl
 from tilewright.engine.space import Space
 from tilewright.units import PS_PER_US
 
-__all__ = ("IssuerSpec", "ReferenceIssuer")
-
 FIRST_TASK = 0
 
 Compile = Callable[[list[Row | Block]], CompiledGraph]

@@ -1,7 +1,5 @@
 """What an issuer remembers of a value, and of a composite that is open."""
 
-__all__ = ("UNTOUCHED", "IssuedValue", "OpenComposite")
-
 UNTOUCHED = -1
 MANY_USES = 4096
 

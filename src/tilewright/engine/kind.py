@@ -2,8 +2,6 @@
 
 from enum import Enum
 
-__all__ = ("AUTO", "Auto", "EngineKind")
-
 
 class EngineKind(Enum):
     """Two engines, one specification."""

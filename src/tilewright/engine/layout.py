@@ -10,8 +10,6 @@ from tilewright.engine.spec import EngineSpec, ServerSpec, check_integer
 from tilewright.errors import EngineError
 from tilewright.units import MAX_PS
 
-__all__ = ("Layout",)
-
 MAX_CHANNEL = 1023
 
 Item = TypeVar("Item")

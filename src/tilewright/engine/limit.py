@@ -6,8 +6,6 @@ from dataclasses import dataclass, fields, replace
 from tilewright.errors import LimitError, RequestError, UnitError, UsageError
 from tilewright.units import PS_PER_S, parse_ps
 
-__all__ = ("Limits", "limit_error", "parse_limits")
-
 OPTION = "--limit"
 MAX_LIMIT = 2**61  # so that a sum of two limits fits int64
 _FIELD_OF = {"time": "time_ps"}  # what a user writes, where it is not the field's name

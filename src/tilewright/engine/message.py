@@ -10,15 +10,6 @@ from tilewright.errors import EngineError, InternalError, TilewrightError, TimeL
 from tilewright.limits import MAX_PACKETS
 from tilewright.units import MAX_PS
 
-__all__ = (
-    "Names",
-    "error_of_fault",
-    "error_of_violation",
-    "first_line",
-    "id_text",
-    "reentered_error",
-)
-
 
 class Names(NamedTuple):
     """What servers and signals are called, by number."""

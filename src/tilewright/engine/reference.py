@@ -30,8 +30,6 @@ from tilewright.engine.reference_tasks import ARRIVE, COMPLETE, DECIDE, GRANT
 from tilewright.engine.rows import HOLD, Block, Row
 from tilewright.engine.spec import CoreService
 
-__all__ = ("ReferenceCore",)
-
 ARBITER = -1  # in place of a packet
 LIMIT = -1  # in place of a server
 MAX_KEPT_SIZES = 4096

@@ -19,8 +19,6 @@ from tilewright.engine.rows import (
 )
 from tilewright.limits import MAX_PACKETS
 
-__all__ = ("Graph", "compile_graph")
-
 
 class Graph(NamedTuple):
     """A compiled task graph."""

@@ -10,8 +10,6 @@ from tilewright.engine.reference_state import Packet, Server
 from tilewright.engine.reference_tasks import DECIDE, Tasks
 from tilewright.engine.rows import EXCHANGE
 
-__all__ = ("Memories", "MemoryState")
-
 
 class MemoryState:
     """A memory behind a server, and the packets that it serves."""

@@ -2,8 +2,6 @@
 
 from array import array
 
-__all__ = ("Owners",)
-
 PAGE_OWNERS = 64  # neighbours, of which the one that has counted farthest is remembered
 
 

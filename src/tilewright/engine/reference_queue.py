@@ -6,8 +6,6 @@ from heapq import heapify, heappop, heappush
 from operator import length_hint
 from typing import Any
 
-__all__ = ("BUCKET_SHIFT", "Event", "EventQueue")
-
 Event = tuple[int, int, int, int, Any, int | None, int]
 """Time, phase, id, tie-breaker: the key; then what it is about.
 

@@ -10,8 +10,6 @@ from tilewright.engine.core import UNBOUNDED
 from tilewright.engine.reference_queue import EventQueue
 from tilewright.engine.reference_state import Route, Server, Signal, Task, TaskDefinition
 
-__all__ = ("Reports",)
-
 Violation = tuple[str, int, int, int]  # rule, server or route, found, expected
 
 

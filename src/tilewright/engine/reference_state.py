@@ -12,25 +12,6 @@ from tilewright.engine.rows import Row
 from tilewright.engine.spec import CoreService
 from tilewright.units import MAX_PS
 
-__all__ = (
-    "Gate",
-    "Leg",
-    "Packet",
-    "Part",
-    "Queue",
-    "RoundTrip",
-    "Route",
-    "Server",
-    "Signal",
-    "Size",
-    "StartRun",
-    "Task",
-    "TaskDefinition",
-    "size_of",
-    "trip_of",
-)
-
-
 Step = tuple["Server", int, int, int, int | None]
 """What a plain hop needs: server, flit time, head time, latency, the next server's index if any."""
 

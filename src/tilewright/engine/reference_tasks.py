@@ -28,8 +28,6 @@ from tilewright.engine.reference_state import (
 from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
 from tilewright.units import MAX_PS
 
-__all__ = ("ARRIVE", "COMPLETE", "DECIDE", "GRANT", "START", "Tasks")
-
 ARRIVE, COMPLETE, GRANT, DECIDE = 0, 1, 2, 3
 
 # A tie-breaker makes every key unique: -1 for a start, 2 * server for an arrival there, one more

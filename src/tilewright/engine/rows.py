@@ -8,20 +8,6 @@ import numpy.typing as npt
 from tilewright.engine.spec import integer_fix, integer_words
 from tilewright.units import MAX_PS
 
-__all__ = (
-    "EARLIER",
-    "EXCHANGE",
-    "HOLD",
-    "NO_EFFECT",
-    "ONE_SEGMENT",
-    "TIMER",
-    "TRANSFER",
-    "Block",
-    "Row",
-    "TaskKind",
-    "row_problem",
-)
-
 NO_EFFECT = -1
 
 Pairs = tuple[tuple[int, int], ...]

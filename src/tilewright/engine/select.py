@@ -10,8 +10,6 @@ from tilewright.engine.spec import EngineSpec
 from tilewright.errors import EngineError
 from tilewright.native import native_built, native_core
 
-__all__ = ("build_engine", "resolve_engine")
-
 
 def resolve_engine(choice: EngineKind | Auto, *, native_built: bool) -> EngineKind:
     """Settle an open choice; refuse what is not there.

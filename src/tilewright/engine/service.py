@@ -12,8 +12,6 @@ from tilewright.engine.spec import CoreService, PacketView, ServerSpec, integer_
 from tilewright.errors import EngineError, ServerError
 from tilewright.units import MAX_PS
 
-__all__ = ("ProgramGreenlet", "RunGuard", "checked_service")
-
 EXPECTED = f"(hold_ps, latency_ps), a tuple of two ints in 0..{MAX_PS} (no bool, no NumPy scalar)"
 
 

@@ -8,8 +8,6 @@ round a ring of buffers.
 from collections import deque
 from collections.abc import Sequence
 
-__all__ = ("Space",)
-
 NOTHING: Sequence[int] = ()
 MANY_RELEASES = 1 << 16
 

@@ -9,8 +9,6 @@ from tilewright.errors import EngineError
 from tilewright.limits import MAX_FLIT_BYTES, MAX_PACKET_FLITS
 from tilewright.units import MAX_PS
 
-__all__ = ("Arbitration", "EngineSpec", "PacketView", "ServerSpec", "Service")
-
 MAX_FLIT_PS = 2**40
 MAX_SALT = 2**62
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from tilewright.errors import EngineError
 
-__all__ = ("RouteStatistics", "ServerStatistics", "Statistics")
-
 
 class ServerStatistics(NamedTuple):
     """The counters of one server; ``docs/engine.md`` section 6 defines them."""

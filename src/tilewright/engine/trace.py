@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ("MemoryRecord", "TraceRecord", "digest_of")
-
 
 class TraceRecord(NamedTuple):
     """A server took a packet: when it was ready, when it started, when its tail left."""

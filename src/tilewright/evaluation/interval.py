@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ("Mean", "mean_of", "paired_difference", "share_interval", "student_quantile")
-
 NORMAL_QUANTILE = 1.959963984540054  # 97.5 % of a normal distribution are below
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-__all__ = ("pareto_front",)
-
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> tuple[bool, ...]:
     """For each (cost, quality): whether no other point is at least as good in both, and not equal.

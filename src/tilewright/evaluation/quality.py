@@ -10,8 +10,6 @@ from tilewright.errors import RecordError
 from tilewright.evaluation.interval import Mean, mean_of, paired_difference, share_interval
 from tilewright.records.attention_compare import FlowDifference, QualityRow, TrialRecord
 
-__all__ = ("join_trials", "order_flows")
-
 NOTHING = Mean(0.0, None)
 MAX_EXPONENT = 300.0
 

@@ -11,8 +11,6 @@ from tilewright.attention.planner import PlanSpec
 from tilewright.evaluation.stream import Doubles, Floats, Stream
 from tilewright.serving.sequence import PagedSequence, PagedStep, PagesByRow
 
-__all__ = ("AttentionSamples", "dense_outputs", "replay_flow")
-
 Bools = npt.NDArray[np.bool_]
 
 

@@ -13,8 +13,6 @@ from tilewright.models.forward import AttentionStep
 from tilewright.models.namespace import Array
 from tilewright.serving.sequence import KeptAttention
 
-__all__ = ("Doubles", "Floats", "PlantedNeedle", "StepRecorder", "Stream")
-
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 

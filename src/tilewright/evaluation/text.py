@@ -10,8 +10,6 @@ import numpy as np
 from tilewright.errors import UsageError
 from tilewright.models import Tokenizer
 
-__all__ = ("PlainText", "cut_tokens", "python_topics")
-
 LETTERS_PER_TOKEN = 8  # more than a token has on the average, so that a cut is long enough
 
 

@@ -7,8 +7,6 @@ from tilewright.evaluation.source.base import Case
 from tilewright.evaluation.words import WordSamples, say_words
 from tilewright.records.attention_compare import TrialRecord
 
-__all__ = ("run_trial",)
-
 
 def run_trial(
     case: Case, graph: Graph, plan: PlanSpec, *, key: str, flow: str, budget: int, index: int

@@ -12,8 +12,6 @@ from tilewright.models import ModelWeights, Prompt
 from tilewright.models.prompt import StepWrapper
 from tilewright.serving.decode import FlowDecoder
 
-__all__ = ("Target", "WordSamples", "Words", "log_probabilities", "say_words")
-
 Doubles = npt.NDArray[np.float64]
 
 

@@ -1,3 +1,1 @@
 """Runs a kernel's programs: streams, issue, effects, messages, and what a sanitizer sees."""
-
-__all__ = ()

@@ -21,8 +21,6 @@ from tilewright.language.meaning.convert import from_compute, to_compute
 from tilewright.language.source import source_line
 from tilewright.language.value import Block
 
-__all__ = ("atomic", "atomic_load", "atomic_store")
-
 Change = Callable[..., Any]
 
 CHANGES: Mapping[str, Change] = {

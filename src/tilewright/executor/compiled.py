@@ -7,8 +7,6 @@ from tilewright.device.mmu import Walk
 from tilewright.engine.kind import EngineKind
 from tilewright.native import native_core
 
-__all__ = ("compiled_front",)
-
 _core = native_core()
 
 if _core is not None:

@@ -27,15 +27,6 @@ from tilewright.language.front import Node, not_captured
 from tilewright.language.source import source_line
 from tilewright.language.value import Block, Pointers
 
-__all__ = (
-    "accesses_of",
-    "filled",
-    "listed",
-    "load",
-    "spread_out",
-    "store",
-)
-
 Reached = tuple[Layout | PackedLayout, list[Span], list[Piece]]
 """How an access lies in memory, where in virtual addresses, and in which memories."""
 

@@ -15,18 +15,6 @@ from tilewright.language.dtype import DType
 from tilewright.language.front import Node, evaluate
 from tilewright.language.source import add_place
 
-__all__ = (
-    "Capture",
-    "Commit",
-    "Effect",
-    "EffectLog",
-    "PackedCommit",
-    "Storage",
-    "build_effect_log",
-    "read_pieces",
-    "write_pieces",
-)
-
 
 class Storage(Protocol):
     """The bytes of one memory."""

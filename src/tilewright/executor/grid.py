@@ -11,8 +11,6 @@ from tilewright.engine.limit import Limits, limit_error
 from tilewright.errors import KernelError
 from tilewright.language.kernel import Kernel
 
-__all__ = ("ProgramIds", "ProgramTitle", "checked_grid", "dealt")
-
 MAX_GRID_AXES = 3
 
 

@@ -18,8 +18,6 @@ from tilewright.language.dtype import DType, int4
 from tilewright.language.source import SourceLine
 from tilewright.language.value import Block, Pointers
 
-__all__ = ("KernelProgram", "NativeProgram", "program_class")
-
 
 class KernelProgram(Program):
     """A program with accesses, composites and messages: functions of programs as its methods."""

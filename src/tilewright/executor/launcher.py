@@ -25,8 +25,6 @@ from tilewright.language.kernel import Kernel
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer.tensor import TensorBook
 
-__all__ = ("Launcher", "MmuOf", "check_pes")
-
 MmuOf = Callable[[PeCoord], Mmu]
 """The MMU of a PE."""
 

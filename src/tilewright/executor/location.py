@@ -11,8 +11,6 @@ from tilewright.errors import AddressError, TilewrightError
 from tilewright.executor.program import Program
 from tilewright.language.source import add_place, add_time, is_ours, line_text
 
-__all__ = ("explained",)
-
 
 @contextmanager
 def explained(running: Callable[[], Program]) -> Iterator[None]:

@@ -15,8 +15,6 @@ from tilewright.language.source import line_text, source_line
 from tilewright.language.value import Block
 from tilewright.machine.name import place_name
 
-__all__ = ("PendingMessage", "peek", "receive", "send")
-
 
 def _post(program: Program) -> Post:
     """Return the launch's own rings, else those that are installed on the program's PE."""

@@ -9,8 +9,6 @@ from tilewright.errors import KernelError
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 
-__all__ = ("OPPOSITES", "Neighbours", "Place")
-
 Place = tuple[PeCoord, str]
 """A PE and one of its directions."""
 

@@ -14,8 +14,6 @@ from tilewright.executor.poll_state import kernel_state
 from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.value import Pointers
 
-__all__ = ("Poll", "note_poll", "note_wait")
-
 FIRST_WAITS = 2**8  # until the state of a program is looked at, and then at twice as many
 MAX_POLLS = 2**13  # by atomics at one address, after which a program counts as one that polls
 MAX_LINES = 8  # programs that the text of an error names

@@ -17,8 +17,6 @@ from tilewright.language.front import FUNCTION_TYPES
 from tilewright.language.source import is_ours
 from tilewright.language.value import Block, Index, Mask, Pointers
 
-__all__ = ("kernel_state",)
-
 MAX_PARTS = 256  # of a tuple, list or dict
 MAX_BYTES = 4096  # of an array
 

@@ -17,8 +17,6 @@ from tilewright.language.front import Node
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 
-__all__ = ("Mailbox", "Post", "build_post")
-
 MAX_LINES = 20  # rings that an error names
 
 

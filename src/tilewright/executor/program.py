@@ -29,8 +29,6 @@ from tilewright.language.value_executor import ValueExecutor
 from tilewright.machine.grid import HARDWARE_AXES, place_on_axis
 from tilewright.memory.address_text import access_text
 
-__all__ = ("Program", "running_program")
-
 
 class Program(ValueExecutor):
     """One instance of a kernel. Its calls return at once; the graph says when things happen."""

@@ -15,8 +15,6 @@ from functools import cache
 import numpy as np
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-__all__ = ("num_blas_threads", "one_blas_thread", "quiet_values", "rare_collections")
-
 COLLECTION_THRESHOLD = 10**6
 
 

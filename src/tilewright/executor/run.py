@@ -19,8 +19,6 @@ from tilewright.machine.coords import PeCoord
 from tilewright.memory.place import MemoryPlace
 from tilewright.memory.sanitizer.tensor import TensorBook
 
-__all__ = ("Counters", "Memory", "Plan", "Replicated", "Run")
-
 
 @dataclass(frozen=True, slots=True)
 class Memory:

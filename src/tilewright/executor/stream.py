@@ -7,8 +7,6 @@ from tilewright.engine.deadlock import What
 from tilewright.engine.hub import Hub
 from tilewright.language.source import SourceLine, line_text
 
-__all__ = ("Stream", "StreamWalker")
-
 PIECE_COMMANDS = 1024
 
 

@@ -18,8 +18,6 @@ from tilewright.executor.terms import Gatekeeper, Terms
 from tilewright.language.argument import seen_by
 from tilewright.language.current import enter_program
 
-__all__ = ("StreamPrograms",)
-
 
 @dataclass(frozen=True, slots=True)
 class StreamPrograms:

@@ -13,8 +13,6 @@ from tilewright.language.kernel import Kernel
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 
-__all__ = ("Gatekeeper", "Share", "Terms")
-
 
 @dataclass(frozen=True, slots=True)
 class Share:

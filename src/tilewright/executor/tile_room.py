@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from tilewright.language.block_type import BlockType
 from tilewright.language.source import SourceLine, line_text
 
-__all__ = ("held_text",)
-
 MAX_NAMED = 8
 
 

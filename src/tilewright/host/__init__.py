@@ -6,16 +6,10 @@ from tilewright.engine.limit import Limits
 from tilewright.executor.neighbour import Neighbours
 from tilewright.host.context import RuntimeContext
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.mapping import MapMsg, UnmapMsg
 from tilewright.runtime.launch.bind import LocalShard, LocalSize
 from tilewright.runtime.launch.options import LaunchOptions
-from tilewright.runtime.message import (
-    KernelLaunchMsg,
-    MapMsg,
-    MemoryReadMsg,
-    MemoryWriteMsg,
-    PeDmaMsg,
-    UnmapMsg,
-)
+from tilewright.runtime.message import KernelLaunchMsg, MemoryReadMsg, MemoryWriteMsg, PeDmaMsg
 from tilewright.runtime.pending import Pending
 from tilewright.runtime.placement.policy import DPPolicy, Interleave, Split
 from tilewright.runtime.report import LaunchReport

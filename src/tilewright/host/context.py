@@ -39,8 +39,6 @@ from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.request import Completion, Request
 from tilewright.runtime.tensor.tensor import Tensor, host_tensor
 
-__all__ = ("RuntimeContext",)
-
 DTypeName = DType | str | type | np.dtype[Any]
 
 

@@ -9,8 +9,6 @@ from greenlet import getcurrent, greenlet
 
 from tilewright.errors import RequestError
 
-__all__ = ("Accelerator", "Ahbm", "DeviceSelector", "parse_device")
-
 
 class DeviceSelector:
     """The SIPs that a context may use: all, or one."""

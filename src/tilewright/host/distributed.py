@@ -20,8 +20,6 @@ from tilewright.errors import CollectiveError
 from tilewright.host.point_to_point import PointToPoint
 from tilewright.runtime.tensor.tensor import Tensor
 
-__all__ = ("Distributed",)
-
 Handle = Work | JointWork
 SUM = Reduction.SUM
 

@@ -8,8 +8,6 @@ from greenlet import GreenletExit
 from tilewright.collectives.worker import Workers
 from tilewright.errors import CollectiveError
 
-__all__ = ("Multiprocessing",)
-
 
 class Multiprocessing:
     """One process, one program of the hub for each rank."""

@@ -12,8 +12,6 @@ from tilewright.errors import CollectiveError
 from tilewright.host.process_group import ProcessGroups
 from tilewright.runtime.tensor.tensor import Tensor
 
-__all__ = ("PairMessage", "PointToPoint")
-
 
 class PairMessage:
     """``P2POp``, a message of `batch_isend_irecv`: ``op`` is ``isend`` or ``irecv``."""

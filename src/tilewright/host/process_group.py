@@ -20,8 +20,6 @@ from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.placement.placement import Targets
 
-__all__ = ("BACKEND", "ProcessGroups")
-
 BACKEND = "ahbm"
 
 Member = tuple[int, int | None]

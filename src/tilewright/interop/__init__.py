@@ -1,3 +1,1 @@
 """Readers of files and programs that were written for other systems, one package a source."""
-
-__all__: tuple[str, ...] = ()

@@ -14,8 +14,6 @@ from tilewright.interop.foreign_names import ForeignNames
 from tilewright.language.source import add_place
 from tilewright.trust import check_code_allowed
 
-__all__ = ("MODULE", "ProgramFile")
-
 MODULE = "tilewright_program"
 EXTRAS: Mapping[str, str] = {  # by package: the extra of ours that it comes with
     "torch": "bench",

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+from tilewright.language.block_type import PointerType as pointer_type  # noqa: N813  # Triton's name
 from tilewright.language.dtype import (
     bfloat16,
     float8e4nv,
@@ -173,7 +174,6 @@ from tilewright.language.library.shape import (
     view,
 )
 from tilewright.language.library.tile import composite, ref, wait
-from tilewright.language.value import PointerType as pointer_type  # noqa: N813  # Triton's name
 
 extra = SimpleNamespace(libdevice=libdevice, cuda=SimpleNamespace(libdevice=libdevice))
 math = libdevice

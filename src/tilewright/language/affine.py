@@ -10,8 +10,6 @@ import numpy as np
 
 from tilewright.errors import KernelTypeError
 
-__all__ = ("Affine", "Box", "broadcast_shapes")
-
 Shape = tuple[int, ...]
 
 MAX_AXES = 16  # shared with csrc

@@ -14,8 +14,6 @@ from tilewright.language.kernel import Kernel
 from tilewright.language.scalar import Int1, Scalar, strong_scalar
 from tilewright.language.tensor_pointer import TensorDescriptor
 
-__all__ = ("ArrayArgument", "DescriptorArgument", "checked_arguments", "seen_by")
-
 
 @dataclass(frozen=True, slots=True)
 class ArrayArgument:

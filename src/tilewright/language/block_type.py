@@ -8,8 +8,6 @@ from typing import Any
 from tilewright.errors import KernelTypeError
 from tilewright.language.dtype import DType, dtype_of
 
-__all__ = ("BlockType", "PointerType", "block_type")
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BlockType:

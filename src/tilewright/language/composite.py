@@ -17,16 +17,6 @@ from tilewright.language.ref import Ref, as_operand
 from tilewright.language.tiling import Tiling
 from tilewright.language.value import Block
 
-__all__ = (
-    "CompositePlan",
-    "Scope",
-    "Stage",
-    "attributes_of",
-    "check_vector_op",
-    "parse_epilogue",
-    "product_type",
-)
-
 
 class Scope(Enum):
     """When a stage runs."""

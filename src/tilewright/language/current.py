@@ -9,8 +9,6 @@ from greenlet import getcurrent
 from tilewright.errors import KernelError
 from tilewright.language.executor import Executor
 
-__all__ = ("current_program", "enter_program", "entered", "program_here")
-
 
 def enter_program(program: Executor) -> None:
     """From now on calls of this greenlet are the program's."""

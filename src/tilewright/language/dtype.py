@@ -12,30 +12,6 @@ import numpy as np
 from tilewright.errors import KernelTypeError
 from tilewright.units import DTYPE_BITS
 
-__all__ = (
-    "DTYPES",
-    "DType",
-    "Kind",
-    "Signedness",
-    "bfloat16",
-    "dtype_of",
-    "float8e4nv",
-    "float8e5",
-    "float16",
-    "float32",
-    "float64",
-    "int1",
-    "int4",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-)
-
 
 class Kind(IntEnum):
     """Orders dtypes: a Python scalar of a lower or equal kind does not promote a block."""

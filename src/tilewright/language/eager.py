@@ -20,8 +20,6 @@ from tilewright.language.meaning.table import MEANINGS
 from tilewright.language.value import Block
 from tilewright.language.value_executor import ValueExecutor
 
-__all__ = ("array_function",)
-
 
 @cache
 def _bound(op: str, types: tuple[BlockType, ...], attributes: tuple[Any, ...]) -> Bound:

@@ -9,8 +9,6 @@ from tilewright.errors import KernelError
 from tilewright.language.block_type import BlockType
 from tilewright.language.dtype import DType
 
-__all__ = ("Executor", "Handle")
-
 
 class Handle(Protocol):
     """Something that was begun; ``wait`` suspends the program until it has ended."""

@@ -7,9 +7,6 @@ from typing import Any
 
 from tilewright.errors import KernelError
 
-__all__ = ("Constexpr", "Kernel", "kernel_of_function")
-
-
 LAUNCH_OPTIONS = frozenset(
     ("debug", "enable_fp_fusion", "launch_cooperative_grid", "maxnreg", "num_ctas", "num_stages",
      "num_warps", "warp_size")

@@ -11,8 +11,6 @@ from tilewright.language.dtype import DType, int64, uint32, uint64
 from tilewright.language.scalar import INT32_LIMIT, INT64_LIMIT, Int1, Int32, Int64
 from tilewright.language.value import Index, Mask, Pointers, Value
 
-__all__ = ("known_binary", "known_where")
-
 
 def known_binary(op: str, left: Any, right: Any) -> Value | None:
     """The result of a binary op, if it stays affine or a box."""

@@ -12,8 +12,6 @@ from tilewright.language.source import SourceLine, line_text
 
 LONG_CHAIN = 8192  # nodes without a value, one made of the other
 
-__all__ = ("Node", "evaluate", "explained", "is_determined", "not_captured")
-
 
 class Node:
     """A value, or the function and the nodes that give it.

@@ -6,15 +6,6 @@ import numpy as np
 
 from tilewright.language.dtype import DType, int4
 
-__all__ = (
-    "bytes_of_elements",
-    "elements_of_bytes",
-    "halves_of_bytes",
-    "halves_of_int4",
-    "int4_of_halves",
-    "packed_halves",
-)
-
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 

@@ -14,8 +14,6 @@ from tilewright.language.front import Node
 from tilewright.language.source import source_line
 from tilewright.language.value import Block, Index, Pointers
 
-__all__ = ("address_of", "integers_of", "is_integer", "no_dtype", "pointers_of", "pointers_to")
-
 
 def is_integer(value: Any) -> bool:
     """Return whether a value can be an address: a number, an index or a block of integers."""

@@ -18,16 +18,6 @@ from tilewright.language.dtype import (
     uint64,
 )
 
-__all__ = (
-    "DIVISIONS",
-    "Operand",
-    "Scalar",
-    "common_dtype",
-    "computation_dtype",
-    "integer_dtype",
-    "scalar_dtype",
-)
-
 Scalar: TypeAlias = bool | int | float
 Operand: TypeAlias = DType | Scalar  # a block's dtype, or a number that the kernel wrote
 

@@ -5,13 +5,11 @@ from itertools import accumulate
 from typing import Any
 
 from tilewright.language.affine import Affine
-from tilewright.language.block_type import BlockType, block_type
+from tilewright.language.block_type import BlockType, PointerType, block_type
 from tilewright.language.executor import Executor
 from tilewright.language.pointer_convert import is_integer, no_dtype, pointers_of
 from tilewright.language.tiling import Part
-from tilewright.language.value import Block, Pointers, PointerType
-
-__all__ = ("Ref", "as_factor", "as_operand", "make_ref")
+from tilewright.language.value import Block, Pointers
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,21 +21,6 @@ from tilewright.language.front import IntegerFields
 from tilewright.language.promote import computation_dtype, scalar_dtype
 from tilewright.language.scalar_rule import compared, computed, number_as, reinterpreted
 
-__all__ = (
-    "INT32_LIMIT",
-    "INT64_LIMIT",
-    "Float32",
-    "Int1",
-    "Int32",
-    "Int64",
-    "Scalar",
-    "constant_dtype",
-    "scalar_result",
-    "strong_number",
-    "strong_scalar",
-    "typed_scalar",
-)
-
 INT32_LIMIT = 2**31
 INT64_LIMIT = 2**63
 

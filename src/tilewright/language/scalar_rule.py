@@ -13,8 +13,6 @@ from tilewright.errors import KernelError, KernelTypeError
 from tilewright.language.dtype import DType, float32, int32, int64
 from tilewright.language.promote import Operand, computation_dtype
 
-__all__ = ("compared", "computed", "number_as", "reinterpreted")
-
 Number = int | float
 
 

@@ -10,16 +10,6 @@ from typing import Any
 
 from tilewright.errors import TilewrightError
 
-__all__ = (
-    "SourceLine",
-    "add_place",
-    "add_time",
-    "count_as_language",
-    "is_ours",
-    "line_text",
-    "source_line",
-)
-
 ROOM = str(Path(__file__).parent)
 ROOMS = (ROOM, str(Path(__file__).parents[1] / "executor"))
 

@@ -4,11 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.language.affine import Affine, Box
+from tilewright.language.block_type import PointerType
 from tilewright.language.dtype import DType
 from tilewright.language.executor import Executor
-from tilewright.language.value import Mask, Pointers, PointerType
-
-__all__ = ("TensorDescriptor", "Window")
+from tilewright.language.value import Mask, Pointers
 
 
 @dataclass(frozen=True, slots=True)

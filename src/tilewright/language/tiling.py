@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from tilewright.errors import KernelTypeError
 
-__all__ = ("Part", "Tiling", "parts_of_operand", "plan_tiles")
-
 
 @dataclass(frozen=True, slots=True)
 class Part:

@@ -18,8 +18,6 @@ from tilewright.language.kernel import Kernel, kernel_of_function
 from tilewright.language.triton_rewrite import triton_code
 from tilewright.language.triton_scalar import BUILTINS, FUNCTIONS, LANGUAGE
 
-__all__ = ("adapt_argument", "adapt_kernel", "as_triton", "is_triton_object")
-
 MARK = "tilewright_triton"  # on a function that stands for a jitted one
 
 Language = Mapping[str, Any]

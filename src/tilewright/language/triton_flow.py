@@ -3,16 +3,6 @@
 import ast
 from collections.abc import Iterator, Sequence
 
-__all__ = (
-    "assigned_names",
-    "bound_names",
-    "contains_return",
-    "is_constexpr",
-    "is_followed",
-    "returns_of",
-    "strong_names",
-)
-
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 

@@ -26,8 +26,6 @@ from tilewright.language.triton_flow import (
     strong_names,
 )
 
-__all__ = ("triton_code",)
-
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Lt: ".lt",
     ast.LtE: ".le",

@@ -30,8 +30,6 @@ from tilewright.language.scalar import (
 )
 from tilewright.language.value import Pointers, Value
 
-__all__ = ("BUILTINS", "FUNCTIONS", "LANGUAGE")
-
 NUM_SMALL = 1024
 _SMALL = [Int32(number) for number in builtins.range(NUM_SMALL)]  # indices of most loops
 _PLAIN = {int, Int32}

@@ -15,8 +15,6 @@ from tilewright.language.front import (
 )
 from tilewright.language.scalar import Int32, Int64, scalar_result, strong_number
 
-__all__ = ("Block", "Index", "Mask", "PointerType", "Pointers", "Value")
-
 
 @planned
 def _converted(value: Any, dtype: Any, bitcast: bool) -> Any:

@@ -11,8 +11,6 @@ from tilewright.language.dtype import DType, int1
 from tilewright.language.executor import Executor
 from tilewright.language.node_plain import Node
 
-__all__ = ("BlockFields", "IndexFields", "MaskFields", "PointersFields")
-
 
 class _Operators:
     """All arithmetic is the program's, which decides what it costs."""

@@ -25,15 +25,6 @@ from tilewright.errors import SpecError
 from tilewright.machine.coords import CubeCoord, PeCoord, SipCoord
 from tilewright.machine.spec import MachineSpec
 
-__all__ = (
-    "AddressLayout",
-    "Location",
-    "PhysicalAddress",
-    "SubUnit",
-    "VirtualAddress",
-    "build_address_layout",
-)
-
 MAX_CUBE_WINDOW_BYTES = 2**38
 MAX_IO_WINDOW_BYTES = 2**40
 MAX_IO_DIES = 5

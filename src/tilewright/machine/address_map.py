@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from tilewright.errors import SpecError
 from tilewright.machine.spec import HbmSpec
 
-__all__ = ("BurstPlace", "SliceMap", "build_slice_map")
-
 
 @dataclass(frozen=True, slots=True)
 class BurstPlace:

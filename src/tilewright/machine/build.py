@@ -21,8 +21,6 @@ from tilewright.records import content_hash
 _HOST = format_name(NodeName(NodeKind.HOST))
 _OF_A_PE = frozenset((NodeKind.PE_DMA, NodeKind.PE_CPU, NodeKind.HBM_CTRL))
 
-__all__ = ("Attachment", "Machine", "build_machine", "machine_hash")
-
 
 @dataclass(frozen=True, slots=True)
 class Attachment:

@@ -31,8 +31,6 @@ from tilewright.machine.route_time import zero_load_ps
 from tilewright.machine.totals import slice_bytes_per_us
 from tilewright.units import PS_PER_US, flit_ps, format_bytes
 
-__all__ = ("credit_round_trip_ps", "needed_buffer_bytes", "warnings_of")
-
 _BUFFER_FIELDS = {
     NodeKind.ROUTER: "cube.noc.buffer_bytes",
     NodeKind.RING_ROUTER: "cube.noc.buffer_bytes",

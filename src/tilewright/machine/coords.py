@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ("CubeCoord", "PeCoord", "Side", "SipCoord")
-
 
 class Side(Enum):
     """A side of a die, and the direction of a packet that leaves by it."""

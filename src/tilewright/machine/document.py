@@ -21,8 +21,6 @@ from tilewright.machine.yaml_text import (
     spec_error_at,
 )
 
-__all__ = ("MachineDocument", "document_of_text", "load_document", "merge_sections")
-
 EXTENDS = "extends"
 MAX_CHAIN = 16
 FILE_ENDINGS = (".yaml", ".yml", ".json")

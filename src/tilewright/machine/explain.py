@@ -20,8 +20,6 @@ from tilewright.machine.spec.quantity import QUANTITY
 from tilewright.machine.spec.rule import RULE, broken_rules_of
 from tilewright.machine.yaml_text import Items, Place, Scalar, Section, Value
 
-__all__ = ("MachineFileError", "joined", "located", "spec_error", "where_text")
-
 Path = tuple[str, ...]
 Fact = tuple[str, str, str]
 """Found, expected and fix."""

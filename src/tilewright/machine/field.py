@@ -5,8 +5,6 @@ from typing import Any
 
 from tilewright.machine.spec import MachineSpec
 
-__all__ = ("flat_fields", "spec_of_fields")
-
 Scalar = str | int | float | bool | None
 
 SEPARATOR = ", "

@@ -13,8 +13,6 @@ from tilewright.machine.schema import is_path
 from tilewright.machine.unused import unused_keys
 from tilewright.records import MachineCheckRecord
 
-__all__ = ("check_machine_file", "load_machine", "machine_of_document")
-
 
 def load_machine(source: str | Path = DEFAULT_PRESET, overrides: Sequence[str] = ()) -> Machine:
     """Build the machine of a preset or a file, with some of its values changed.

@@ -22,8 +22,6 @@ from tilewright.units import (
     parse_rate,
 )
 
-__all__ = ("machine_file_text", "quantity_text", "word_text")
-
 
 def _rate_text(bytes_per_us: int) -> str:
     return format_rate(bytes_per_us, elapsed_ps=PS_PER_US)

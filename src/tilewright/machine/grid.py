@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from tilewright.errors import SpecError
 from tilewright.machine.coords import CubeCoord, PeCoord, Side, SipCoord
 
-__all__ = ("HARDWARE_AXES", "Grid", "place_on_axis")
-
 HARDWARE_AXES = ("pe", "cube", "sip")
 
 

@@ -15,8 +15,6 @@ from tilewright.errors import SpecError
 from tilewright.machine.spec import BlockSpec, DotArraySpec, SystolicSpec, VectorSpec
 from tilewright.trust import check_code_allowed
 
-__all__ = ("BlockFamily", "family_of", "resolve_impl")
-
 _NAME = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)", re.ASCII)
 EXAMPLE = "write it like package.module:Class"
 

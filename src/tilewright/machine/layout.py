@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from tilewright.machine.coords import Side
 from tilewright.machine.node import NodeKind
 
-__all__ = ("DieLayout", "RouterPlace", "Step", "Wire", "nearest_router", "spread_evenly")
-
 Step = tuple[int, int]
 """The router that a packet goes to next, and the sublevel of its channel on the way."""
 

@@ -7,8 +7,6 @@ from tilewright.machine.layout import DieLayout, RouterPlace, Step
 from tilewright.machine.node import NodeKind
 from tilewright.machine.spec import CrossbarSpec, CubeSpec
 
-__all__ = ("plan_crossbar_layout",)
-
 
 def plan_crossbar_layout(cube: CubeSpec, noc: CrossbarSpec) -> DieLayout:
     num_connections = cube.ucie.connections if cube.ucie else 0

@@ -31,8 +31,6 @@ from tilewright.machine.node import NodeKind
 from tilewright.machine.route_mesh import MeshShape, mesh_path
 from tilewright.machine.spec import CubeSpec, MeshSpec
 
-__all__ = ("plan_mesh_layout",)
-
 
 @dataclass(frozen=True, slots=True)
 class _Free:

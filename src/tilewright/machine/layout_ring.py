@@ -20,8 +20,6 @@ from tilewright.machine.node import NodeKind
 from tilewright.machine.route_ring import ring_path
 from tilewright.machine.spec import CubeSpec, RingSpec
 
-__all__ = ("plan_ring_layout",)
-
 
 def plan_ring_layout(cube: CubeSpec, noc: RingSpec) -> DieLayout:
     num = noc.routers

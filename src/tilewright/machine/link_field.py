@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from tilewright.machine.build import Machine
 from tilewright.machine.node import LinkKind, NodeKind
 
-__all__ = ("HOST_LINK", "latency_fields", "rate_field")
-
 HOST_LINK = "host.pcie.lanes"
 NOC_RATE, ATTACH_RATE = "cube.noc.bytes_per_us", "cube.noc.attach_bytes_per_us"
 UCIE_RATE, FABRIC_RATE = "cube.ucie.bytes_per_us", "fabric.bytes_per_us"

@@ -10,8 +10,6 @@ from tilewright.errors import SpecError
 from tilewright.machine.coords import CubeCoord, PeCoord, SipCoord
 from tilewright.machine.node import NodeKind, Where
 
-__all__ = ("NodeName", "format_name", "parse_name", "place_name")
-
 # A SIP without an IO chiplet has its endpoint and its launch processor on the die itself: no "io0".
 _PATTERNS = (
     (NodeKind.HOST, "host"),

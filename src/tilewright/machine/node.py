@@ -5,8 +5,6 @@ from enum import Enum
 
 from tilewright.machine.coords import CubeCoord, PeCoord, SipCoord
 
-__all__ = ("Link", "LinkKind", "Node", "NodeKind", "Where", "reverse_link")
-
 Where = SipCoord | CubeCoord | PeCoord | None
 
 

@@ -15,8 +15,6 @@ from tilewright.machine.yaml_text import (
     parse_yaml_value,
 )
 
-__all__ = ("OPTION", "override_document")
-
 OPTION = "--set"
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_0-9]+){0,30})=(.*)")

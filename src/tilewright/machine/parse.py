@@ -14,14 +14,6 @@ from tilewright.machine.spec import BlockSpec, MachineSpec
 from tilewright.machine.spec.walk import walk_sections
 from tilewright.machine.yaml_text import Items, Place, Scalar, Value
 
-__all__ = (
-    "DEFAULT_PRESET",
-    "load_machine_document",
-    "parse_machine",
-    "parse_machine_text",
-    "spec_of",
-)
-
 DEFAULT_PRESET = "ahbm"
 
 

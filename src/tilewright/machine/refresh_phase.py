@@ -5,8 +5,6 @@ from dataclasses import replace
 from tilewright.machine.build import Machine
 from tilewright.machine.spec import MachineSpec, RefreshSpec
 
-__all__ = ("phase_shift_ps", "refresh_of", "shift_refresh")
-
 
 def refresh_of(spec: MachineSpec) -> RefreshSpec | None:
     """Return how the HBM of a machine refreshes; None if nothing in the machine does.

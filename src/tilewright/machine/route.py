@@ -13,8 +13,6 @@ from tilewright.machine.node import reverse_link
 from tilewright.machine.route_level import LevelScheme, Traffic, plan_levels
 from tilewright.machine.topology import Topology
 
-__all__ = ("Hop", "Route", "RouteTable", "build_routes")
-
 Hop = tuple[int, int]
 """A link, and the virtual channel of the buffer behind it."""
 

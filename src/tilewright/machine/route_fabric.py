@@ -11,8 +11,6 @@ from tilewright.errors import SpecError
 from tilewright.machine.coords import Side
 from tilewright.machine.spec import FabricSpec
 
-__all__ = ("FabricHop", "FabricShape", "fabric_hops", "plan_fabric_shape")
-
 
 @dataclass(frozen=True, slots=True)
 class FabricShape:

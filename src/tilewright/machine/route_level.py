@@ -23,8 +23,6 @@ from types import MappingProxyType
 
 from tilewright.machine.coords import Side
 
-__all__ = ("LevelScheme", "Traffic", "plan_levels")
-
 
 class Traffic(Enum):
     """Classes that never wait for each other's buffers."""

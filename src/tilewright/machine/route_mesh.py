@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 
 from tilewright.machine.layout import Step
 
-__all__ = ("MeshShape", "mesh_path")
-
 Cell = tuple[int, int]  # row, column
 
 

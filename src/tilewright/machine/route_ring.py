@@ -6,8 +6,6 @@ behind it. No packet passes the dateline twice, so neither sublevel closes a cir
 
 from tilewright.machine.layout import Step
 
-__all__ = ("ring_path",)
-
 
 def ring_path(num_routers: int, one: int, other: int) -> tuple[Step, ...]:
     """Routers from ``one`` (left out) to ``other``; of two equal ways the one that counts up.

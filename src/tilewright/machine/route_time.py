@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from tilewright.machine.node import Link
 from tilewright.units import flit_ps
 
-__all__ = ("zero_load_ps",)
-
 
 def zero_load_ps(links: Iterable[Link], *, num_flits: int, flit_bytes: int) -> int:
     """From entering the first link to delivery behind the last one (``docs/engine.md`` section 2).

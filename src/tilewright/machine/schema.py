@@ -7,16 +7,6 @@ from typing import get_args
 from tilewright.machine.spec import MachineSpec
 from tilewright.machine.spec.quantity import Spec
 
-__all__ = (
-    "KIND",
-    "SpecTypes",
-    "child_types",
-    "is_path",
-    "kind_of_type",
-    "near_names",
-    "paths_of_key",
-)
-
 KIND = "kind"
 """The key that tells the members of a union apart."""
 

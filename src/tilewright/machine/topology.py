@@ -20,8 +20,6 @@ from tilewright.machine.topology_io import IoChiplet, build_io
 from tilewright.machine.topology_pcie import pcie_bytes_per_us
 from tilewright.units import wire_ps
 
-__all__ = ("Topology", "build_topology")
-
 HOST = 0
 
 

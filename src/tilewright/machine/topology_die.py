@@ -20,8 +20,6 @@ from tilewright.machine.topology_draft import Draft
 from tilewright.machine.topology_pcie import pcie_bytes_per_us
 from tilewright.units import wire_ps
 
-__all__ = ("DieTemplate", "Leg", "build_die", "plan_layout")
-
 Leg = tuple[tuple[int, int], ...]
 """Links through one die, each with the sublevel of its channel."""
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from tilewright.machine.name import NodeName, format_name
 from tilewright.machine.node import Link, LinkKind, Node, NodeKind
 
-__all__ = ("Draft",)
-
 # What leaves a rate boundary waits for its whole packet there (ADR 0005).
 _BOUNDARIES = frozenset(
     (

@@ -13,8 +13,6 @@ from tilewright.machine.spec import MachineSpec
 from tilewright.machine.topology_draft import Draft
 from tilewright.machine.topology_io import IoChiplet
 
-__all__ = ("Fabric", "FabricStep", "build_fabric")
-
 
 @dataclass(frozen=True, slots=True)
 class FabricStep:

@@ -11,8 +11,6 @@ from tilewright.machine.topology_draft import Draft
 from tilewright.machine.topology_pcie import pcie_bytes_per_us
 from tilewright.units import wire_ps
 
-__all__ = ("IoChiplet", "build_io")
-
 
 @dataclass(frozen=True, slots=True)
 class IoChiplet:

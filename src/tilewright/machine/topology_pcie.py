@@ -5,8 +5,6 @@ from fractions import Fraction
 from tilewright.machine.spec import PcieSpec
 from tilewright.units import PS_PER_US, flit_ps
 
-__all__ = ("pcie_bytes_per_us", "pcie_payload_rate", "pcie_raw_rate")
-
 # megatransfers per second of a lane, and payload bits per line bit
 _MT_PER_S = {1: 2_500, 2: 5_000, 3: 8_000, 4: 16_000, 5: 32_000}
 _CODE = {

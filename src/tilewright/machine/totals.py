@@ -8,8 +8,6 @@ from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, Side
 from tilewright.machine.spec import DotArraySpec, GemmSpec, HbmSpec, MachineSpec, MeshSpec, RingSpec
 
-__all__ = ("MachineTotals", "slice_bytes_per_us", "totals_of", "usable_share")
-
 
 @dataclass(frozen=True, slots=True)
 class MachineTotals:

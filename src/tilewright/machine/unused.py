@@ -8,8 +8,6 @@ from tilewright.machine.explain import where_text
 from tilewright.machine.spec import CrossbarSpec, MachineSpec
 from tilewright.machine.yaml_text import Section
 
-__all__ = ("unused_keys",)
-
 
 class _Rule(NamedTuple):
     """Below these paths nothing has an effect if the test holds."""

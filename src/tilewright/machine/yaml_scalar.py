@@ -6,8 +6,6 @@ YAML 1.1 and 1.2 disagree on ``on``, ``010`` and ``1:30``; here such words are n
 import re
 from typing import NamedTuple
 
-__all__ = ("FORBIDDEN", "Plain", "Refusal", "resolve_plain")
-
 Plain = str | int | bool | None
 
 MAX_INT = 2**63 - 1

@@ -13,19 +13,6 @@ from tilewright.errors import SpecError
 from tilewright.machine.yaml_scalar import FORBIDDEN, Plain, Refusal, resolve_plain
 from tilewright.records import read_file
 
-__all__ = (
-    "Entry",
-    "Items",
-    "Place",
-    "Scalar",
-    "Section",
-    "Value",
-    "load_yaml_with_lines",
-    "parse_yaml",
-    "parse_yaml_value",
-    "spec_error_at",
-)
-
 MAX_FILE_BYTES = 2**20
 MAX_DEPTH = 32  # of a tree; the deepest field of a machine is at 5
 

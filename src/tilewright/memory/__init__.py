@@ -11,12 +11,13 @@ from tilewright.memory.mapping import (
     UnmapMsg,
     plan_mapping,
 )
-from tilewright.memory.page_table import PageTable, PhysicalRun, RangeMapping, VirtualRange
+from tilewright.memory.page_table import PageTable, PhysicalRun
 from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer.finding import Finding, FindingKind, Findings
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.store import ByteStore
 from tilewright.memory.virtual import VirtualSpace
+from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 
 __all__ = (
     "Allocation",

@@ -6,8 +6,6 @@ of ``machine.address`` are for the borders, where an address is made or read by 
 
 from typing import NewType
 
-__all__ = ("PhysicalByte", "VirtualByte", "VirtualPage")
-
 VirtualByte = NewType("VirtualByte", int)
 PhysicalByte = NewType("PhysicalByte", int)
 VirtualPage = NewType("VirtualPage", int)

@@ -9,8 +9,6 @@ from tilewright.machine.name import place_name
 from tilewright.memory.mapping import Sight
 from tilewright.memory.sanitizer.tensor import TensorBook, TensorPart, WatchedTensor
 
-__all__ = ("access_text",)
-
 MAX_BOXES = 3  # that a text names
 
 Box = list[range]

@@ -6,8 +6,6 @@ from heapq import nlargest
 
 from tilewright.errors import AllocationError, OutOfMemoryError
 
-__all__ = ("Allocation", "Allocator", "AllocatorStatistics")
-
 MAX_NAMED = 3  # live allocations that an error tells
 
 

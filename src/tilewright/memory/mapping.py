@@ -33,18 +33,6 @@ from tilewright.memory.address import VirtualByte
 from tilewright.memory.run_index import Extent, RunIndex
 from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 
-__all__ = (
-    "MapMsg",
-    "MapTarget",
-    "MappingPlan",
-    "ShardRange",
-    "Sight",
-    "UnmapMsg",
-    "num_entries",
-    "plan_mapping",
-    "sight_group",
-)
-
 
 class Sight(Enum):
     """How far a PE sees the bytes of a tensor that it has a shard of."""

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 
-__all__ = ("NOWHERE", "Band", "Span", "bands_of")
-
 Span = tuple[int, int, int]  # virtual bytes from, to, and what to add for the physical ones
 NOWHERE: Span = (-(2**64), -(2**64), 0)  # before all addresses, right or wrong
 

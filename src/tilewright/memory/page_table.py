@@ -15,8 +15,6 @@ from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
 from tilewright.memory.page_band import NOWHERE, Band, Span, bands_of
 from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 
-__all__ = ("GAP", "PageTable", "PhysicalRun", "RangeMapping", "Shared", "VirtualRange")
-
 PhysicalRun = tuple[PhysicalByte, int]
 """Where neighbouring bytes are, and how many."""
 

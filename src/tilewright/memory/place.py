@@ -6,8 +6,6 @@ from typing import NamedTuple
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 
-__all__ = ("MemoryKind", "MemoryPlace")
-
 
 class MemoryKind(StrEnum):
     """The memories that a program can address."""

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
 
-__all__ = ("Extent", "Hit", "RunIndex")
-
 Item = TypeVar("Item")
 
 

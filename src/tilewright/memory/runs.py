@@ -8,16 +8,6 @@ from typing import NamedTuple, overload
 
 from tilewright.memory.run_index import Extent
 
-__all__ = (
-    "Repeat",
-    "Runs",
-    "extents_of",
-    "is_aligned",
-    "num_bytes_of",
-    "repeats_of",
-    "shifted",
-)
-
 
 class Repeat(NamedTuple):
     """A pattern of ranges, and the same again at equal distances.

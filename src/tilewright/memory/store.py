@@ -7,8 +7,6 @@ from tilewright.errors import InternalError, MemoryAccessError
 from tilewright.memory.store_arena import Arena, pieces_of
 from tilewright.memory.store_fill import Fills, repeated_word, word_of
 
-__all__ = ("ByteStore",)
-
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 

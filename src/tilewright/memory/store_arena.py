@@ -8,8 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ("Arena", "Piece", "pieces_of")
-
 Bytes = npt.NDArray[np.uint8]
 BYTE = np.dtype(np.uint8)
 

@@ -5,8 +5,6 @@ from bisect import bisect_left, bisect_right
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ("WORD_BYTES", "Fills", "repeated_word", "word_of")
-
 WORD_BYTES = 8  # a multiple of every element's size
 ZERO_WORD = bytes(WORD_BYTES)
 

@@ -4,8 +4,6 @@ from tilewright.machine.build import Machine
 from tilewright.memory.address import VirtualByte
 from tilewright.memory.allocator import Allocator, AllocatorStatistics
 
-__all__ = ("VirtualSpace", "virtual_capacity_bytes")
-
 BASE = 0x1_0000_0000  # below it, no number that a program counts with is an address
 SPACE_BYTES = 64 * 2**30
 END = 2**47  # the sanitizer tags addresses from bit 48 on, and sums may go below a tensor

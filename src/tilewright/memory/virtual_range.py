@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from tilewright.memory.address import PhysicalByte, VirtualByte
 
-__all__ = ("RangeMapping", "VirtualRange")
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class VirtualRange:

@@ -19,8 +19,6 @@ from tilewright.models.weights import (
     ModelWeights,
 )
 
-__all__ = ("build_weights",)
-
 Floats = npt.NDArray[np.float32]
 
 

@@ -7,8 +7,6 @@ from tilewright.errors import ModelError, RegistryError
 from tilewright.models.rope import Llama3Scaling, RopeSpec, YarnScaling
 from tilewright.models.shape import ExpertShape, GateKind, GqaShape, MlaShape, ModelShape
 
-__all__ = ("SHAPES", "find_shape")
-
 
 def _table(shapes: Iterable[ModelShape]) -> Mapping[str, ModelShape]:
     table: dict[str, ModelShape] = {}

@@ -8,8 +8,6 @@ from typing import Any
 from tilewright.models.namespace import Array, namespace_of
 from tilewright.models.shape import MlaShape, ModelShape
 
-__all__ = ("DenseAttention",)
-
 QUERY_TILE = 64  # tokens whose logits are in memory together
 
 

@@ -7,8 +7,6 @@ from tilewright.models.namespace import Array
 from tilewright.models.shape import ExpertShape, GateKind
 from tilewright.models.weights import DenseFfn, ExpertFfn, FfnWeights
 
-__all__ = ("choose_experts", "feed_forward")
-
 
 def feed_forward(xp: Any, inputs: Array, ffn: FfnWeights, experts: ExpertShape | None) -> Array:
     """[tokens, hidden] -> [tokens, hidden]."""

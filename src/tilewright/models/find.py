@@ -9,8 +9,6 @@ from tilewright.models.model import LanguageModel
 from tilewright.models.safetensors.model import load_safetensors
 from tilewright.models.smollm2 import load_smollm2
 
-__all__ = ("load_model",)
-
 SMOLLM2 = "smollm2"
 
 

@@ -17,8 +17,6 @@ from tilewright.models.rope import rotate
 from tilewright.models.shape import GqaShape, MlaShape
 from tilewright.models.weights import GqaAttention, MlaAttention, ModelWeights
 
-__all__ = ("AttentionStep", "Integers", "logits_of", "rms_norm", "run_layers")
-
 Integers: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
 
 

@@ -5,8 +5,6 @@ from typing import Any
 
 from tilewright.errors import MissingExtraError
 
-__all__ = ("load_library",)
-
 
 def load_library(name: str, *, where: str) -> Any:
     """A library by name. ``where`` says what needs it."""

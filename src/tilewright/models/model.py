@@ -7,8 +7,6 @@ from tilewright.models.shape import ModelShape
 from tilewright.models.tokenizer import Tokenizer
 from tilewright.models.weights import ModelWeights
 
-__all__ = ("LanguageModel",)
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LanguageModel:

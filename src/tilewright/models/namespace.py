@@ -6,8 +6,6 @@ from typing import Any, TypeAlias, TypeVar
 
 import array_api_compat
 
-__all__ = ("Array", "map_arrays", "namespace_of")
-
 Array: TypeAlias = Any  # of the namespace at hand; the array API has no common static type
 Tree = TypeVar("Tree")
 

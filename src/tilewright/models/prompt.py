@@ -9,8 +9,6 @@ from tilewright.models.forward import AttentionStep, Integers, logits_of, run_la
 from tilewright.models.namespace import Array
 from tilewright.models.weights import ModelWeights
 
-__all__ = ("Prompt", "StepWrapper", "run_prompt")
-
 StepWrapper: TypeAlias = Callable[[AttentionStep], AttentionStep]
 """What a model does to queries, keys or values on their way to attention, such as `KeySmear`."""
 

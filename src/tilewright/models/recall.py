@@ -22,17 +22,6 @@ from tilewright.models.shape import GqaShape
 from tilewright.models.tensors import Tensors
 from tilewright.models.weights import ModelWeights
 
-__all__ = (
-    "NUM_KEYS",
-    "NUM_VALUES",
-    "RECALL_SHAPE",
-    "KeySmear",
-    "RecallModel",
-    "RecallTask",
-    "draw_recall",
-    "load_recall",
-)
-
 NUM_KEYS = 320  # tokens 0 .. NUM_KEYS - 1
 NUM_VALUES = 64  # the tokens behind them
 SMEAR = "smear"

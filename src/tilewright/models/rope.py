@@ -14,16 +14,6 @@ import numpy.typing as npt
 from tilewright.errors import ModelError
 from tilewright.models.namespace import Array, namespace_of
 
-__all__ = (
-    "DivisorScaling",
-    "Llama3Scaling",
-    "RopeSpec",
-    "Scaling",
-    "YarnScaling",
-    "rotate",
-    "split_pairs",
-)
-
 Floats = npt.NDArray[np.float64]
 
 

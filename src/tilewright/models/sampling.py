@@ -5,8 +5,6 @@ import numpy.typing as npt
 
 from tilewright.errors import ModelError
 
-__all__ = ("choose_token",)
-
 
 def choose_token(
     logits: npt.ArrayLike, *, temperature: float = 0.0, rng: np.random.Generator | None = None

@@ -8,8 +8,6 @@ from typing import TypeAlias
 from tilewright.errors import ModelError
 from tilewright.models.rope import RopeSpec
 
-__all__ = ("MOST_LAYERS", "ExpertShape", "GateKind", "GqaShape", "MlaShape", "ModelShape")
-
 MOST_LAYERS = 10_000  # a bound on what a file can make us look for
 
 

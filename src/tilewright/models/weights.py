@@ -9,15 +9,6 @@ from typing import TypeAlias
 from tilewright.models.namespace import Array
 from tilewright.models.shape import GqaShape, MlaShape
 
-__all__ = (
-    "DenseFfn",
-    "ExpertFfn",
-    "GqaAttention",
-    "LayerWeights",
-    "MlaAttention",
-    "ModelWeights",
-)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseFfn:

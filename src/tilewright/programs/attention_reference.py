@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ("attention",)
-
 Array = np.ndarray[Any, Any]
 
 

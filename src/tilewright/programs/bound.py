@@ -17,8 +17,6 @@ from tilewright.programs.contract import Bound
 from tilewright.programs.latency import Path, latency_of
 from tilewright.units import PS_PER_S, PS_PER_US
 
-__all__ = ("LATENCY", "Work", "bound_of", "rates_of", "stream_ps", "sum_bounds")
-
 LATENCY = "latency"  # in the place of a resource
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from tilewright.errors import BenchError
 
-__all__ = ("row_error", "tolerance_of")
-
 Array = np.ndarray[Any, Any]
 
 _TOLERANCES = {"f16": 2e-3, "bf16": 2e-2, "f32": 1e-5}  # relative to the norm of a row

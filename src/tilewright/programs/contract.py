@@ -9,8 +9,6 @@ from tilewright.host import LaunchReport
 from tilewright.programs.fit import NO_FIT, ProgramFit
 from tilewright.programs.parameter import BenchParameter, parameters_of
 
-__all__ = ("BenchOutcome", "BenchProgram", "Bound", "build_programs")
-
 
 @dataclass(frozen=True, slots=True)
 class Bound:

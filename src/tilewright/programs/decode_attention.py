@@ -20,8 +20,6 @@ from tilewright.programs.measure import measured
 from tilewright.programs.size import check_sizes
 from tilewright.programs.team import Array, Cubes, Pes, Team, deploy, reserve, team_of
 
-__all__ = ("DECODE_ATTENTION", "Batch", "deal_requests")
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:

@@ -46,8 +46,6 @@ from tilewright.programs.team import (
 )
 from tilewright.runtime.launch.bind import PerPe
 
-__all__ = ("DECODE_MERGE", "MergeTree", "merge_tree")
-
 
 @dataclass(frozen=True, slots=True)
 class MergeTree:

@@ -9,8 +9,6 @@ import numpy as np
 from tilewright.errors import OutOfMemoryError
 from tilewright.host import RuntimeContext
 
-__all__ = ("Draw", "Dtype", "DtypeName", "small_integers")
-
 Array = np.ndarray[Any, Any]
 
 DtypeName = Literal["f16", "bf16", "f32"]

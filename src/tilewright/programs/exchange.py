@@ -20,8 +20,6 @@ from tilewright.programs.size import check_sizes
 from tilewright.runtime.tensor.tensor import Tensor
 from tilewright.units import PS_PER_US
 
-__all__ = ("F32_BYTES", "Buffer", "Exchange", "exchange_program")
-
 NumBytes = Annotated[int, "of the whole buffer at a rank, in f32"]
 Algorithm = Annotated[str, "of the collective; auto takes the least prediction"]
 Buffer = Annotated[Literal["tcm", "sram", "hbm"], "memory of the rings"]

@@ -11,20 +11,6 @@ from typing import Annotated
 from tilewright.machine.spec import MachineSpec
 from tilewright.programs.parameter import ParameterValue
 
-__all__ = (
-    "NO_FIT",
-    "Changes",
-    "Offer",
-    "ProgramFit",
-    "Slot",
-    "Values",
-    "double",
-    "fit_shares",
-    "fit_slot",
-    "fit_team",
-    "halve",
-)
-
 Values = Mapping[str, ParameterValue]
 Groups = tuple[tuple[str, ...], ...]
 Changes = dict[str, ParameterValue]

@@ -19,8 +19,6 @@ from tilewright.programs.measure import measured
 from tilewright.programs.size import check_sizes
 from tilewright.programs.team import Array, Cubes, Pes, Team, deploy, reserve, team_of
 
-__all__ = ("FLASH_ATTENTION", "QueryBlocks")
-
 
 @dataclass(frozen=True, slots=True)
 class QueryBlocks:

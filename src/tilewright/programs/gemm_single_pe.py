@@ -16,8 +16,6 @@ from tilewright.programs.product import (
 )
 from tilewright.programs.team import team_of
 
-__all__ = ("GEMM_SINGLE_PE",)
-
 
 def _run(
     torch: RuntimeContext,

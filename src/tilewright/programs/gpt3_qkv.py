@@ -20,8 +20,6 @@ from tilewright.programs.product import (
 from tilewright.programs.size import check_sizes
 from tilewright.programs.team import Cubes, Pes, Sips, team_of
 
-__all__ = ("GPT3_QKV",)
-
 MODEL_DIM = 12_288
 MAX_WAYS = 4_096  # of those that are powers of two: three columns of each of Q, K and V
 

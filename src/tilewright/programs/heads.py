@@ -5,8 +5,6 @@ from typing import Annotated
 
 from tilewright.errors import BenchError
 
-__all__ = ("HeadDim", "Heads", "KvHeads", "QHeads", "heads_of")
-
 QHeads = Annotated[int, "query heads"]
 KvHeads = Annotated[int, "key-value heads, split over the PEs of a cube"]
 HeadDim = Annotated[int, "channels of a head"]

@@ -14,8 +14,6 @@ from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.units import flit_ps
 
-__all__ = ("Latency", "Path", "latency_of")
-
 NO_COMMAND = CommandTime(0, 0)
 
 

@@ -22,8 +22,6 @@ from tilewright.programs.product import (
 )
 from tilewright.programs.team import Cubes, Pes, Sips, team_of
 
-__all__ = ("MATMUL", "sweep_points")
-
 SWEEP_SHAPES = (  # m, k, n, each on one PE
     (32, 128, 32),
     (32, 3072, 32),

@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from tilewright.host import LaunchReport, RuntimeContext
 from tilewright.programs.contract import BenchOutcome, Bound
 
-__all__ = ("measured",)
-
 
 def measured(
     torch: RuntimeContext,

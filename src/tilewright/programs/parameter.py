@@ -7,8 +7,6 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from tilewright.errors import BenchError
 
-__all__ = ("BenchParameter", "ParameterValue", "parameters_of", "parse_parameters")
-
 ParameterValue = bool | int | float | str
 
 _TRUTH = {"true": True, "false": False}

@@ -19,8 +19,6 @@ from tilewright.programs.probe.case import PROBE_CASES, Flow, Unfit
 from tilewright.programs.team import Array, reserve, team_of
 from tilewright.units import format_ps
 
-__all__ = ("POINTER_CHASE",)
-
 NODE_BYTES = 64  # one number in each, so that no two share a flit
 NUMBER_BYTES = 4
 Where = Literal["local", "same_cube", "next_cube", "far_cube", "other_sip"]

@@ -21,18 +21,6 @@ from tilewright.programs.measure import measured
 from tilewright.programs.size import check_shares, check_sizes
 from tilewright.programs.team import Array, Team, deploy, reserve
 
-__all__ = (
-    "STREAMED",
-    "TILE_NAMES",
-    "Epilogue",
-    "Product",
-    "Staging",
-    "TileK",
-    "TileM",
-    "TileN",
-    "run_product",
-)
-
 Staging = Annotated[
     Literal["ref/ref", "load/ref", "ref/load", "load/load"],
     "of A/B: loaded as a whole before the product begins, or streamed tile by tile",

@@ -18,8 +18,6 @@ from tilewright.programs.product import (
 )
 from tilewright.programs.team import Cubes, Pes, team_of
 
-__all__ = ("QKV_GEMM",)
-
 
 def _run(
     torch: RuntimeContext,

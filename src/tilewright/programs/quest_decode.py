@@ -20,8 +20,6 @@ from tilewright.programs.measure import measured
 from tilewright.programs.size import check_sizes
 from tilewright.programs.team import Array, Pes, Team, deploy, reserve, team_of
 
-__all__ = ("QUEST_DECODE", "best_pages", "is_choice", "page_scores")
-
 ULPS = 4  # a score in f32 may be so far from the one in float64
 Selection = Literal["scores", "uniform", "recent"]
 

@@ -7,8 +7,6 @@ from tilewright.collectives.operation import Operation
 from tilewright.programs.exchange import Exchange, exchange_program
 from tilewright.runtime.tensor.tensor import Tensor
 
-__all__ = ("REDUCE_SCATTER",)
-
 
 def _call(dist: Any, inputs: list[Tensor], outputs: list[Tensor]) -> Sequence[Tensor]:
     dist.reduce_scatter(outputs[0], inputs)

@@ -55,8 +55,6 @@ from tilewright.programs.team import (
 from tilewright.runtime.launch.bind import PerPe
 from tilewright.units import PS_PER_US
 
-__all__ = ("RING_ATTENTION",)
-
 Level = Literal["pe", "cube", "sip"]
 LEVELS: tuple[Level, ...] = ("sip", "cube", "pe")
 RINGS = 2  # that end at a PE: from the next member and from the previous one

@@ -3,8 +3,6 @@
 from tilewright.errors import BenchError
 from tilewright.programs.team import Team
 
-__all__ = ("check_shares", "check_sizes")
-
 
 def check_sizes(where: str, **sizes: int) -> None:
     """Each is at least 1.

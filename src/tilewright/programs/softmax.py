@@ -16,8 +16,6 @@ from tilewright.programs.measure import measured
 from tilewright.programs.size import check_shares, check_sizes
 from tilewright.programs.team import Array, Cubes, Pes, deploy, reserve, team_of
 
-__all__ = ("SOFTMAX",)
-
 
 def _run(
     torch: RuntimeContext,

@@ -21,8 +21,6 @@ from tilewright.programs.measure import measured
 from tilewright.programs.size import check_shares, check_sizes
 from tilewright.programs.team import Array, Cubes, Pes, Sips, deploy, reserve, team_of
 
-__all__ = ("STREAM",)
-
 FACTOR = 3.0
 WORK = ((1, ()), (1, ("mul",)), (2, ("add",)), (2, ("mul", "add")))
 """Of each launch: arrays that are read, and what is done with an element."""

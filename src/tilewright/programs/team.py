@@ -10,8 +10,6 @@ from tilewright.host import DPPolicy, RuntimeContext, Split, Tensor
 from tilewright.language.dtype import dtype_of
 from tilewright.runtime.placement.policy import Layout
 
-__all__ = ("Cubes", "Pes", "Sips", "Team", "deploy", "reserve", "team_of")
-
 Array = np.ndarray[Any, Any]
 
 Sips = Annotated[int, "SIPs that take part; 0: all of the device"]

@@ -36,8 +36,6 @@ from tilewright.programs.team import Team, deploy, team_of
 from tilewright.runtime.launch.bind import PerPe
 from tilewright.units import PS_PER_US
 
-__all__ = ("ALLREDUCE_CUBES", "ALLREDUCE_MESH", "ALLREDUCE_RING", "ALLREDUCE_TREE")
-
 Ranks = Annotated[int, "PEs that take part, cube by cube"]
 TileBytes = Annotated[int, "of a PE's tile, in f32"]
 

@@ -22,8 +22,6 @@ from tilewright.programs.team import (
     team_of,
 )
 
-__all__ = ("VA_OFFSET_VERIFY",)
-
 NUMBER_BYTES = 4
 LENGTH = 64  # numbers of one access
 PAGES = 2  # of each PE, so that an access can cross from one to the next

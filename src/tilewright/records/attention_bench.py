@@ -7,8 +7,6 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from tilewright.records.document import Document, Seconds
 from tilewright.records.versions import Versions
 
-__all__ = ("AttentionBenchRecord", "AttentionWorkload", "SelectionRow")
-
 
 class AttentionWorkload(Document):
     """What both sides computed: one layer, float32, equal threads."""

@@ -4,16 +4,6 @@ from typing import Literal
 
 from tilewright.records.document import Document, Sha256
 
-__all__ = (
-    "AttentionCheckRecord",
-    "AttentionListRecord",
-    "AttentionShowRecord",
-    "FlowCheckRow",
-    "FlowProblem",
-    "FlowWarning",
-    "ReadyFlow",
-)
-
 
 class FlowProblem(Document):
     """An error of a flow, in parts that a program can act on."""

@@ -15,19 +15,6 @@ from tilewright.records.document import (
 from tilewright.records.step_latency import LatencySelection, MachineFigures, StepFigures
 from tilewright.records.versions import Versions
 
-__all__ = (
-    "AttentionCompareRecord",
-    "CompareSizes",
-    "CompareState",
-    "FlowDifference",
-    "Interval95",
-    "LatencyFigures",
-    "LatencyRecord",
-    "QualityRow",
-    "SourceFigures",
-    "TrialRecord",
-)
-
 ROUNDING = 1e-6  # sums of rounded numbers may come out a little beyond their bounds
 Share = Annotated[float, Field(ge=0.0, le=1.0 + ROUNDING)]
 Sample = Annotated[float, Field(ge=-ROUNDING, le=1e6)]

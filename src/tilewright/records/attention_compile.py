@@ -4,14 +4,6 @@ from typing import Literal
 
 from tilewright.records.document import Document, Sha256
 
-__all__ = (
-    "AttentionCompileRecord",
-    "CompiledArray",
-    "CompiledKernel",
-    "FusionDecision",
-    "StageTraffic",
-)
-
 
 class StageTraffic(Document):
     """Bytes that a stage moves: for a row, for each of its pages, for each page that is read.

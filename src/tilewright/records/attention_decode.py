@@ -23,17 +23,6 @@ from tilewright.records.phases import PhaseSpread
 from tilewright.records.run_parts import Bottleneck
 from tilewright.records.versions import Versions
 
-__all__ = (
-    "AttentionDecodeRecord",
-    "AttentionDecodeSweepRecord",
-    "DecodeAttention",
-    "DecodeSizes",
-    "DecodeStage",
-    "FusionRow",
-    "SelectionRecord",
-    "StageName",
-)
-
 StageName = Literal["page completion", "scoring", "selection", "attention", "merge", "launch"]
 SelectionName = Literal["scores", "uniform", "recent", "recorded"]
 

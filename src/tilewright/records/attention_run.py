@@ -7,16 +7,6 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from tilewright.records.document import Document, Fraction, Sha256, StateAdvanceName
 from tilewright.records.versions import Versions
 
-__all__ = (
-    "AttentionRunRecord",
-    "BytesByKind",
-    "MassFigures",
-    "NeedleFigures",
-    "PageFigures",
-    "RowCounts",
-    "TrialSizes",
-)
-
 
 class TrialSizes(Document):
     """The data that a flow ran on. Budgets and reserved pages count pages of a row."""

@@ -6,8 +6,6 @@ from pydantic import PositiveInt
 
 from tilewright.records.document import Document, Sha256
 
-__all__ = ("TilingTrial", "TuningRecord")
-
 
 class TilingTrial(Document):
     """One tiling, and what a row took under it."""

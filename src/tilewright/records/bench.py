@@ -7,8 +7,6 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from tilewright.records.document import Document, Seconds, Sha256
 from tilewright.records.versions import Versions
 
-__all__ = ("EngineBenchRecord", "EngineRatios", "EngineWorkloadRow", "GrowthRow")
-
 
 class EngineRatios(Document):
     """Packet hops per second as a multiple of SimPy at message level; None: no compiled core."""

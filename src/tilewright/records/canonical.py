@@ -7,8 +7,6 @@ from pydantic import BaseModel
 
 from tilewright.errors import RecordError
 
-__all__ = ("canonical_json", "content_hash")
-
 
 def canonical_json(content: object) -> bytes:
     """Sorted keys, no spaces, UTF-8, one line. ``content`` is a document or plain JSON data.

@@ -8,8 +8,6 @@ from tilewright.records.document import Document
 from tilewright.records.phases import PhaseSpread
 from tilewright.records.versions import Versions
 
-__all__ = ("CollectiveRow", "CollectivesBenchRecord", "EventRow")
-
 
 class CollectiveRow(Document):
     """One collective; bytes are of a rank's tensor, times from its first program to its last."""

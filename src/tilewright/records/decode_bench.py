@@ -8,8 +8,6 @@ from tilewright.records.document import Document, Seconds, Sha256
 from tilewright.records.phases import PhaseSpread
 from tilewright.records.versions import Versions
 
-__all__ = ("AblationRow", "DecodeBenchRecord", "DecodeWorkload", "SimulationCost")
-
 
 class DecodeWorkload(Document):
     """The step that the figures are of; the costs of simulating and MLA have sizes of their own."""

@@ -10,8 +10,6 @@ from tilewright.records.document import Document, Fraction, Seconds, Sha256
 from tilewright.records.machine_show import MachineFigures
 from tilewright.records.versions import Versions
 
-__all__ = ("DemoFlow", "DemoQuality", "DemoRecord", "DemoSizes", "DemoStep")
-
 
 class DemoSizes(Document):
     """One layer's attention of one new token a request; a row is a request's KV head."""

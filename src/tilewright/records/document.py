@@ -4,16 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat
 
-__all__ = (
-    "Document",
-    "Fraction",
-    "JsonScalar",
-    "PageNumber",
-    "Seconds",
-    "Sha256",
-    "StateAdvanceName",
-)
-
 JsonScalar = str | int | float | bool | None
 """What a command-line argument may be in a record."""
 

@@ -7,19 +7,6 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from tilewright.records.document import Document, Fraction, JsonScalar
 from tilewright.records.run_use import ChannelUse, ResourceUse
 
-__all__ = (
-    "Advice",
-    "CompareRecord",
-    "ExplainRecord",
-    "FieldChange",
-    "FigureChange",
-    "ListRecord",
-    "PartShare",
-    "ProgramParameter",
-    "ProgramRow",
-    "Remark",
-)
-
 
 class PartShare(Document):
     """One part of the breakdown."""

@@ -5,8 +5,6 @@ from typing import Literal
 from tilewright.errors import TilewrightError
 from tilewright.records.document import Document
 
-__all__ = ("Failure", "FailureRecord", "describe_failure")
-
 
 class Failure(Document):
     """The four parts of an error and the name of its class."""

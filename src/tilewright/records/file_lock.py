@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ("locked_file", "remove_if_abandoned", "take_lock")
-
 
 @contextmanager
 def locked_file(lock: Path) -> Iterator[None]:

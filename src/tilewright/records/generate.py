@@ -9,14 +9,6 @@ from tilewright.records.document import Document, Seconds, Sha256, StateAdvanceN
 from tilewright.records.step_latency import LatencySelection, MachineFigures, StepFigures
 from tilewright.records.versions import Versions
 
-__all__ = (
-    "DecodePlanFigures",
-    "GenerateRecord",
-    "ModelFigures",
-    "SimulatedAttention",
-    "SimulatedLength",
-)
-
 
 class ModelFigures(Document):
     """The model that ran."""

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from tilewright.errors import TilewrightError
 
-__all__ = ("MAX_TEXT_BYTES", "read_file", "read_text_file")
-
 MAX_TEXT_BYTES = 2**24
 """Limit of text that people write: programs, flows, prompts, configurations."""
 

@@ -7,8 +7,6 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from tilewright.records.document import Document, Seconds
 from tilewright.records.versions import Versions
 
-__all__ = ("GemmFigures", "LanguageBenchRecord", "LanguageRow", "TritonRatios")
-
 
 class TritonRatios(Document):
     """Wall time of Triton's interpreter / ours, launch included."""

@@ -6,8 +6,6 @@ from pydantic import PositiveInt
 
 from tilewright.records.document import Document, Sha256
 
-__all__ = ("MachineCheckRecord",)
-
 
 class MachineCheckRecord(Document):
     """A machine that can be built; a wrong one gets a `FailureRecord` instead."""

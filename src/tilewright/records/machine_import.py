@@ -6,8 +6,6 @@ from pydantic import PositiveInt
 
 from tilewright.records.document import Document, Sha256
 
-__all__ = ("ImportedField", "MachineImportRecord")
-
 
 class ImportedField(Document):
     """A field of the machine that differs from the base, and the foreign key that sets it."""

@@ -6,8 +6,6 @@ from pydantic import JsonValue, NonNegativeInt, PositiveInt
 
 from tilewright.records.document import Document, Seconds, Sha256
 
-__all__ = ("MachineFigures", "MachineListRecord", "MachineRow", "MachineShowRecord")
-
 
 class MachineFigures(Document):
     """What the machine could do at best; a bisection is None where there is nothing to cut."""

@@ -6,8 +6,6 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_valida
 
 from tilewright.records.document import Document
 
-__all__ = ("NARROW_FRACTION", "PhaseReason", "PhaseSpread")
-
 NARROW_FRACTION = 0.02  # of the mean: how well a latency is known that needs no more phases
 
 PhaseReason = Literal["asked", "long", "narrow", "limit"]

@@ -8,8 +8,6 @@ from tilewright.records.document import Document, Sha256
 from tilewright.records.phases import PhaseSpread
 from tilewright.records.versions import Versions
 
-__all__ = ("Breakdown", "ProbeRecord", "ProbeRow", "SkippedCase")
-
 
 class Breakdown(Document):
     """Picoseconds along the critical path; they add up to the latency."""

@@ -11,8 +11,6 @@ from tilewright.errors import RecordError
 from tilewright.records.document import Document
 from tilewright.records.input_file import read_file
 
-__all__ = ("read_record", "told_if_contradictory")
-
 MAX_RECORD_BYTES = 2**28
 
 RecordT = TypeVar("RecordT", bound=Document)

@@ -19,8 +19,6 @@ from tilewright.records.run_parts import Bottleneck, RunParts
 from tilewright.records.run_use import ChannelUse, PathTimes, ResourceUse
 from tilewright.records.versions import Versions
 
-__all__ = ("LaunchRow", "MachineOfRun", "RunRecord", "Totals", "WhatRan")
-
 Scalars = dict[str, JsonScalar]
 NUMBERS = ("_ps", "_bytes", "_clocks", "_cycles", "_per_us", "_bursts", "_bits", ".hz")
 """Endings of fields of a machine that are whole numbers."""

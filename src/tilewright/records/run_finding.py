@@ -4,8 +4,6 @@ from pydantic import NonNegativeInt, PositiveInt
 
 from tilewright.records.document import Document
 
-__all__ = ("AccessSide", "SanitizerFinding")
-
 
 class AccessSide(Document):
     """One access of a finding."""

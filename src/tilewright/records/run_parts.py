@@ -6,8 +6,6 @@ from pydantic import NonNegativeInt
 
 from tilewright.records.document import Document, Fraction
 
-__all__ = ("BlockKind", "Bottleneck", "RunParts")
-
 
 class RunParts(Document):
     """Picoseconds along the critical path of the program that ends last; they add up exactly."""

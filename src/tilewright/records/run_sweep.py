@@ -9,8 +9,6 @@ from tilewright.records.phases import PhaseSpread
 from tilewright.records.run_parts import RunParts
 from tilewright.records.versions import Versions
 
-__all__ = ("RunSweepRecord", "SweepPoint")
-
 
 class SweepPoint(Document):
     """One run; ``parameters`` are those that the sweep sets."""

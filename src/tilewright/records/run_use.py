@@ -4,8 +4,6 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from tilewright.records.document import Document, Fraction
 
-__all__ = ("ChannelUse", "FieldTimes", "PathTimes", "ResourceUse")
-
 FieldTimes = dict[str, NonNegativeInt]  # by path in a machine file, the longest first
 
 

@@ -6,8 +6,6 @@ from pydantic import NonNegativeInt, PositiveInt
 
 from tilewright.records.document import Document, Sha256
 
-__all__ = ("LatencySelection", "MachineFigures", "StepFigures")
-
 LatencySelection = Literal["recorded", "uniform", "every page"]
 """Which pages the rows of a simulated step read: those of the measured run, drawn ones, or all."""
 

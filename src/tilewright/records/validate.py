@@ -7,8 +7,6 @@ from pydantic import NonNegativeFloat, NonNegativeInt, model_validator
 from tilewright.records.document import Document
 from tilewright.records.versions import Versions
 
-__all__ = ("OracleRow", "ValidateRecord")
-
 
 class OracleRow(Document):
     """One oracle. The four figures are in ``unit``; ``rule`` says where the tolerance comes from.

@@ -5,8 +5,6 @@ from importlib import metadata
 
 from tilewright.records.document import Document
 
-__all__ = ("Versions", "installed_version", "installed_versions")
-
 
 class Versions(Document):
     """What must be equal for two records to be comparable."""

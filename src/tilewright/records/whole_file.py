@@ -19,15 +19,6 @@ from uuid import uuid4
 from tilewright.errors import RecordError
 from tilewright.records.file_lock import locked_file, remove_if_abandoned, take_lock
 
-__all__ = (
-    "WholeFile",
-    "check_target",
-    "check_targets",
-    "locked_target",
-    "whole_file",
-    "write_file",
-)
-
 FIX = "choose another path, change its permissions or free space there"
 PROCESSES = "/proc"  # links in there lead to what a process has open, whatever its name
 OWN_DESCRIPTORS = "/proc/self/fd"

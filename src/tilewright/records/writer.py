@@ -9,8 +9,6 @@ from tilewright.records.canonical import canonical_json
 from tilewright.records.document import Document
 from tilewright.records.whole_file import write_file
 
-__all__ = ("write_record",)
-
 
 def write_record(path: Path, record: Document) -> None:
     """Write the canonical JSON of a record; an older file is replaced in one step."""

@@ -1,3 +1,1 @@
 """Traces, summaries, plots, pages."""
-
-__all__: tuple[str, ...] = ()

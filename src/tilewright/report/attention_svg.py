@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from tilewright.attention.graph import FORMAT, Graph, Node, Side
 from tilewright.report.svg import Svg, shorten
 
-__all__ = ("draw_graph",)
-
 BOX_WIDTH, BOX_HEIGHT = 190.0, 44.0
 GAP_X, GAP_Y = 24.0, 36.0
 MARGIN, HEAD = 24.0, 56.0

@@ -12,8 +12,6 @@ from tilewright.units import format_bytes, format_ps
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ("draw_collectives",)
-
 WIDTH, MARGIN, TOP, ROW, BOTTOM, TEXT_SIZE = 1160, 16, 80, 26, 64, 13
 LABEL_WIDTH, TIMES_AT, TIMES_WIDTH = 380, 410, 520
 LATENCY_AT, RATE_AT = WIDTH - 116, WIDTH - MARGIN

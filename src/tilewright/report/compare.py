@@ -8,8 +8,6 @@ from tilewright.records import RunRecord
 from tilewright.records.document import JsonScalar
 from tilewright.records.explain import CompareRecord, FieldChange, FigureChange
 
-__all__ = ("compare_runs",)
-
 Value = TypeVar("Value")
 
 

@@ -16,18 +16,6 @@ from tilewright.machine.spec import (
 )
 from tilewright.units import PS_PER_US, count_text, format_rate
 
-__all__ = (
-    "fabric_text",
-    "flops_text",
-    "gemm_text",
-    "hertz_text",
-    "network_text",
-    "parallel_rate_text",
-    "pcie_text",
-    "pieces_text",
-    "rate_text",
-)
-
 
 def rate_text(bytes_per_us: int) -> str:
     """

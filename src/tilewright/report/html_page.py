@@ -9,8 +9,6 @@ from typing import Any
 from tilewright.records import write_file
 from tilewright.report.style import COLOURS, DARK_COLOURS
 
-__all__ = ("render_page", "write_page")
-
 
 def render_page(template: str, **values: Any) -> str:
     """Return HTML that is also well-formed XML; equal values give equal bytes."""

@@ -3,8 +3,6 @@
 from tilewright.records.phases import PhaseSpread
 from tilewright.units import format_ps
 
-__all__ = ("ends_text", "figure_ps", "latency_text", "width_text")
-
 UNKNOWN = "±?"  # there are too few phases for their half-width to mean anything
 
 

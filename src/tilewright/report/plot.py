@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = (
-    "Plot",
-    "check_plot_path",
-    "label_points",
-    "legend_mark",
-    "open_plot",
-    "set_log_scale",
-)
-
 PER_INCH = 72  # pixels, as in every SVG of matplotlib
 ROUND_FACTORS = (1.0, 2.0, 5.0)
 MAX_TICKS = 8

@@ -10,8 +10,6 @@ from xml.etree import ElementTree
 
 from tilewright.report.svg import sayable
 
-__all__ = ("plain_svg",)
-
 _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 _DECIMAL = re.compile(r"-?\d+\.\d+")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-__all__ = ("draw_probe",)
-
 WIDTH, TOP, MARGIN = 1120, 72, 16
 PANEL_WIDTH, PANEL_HEIGHT, ROW_HEIGHT = 370, 240, 336
 HEAD = 32  # of a row, above its panels

@@ -9,19 +9,6 @@ from collections.abc import Mapping
 
 from tilewright.report.svg import INK
 
-__all__ = (
-    "COLOURS",
-    "DARK_COLOURS",
-    "LEGEND_SIZE",
-    "PLOT_SHEET",
-    "flow_role",
-    "heat_role",
-    "series_mark",
-    "series_role",
-    "stage_role",
-    "themed",
-)
-
 LEGEND_SIZE = 14.0
 HEAT_LEVELS = 5  # beside "idle"
 NUM_FLOW_ROLES = 9

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from tilewright.records import write_file
 
-__all__ = ("INK", "Svg", "sayable", "shorten", "text_width", "write_svg")
-
 INK = "#0f172a"
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 

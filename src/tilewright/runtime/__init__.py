@@ -1,3 +1,1 @@
 """Requests, tensors, placement, mapping, launch."""
-
-__all__: tuple[str, ...] = ()

@@ -33,8 +33,6 @@ from tilewright.runtime.tensor.tensor import Tensor, device_tensor
 from tilewright.runtime.transfer import Bytes, Fill, read_parts, write_parts
 from tilewright.runtime.translation import send_mapping
 
-__all__ = ("Deployments",)
-
 
 class Deployments:
     """``targets_of`` says what a policy may use now; without data floats have no bytes."""

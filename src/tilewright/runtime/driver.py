@@ -15,7 +15,8 @@ from weakref import WeakMethod, WeakSet, finalize, ref
 from tilewright.device.build import Device
 from tilewright.device.command_path import CommandPath, Delivery
 from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph
-from tilewright.engine.hub import Hub, Program
+from tilewright.engine.hub import Hub
+from tilewright.engine.hub_program import Program
 from tilewright.engine.limit import Limits
 from tilewright.engine.message import first_line
 from tilewright.errors import (
@@ -50,8 +51,6 @@ from tilewright.runtime.running_device import (
     build_running_device,
 )
 from tilewright.runtime.tensor_book import book_of
-
-__all__ = ("Driver", "Observer")
 
 
 class Observer(Protocol):

@@ -4,8 +4,6 @@ from tilewright.errors import KernelError
 from tilewright.language.current import program_here
 from tilewright.runtime.host_watch import host_line
 
-__all__ = ("check_host_call",)
-
 
 def check_host_call(what: str) -> None:
     """Raise KernelError if the caller is a program of a kernel; ``what`` is what it asks for."""

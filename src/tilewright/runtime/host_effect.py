@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 
 from tilewright.executor.effect import Effect, EffectLog
 
-__all__ = ("HostEffects",)
-
 
 @dataclass(slots=True)
 class _HostEffect:

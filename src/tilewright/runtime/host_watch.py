@@ -11,15 +11,13 @@ import tilewright
 from tilewright.device.dma import Access
 from tilewright.executor.sanitize.effect import WatchedEffectLog
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.page_table import VirtualRange
 from tilewright.memory.sanitizer.access import AccessKind, Launch
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import Region, WatchedTensor
+from tilewright.memory.virtual_range import VirtualRange
 from tilewright.runtime.placement.pages import MemoryPart, TensorPages
 from tilewright.runtime.request import Request
 from tilewright.runtime.tensor_book import note_pages
-
-__all__ = ("HostWatch", "WatchedTransfer")
 
 PACKAGE = Path(tilewright.__file__).parent
 ROOMS = (

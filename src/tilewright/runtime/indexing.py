@@ -14,8 +14,6 @@ import numpy as np
 from tilewright.errors import TensorError
 from tilewright.runtime.placement.divide import Box
 
-__all__ = ("Selection", "resolve_index", "whole_box")
-
 Array = np.ndarray[Any, Any]
 
 

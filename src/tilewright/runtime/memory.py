@@ -13,8 +13,6 @@ from tilewright.memory.allocator import Allocator
 from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.store import ByteStore
 
-__all__ = ("DeviceMemory",)
-
 _UNITS = {
     MemoryKind.HBM: SubUnit.HBM,
     MemoryKind.SRAM: SubUnit.SRAM,

@@ -18,17 +18,6 @@ from tilewright.runtime.request import Request
 from tilewright.runtime.transfer import Bytes, Fill, pe_dma, read_parts, write_parts
 from tilewright.runtime.translation import send_mapping
 
-__all__ = (
-    "KernelLaunchMsg",
-    "MapMsg",
-    "MemoryReadMsg",
-    "MemoryWriteMsg",
-    "Message",
-    "PeDmaMsg",
-    "UnmapMsg",
-    "submit_message",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class MemoryWriteMsg:

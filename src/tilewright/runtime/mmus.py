@@ -6,8 +6,6 @@ from tilewright.machine.name import place_name
 from tilewright.machine.spec import MmuSpec
 from tilewright.memory.page_table import PageTable
 
-__all__ = ("Mmus",)
-
 
 class Mmus(dict[PeCoord, Mmu]):
     """The MMUs that were asked for, by PE; each is made when it is first asked for."""

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-__all__ = ("Notes",)
-
 
 class Notes(list[str]):
     """Texts in the order in which they came, each once, however often a program repeats itself."""

@@ -6,8 +6,6 @@ from tilewright.runtime.driver import Driver
 from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.request import Request
 
-__all__ = ("Pending",)
-
 
 class Pending:
     """A launch that may be under way."""

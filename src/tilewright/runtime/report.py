@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from tilewright.executor.run import Counters
 from tilewright.machine.coords import PeCoord
 
-__all__ = ("LaunchReport",)
-
 
 @dataclass(frozen=True, slots=True)
 class LaunchReport:

@@ -3,11 +3,9 @@
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 
-from tilewright.engine.hub import Program
+from tilewright.engine.hub_program import Program
 from tilewright.errors import KernelError, RequestError, TilewrightError
 from tilewright.executor.post import Post
-
-__all__ = ("Completion", "Request")
 
 
 @dataclass(frozen=True, slots=True)

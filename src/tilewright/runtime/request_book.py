@@ -5,8 +5,6 @@ from collections.abc import Iterator
 
 from tilewright.runtime.request import Request
 
-__all__ = ("RequestBook",)
-
 MAX_SUCCEEDED = 1024  # that are kept
 
 

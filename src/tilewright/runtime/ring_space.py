@@ -11,8 +11,6 @@ from tilewright.memory.allocator import Allocator
 from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.runtime.driver import Driver
 
-__all__ = ("OwnRings", "RingSpace", "Space", "place_rings")
-
 SRAM_ALIGNMENT = 64  # of rings, so that they share pages
 
 

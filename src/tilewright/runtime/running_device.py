@@ -17,14 +17,6 @@ from tilewright.machine.build import Machine
 from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.runtime.memory import DeviceMemory
 
-__all__ = (
-    "RunningDevice",
-    "apply_served",
-    "build_device_at",
-    "build_launcher",
-    "build_running_device",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class RunningDevice:

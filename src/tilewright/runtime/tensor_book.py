@@ -6,8 +6,6 @@ from tilewright.language.dtype import DType, int4
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
 from tilewright.runtime.placement.pages import TensorPages
 
-__all__ = ("book_of", "item_bits", "note_pages")
-
 
 def note_pages(
     note: Callable[..., WatchedTensor], pages: TensorPages, at_ps: int = 0

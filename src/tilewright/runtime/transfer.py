@@ -16,8 +16,6 @@ from tilewright.runtime.driver import Driver
 from tilewright.runtime.placement.pages import MemoryPart
 from tilewright.runtime.request import Request
 
-__all__ = ("Bytes", "Fill", "pe_dma", "read_parts", "write_parts")
-
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 

@@ -36,18 +36,17 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
 from tilewright.memory.mapping import Sight
-from tilewright.memory.page_table import PageTable, RangeMapping, VirtualRange
+from tilewright.memory.page_table import PageTable
 from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer.access import AccessKind
 from tilewright.memory.sanitizer.address_space import QuarantinedSpace
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
 from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
+from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 from tilewright.runtime.memory import DeviceMemory
 from tilewright.runtime.running_device import apply_served, build_device_at, build_launcher
 from tilewright.runtime.tensor_book import item_bits
-
-__all__ = ("LaunchResult", "PlacedArray", "Workspace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,3 +1,1 @@
 """Decode loop: requests, scheduler, HTTP server."""
-
-__all__: tuple[str, ...] = ()

@@ -9,8 +9,6 @@ from tilewright.models.namespace import Array
 from tilewright.models.prompt import StepWrapper
 from tilewright.serving.sequence import PagedSequence, PagedStep, PagesByRow
 
-__all__ = ("FlowDecoder", "geometry_of", "kept_queries_of", "kv_heads_of")
-
 
 def geometry_of(shape: ModelShape, page_size: int) -> Geometry:
     """What a flow is traced for. Keys, values and summaries are kept as the model computes them."""

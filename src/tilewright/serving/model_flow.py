@@ -10,15 +10,6 @@ from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse
 from tilewright.errors import ModelError, PlanError, UsageError
 from tilewright.interop.vortex import find_flow
 
-__all__ = (
-    "check_dense_layers",
-    "kind_of_flows",
-    "plan_dense",
-    "plan_pages",
-    "stand_in_for",
-    "trace_for_model",
-)
-
 STAND_INS = {FlowKind.GQA: "streaming_llm", FlowKind.MLA: "streaming_llm_mla"}
 
 

@@ -15,8 +15,6 @@ from tilewright.attention.backends.reference import (
 from tilewright.attention.graph import Graph
 from tilewright.models.namespace import Array
 
-__all__ = ("KeptAttention", "PagedSequence", "PagedStep", "PagesByRow")
-
 REQUEST = "request"
 PagesByRow: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]
 """Pages by layer and KV head."""

@@ -1,3 +1,1 @@
 """What composes the next row: demo, run with its traces, compare, sweep."""
-
-__all__: tuple[str, ...] = ()

@@ -8,8 +8,6 @@ import numpy.typing as npt
 
 from tilewright.attention.graph import FlowKind, Graph
 
-__all__ = ("Needle", "RequestData", "draw_request")
-
 Floats = npt.NDArray[np.float32]
 
 NEEDLE_LOGIT = 4.0  # above the logarithm of the context: a needle outweighs all other keys

@@ -26,8 +26,6 @@ from tilewright.records.attention_run import (
 from tilewright.studies.attention_data import RequestData, draw_request
 from tilewright.units import format_bytes
 
-__all__ = ("TrialSpec", "run_trial")
-
 PREFILL_TOKENS = 8192  # written at a time
 
 Floats = npt.NDArray[np.float64]

@@ -27,8 +27,6 @@ from tilewright.studies.run.command import RunWatch, run_program
 from tilewright.studies.run.execute import RunRequest, execute
 from tilewright.studies.run.source import find_source
 
-__all__ = ("Gain", "GainMeter", "measure_advice", "request_of_record")
-
 SET_OPTION = "--set "
 PHASE_COUNTS = (2, 4, 8, 16)  # each set of phases contains those before it
 NARROW_GAIN = 0.01  # of the latency: half-width from which on more phases are run

@@ -5,8 +5,6 @@ from tilewright.programs.contract import BenchProgram
 from tilewright.records.explain import ListRecord, ProgramParameter, ProgramRow
 from tilewright.studies.run.source import find_program
 
-__all__ = ("list_programs",)
-
 
 def list_programs(name: str | None = None) -> ListRecord:
     """All ready programs, or one of them; an unknown name is refused."""

@@ -5,8 +5,6 @@ from tilewright.serving.model_flow import plan_pages
 from tilewright.studies.decode.step import DecodeStep, simulate_step
 from tilewright.studies.step_latency import LatencyQuery
 
-__all__ = ("simulate_latency",)
-
 
 def simulate_latency(query: LatencyQuery) -> int:
     """Picoseconds from the host's first submission to its knowing of the last completion."""

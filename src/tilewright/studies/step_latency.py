@@ -21,18 +21,6 @@ from tilewright.machine.spec import HbmSpec
 from tilewright.records import content_hash
 from tilewright.records.step_latency import LatencySelection, MachineFigures, StepFigures
 
-__all__ = (
-    "REFUSALS",
-    "LatencyOf",
-    "LatencyQuery",
-    "LatencySpec",
-    "NamedMachine",
-    "check_names",
-    "geometry_on_machine",
-    "spread_layers",
-    "step_figures",
-)
-
 REFUSALS = (CodegenError, AttentionError, KernelError, OutOfMemoryError, PlacementError)
 """How a machine says that it cannot run a step: no kernels for it, or no room."""
 

@@ -1,3 +1,1 @@
 """The checks of ``tilewright validate``: results that are known without the simulator."""
-
-__all__: tuple[str, ...] = ()

@@ -29,8 +29,6 @@ from tilewright.validation.finding import (
     exact,
 )
 
-__all__ = ("ADVICE", "Trial", "trial_of")
-
 QUIET = "cube.hbm.refresh.kind=none"
 SMALL, LARGE = "ahbm-small", "ahbm"
 PROGRAMS = (

@@ -24,8 +24,6 @@ from tilewright.validation.finding import (
     exact,
 )
 
-__all__ = ("BOUNDS",)
-
 # Two SIPs of one cube, whose network is a crossbar, joined by a switch; wires have no length.
 PLAIN = ("sip.columns=1", "sip.rows=1", "cube.noc={kind: crossbar}", "ps_per_mm=0")
 

@@ -26,8 +26,6 @@ from tilewright.validation.workload import (
     response_id,
 )
 
-__all__ = ("EngineRun", "PeerRun", "run_closed", "run_open")
-
 FLIT_BYTES = 64
 
 

@@ -9,24 +9,6 @@ import numpy as np
 
 from tilewright.engine import EngineKind
 
-__all__ = (
-    "Check",
-    "Finding",
-    "Number",
-    "Oracle",
-    "OracleGroup",
-    "Rule",
-    "at_least",
-    "at_most",
-    "confident",
-    "confident_mean",
-    "exact",
-    "in_band",
-    "near_model",
-    "printed",
-    "ramp",
-)
-
 Number = int | float | Fraction
 
 WIDEST_ERROR = 0.01  # of the expected value: a sample whose standard error is above says nothing

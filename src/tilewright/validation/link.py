@@ -31,8 +31,6 @@ from tilewright.validation.finding import (
 )
 from tilewright.validation.rate import gb_per_s
 
-__all__ = ("LINKS",)
-
 GB = "GB/s"
 GB_PER_US = 1_000  # bytes per microsecond of one GB/s
 STREAM_BYTES = 4 * 2**20

@@ -21,8 +21,6 @@ from tilewright.runtime.workspace import Workspace
 from tilewright.units import PS_PER_NS
 from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
 
-__all__ = ("MEMORY", "departures_ns", "expected_ns")
-
 SEED = 1
 PE = PeCoord(0, 0, 0)
 COMMAND_NS, DISPATCH_NS, WALK_NS = 2, 1, 50

@@ -3,8 +3,6 @@
 from tilewright.records import OracleRow, ValidateRecord
 from tilewright.validation.finding import OracleGroup, Rule
 
-__all__ = ("figure", "validation_page")
-
 RULES = {
     Rule.EXACT: "equal, to the picosecond, the cycle or the count. No tolerance.",
     Rule.BOUND: (

@@ -28,8 +28,6 @@ from tilewright.validation.finding import (
     printed,
 )
 
-__all__ = ("PHASES",)
-
 # HBM4 at 8 Gb/s, worked out from the standard's parameters, in ps
 INTERVAL_PS, RFC_PS = 3_900_000, 530_000
 RCD_PS, RAS_PS, RP_PS, READ_PS = 19_500, 28_500, 16_500, 11_000

@@ -22,8 +22,6 @@ from tilewright.validation.finding import (
     exact,
 )
 
-__all__ = ("QUEUES",)
-
 UNIT_PS = 1_000
 UNIT = "services"  # the unit of the table: mean service times
 WARM_UP = 2_000  # customers that find the queue too short, since it starts empty

@@ -7,9 +7,6 @@ import numpy.typing as npt
 
 from tilewright.units import PS_PER_NS
 
-__all__ = ("Times", "gb_per_s", "rate_inside")
-
-
 Times = npt.NDArray[np.int64]
 
 

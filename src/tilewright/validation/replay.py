@@ -25,8 +25,6 @@ from tilewright.validation.finding import (
     exact,
 )
 
-__all__ = ("REPLAYS",)
-
 CYCLE_PS = 1_000
 FLIT_BYTES = 40
 PACKET_FLITS = 8

@@ -32,8 +32,6 @@ from tilewright.validation.finding import (
 )
 from tilewright.validation.rate import rate_inside
 
-__all__ = ("ROOFLINE",)
-
 SEED = 1
 NUM_RUNS = 20
 PE = PeCoord(0, 0, 0)

@@ -34,8 +34,6 @@ from tilewright.validation.triton.scalar import TRITON
 from tilewright.validation.vortex.rules import VORTEX
 from tilewright.validation.vortex.state import VORTEX_STATE
 
-__all__ = ("ORACLES", "build_table", "run_oracles")
-
 
 def build_table(oracles: Iterable[Oracle]) -> tuple[Oracle, ...]:
     """By group, in the order of the groups; a second oracle of one name is refused."""

@@ -11,22 +11,6 @@ import numpy as np
 
 from tilewright.errors import SpecError
 
-__all__ = (
-    "ID_STRIDE",
-    "ClosedLoop",
-    "LinkSpec",
-    "Mesh",
-    "MeshSpec",
-    "Message",
-    "NetworkLoad",
-    "PerNode",
-    "ReadStep",
-    "closed_loop",
-    "mesh_load",
-    "request_id",
-    "response_id",
-)
-
 ID_STRIDE = 2**40  # ids of one owner; docs/engine.md, section 1
 
 Route = tuple[int, ...]

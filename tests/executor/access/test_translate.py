@@ -12,7 +12,8 @@ from tilewright.executor.access.translate import Translator
 from tilewright.language.affine import Affine, Box
 from tilewright.machine.spec import MmuSpec
 from tilewright.memory.address import PhysicalByte, VirtualByte
-from tilewright.memory.page_table import PageTable, RangeMapping, VirtualRange
+from tilewright.memory.page_table import PageTable
+from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 
 PAGE = 64
 NUM_PAGES = 8

@@ -9,8 +9,6 @@ from tilewright.analysis.advice.change import INTERLEAVE, REFRESH, WINDOW, Chang
 from tilewright.records import RunRecord
 from tilewright.records.run_use import PathTimes, ResourceUse
 
-__all__ = ("MEMORY_PACE", "mean_ps", "shortest_ps")
-
 MEMORY_PACE = "cube.hbm.timing.clock_ps"
 REFRESH_KIND, INTERVAL = "cube.hbm.refresh.kind", "cube.hbm.refresh.interval_ps"
 HBM_MODEL = "cube.hbm.model"

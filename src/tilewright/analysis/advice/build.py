@@ -21,8 +21,6 @@ from tilewright.records import RunRecord
 from tilewright.records.explain import Advice
 from tilewright.units import format_ps, share_text
 
-__all__ = ("MAX_ADVICE", "advise")
-
 MAX_ADVICE = 8
 LEAST_WORTH = 0.005  # of the latency
 

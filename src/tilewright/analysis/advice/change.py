@@ -9,17 +9,6 @@ from tilewright.machine.field import spec_of_fields
 from tilewright.machine.link_field import HOST_LINK
 from tilewright.records.document import JsonScalar
 
-__all__ = (
-    "INTERLEAVE",
-    "PCIE_GENERATION",
-    "REFRESH",
-    "WINDOW",
-    "Change",
-    "change_of",
-    "pace_of",
-    "single_changes",
-)
-
 REFRESH = "cube.hbm.refresh.all_bank_ps"
 PCIE_GENERATION = "host.pcie.generation"
 INTERLEAVE, WINDOW = "cube.hbm.interleave_bytes", "pe.dma.in_flight_bytes"

@@ -6,8 +6,6 @@ from tilewright.analysis.advice.bound import MEMORY_PACE, mean_ps
 from tilewright.records import RunParts, RunRecord
 from tilewright.records.run_use import PathTimes
 
-__all__ = ("Estimate",)
-
 _MOVING = ("bytes_per_us", MEMORY_PACE)  # rates of what moves bytes
 _IDLE_CLOCKS = (
     "cube.hbm.timing.rcd_read_clocks",

@@ -1,3 +1,1 @@
 """What a trace of activities says: jobs, holds, links and the critical path."""
-
-__all__: tuple[str, ...] = ()

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from tilewright.analysis.trace.servers import ServerKind, ServerTable, TracedServer
 from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
 
-__all__ = ("Activities", "FieldTime")
-
 Column = npt.NDArray[np.int64]
 Spans = list[tuple[int, int]]
 

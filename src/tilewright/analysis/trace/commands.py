@@ -15,8 +15,6 @@ from tilewright.engine.core import NO_VALUE, IssuedAccess, IssuedStep, Issuer
 from tilewright.executor.program import Program
 from tilewright.language.source import SourceLine, is_ours, line_text
 
-__all__ = ("CommandBook", "CommandNote")
-
 Message = tuple[int, int]
 """The signal of arrivals of its ring, and the value at which its first fragment has arrived."""
 

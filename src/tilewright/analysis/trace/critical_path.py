@@ -18,16 +18,6 @@ from tilewright.analysis.trace.activity import Activities
 from tilewright.analysis.trace.servers import ServerKind, ServerTable
 from tilewright.errors import InternalError
 
-__all__ = (
-    "MESSAGE_WAIT",
-    "OwnerTrace",
-    "PathDelays",
-    "Prior",
-    "ProgramPath",
-    "break_down_program",
-    "prior_of",
-)
-
 Column = npt.NDArray[np.int64]
 
 MESSAGE_WAIT = "message_wait"

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ("DmaJob", "DmaJobs", "DmaWay")
-
 
 class DmaWay(Enum):
     """Which channel a command uses."""

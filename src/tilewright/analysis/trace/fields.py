@@ -17,8 +17,6 @@ from tilewright.analysis.trace.servers import ServerTable
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.errors import InternalError
 
-__all__ = ("PathFields", "Traces", "fields_of_path")
-
 Column = npt.NDArray[np.int64]
 
 _BETWEEN = {"issue": "pe.scheduler.command_ps", "translation": "pe.mmu.walk_ps"}

@@ -6,8 +6,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ("BusyBuckets", "BusyValue")
-
 Column = npt.NDArray[np.int64]
 
 

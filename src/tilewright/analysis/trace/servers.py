@@ -14,8 +14,6 @@ from tilewright.machine.link_field import latency_fields, rate_field
 from tilewright.machine.node import NodeKind
 from tilewright.units import flit_ps
 
-__all__ = ("RefreshTimes", "ServerKind", "ServerTable", "TracedServer")
-
 
 class ServerKind(IntEnum):
     """How a server's time is told. Whatever is none of the others is a ring's control."""

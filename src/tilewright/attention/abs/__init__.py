@@ -5,8 +5,9 @@ from tilewright.attention.abs.field import FieldMap
 from tilewright.attention.abs.op import vOp
 from tilewright.attention.abs.output import BranchSpec, OutputSlot
 from tilewright.attention.abs.parameter import Parameter
-from tilewright.attention.abs.tensor import FORMAT, as_vtensor, vTensor
+from tilewright.attention.abs.tensor import as_vtensor, vTensor
 from tilewright.attention.abs.value import Value
+from tilewright.attention.graph import FORMAT
 
 __all__ = (
     "FORMAT",

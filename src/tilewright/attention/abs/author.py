@@ -9,8 +9,6 @@ from typing import Any
 from tilewright.attention.graph import Op
 from tilewright.errors import OperandError
 
-__all__ = ("author_line", "make_op")
-
 _PACKAGE = Path(__file__).parents[1]
 _FLOWS = str(_PACKAGE / "flows")
 _HERE = str(_PACKAGE)

@@ -9,8 +9,6 @@ from tilewright.attention.graph import Node, Side
 from tilewright.attention.ops.leaf import Constant
 from tilewright.errors import FieldError
 
-__all__ = ("FieldMap", "FieldValue")
-
 
 class FieldValue(Value):
     """A field that can be read like any value, and written by cache-side ops, Fill and Save."""

@@ -5,9 +5,6 @@ from typing import Any, Never
 from tilewright.attention.abs.trace import Trace
 from tilewright.errors import ForeignCallError
 
-__all__ = ("NotNumbers",)
-
-
 _RANK = "rank 3: reductions keep their axis, and operands broadcast"
 _SPREAD = "broadcasting: an axis of size 1 meets any size without it"
 REMEDIES = {

@@ -7,8 +7,6 @@ from tilewright.attention.abs.trace import Event, Trace
 from tilewright.attention.graph import Node, Output, StateWrite, keep, rebuild_output
 from tilewright.errors import OperandError
 
-__all__ = ("ReadAgain", "resolve_in_place")
-
 
 class ReadAgain(NamedTuple):
     """A read of an operand after a call that returned a new value instead of replacing it."""

@@ -17,8 +17,6 @@ from tilewright.attention.ops import binary, layout, linear, unary
 from tilewright.attention.utils import resolve_dtype
 from tilewright.errors import SpecError
 
-__all__ = ("SHARED_BASES", "Bases", "Resized", "op_classes")
-
 Bases = Mapping[type[Op], type[vOp]]
 
 

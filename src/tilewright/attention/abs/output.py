@@ -18,8 +18,6 @@ from tilewright.attention.graph import (
 )
 from tilewright.errors import FlowError, OperandError, TerminalError
 
-__all__ = ("BranchSpec", "OutputSlot")
-
 
 class BranchSpec(NamedTuple):
     """One of several attentions whose results are added.

@@ -11,8 +11,6 @@ from tilewright.attention.graph import FORMAT, DType, Op, Span
 from tilewright.attention.ops import binary, choose, layout, linear, page_axis, reduce, unary
 from tilewright.attention.utils import resolve_dtype
 
-__all__ = ("TensorMethods",)
-
 V = TypeVar("V")  # the type of values, which derives from this class
 
 

@@ -24,8 +24,6 @@ from tilewright.attention.ops.leaf import Constant, FieldRead, Input, ParameterR
 from tilewright.attention.ops.unary import Cast
 from tilewright.errors import FieldError, FlowError, ForeignCallError, StateError, TerminalError
 
-__all__ = ("Call", "Event", "Number", "Trace")
-
 Number = bool | int | float
 
 

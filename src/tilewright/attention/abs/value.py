@@ -10,8 +10,6 @@ from tilewright.attention.graph import DType, Node, Op, Span
 from tilewright.attention.ops import binary, compare, layout, unary
 from tilewright.attention.ops import selection as select
 
-__all__ = ("Operand", "Value", "lower")
-
 Operand = Any
 """A value, a number or a Parameter; what else comes is refused with its name."""
 

@@ -1,3 +1,1 @@
 """Where a compiled flow runs; the only part of attention that touches a device."""
-
-__all__: tuple[str, ...] = ()

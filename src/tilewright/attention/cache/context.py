@@ -3,8 +3,6 @@
 from tilewright.attention.abs.context_base import ContextBase
 from tilewright.attention.abs.trace import Trace
 
-__all__ = ("CacheContext", "ctx", "get_ctx")
-
 
 class CacheContext(ContextBase):
     """Geometry of the pages that a trace is made for. Pool sizes are 0: a trace has no pool."""

@@ -18,8 +18,6 @@ from tilewright.attention.ops import layout, leaf, linear, page_axis, selection
 from tilewright.attention.ops.table import ops_of
 from tilewright.attention.ops.unary import Cast
 
-__all__ = ("CacheOp", "Fill", "PageLocation", "build_ops")
-
 
 @dataclass(frozen=True, slots=True)
 class PageLocation:

@@ -11,8 +11,6 @@ from tilewright.attention.graph import Graph, graph_hash
 from tilewright.records import content_hash
 from tilewright.records.versions import installed_version
 
-__all__ = ("KernelCache", "kernel_key")
-
 
 def kernel_key(
     graph: Graph,

@@ -44,8 +44,6 @@ from tilewright.attention.graph import FORMAT, DType, Graph, Node, graph_hash, v
 from tilewright.attention.ops import selection
 from tilewright.errors import InternalError
 
-__all__ = ("compile_graph",)
-
 
 def compile_graph(
     graph: Graph,

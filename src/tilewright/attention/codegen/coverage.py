@@ -12,8 +12,6 @@ from tilewright.attention.graph import FORMAT, Graph, Op
 from tilewright.attention.ops import feedback, leaf, selection
 from tilewright.errors import CodegenError
 
-__all__ = ("REFUSALS", "Refusal", "check_supported", "emitted_ops")
-
 _LOADED: tuple[type[Op], ...] = (
     leaf.Input,
     leaf.FieldRead,

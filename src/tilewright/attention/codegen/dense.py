@@ -9,8 +9,6 @@ from tilewright.attention.codegen.source.file import KernelFile, outputs_of
 from tilewright.attention.codegen.source.row import RowForm
 from tilewright.attention.graph import Geometry
 
-__all__ = ("compile_dense",)
-
 
 def compile_dense(
     sizes: Geometry, target: Target, tiling: Tiling | None = None, cut: Cut | None = None

@@ -9,8 +9,6 @@ import numpy.typing as npt
 from tilewright.attention.graph import DType, Graph, Parameter, ValueType
 from tilewright.errors import AttentionError
 
-__all__ = ("packed", "parameter_tables", "unpacked")
-
 _NUMPY = {
     DType.FLOAT32: np.float32,
     DType.FLOAT16: np.float16,

@@ -16,8 +16,6 @@ from tilewright.attention.codegen.source.stage import StageFunction
 from tilewright.attention.codegen.source.tree import Function
 from tilewright.attention.graph import Geometry
 
-__all__ = ("helpers_of", "kernel_file")
-
 _GROUPS = (
     ROUND_HELPERS,
     SELECT_HELPERS,

@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import ModuleType
 
-__all__ = ("ImportNames", "builtins_with")
-
 ImportNames = Callable[[], AbstractContextManager[object]]
 """Makes further modules importable while the block that it returns runs."""
 

@@ -7,8 +7,6 @@ from tilewright.attention.graph import FORMAT, DType, Geometry, Inherit, Leading
 from tilewright.attention.utils import resolve_dtype
 from tilewright.errors import FieldError, FlowInitError, SpecError
 
-__all__ = ("FieldSpec", "check_disjoint", "parse_fields")
-
 RESERVED_NAMES = frozenset({"k", "v", "kv_c", "k_pe", "latent", "q"})
 
 

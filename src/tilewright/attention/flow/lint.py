@@ -9,8 +9,6 @@ from tilewright.attention.abs.trace import Trace
 from tilewright.attention.graph import FORMAT, Graph, Node, Op, Side, walk
 from tilewright.attention.ops import binary, leaf, page_axis, reduce, selection, unary
 
-__all__ = ("EXACT_SELECTION", "Lint", "lint_flow")
-
 EXACT_SELECTION = "exact-selection"
 
 

@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from tilewright.attention.flow.author_import import ImportNames, builtins_with
 
-__all__ = ("FlowPackage", "find_package", "import_from_package")
-
 _load_ids = count()  # each load has names of its own, so that a file can be loaded again
 
 

@@ -45,8 +45,6 @@ from tilewright.errors import (
     TilewrightError,
 )
 
-__all__ = ("TracedFlow", "examine_flow", "own_inputs", "trace_flow")
-
 AXES = 2  # of an input: rows and columns
 Result = TypeVar("Result")
 

@@ -6,8 +6,6 @@ from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.flow.registry import get
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, ValueType
 
-__all__ = ("flow_page", "flow_summary")
-
 GQA = Geometry.gqa(page_size=16, head_dim=128, query_heads=4)
 MLA = Geometry.mla(page_size=16, kv_lora_rank=512, qk_rope_head_dim=64, query_heads=4)
 

@@ -9,18 +9,6 @@ from tilewright.attention.flows.ready import Scored, ScoredFlow
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = (
-    "FSA",
-    "BlockSparseAttention",
-    "CenteredBlockSparseAttention",
-    "Centroids",
-    "FlashMoBA",
-    "GQABlockSparseAttention",
-    "MoBA",
-    "RunningAvgBlockSparse",
-    "VEnergyGatedCentroid",
-)
-
 
 class Centroids(Scored):
     """score(P) = <mean_g q_g, c_P>, over keys or latents."""

@@ -17,8 +17,6 @@ from tilewright.errors import FlowInitError
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("DoubleSparsity",)
-
 
 @register("double_sparsity")
 class DoubleSparsity(ScoredFlow):

@@ -18,8 +18,6 @@ from tilewright.attention.indexer import GeMM
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("DSA",)
-
 
 @register("dsa")
 class DSA(ScoredFlowMLA):

@@ -13,8 +13,6 @@ from tilewright.attention.indexer import HeadIndex, PageIndex, recent
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("DuoAttention",)
-
 
 @register("duo_attention")
 class DuoAttention(Ready, vFlow):

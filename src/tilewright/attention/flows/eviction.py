@@ -9,8 +9,6 @@ from tilewright.attention.indexer import AttentionMass, PromptMass, StepIndex
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("H2O", "TOVA", "EvictingFlow")
-
 
 class EvictingFlow(Ready, vFlow):
     """Keeps the plan's number of living pages with the largest worth; the others die.

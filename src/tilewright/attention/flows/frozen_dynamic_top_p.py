@@ -15,8 +15,6 @@ from tilewright.attention.flows.ready import ScoredFlow
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("FrozenDynamicTopP",)
-
 
 @register("frozen_dynamic_top_p")
 class FrozenDynamicTopP(ScoredFlow):

@@ -15,8 +15,6 @@ from tilewright.attention.flows.nsa import WINDOWS, finished_windows, next_quart
 from tilewright.attention.flows.ready import ScoredFlow, check_page_size
 from tilewright.attention.indexer import PageCount, ShiftPages
 
-__all__ = ("InfLLMv2",)
-
 
 @register("infllm_v2")
 class InfLLMv2(ScoredFlow):

@@ -16,8 +16,6 @@ from tilewright.attention.flows.weights import Weights
 from tilewright.attention.graph import Geometry
 from tilewright.attention.indexer import FactorScore
 
-__all__ = ("LearnedFactorizedBlockSparseMLA",)
-
 
 @register("learned_factorized_block_sparse_mla")
 class LearnedFactorizedBlockSparseMLA(ScoredFlowMLA):

@@ -12,14 +12,6 @@ from tilewright.attention.indexer import every as every_steps
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = (
-    "LServe",
-    "LServeCentroidMLA",
-    "LServeCentroidSparseAttention",
-    "LServeSparseAttention",
-    "RopeUnawareLServeCentroidMLA",
-)
-
 _PAPER = "LServe: Efficient Long-sequence LLM Serving with Unified Sparse Attention (2502.14866)"
 
 

@@ -12,20 +12,6 @@ from tilewright.attention.flows.ready import ScoredFlowMLA
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = (
-    "RopeAwareBlockSparseMLA",
-    "RopeUnawareBlockSparseMLA",
-    "RopeWeightedB10",
-    "RopeWeightedB15",
-    "RopeWeightedB20",
-    "RopeWeightedB25",
-    "RopeWeightedB50",
-    "RopeWeightedB75",
-    "RopeWeightedB90",
-    "RopeWeightedB100",
-    "RopeWeightedBlockSparseMLA",
-)
-
 
 @register("rope_aware_block_sparse_mla")
 class RopeAwareBlockSparseMLA(Centroids, ScoredFlowMLA):

@@ -22,8 +22,6 @@ from tilewright.attention.flows.ready import ScoredFlow, check_page_size
 from tilewright.attention.flows.weights import Weights
 from tilewright.attention.indexer import Concat, GeMM, ShiftPages, Silu, TokenCount, recent
 
-__all__ = ("NSA", "WINDOWS", "NSASelection", "finished_windows", "next_quarter")
-
 WINDOWS = 4
 """Windows that begin in a page."""
 

@@ -14,8 +14,6 @@ from tilewright.attention.graph import Span
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("Oracle", "OracleMLA")
-
 
 class TrueMass(Scored):
     """score(P) = mean_g of the true mass of P; the scale is 1 / sqrt(width) unless given."""

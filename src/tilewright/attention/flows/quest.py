@@ -12,16 +12,6 @@ from tilewright.attention.ops.page_axis import Kind
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = (
-    "GQAQuestSparseAttention",
-    "MaskedQuestSparseAttention",
-    "MeanQuestBlend",
-    "Quest",
-    "QuestGroupSum",
-    "QuestMLA",
-    "QuestMeanQuery",
-)
-
 
 class Bounded(Scored):
     """A flow that keeps the largest and smallest key of each page."""

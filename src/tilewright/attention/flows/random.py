@@ -11,8 +11,6 @@ from tilewright.attention.indexer import HeadIndex, LayerIndex, PageIndex, StepI
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("Random", "RandomMLA")
-
 
 class PageHash:
     """24 bits for each page, that seed, layer, KV head, step and position are stirred into."""

@@ -9,16 +9,6 @@ from tilewright.errors import FlowInitError
 
 # ruff: noqa: ARG002 - a flow without fields needs no sizes
 
-__all__ = (
-    "OverKeys",
-    "OverLatents",
-    "Ready",
-    "Scored",
-    "ScoredFlow",
-    "ScoredFlowMLA",
-    "check_page_size",
-)
-
 
 class Ready:
     """Facts for the table of flows, and what differs between keys and latents."""

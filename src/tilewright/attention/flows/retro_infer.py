@@ -11,8 +11,6 @@ from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
 from tilewright.attention.flow import register
 from tilewright.attention.flows.centroid import BlockSparseAttention
 
-__all__ = ("RetroInfer",)
-
 
 @register("retro_infer")
 class RetroInfer(BlockSparseAttention):

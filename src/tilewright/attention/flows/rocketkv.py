@@ -10,8 +10,6 @@ from tilewright.attention.flows.snapkv import SnapKV
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("RocketKV",)
-
 
 @register("rocketkv")
 class RocketKV(SnapKV):

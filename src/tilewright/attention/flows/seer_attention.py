@@ -21,8 +21,6 @@ from tilewright.attention.indexer import GeMM
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("SeerAttention",)
-
 
 @register("seer_attention")
 class SeerAttention(ScoredFlow):

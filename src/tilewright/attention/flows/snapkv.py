@@ -14,8 +14,6 @@ from tilewright.attention.ops.page_axis import Kind
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("SnapKV",)
-
 
 @register("snapkv")
 class SnapKV(Ready, vFlow):

@@ -15,8 +15,6 @@ from tilewright.attention.indexer import ReservedPages, TokenCount
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("SparQ",)
-
 
 @register("sparq")
 class SparQ(ScoredFlow):

@@ -11,8 +11,6 @@ from tilewright.attention.indexer import PageIndex
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
-__all__ = ("StreamingLLM", "StreamingLLMMLA")
-
 
 class Latest(Scored):
     """A flow that reads the latest pages."""

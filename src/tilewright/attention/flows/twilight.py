@@ -16,8 +16,6 @@ from tilewright.attention.flows.ready import OverKeys, OverLatents, Ready
 from tilewright.attention.graph import Geometry
 from tilewright.errors import FlowInitError, TerminalError
 
-__all__ = ("Twilight", "TwilightMLA")
-
 STEPS = 15  # between the 16 levels of four bits
 ZERO_CODE = 8  # levels below the one that is stored as 0
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from tilewright.attention.abs import Parameter
 from tilewright.errors import FlowInitError
 
-__all__ = ("Weights",)
-
 
 class Weights:
     """Tables by name. What is not given is drawn from ``seed``: right in shape, without quality.

@@ -3,8 +3,6 @@
 from enum import StrEnum
 from typing import Self
 
-__all__ = ("DType",)
-
 
 class DType(StrEnum):
     """Fields are stored in one of these; computed values are float32, int32 or bool."""

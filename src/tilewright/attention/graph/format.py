@@ -2,8 +2,6 @@
 
 from enum import IntEnum, StrEnum
 
-__all__ = ("FORMAT", "Leading", "Side", "Span")
-
 
 class FORMAT(IntEnum):
     """What one entry of the leading axis stands for. Numbers and names are those users know."""

@@ -7,8 +7,6 @@ from typing import Self, TypedDict
 from tilewright.attention.graph.dtype import DType
 from tilewright.errors import SpecError
 
-__all__ = ("SCALED_DTYPES", "FlowKind", "Geometry", "dtypes_of")
-
 SCALED_DTYPES = frozenset({DType.INT8, DType.INT4})
 """Types of keys and values whose complete pages are kept as codes with scales."""
 

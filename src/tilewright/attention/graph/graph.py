@@ -17,8 +17,6 @@ from tilewright.attention.graph.variable import (
     StateWrite,
 )
 
-__all__ = ("Graph",)
-
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True, repr=False)
 class Graph:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from tilewright.attention.graph.op import Op
 from tilewright.attention.graph.type import ValueType
 
-__all__ = ("Node", "walk")
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:

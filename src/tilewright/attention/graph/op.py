@@ -11,8 +11,6 @@ from tilewright.attention.graph.geometry import Geometry
 from tilewright.attention.graph.type import ValueType
 from tilewright.errors import OperandError
 
-__all__ = ("Op", "Scope", "Types")
-
 Types = tuple[ValueType, ...]
 
 

@@ -6,8 +6,6 @@ from enum import StrEnum
 
 from tilewright.attention.graph.node import Node
 
-__all__ = ("Branch", "Estimate", "EstimateOver", "Output")
-
 
 class EstimateOver(StrEnum):
     """Which pages enter attention by their estimate."""

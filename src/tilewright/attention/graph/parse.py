@@ -29,8 +29,6 @@ from tilewright.attention.graph.variable import (
 from tilewright.attention.graph.verify import verify_graph
 from tilewright.errors import GraphError, TilewrightError
 
-__all__ = ("parse_graph",)
-
 _NAME = r"[\w.]+"
 _TYPE = (
     r"(?P<format>[A-Z]+) (?P<dtype>\w+) \[(?P<leading>[1S-]), (?P<shape>[\d, ]+)\]"

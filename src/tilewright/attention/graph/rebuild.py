@@ -9,8 +9,6 @@ from tilewright.attention.graph.node import Node
 from tilewright.attention.graph.op import Op, Scope
 from tilewright.attention.graph.output import Branch, Estimate, Output
 
-__all__ = ("Transform", "keep", "make_node", "rebuild", "rebuild_output")
-
 Transform = Callable[[Node, tuple[Node, ...], Scope], Node]
 """Old node, its new inputs, the scope of its side -> new node."""
 

@@ -11,8 +11,6 @@ from tilewright.attention.graph.node import Node
 from tilewright.attention.graph.op import Op
 from tilewright.attention.graph.output import Branch
 
-__all__ = ("graph_hash", "graph_text")
-
 VERSION = 1
 """Grows when the text or the meaning of a graph changes, and with it every hash."""
 

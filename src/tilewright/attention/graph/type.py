@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from tilewright.attention.graph.dtype import DType
 from tilewright.attention.graph.format import FORMAT, Leading
 
-__all__ = ("ValueType",)
-
 
 @dataclass(frozen=True, slots=True)
 class ValueType:

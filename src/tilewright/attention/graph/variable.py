@@ -9,8 +9,6 @@ from typing import Any
 from tilewright.attention.graph.node import Node
 from tilewright.attention.graph.type import ValueType
 
-__all__ = ("Field", "FieldWrite", "Inherit", "Parameter", "StateVar", "StateWrite")
-
 
 class Inherit(StrEnum):
     """What a request finds in the state of pages that it shares with an earlier one."""

@@ -11,8 +11,6 @@ from tilewright.attention.graph.output import Branch
 from tilewright.attention.graph.type import ValueType
 from tilewright.errors import FlowError, GraphError
 
-__all__ = ("verify_graph",)
-
 
 def verify_graph(graph: Graph) -> None:
     """Raise a `GraphError` that names the rule, the node and its line."""

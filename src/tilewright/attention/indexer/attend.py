@@ -6,8 +6,6 @@ from typing import Any
 from tilewright.attention.abs.op import vOp
 from tilewright.attention.abs.output import BranchSpec, OutputSlot
 
-__all__ = ("Attend", "AttendBranches", "ZoneEstimate")
-
 
 class Attend(vOp):
     """``Attend()(selection, o)``: attention over the selected pages."""

@@ -8,9 +8,6 @@ from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value
 from tilewright.errors import OperandError
 
-__all__ = ("IndexerContext", "MetaData", "get_ctx")
-
-
 RUN_FIELDS = MappingProxyType(
     {
         "num_kv_heads": 1,

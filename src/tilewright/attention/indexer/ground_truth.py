@@ -10,8 +10,6 @@ from tilewright.attention.abs.value import Value
 from tilewright.attention.graph import Span
 from tilewright.attention.indexer.select import topK
 
-__all__ = ("GTGroupScore", "GTTopK")
-
 
 class GTGroupScore(vOp):
     """``GTGroupScore()(q, cache["k"])`` -> [S, 1, 1]: the largest group weight in each page.

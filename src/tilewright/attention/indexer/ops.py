@@ -18,8 +18,6 @@ from tilewright.attention.ops.table import ops_of
 from tilewright.attention.ops.unary import Cast
 from tilewright.attention.utils import resolve_dtype
 
-__all__ = ("GeMV", "Load", "Save", "build_ops")
-
 
 class Load(vOp):
     """A field as a value [S, r, c]. Of a state: as the last step left it, wherever Save stands.

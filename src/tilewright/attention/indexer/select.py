@@ -21,19 +21,6 @@ from tilewright.attention.graph import (
 from tilewright.attention.ops import binary, choose, compare, position, selection
 from tilewright.attention.ops.leaf import StateRead
 
-__all__ = (
-    "SELECTION_BASES",
-    "Selector",
-    "approxTopK",
-    "every",
-    "pages",
-    "recent",
-    "sink",
-    "threshold",
-    "topK",
-    "topP",
-)
-
 _SCORE_ALIASES = MappingProxyType({"score": "scores", "x": "scores"})  # both are Vortex's
 
 

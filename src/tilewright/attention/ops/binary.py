@@ -7,25 +7,6 @@ from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
 from tilewright.attention.ops.example import CENTROIDS, QUERY, WHOLE, Example, row
 from tilewright.attention.ops.rule import broadcast, need_number
 
-__all__ = (
-    "EXAMPLES",
-    "Add",
-    "Binary",
-    "BitAnd",
-    "BitOr",
-    "BitXor",
-    "Divide",
-    "FloorDivide",
-    "IntegerBinary",
-    "Maximum",
-    "Minimum",
-    "Multiply",
-    "Pow",
-    "Remainder",
-    "ShiftLeft",
-    "ShiftRight",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Binary(Op):

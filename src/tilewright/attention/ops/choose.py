@@ -13,8 +13,6 @@ from tilewright.attention.ops.rule import (
     need_rank_two,
 )
 
-__all__ = ("EXAMPLES", "Gather", "Select")
-
 
 @dataclass(frozen=True, slots=True)
 class Select(Op):

@@ -7,24 +7,6 @@ from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
 from tilewright.attention.ops.example import CENTROIDS, QUERY, Example
 from tilewright.attention.ops.rule import broadcast, need_number
 
-__all__ = (
-    "EXAMPLES",
-    "AdditiveMask",
-    "Comparison",
-    "Equal",
-    "Greater",
-    "GreaterEqual",
-    "Less",
-    "LessEqual",
-    "NotEqual",
-    "WhereEqual",
-    "WhereGreater",
-    "WhereGreaterEqual",
-    "WhereLess",
-    "WhereLessEqual",
-    "WhereNotEqual",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Op):

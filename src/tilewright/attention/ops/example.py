@@ -17,23 +17,6 @@ from tilewright.attention.graph import (
     ValueType,
 )
 
-__all__ = (
-    "CENTROIDS",
-    "EXAMPLE_GEOMETRY",
-    "MASK",
-    "PER_HEAD",
-    "QUERY",
-    "SCORES",
-    "WHOLE",
-    "Example",
-    "example_scope",
-    "field",
-    "page",
-    "pages",
-    "parameter",
-    "row",
-)
-
 EXAMPLE_GEOMETRY = Geometry.gqa(page_size=16, head_dim=64, query_heads=4)
 
 

@@ -7,8 +7,6 @@ from tilewright.attention.graph import DType, Op, Scope, Side, Types, ValueType
 from tilewright.attention.ops.example import Example
 from tilewright.attention.ops.rule import check_whole
 
-__all__ = ("EXAMPLES", "AttentionMass", "PromptMass")
-
 
 @dataclass(frozen=True, slots=True)
 class _Mass(Op):

@@ -7,16 +7,6 @@ from tilewright.attention.graph import DType, Op, Scope, Side, Types, ValueType
 from tilewright.attention.ops.example import Example, page
 from tilewright.attention.ops.rule import check_dim, check_whole, lifted, need_number
 
-__all__ = (
-    "EXAMPLES",
-    "InterleavedReduction",
-    "L2NormInterleave",
-    "MaxInterleave",
-    "MeanInterleave",
-    "MinInterleave",
-    "SumInterleave",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class InterleavedReduction(Op):

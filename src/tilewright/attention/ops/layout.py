@@ -16,8 +16,6 @@ from tilewright.attention.ops.rule import (
     need_rank_two,
 )
 
-__all__ = ("EXAMPLES", "Concat", "MaskSlice", "Reshape", "Rope", "Slice", "Transpose")
-
 
 @dataclass(frozen=True, slots=True)
 class Transpose(Op):

@@ -7,8 +7,6 @@ from tilewright.attention.graph import FORMAT, DType, Leading, Op, Scope, Side, 
 from tilewright.attention.ops.example import Example
 from tilewright.attention.ops.rule import settle_choice
 
-__all__ = ("EXAMPLES", "Constant", "FieldRead", "Input", "ParameterRead", "StateRead")
-
 INDEXER_ONLY = frozenset({Side.INDEXER})
 
 

@@ -7,8 +7,6 @@ from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Types, Va
 from tilewright.attention.ops.example import CENTROIDS, QUERY, Example, field, page, parameter
 from tilewright.attention.ops.rule import broadcast, lifted, need_float, need_format, need_number
 
-__all__ = ("EXAMPLES", "FactorScore", "GeMM", "Kron", "LearnedDescriptor")
-
 
 @dataclass(frozen=True, slots=True)
 class GeMM(Op):

@@ -18,18 +18,6 @@ from tilewright.attention.ops.rule import (
     settle_choice,
 )
 
-__all__ = (
-    "EXAMPLES",
-    "AcrossHeads",
-    "Conv1d",
-    "CumSum",
-    "Kind",
-    "Normalize",
-    "PoolPages",
-    "ShiftPages",
-    "Softmax",
-)
-
 INDEXER_ONLY = frozenset({Side.INDEXER})
 Weights = tuple[tuple[tuple[float, ...], ...], ...]
 

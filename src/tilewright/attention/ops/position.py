@@ -6,21 +6,6 @@ from typing import ClassVar
 from tilewright.attention.graph import DType, Op, Scope, Side, Types, ValueType
 from tilewright.attention.ops.example import Example
 
-__all__ = (
-    "EXAMPLES",
-    "HeadIndex",
-    "LayerIndex",
-    "PageAge",
-    "PageCount",
-    "PageIndex",
-    "QueryHeadIndex",
-    "ReservedPages",
-    "StepIndex",
-    "TokenCount",
-    "TokenPosition",
-    "TokenValid",
-)
-
 INDEXER_ONLY = frozenset({Side.INDEXER})
 
 

@@ -16,8 +16,6 @@ from tilewright.attention.ops.rule import (
     settle_choice,
 )
 
-__all__ = ("EXAMPLES", "ArgMax", "ArgTop", "L2Norm", "Max", "Mean", "Min", "Reduction", "Sum")
-
 
 @dataclass(frozen=True, slots=True)
 class Reduction(Op):

@@ -8,8 +8,6 @@ from tilewright.attention.graph import Op, Side
 from tilewright.attention.ops.example import EXAMPLE_GEOMETRY, Example
 from tilewright.attention.ops.table import EXAMPLES, OP_GROUPS, ops_of
 
-__all__ = ("op_reference",)
-
 _SIZES = EXAMPLE_GEOMETRY
 _HEAD = f"""# Ops
 

@@ -5,20 +5,6 @@ from enum import StrEnum
 
 from tilewright.attention.graph import FORMAT, DType, Leading, Op, Scope, Side, Types, ValueType
 
-__all__ = (
-    "MASKED",
-    "broadcast",
-    "check_dim",
-    "check_page_axis",
-    "check_whole",
-    "lifted",
-    "need_float",
-    "need_format",
-    "need_number",
-    "need_rank_two",
-    "settle_choice",
-)
-
 MASKED = -1e30
 """What a mask adds to a score that must not win: finite, so that no NaN can come of it."""
 

@@ -15,19 +15,6 @@ from tilewright.attention.ops.rule import (
     settle_choice,
 )
 
-__all__ = (
-    "EXAMPLES",
-    "ApproxTopK",
-    "Complement",
-    "Intersection",
-    "SelectedTokens",
-    "SelectionOp",
-    "Threshold",
-    "TopK",
-    "TopP",
-    "Union",
-)
-
 INDEXER_ONLY = frozenset({Side.INDEXER})
 
 

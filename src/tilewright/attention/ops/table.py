@@ -22,8 +22,6 @@ from tilewright.attention.ops import (
 from tilewright.attention.ops.example import Example
 from tilewright.errors import RegistryError
 
-__all__ = ("EXAMPLES", "OPS", "OP_GROUPS", "build_table", "ops_of")
-
 OP_GROUPS: Mapping[str, ModuleType] = MappingProxyType(
     {
         "Sources": leaf,

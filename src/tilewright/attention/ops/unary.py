@@ -8,26 +8,6 @@ from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
 from tilewright.attention.ops.example import PER_HEAD, SCORES, WHOLE, Example
 from tilewright.attention.ops.rule import lifted, need_number, need_rank_two, settle_choice
 
-__all__ = (
-    "EXAMPLES",
-    "Abs",
-    "Add_Mul",
-    "BitNot",
-    "Cast",
-    "Clamp",
-    "Exp",
-    "Floor",
-    "Log",
-    "PopCount",
-    "Relu",
-    "Rsqrt",
-    "Sigmoid",
-    "Sign",
-    "Silu",
-    "Sqrt",
-    "Unary",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Unary(Op):

@@ -15,8 +15,6 @@ from tilewright.attention.paging.spec import PagingSpec
 from tilewright.attention.paging.table import PageTable
 from tilewright.errors import InternalError, PagingError
 
-__all__ = ("Pager", "PagerSnapshot")
-
 Int64s = npt.NDArray[np.int64]
 
 

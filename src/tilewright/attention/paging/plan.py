@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ("Admission", "ExtendPlan", "PageCopy")
-
 
 @dataclass(frozen=True, slots=True)
 class Admission:

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from tilewright.errors import InternalError, PagingError
 
-__all__ = ("PagePool",)
-
 
 class PagePool:
     """Counts the holders of every page. A page without a holder is free.

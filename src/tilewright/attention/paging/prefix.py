@@ -5,8 +5,6 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ("PrefixIndex", "PrefixNode")
-
 
 @dataclass(eq=False, slots=True)
 class PrefixNode:

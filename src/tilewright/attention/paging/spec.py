@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from tilewright.errors import PagingError
 
-__all__ = ("PagingSpec",)
-
 
 @dataclass(frozen=True, slots=True)
 class PagingSpec:

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 from tilewright.errors import PagingError
 
-__all__ = ("StateField", "StateStore")
-
 Array: TypeAlias = Any  # of the namespace that the store was built with
 Layer: TypeAlias = tuple[str, int]  # request, layer
 NOTHING: Mapping[str, Array] = MappingProxyType({})

@@ -8,8 +8,6 @@ import numpy.typing as npt
 
 from tilewright.attention.paging.spec import PagingSpec
 
-__all__ = ("PageTable",)
-
 
 def _int64s() -> "array[int]":
     return array("q")  # grows in place and converts to NumPy without a loop

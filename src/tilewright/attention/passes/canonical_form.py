@@ -18,8 +18,6 @@ from tilewright.attention.graph import (
 from tilewright.attention.ops import binary, compare, layout, reduce, selection, unary
 from tilewright.attention.ops.leaf import Constant
 
-__all__ = ("canonical_form",)
-
 Rule = Callable[[Node, Scope], Node | None]
 
 _COMMUTATIVE = (

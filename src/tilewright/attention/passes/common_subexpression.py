@@ -2,8 +2,6 @@
 
 from tilewright.attention.graph import Graph, Node, Op, Scope, Side, keep, rebuild
 
-__all__ = ("common_subexpression",)
-
 
 def common_subexpression(graph: Graph) -> Graph:
     """Nodes of one side with equal ops and the same inputs become one; the first line stays.

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 from tilewright.attention.graph import Graph, Side
 
-__all__ = ("dead_code",)
-
 
 def dead_code(graph: Graph) -> Graph:
     """Drop summaries that the indexer never reads, and inputs and parameters that nobody reads.

@@ -5,8 +5,6 @@ from dataclasses import replace
 from tilewright.attention.graph import FORMAT, Graph, Node, Scope, keep, make_node, rebuild
 from tilewright.attention.ops import binary, layout, linear, reduce
 
-__all__ = ("hoist_query",)
-
 
 def hoist_query(graph: Graph) -> Graph:
     """Move linear work across products until it meets values per row only.

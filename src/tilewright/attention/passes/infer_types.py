@@ -2,8 +2,6 @@
 
 from tilewright.attention.graph import Graph, Node, Scope, make_node, rebuild
 
-__all__ = ("infer_types",)
-
 
 def infer_types(graph: Graph) -> Graph:
     """Every node gets the type that its op infers from its inputs and the graph's variables.

@@ -12,8 +12,6 @@ from tilewright.attention.passes.infer_types import infer_types
 from tilewright.attention.passes.split_bound import split_bound
 from tilewright.errors import GraphError, InternalError
 
-__all__ = ("PASSES", "Pass", "optimize_graph", "run_pass")
-
 
 class Pass(NamedTuple):
     """Graph to graph. An exact pass keeps values bit for bit; others change rounding."""

@@ -4,8 +4,6 @@ from tilewright.attention.graph import FORMAT, Graph, Node, Scope, keep, make_no
 from tilewright.attention.ops import binary, interleave, layout, linear, reduce, unary
 from tilewright.attention.ops.leaf import FieldRead
 
-__all__ = ("split_bound",)
-
 _PAIRS: tuple[tuple[type, type], ...] = (
     (reduce.Max, reduce.Min),
     (interleave.MaxInterleave, interleave.MinInterleave),

@@ -10,8 +10,6 @@ from tilewright.attention.graph import Graph
 from tilewright.attention.planner.budget import RowFacts
 from tilewright.attention.planner.plan import PlanSpec, RowPath, StateAdvance, StepPlan, plan_step
 
-__all__ = ("earlier_state_pages", "rows_read_whole", "state_pages")
-
 Int32s = npt.NDArray[np.int32]
 
 

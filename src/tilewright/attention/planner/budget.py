@@ -8,18 +8,6 @@ from typing import Protocol
 from tilewright.attention.planner.rule import Exactly, MassRule, RowBudget, ScoreRule
 from tilewright.errors import PlanError
 
-__all__ = (
-    "Budget",
-    "Capped",
-    "DefaultBudget",
-    "PerHead",
-    "PerLayer",
-    "Reserved",
-    "RowFacts",
-    "ThresholdBudget",
-    "TopPBudget",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class RowFacts:

@@ -5,8 +5,6 @@ from tilewright.attention.planner.budget import Budget, Capped, DefaultBudget, R
 from tilewright.attention.planner.plan import PlanSpec, StateAdvance
 from tilewright.attention.planner.policy import parse_policy
 
-__all__ = ("plan_spec_of",)
-
 
 def plan_spec_of(config: VortexConfig) -> PlanSpec:
     """Budget, reserved blocks, dense layers and chunks of a configuration.

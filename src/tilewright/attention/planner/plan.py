@@ -11,8 +11,6 @@ from tilewright.attention.planner.budget import Budget, DefaultBudget, Reserved,
 from tilewright.attention.planner.rule import RowBudget
 from tilewright.errors import PlanError
 
-__all__ = ("PlanSpec", "RowPath", "StateAdvance", "StepPlan", "plan_step")
-
 Int64s = npt.NDArray[np.int64]
 
 

@@ -9,8 +9,6 @@ from tilewright.attention.planner.budget import Reserved, RowFacts
 from tilewright.attention.planner.rule import RowBudget
 from tilewright.errors import PlanError
 
-__all__ = ("Policy", "parse_policy")
-
 FUNCTIONS: Mapping[str, Callable[..., float]] = {
     "abs": abs,
     "ceil": math.ceil,

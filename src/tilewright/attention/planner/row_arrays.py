@@ -10,8 +10,6 @@ from tilewright.attention.planner.advance import rows_read_whole, state_pages
 from tilewright.attention.planner.plan import StepPlan
 from tilewright.attention.planner.rule import MassRule, RowBudget, ScoreRule
 
-__all__ = ("most_candidates", "row_budgets")
-
 
 def row_budgets(plan: StepPlan, graph: Graph) -> dict[str, npt.NDArray[np.generic]]:
     """Return what kernels are told of each row: bounds, and what decides between them.

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ("Exactly", "MassRule", "RowBudget", "Rule", "ScoreRule")
-
 
 @dataclass(frozen=True, slots=True)
 class Exactly:

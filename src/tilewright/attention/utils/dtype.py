@@ -5,8 +5,6 @@ from types import MappingProxyType
 from tilewright.attention.graph import DType
 from tilewright.errors import SpecError
 
-__all__ = ("DTYPE_STR_TO_TORCH", "resolve_dtype")
-
 DTYPE_STR_TO_TORCH = MappingProxyType(
     {
         "float32": DType.FLOAT32,

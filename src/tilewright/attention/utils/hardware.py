@@ -1,7 +1,5 @@
 """What Vortex users ask about a GPU; this side of tilewright never runs on one."""
 
-__all__ = ("is_hopper", "is_hopper_or_newer")
-
 
 def is_hopper(_device: object = None) -> bool:
     """Whether flows run on a Hopper GPU: never, they run on described machines and CPUs."""

@@ -2,15 +2,6 @@
 
 from enum import IntEnum
 
-__all__ = (
-    "ElementwiseBinaryOpType",
-    "ElementwiseOpType",
-    "Mode",
-    "QuantizationType",
-    "ReduceType",
-    "Schedule",
-)
-
 
 class Schedule(IntEnum):
     """Whether Vortex may fuse an op (W) or gives it a kernel of its own (S).

@@ -10,8 +10,6 @@ from tilewright.attention.passes import optimize_graph
 from tilewright.errors import FlowError, TilewrightError
 from tilewright.records.attention_check import FlowCheckRow, FlowProblem, FlowWarning
 
-__all__ = ("DEFAULT_GEOMETRIES", "check_flow", "check_flows", "geometries")
-
 ROPE_WIDTH = 64  # of DeepSeek's latents
 
 

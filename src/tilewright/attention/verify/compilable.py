@@ -13,15 +13,6 @@ from tilewright.attention.verify.numeric import check_numbers
 from tilewright.attention.verify.report import Config, Failure, VerifyReport
 from tilewright.errors import FlowError, SpecError, TilewrightError
 
-__all__ = (
-    "DEFAULT_BLOCK_SIZES",
-    "DEFAULT_D_VALUES",
-    "DEFAULT_G_VALUES",
-    "DEFAULT_PAGES_PER_WORKLOAD",
-    "DEFAULT_PAGE_BLOCK_RATIOS",
-    "verify_flow_compilable",
-)
-
 DEFAULT_G_VALUES = (1, 2, 4, 8, 16)
 DEFAULT_D_VALUES = (32, 64, 128)
 DEFAULT_BLOCK_SIZES = (4, 8, 16, 32, 64, 128)

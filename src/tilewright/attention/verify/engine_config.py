@@ -15,8 +15,6 @@ from tilewright.attention.passes import optimize_graph
 from tilewright.attention.utils import resolve_dtype
 from tilewright.errors import SpecError, TilewrightError
 
-__all__ = ("ConfigCheck", "check_engine_config")
-
 
 class ConfigCheck(NamedTuple):
     """One check: its name, whether it holds, and what to do if not."""

@@ -13,8 +13,6 @@ from tilewright.attention.graph import DType, EstimateOver, FlowKind, Geometry, 
 from tilewright.attention.planner import DefaultBudget, PlanSpec, Reserved
 from tilewright.errors import AttentionError
 
-__all__ = ("NumericCheck", "check_numbers")
-
 Array = npt.NDArray[np.float64]
 Draw = Callable[..., Array]
 

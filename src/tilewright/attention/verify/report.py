@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 
 from tilewright.attention.graph import DType, FlowKind, Geometry
 
-__all__ = ("Config", "Failure", "VerifyReport")
-
 
 @dataclass(frozen=True, slots=True)
 class Config:

@@ -1,3 +1,1 @@
 """Simulated efficiency of collectives."""
-
-__all__: tuple[str, ...] = ()

@@ -9,8 +9,6 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 from tilewright.validation.collective.measure import CollectiveCase
 
-__all__ = ("CollectivesBenchSpec", "Series", "cases_of")
-
 KIB, MIB = 2**10, 2**20
 PES_OF_A_SIP = 128
 PES_OF_A_CUBE = 8

@@ -16,8 +16,6 @@ from tilewright.records.collectives_bench import CollectivesBenchRecord, EventRo
 from tilewright.units import format_bytes, format_ps
 from tilewright.validation.collective.measure import CollectiveCase, Measured, machine_of, run_case
 
-__all__ = ("measure", "record_of", "run_collectives_bench")
-
 
 def run_collectives_bench(
     spec: CollectivesBenchSpec, progress: Callable[[str], None]

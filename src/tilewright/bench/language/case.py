@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ("CASES", "LanguageCase")
-
 Array = np.ndarray[Any, Any]
 
 

@@ -16,8 +16,6 @@ from tilewright.records.language_bench import GemmFigures
 from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
 from tilewright.units import PS_PER_S
 
-__all__ = ("GemmSpec", "measure_gemm")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmSpec:

@@ -4,8 +4,6 @@ from typing import Any
 
 from tilewright import language as tl
 
-__all__ = ("decode_kernel", "gemm_kernel", "step_kernel")
-
 
 def decode_kernel(
     q_ptr: Any,

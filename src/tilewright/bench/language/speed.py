@@ -25,8 +25,6 @@ from tilewright.records.language_bench import LanguageBenchRecord, LanguageRow, 
 from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
 from tilewright.units import PS_PER_US
 
-__all__ = ("LanguageBenchSpec", "run_language_bench")
-
 Progress = Callable[[str], None]
 
 TOLERANCE = 1e-5  # relative to the row's norm, float32

@@ -21,8 +21,6 @@ from tilewright.bench.peers.simpy_event import (
 from tilewright.validation.engine_run import PeerRun
 from tilewright.validation.workload import LinkSpec, Message, NetworkLoad
 
-__all__ = ("run_credits",)
-
 SOURCE = -1  # the input of packets that enter here
 
 

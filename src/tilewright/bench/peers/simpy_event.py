@@ -15,8 +15,6 @@ from simpy.events import EventPriority
 
 from tilewright.validation.engine_run import PeerRun
 
-__all__ = ("GRANT", "Delayed", "arrival_priority", "inject", "run_timed")
-
 GRANT = EventPriority(2**62)  # above the priority of every arrival
 
 

@@ -10,8 +10,6 @@ from tilewright.errors import SpecError
 from tilewright.validation.engine_run import PeerRun
 from tilewright.validation.workload import LinkSpec, Message, NetworkLoad
 
-__all__ = ("run_open",)
-
 
 class Visit:
     """A packet on one hop; its flits wait in a store of their own, for packets do not mix."""

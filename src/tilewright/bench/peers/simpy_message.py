@@ -23,8 +23,6 @@ from tilewright.validation.workload import (
     response_id,
 )
 
-__all__ = ("bare_timeout_rate", "run_closed", "run_open")
-
 
 class Packet:
     """A message on its way; ``tail_ps`` is when its tail is at the next link."""

@@ -4,8 +4,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-__all__ = ("attend_by_matmul", "attend_by_sdpa", "set_threads", "shared_tensor")
-
 
 def attend_by_sdpa(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """torch's fused attention over [KV heads, requests, query heads or tokens, width]."""

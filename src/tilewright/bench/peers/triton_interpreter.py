@@ -12,8 +12,6 @@ import triton  # type: ignore[import-untyped]  # noqa: F401  # the peer is there
 
 from tilewright.errors import InternalError
 
-__all__ = ("TritonInterpreter",)
-
 
 class TritonInterpreter:
     """Runs kernels of ``tutorial_kernels`` and measures itself.

@@ -11,8 +11,6 @@ import torch
 
 from tilewright.bench.peers import tutorial_kernels
 
-__all__ = ("serve",)
-
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until there are no more. Arrays are made once and kept by kernel."""

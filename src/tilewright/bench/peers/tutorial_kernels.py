@@ -3,8 +3,6 @@
 import triton
 import triton.language as tl
 
-__all__ = ("add_kernel", "attention_kernel", "layer_norm_kernel", "matmul_kernel", "softmax_kernel")
-
 
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):

@@ -1,3 +1,1 @@
 """One algorithm a file: plans for the operations that it can carry out."""
-
-__all__: tuple[str, ...] = ()

@@ -4,8 +4,6 @@ from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.script import Script
 
-__all__ = ("plan_direct",)
-
 
 def plan_direct(call: Call, lane: int) -> Plan:
     """In each turn a rank has one peer to send to; lanes begin with different ones."""

@@ -8,8 +8,6 @@ from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.script import Script, ring_gather, ring_reduce
 
-__all__ = ("grid_shape", "is_row_first", "plan_mesh_2d", "plan_torus_2d", "row_first_share")
-
 NUM_SHARES = 16
 """Lanes are dealt over the two orders of dimensions by sixteenths."""
 

@@ -6,8 +6,6 @@ from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.script import Script
 
-__all__ = ("plan_halving_doubling",)
-
 
 def plan_halving_doubling(call: Call, lane: int) -> Plan:
     """Ranks beyond a power of two hand their values to a partner first, and get results last.

@@ -12,8 +12,6 @@ from tilewright.collectives.operation import Call
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.script import Script, ring_gather, ring_reduce
 
-__all__ = ("plan_hierarchical",)
-
 
 @dataclass(frozen=True, slots=True)
 class _Levels:

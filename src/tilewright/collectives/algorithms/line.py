@@ -9,8 +9,6 @@ from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.script import Script
 
-__all__ = ("is_line", "plan_line")
-
 
 def is_line(call: Call) -> bool:
     """Whether ranks lie on a line that is not closed, and some are not next to each other."""

@@ -8,8 +8,6 @@ from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.script import Script, ring_gather, ring_reduce
 
-__all__ = ("plan_bidirectional_ring", "plan_ring")
-
 
 def plan_ring(call: Call, lane: int) -> Plan:
     """Every second pair of lanes goes the other way round, so both directions of links are used.

@@ -7,8 +7,6 @@ from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.script import Script
 
-__all__ = ("plan_double_tree",)
-
 
 @dataclass(frozen=True, slots=True)
 class _Node:

@@ -1,3 +1,1 @@
 """Sources of requests on which flows are judged."""
-
-__all__: tuple[str, ...] = ()

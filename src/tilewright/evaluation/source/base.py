@@ -12,8 +12,6 @@ from tilewright.evaluation.stream import Stream
 from tilewright.evaluation.words import Words
 from tilewright.records.attention_compare import SourceFigures
 
-__all__ = ("Case", "Source", "SourceSpec", "check_fits", "generator_of")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSpec:

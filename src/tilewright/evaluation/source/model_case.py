@@ -12,8 +12,6 @@ from tilewright.models.prompt import StepWrapper
 from tilewright.serving.decode import FlowDecoder, geometry_of
 from tilewright.serving.model_flow import plan_dense, stand_in_for, trace_for_model
 
-__all__ = ("record_case",)
-
 
 def record_case(
     weights: ModelWeights,

@@ -13,8 +13,6 @@ from tilewright.models.recall import NUM_KEYS, RECALL_SHAPE, draw_recall, load_r
 from tilewright.records.attention_compare import SourceFigures
 from tilewright.serving.decode import geometry_of
 
-__all__ = ("RecallSource",)
-
 
 class RecallSource:
     """A context is pairs; a step is a key that comes again, or its value: half of them answer."""

@@ -15,8 +15,6 @@ from tilewright.models.smollm2 import smollm2_path
 from tilewright.records.attention_compare import SourceFigures
 from tilewright.serving.decode import geometry_of, kv_heads_of
 
-__all__ = ("NeedleSource", "TextSource")
-
 PROJECTS = ("Aurora", "Bamboo", "Cedar", "Delta", "Ember", "Falcon", "Garnet", "Harbor")
 CODE_DIGITS = 4
 

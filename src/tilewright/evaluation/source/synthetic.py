@@ -14,8 +14,6 @@ from tilewright.models.namespace import Array
 from tilewright.records.attention_compare import SourceFigures
 from tilewright.serving.model_flow import plan_dense, stand_in_for, trace_for_model
 
-__all__ = ("SyntheticSource",)
-
 Floats = npt.NDArray[np.float32]
 
 LAYERS = 2

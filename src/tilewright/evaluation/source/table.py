@@ -10,8 +10,6 @@ from tilewright.evaluation.source.recall import RecallSource
 from tilewright.evaluation.source.smollm2 import NeedleSource, TextSource
 from tilewright.evaluation.source.synthetic import SyntheticSource
 
-__all__ = ("SOURCES", "SourceEntry", "SourceKind")
-
 
 class SourceKind(StrEnum):
     """What flows are compared on."""

@@ -1,3 +1,1 @@
 """Where accesses lie: addresses, segments, the memories that hold them, their order."""
-
-__all__ = ()

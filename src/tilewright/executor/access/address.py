@@ -12,8 +12,6 @@ from tilewright.language.pointer_convert import is_integer, no_dtype
 from tilewright.language.scalar import Int1
 from tilewright.language.value import Mask, Pointers
 
-__all__ = ("Items", "addresses_of", "aligned", "items_of")
-
 
 def aligned(
     program: Executor, pointers: Any, mask: Any, value_shape: tuple[int, ...] = ()

@@ -10,8 +10,6 @@ import numpy as np
 
 from tilewright.language.affine import Affine, Box
 
-__all__ = ("Layout", "Row", "layout_of", "runs_of_addresses")
-
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 

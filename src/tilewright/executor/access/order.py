@@ -3,8 +3,6 @@
 from collections import deque
 from typing import NamedTuple
 
-__all__ = ("AccessOrder", "Span")
-
 PAGE_SHIFT = 16
 
 

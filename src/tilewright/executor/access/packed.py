@@ -15,8 +15,6 @@ from tilewright.language.packing import (
     packed_halves,
 )
 
-__all__ = ("PackedLayout", "aligned_spans", "listed_halves", "packed_layout")
-
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Addresses = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -11,8 +11,6 @@ from tilewright.executor.access.order import Span
 from tilewright.memory.address import VirtualByte
 from tilewright.memory.page_table import GAP, PhysicalRun
 
-__all__ = ("Piece", "Translator")
-
 NO_MEMORY = -1  # of a gap, in which no segment begins or ends
 
 

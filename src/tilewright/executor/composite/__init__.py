@@ -1,3 +1,1 @@
 """Composites: commands that walk over tiles."""
-
-__all__ = ()

@@ -18,8 +18,6 @@ from tilewright.language.source import source_line
 from tilewright.language.tiling import Part, parts_of_operand
 from tilewright.language.value import Block
 
-__all__ = ("Pipeline", "TileWork", "part_of")
-
 
 class TileWork(Protocol):
     """How one tile of the result is computed; a GEMM and an op of the vector unit differ here."""

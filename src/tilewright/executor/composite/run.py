@@ -17,8 +17,6 @@ from tilewright.language.source import line_text, source_line
 from tilewright.language.tiling import Part, parts_of_operand
 from tilewright.language.value import Block
 
-__all__ = ("Pending", "run_composite")
-
 
 @dataclass(frozen=True, slots=True)
 class Pending:

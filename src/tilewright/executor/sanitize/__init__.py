@@ -1,3 +1,1 @@
 """Programs as a sanitizer sees them."""
-
-__all__ = ()

@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from tilewright.engine.rows import NO_EFFECT
 from tilewright.executor.effect import EffectLog
 
-__all__ = ("NOTHING", "WatchedEffectLog")
-
 Hear = Callable[[int], None]
 """Is told the time."""
 

@@ -23,8 +23,6 @@ from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.shadow import Segments
 from tilewright.memory.sanitizer.tensor import WatchedTensor
 
-__all__ = ("Ancestry", "LaunchWatch", "ProgramWatch")
-
 ATOMIC = {AccessKind.LOAD: AccessKind.ATOMIC_LOAD, AccessKind.STORE: AccessKind.ATOMIC_STORE}
 
 

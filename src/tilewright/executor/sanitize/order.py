@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from tilewright.executor.access.order import PAGE_SHIFT, Span
 from tilewright.memory.sanitizer.access_set import NOWHERE, Places
 
-__all__ = ("SpanOrder",)
-
 Table = dict[int, dict[Span, Places]]
 """By page and span: the accesses that are complete when those to this span are."""
 

@@ -25,8 +25,6 @@ from tilewright.language.value import Pointers
 from tilewright.memory.sanitizer.access_set import NOWHERE, Places
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 
-__all__ = ("WatchedProgram", "tagged_arguments", "watch_launch")
-
 
 class WatchedProgram(KernelProgram):
     """As any program, but for who looks on."""

@@ -8,8 +8,6 @@ from pathlib import Path
 from tilewright.errors import BenchError
 from tilewright.records import read_file
 
-__all__ = ("PACKAGE", "imports_kernbench")
-
 PACKAGE = "kernbench"
 
 

@@ -11,8 +11,6 @@ from tilewright.interop.kernbench.error import ValueProgramError
 from tilewright.language import dtype as ours
 from tilewright.language.dtype import DType
 
-__all__ = ("DTYPES", "dtype_itemsize", "dtype_of_array", "dtype_of_size", "dtype_of_text")
-
 DTYPES: Mapping[str, DType] = MappingProxyType(
     {
         dtype.device_name: dtype

@@ -2,8 +2,6 @@
 
 from tilewright.errors import ProgramError
 
-__all__ = ("RuntimeProgramError", "ValueProgramError")
-
 
 class ValueProgramError(ProgramError, ValueError):
     """A wrong value where KernBench raises ValueError."""

@@ -12,8 +12,6 @@ from tilewright.interop.kernbench.language.context import LaunchedLanguage
 from tilewright.language.kernel import LANGUAGE_PARAMETER, Kernel, kernel_of_function
 from tilewright.language.triton_adaptor import is_triton_object
 
-__all__ = ("kernel_of",)
-
 
 @dataclass(frozen=True, slots=True)
 class _KernbenchKernel(Kernel):

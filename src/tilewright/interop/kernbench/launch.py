@@ -18,8 +18,6 @@ from tilewright.interop.kernbench.message import (
 from tilewright.interop.kernbench.scalar import local_sizes, replacement_note
 from tilewright.interop.kernbench.tensor import TargetPe, Tensor
 
-__all__ = ("LaunchPlan", "plan_launch")
-
 Number = int | float
 Argument = Tensor | Number
 

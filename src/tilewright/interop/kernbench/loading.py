@@ -19,8 +19,6 @@ from tilewright.interop.kernbench.registry import (
 from tilewright.interop.program_file import ProgramFile
 from tilewright.records import read_file
 
-__all__ = ("KernbenchProgram", "run_program_file")
-
 ENTRY = "run"
 
 

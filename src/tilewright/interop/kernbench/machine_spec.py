@@ -6,8 +6,6 @@ from typing import Any
 from tilewright.interop.kernbench.error import ValueProgramError
 from tilewright.machine.build import Machine
 
-__all__ = ("check_spec", "spec_of_machine")
-
 CORNERS = ("NW", "NE", "SW", "SE")
 COUNTS = (
     ("system", "sips", "count"),

@@ -10,16 +10,6 @@ from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.runtime.memory import DeviceMemory
 from tilewright.runtime.placement.pages import MemoryPart
 
-__all__ = (
-    "check_envelope",
-    "check_only_target",
-    "part_of",
-    "pe_of",
-    "range_of",
-    "refuse",
-    "units_of",
-)
-
 ALL = "all"
 
 

@@ -22,8 +22,6 @@ from tilewright.runtime.launch.options import LaunchOptions
 from tilewright.runtime.report import LaunchReport
 from tilewright.units import PS_PER_NS
 
-__all__ = ("send_launch",)
-
 Kernels = Mapping[str, Callable[..., Any]]
 SCALARS: Mapping[str, tuple[type, ...]] = {"i32": (int,), "f32": (int, float)}
 

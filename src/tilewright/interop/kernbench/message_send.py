@@ -31,14 +31,12 @@ from tilewright.machine.node import NodeKind
 from tilewright.machine.route_level import Traffic
 from tilewright.memory.address import PhysicalByte, VirtualByte
 from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg
-from tilewright.memory.page_table import RangeMapping, VirtualRange
 from tilewright.memory.place import MemoryKind
+from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 from tilewright.runtime.placement.pages import MemoryPart
 from tilewright.runtime.request import Request
 from tilewright.runtime.transfer import Bytes, pe_dma, read_parts, write_parts
 from tilewright.runtime.translation import send_mapping
-
-__all__ = ("Sent", "send_dma", "send_map", "send_read", "send_unmap", "send_write")
 
 DIRECTIONS = {"read": Access.READ, "write": Access.WRITE}
 PATTERNS = '"zero", a byte (0 to 255), bytes to repeat, or None, which changes no byte'

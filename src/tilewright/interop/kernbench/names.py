@@ -10,8 +10,6 @@ from tilewright.interop.foreign_names import ForeignNames, public_names
 from tilewright.interop.kernbench.detection import PACKAGE
 from tilewright.interop.kernbench.registry import ProgramRegistry
 
-__all__ = ("MODULES", "REFUSED", "build_names")
-
 _OURS = "tilewright.interop.kernbench"
 
 MODULES: Mapping[str, str] = MappingProxyType(

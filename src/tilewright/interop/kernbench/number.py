@@ -2,8 +2,6 @@
 
 from numbers import Integral
 
-__all__ = ("whole_number",)
-
 
 def whole_number(value: object) -> int | None:
     """Return a whole number as Python's int; None for what is none, truth values included.

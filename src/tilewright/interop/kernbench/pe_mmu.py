@@ -5,7 +5,8 @@ a value that no machine knows of.
 """
 
 from tilewright.memory.address import PhysicalByte, VirtualByte
-from tilewright.memory.page_table import PageTable, RangeMapping, VirtualRange
+from tilewright.memory.page_table import PageTable
+from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 
 __all__ = ("PeMmu",)
 

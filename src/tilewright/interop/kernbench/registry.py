@@ -15,8 +15,6 @@ from tilewright.host import RuntimeContext as HostContext
 from tilewright.interop.kernbench.error import ValueProgramError
 from tilewright.machine.build import Machine
 
-__all__ = ("Bench", "ProgramRegistry", "current_registry", "entered_registry")
-
 BuildHost = Callable[[Machine], HostContext]
 """Makes the context of ours that an engine of the program runs on."""
 

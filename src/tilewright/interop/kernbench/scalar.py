@@ -12,8 +12,6 @@ from tilewright.interop.kernbench.error import ValueProgramError
 from tilewright.interop.kernbench.placement import DPPolicy
 from tilewright.interop.kernbench.tensor import Tensor
 
-__all__ = ("LocalSize", "local_sizes", "replacement_note")
-
 
 @dataclass(frozen=True, slots=True)
 class LocalSize:

@@ -12,8 +12,6 @@ from tilewright.interop.foreign_names import ForeignNames
 from tilewright.interop.vortex.names import PACKAGE, vortex_table
 from tilewright.interop.vortex.torch_names import build_torch_names, torch_is_installed
 
-__all__ = ("build_vflow", "install_vortex_alias", "remove_vortex_alias", "vortex_names")
-
 
 @contextmanager
 def vortex_names(*, stand_in_for_torch: bool | None = None) -> Iterator[None]:

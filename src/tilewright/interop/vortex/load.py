@@ -13,8 +13,6 @@ from tilewright.attention.graph import DType
 from tilewright.interop.vortex.alias import vortex_names
 from tilewright.models import ModelShape
 
-__all__ = ("check_engine_config", "find_flow", "load_flows", "session_of_config")
-
 
 def load_flows(path: str | Path) -> Mapping[str, type[FlowBase]]:
     """Run a flow file and return the flows that it registers, at least one.

@@ -19,8 +19,6 @@ from tilewright.errors import FlowLoadError
 from tilewright.interop.foreign_names import public_names
 from tilewright.records import installed_version
 
-__all__ = ("PACKAGE", "vortex_table")
-
 PACKAGE = "vortex_torch"
 
 _MODULES: Mapping[str, ModuleType] = MappingProxyType(

@@ -11,8 +11,6 @@ from typing import Never
 from tilewright.attention.graph import DType
 from tilewright.errors import MissingExtraError
 
-__all__ = ("build_torch_names", "torch_is_installed")
-
 _DTYPES = {
     "float32": DType.FLOAT32,
     "float": DType.FLOAT32,

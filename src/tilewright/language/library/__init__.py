@@ -1,3 +1,1 @@
 """The functions of the kernel language, by what they do; the package above offers them all."""
-
-__all__: tuple[str, ...] = ()

@@ -12,21 +12,6 @@ from tilewright.language.current import current_program
 from tilewright.language.executor import Executor
 from tilewright.language.value import Value
 
-__all__ = (
-    "assume",
-    "debug_barrier",
-    "device_assert",
-    "device_print",
-    "inline_asm_elementwise",
-    "max_constancy",
-    "max_contiguous",
-    "multiple_of",
-    "range",
-    "static_assert",
-    "static_print",
-    "static_range",
-)
-
 
 def range(
     arg1: Any,

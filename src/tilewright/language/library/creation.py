@@ -8,10 +8,6 @@ from tilewright.language.front import direct
 from tilewright.language.scalar import Int32
 from tilewright.language.value import Index, Value
 
-__all__ = ("arange", "cdiv", "full", "next_power_of_2", "num_programs", "program_id", "to_tensor",
-    "zeros",
-           "zeros_like")  # fmt: skip
-
 
 @direct
 def program_id(axis: int | str) -> Int32:

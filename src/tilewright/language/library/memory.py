@@ -12,26 +12,6 @@ from tilewright.language.ref import Ref, make_ref
 from tilewright.language.tensor_pointer import TensorDescriptor, Window
 from tilewright.language.value import Pointers
 
-__all__ = (
-    "advance",
-    "atomic_add",
-    "atomic_and",
-    "atomic_cas",
-    "atomic_load",
-    "atomic_max",
-    "atomic_min",
-    "atomic_or",
-    "atomic_store",
-    "atomic_xchg",
-    "atomic_xor",
-    "load",
-    "load_tensor_descriptor",
-    "make_block_ptr",
-    "make_tensor_descriptor",
-    "store",
-    "store_tensor_descriptor",
-)
-
 NOT_A_NUMBER = float("nan")
 PADDINGS = {"": None, "zero": 0, "nan": NOT_A_NUMBER}
 

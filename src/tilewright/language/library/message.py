@@ -7,8 +7,6 @@ from tilewright.language.current import current_program
 from tilewright.language.executor import Handle
 from tilewright.language.library.memory import store
 
-__all__ = ("recv", "recv_async", "recv_no_consume", "send")
-
 
 def send(dir: str, src: Any) -> None:
     """Send a block to the neighbour in a direction; goes on at once unless the ring there is full.

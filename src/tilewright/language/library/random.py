@@ -5,18 +5,6 @@ from typing import Any
 
 from tilewright.language.current import current_program
 
-__all__ = (
-    "pair_uniform_to_normal",
-    "philox",
-    "rand",
-    "rand4x",
-    "randint",
-    "randint4x",
-    "randn",
-    "randn4x",
-    "uint_to_uniform_float",
-)
-
 DEFAULT_ROUNDS = 10
 
 

@@ -6,26 +6,6 @@ from typing import Any
 from tilewright.language.current import current_program
 from tilewright.language.front import planned
 
-__all__ = (
-    "argmax",
-    "argmin",
-    "associative_scan",
-    "bitonic_merge",
-    "cumprod",
-    "cumsum",
-    "gather",
-    "histogram",
-    "max",
-    "min",
-    "reduce",
-    "reduce_or",
-    "softmax",
-    "sort",
-    "sum",
-    "topk",
-    "xor_sum",
-)
-
 
 def _reduced(op: str, input: Any, *attributes: Any) -> Any:
     program = current_program()

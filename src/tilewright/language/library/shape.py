@@ -8,24 +8,6 @@ from tilewright.language.current import current_program
 from tilewright.language.front import planned
 from tilewright.language.value import Index, Mask, Pointers
 
-__all__ = (
-    "broadcast",
-    "broadcast_to",
-    "cat",
-    "expand_dims",
-    "flip",
-    "interleave",
-    "join",
-    "permute",
-    "ravel",
-    "reshape",
-    "split",
-    "squeeze",
-    "trans",
-    "unsqueeze",
-    "view",
-)
-
 
 def _tuple_of(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Triton takes ``reshape(x, (a, b))`` and ``reshape(x, a, b)``."""

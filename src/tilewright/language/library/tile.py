@@ -19,8 +19,6 @@ from tilewright.language.ref import Ref, as_factor, as_operand, make_ref
 from tilewright.language.tiling import plan_tiles
 from tilewright.language.value import Block
 
-__all__ = ("composite", "ref", "wait")
-
 
 def ref(ptr: Any, shape: Any, dtype: Any = None, strides: Any = None) -> Ref:
     """A tensor in memory by name: nothing moves until somebody needs a part of it.

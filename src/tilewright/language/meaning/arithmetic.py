@@ -23,8 +23,6 @@ from tilewright.language.meaning.elementwise import (
 from tilewright.language.meaning.shape_rule import broadcast_shape
 from tilewright.language.promote import computation_dtype
 
-__all__ = ("ARITHMETIC", "integer_quotient")
-
 Types = tuple[BlockType, ...]
 
 _RING: dict[str, Function] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}

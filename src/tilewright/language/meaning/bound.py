@@ -11,19 +11,6 @@ from tilewright.errors import InternalError, KernelError, KernelTypeError, Regis
 from tilewright.language.block_type import BlockType
 from tilewright.language.dtype import DType
 
-__all__ = (
-    "Array",
-    "Bound",
-    "Charge",
-    "GemmCharge",
-    "Meaning",
-    "build_table",
-    "check_count",
-    "evaluate",
-    "refuse",
-    "signature",
-)
-
 Array: TypeAlias = np.ndarray[Any, Any]
 ResultType: TypeAlias = BlockType | tuple[BlockType, ...]
 

@@ -11,8 +11,6 @@ from tilewright.language.meaning.bound import Array, Bound, Meaning, refuse
 from tilewright.language.meaning.convert import Convert, same, to_storage, toward_zero
 from tilewright.language.meaning.elementwise import charge_for
 
-__all__ = ("CASTS",)
-
 Types = tuple[BlockType, ...]
 
 

@@ -20,8 +20,6 @@ from tilewright.language.meaning.reduction import greatest_number
 from tilewright.language.meaning.shape_rule import broadcast_shape, wrap_axis
 from tilewright.language.promote import common_dtype
 
-__all__ = ("COMPOSITES",)
-
 Types = tuple[BlockType, ...]
 
 

@@ -11,8 +11,6 @@ from tilewright.language.meaning.bound import Array, Bound, Charge, Meaning, ref
 from tilewright.language.meaning.convert import from_compute, to_storage
 from tilewright.language.promote import Scalar
 
-__all__ = ("CONSTANTS", "constant")
-
 Types = tuple[BlockType, ...]
 _FLOAT64 = np.dtype(np.float64)
 

@@ -14,8 +14,6 @@ import numpy as np
 
 from tilewright.language.dtype import DType, float8e4nv, float16, float32, float64
 
-__all__ = ("Convert", "chained", "from_compute", "same", "to_compute", "to_storage", "toward_zero")
-
 Array: TypeAlias = np.ndarray[Any, Any]
 Convert: TypeAlias = Callable[[Array], Array]
 

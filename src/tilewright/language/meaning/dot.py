@@ -26,8 +26,6 @@ from tilewright.language.meaning.bound import Array, Bound, Charge, GemmCharge, 
 from tilewright.language.meaning.convert import Convert, from_compute, same, to_compute
 from tilewright.language.meaning.elementwise import Function
 
-__all__ = ("DOTS",)
-
 Types = tuple[BlockType, ...]
 
 INPUT_PRECISIONS = (None, "ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")

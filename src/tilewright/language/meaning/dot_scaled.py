@@ -27,8 +27,6 @@ from tilewright.language.dtype import (
 from tilewright.language.meaning.bound import Array, Bound, Charge, GemmCharge, Meaning, refuse
 from tilewright.language.meaning.elementwise import Function
 
-__all__ = ("SCALED_DOTS",)
-
 Types = tuple[BlockType, ...]
 
 PACKED = "e2m1"  # two elements a byte, the first in the low half

@@ -12,18 +12,6 @@ from tilewright.language.meaning.convert import Convert, from_compute, same, to_
 from tilewright.language.meaning.shape_rule import broadcast_shape
 from tilewright.language.promote import common_dtype, computation_dtype
 
-__all__ = (
-    "BOOL",
-    "Function",
-    "arithmetic",
-    "bind_elementwise",
-    "charge_for",
-    "computed_dtype",
-    "converted",
-    "need_floats",
-    "need_integers",
-)
-
 Function: TypeAlias = Callable[..., Any]
 
 BOOL = np.dtype(np.bool_)

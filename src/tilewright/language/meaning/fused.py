@@ -9,8 +9,6 @@ from tilewright.language.dtype import float64
 from tilewright.language.meaning.bound import Array, Bound, Meaning
 from tilewright.language.meaning.elementwise import arithmetic, bind_elementwise, computed_dtype
 
-__all__ = ("FUSED",)
-
 _SPLITTER = 2.0**27 + 1  # cuts 53 bits into two halves whose products are exact
 
 

@@ -15,8 +15,6 @@ from tilewright.language.meaning.elementwise import (
     need_integers,
 )
 
-__all__ = ("INTEGER", "high_half")
-
 Types = tuple[BlockType, ...]
 
 _BITWISE: dict[str, Function] = {

@@ -18,8 +18,6 @@ from tilewright.language.meaning.elementwise import Function, need_integers
 from tilewright.language.meaning.integer import high_half
 from tilewright.language.meaning.shape_rule import broadcast_shape
 
-__all__ = ("RANDOM",)
-
 Types = tuple[BlockType, ...]
 Words = tuple[Array, Array, Array, Array]
 

@@ -12,15 +12,6 @@ from tilewright.language.meaning.convert import from_compute, to_compute
 from tilewright.language.meaning.elementwise import Function, charge_for, converted, need_integers
 from tilewright.language.meaning.shape_rule import wrap_axis
 
-__all__ = (
-    "REDUCTIONS",
-    "extreme_dtype",
-    "greatest_number",
-    "least_number",
-    "reduced_shape",
-    "sum_dtype",
-)
-
 Types = tuple[BlockType, ...]
 _maximum: Function = np.maximum.reduce  # called by place, which its types do not know
 _COST_OPS = {"reduce_or": "any"}  # the others have a line of their name

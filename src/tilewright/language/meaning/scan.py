@@ -20,8 +20,6 @@ from tilewright.language.meaning.elementwise import Function, charge_for, conver
 from tilewright.language.meaning.reduction import reduced_shape, sum_dtype
 from tilewright.language.meaning.shape_rule import check_blocks, wrap_axis
 
-__all__ = ("SCANS",)
-
 Types = tuple[BlockType, ...]
 Arrays = tuple[Array, ...]
 

@@ -14,8 +14,6 @@ from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.meaning.bound import Array, Bound, Charge, Meaning, check_count, refuse
 from tilewright.language.meaning.shape_rule import broadcast_shape, check_blocks, wrap_axis
 
-__all__ = ("SHAPES",)
-
 Types = tuple[BlockType, ...]
 
 

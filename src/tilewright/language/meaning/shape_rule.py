@@ -6,8 +6,6 @@ from tilewright.errors import KernelTypeError
 from tilewright.language.block_type import BlockType
 from tilewright.language.meaning.bound import refuse, signature
 
-__all__ = ("broadcast_shape", "check_blocks", "wrap_axis")
-
 
 def broadcast_shape(op: str, types: tuple[BlockType, ...]) -> tuple[int, ...]:
     """The shape of all operands together: missing axes are put in front, extents of 1 repeat.

@@ -13,8 +13,6 @@ from tilewright.language.meaning.elementwise import charge_for, converted, need_
 from tilewright.language.meaning.reduction import extreme_dtype
 from tilewright.language.meaning.shape_rule import wrap_axis
 
-__all__ = ("SORTS",)
-
 Types = tuple[BlockType, ...]
 
 

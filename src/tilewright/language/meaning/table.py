@@ -18,8 +18,6 @@ from tilewright.language.meaning.shape import SHAPES
 from tilewright.language.meaning.sort import SORTS
 from tilewright.language.meaning.unary import UNARY
 
-__all__ = ("MEANINGS",)
-
 MEANINGS: Mapping[str, Meaning] = build_table(
     (
         *ARITHMETIC,

@@ -18,8 +18,6 @@ from tilewright.language.meaning.elementwise import (
     need_floats,
 )
 
-__all__ = ("UNARY",)
-
 Types = tuple[BlockType, ...]
 
 

@@ -1,3 +1,1 @@
 """The proof that the dependencies of channels have no cycle."""
-
-__all__: tuple[str, ...] = ()

@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ("EdgeArray", "find_cycle")
-
 EdgeArray = NDArray[np.int64]
 """One row for each edge: who waits, and for whom."""
 

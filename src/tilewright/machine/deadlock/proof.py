@@ -27,8 +27,6 @@ from tilewright.machine.deadlock.cycle import EdgeArray, find_cycle
 from tilewright.machine.node import reverse_link
 from tilewright.machine.route import RouteTable
 
-__all__ = ("Channel", "check_acyclic", "check_no_deadlock", "dependency_edges", "edges_of_routes")
-
 Channel = tuple[int, int]
 """A link and a level (or any other number of its virtual channel)."""
 

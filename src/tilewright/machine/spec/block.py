@@ -7,8 +7,6 @@ from pydantic_core import PydanticCustomError
 
 from tilewright.machine.spec.quantity import Spec
 
-__all__ = ("BlockSpec",)
-
 
 def _check_parameter(value: object) -> object:
     # once for all members of the union: pydantic would complain for each of them

@@ -28,8 +28,6 @@ from tilewright.machine.spec.quantity import (
 from tilewright.machine.spec.rule import BrokenRule, is_power_of_two
 from tilewright.units import PS_PER_US
 
-__all__ = ("HbmSpec", "HbmTimingSpec", "RefreshSpec", "SramSpec")
-
 MapField = Literal["burst", "bank_group", "column", "bank", "stack_id", "row"]
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-__all__ = ("kind_or",)
-
 
 def kind_or(default: str) -> Callable[[object], str | None]:
     """Reads the kind of a section; one that does not say it is of the default kind.

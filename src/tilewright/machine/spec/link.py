@@ -9,14 +9,6 @@ from tilewright.machine.spec.block import BlockSpec
 from tilewright.machine.spec.quantity import BytesPerUs, Count, Latency, Micrometres, Size, Spec
 from tilewright.machine.spec.rule import BrokenRule
 
-__all__ = (
-    "FabricSpec",
-    "HostSpec",
-    "PcieSpec",
-    "UcieSpec",
-)
-
-
 CommandSize = Annotated[Size, Field(le=65_536)]  # every launch sends some to each PE
 
 

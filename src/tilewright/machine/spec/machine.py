@@ -20,8 +20,6 @@ from tilewright.machine.spec.quantity import BytesPerUs, Count, Latency, Microme
 from tilewright.machine.spec.rule import BrokenRule, is_power_of_two
 from tilewright.machine.spec.walk import walk_sections
 
-__all__ = ("AddressSpec", "CubeSpec", "IoChipletSpec", "MachineSpec", "SipSpec")
-
 ONE_LINE = r"^[^\t\n\r]*$"
 PacketSize = Annotated[Size, Field(le=MAX_FLIT_BYTES)]
 Bits = Annotated[int, Field(ge=1, le=51)]

@@ -17,8 +17,6 @@ from tilewright.machine.spec.quantity import (
 )
 from tilewright.machine.spec.rule import BrokenRule
 
-__all__ = ("CrossbarSpec", "MeshSpec", "NocSpec", "RingSpec")
-
 
 class _RouterSpec(BlockSpec):
     bytes_per_us: BytesPerUs = Field(256_000, description="router to router, each way")

@@ -19,19 +19,6 @@ from tilewright.machine.spec.quantity import (
 )
 from tilewright.machine.spec.rule import BrokenRule, is_power_of_two
 
-__all__ = (
-    "CommandProcessorSpec",
-    "DmaSpec",
-    "DotArraySpec",
-    "GemmSpec",
-    "MmuSpec",
-    "PeSpec",
-    "RegisterFileSpec",
-    "SystolicSpec",
-    "TcmSpec",
-    "VectorSpec",
-)
-
 Hertz = Annotated[int, Field(ge=1, le=10**12)]
 Channels = Annotated[int, Field(ge=1, le=1024)]
 

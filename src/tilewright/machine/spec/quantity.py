@@ -11,20 +11,6 @@ from tilewright.limits import MAX_DISTANCE_PS
 from tilewright.machine.spec.rule import BrokenRule, rule_error
 from tilewright.units import parse_bytes, parse_ps, parse_rate
 
-__all__ = (
-    "MAX_COUNT",
-    "QUANTITY",
-    "BytesPerUs",
-    "Clocks",
-    "Count",
-    "Latency",
-    "Micrometres",
-    "PositiveTime",
-    "ReservedSize",
-    "Size",
-    "Spec",
-)
-
 MAX_SIZE_BYTES = 2**51  # what a physical address can name
 MAX_BYTES_PER_US = 10**12  # one exabyte per second
 MAX_COUNT = 2**20

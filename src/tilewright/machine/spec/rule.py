@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from pydantic_core import PydanticCustomError
 
-__all__ = ("RULE", "BrokenRule", "broken_rules_of", "is_power_of_two", "rule_error")
-
 RULE = "rule"
 """The type of such an error among pydantic's."""
 

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 
 from tilewright.machine.spec.quantity import Spec
 
-__all__ = ("walk_sections",)
-
 
 def walk_sections(spec: Spec, path: str = "") -> Iterator[tuple[str, Spec]]:
     """The spec itself and all specs inside of it, in the order of their fields.

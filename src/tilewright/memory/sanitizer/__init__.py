@@ -1,3 +1,1 @@
 """The sanitizer: which accesses race, read what nobody wrote, or leave a tensor."""
-
-__all__: tuple[str, ...] = ()

@@ -10,8 +10,6 @@ from tilewright.memory.sanitizer.happens_before import Past, Strand
 from tilewright.memory.sanitizer.shadow import Segments
 from tilewright.memory.sanitizer.tensor import WatchedTensor
 
-__all__ = ("Access", "AccessKind", "Launch", "is_ordered")
-
 
 class AccessKind(Enum):
     """What an access does with its bytes."""

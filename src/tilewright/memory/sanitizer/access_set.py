@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ("NOWHERE", "Places")
-
 
 class Places(NamedTuple):
     """Small where its members are near each other, however long the strand is.

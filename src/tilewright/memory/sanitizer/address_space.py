@@ -6,8 +6,6 @@ from tilewright.errors import OutOfMemoryError
 from tilewright.memory.address import VirtualByte
 from tilewright.memory.virtual import VirtualSpace
 
-__all__ = ("QuarantinedSpace",)
-
 
 class QuarantinedSpace(VirtualSpace):
     """So an address that somebody kept too long names nothing, rather than another tensor.

@@ -9,8 +9,6 @@ from tilewright.memory.sanitizer.access import Access
 from tilewright.memory.sanitizer.finding import Finding, FindingKind, side_of
 from tilewright.memory.sanitizer.tensor import TensorBook, WatchedTensor
 
-__all__ = ("Unmap", "find_at_fault", "find_at_issue", "find_when_served")
-
 
 @dataclass(frozen=True, slots=True)
 class Unmap:

@@ -7,8 +7,6 @@ from enum import Enum
 from tilewright.errors import SanitizerError
 from tilewright.memory.sanitizer.access import Access
 
-__all__ = ("Finding", "FindingKind", "Findings", "Side", "side_of")
-
 MAX_FINDINGS = 100
 
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 
 from tilewright.memory.sanitizer.access_set import Places
 
-__all__ = ("Known", "Past", "Strand", "joined")
-
 Known = Mapping[int, int]
 """By strand: the mask of its accesses that are complete."""
 

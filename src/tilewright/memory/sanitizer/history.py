@@ -13,8 +13,6 @@ from tilewright.memory.place import MemoryPlace
 from tilewright.memory.sanitizer.access import Access, is_ordered
 from tilewright.memory.sanitizer.shadow import Shadow, Window
 
-__all__ = ("Conflict", "History")
-
 NOBODY = 0
 
 

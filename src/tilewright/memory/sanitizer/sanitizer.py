@@ -25,8 +25,6 @@ from tilewright.memory.sanitizer.history import Conflict, History
 from tilewright.memory.sanitizer.shadow import Segments, Shadow
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
 
-__all__ = ("Sanitizer",)
-
 HOST = "the host"
 
 

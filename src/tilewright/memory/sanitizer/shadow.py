@@ -12,8 +12,6 @@ import numpy as np
 
 from tilewright.memory.store_fill import WORD_BYTES, Fills
 
-__all__ = ("Segments", "Shadow", "Window")
-
 ARENA_SHIFT = 21  # 2 MiB: the rows of a tile lie in a few of them
 ARENA_BYTES = 1 << ARENA_SHIFT
 WRITTEN, UNWRITTEN = b"\x01" * WORD_BYTES, bytes(WORD_BYTES)

@@ -11,8 +11,6 @@ from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.run_index import Extent, RunIndex
 from tilewright.memory.sanitizer.shadow import Segments
 
-__all__ = ("Region", "TensorBook", "TensorPart", "WatchedTensor")
-
 TAG_SHIFT = 48  # virtual addresses are below half of it: see memory.virtual
 MAX_TAG = 2**14 - 1  # halves of bytes have one bit more, and all of it is an int64
 NO_TAG = 0

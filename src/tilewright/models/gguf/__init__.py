@@ -1,3 +1,1 @@
 """Models in GGUF files."""
-
-__all__: tuple[str, ...] = ()

@@ -19,8 +19,6 @@ from tilewright.models.gguf.header import HeaderReader, Metadata
 from tilewright.models.library import load_library
 from tilewright.models.weight_file import WeightFile, open_weight_file
 
-__all__ = ("GgufFile", "GgufTensor", "open_gguf")
-
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 DEFAULT_ALIGNMENT = 32

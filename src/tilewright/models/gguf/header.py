@@ -6,8 +6,6 @@ from typing import TypeAlias
 from tilewright.errors import ModelFileError
 from tilewright.models.weight_file import WeightFile
 
-__all__ = ("HeaderReader", "Metadata", "MetadataValue")
-
 Scalar: TypeAlias = bool | int | float | str
 MetadataValue: TypeAlias = Scalar | list[Scalar]
 Metadata: TypeAlias = dict[str, MetadataValue]

@@ -12,8 +12,6 @@ from tilewright.models.model import LanguageModel
 from tilewright.models.tensors import Tensors
 from tilewright.models.weights import ModelWeights
 
-__all__ = ("load_gguf", "weights_of_gguf")
-
 NAMES: Mapping[str, str] = MappingProxyType(
     {
         "embedding": "token_embd.weight",

@@ -5,8 +5,6 @@ from tilewright.models.gguf.file import GgufFile
 from tilewright.models.rope import DivisorScaling, RopeSpec, Scaling
 from tilewright.models.shape import MOST_LAYERS, GqaShape
 
-__all__ = ("ARCHITECTURES", "shape_of_gguf")
-
 ARCHITECTURES = ("llama", "qwen3")
 ROPE_DIVISORS = "rope_freqs.weight"
 

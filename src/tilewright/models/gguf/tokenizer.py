@@ -9,8 +9,6 @@ from tilewright.models.gguf.file import GgufFile
 from tilewright.models.library import load_library
 from tilewright.models.tokenizer import Tokenizer
 
-__all__ = ("letters_of_bytes", "tokenizer_of_gguf")
-
 PREFIX = "tokenizer.ggml."
 CONTROL, USER_DEFINED = 3, 4  # token types
 END_OF_TEXT = "<|endoftext|>"  # ends a text in chat models too, whose own end is that of a turn

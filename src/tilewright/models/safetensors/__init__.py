@@ -1,3 +1,1 @@
 """Models in folders of safetensors files."""
-
-__all__: tuple[str, ...] = ()

@@ -16,8 +16,6 @@ from tilewright.models.safetensors.header import read_header
 from tilewright.models.weight_file import WeightFile, open_weight_file
 from tilewright.records import read_text_file
 
-__all__ = ("SafetensorsFile", "open_safetensors", "read_json")
-
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 DTYPES: Mapping[str, Any] = MappingProxyType(

@@ -14,8 +14,6 @@ from typing import Any
 from tilewright.errors import ModelFileError
 from tilewright.models.weight_file import WeightFile
 
-__all__ = ("HeaderEntry", "read_header")
-
 BITS: Mapping[str, int] = MappingProxyType(
     {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
     | dict.fromkeys(("U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8)

@@ -17,8 +17,6 @@ from tilewright.models.tokenizer import Tokenizer
 from tilewright.models.weights import ModelWeights
 from tilewright.records import read_file
 
-__all__ = ("GQA_NAMES", "MLA_NAMES", "load_safetensors")
-
 MAX_TOKENIZER_BYTES = 2**28
 LAYER = "model.layers.{layer}."
 OUTPUT = "lm_head.weight"

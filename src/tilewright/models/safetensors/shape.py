@@ -15,8 +15,6 @@ from tilewright.models.shape import (
     ModelShape,
 )
 
-__all__ = ("GQA_TYPES", "MLA_TYPES", "Config", "shape_of_config")
-
 GQA_TYPES = ("llama", "qwen3", "qwen3_moe")
 MLA_TYPES = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite")
 MOST = 2**31

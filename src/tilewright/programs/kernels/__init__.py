@@ -1,3 +1,1 @@
 """Kernels of the ready programs: plain functions of the language, one PE's share each."""
-
-__all__: tuple[str, ...] = ()

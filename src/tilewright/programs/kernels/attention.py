@@ -10,8 +10,6 @@ from tilewright.programs.kernels.softmax_state import (
     end_softmax,
 )
 
-__all__ = ("decode_kernel", "prefill_kernel", "query_block")
-
 
 def query_block(tile: int, cube: int, num_cubes: int) -> int:
     """Which block of queries a cube has as its ``tile``-th: in serpentines, so that all cubes see

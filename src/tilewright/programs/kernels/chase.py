@@ -4,8 +4,6 @@ from typing import Any
 
 from tilewright import language as tl
 
-__all__ = ("chase_kernel",)
-
 
 def chase_kernel(chain_ptr: Any, out_ptr: Any, start: int, hops: int) -> None:
     """Where so many hops from ``start`` lead; no load can begin before the last one has ended."""

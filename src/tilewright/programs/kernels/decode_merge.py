@@ -13,8 +13,6 @@ from tilewright.programs.kernels.softmax_state import (
     merge_softmax,
 )
 
-__all__ = ("TO_PARENT", "MergePlace", "decode_merge_kernel", "direction_to_child")
-
 TO_PARENT = "parent"
 
 

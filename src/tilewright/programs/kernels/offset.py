@@ -4,8 +4,6 @@ from typing import Any
 
 from tilewright import language as tl
 
-__all__ = ("offset_kernel",)
-
 
 def offset_kernel(
     x_ptr: Any, out_ptr: Any, part: int, shift: int, offsets: tuple[int, ...], length: int

@@ -4,8 +4,6 @@ from typing import Any
 
 from tilewright import language as tl
 
-__all__ = ("biased_product_kernel", "biased_product_kernel_in_two", "product_kernel")
-
 Tile = tuple[int, int, int]  # M, N, K
 
 

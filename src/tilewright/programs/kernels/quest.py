@@ -10,8 +10,6 @@ from tilewright.programs.kernels.softmax_state import (
     end_softmax,
 )
 
-__all__ = ("quest_kernel",)
-
 SCORE_TILE = (16, 128, 128)  # M, N, K of the products with the summaries
 
 

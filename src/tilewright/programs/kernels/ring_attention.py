@@ -15,8 +15,6 @@ from tilewright.programs.kernels.softmax_state import (
     end_softmax,
 )
 
-__all__ = ("TO_NEXT", "TO_PREVIOUS", "RingTiling", "ring_attention_kernel")
-
 TO_NEXT, TO_PREVIOUS = "E", "W"
 RECEIVES_A_BLOCK = 2  # keys and values
 

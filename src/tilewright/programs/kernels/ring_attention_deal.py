@@ -5,8 +5,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-__all__ = ("Order", "RingDeal")
-
 Array = np.ndarray[Any, Any]
 Order = Literal["zigzag", "contiguous"]
 

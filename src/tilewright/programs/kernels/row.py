@@ -4,8 +4,6 @@ from typing import Any
 
 from tilewright import language as tl
 
-__all__ = ("layer_norm_kernel", "softmax_kernel")
-
 
 def softmax_kernel(x_ptr: Any, out_ptr: Any, rows: int, columns: int, block_rows: int) -> None:
     """exp(x - max) over its sum, in each row."""

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from tilewright import language as tl
 
-__all__ = ("LOG2_E", "SoftmaxState", "attend", "begin_softmax", "end_softmax", "merge_softmax")
-
 LOG2_E = 1.4426950408889634
 
 

@@ -4,8 +4,6 @@ from typing import Any
 
 from tilewright import language as tl
 
-__all__ = ("add_kernel", "copy_kernel", "scale_kernel", "triad_kernel")
-
 
 def copy_kernel(a_ptr: Any, out_ptr: Any, size: int, block: int) -> None:
     """out = a"""

@@ -4,14 +4,6 @@ from typing import Any
 
 from tilewright import language as tl
 
-__all__ = (
-    "mesh_sum_kernel",
-    "mesh_sum_kernel_in_turns",
-    "ring_sum_kernel",
-    "ring_sum_kernel_in_turns",
-    "tree_sum_kernel",
-)
-
 
 def ring_sum_kernel(ptr: Any, elements: int, rank: int, rows: int, columns: int) -> None:
     """Send the tile that came last on to the east and add the one from the west, ranks - 1 times.

@@ -1,3 +1,1 @@
 """Latency and bandwidth of host, DMA and contention cases, each beside its lower bound."""
-
-__all__: tuple[str, ...] = ()

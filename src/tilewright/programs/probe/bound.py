@@ -22,8 +22,6 @@ from tilewright.machine.totals import slice_bytes_per_us
 from tilewright.programs.probe.case import Flow
 from tilewright.units import PS_PER_US, flit_ps, num_flits
 
-__all__ = ("FlowPath", "bound_ps", "path_of")
-
 
 @dataclass(frozen=True, slots=True)
 class FlowPath:

@@ -10,16 +10,6 @@ from tilewright.machine.coords import CubeCoord, PeCoord, Side, SipCoord
 from tilewright.machine.node import NodeKind
 from tilewright.machine.route_level import Traffic
 
-__all__ = (
-    "PROBE_CASES",
-    "SIZES",
-    "Flow",
-    "ProbeCase",
-    "Unfit",
-    "deal_to_channels",
-    "issuers_of",
-)
-
 KIB, MIB = 2**10, 2**20
 SIZES = (256, 4 * KIB, 64 * KIB, MIB)
 SMALLEST_PIECE = 64  # bytes that a flow of a spread access has at least

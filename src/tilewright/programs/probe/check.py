@@ -5,8 +5,6 @@ from itertools import pairwise
 
 from tilewright.records import ProbeRow
 
-__all__ = ("CHECKS", "failures_of")
-
 CHECKS = (
     "no row is faster than its bound",
     "nothing is used for more than all of the time",

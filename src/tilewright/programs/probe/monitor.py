@@ -6,8 +6,6 @@ from tilewright.device.block import PacketBlock
 from tilewright.engine import PacketView
 from tilewright.engine.core import OWNER_SHIFT
 
-__all__ = ("LinkWatch",)
-
 Heard = dict[int, tuple[int, int]]
 """What a block returned, hold and latency, by packet."""
 

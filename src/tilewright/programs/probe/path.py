@@ -14,8 +14,6 @@ from tilewright.engine.trace import MemoryRecord
 from tilewright.errors import InternalError
 from tilewright.machine.node import Link
 
-__all__ = ("PARTS", "PathInput", "Refresh", "break_down")
-
 PARTS = ("overhead", "wire", "serialisation", "queueing", "memory", "refresh")
 
 

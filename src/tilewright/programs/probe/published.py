@@ -9,8 +9,6 @@ from tilewright.machine.parse import parse_machine
 from tilewright.programs.probe.run import run_probe
 from tilewright.records import ProbeRow
 
-__all__ = ("MEMORY", "published_page", "published_rows")
-
 KIB, MIB = 2**10, 2**20
 PAYLOAD = 16 * KIB
 MEMORY = "cube.hbm.model=simple"  # KernBench's memory has a rate and a latency, and so has this one

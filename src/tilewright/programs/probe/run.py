@@ -34,8 +34,6 @@ from tilewright.records import Breakdown, ProbeRecord, ProbeRow, SkippedCase, in
 from tilewright.records.phases import PhaseSpread
 from tilewright.units import format_bytes
 
-__all__ = ("run_probe",)
-
 TRACED_OWNERS = 8  # at a time: a trace of all would not fit into memory
 
 

@@ -13,8 +13,6 @@ from tilewright.report.style import COLOURS, heat_role
 from tilewright.report.svg import Svg
 from tilewright.units import share_text
 
-__all__ = ("draw_die", "unit_share")
-
 MARGIN = 22  # for the ports at the edge
 ROUTER, SEAT = 0.2, 0.42  # sides, as shares of a cell
 OFFSET = 0.29  # of what sits on a router, from its middle

@@ -3,8 +3,6 @@
 from tilewright.records import Bottleneck
 from tilewright.units import format_bytes, format_ps, share_text
 
-__all__ = ("bytes_text", "latency_text", "short_bottleneck")
-
 _UNITS = {
     "gemm": "GEMM",
     "vector": "vector",

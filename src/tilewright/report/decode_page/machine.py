@@ -14,8 +14,6 @@ from tilewright.report.style import COLOURS, HEAT_LEVELS, heat_role
 from tilewright.report.svg import Svg
 from tilewright.units import format_bytes, share_text
 
-__all__ = ("busiest_cube", "draw_usage", "slice_shares")
-
 WIDTH, HEIGHT = 960, 520
 PANEL_TOP, PANEL = 56, 408  # a panel is a square
 LEFT_AT, RIGHT_AT = 24, 528

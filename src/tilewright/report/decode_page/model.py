@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from tilewright.machine.build import Machine
 from tilewright.records.phases import PhaseSpread
 
-__all__ = ("DecodePage", "FlowQuality", "ShownStage", "ShownStep", "ShownUsage", "context_text")
-
 TOKENS_PER_K = 1024
 
 

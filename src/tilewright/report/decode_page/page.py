@@ -11,8 +11,6 @@ from tilewright.report.html_page import render_page, write_page
 from tilewright.report.machine_svg.picture import draw_machine
 from tilewright.report.style import themed
 
-__all__ = ("decode_page_text", "write_decode_page")
-
 
 def write_decode_page(path: Path, page: DecodePage) -> None:
     """Write the page whole or not at all; an older file is replaced in one step."""

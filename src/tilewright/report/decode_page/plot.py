@@ -10,8 +10,6 @@ from tilewright.units import format_ps, share_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ("draw_quality_over_latency",)
-
 WIDTH, HEIGHT = 960, 420
 LEGEND_AT, LEGEND_WIDTH = 744, 170
 LEAST_MARK, MORE_MARK = 9.0, 5.0  # a longer context has a larger mark

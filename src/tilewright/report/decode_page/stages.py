@@ -9,8 +9,6 @@ from tilewright.report.style import COLOURS, stage_role
 from tilewright.report.svg import shorten
 from tilewright.units import format_ps, share_text
 
-__all__ = ("draw_stages", "stage_names")
-
 WIDTH, TOP, ROW = 960, 44, 32
 LABEL_AT, LABEL_WIDTH, TEXT_SIZE = 16, 216, 13
 SHARES_AT, SHARES_WIDTH = 240, 400

@@ -17,8 +17,6 @@ from tilewright.report.decode_page.stages import stage_names
 from tilewright.report.phase_words import ends_text, width_text
 from tilewright.units import format_ps, share_text
 
-__all__ = ("PageTable", "page_tables")
-
 MOST_BLOCKS = 12
 NONE = "-"
 

@@ -1,3 +1,1 @@
 """What bounds a run and what would help, as remarks and text."""
-
-__all__: tuple[str, ...] = ()

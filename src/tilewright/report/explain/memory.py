@@ -7,8 +7,6 @@ from tilewright.records import RunRecord
 from tilewright.records.explain import Remark
 from tilewright.units import PS_PER_US, count_text, format_bytes, format_ps, format_rate, share_text
 
-__all__ = ("explain_memory",)
-
 BOUND_SHARE = 0.4  # of the time, from which on a run waits for memory
 FULL_USE = 0.85
 WORTH_TELLING = 0.05

@@ -7,8 +7,6 @@ from tilewright.records.explain import Remark
 from tilewright.report.run.format import PART_WORDS
 from tilewright.units import format_ps, share_text
 
-__all__ = ("explain_parts",)
-
 WORTH_TELLING = 0.05
 
 # By part: what sets its time. Names in braces are fields of the machine.

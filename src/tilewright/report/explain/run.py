@@ -10,8 +10,6 @@ from tilewright.report.explain.memory import explain_memory
 from tilewright.report.explain.part import explain_parts
 from tilewright.units import format_bytes, format_ps, share_text
 
-__all__ = ("explain_run",)
-
 CLOSE_RATIO = 1.1
 WORTH_TELLING = 0.05
 GROWTH = 8  # times the work of a launch

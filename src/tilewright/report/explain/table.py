@@ -9,8 +9,6 @@ from tilewright.records.run_use import ChannelUse
 from tilewright.report.run.format import PART_WORDS
 from tilewright.units import format_ps, share_text
 
-__all__ = ("explain_view",)
-
 LEAST_SHARE = 0.01
 RESOURCE_WORDS = {
     "pe.gemm.hz": "GEMM units",

@@ -1,3 +1,1 @@
 """A machine as a picture: its SIPs, cubes and PEs with their figures."""
-
-__all__: tuple[str, ...] = ()

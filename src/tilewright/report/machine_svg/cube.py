@@ -10,8 +10,6 @@ from tilewright.report.machine_svg.style import GREY, PAINTS, BlockKind, Box, dr
 from tilewright.report.svg import Svg
 from tilewright.units import count_text, format_bytes, format_ps
 
-__all__ = ("draw_cube",)
-
 KEY_WIDTH = 166
 ENTRY_HEIGHT = 42
 

@@ -21,8 +21,6 @@ from tilewright.report.machine_svg.style import (
 from tilewright.report.svg import Svg
 from tilewright.units import count_text, format_bytes
 
-__all__ = ("draw_mesh_die",)
-
 PORT_DEPTH = 8
 MARGIN = 12  # of a die, for its ports
 LEAST_CELL = 5  # below that a mesh is only named

@@ -21,8 +21,6 @@ from tilewright.report.machine_svg.style import (
 from tilewright.report.svg import Svg
 from tilewright.units import count_text, format_bytes, format_ps
 
-__all__ = ("draw_round_die",)
-
 SIDES = (Side.NORTH, Side.EAST, Side.SOUTH, Side.WEST)
 DEPTH = 22  # of one block of a seat, away from the network
 LEAST_WIDTH = 3  # below that the seats are only counted

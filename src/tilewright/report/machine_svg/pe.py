@@ -18,8 +18,6 @@ from tilewright.report.machine_svg.style import (
 from tilewright.report.svg import Svg
 from tilewright.units import count_text, format_bytes, format_ps
 
-__all__ = ("draw_pe",)
-
 COLUMN = 78  # width of a block
 FRAME = 6  # around the two units
 COMMAND = PAINTS[BlockKind.PROCESSOR].stroke

@@ -11,8 +11,6 @@ from tilewright.report.machine_svg.system import draw_system
 from tilewright.report.svg import Svg, text_width
 from tilewright.units import count_text, format_bytes
 
-__all__ = ("draw_machine",)
-
 WIDTH, HEIGHT = 1200, 984
 MARGIN = 20
 HEADER, UPPER, LOWER = 64, 400, 426  # heights of the title and of the two rows of panels

@@ -21,8 +21,6 @@ from tilewright.report.machine_svg.style import (
 from tilewright.report.svg import Svg
 from tilewright.units import count_text, format_bytes, format_ps
 
-__all__ = ("draw_sip",)
-
 MOST_COLUMNS, MOST_ROWS = 8, 6  # of cubes that are drawn
 CUBE_WIDTH, CUBE_HEIGHT = 140, 100  # at most
 PORT_STROKE = PAINTS[BlockKind.PORT].stroke

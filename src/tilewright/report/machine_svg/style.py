@@ -7,23 +7,6 @@ from types import MappingProxyType
 
 from tilewright.report.svg import INK, Svg, shorten, text_width
 
-__all__ = (
-    "GREY",
-    "GROUND",
-    "PAINTS",
-    "WIRE",
-    "BlockKind",
-    "Box",
-    "Paint",
-    "draw_arrow",
-    "draw_block",
-    "draw_label",
-    "draw_lines",
-    "draw_tag",
-    "draw_tile",
-    "row_of_boxes",
-)
-
 GREY = "#475569"
 GROUND = "#f8fafc"  # of a panel
 WIRE = "#64748b"

@@ -22,8 +22,6 @@ from tilewright.report.machine_svg.style import (
 from tilewright.report.svg import Svg
 from tilewright.units import count_text, format_bytes, format_ps
 
-__all__ = ("draw_system",)
-
 MOST_COLUMNS, MOST_ROWS = 8, 5  # of SIPs that are drawn
 SIP_WIDTH, SIP_HEIGHT = 190, 150  # at most
 FABRIC_STROKE = PAINTS[BlockKind.SWITCH].stroke

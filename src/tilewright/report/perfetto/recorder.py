@@ -18,8 +18,6 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
 from tilewright.report.perfetto.writer import PerfettoWriter, Sink
 
-__all__ = ("CompletedLaunch", "TraceRecorder")
-
 BUCKET_PS = 250_000  # of link counters
 PERCENT = 100
 MESSAGES, SIGNAL_SHIFT = 1 << 63, 32  # numbers of arrows beyond all loads

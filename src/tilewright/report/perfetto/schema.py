@@ -12,8 +12,6 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
-__all__ = ("SLICE_BEGIN", "SLICE_END", "COUNTER", "messages")  # noqa: RUF022  # as they are numbered
-
 SLICE_BEGIN, SLICE_END, COUNTER = 1, 2, 4  # TrackEvent.Type
 
 _PACKAGE = "perfetto.protos"

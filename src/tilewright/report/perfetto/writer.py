@@ -10,8 +10,6 @@ from typing import Any, Protocol
 from tilewright.report.perfetto.schema import COUNTER, SLICE_BEGIN, SLICE_END, messages
 from tilewright.units import PS_PER_NS
 
-__all__ = ("PerfettoWriter", "Sink")
-
 SEQUENCE = 1  # all packets come from one writer
 
 Argument = int | str

@@ -1,3 +1,1 @@
 """What flows keep of dense attention, as text and plots."""
-
-__all__: tuple[str, ...] = ()

@@ -20,8 +20,6 @@ from tilewright.units import PS_PER_US
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ("draw_quality", "write_quality_plot")
-
 MARGIN, TOP, BOTTOM = 16, 88, 72
 PANEL_AT, PANEL_WIDTH, PANEL_HEIGHT, PANEL_STRIDE = 72, 400, 340, 488
 LEGEND_WIDTH, LEGEND_ROW = 260, 24

@@ -15,8 +15,6 @@ from tilewright.records.attention_compare import (
 )
 from tilewright.units import format_ps
 
-__all__ = ("order_lines", "quality_columns", "quality_view")
-
 Cell = Callable[[QualityRow], str]
 FRONT = "*"
 ONLY_IN_JSON = ("worst", "stable", "ppl")  # of tables with time

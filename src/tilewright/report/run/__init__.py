@@ -1,3 +1,1 @@
 """Runs and sweeps as text and plots."""
-
-__all__: tuple[str, ...] = ()

@@ -3,8 +3,6 @@
 from tilewright.records import Bottleneck
 from tilewright.units import share_text
 
-__all__ = ("PART_WORDS", "bottleneck_words")
-
 PART_WORDS = {
     "dispatch": "dispatch from the host",
     "issue": "issue by the PE's CPU and scheduler",

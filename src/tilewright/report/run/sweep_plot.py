@@ -9,8 +9,6 @@ from tilewright.report.style import COLOURS
 from tilewright.report.svg import shorten
 from tilewright.units import format_ps, share_text
 
-__all__ = ("PART_COLOURS", "draw_sweep")
-
 WIDTH, MARGIN, TOP, ROW, TEXT_SIZE = 1120, 16, 100, 30, 13
 LABEL_WIDTH, PARTS_AT, PARTS_WIDTH = 240, 268, 440
 TIMES_AT, TIMES_WIDTH = 740, 190  # the figures stand behind their bars

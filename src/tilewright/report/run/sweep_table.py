@@ -7,8 +7,6 @@ from tilewright.report.phase_words import ends_text, figure_ps, width_text
 from tilewright.report.run.format import PART_WORDS
 from tilewright.units import format_ps, share_text
 
-__all__ = ("point_text", "sweep_view")
-
 NUM_PARTS = 2
 
 

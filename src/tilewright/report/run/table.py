@@ -10,8 +10,6 @@ from tilewright.report.phase_words import latency_text, width_text
 from tilewright.report.run.format import PART_WORDS
 from tilewright.units import count_text, format_bytes, format_ps, share_text
 
-__all__ = ("run_view",)
-
 BAR_LETTERS = 24
 LEAST_SHARE = 0.005  # of a part that gets a line of its own
 NUM_BLOCKS = 4

@@ -1,3 +1,1 @@
 """One way from a call of the host to programs on PEs: bind, place, send, run, report."""
-
-__all__: tuple[str, ...] = ()

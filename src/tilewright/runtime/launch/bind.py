@@ -13,8 +13,6 @@ from tilewright.machine.coords import PeCoord
 from tilewright.runtime.launch.options import Grid
 from tilewright.runtime.tensor.tensor import Tensor, TensorOwner
 
-__all__ = ("Binding", "LocalShard", "LocalSize", "PerPe", "bind")
-
 
 @dataclass(frozen=True, slots=True)
 class LocalSize:

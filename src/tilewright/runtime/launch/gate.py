@@ -10,8 +10,6 @@ from tilewright.executor.stream import Stream
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.running_device import RunningDevice
 
-__all__ = ("LaunchGate",)
-
 
 @dataclass(slots=True)
 class LaunchGate:

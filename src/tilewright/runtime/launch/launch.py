@@ -22,8 +22,6 @@ from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.ring_space import OwnRings, place_rings
 from tilewright.runtime.tensor.tensor import Tensor
 
-__all__ = ("launch",)
-
 
 @rare_collections()
 def launch(

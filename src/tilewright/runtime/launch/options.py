@@ -9,8 +9,6 @@ from tilewright.executor.post import Post
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.tensor.tensor import Tensor, TensorOwner
 
-__all__ = ("Grid", "LaunchOptions", "LaunchOwner", "On")
-
 Grid = int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]
 On = Sequence[PeCoord] | Callable[..., PeCoord] | Tensor
 """PEs in turn; a function of a program's ids; the owners of equal fractions of a tensor."""

@@ -15,8 +15,6 @@ from tilewright.runtime.launch.bind import Binding
 from tilewright.runtime.launch.options import LaunchOptions, LaunchOwner, On
 from tilewright.runtime.tensor.tensor import Tensor
 
-__all__ = ("Placed", "place")
-
 Programs = Mapping[PeCoord, Sequence[tuple[int, ...]]]
 
 

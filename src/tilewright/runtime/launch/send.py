@@ -11,8 +11,6 @@ from tilewright.runtime.launch.gate import LaunchGate
 from tilewright.runtime.launch.options import LaunchOptions
 from tilewright.runtime.request import Request
 
-__all__ = ("Sent", "send", "tell_rings")
-
 
 @dataclass(frozen=True, slots=True)
 class Sent:

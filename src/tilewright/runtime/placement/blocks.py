@@ -6,8 +6,6 @@ from math import gcd
 
 from tilewright.memory.runs import Repeat, Runs, num_bytes_of, repeats_of
 
-__all__ = ("MAX_EXPLICIT", "deal_blocks")
-
 MAX_EXPLICIT = 4096  # ranges and blocks that are told one by one
 
 

@@ -8,8 +8,6 @@ from typing import assert_never
 from tilewright.runtime.placement.blocks import deal_blocks
 from tilewright.runtime.placement.policy import Interleave, Layout, LayoutWord, Split
 
-__all__ = ("Box", "Region", "box_num_bytes", "divide", "is_contiguous", "split_evenly")
-
 Box = tuple[range, ...]
 """Indices of an axis each."""
 

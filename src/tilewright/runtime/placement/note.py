@@ -4,8 +4,6 @@ from tilewright.machine.name import place_name
 from tilewright.runtime.placement.placement import Placement, Targets
 from tilewright.runtime.placement.policy import LayoutWord
 
-__all__ = ("OneRowNote",)
-
 MAX_NAMES = 4
 
 

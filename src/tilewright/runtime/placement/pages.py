@@ -15,23 +15,12 @@ from tilewright.machine.coords import PeCoord
 from tilewright.memory.address import PhysicalByte, VirtualByte
 from tilewright.memory.allocator import Allocator
 from tilewright.memory.mapping import MappingPlan, ShardRange, Sight, plan_mapping
-from tilewright.memory.page_table import RangeMapping, VirtualRange
 from tilewright.memory.place import MemoryPlace
 from tilewright.memory.run_index import Extent, RunIndex
 from tilewright.memory.runs import Repeat, Runs, is_aligned, num_bytes_of
 from tilewright.memory.virtual import VirtualSpace
+from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 from tilewright.runtime.placement.placement import Placement, Shard
-
-__all__ = (
-    "HomePages",
-    "MemoryPart",
-    "Piece",
-    "Pool",
-    "TensorPages",
-    "give_back_pages",
-    "plan_pages",
-    "take_pages",
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,6 @@ from tilewright.runtime.placement.divide import Box, Region, box_num_bytes, divi
 from tilewright.runtime.placement.policy import DPPolicy, Interleave, Level, Split
 from tilewright.runtime.placement.text import placement_text
 
-__all__ = ("Part", "Placement", "Shard", "Targets", "place")
-
 MIN_AXES = 2  # row_wise and column_wise look at a tensor as a matrix, at least
 
 

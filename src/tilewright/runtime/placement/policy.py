@@ -11,8 +11,6 @@ from typing import NamedTuple
 from tilewright.errors import PlacementError
 from tilewright.memory.place import MemoryKind
 
-__all__ = ("DPPolicy", "Interleave", "Layout", "LayoutWord", "Level", "Split")
-
 
 class LayoutWord(StrEnum):
     """The layouts that have a word. A tensor of less than two axes is taken as (1, n) or (1, 1)."""

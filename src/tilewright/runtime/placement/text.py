@@ -8,8 +8,6 @@ from tilewright.machine.name import place_name
 from tilewright.memory.runs import num_bytes_of
 from tilewright.runtime.placement.divide import Box
 
-__all__ = ("homes_text", "placement_text")
-
 MAX_RANGES = 2  # blocks of a shard that are shown
 
 Line = tuple[Sequence[PeCoord], Box, bool, Sequence[range]]

@@ -1,3 +1,1 @@
 """Tensors of the host: their storage on devices, conversion, views."""
-
-__all__: tuple[str, ...] = ()

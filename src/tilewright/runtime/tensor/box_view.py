@@ -12,8 +12,6 @@ from tilewright.language.packing import bytes_of_elements, elements_of_bytes
 from tilewright.runtime.placement.divide import Box, is_contiguous
 from tilewright.runtime.placement.placement import Part, Placement
 
-__all__ = ("Window", "windows")
-
 Array = np.ndarray[Any, Any]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]

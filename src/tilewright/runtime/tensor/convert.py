@@ -8,8 +8,6 @@ from tilewright.errors import TensorError
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.meaning.convert import to_storage
 
-__all__ = ("convert_elements", "native_array", "resolve_elements")
-
 Array = np.ndarray[Any, Any]
 
 

@@ -19,8 +19,6 @@ from tilewright.runtime.placement.pages import MemoryPart, TensorPages
 from tilewright.runtime.placement.placement import Placement
 from tilewright.runtime.tensor.box_view import Window, windows
 
-__all__ = ("DeviceStorage", "Transport")
-
 Array = np.ndarray[Any, Any]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]

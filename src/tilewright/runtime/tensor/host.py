@@ -6,8 +6,6 @@ import numpy as np
 
 from tilewright.runtime.placement.divide import Box
 
-__all__ = ("HostStorage",)
-
 Array = np.ndarray[Any, Any]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 

@@ -24,8 +24,6 @@ from tilewright.runtime.tensor.convert import convert_elements, native_array, re
 from tilewright.runtime.tensor.device import DeviceStorage, Transport
 from tilewright.runtime.tensor.host import HostStorage
 
-__all__ = ("Tensor", "TensorOwner", "device_tensor", "host_tensor")
-
 MAX_SHOWN = 100  # elements of a printed tensor
 
 Array = np.ndarray[Any, Any]

@@ -42,8 +42,6 @@ from tilewright.studies.compare.state import KeptWork
 from tilewright.studies.simulate_latency import simulate_latency
 from tilewright.studies.step_latency import LatencyOf, LatencySpec
 
-__all__ = ("CompareSpec", "Tell", "compare_flows")
-
 Tell = Callable[[int, int, str], None]
 """How many trials and simulated steps are complete, of how many, and what is done now."""
 

@@ -26,8 +26,6 @@ from tilewright.studies.step_latency import (
     step_figures,
 )
 
-__all__ = ("Latency", "Simulations", "StepOnMachines", "latency_rows")
-
 INTERRUPTED = "the run was interrupted before it was simulated"
 
 

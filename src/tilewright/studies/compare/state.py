@@ -6,8 +6,6 @@ from pathlib import Path
 from tilewright.records import locked_target, read_record, write_record
 from tilewright.records.attention_compare import CompareState, LatencyRecord, TrialRecord
 
-__all__ = ("KeptWork",)
-
 WHAT = "state"
 
 

@@ -1,3 +1,1 @@
 """A decode step of a flow on a machine: data, simulation, checks, record."""
-
-__all__: tuple[str, ...] = ()

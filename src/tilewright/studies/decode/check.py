@@ -19,8 +19,6 @@ from tilewright.attention.planner import Reserved
 from tilewright.studies.decode.data import ReferenceStep
 from tilewright.studies.decode.step import StepTiming
 
-__all__ = ("is_near_tie", "value_error")
-
 NEAR_ULP = 4
 Array = np.ndarray[Any, Any]
 Int64s = npt.NDArray[np.int64]

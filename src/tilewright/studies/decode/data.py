@@ -17,8 +17,6 @@ from tilewright.attention.planner import PlanSpec
 from tilewright.errors import AttentionError
 from tilewright.studies.attention_data import RequestData, draw_request
 
-__all__ = ("ReferenceStep", "draw_requests", "reference_step")
-
 Array = np.ndarray[Any, Any]
 Int64s = npt.NDArray[np.int64]
 PREFILL_TOKENS = 8192  # written at a time

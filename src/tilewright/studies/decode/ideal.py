@@ -16,8 +16,6 @@ from tilewright.programs.bound import Work, bound_of
 from tilewright.programs.contract import Bound
 from tilewright.programs.latency import Path
 
-__all__ = ("IdealStep", "ideal_step")
-
 Int64s = npt.NDArray[np.int64]
 TABLE_BYTES = 8  # of an entry of the page table
 RESULT_BYTES = 4  # outputs are float32

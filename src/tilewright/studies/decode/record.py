@@ -34,8 +34,6 @@ from tilewright.studies.decode.data import draw_requests, reference_step
 from tilewright.studies.decode.step import DecodeStep, StepTiming, plan_rows, simulate_step
 from tilewright.units import PS_PER_S, PS_PER_US
 
-__all__ = ("Compared", "DecodeComparison", "attention_figures", "compare_with_dense")
-
 TOLERANCES = {DType.FLOAT32: 1e-5, DType.FLOAT16: 2e-3}
 NARROW_TOLERANCE = 2e-2  # of bfloat16 and of types of a byte and less
 Tell = Callable[[str], None]

@@ -22,8 +22,6 @@ from tilewright.records.attention_decode import StageName
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.report import LaunchReport
 
-__all__ = ("LAUNCH", "Explained", "StageTiming", "StepWatch", "explain_step")
-
 LAUNCH: StageName = "launch"
 NUM_BLOCKS = 12  # of the most used units, links and memories
 NAMES: Mapping[Stage, StageName] = {

@@ -54,8 +54,6 @@ from tilewright.records.phases import PhaseSpread
 from tilewright.studies.decode.ideal import IdealStep, ideal_step
 from tilewright.studies.decode.stage import StageTiming, StepWatch, explain_step
 
-__all__ = ("DecodeStep", "StepTiming", "plan_rows", "simulate_step")
-
 ListenersOf = Callable[[Device], tuple[Sequence[Listener], Any]]
 """Who looks on, given the device; and what watches commands, or None."""
 

@@ -1,3 +1,1 @@
 """The demo: steps, quality, page, and the sentences about them."""
-
-__all__: tuple[str, ...] = ()

@@ -27,8 +27,6 @@ from tilewright.studies.demo.steps import (
     selection_name,
 )
 
-__all__ = ("PAGE_FILE", "SIZES", "TRACE_FILE", "plan_demo", "run_demo")
-
 PAGE_FILE = "tilewright-demo.html"
 TRACE_FILE = "tilewright-demo.pftrace"
 

@@ -14,8 +14,6 @@ from tilewright.report.decode_page.model import (
 )
 from tilewright.studies.demo.summary import NEXT, flow_label, meaning_of, quality_note, steps_note
 
-__all__ = ("page_of",)
-
 
 def page_of(record: DemoRecord, machine: Machine, usages: Sequence[ShownUsage]) -> DecodePage:
     """All figures are those of the record; usages are too many for it."""

@@ -9,8 +9,6 @@ import numpy.typing as npt
 from tilewright.report.decode_page.model import FlowQuality
 from tilewright.studies.attention_data import RequestData
 
-__all__ = ("judge_step",)
-
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[np.float32]
 Pages = Sequence[npt.NDArray[np.int64]]

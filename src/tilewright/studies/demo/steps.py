@@ -32,19 +32,6 @@ from tilewright.studies.demo.quality import judge_step
 from tilewright.studies.demo.summary import flow_label
 from tilewright.studies.run.listener import TraceListener
 
-__all__ = (
-    "DENSE",
-    "SHOWN",
-    "SPARSE",
-    "TRACED",
-    "DemoCase",
-    "DemoPlan",
-    "DemoSteps",
-    "FoundQuality",
-    "FoundTiming",
-    "selection_name",
-)
-
 DENSE = "dense"
 SPARSE = ("quest", "block_sparse_attention", "streaming_llm")
 SHOWN = (DENSE, "quest")  # whose use of the machine is drawn, at the longest context

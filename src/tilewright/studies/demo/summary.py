@@ -7,8 +7,6 @@ from tilewright.report.decode_page.format import latency_text
 from tilewright.report.decode_page.model import context_text
 from tilewright.units import share_text
 
-__all__ = ("NEXT", "flow_label", "meaning_of", "phases_note", "quality_note", "steps_note")
-
 _LABELS = {
     "quest": "Quest",
     "block_sparse_attention": "block-sparse",

@@ -1,3 +1,1 @@
 """Text of a model under a flow, with the simulated time of its steps."""
-
-__all__: tuple[str, ...] = ()

@@ -17,8 +17,6 @@ from tilewright.studies.step_latency import (
     step_figures,
 )
 
-__all__ = ("DecodedStep", "RunOnMachines", "simulate_run")
-
 NOTHING_DECODED = "no token was decoded: the first one comes from the prompt"
 
 

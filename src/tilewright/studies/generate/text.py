@@ -32,8 +32,6 @@ from tilewright.studies.generate.latency import DecodedStep, RunOnMachines, simu
 from tilewright.studies.simulate_latency import simulate_latency
 from tilewright.studies.step_latency import LatencyOf, LatencySpec, geometry_on_machine
 
-__all__ = ("DEFAULT_BUDGET", "DENSE", "GenerateSpec", "generate")
-
 DENSE = "dense"
 DEFAULT_BUDGET = 16
 

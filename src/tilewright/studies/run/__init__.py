@@ -1,3 +1,1 @@
 """A run of a program: request, execution, listeners, record, sweep."""
-
-__all__: tuple[str, ...] = ()

@@ -14,8 +14,6 @@ from tilewright.studies.run.command import RunWatch, run_program
 from tilewright.studies.run.execute import RunRequest
 from tilewright.studies.run.source import find_source
 
-__all__ = ("run",)
-
 BUILT = "of the caller"  # the source of a machine that was built before
 
 

@@ -27,8 +27,6 @@ from tilewright.studies.run.listener import ProgressListener, TraceListener
 from tilewright.studies.run.record import Explained, build_record
 from tilewright.units import format_ps
 
-__all__ = ("RunWatch", "run_program")
-
 TRACE_LIMIT = 1_000_000  # events of a timeline
 NOT_REPEATED = "no breakdown, since the program does not do the same when it runs once more"
 NOT_SAMPLED = "no mean over refresh phases, since the program failed at another phase"

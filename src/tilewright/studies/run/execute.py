@@ -19,8 +19,6 @@ from tilewright.programs.contract import BenchOutcome
 from tilewright.runtime.report import LaunchReport
 from tilewright.studies.run.source import RunSource
 
-__all__ = ("Execution", "RunRequest", "execute")
-
 ENDED_NOTE = (
     "an error ended programs of the run: their time is told as transfers of the host, and what was "
     "in use counts from the error on"

@@ -9,8 +9,6 @@ from tilewright.host.device import parse_device
 from tilewright.programs.fit import NO_FIT, Offer, double, halve
 from tilewright.studies.run.execute import RunRequest
 
-__all__ = ("fit_note", "run_fitted")
-
 Result = TypeVar("Result")
 RoomError = TileRoomError | OutOfMemoryError
 

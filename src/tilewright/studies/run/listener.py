@@ -9,8 +9,6 @@ from tilewright.report.perfetto.recorder import TraceRecorder
 from tilewright.runtime.report import LaunchReport
 from tilewright.units import format_ps
 
-__all__ = ("ProgressListener", "TraceListener")
-
 SECONDS_PER_TEXT = 0.2
 
 

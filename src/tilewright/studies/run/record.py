@@ -33,8 +33,6 @@ from tilewright.runtime.report import LaunchReport
 from tilewright.studies.run.execute import Execution, RunRequest
 from tilewright.units import format_ps
 
-__all__ = ("Explained", "build_record")
-
 COMMAND = "run"
 NUM_LINES = 16
 

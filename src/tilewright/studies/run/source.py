@@ -19,8 +19,6 @@ from tilewright.programs.fit import NO_FIT, ProgramFit
 from tilewright.programs.parameter import BenchParameter, parameters_of
 from tilewright.records import read_file
 
-__all__ = ("BuildContext", "RunSource", "find_program", "find_source")
-
 ENTRY = "run"
 ENTRY_SEPARATOR = "::"  # FILE::NAME is one bench of several
 

@@ -20,8 +20,6 @@ from tilewright.studies.run.execute import RunRequest
 from tilewright.studies.run.fit import fit_note
 from tilewright.studies.run.source import RunSource
 
-__all__ = ("READY", "Points", "run_sweep", "sweep_of")
-
 READY = "ready"
 READY_POINTS = MappingProxyType({"matmul": sweep_points})
 

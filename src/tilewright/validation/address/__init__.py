@@ -1,3 +1,1 @@
 """Accesses to addresses that a PE may not use, each of which must be an error."""
-
-__all__: tuple[str, ...] = ()

@@ -18,8 +18,6 @@ from tilewright.memory.address import PhysicalByte
 from tilewright.runtime.report import LaunchReport
 from tilewright.runtime.tensor.tensor import Tensor
 
-__all__ = ("MISTAKES", "RIGHT", "WAYS", "Pointing", "map_again", "run_way")
-
 NUM = 64
 SIDE = 8  # of the same elements as a square
 

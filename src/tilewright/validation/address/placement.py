@@ -15,8 +15,6 @@ import numpy as np
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.placement.policy import DPPolicy, Interleave
 
-__all__ = ("PAGE_BYTES", "Case", "Expected", "draw_cases")
-
 PAGE_BYTES = 512
 BITS = {"i4": 4, "i8": 8, "f16": 16, "f32": 32}
 WORDS = ("replicate", "row_wise", "column_wise")

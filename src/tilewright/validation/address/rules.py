@@ -23,8 +23,6 @@ from tilewright.validation.address.placement import (
 )
 from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
 
-__all__ = ("ADDRESSES", "Probe", "probe_case", "small_machine")
-
 SEED = 19
 NUM_CASES = 24
 WAY_PAGE_BYTES = 1024  # with two shards of a way in one page

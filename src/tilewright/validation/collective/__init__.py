@@ -1,3 +1,1 @@
 """Collectives against closed forms, a second network model and lower bounds."""
-
-__all__: tuple[str, ...] = ()

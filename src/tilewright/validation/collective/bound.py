@@ -24,8 +24,6 @@ from tilewright.validation.finding import (
     printed,
 )
 
-__all__ = ("COLLECTIVE_BOUNDS",)
-
 WIRING = Wiring(latency_ps=1, bytes_per_us=64_000, packet_flits=256)
 NUM_BYTES = {4: 2**18, 8: 2**20}  # S, by the side of the network
 ALL_WAYS = (0, 2, 8, 10)  # lanes along rows or columns first, forwards or backwards

@@ -37,8 +37,6 @@ from tilewright.validation.finding import (
     ramp,
 )
 
-__all__ = ("COLLECTIVES",)
-
 MIB = 2**20
 EXAMPLE = Wiring(latency_ps=PS_PER_US, bytes_per_us=50_000)
 EXAMPLE_RANKS = 8

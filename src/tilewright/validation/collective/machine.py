@@ -29,8 +29,6 @@ from tilewright.validation.finding import (
     near_model,
 )
 
-__all__ = ("MACHINE_COLLECTIVES",)
-
 KIB = 1024
 MACHINE = "ahbm-small"
 QUIET = ("cube.hbm.refresh.kind=none",)

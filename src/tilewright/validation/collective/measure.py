@@ -37,8 +37,6 @@ from tilewright.records.collectives_bench import CollectiveRow
 from tilewright.runtime.deployment import Deployments
 from tilewright.units import PS_PER_US
 
-__all__ = ("CollectiveCase", "Measured", "bus_factor", "machine_of", "run_case")
-
 SPREAD = DPPolicy(cube=Split(0), pe=Split(0))
 ELEMENT_BYTES = 4
 WHOLE_BYTES = 1 << 40  # chunks that no block is larger than

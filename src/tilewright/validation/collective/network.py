@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-__all__ = ("Network", "full", "grid", "neighbour_cycle")
-
 Wire = tuple[int, int]  # from a node to another
 Route = tuple[int, ...]  # of wires, by their numbers
 

@@ -7,8 +7,6 @@ from tilewright.collectives.plan import Plan, check_plan
 from tilewright.collectives.script import Script, ring_gather
 from tilewright.collectives.table import ALGORITHMS, checked_plan
 
-__all__ = ("binomial_broadcast", "doubling_all_reduce", "scattered_broadcast", "table_plan")
-
 
 def table_plan(algorithm: str, operation: Operation, num_ranks: int, lane: int = 0) -> Plan:
     """Of our own table, as users run it."""

@@ -16,8 +16,6 @@ from tilewright.engine import (
 from tilewright.errors import InternalError
 from tilewright.validation.collective.network import Network
 
-__all__ = ("Wiring", "run_plans")
-
 
 @dataclass(frozen=True, slots=True)
 class Wiring:

@@ -10,17 +10,6 @@ from tilewright.engine import TraceRecord
 from tilewright.validation.conservation.run import Run
 from tilewright.validation.conservation.trace import LoadTrace, least_ps
 
-__all__ = (
-    "Defect",
-    "byte_lost",
-    "done_too_soon",
-    "left_idle",
-    "overtook",
-    "sent_too_fast",
-    "started_unready",
-    "wait_forgotten",
-)
-
 Defect = Callable[[Run, np.random.Generator], Run]
 
 

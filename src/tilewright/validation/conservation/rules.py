@@ -34,8 +34,6 @@ from tilewright.validation.conservation.run import (
 )
 from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
 
-__all__ = ("CONSERVATION",)
-
 FLIT_BYTES = 64
 PACKET_FLITS = 16
 RATE = 64_000  # a flit takes a nanosecond

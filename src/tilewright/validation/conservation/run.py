@@ -25,21 +25,6 @@ from tilewright.validation.conservation.trace import (
 )
 from tilewright.validation.workload import MeshSpec, NetworkLoad, mesh_load
 
-__all__ = (
-    "NUM_RUNS",
-    "SEEDS",
-    "Run",
-    "crowded_engine",
-    "early",
-    "idle",
-    "overtaken",
-    "overused",
-    "seeded_runs",
-    "too_fast",
-    "wrong_bytes",
-    "wrong_queues",
-)
-
 FLIT_BYTES = 64
 LARGEST_FLITS = 16
 NUM_MESSAGES = 250

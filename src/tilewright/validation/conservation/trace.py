@@ -13,17 +13,6 @@ from itertools import pairwise
 from tilewright.engine import TraceRecord
 from tilewright.validation.workload import LinkSpec, Message, NetworkLoad
 
-__all__ = (
-    "LoadTrace",
-    "Visit",
-    "count_early",
-    "count_idle",
-    "count_overlaps",
-    "count_overtaken",
-    "least_ps",
-    "waits_ps",
-)
-
 SOURCE = -1
 
 Queue = tuple[int, int]  # input and virtual channel

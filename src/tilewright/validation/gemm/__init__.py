@@ -1,3 +1,1 @@
 """GEMM units against closed forms and a model of each cell of a systolic array."""
-
-__all__: tuple[str, ...] = ()

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ("DotArrayRun", "run_dot_array")
-
 Matrix = NDArray[np.int64]
 
 

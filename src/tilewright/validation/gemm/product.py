@@ -24,8 +24,6 @@ from tilewright.validation.finding import (
 from tilewright.validation.gemm.formula import run_dot_array
 from tilewright.validation.gemm.systolic import run_systolic
 
-__all__ = ("GEMM",)
-
 NUM_SHAPES = 200
 SEED = 1
 NARROW, WIDE = 2, 4  # products of a narrow dtype in a step, cycles of a wide one

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ("SystolicRun", "run_systolic")
-
 Matrix = NDArray[np.int64]
 
 

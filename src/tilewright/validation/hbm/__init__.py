@@ -1,3 +1,1 @@
 """Memories against data sheets and replayed access patterns."""
-
-__all__: tuple[str, ...] = ()

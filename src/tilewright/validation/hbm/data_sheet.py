@@ -39,8 +39,6 @@ from tilewright.validation.hbm.run import (
 )
 from tilewright.validation.rate import Times, rate_inside
 
-__all__ = ("HBM",)
-
 GB = "GB/s"
 BURST = 32
 CHUNK = 256

@@ -17,17 +17,6 @@ from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import HbmSpec
 from tilewright.validation.rate import Times, gb_per_s
 
-__all__ = (
-    "Access",
-    "StreamRun",
-    "address_of",
-    "burst_ends_ps",
-    "channel_memory",
-    "hbm_spec",
-    "run_accesses",
-    "stream_rate",
-)
-
 WIRE = ServerSpec("wire", bytes_per_us=10**9, latency_ps=1)  # answers must come back somehow
 
 

@@ -1,3 +1,1 @@
 """Programs written for KernBench, against NumPy in float64."""
-
-__all__: tuple[str, ...] = ()

@@ -23,8 +23,6 @@ from tilewright.programs.check import row_error, tolerance_of
 from tilewright.validation.finding import Finding, Oracle, OracleGroup, at_most
 from tilewright.validation.kernbench import values
 
-__all__ = ("KERNBENCH", "PROGRAMS", "PROGRAM_FILES", "ProgramCase", "error_of", "run_case")
-
 PROGRAM_FILES = Path(__file__).parent / "programs"
 """Program files, topologies and configurations as they lie on the disk of a KernBench user."""
 

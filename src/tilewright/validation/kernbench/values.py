@@ -10,27 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = (
-    "Doubles",
-    "Form",
-    "Results",
-    "attention",
-    "decoded_pages",
-    "epilogues",
-    "moved_bytes",
-    "negated",
-    "product",
-    "reduced_ranks",
-    "reduced_tiles",
-    "scaled",
-    "shifted",
-    "squared",
-    "submitted",
-    "summed",
-    "tensor_parallel",
-    "two_products",
-)
-
 RANKS = 2  # of the programs with a worker for each SIP
 
 Doubles = npt.NDArray[np.float64]

@@ -14,8 +14,6 @@ from types import MappingProxyType
 
 from tilewright.validation.workload import LinkSpec, Message, NetworkLoad
 
-__all__ = ("FlitRun", "run_flits")
-
 SOURCE = -1  # the input of packets that enter here
 
 Queue = tuple[int, int]  # (input, virtual channel); FIFO merges the inputs

@@ -23,20 +23,6 @@ from tilewright.engine import (
 from tilewright.units import PS_PER_US
 from tilewright.validation.workload import LinkSpec, Mesh, MeshSpec, Message, NetworkLoad
 
-__all__ = (
-    "CYCLE_PS",
-    "PACKET_FLITS",
-    "MeshRun",
-    "Pattern",
-    "Traffic",
-    "all_pairs",
-    "balanced_traffic",
-    "link_load",
-    "network_load",
-    "random_traffic",
-    "run_traffic",
-)
-
 CYCLE_PS = 1_000
 PACKET_FLITS = 4
 FLIT_BYTES = 64

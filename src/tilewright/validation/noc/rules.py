@@ -10,8 +10,6 @@ from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, e
 from tilewright.validation.noc.mesh_traffic import all_pairs
 from tilewright.validation.workload import LinkSpec, Mesh, MeshSpec, Message, NetworkLoad
 
-__all__ = ("NOC",)
-
 FLITS = 16
 FLIT_CYCLES, LATENCY_CYCLES = 1, 3  # of a link; a cycle is one picosecond here
 APART_PS = 1_000  # longer than any path takes

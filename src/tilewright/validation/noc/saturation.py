@@ -32,8 +32,6 @@ from tilewright.validation.noc.mesh_traffic import (
     run_traffic,
 )
 
-__all__ = ("SATURATION",)
-
 RATE = "flits/cycle"
 CYCLES = 40_000  # of random injection
 DRAIN_CYCLES = 200  # in which all is delivered that was injected at 0.9 of the limit

@@ -19,8 +19,6 @@ from tilewright.runtime.workspace import Workspace
 from tilewright.validation.finding import Finding, Oracle, OracleGroup, exact
 from tilewright.validation.triton.ttir import evaluate, ir_text
 
-__all__ = ("TRITON", "ScalarProgram", "results_of")
-
 NUM_ELEMENTS = 8
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
 FLOATS = ("float16", "bfloat16", "float32")

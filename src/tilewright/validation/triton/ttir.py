@@ -13,8 +13,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-__all__ = ("evaluate", "ir_text")
-
 Array = np.ndarray[Any, Any]
 
 _DTYPES: Mapping[str, Any] = {

@@ -1,3 +1,1 @@
 """Flows written for Vortex, and their state, against second models."""
-
-__all__: tuple[str, ...] = ()

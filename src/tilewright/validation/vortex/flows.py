@@ -11,8 +11,6 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ("FLOWS", "Doubles", "HeadSteps", "VortexFlow")
-
 Doubles = npt.NDArray[np.float64]
 
 

@@ -15,8 +15,6 @@ from tilewright.interop.vortex import find_flow
 from tilewright.validation.finding import Finding, Oracle, OracleGroup, exact
 from tilewright.validation.vortex.flows import FLOWS, Doubles, HeadSteps, VortexFlow
 
-__all__ = ("VORTEX", "load_graph")
-
 PAGE_SIZE, WIDTH, QUERY_HEADS, KV_HEADS = 8, 16, 3, 2
 PROMPT, STEPS, BUDGET, REQUESTS = 98, 5, 3, 4  # 13 pages, and no page ends while steps run
 GEOMETRY = Geometry.gqa(

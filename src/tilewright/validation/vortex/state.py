@@ -46,8 +46,6 @@ from tilewright.validation.vortex.state_model import (
     expected_states,
 )
 
-__all__ = ("VORTEX_STATE", "StateFlow", "state_graph")
-
 HEADS, GROUP, WIDTH = 2, 2, 8
 TOLERANCE = 1e-5  # of float32 beside float64, relative to the largest state of a row
 MACHINE = ("ahbm-small", ("pe.mmu.page_bytes=4 KiB",))  # small pages keep memory small

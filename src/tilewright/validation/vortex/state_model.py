@@ -14,8 +14,6 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ("CONV_WEIGHTS", "DECAY", "SHAPES", "StateCase", "StateRow", "expected_states")
-
 Doubles = NDArray[np.float64]
 DECAY = 0.5
 CONV_WEIGHTS = (1.0, 0.5, -0.25)  # of the block itself, the one before, and the one before that

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ("append_tokens",)
-
 
 def append_tokens(
     tl: Any,

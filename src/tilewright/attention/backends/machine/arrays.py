@@ -10,8 +10,6 @@ import numpy as np
 from tilewright.attention.backends.machine.layout import RowLayout
 from tilewright.host import DPPolicy, RuntimeContext, Tensor
 
-__all__ = ("PieceArray", "Pieces", "piece_array", "replicate", "strides_of")
-
 Array = np.ndarray[Any, Any]
 
 

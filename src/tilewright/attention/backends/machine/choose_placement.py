@@ -12,8 +12,6 @@ from tilewright.attention.planner import StepPlan, most_candidates
 from tilewright.machine.build import Machine
 from tilewright.units import format_ps
 
-__all__ = ("PlacementCost", "choose_placement", "placement_costs")
-
 WAYS = 3  # over the tree of members: candidates up, the last one down, attention up
 
 

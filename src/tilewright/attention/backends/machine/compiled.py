@@ -19,8 +19,6 @@ from tilewright.attention.graph import Geometry, Graph
 from tilewright.machine.build import Machine
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 
-__all__ = ("MERGES", "kernels_for", "target_of")
-
 MERGES = frozenset({Merge.MEMORY, Merge.IPCQ})
 """The merges of divided rows that this backend can run."""
 _DEALS = {

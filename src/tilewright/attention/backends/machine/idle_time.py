@@ -6,8 +6,6 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
 from tilewright.machine.route_level import Traffic
 
-__all__ = ("launch_ps", "message_ps")
-
 
 def launch_ps(machine: Machine, pe: PeCoord) -> int:
     """Dispatch of a command from the host to a PE, and its completion back; no work in between."""

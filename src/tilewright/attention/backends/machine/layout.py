@@ -19,8 +19,6 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 from tilewright.runtime.placement.policy import DPPolicy, Interleave
 
-__all__ = ("LayoutSpec", "RowLayout", "RowPlacement", "plan_layout")
-
 Int64s = npt.NDArray[np.int64]
 
 

@@ -12,8 +12,6 @@ from tilewright import language
 from tilewright.attention.codegen import KernelFile
 from tilewright.language.triton_adaptor import as_triton
 
-__all__ = ("LoadedKernels", "load_kernels")
-
 
 @dataclass(frozen=True, slots=True)
 class LoadedKernels:

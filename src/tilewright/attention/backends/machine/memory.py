@@ -31,19 +31,6 @@ from tilewright.host import RuntimeContext, Tensor
 from tilewright.host.device import parse_device
 from tilewright.machine.build import Machine
 
-__all__ = (
-    "NEW",
-    "DecodeMemory",
-    "PageOrder",
-    "StepValues",
-    "block_bytes",
-    "deploy_rows",
-    "layout_of",
-    "pooled",
-    "prompt_windows",
-    "wants_mass",
-)
-
 Array = np.ndarray[Any, Any]
 Int64s = npt.NDArray[np.int64]
 NEXT = "_next"  # of memory that the next step has as its state

@@ -12,8 +12,6 @@ from tilewright.attention.ops.selection import SelectionOp, TopK
 from tilewright.attention.planner import StepPlan
 from tilewright.errors import AttentionError
 
-__all__ = ("Recent", "Recorded", "SelectionModel", "Uniform", "model_pages", "planned_counts")
-
 Int64s = npt.NDArray[np.int64]
 
 

@@ -12,8 +12,6 @@ from tilewright.attention.codegen import Stage
 from tilewright.engine.core import IssuedAccess, Issuer
 from tilewright.executor.program import Program
 
-__all__ = ("StageBook",)
-
 
 class StageBook:
     """Notes of all programs whose kernel is in ``stage_of``: functions of a text, by name.

@@ -24,8 +24,6 @@ from tilewright.executor.quiet import rare_collections
 from tilewright.host import LaunchReport, Neighbours, PeCoord, RuntimeContext, Tensor
 from tilewright.runtime.launch.send import tell_rings
 
-__all__ = ("PreparedStep", "StageLaunch", "StepResult", "prepare_step")
-
 Array = np.ndarray[Any, Any]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]

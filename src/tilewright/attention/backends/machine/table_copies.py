@@ -7,8 +7,6 @@ from tilewright.attention.graph import Graph
 from tilewright.errors import AttentionError
 from tilewright.units import format_bytes
 
-__all__ = ("MAX_COPY_BYTES", "check_table_copies")
-
 MAX_COPY_BYTES = 768 * 2**20  # a program that reads a table has it about twice more on its way
 
 

@@ -28,8 +28,6 @@ from tilewright.machine.build import Machine, machine_hash
 from tilewright.records import content_hash, installed_version, read_record, write_record
 from tilewright.records.attention_tuning import TilingTrial, TuningRecord
 
-__all__ = ("TuneSpec", "Tuner", "tiling_of")
-
 FACTORS = (0.25, 0.5, 2.0, 4.0)  # of the generator's own choice, one size after the other
 SEARCHED = ("attend_tokens", "max_elements", "page_tile")
 

@@ -9,8 +9,6 @@ from tilewright.attention.backends.reference.page_list import PageLists, every_p
 from tilewright.attention.backends.reference.softmax import Partial
 from tilewright.attention.backends.reference.summation import tree_sum
 
-__all__ = ("attend_causal",)
-
 QUERY_TILE = 16  # prompt tokens of a tile, aligned to their position in the sequence
 
 

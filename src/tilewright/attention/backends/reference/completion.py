@@ -7,8 +7,6 @@ from tilewright.attention.backends.reference.view import CacheSources, RowView
 from tilewright.attention.graph import Inherit
 from tilewright.attention.paging import ExtendPlan
 
-__all__ = ("complete_pages", "store_states")
-
 PAGES_AT_ONCE = 256  # bounds the memory of a long prefill
 
 

@@ -13,8 +13,6 @@ from tilewright.attention.utils import resolve_dtype
 from tilewright.errors import SpecError
 from tilewright.models import MlaShape, ModelShape
 
-__all__ = ("session_of_config",)
-
 
 def session_of_config(
     config: VortexConfig,

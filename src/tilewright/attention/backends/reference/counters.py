@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, field
 
-__all__ = ("ByteCounts", "Counters")
-
 
 @dataclass(slots=True)
 class ByteCounts:

@@ -14,8 +14,6 @@ from tilewright.attention.backends.reference.softmax import (
 )
 from tilewright.attention.backends.reference.summation import tree_sum
 
-__all__ = ("attend_pages", "attend_tiles")
-
 TILE_TOKENS = 512  # tokens of a tile; every tile of a row is full, so bits do not depend on k
 
 

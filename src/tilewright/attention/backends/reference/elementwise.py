@@ -13,8 +13,6 @@ from tilewright.attention.graph import Op, Types
 from tilewright.attention.ops import binary, choose, compare, unary
 from tilewright.attention.ops.rule import MASKED
 
-__all__ = ("ELEMENTWISE",)
-
 RELATIONS: Mapping[type[Op], Callable[[Array, Array], Array]] = {
     compare.Equal: lambda x, y: x == y,
     compare.NotEqual: lambda x, y: x != y,

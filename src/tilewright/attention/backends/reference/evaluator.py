@@ -7,8 +7,6 @@ from tilewright.attention.backends.reference.frame import Frame
 from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.graph import Op, Types
 
-__all__ = ("Evaluator", "EvaluatorTable", "per_element")
-
 Evaluator: TypeAlias = Callable[[Any, tuple[Array, ...], Types, Frame], Array]
 """Operands are [heads or 1, pages or 1, r, c] in float32, int32 or bool; so is the result."""
 EvaluatorTable: TypeAlias = dict[type[Op], Evaluator]

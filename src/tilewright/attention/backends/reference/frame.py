@@ -8,8 +8,6 @@ from tilewright.attention.backends.reference.namespace import Array, Namespace
 from tilewright.attention.graph import Geometry, Side, Span, ValueType
 from tilewright.attention.planner import Reserved, RowBudget
 
-__all__ = ("Frame", "Sources", "TokenView")
-
 
 class Sources(Protocol):
     """Where the leaves of a program come from. Results are [heads or 1, pages or 1, r, c]."""

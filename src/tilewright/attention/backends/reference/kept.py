@@ -5,15 +5,6 @@ from tilewright.attention.graph import DType, Graph, Side
 from tilewright.attention.ops.feedback import AttentionMass, PromptMass
 from tilewright.attention.paging import StateField
 
-__all__ = (
-    "MASS",
-    "kept_fields",
-    "prompt_mass_name",
-    "prompt_windows",
-    "selection_name",
-    "wants_mass",
-)
-
 MASS = "#mass"  # names of flows are Python identifiers, so these cannot clash with them
 
 

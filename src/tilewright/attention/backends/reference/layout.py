@@ -8,8 +8,6 @@ from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.graph import Types
 from tilewright.attention.ops import choose, layout
 
-__all__ = ("LAYOUT",)
-
 
 def _transpose(_op: Any, operands: tuple[Array, ...], _types: Types, frame: Frame) -> Array:
     return frame.namespace.xp.matrix_transpose(operands[0])

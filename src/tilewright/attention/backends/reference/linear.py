@@ -10,8 +10,6 @@ from tilewright.attention.backends.reference.summation import tree_sum
 from tilewright.attention.graph import Side, Types
 from tilewright.attention.ops import linear
 
-__all__ = ("LINEAR", "PAGED_OPERANDS")
-
 INDEXER_TILE = 512  # pages of a product at a time: a tile of 128 channels stays in the cache
 CACHE_TILE = 16
 

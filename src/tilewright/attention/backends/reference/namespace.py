@@ -12,8 +12,6 @@ import numpy as np
 from tilewright.attention.graph import DType
 from tilewright.errors import AttentionError, MissingExtraError
 
-__all__ = ("Array", "Namespace", "load_namespace")
-
 Array: TypeAlias = Any  # of the namespace at hand; the array API has no common static type
 
 LARGEST_FP8 = {DType.FLOAT8_E4M3: 448.0, DType.FLOAT8_E5M2: 57344.0}

@@ -7,8 +7,6 @@ from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.backends.reference.shared import Shared
 from tilewright.errors import AttentionError
 
-__all__ = ("checked_array", "checked_inputs", "checked_query")
-
 
 def checked_array(shared: Shared, where: str, values: Any, shape: tuple[int, ...]) -> Array:
     array = shared.namespace.array(values)

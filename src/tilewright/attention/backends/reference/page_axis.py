@@ -12,8 +12,6 @@ from tilewright.attention.graph import Types
 from tilewright.attention.ops import page_axis
 from tilewright.attention.ops.page_axis import Kind
 
-__all__ = ("PAGE_AXIS", "softmax")
-
 NORM_FLOOR = 1e-12
 
 

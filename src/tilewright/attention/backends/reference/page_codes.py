@@ -6,8 +6,6 @@ from tilewright.attention.backends.reference.namespace import Array, Namespace
 from tilewright.attention.graph import DType, Geometry
 from tilewright.attention.graph.geometry import SCALED_DTYPES
 
-__all__ = ("SCALE_DTYPE", "STAGED_DTYPE", "PageCodes", "page_codes_of")
-
 STAGED_DTYPE = DType.BFLOAT16  # of the tokens of a page that is not complete
 SCALE_DTYPE = DType.BFLOAT16
 _LARGEST_CODE = {DType.INT8: 127, DType.INT4: 7}  # of both signs, so that zero stays zero

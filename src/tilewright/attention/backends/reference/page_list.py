@@ -8,8 +8,6 @@ import numpy.typing as npt
 
 from tilewright.attention.backends.reference.namespace import Array
 
-__all__ = ("PageCsr", "PageLists", "PageRows", "csr_of", "every_page", "list_pages", "rows_of")
-
 Int64s = npt.NDArray[np.int64]
 
 

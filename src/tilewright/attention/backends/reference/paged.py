@@ -6,8 +6,6 @@ from tilewright.attention.backends.reference.namespace import Array, Namespace
 from tilewright.attention.backends.reference.page_codes import PageCodes
 from tilewright.attention.graph import DType
 
-__all__ = ("PagedField",)
-
 
 @dataclass(frozen=True, slots=True)
 class PagedField:

@@ -6,8 +6,6 @@ from tilewright.attention.backends.reference.namespace import Array, Namespace
 from tilewright.attention.graph import Graph, Parameter
 from tilewright.errors import AttentionError
 
-__all__ = ("layer_table",)
-
 
 def layer_table(graph: Graph, namespace: Namespace, name: str, layer: int) -> Array:
     """Values of one layer, rounded to the parameter's type: [1, 1, (heads,) N, K]."""

@@ -8,8 +8,6 @@ from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.graph import Types
 from tilewright.attention.ops import leaf, position
 
-__all__ = ("POSITIONS",)
-
 Nothing = tuple[Array, ...]
 
 

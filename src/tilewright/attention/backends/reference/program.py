@@ -12,8 +12,6 @@ from tilewright.attention.backends.reference.table import EVALUATORS
 from tilewright.attention.graph import Node, Op, Types, walk
 from tilewright.attention.ops import feedback, leaf
 
-__all__ = ("SOURCES", "evaluate_op", "run_nodes")
-
 SOURCES: frozenset[type[Op]] = frozenset(
     {
         leaf.Input,

@@ -10,8 +10,6 @@ from tilewright.attention.backends.reference.summation import tree_sum
 from tilewright.attention.graph import Types, ValueType
 from tilewright.attention.ops import interleave, reduce
 
-__all__ = ("REDUCTIONS", "arg_order", "highest", "lowest")
-
 
 def lowest(xp: Any, x: Array) -> float | int | bool:
     """What never wins a maximum."""

@@ -25,8 +25,6 @@ from tilewright.attention.graph import Branch, Estimate, EstimateOver, Graph, No
 from tilewright.attention.ops.selection import ApproxTopK, SelectionOp, TopK
 from tilewright.attention.planner import Reserved, RowBudget, RowPath, StateAdvance
 
-__all__ = ("RowPlan", "RowResult", "attend_row", "score_row", "select_row")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPlan:

@@ -12,8 +12,6 @@ from tilewright.attention.graph import Span, Types
 from tilewright.attention.ops import selection
 from tilewright.attention.planner import Exactly, MassRule, RowBudget, ScoreRule
 
-__all__ = ("SELECTIONS", "best_entries", "mass_entries", "threshold_entries")
-
 
 def best_entries(xp: Any, scores: Array, count: int) -> Array:
     """The ``count`` largest along the last axis, the lower position among equals: bools.

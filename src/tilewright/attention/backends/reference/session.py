@@ -21,8 +21,6 @@ from tilewright.attention.graph import Graph, Op
 from tilewright.attention.paging import Admission, ExtendPlan, Pager, StateStore
 from tilewright.errors import AttentionError, TilewrightError
 
-__all__ = ("Session",)
-
 
 class Session:
     """Executes a flow's graph on NumPy or torch. Results define what the flow means.

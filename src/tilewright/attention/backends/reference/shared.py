@@ -14,8 +14,6 @@ from tilewright.attention.graph import Graph, Op
 from tilewright.attention.paging import Pager, PagerSnapshot, StateStore
 from tilewright.errors import AttentionError
 
-__all__ = ("Before", "RequestProgress", "SessionSnapshot", "Shared", "Suspended")
-
 Key = TypeVar("Key")
 Item = TypeVar("Item")
 

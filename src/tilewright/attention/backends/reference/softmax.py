@@ -6,8 +6,6 @@ from typing import Any
 from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.backends.reference.summation import tree_sum
 
-__all__ = ("Partial", "empty_partial", "merge_partials", "partial_of")
-
 
 @dataclass(frozen=True, slots=True)
 class Partial:

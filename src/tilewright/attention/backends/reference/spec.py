@@ -8,8 +8,6 @@ from tilewright.attention.paging import PagingSpec
 from tilewright.attention.planner import PlanSpec
 from tilewright.errors import AttentionError
 
-__all__ = ("SessionSpec",)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSpec:

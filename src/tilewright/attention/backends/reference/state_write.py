@@ -6,8 +6,6 @@ from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.backends.reference.view import RowView
 from tilewright.attention.graph import FORMAT, Graph, Node, StateWrite
 
-__all__ = ("advanced_values", "state_written")
-
 
 def advanced_values(graph: Graph, state_pages: Sequence[int]) -> tuple[Node, ...]:
     """Return the values that the state of a request needs in a step."""

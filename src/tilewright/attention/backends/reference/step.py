@@ -39,8 +39,6 @@ from tilewright.attention.planner import (
 )
 from tilewright.errors import AttentionError
 
-__all__ = ("Step",)
-
 Found = TypeVar("Found")
 
 

@@ -12,8 +12,6 @@ from tilewright.attention.backends.reference.row import RowResult
 from tilewright.attention.backends.reference.softmax import Partial, merge_partials
 from tilewright.errors import AttentionError
 
-__all__ = ("StepOutput", "gather_rows")
-
 
 @dataclass(frozen=True, slots=True)
 class StepOutput:

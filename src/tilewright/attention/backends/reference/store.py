@@ -15,8 +15,6 @@ from tilewright.attention.backends.reference.page_codes import (
 from tilewright.attention.graph import DType, Field, Graph, Inherit, StateVar
 from tilewright.attention.paging import ExtendPlan, PagingSpec
 
-__all__ = ("PoolStore",)
-
 
 class PoolStore:
     """Arrays ``[kv_heads, blocks of the pool, r, c]`` by layer and name, in stored types.

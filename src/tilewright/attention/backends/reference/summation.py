@@ -4,8 +4,6 @@ from typing import Any
 
 from tilewright.attention.backends.reference.namespace import Array
 
-__all__ = ("tree_sum",)
-
 
 def tree_sum(xp: Any, x: Array, axis: int) -> Array:
     """Sum over an axis that stays, with size 1: halves are added element by element.

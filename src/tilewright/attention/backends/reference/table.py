@@ -14,8 +14,6 @@ from tilewright.attention.backends.reference.selection import SELECTIONS
 from tilewright.attention.graph import Op
 from tilewright.errors import RegistryError
 
-__all__ = ("EVALUATORS", "build_evaluators")
-
 
 def build_evaluators(*tables: EvaluatorTable) -> Mapping[type[Op], Evaluator]:
     found: EvaluatorTable = {}

@@ -15,8 +15,6 @@ from tilewright.attention.backends.reference.shared import Shared
 from tilewright.attention.graph import FORMAT, DType, FlowKind, Side, StateVar
 from tilewright.errors import InternalError
 
-__all__ = ("CacheSources", "RowSources", "RowView")
-
 
 class RowView:
     """The first ``num_tokens`` tokens of a request, in one layer."""

@@ -8,8 +8,6 @@ from tilewright.attention.codegen import Grid, Kernel, KernelFile, Merge, Scratc
 from tilewright.attention.graph import DType
 from tilewright.errors import AttentionError
 
-__all__ = ("MERGES", "Buffer", "Launch", "LaunchPlan", "StepSizes", "plan")
-
 MERGES = frozenset({Merge.MEMORY})
 """The merges of split rows that this backend can run."""
 

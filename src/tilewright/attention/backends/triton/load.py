@@ -10,8 +10,6 @@ from typing import Any
 from tilewright.attention.codegen import KernelFile
 from tilewright.errors import MissingExtraError
 
-__all__ = ("LoadedKernels", "import_library", "load_kernels")
-
 
 @dataclass(frozen=True, slots=True)
 class LoadedKernels:

@@ -11,8 +11,6 @@ from tilewright.attention.codegen import Kernel
 from tilewright.attention.graph import DType
 from tilewright.errors import AttentionError
 
-__all__ = ("StepResult", "complete", "run")
-
 _TORCH_NAMES = {DType.FLOAT8_E4M3: "float8_e4m3fn"}
 
 

@@ -1,3 +1,1 @@
 """Expressions of ops: from operands by name to the source of a value."""
-
-__all__: tuple[str, ...] = ()

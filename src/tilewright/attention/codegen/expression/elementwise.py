@@ -10,8 +10,6 @@ from tilewright.attention.graph import DType, Op
 from tilewright.attention.ops import binary, choose, compare, leaf, selection, unary
 from tilewright.attention.ops.rule import MASKED
 
-__all__ = ("ELEMENTWISE", "Emitter", "EmitterTable", "number")
-
 Emitter: TypeAlias = Callable[[Any, tuple[Operand, ...], Body], str]
 """From an op and its operands to the expression of its result."""
 EmitterTable: TypeAlias = dict[type[Op], Emitter]

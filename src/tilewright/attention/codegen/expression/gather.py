@@ -13,8 +13,6 @@ from tilewright.attention.codegen.source.builder import Body, Operand
 from tilewright.attention.graph import DType, Leading
 from tilewright.attention.ops import choose, layout, linear
 
-__all__ = ("MOVES", "Block", "picked", "regrouped")
-
 
 @dataclass(frozen=True, slots=True)
 class Block:

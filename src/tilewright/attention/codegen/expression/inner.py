@@ -10,8 +10,6 @@ from tilewright.attention.codegen.source.builder import Body, Operand
 from tilewright.attention.graph import DType, Node
 from tilewright.attention.ops import interleave, layout, linear, page_axis, reduce
 
-__all__ = ("INNER", "product_elements")
-
 _LOWEST = {DType.FLOAT32: 'float("-inf")', DType.INT32: "-2147483648", DType.BOOL: "0"}
 _HIGHEST = {DType.FLOAT32: 'float("inf")', DType.INT32: "2147483647", DType.BOOL: "1"}
 

@@ -7,19 +7,6 @@ from tilewright.attention.codegen.source.row import row_start, table_start
 from tilewright.attention.graph import DType, Graph, Inherit, Node, StateVar, ValueType
 from tilewright.attention.ops import feedback, leaf
 
-__all__ = (
-    "KeptLoads",
-    "load_entry",
-    "load_parameter",
-    "load_pool",
-    "load_saved",
-    "mass_memory",
-    "memory_holds",
-    "saved_stop",
-    "state_memory",
-    "table_of",
-)
-
 
 def table_of(node: Node, body: Body) -> str:
     """Take the argument that holds a learned parameter."""

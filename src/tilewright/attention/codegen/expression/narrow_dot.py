@@ -10,9 +10,6 @@ from tilewright.attention.codegen.source.builder import Body, Operand
 from tilewright.attention.graph import DType, Leading, Node
 from tilewright.attention.ops import binary, layout, linear, reduce, unary
 
-__all__ = ("PART_HELPERS", "dot_dtype", "dot_source", "exact_widths", "is_dot", "narrow_type")
-
-
 _NARROW = (DType.FLOAT16, DType.BFLOAT16)
 _SPLIT = 4  # parts of a float32, the last of them 0: blocks are powers of two
 _LEAST_CONTRACTED = 16  # below that a matrix unit has nothing to do

@@ -12,9 +12,6 @@ from tilewright.attention.graph import Leading, Node
 from tilewright.attention.ops import position
 from tilewright.errors import CodegenError
 
-__all__ = ("INDEXER_POSITIONS", "SideEmitter", "refuse")
-
-
 INDEXER_POSITIONS: EmitterTable = {
     position.PageIndex: lambda _op, _operands, _body: "page",
     position.PageAge: lambda _op, _operands, _body: "num_pages - 1 - page",

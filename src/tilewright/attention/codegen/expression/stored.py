@@ -4,19 +4,6 @@ from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.source.builder import Body, Operand, store_source
 from tilewright.attention.graph import DType, ValueType
 
-__all__ = (
-    "ROUNDINGS",
-    "ROUND_HELPERS",
-    "computed",
-    "converted",
-    "load_packed",
-    "memory_dtype",
-    "packed_bytes",
-    "store",
-    "tl_name",
-    "zero_of",
-)
-
 ROUND_HELPERS = '''\
 @triton.jit
 def round_to_e4m3(value):

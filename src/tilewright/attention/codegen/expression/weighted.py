@@ -12,8 +12,6 @@ from tilewright.attention.codegen.source.builder import Body, Operand, load_sour
 from tilewright.attention.graph import Node
 from tilewright.attention.ops import leaf, linear
 
-__all__ = ("WEIGHTED", "is_weighted", "weighted_elements", "weighted_expression")
-
 WEIGHTED = (linear.FactorScore, linear.LearnedDescriptor)
 """Ops that always read their tables by themselves; products do if theirs are no blocks."""
 

@@ -1,3 +1,1 @@
 """Kernels of a decode step, one module for each stage or way to do it."""
-
-__all__: tuple[str, ...] = ()

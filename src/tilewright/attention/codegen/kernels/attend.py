@@ -14,9 +14,6 @@ from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import DType, FlowKind, Geometry
 
-__all__ = ("AttendBlocks", "attend_code", "emit_attend_pages", "end_code", "product_dtype")
-
-
 _SMALLEST_DOT = 16  # rows and columns that a product of blocks has at least
 
 

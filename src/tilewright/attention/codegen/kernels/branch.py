@@ -24,8 +24,6 @@ from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import Branch, Geometry, Graph, Node
 
-__all__ = ("BranchKernels", "branch_kernels", "emit_combine_branches", "is_one_softmax", "is_plain")
-
 
 @dataclass(frozen=True, slots=True)
 class BranchKernels:

@@ -10,8 +10,6 @@ from tilewright.attention.codegen.source.file import Emitted, Grid
 from tilewright.attention.graph import DType, FieldWrite, Graph, Node, Side, ValueType
 from tilewright.attention.ops import leaf, position
 
-__all__ = ("emit_complete_pages",)
-
 
 def _tokens(body: Body) -> str:
     return body.page_tokens or str(body.page_size)

@@ -27,8 +27,6 @@ from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import FORMAT, DType, Graph, Leading, Node, StateWrite
 from tilewright.attention.ops import leaf
 
-__all__ = ("VARYING", "PageWork", "emit_compute_pages", "page_kernel", "page_work", "scratch_holds")
-
 VARYING = ("own", "page", "there", "page_tokens", "block")
 """Names whose values differ from tile to tile."""
 

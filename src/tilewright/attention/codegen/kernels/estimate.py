@@ -11,8 +11,6 @@ from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import Branch, DType, Estimate, EstimateOver, Geometry, Node
 
-__all__ = ("emit_estimate_pages", "estimate_scratch")
-
 _SMALLEST_DOT = 16  # rows and columns that a product of blocks has at least
 
 

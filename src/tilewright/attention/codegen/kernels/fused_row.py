@@ -31,14 +31,6 @@ from tilewright.attention.codegen.source.tree import Function, Statement, code
 from tilewright.attention.graph import Node
 from tilewright.errors import InternalError
 
-__all__ = (
-    "attend_stages",
-    "emit_row_kernel",
-    "load_stage",
-    "score_stage",
-    "select_stage",
-)
-
 
 def score_stage(page_round: PageRound, scores: Node) -> tuple[StageFunction, int]:
     """Score all pages of a member to one block; return how many pages that block has, too.

@@ -9,8 +9,6 @@ from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_
 from tilewright.attention.codegen.source.stage import StageFunction
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 
-__all__ = ("emit_list_pages", "list_stage")
-
 
 def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> Emitted:
     """Emit the lists of pages that some query head chose, in order, their lengths and tokens."""

@@ -8,8 +8,6 @@ from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import DType, Geometry
 
-__all__ = ("LOWEST", "emit_merge_parts", "finish_code", "head_mask", "part_code", "part_scratch")
-
 LOWEST = "-3.0e38"
 """The largest logit of no tokens: finite, so that differences to it are numbers."""
 

@@ -10,8 +10,6 @@ from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import FORMAT, DType, Op
 from tilewright.attention.ops import choose, page_axis
 
-__all__ = ("COMBINED", "NEIGHBOURS")
-
 COMBINED = {"sum": "{0} + {1}", "max": "tl.maximum({0}, {1})", "min": "tl.minimum({0}, {1})"}
 """Two values as one, by the name of a reduction."""
 

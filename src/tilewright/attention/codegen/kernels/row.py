@@ -22,8 +22,6 @@ from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import DType, Node, Op
 from tilewright.attention.ops import page_axis, reduce, selection
 
-__all__ = ("ROW_OPS", "emit_row_op")
-
 _REDUCTIONS: dict[type[Op], str] = {
     reduce.Sum: "sum",
     reduce.Mean: "sum",

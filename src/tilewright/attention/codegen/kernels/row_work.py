@@ -7,8 +7,6 @@ from tilewright.attention.codegen.source.row import row_start, span_code
 from tilewright.attention.codegen.source.tree import Loop, Statement, code
 from tilewright.attention.graph import FORMAT, DType, Node, Span
 
-__all__ = ("OUTSIDE", "RowWork", "identity")
-
 OUTSIDE = "outside"
 """The mask of loads and stores of pages that an op does not see."""
 

@@ -15,9 +15,6 @@ from tilewright.attention.codegen.source.tree import If, Statement, code
 from tilewright.attention.graph import DType, Node, Span
 from tilewright.attention.ops import selection
 
-__all__ = ("MASS_HELPERS", "SELECT_HELPERS", "SelectBounds", "emit_select")
-
-
 SELECT_HELPERS = '''\
 @triton.jit
 def ordered_key(score):

@@ -7,16 +7,6 @@ from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import Node, Span
 from tilewright.attention.ops import selection
 
-__all__ = (
-    "BLOCK_HELPERS",
-    "KEY_HELPERS",
-    "LEAST_KEY",
-    "bound_code",
-    "count_code",
-    "need_bounds",
-    "select_block_code",
-)
-
 LEAST_KEY = -(2**31)  # of a page that is no candidate: no score has it
 
 KEY_HELPERS = '''\

@@ -15,17 +15,6 @@ from tilewright.attention.codegen.source.tree import If, Statement, code
 from tilewright.attention.graph import Node, Span
 from tilewright.attention.ops import selection
 
-__all__ = (
-    "REACHED",
-    "SEGMENT_HELPERS",
-    "ScoreMemory",
-    "best_in_code",
-    "keep_code",
-    "kept_of",
-    "mark_segment_code",
-    "segment_start_code",
-)
-
 MOST_KEPT = 4096  # a block of so many ranks, twice, is all that a program has of earlier segments
 LEAST_RANK = -9223372036854775807
 REACHED = "tl.sum((best >= least.to(tl.int64) * 4294967296).to(tl.int32), 0)"

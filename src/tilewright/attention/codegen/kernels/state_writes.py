@@ -16,8 +16,6 @@ from tilewright.attention.codegen.source.row import row_start
 from tilewright.attention.graph import Graph, Node, Side, StateVar, StateWrite
 from tilewright.attention.ops import leaf
 
-__all__ = ("store_state", "writes_by_round")
-
 
 def writes_by_round(graph: Graph, rounds: Mapping[Node, int]) -> dict[int, list[StateWrite]]:
     """Find the round whose page kernel can write each state: the first that has its value."""

@@ -13,14 +13,6 @@ from tilewright.attention.codegen.source.row import RowForm, row_start, span_cod
 from tilewright.attention.codegen.source.tree import If, Statement, code
 from tilewright.attention.graph import Node, Span
 
-__all__ = (
-    "best_down_code",
-    "best_up_code",
-    "merge_tree_code",
-    "select_tree_code",
-    "tree_neighbours",
-)
-
 
 def tree_neighbours(members: int) -> dict[int, dict[str, int]]:
     """Return the directions of each member, and who is there.

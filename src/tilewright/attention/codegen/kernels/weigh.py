@@ -22,8 +22,6 @@ from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import Geometry, Graph, Side
 from tilewright.attention.ops import feedback
 
-__all__ = ("Weighed", "emit_weigh_pages", "wants_mass")
-
 
 class Weighed(NamedTuple):
     """A branch that read pages: its marks with their columns, and its log-sum-exp."""

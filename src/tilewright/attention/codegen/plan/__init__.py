@@ -1,3 +1,1 @@
 """Decisions ahead of any text: targets, tiles, stages that share a kernel, bytes."""
-
-__all__: tuple[str, ...] = ()

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ("Cut", "Decision", "Fusion", "Selection")
-
 
 class Fusion(StrEnum):
     """Neighbouring stages in one kernel."""

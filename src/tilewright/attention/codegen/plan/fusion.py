@@ -20,8 +20,6 @@ from tilewright.attention.codegen.plan.traffic import (
 )
 from tilewright.attention.graph import Node
 
-__all__ = ("PlannedCut", "plan_cut")
-
 WITHOUT = "left out by the cut that was given"
 
 

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping
 
 from tilewright.attention.graph import Graph, Leading, Node, Side
 
-__all__ = ("is_repeated", "is_row_op", "page_roots", "round_of")
-
 _SELECTIONS = frozenset({"TopK", "ApproxTopK", "TopP", "Threshold"})
 _ALWAYS_OVER_PAGES = _SELECTIONS | {
     "AcrossHeads",

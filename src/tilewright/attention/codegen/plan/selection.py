@@ -10,8 +10,6 @@ from tilewright.attention.graph import Node
 from tilewright.attention.ops import selection as ops
 from tilewright.units import PS_PER_US
 
-__all__ = ("SelectionCost", "memory_ps", "selection_costs", "turns_of")
-
 SCORE_BYTES = 4
 RANK_BYTES = 8
 LIVING_BLOCKS = 3  # of a row's scores, while they are sorted

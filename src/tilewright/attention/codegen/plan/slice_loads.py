@@ -7,9 +7,6 @@ from typing import NamedTuple
 from tilewright.attention.graph import Graph, Node, Op, Scope, keep, make_node, rebuild
 from tilewright.attention.ops import layout, leaf, reduce
 
-__all__ = ("Window", "push_slices", "window_of")
-
-
 _REDUCTIONS = (reduce.Sum, reduce.Mean, reduce.Max, reduce.Min, reduce.L2Norm)
 
 

@@ -6,9 +6,6 @@ from enum import StrEnum
 from tilewright.attention.graph import DType, Geometry
 from tilewright.errors import CodegenError
 
-__all__ = ("Deal", "Merge", "Target", "Tiling", "padded")
-
-
 _COUNTS = (
     "rows",
     "pages",

@@ -10,24 +10,6 @@ from tilewright.attention.codegen.plan.slice_loads import window_of
 from tilewright.attention.graph import FORMAT, DType, FlowKind, Geometry, Leading, Node
 from tilewright.attention.ops import leaf
 
-__all__ = (
-    "LIST_BYTES",
-    "MARK_BYTES",
-    "NUMBER_BYTES",
-    "TABLE_BYTES",
-    "Stage",
-    "Traffic",
-    "attend_traffic",
-    "column_bytes",
-    "list_traffic",
-    "merge_traffic",
-    "page_traffic",
-    "pools_of",
-    "predicted_bytes",
-    "select_page_bytes",
-    "select_traffic",
-)
-
 
 class Stage(StrEnum):
     """What a kernel, or a function of one, does for a step."""

@@ -1,3 +1,1 @@
 """Source of kernels: trees of statements, walks over them, and the file that is printed."""
-
-__all__: tuple[str, ...] = ()

@@ -10,8 +10,6 @@ from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import DType, Node, ValueType
 
-__all__ = ("Body", "Operand", "load_source", "name_values", "remark_of", "store_source", "tl_dtype")
-
 
 def tl_dtype(dtype: DType) -> str:
     """Return the element type that a computed value has in a kernel."""

@@ -11,18 +11,6 @@ from tilewright.attention.codegen.source.row import RowForm
 from tilewright.attention.codegen.source.tree import Function
 from tilewright.attention.graph import DType, Geometry
 
-__all__ = (
-    "Emitted",
-    "Grid",
-    "Kernel",
-    "KernelFile",
-    "Scratch",
-    "ScratchAxis",
-    "Stage",
-    "lists_of",
-    "outputs_of",
-)
-
 
 class Grid(StrEnum):
     """What the programs of a kernel stand for, axis by axis."""

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from tilewright.attention.codegen.source.tree import Assign, Loop, Statement
 
-__all__ = ("assigned", "split_loop", "used", "without_unused")
-
 _EFFECTS = frozenset({"tl.store", "tl.send", "tl.recv"})
 
 

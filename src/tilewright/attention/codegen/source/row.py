@@ -8,8 +8,6 @@ from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import Geometry, Span
 
-__all__ = ("RowForm", "need_reserved", "row_preamble", "row_start", "span_code", "table_start")
-
 
 def row_preamble(body: Body, page_size: int, remark: str = "") -> list[Statement]:
     """Set the row and its length; a remark says what the kernel is for."""

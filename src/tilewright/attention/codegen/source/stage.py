@@ -8,8 +8,6 @@ from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.liveness import assigned, used, without_unused
 from tilewright.attention.codegen.source.tree import Expression, Function, Return, Statement, code
 
-__all__ = ("StageFunction",)
-
 _LOCALS = {
     "row": "requests times KV heads",
     "request": "of the row",

@@ -11,8 +11,6 @@ from textwrap import dedent
 
 from tilewright.errors import InternalError
 
-__all__ = ("Assign", "Do", "Expression", "Function", "If", "Loop", "Return", "Statement", "code")
-
 
 @dataclass(frozen=True, slots=True)
 class Expression:

@@ -1,3 +1,1 @@
 """KernBench's collectives (``kernbench.ccl``): rings, algorithms, checks of a call."""
-
-__all__: tuple[str, ...] = ()

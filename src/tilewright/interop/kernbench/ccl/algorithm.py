@@ -15,8 +15,6 @@ from tilewright.errors import CodeRefusedError, CollectiveError, SpecError
 from tilewright.interop.kernbench.ccl.config import AlgorithmConfig, caller_folder
 from tilewright.trust import check_code_allowed
 
-__all__ = ("DTYPE", "FACTS", "SIP_RANK", "Algorithm", "load_algorithm", "with_defaults")
-
 OURS = "tilewright.interop.kernbench"
 FOREIGN = "kernbench"
 DTYPE = "DTYPE"  # parameter of a kernel that takes other dtypes than f16

@@ -22,8 +22,6 @@ from tilewright.interop.kernbench.dtype import dtype_itemsize
 from tilewright.interop.kernbench.engine import GraphEngine
 from tilewright.interop.kernbench.tensor import Tensor, TensorShard
 
-__all__ = ("AhbmCCLBackend", "CollectiveContext")
-
 WHERE = "all_reduce"
 ONE_PE = "place it with DPPolicy(num_cubes=1, num_pes=1), or replicate it"
 

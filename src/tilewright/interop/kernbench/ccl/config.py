@@ -12,14 +12,6 @@ from tilewright.errors import SpecError
 from tilewright.interop.foreign_names import LIBRARY
 from tilewright.machine.yaml_text import Scalar, Section, Value, load_yaml_with_lines
 
-__all__ = (
-    "AlgorithmConfig",
-    "CclConfig",
-    "find_ccl_yaml",
-    "load_ccl_config",
-    "resolve_algorithm_config",
-)
-
 FILE_NAME = "ccl.yaml"
 
 

@@ -7,8 +7,6 @@ from typing import Any
 from tilewright.errors import CollectiveError, RegistryError
 from tilewright.interop.kernbench.tensor import Tensor
 
-__all__ = ("BUILT_IN", "Validator", "ValidatorRegistry")
-
 Validator = Callable[[Tensor, int, Mapping[str, Any]], None]
 """``fn(tensor, world_size, config)``: raises to refuse the call.
 

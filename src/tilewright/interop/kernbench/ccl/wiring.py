@@ -20,8 +20,6 @@ from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
 
-__all__ = ("RankWorld", "SipExchange", "Wiring", "plan_wiring", "plan_world", "sip_exchange")
-
 INTERCUBE = "intercube"
 HIERARCHICAL = "hierarchical"
 FABRIC_EXCHANGES: Mapping[str, str] = {

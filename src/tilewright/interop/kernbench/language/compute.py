@@ -20,12 +20,6 @@ from tilewright.language.ref import Ref
 from tilewright.language.source import count_as_language
 from tilewright.language.value import Value
 
-__all__ = (
-    "abs", "arange", "broadcast_to", "cast", "cdiv", "ceil", "clamp", "cos", "dot", "erf", "exp",
-    "exp2", "floor", "fma", "full", "log", "log2", "max", "maximum", "min", "minimum", "reshape",
-    "rsqrt", "sigmoid", "sin", "softmax", "sqrt", "sum", "tanh", "trans", "where", "zeros",
-)  # fmt: skip
-
 
 def _function(function: Callable[..., Any]) -> Callable[[Any], TensorHandle]:
     """Make a function of every element, which is a float."""

@@ -8,8 +8,6 @@ from tilewright.interop.kernbench.language.table import KERNEL_NAMES
 from tilewright.language.current import current_program
 from tilewright.language.source import count_as_language
 
-__all__ = ("LaunchedLanguage", "TLContext")
-
 
 class TLContext:
     """The class of ``tl``. One that is made by hand has no program, and refuses every call."""

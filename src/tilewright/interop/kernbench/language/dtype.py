@@ -8,8 +8,6 @@ from tilewright.language.current import current_program
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.source import count_as_language
 
-__all__ = ("parse_dtype",)
-
 
 def parse_dtype(text: Any) -> DType:
     """Return the dtype of a text such as "f16"; refuse another spelling, and name the right one."""

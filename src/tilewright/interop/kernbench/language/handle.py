@@ -15,8 +15,6 @@ from tilewright.language.ref import Ref
 from tilewright.language.source import count_as_language
 from tilewright.language.value import Value
 
-__all__ = ("CompletionHandle", "RecvFuture", "TensorHandle", "handle_of", "operand_of", "rounded")
-
 
 class _MadeByLanguage:
     """An object that only the language makes."""

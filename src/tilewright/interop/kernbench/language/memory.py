@@ -12,8 +12,6 @@ from tilewright.language.library import memory, tile
 from tilewright.language.ref import Ref
 from tilewright.language.source import count_as_language
 
-__all__ = ("address_of", "load", "ref", "store")
-
 INTEGERS = frozenset(text for text, dtype in DTYPES.items() if not dtype.is_floating())
 
 

@@ -16,8 +16,6 @@ from tilewright.language.library import message
 from tilewright.language.ref import Ref
 from tilewright.language.source import count_as_language
 
-__all__ = ("recv", "recv_async", "recv_no_consume", "send")
-
 
 def send(dir: str, src: Any) -> None:
     """Send a tensor to the neighbour in a direction; goes on at once unless the ring is full.

@@ -6,8 +6,6 @@ from tilewright.executor.program import running_program
 from tilewright.language.current import current_program
 from tilewright.language.source import count_as_language
 
-__all__ = ("num_programs", "program_id")
-
 
 def program_id(axis: int = 0) -> int:
     """Return the PE's number in its cube (axis 0), or the cube's in its SIP (axis 1)."""

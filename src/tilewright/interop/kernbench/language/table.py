@@ -6,8 +6,6 @@ from typing import Any
 
 from tilewright.interop.kernbench.language import compute, memory, message, place, tile
 
-__all__ = ("KERNEL_NAMES",)
-
 _ELEMENTS = """
     abs ceil clamp cos erf exp exp2 floor fma log log2 maximum minimum rsqrt sigmoid sin sqrt tanh
     where

@@ -21,8 +21,6 @@ from tilewright.language.meaning.table import MEANINGS
 from tilewright.language.ref import Ref
 from tilewright.language.source import count_as_language
 
-__all__ = ("composite", "wait")
-
 TILE_SHAPE = (32, 64, 32)  # M, K, N
 OPS = {"div": "div_rn"}  # the quotient that keeps the dtype of its operands
 

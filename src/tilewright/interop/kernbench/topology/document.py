@@ -17,14 +17,6 @@ from tilewright.errors import SpecError
 from tilewright.machine.yaml_text import Place, spec_error_at
 from tilewright.records import read_file
 
-__all__ = (
-    "MAPPING",
-    "KeyPath",
-    "TopologyDocument",
-    "load_topology_document",
-    "topology_of_mapping",
-)
-
 KeyPath = tuple[str, ...]
 """The keys that lead to a value. A tuple, since a key may have a dot in it."""
 

@@ -3,30 +3,6 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = (
-    "BYTES",
-    "COUNT",
-    "GB_PER_S",
-    "GHZ",
-    "GIB",
-    "MIB",
-    "MM",
-    "NS",
-    "NS_PER_MM",
-    "SHARE",
-    "Builtin",
-    "Count",
-    "Fate",
-    "Must",
-    "Names",
-    "Number",
-    "Refused",
-    "Sets",
-    "SetsPair",
-    "Unit",
-    "WithoutEffect",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Unit:

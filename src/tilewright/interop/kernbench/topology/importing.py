@@ -35,8 +35,6 @@ from tilewright.machine.yaml_text import (
     spec_error_at,
 )
 
-__all__ = ("Topology", "load_topology", "resolve_topology")
-
 MAX_NAME_LETTERS = 80  # of a machine
 
 

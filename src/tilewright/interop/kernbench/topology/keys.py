@@ -33,8 +33,6 @@ from tilewright.interop.kernbench.topology.fate import (
     WithoutEffect,
 )
 
-__all__ = ("CORNERS", "KEYS", "LINKS", "SECTIONS", "SIP_TOPOLOGIES", "key_text")
-
 CORNERS = ("NW", "NE", "SW", "SE")
 SIP_TOPOLOGIES: Mapping[str, str] = MappingProxyType(
     {"ring_1d": "ring", "torus_2d": "torus", "mesh_2d_no_wrap": "mesh"}

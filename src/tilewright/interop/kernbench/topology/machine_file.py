@@ -10,8 +10,6 @@ from tilewright.machine.file_text import quantity_text, word_text
 from tilewright.machine.spec import MachineSpec
 from tilewright.machine.spec.quantity import Spec
 
-__all__ = ("ImportedText", "changed_settings", "imported_text")
-
 _WRAPPER = TextWrapper(
     96,
     initial_indent="#   ",

@@ -25,8 +25,6 @@ from tilewright.machine.file_text import quantity_text
 from tilewright.machine.schema import near_names
 from tilewright.machine.yaml_text import Place, spec_error_at
 
-__all__ = ("Problem", "Reading", "Setting", "read_keys")
-
 MAX_NAMES = 12  # of known keys that an error lists
 MAX_NUMBER = 10**18  # no field of a machine takes as much
 

@@ -13,8 +13,6 @@ from tilewright.interop.kernbench.topology.keys import (
 from tilewright.interop.kernbench.topology.reading import Problem, Reading, Setting
 from tilewright.machine.spec import DotArraySpec, MachineSpec, MeshSpec
 
-__all__ = ("apply_rules",)
-
 SIPS: KeyPath = ("system", "sips", "count")
 CUBES: KeyPath = ("system", "sips", "cubes_per_sip")
 SIP_TOPOLOGY: KeyPath = ("system", "sips", "topology")

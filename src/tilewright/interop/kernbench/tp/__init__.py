@@ -1,3 +1,1 @@
 """KernBench's tensor-parallel layers (``kernbench.tp``)."""
-
-__all__: tuple[str, ...] = ()

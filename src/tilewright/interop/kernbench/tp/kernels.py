@@ -4,8 +4,6 @@ from typing import Any
 
 from tilewright.interop.kernbench.dtype import dtype_itemsize
 
-__all__ = ("copy_columns_kernel", "linear_kernel")
-
 
 def linear_kernel(
     x_ptr: int,

@@ -9,8 +9,6 @@ from typing import Any
 
 from tilewright.language.dtype import dtype_of
 
-__all__ = ("Line", "broadcast_from", "pe_rank", "reduce_to", "ring_sum", "tile_address")
-
 
 def pe_rank(tl: Any) -> int:
     """Return the running program's rank where every PE of a SIP is a rank."""
