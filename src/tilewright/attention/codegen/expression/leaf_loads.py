@@ -1,52 +1,36 @@
-"""Expressions of leaves that are neither pools nor inputs: parameters, state, masses."""
+"""Expressions of leaves: pools, inputs, parameters, state, masses; and what memory holds."""
+
+from dataclasses import replace
 
 from tilewright.attention.codegen.expression.stored import computed, load_packed, packed_bytes
 from tilewright.attention.codegen.plan.slice_loads import Window, window_of
 from tilewright.attention.codegen.source.builder import Body, load_source
 from tilewright.attention.codegen.source.row import row_start, table_start
-from tilewright.attention.graph import DType, Graph, Inherit, Node, StateVar, ValueType
+from tilewright.attention.graph import (
+    FORMAT,
+    DType,
+    Graph,
+    Inherit,
+    Node,
+    StateVar,
+    ValueType,
+)
 from tilewright.attention.ops import feedback, leaf
 
 
-def table_of(node: Node, body: Body) -> str:
-    """Take the argument that holds a learned parameter."""
-    name = _variable(node).replace(".", "_")
-    sizes = ", ".join(map(str, node.type.shape))
-    return body.need(f"{name}_table", f"{node.type.dtype} [{sizes}]: of the layer that runs")
+def holds(kind: ValueType, axes: str) -> str:
+    """Say what memory of values holds: bools take a byte, halves of bytes lie two in one."""
+    sizes = ", ".join(map(str, kind.shape))
+    dtype = "int8" if kind.dtype is DType.BOOL else kind.dtype
+    return f"{dtype} [{axes}{', ' if axes else ''}{sizes}]" + (
+        ", two a byte" if kind.dtype is DType.INT4 else ""
+    )
 
 
-def load_parameter(node: Node, body: Body) -> str | None:
-    """Load a table, or a part of one, as a block; return None for other nodes."""
-    window = window_of(node)
-    if window is None or not isinstance(window.source.op, leaf.ParameterRead):
-        return None
-    table, whole = table_of(window.source, body), window.source.type
-    place = body.place(table, "", node.type.shape, whole.shape, window.skip)
-    return _loaded(place, body.inside(node.type.shape), 0.0, whole.dtype)
-
-
-def load_pool(
-    node: Node,
-    window: Window,
-    condition: str,
-    initial: float,
-    body: Body,
-    *,
-    as_stored: bool = False,
-) -> str:
-    """Load a field of the pools, ``initial`` where the condition does not hold."""
-    name, whole = _variable(window.source).replace(".", "_"), window.source.type
-    sizes = ", ".join(map(str, whole.shape))
-    halves = ", two a byte" if whole.dtype is DType.INT4 else ""
-    pool = body.need(f"{name}_pool", f"{whole.dtype} [KV heads, blocks, {sizes}]{halves}")
-    body.need("num_blocks", "blocks of the pools")
-    table_start(body)
-    if whole.dtype is DType.INT4:
-        entry = "(head * num_blocks + block)"
-        return load_entry(pool, entry, node, window, [condition], initial, body)
-    start = body.once(f"{pool}_head", f"{pool} + head * num_blocks * {whole.num_elements}")
-    of_pool = (node, window, [condition], initial, body)
-    return load_entry(start, "block", *of_pool, as_stored=as_stored)
+def scratch_holds(node: Node) -> str:
+    """Say what scratch memory of a value holds."""
+    axes = "rows" if node.type.format is FORMAT.BATCHED else "rows, pages"
+    return holds(replace(node.type, dtype=node.type.dtype.computed), axes)
 
 
 def state_memory(name: str, when: str) -> str:
@@ -58,105 +42,129 @@ def mass_memory(when: str) -> str:
     return f"attention_mass_{when}"
 
 
-def memory_holds(value: ValueType) -> str:
-    """Say what memory with an entry for each page of each row holds."""
-    sizes = ", ".join(map(str, value.shape))
-    if value.dtype is DType.INT4:
-        return f"int4 [rows, pages, {sizes}], two a byte"
-    dtype = "int8" if value.dtype is DType.BOOL else value.dtype
-    return f"{dtype} [rows, pages, {sizes}]"
+def need_pool(name: str, kind: ValueType, body: Body) -> str:
+    return body.need(f"{name}_pool", holds(kind, "KV heads, blocks"))
+
+
+def need_state(name: str, when: str, kind: ValueType, body: Body) -> str:
+    """Take memory with an entry for each page of each row."""
+    return body.need(state_memory(name, when), holds(kind, "rows, pages"))
 
 
 def saved_stop(body: Body) -> str:
     """Emit how many pages of the row have state that earlier steps saved; return its name."""
-    body.need("saved_pages", "int32 [rows]: pages from 0 on whose state earlier steps saved")
+    body.need("saved_pages")
     return body.once("saved_stop", "tl.load(saved_pages + row)")
+
+
+def load(place: str, conditions: list[str], dtype: DType, initial: float = 0.0) -> str:
+    """Load elements as they are stored, ``initial`` where a condition does not hold."""
+    other = repr(float(initial)) if dtype.is_float else str(int(initial))
+    return load_source(place, conditions, other)
+
+
+def load_entry(
+    memory: str, entry: str, window: Window, conditions: list[str], body: Body, initial: float = 0.0
+) -> str:
+    """Load part of an entry of memory, in the type that it is computed with."""
+    whole, conditions = window.whole, [*conditions, *body.inside(window.shape)]
+    if whole.dtype is DType.INT4:
+        flat = body.flat(window.shape, whole.shape, window.skip)
+        mask = " & ".join(conditions)
+        return load_packed(memory, entry, packed_bytes(whole), flat, mask, initial)
+    place = body.place(memory, entry, window.shape, whole.shape, window.skip)
+    return computed(load(place, conditions, whole.dtype, initial), whole.dtype)
+
+
+def pool_entry(window: Window, body: Body) -> tuple[str, str]:
+    """Return where a field of the row's KV head begins, and the number of a page's entry."""
+    pool = need_pool(window.name, window.whole, body)
+    body.need("num_blocks")
+    table_start(body)
+    if window.whole.dtype is DType.INT4:
+        return pool, "(head * num_blocks + block)"
+    size = window.whole.num_elements
+    return body.once(f"{pool}_head", f"{pool} + head * num_blocks * {size}"), "block"
+
+
+def token_condition(window: Window, body: Body) -> str:
+    """Return the condition of the tokens of a field that are there."""
+    token = body.index(1, window.shape[0])
+    return f"({token}{f' + {window.row}' if window.row else ''} < page_tokens)"
+
+
+def table_of(source: Node, body: Body) -> str:
+    """Take the argument that holds a learned parameter."""
+    table = f"{Window(source, ()).name}_table"
+    sizes = ", ".join(map(str, source.type.shape))
+    return body.need(table, f"{source.type.dtype} [{sizes}]: of the layer that runs")
+
+
+def load_parameter(node: Node, body: Body) -> str | None:
+    """Load a table, or a part of one, as a block; return None for other nodes."""
+    window = window_of(node)
+    if window is None or not isinstance(window.source.op, leaf.ParameterRead):
+        return None
+    whole = window.whole
+    place = body.place(table_of(window.source, body), "", window.shape, whole.shape, window.skip)
+    return computed(load(place, body.inside(window.shape), whole.dtype), whole.dtype)
+
+
+def load_input(window: Window, body: Body) -> str:
+    """Load the query, or a part of it."""
+    whole = window.whole
+    given = body.need(f"{window.name}_in", holds(whole, "requests, KV heads"))
+    start = row_start(body, given)
+    place = body.place(start, "", window.shape, whole.shape, window.skip)
+    return computed(load_source(place, body.inside(window.shape)), whole.dtype)
 
 
 def load_saved(state: StateVar, body: Body) -> str:
     """Load the saved pages that this step does not advance."""
-    memory = body.need(state_memory(state.name, "state"), memory_holds(state.type))
-    node = Node(leaf.StateRead(state.name), (), state.type, "")
-    window = Window(node, 0, 0, state.type.shape[1])
+    memory = need_state(state.name, "state", state.type, body)
+    window = Window(Node(leaf.StateRead(state.name), (), state.type, ""), state.type.shape)
     condition = f"there & (page >= state_stop) & (page < {saved_stop(body)})"
-    return load_entry(row_start(body, memory), "page", node, window, [condition], 0.0, body)
+    return load_entry(row_start(body, memory), "page", window, [condition], body)
 
 
-class KeptLoads:
-    """What a request keeps between steps, and what was learned; None for other nodes."""
+def load_kept(graph: Graph, node: Node, body: Body) -> str | None:
+    """Load what a request keeps between steps, and what was learned; None for other nodes."""
+    match node.op:
+        case feedback.AttentionMass():
+            return _load_mass(node, mass_memory("state"), body)
+        case feedback.PromptMass(window=queries):
+            return _load_mass(node, f"prompt_mass_{queries}_state", body)
+    window = window_of(node)
+    if window is not None and isinstance(window.source.op, leaf.StateRead):
+        name = window.source.op.variable
+        (state,) = (item for item in graph.states if item.name == name)
+        return _load_state(graph, window, state, body)
+    return load_parameter(node, body)
 
-    def __init__(self, graph: Graph) -> None:
-        self._states = {item.name: item for item in graph.states}
-        self._written = {write.target for write in graph.field_writes}
 
-    def __call__(self, node: Node, body: Body) -> str | None:
-        match node.op:
-            case feedback.AttentionMass():
-                return _load_mass(node, mass_memory("state"), body)
-            case feedback.PromptMass(window=window):
-                return _load_mass(node, f"prompt_mass_{window}_state", body)
-        part = window_of(node)
-        if part is not None and isinstance(part.source.op, leaf.StateRead):
-            return self._load_state(node, part, self._states[_variable(part.source)], body)
-        return load_parameter(node, body)
-
-    def _load_state(self, node: Node, window: Window, state: StateVar, body: Body) -> str:
-        """Load what the last step wrote; a page that it did not write has its first value."""
-        memory = body.need(state_memory(state.name, "state"), memory_holds(window.source.type))
-        if state.is_saved:
-            kept = f"there & (page < {saved_stop(body)})"
-        else:
-            body.need("kept_pages", "int32 [requests]: pages whose state the last step wrote")
-            kept = "there & (page < tl.load(kept_pages + request))"
-        if state.name in self._written:  # a page that is complete with this very token begins anew
-            kept += " & (page < num_pages - 1 + (num_pages - num_full))"
-        starts = state.name in self._written or state.inherit is Inherit.SNAPSHOT
-        begun = row_start(body, memory)
-        initial = 0.0 if starts else state.initial
-        found = load_entry(begun, "page", node, window, [kept], initial, body)
-        if not starts:
-            return found
-        return f"tl.where({kept}, {found}, {self._start(node, window, state, body)})"
-
-    def _start(self, node: Node, window: Window, state: StateVar, body: Body) -> str:
-        return load_pool(node, window, "(page < num_full)", state.initial, body)
+def _load_state(graph: Graph, window: Window, state: StateVar, body: Body) -> str:
+    """Load what the last step wrote; a page that it did not write has its first value."""
+    memory = need_state(state.name, "state", window.whole, body)
+    if state.is_saved:
+        kept = f"there & (page < {saved_stop(body)})"
+    else:
+        body.need("kept_pages")
+        kept = "there & (page < tl.load(kept_pages + request))"
+    is_written = state.name in {write.target for write in graph.field_writes}
+    if is_written:  # a page that is complete with this very token begins anew
+        kept += " & (page < num_pages - 1 + (num_pages - num_full))"
+    begun = row_start(body, memory)
+    if not is_written and state.inherit is not Inherit.SNAPSHOT:
+        return load_entry(begun, "page", window, [kept], body, state.initial)
+    found = load_entry(begun, "page", window, [kept], body)
+    start = load_entry(
+        *pool_entry(window, body), window, ["(page < num_full)"], body, state.initial
+    )
+    return f"tl.where({kept}, {found}, {start})"
 
 
 def _load_mass(node: Node, memory: str, body: Body) -> str:
-    body.need(memory, f"{memory_holds(node.type)}: 0 where nothing is known")
+    body.need(memory, f"{holds(node.type, 'rows, pages')}: 0 where nothing is known")
     place = body.place(row_start(body, memory), "page", node.type.shape, node.type.shape)
-    return _loaded(place, ["there", *body.inside(node.type.shape)], 0.0, DType.FLOAT32)
-
-
-def load_entry(
-    memory: str,
-    entry: str,
-    node: Node,
-    window: Window,
-    conditions: list[str],
-    initial: float,
-    body: Body,
-    *,
-    as_stored: bool = False,
-) -> str:
-    """Load part of an entry of memory, in the type that it is computed with unless as stored."""
-    whole = window.source.type
-    conditions = [*conditions, *body.inside(node.type.shape)]
-    if whole.dtype is DType.INT4:
-        flat = body.flat(node.type.shape, whole.shape, window.skip)
-        mask = " & ".join(conditions)
-        return load_packed(memory, entry, packed_bytes(whole), flat, mask, initial)
-    place = body.place(memory, entry, node.type.shape, whole.shape, window.skip)
-    return _loaded(place, conditions, initial, whole.dtype, as_stored=as_stored)
-
-
-def _loaded(
-    place: str, conditions: list[str], initial: float, dtype: DType, *, as_stored: bool = False
-) -> str:
-    other = repr(float(initial)) if dtype.is_float else str(int(initial))
-    loaded = load_source(place, conditions, other)
-    return loaded if as_stored else computed(loaded, dtype)
-
-
-def _variable(node: Node) -> str:
-    return str(getattr(node.op, "variable", ""))
+    conditions = ["there", *body.inside(node.type.shape)]
+    return computed(load(place, conditions, DType.FLOAT32), DType.FLOAT32)

@@ -4,30 +4,6 @@ from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.source.builder import Body, Operand, store_source
 from tilewright.attention.graph import DType, ValueType
 
-ROUND_HELPERS = '''\
-@triton.jit
-def round_to_e4m3(value):
-    """The nearest number with 4 bits of exponent and 3 of mantissa, ties to even, at most 448."""
-    held = tl.where(value > 448.0, 448.0, tl.where(value < -448.0, -448.0, value))
-    bits = held.to(tl.int32, bitcast=True)
-    bits = (bits + 524287 + ((bits >> 20) & 1)) & -1048576  # 20 bits of mantissa go
-    small = (held + 24576.0) - 24576.0  # below 2**-6 the steps are 2**-9
-    rounded = tl.where(tl.abs(held) < 0.015625, small, bits.to(tl.float32, bitcast=True))
-    return tl.where(value == value, rounded, value)
-
-
-@triton.jit
-def round_to_e5m2(value):
-    """The nearest number with 5 bits of exponent and 2 of mantissa, ties to even, at most 57344."""
-    held = tl.where(value > 57344.0, 57344.0, tl.where(value < -57344.0, -57344.0, value))
-    bits = held.to(tl.int32, bitcast=True)
-    bits = (bits + 1048575 + ((bits >> 21) & 1)) & -2097152  # 21 bits of mantissa go
-    small = (held + 192.0) - 192.0  # below 2**-14 the steps are 2**-16
-    rounded = tl.where(tl.abs(held) < 6.103515625e-05, small, bits.to(tl.float32, bitcast=True))
-    return tl.where(value == value, rounded, value)
-'''
-"""Hardware and interpreters differ in what they do beyond the largest number, and in ties."""
-
 ROUNDINGS = {DType.FLOAT8_E4M3: "round_to_e4m3", DType.FLOAT8_E5M2: "round_to_e5m2"}
 _TL_NAMES = {DType.FLOAT8_E4M3: "float8e4nv", DType.FLOAT8_E5M2: "float8e5"}
 
@@ -35,11 +11,6 @@ _TL_NAMES = {DType.FLOAT8_E4M3: "float8e4nv", DType.FLOAT8_E5M2: "float8e5"}
 def tl_name(dtype: DType) -> str:
     """Return the name that kernels have for a type that is stored in whole bytes."""
     return _TL_NAMES.get(dtype, dtype.value)
-
-
-def memory_dtype(dtype: DType) -> DType:
-    """Return what one addressable element of memory is: halves of bytes lie two in a byte."""
-    return DType.INT8 if dtype is DType.INT4 else dtype
 
 
 def packed_bytes(value: ValueType) -> int:
@@ -123,17 +94,15 @@ def _store_packed(
     rows, columns = target.shape
     count = packed_bytes(target)
     byte = body.index(2, count)
-    whole = body.new_name("codes")
     halves = (padded(rows), padded(columns))
     spread = f"({value.name}.shape[0], {halves[0]}, {halves[1]})"
     held = f"tl.broadcast_to({_narrow(value, DType.INT4)}, {spread})"
     flat = f"tl.reshape({held}, ({value.name}.shape[0], 1, {halves[0] * halves[1]}))"
-    body.add(f"{whole} = {flat} & 15")
+    whole = body.set_new("codes", f"{flat} & 15")
     parts = []
-    for half in (0, 1):
-        name = body.new_name(("low", "high")[half])
-        place = body.new_name("place")
-        body.add(f"{place} = tl.minimum({byte} * 2 + {half}, {rows * columns - 1})")
+    for half, wanted in enumerate(("low", "high")):
+        name = body.new_name(wanted)
+        place = body.set_new("place", f"tl.minimum({byte} * 2 + {half}, {rows * columns - 1})")
         source = f"{place} // {columns} * {halves[1]} + {place} % {columns}"
         extents = f"({value.name}.shape[0], 1, {padded(count)})"
         body.add(f"{name} = tl.gather({whole}, tl.broadcast_to({source}, {extents}), 2)")

@@ -6,12 +6,10 @@ Only a backend whose workers have queues can run these bodies.
 """
 
 from tilewright.attention.codegen.kernels.merge import finish_code
-from tilewright.attention.codegen.kernels.select_block import LEAST_KEY, count_code
-from tilewright.attention.codegen.plan.target import Deal, padded
-from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.row import RowForm, row_start, span_code
-from tilewright.attention.codegen.source.tree import If, Statement, code
-from tilewright.attention.graph import Node, Span
+from tilewright.attention.codegen.plan.traffic import Stage
+from tilewright.attention.codegen.source.row import RowForm
+from tilewright.attention.codegen.source.stage import StageFunction
+from tilewright.attention.codegen.source.tree import Statement, code
 
 
 def tree_neighbours(members: int) -> dict[int, dict[str, int]]:
@@ -22,7 +20,7 @@ def tree_neighbours(members: int) -> dict[int, dict[str, int]]:
 3: {'parent': 2}}
     """
     table: dict[int, dict[str, int]] = {member: {} for member in range(members)}
-    for level in range(_levels(members)):
+    for level in range(levels_of(members)):
         for parent in range(0, members, 2 << level):
             if parent + (1 << level) < members:
                 table[parent][f"child_{level}"] = parent + (1 << level)
@@ -31,145 +29,55 @@ def tree_neighbours(members: int) -> dict[int, dict[str, int]]:
     return table
 
 
-def _levels(members: int) -> int:
+def levels_of(members: int) -> int:
     return (members - 1).bit_length()
 
 
-def _has_child(level: int, members: int) -> str:
-    """Return the condition that the member hears from another one at a level."""
-    there = f"member % {2 << level} == 0"
-    if members == 1 << _levels(members):
-        return there
-    return f"({there}) & (member < {members - (1 << level)})"
+def level_code(
+    level: int, members: int, *, child: str, parent: str
+) -> tuple[list[Statement], list[Statement]]:
+    """Return what members do that have a parent at a level, and what those do that have a child."""
+    has_child = f"member % {2 << level} == 0"
+    if members != 1 << levels_of(members):
+        has_child = f"({has_child}) & (member < {members - (1 << level)})"
+    sends = f"member % {2 << level} == {1 << level}"
+    return (
+        code(f"if {sends}:\n    ...", code(child)),
+        code(f"if {has_child}:\n    ...", code(parent)),
+    )
 
 
-def _sends(level: int) -> str:
-    return f"member % {2 << level} == {1 << level}"
-
-
-def select_tree_code(
-    node: Node, form: RowForm, body: Body, *, scores: str, pages: int, chosen: str
-) -> list[Statement]:
-    """Mark the pages that all members together choose by the scores of each.
-
-    All keys meet at member 0, which finds the last one that is in, and how many of its equals each
-    member has.
-    """
-    span = span_code(Span.MIDDLE, body)
-    body.need(chosen, "int8 [rows, members, pages, 1, 1]")
-    marks = row_start(body, chosen, form.part)
-    seats = padded(form.members)
-    start = code(f"""
-        own = tl.arange(0, {pages})
-        page = {form.page_of("own")}
-        candidate = (page >= first) & (page < stop) & (own < {form.num_own})
-        own_keys = tl.where(candidate, signed_key({scores}), {LEAST_KEY})
-        keys = own_keys
-    """)
-    return [
-        *span,
-        *start,
-        *_gather_code(form.members, pages),
-        *code(f"last = tl.zeros((2, {seats}), tl.int32)"),
-        If.of("member == 0", _decide_code(node, form, body, pages)),
-        *_down_code(form.members, f"(2, {seats}), tl.int32"),
-        *_own_share_code(seats),
-        *code(f"tl.store({marks} + own, mark, mask=own < {form.num_own})"),
-    ]
-
-
-def _gather_code(members: int, pages: int) -> list[Statement]:
-    """Gather the keys of all members at member 0, those of a member together."""
-    lines = []
-    for level in range(_levels(members)):
-        size = pages << level
-        lines += code(f"""
-            if {_sends(level)}:
-                tl.send("parent", keys)
-            if {_has_child(level, members)}:
-                keys = tl.cat(keys, tl.recv("child_{level}", ({size},), tl.int32))
-        """)
-        if members != 1 << _levels(members):  # a seat that nobody has
-            lines += code(f"""
-                if (member % {2 << level} == 0) & (member >= {members - (1 << level)}):
-                    keys = tl.cat(keys, tl.full(({size},), {LEAST_KEY}, tl.int32))
-            """)
-    return lines
-
-
-def _decide_code(node: Node, form: RowForm, body: Body, pages: int) -> list[Statement]:
-    """Find at member 0 the last key that is in, and what each member may take of its equals."""
-    seats = padded(form.members)
-    equal, shares = "equal", f"tl.reshape(taken, ({seats}, {pages}))"
-    if form.deal is Deal.DEALT:
-        equal = f"tl.trans(tl.reshape(equal, ({seats}, {pages})))"
-        shares = f"tl.trans(tl.reshape(taken, ({pages}, {seats})))"
-    return count_code(node, body) + code(f"""
-        limit = last_key_of(keys, count, {seats * pages})
-        owed = count - tl.sum((keys > limit).to(tl.int32), 0)
-        equal = (keys == limit).to(tl.int32)
-        equal = tl.reshape({equal}, ({seats * pages},))  # by page
-        taken = equal * (tl.cumsum(equal, 0) <= owed).to(tl.int32)
-        shares = tl.sum({shares}, 1)
-        side = tl.arange(0, 2)[:, None]
-        last = tl.where(side == 0, limit, shares[None, :])
-    """)
-
-
-def _down_code(members: int, kind: str) -> list[Statement]:
+def down_code(members: int, kind: str) -> list[Statement]:
     """Send ``last``, of that shape and type, from member 0 to all others."""
-    lines = []
-    for level in reversed(range(_levels(members))):
-        lines += code(f"""
-            if {_sends(level)}:
-                last = tl.recv("parent", {kind})
-            if {_has_child(level, members)}:
-                tl.send("child_{level}", last)
-        """)
-    return lines
-
-
-def _own_share_code(seats: int) -> list[Statement]:
-    return code(f"""
-        side = tl.arange(0, 2)[:, None]
-        seat = tl.arange(0, {seats})[None, :]
-        limit = tl.sum(tl.sum(tl.where((side == 0) & (seat == 0), last, 0), 1), 0)
-        share = tl.sum(tl.sum(tl.where((side == 1) & (seat == member), last, 0), 1), 0)
-        equal = own_keys == limit
-        best = (own_keys > limit) | (equal & (tl.cumsum(equal.to(tl.int32), 0) <= share))
-        mark = ((best & candidate) | (candidate == 0)).to(tl.int8)
-    """)
-
-
-def best_up_code(members: int, kept: int) -> list[Statement]:
-    """Send the best ranks of all members up to member 0."""
-    lines = []
-    for level in range(_levels(members)):
-        received = f'tl.recv("child_{level}", ({kept},), tl.int64)'
-        lines += code(f"""
-            if {_sends(level)}:
-                tl.send("parent", best)
-            if {_has_child(level, members)}:
-                best = best_of_both(best, {received}, {kept})
-        """)
-    return lines
-
-
-def best_down_code(members: int) -> list[Statement]:
-    """Send the lowest rank that is in from member 0 to all others."""
-    return _down_code(members, "(1,), tl.int64")
-
-
-def merge_tree_code(form: RowForm, body: Body, *, channels: int) -> list[Statement]:
-    """Join ``largest``, ``total`` and ``weighted`` of all members to the row's output."""
-    heads = form.sizes.query_heads
     lines: list[Statement] = []
-    for level in range(_levels(form.members)):
-        lines += code(f"""
-            if {_sends(level)}:
+    for level in reversed(range(levels_of(members))):
+        receives, sends = level_code(
+            level,
+            members,
+            child=f'last = tl.recv("parent", {kind})',
+            parent=f'tl.send("child_{level}", last)',
+        )
+        lines += receives + sends
+    return lines
+
+
+def merge_stage(form: RowForm, channels: int) -> StageFunction:
+    """Join ``largest``, ``total`` and ``weighted`` of all members to the row's output."""
+    body, heads = form.body(), form.sizes.query_heads
+    given = {
+        "largest": f"float32 [{heads}, 1]: logits of the member",
+        "total": f"float32 [{heads}, 1]: of weights relative to it",
+        "weighted": f"float32 [{heads}, {channels}]: values by these weights",
+    }
+    for level in range(levels_of(form.members)):
+        sends, receives = level_code(
+            level,
+            form.members,
+            child="""
                 tl.send("parent", tl.join(largest, total))
                 tl.send("parent", weighted)
-            if {_has_child(level, form.members)}:
+            """,
+            parent=f"""
                 sums = tl.recv("child_{level}", ({heads}, 1, 2), tl.float32)
                 other_largest, other_total = tl.split(sums)
                 other = tl.recv("child_{level}", ({heads}, {channels}), tl.float32)
@@ -179,9 +87,17 @@ def merge_tree_code(form: RowForm, body: Body, *, channels: int) -> list[Stateme
                 total = total * earlier + other_total * later
                 weighted = weighted * earlier + other * later
                 largest = new_largest
-        """)
-    ending = code(f"""
-        query_head = tl.arange(0, {heads})[:, None]
-        value_channel = tl.arange(0, {channels})[None, :]
-    """)
-    return [*lines, If.of("member == 0", [*ending, *finish_code(form, body)])]
+            """,
+        )
+        body.statements += sends + receives
+    body.add(
+        f"""
+        if member == 0:
+            query_head = tl.arange(0, {heads})[:, None]
+            value_channel = tl.arange(0, {channels})[None, :]
+            ...
+        """,
+        finish_code(form, body),
+    )
+    purpose = "The attention of a row from those of its members, up a tree."
+    return StageFunction("merge_members", purpose, body, Stage.MERGE, given)

@@ -16,9 +16,8 @@ from tilewright.attention.codegen.plan.traffic import (
 )
 from tilewright.attention.codegen.source.builder import Body, load_source, store_source
 from tilewright.attention.codegen.source.file import Emitted
-from tilewright.attention.codegen.source.liveness import split_loop
-from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_start
-from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.codegen.source.row import RowForm, row_start
+from tilewright.attention.codegen.source.tree import Statement, code, split_loop
 from tilewright.attention.graph import Geometry, Graph, Side
 from tilewright.attention.ops import feedback
 
@@ -57,8 +56,8 @@ def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:
     elements = padded(sizes.page_size) * padded(heads) * padded(sizes.key_dim)
     ahead, inside = split_loop(lines, VARYING)
     tile, traffic = form.tiling.pages_for(elements), _traffic(sizes, branches)
-    work = PageWork(body, tuple(ahead), tuple(inside), tile, {}, traffic)
-    return page_kernel("weigh_pages", "Attention of each page", form, work, Stage.ATTENTION)
+    work = PageWork(body, ahead, inside, tile, traffic)
+    return page_kernel("weigh_pages", "Attention of each page", form, work)
 
 
 def _traffic(sizes: Geometry, branches: Sequence[Weighed]) -> Traffic:
@@ -72,8 +71,7 @@ def _traffic(sizes: Geometry, branches: Sequence[Weighed]) -> Traffic:
 
 def _always_code(body: Body) -> list[Statement]:
     """Set ``always``, the pages that every branch reads."""
-    body.need("reads_all", "int8 [rows]: whether the plan makes a row dense")
-    need_reserved(body)
+    body.need_all("reads_all", "first_reserved", "last_reserved")
     ends = "(page < first_reserved) | (page >= num_pages - last_reserved)"
     return code(f"always = (({ends}).to(tl.int8) | tl.load(reads_all + row)) != 0")
 
@@ -100,8 +98,7 @@ def _logit_code(form: RowForm, branches: int, body: Body) -> list[Statement]:
     pool = next(iter(pools_of(sizes)))
     body.need("q_in", f"{sizes.query_dtype} [requests, KV heads, {heads}, {width}]")
     body.need(pool, f"{sizes.kv_dtype} [KV heads, blocks, {size}, {width}]")
-    body.need("num_blocks", "blocks of the pools")
-    body.need("scale", "factor of logits")
+    body.need_all("num_blocks", "scale")
     form.table(body)
     query = body.place(row_start(body, "q_in"), "", (heads, width), (heads, width))
     keys = body.place(pool, "(head * num_blocks + block)", (size, width), (size, width))

@@ -1,5 +1,6 @@
 """What a compiled flow is: the text of its kernels, and what a launcher must know."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -53,12 +54,19 @@ class Emitted:
 
     @staticmethod
     def of(
-        name: str, purpose: str, body: Body, grid: Grid, *traffic: Traffic, tile: int = 1
+        name: str,
+        purpose: str,
+        body: Body,
+        grid: Grid,
+        *traffic: Traffic | Stage,
+        tile: int = 1,
+        ahead: Iterable[Function] = (),
     ) -> "Emitted":
-        """Make a kernel of one function; its stages are those of its traffic."""
-        stages = tuple(dict.fromkeys(item.stage for item in traffic))
-        kernel = Kernel(name, grid, tuple(body.arguments), tile, stages, traffic)
-        return Emitted(kernel, (Function(name, purpose, body.arguments, body.statements),))
+        """Make a kernel with the stages of its traffic; of some nothing else is known."""
+        known = tuple(item for item in traffic if isinstance(item, Traffic))
+        stages = dict.fromkeys(getattr(item, "stage", item) for item in traffic)
+        kernel = Kernel(name, grid, tuple(body.arguments), tile, tuple(stages), known)
+        return Emitted(kernel, (*ahead, Function(name, purpose, body.arguments, body.statements)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,7 @@ class KernelFile:
 
 
 def lists_of(form: RowForm) -> tuple[Scratch, ...]:
+    """Return the lists of chosen pages, their lengths and tokens."""
     pages, one = ScratchAxis.PAGES, ScratchAxis.ROWS
     if form.part is not None:
         pages, one = ScratchAxis.MEMBER_PAGES, ScratchAxis.PARTS
@@ -121,9 +130,23 @@ def lists_of(form: RowForm) -> tuple[Scratch, ...]:
     )
 
 
-def outputs_of(sizes: Geometry) -> tuple[Scratch, ...]:
+def outputs_of(
+    sizes: Geometry, output: str = "output", sums: str = "log_sum_exp"
+) -> tuple[Scratch, ...]:
+    """Return what attention leaves: its values, and their log-sum-exp."""
     heads, width = sizes.query_heads, sizes.value_dim
     return (
-        Scratch("output", ScratchAxis.ROWS, (heads, width), DType.FLOAT32),
-        Scratch("log_sum_exp", ScratchAxis.ROWS, (heads,), DType.FLOAT32),
+        Scratch(output, ScratchAxis.ROWS, (heads, width), DType.FLOAT32),
+        Scratch(sums, ScratchAxis.ROWS, (heads,), DType.FLOAT32),
+    )
+
+
+def parts_of(form: RowForm) -> tuple[Scratch, ...]:
+    """Return what a part leaves for the merge, if parts meet in memory."""
+    heads, width = form.sizes.query_heads, form.sizes.value_dim
+    shapes = {"largest": (heads,), "total": (heads,), "weighted": (heads, width)}
+    return tuple(
+        Scratch(f"part_{name}", ScratchAxis.PARTS, shape, DType.FLOAT32)
+        for name, shape in shapes.items()
+        if form.has_parts
     )
