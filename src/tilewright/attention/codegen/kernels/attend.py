@@ -12,7 +12,7 @@ from tilewright.attention.codegen.source.builder import Body, load_source
 from tilewright.attention.codegen.source.file import Emitted, Grid
 from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.stage import StageFunction
-from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.codegen.source.tree import Source, joined, lines
 from tilewright.attention.graph import DType, FlowKind, Geometry
 
 _SMALLEST_DOT = 16  # rows and columns that a product of blocks has at least
@@ -70,11 +70,11 @@ def attend_stage(form: RowForm, *, chosen: str | None, is_listed: bool = True) -
         form.sizes, is_listed=is_listed, loads_latents_once=form.target is not None
     )
     purpose = f"Softmax over {'listed' if is_listed else 'all'} pages."
-    body.statements = attend_code(form, body, chosen=chosen, is_listed=is_listed)
+    body.add(attend_code(form, body, chosen=chosen, is_listed=is_listed))
     if form.merge is Merge.IPCQ:
         result = "largest, total, weighted"
         return StageFunction("attend_pages", purpose, body, traffic, result=result)
-    body.statements += _end_code(form, body, blocks)
+    body.add(_end_code(form, body, blocks))
     return StageFunction("attend_pages", purpose, body, traffic)
 
 
@@ -88,28 +88,23 @@ def emit_attend_pages(form: RowForm, *, chosen: str | None) -> Emitted:
     if form.target is not None:
         what, grid = "listed pages", Grid.ROW_MEMBERS
         each = "each row" if form.part is None else "each row and member"
-    body.statements = [
-        *start,
-        *attend_code(form, body, chosen=chosen, is_listed=True),
-        *ending,
-    ]
+    attention = attend_code(form, body, chosen=chosen, is_listed=True)
+    body.add(joined([start, attention, ending]))
     once = form.target is not None
     traffic = attend_traffic(form.sizes, is_listed=True, loads_latents_once=once)
     purpose = f"Softmax over {what}: a program for {each}."
     return Emitted.of(f"attend_pages{form.suffix}", purpose, body, grid, traffic)
 
 
-def _end_code(form: RowForm, body: Body, blocks: AttendBlocks) -> list[Statement]:
+def _end_code(form: RowForm, body: Body, blocks: AttendBlocks) -> Source:
     """Store the result of a row, or of the part of it that a program has."""
     part = "tl.program_id(1)" if form.target is None else form.part
     channels = f"value_channel = tl.arange(0, {blocks.values})[None, :]"
     stores = finish_code(form, body) if part is None else part_code(form, body, part)
-    return [*code(channels), *stores]
+    return joined([channels, stores])
 
 
-def attend_code(
-    form: RowForm, body: Body, *, chosen: str | None, is_listed: bool
-) -> list[Statement]:
+def attend_code(form: RowForm, body: Body, *, chosen: str | None, is_listed: bool) -> Source:
     """Compute ``largest``, ``total`` and ``weighted`` of the member, or of the program's part."""
     sizes, blocks = form.sizes, AttendBlocks.of(form)
     heads, keys = sizes.query_heads, sizes.key_dim
@@ -118,46 +113,32 @@ def attend_code(
         body.need(name, f"{sizes.kv_dtype} [KV heads, blocks, {sizes.page_size}, {width}]")
     body.need_all("num_blocks", "scale")
     of = _Attention(form, body, blocks, chosen, is_listed)
-    start = [*of.range_code(), *of.query_code(), *of.ahead_code()]
+    start = joined([of.range_code(), of.query_code(), of.ahead_code()])
     pages, softmax = blocks.pages, of.softmax_code()
     if not of.reads_ahead:
-        tile = [*of.tile_code("start"), *of.logit_code("logits", "values")]
-        return code(
-            f"""
-            ...
+        return lines(f"""
+            {start}
             for start in range(first, stop, {pages}):
-                ...
-                ...
+                {of.tile_code("start")}
+                {of.logit_code("logits", "values")}
+                {softmax}
             largest, total = tl.trans(largest), tl.trans(total)
-            """,
-            start,
-            tile,
-            softmax,
-        )
+        """)
     # logits of the next tile are there before those of this one are needed: units stay busy
     ahead = of.logit_code("next_logits", "next_values")
-    return code(
-        f"""
-        ...
-        ...
-        ...
+    return lines(f"""
+        {start}
+        {of.tile_code("first")}
+        {ahead}
         for start in range(first, stop - {pages}, {pages}):
             logits, values = next_logits, next_values
-            ...
-            ...
-            ...
+            {of.tile_code(f"start + {pages}")}
+            {ahead}
+            {softmax}
         logits, values = next_logits, next_values
-        ...
+        {softmax}
         largest, total = tl.trans(largest), tl.trans(total)
-        """,
-        start,
-        of.tile_code("first"),
-        ahead,
-        of.tile_code(f"start + {pages}"),
-        ahead,
-        softmax,
-        softmax,
-    )
+    """)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +170,14 @@ class _Attention:
         wide = product_dtype(self.form.sizes) is DType.FLOAT32
         return ', input_precision="ieee"' if wide else ""
 
-    def range_code(self) -> list[Statement]:
+    def range_code(self) -> Source:
         """Set the entries of the program: ``first`` to ``stop``, with ``num_listed`` tokens."""
         body, form = self.body, self.form
         table = form.table(body)
         if not self.is_listed:
             last = form.page_of(f"({form.num_own} - 1)")
             missing = f"tl.maximum(({last} + 1) * {form.page_size} - num_tokens, 0)"
-            return code(f"""
+            return lines(f"""
                 table = {table}
                 first = 0
                 stop = {form.num_own}
@@ -207,7 +188,7 @@ class _Attention:
         if form.target is None:
             pages = form.tiling.part_pages
             first, stop = f"tl.program_id(1) * {pages}", f"tl.minimum(first + {pages}, {stop})"
-        return code(f"""
+        return lines(f"""
             table = {table}
             listed = {row_start(body, lists, form.part)}
             num_listed = tl.load({row_start(body, tokens, form.part)})
@@ -215,7 +196,7 @@ class _Attention:
             stop = {stop}
         """)
 
-    def query_code(self) -> list[Statement]:
+    def query_code(self) -> Source:
         """Load the queries of the row, and begin its softmax."""
         sizes, blocks = self.form.sizes, self.blocks
         heads, keys = sizes.query_heads, sizes.key_dim
@@ -226,7 +207,7 @@ class _Attention:
             f"{name}_head = {name} + head * num_blocks * {sizes.page_size * width}"
             for name, width in pools_of(sizes).items()
         )
-        return code(f"""
+        return lines(f"""
             query_head = tl.arange(0, {blocks.heads})[:, None]
             key_channel = tl.arange(0, {blocks.keys})[None, :]
             query = {query}
@@ -237,7 +218,7 @@ class _Attention:
             {starts}
         """)
 
-    def ahead_code(self) -> list[Statement]:
+    def ahead_code(self) -> Source:
         """Load the block numbers of all tiles, or of the first, and what goes on from there."""
         pages = self.blocks.pages
         first = ""
@@ -252,13 +233,13 @@ class _Attention:
                 self._page(f"{pages} + offset"),
             )
             first = "; ".join(filter(None, steps))
-        return code(f"""
+        return lines(f"""
             offset = tl.arange(0, {pages})
             token = tl.arange(0, {self.blocks.page_tokens})[None, :]
             {first}
         """)
 
-    def tile_code(self, start: str) -> list[Statement]:
+    def tile_code(self, start: str) -> Source:
         """Take the blocks of a tile and the tokens that are there.
 
         If it reads ahead, block numbers that are not kept are loaded a tile ahead, and entries of
@@ -277,7 +258,7 @@ class _Attention:
         there = [f"(entry[:, None] * {size} + token < num_listed)"]
         there += ["(entry[:, None] < stop)"] if self.form.target is None else []
         there += _inside(("token", size, self.blocks.page_tokens))
-        return code(f"""
+        return lines(f"""
             entry = {start} + offset
             {"; ".join(filter(None, steps))}
             there = {" & ".join(there)}
@@ -292,7 +273,7 @@ class _Attention:
         place = "page" if self.is_listed else entry
         return f"tl.load(table + {place}, mask={entry} < stop, other=0)"
 
-    def logit_code(self, logits: str, values: str) -> list[Statement]:
+    def logit_code(self, logits: str, values: str) -> Source:
         """Multiply queries and keys under one name, and load the values under another."""
         sizes, blocks, pools = self.form.sizes, self.blocks, pools_of(self.form.sizes)
         first, *_, last = [next(iter(pools)), *pools]
@@ -301,37 +282,32 @@ class _Attention:
             for width in dict.fromkeys(pools.values())
         )
         if self.form.target is not None and len(pools) == 1:
-            loaded = code(f"{values} = keys")  # channels beyond the value are not stored
+            loaded = lines(f"{values} = keys")  # channels beyond the value are not stored
         else:
             loaded = self._load_code(values, last, read=sizes.value_dim, channels=blocks.values)
-        return code(
-            f"""
+        return lines(f"""
             {places}
-            ...
+            {self._load_code("keys", first, read=sizes.key_dim, channels=blocks.keys)}
             {logits} = tl.dot(keys, query{self.precision}) * scale
-            ...
+            {'' if self.chosen is None else self._choice_code(logits, self.chosen)}
             {logits} = tl.where(tl.reshape(there, ({blocks.tokens}, 1)), {logits}, float("-inf"))
-            ...
-            """,
-            self._load_code("keys", first, read=sizes.key_dim, channels=blocks.keys),
-            [] if self.chosen is None else self._choice_code(logits, self.chosen),
-            loaded,
-        )
+            {loaded}
+        """)
 
-    def _load_code(self, name: str, pool: str, *, read: int, channels: int) -> list[Statement]:
+    def _load_code(self, name: str, pool: str, *, read: int, channels: int) -> Source:
         """Load the first ``read`` channels of all tokens of a tile: [tokens, channels]."""
         sizes = self.form.sizes
         width, dtypes = pools_of(sizes)[pool], (sizes.kv_dtype, product_dtype(sizes))
         inside = " & ".join(["there[:, :, None]", *_inside(("channel", read, channels))])
         shaped = f"tl.reshape({name}, ({self.blocks.tokens}, {channels}))"
-        return code(f"""
+        return lines(f"""
             channel = tl.arange(0, {channels})[None, None, :]
             places = {pool}_head + block_of_{width} + token[:, :, None] * {width} + channel
             {name} = tl.load(places, mask={inside}, other={zero_of(sizes.kv_dtype)})
             {name} = {converted(shaped, *dtypes)}
         """)
 
-    def _choice_code(self, logits: str, chosen: str) -> list[Statement]:
+    def _choice_code(self, logits: str, chosen: str) -> Source:
         """Leave out what a query head has not chosen."""
         blocks, heads = self.blocks, self.form.sizes.query_heads
         self.body.need(chosen, f"int8 [rows, pages, 1, {heads}]: who chose a page")
@@ -341,7 +317,7 @@ class _Attention:
             here = "here = tl.load(listed + entry, mask=entry < stop, other=0)"
         chooser = _inside(("chooser", heads, blocks.heads))
         spread = f"({blocks.pages}, {blocks.page_tokens}, {blocks.heads})"
-        return code(f"""
+        return lines(f"""
             {here}
             chooser = tl.arange(0, {blocks.heads})[None, :]
             places = {row_start(self.body, chosen)} + ({page})[:, None] * {heads} + chooser
@@ -351,10 +327,10 @@ class _Attention:
             {logits} = tl.where(mark != 0, {logits}, float("-inf"))
         """)
 
-    def softmax_code(self) -> list[Statement]:
+    def softmax_code(self) -> Source:
         """Merge a tile into what the part has so far."""
         narrow = converted("weights", DType.FLOAT32, product_dtype(self.form.sizes))
-        return code(f"""
+        return lines(f"""
             new_largest = tl.maximum(largest, tl.max(logits, 0, keep_dims=True))
             weights = tl.exp(logits - new_largest)
             earlier = tl.exp(largest - new_largest)

@@ -22,7 +22,7 @@ from tilewright.attention.codegen.source.file import (
     parts_of,
 )
 from tilewright.attention.codegen.source.row import RowForm, row_start
-from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.codegen.source.tree import Source, joined, lines
 from tilewright.attention.graph import Branch, Geometry, Graph, Node
 
 
@@ -92,27 +92,22 @@ def _emit_combine_branches(
     heads, width = sizes.query_heads, sizes.value_dim
     in_heads, in_channels = head_masks(sizes)
     dense = next(place for place, item in enumerate(branches) if item.selection is not None)
-    lines = [
-        line
-        for place, branch in enumerate(branches)
-        for line in _branch_code(sizes, branch, place, names, body)
-    ]
+    sides = joined(
+        _branch_code(sizes, branch, place, names, body) for place, branch in enumerate(branches)
+    )
     terms = " + ".join(f"found_{place}" for place in range(len(branches)))
     body.need("reads_all")
     body.need("output", f"float32 [rows, {heads}, {width}]")
-    body.add(
-        f"""
+    body.add(f"""
         row = tl.program_id(0).to(tl.int64)
         query_head = tl.arange(0, {padded(heads)})[:, None]
         value_channel = tl.arange(0, {padded(width)})[None, :]
-        ...
+        {sides}
         is_dense = tl.load(reads_all + row) != 0
         found = tl.where(is_dense, exact_{dense}, {terms})
         places = {row_start(body, "output")} + query_head * {width} + value_channel
         tl.store(places, found, mask={in_channels})
-        """,
-        lines,
-    )
+    """)
     if _is_one_softmax(branches):
         _, places = output_places(sizes, body, "output", "log_sum_exp")
         whole = "tl.where(is_dense, exact_sum_0, sum_0)"
@@ -127,37 +122,37 @@ def _emit_combine_branches(
 
 def _branch_code(
     sizes: Geometry, branch: Branch, place: int, names: Mapping[Node, str], body: Body
-) -> list[Statement]:
+) -> Source:
     """Set the branch as ``found_0``, and its log-sum-exp as ``sum_0``."""
-    lines: list[Statement] = []
     in_heads, in_channels = head_masks(sizes)
-    arrays = {}
+    arrays, loads, gated = {}, [], ""
     if branch.selection is not None:
         arrays["exact"] = "output", "log_sum_exp"
     if branch.estimate is not None:
         arrays["guess"] = "estimate", "estimate_sum"
     for name, (values, sums) in arrays.items():
         places, sum_places = output_places(sizes, body, f"{values}_{place}", f"{sums}_{place}")
-        lines += code(f"""
+        loads.append(
+            lines(f"""
             {name}_{place} = tl.load({places}, mask={in_channels}, other=0)
             {name}_sum_{place} = tl.load({sum_places}, mask={in_heads}, other=0)
         """)
-    lines += _joined_code(list(arrays), place)
+        )
     if branch.gate is not None:
         start = row_start(body, body.need(names[branch.gate], scratch_holds(branch.gate)))
         loaded = f"tl.load({start})"
         if branch.gate.type.shape[0] > 1:
             loaded = f"tl.load({start} + query_head, mask={in_heads}, other=0)"
-        lines += code(f"found_{place} = found_{place} * {loaded}")
-    return lines
+        gated = f"found_{place} = found_{place} * {loaded}"
+    return joined([*loads, _joined_code(list(arrays), place), gated])
 
 
-def _joined_code(sides: Sequence[str], place: int) -> list[Statement]:
+def _joined_code(sides: Sequence[str], place: int) -> Source:
     """Join exact attention and estimate to one softmax; a side without tokens adds nothing."""
     if len(sides) == 1:
         only = sides[0]
-        return code(f"found_{place} = {only}_{place}; sum_{place} = {only}_sum_{place}")
-    return code(f"""
+        return lines(f"found_{place} = {only}_{place}; sum_{place} = {only}_sum_{place}")
+    return lines(f"""
         largest = tl.maximum(exact_sum_{place}, guess_sum_{place})
         shift = tl.where(largest == float("-inf"), 0.0, largest)
         read = tl.exp(exact_sum_{place} - shift)

@@ -95,7 +95,8 @@ def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork) -> Emit
         grid, what = Grid.ROW_MEMBERS, "row" if form.members == 1 else "row and member"
         lines = [*work.ahead, *loop_code(form, work)]
     full = f"num_full = num_tokens // {form.page_size}"
-    body.statements = without_unused([*form.preamble(body), *code(full), *lines])
+    start = code(f"{form.preamble(body)}\n{full}")
+    body.statements = without_unused([*start, *lines])
     purpose = f"{what_for}: a program for each {what}."
     return Emitted.of(name, purpose, body, grid, work.traffic, tile=tile)
 
@@ -169,7 +170,7 @@ def _page_tokens(page_size: int) -> str:
     return f"page_tokens = tl.maximum({left}, 0)"
 
 
-def loop_code(form: RowForm, work: PageWork, after: Sequence[Statement] = ()) -> list[Statement]:
+def loop_code(form: RowForm, work: PageWork, after: str = "") -> list[Statement]:
     """Loop over the tiles of a member's pages. Block numbers are loaded one tile ahead.
 
     ``after`` is the end of each turn. Work that looks at no page has no loop.
@@ -178,12 +179,12 @@ def loop_code(form: RowForm, work: PageWork, after: Sequence[Statement] = ()) ->
         return []
     tile, own = work.tile, "page" if form.part is None else "own"
     block, blocks = "", f"tl.load(table + {{0}}, mask={{0}} < {form.num_own}, other=0)".format
-    ahead = code(f"offset = tl.arange(0, {tile})[:, None, None]")
+    ahead = [f"offset = tl.arange(0, {tile})[:, None, None]"]
     if "block_table" in work.body.arguments:
-        ahead += code(f"table = {form.table(work.body)}")
+        ahead.append(f"table = {form.table(work.body)}")
         block = f"block = {blocks(own)}.to(tl.int64)"
         if form.cut.reads_ahead:
-            ahead += code(f"next_block = {blocks('offset')}")
+            ahead.append(f"next_block = {blocks('offset')}")
             following = blocks(f"start + {tile} + offset")
             block = f"block = next_block.to(tl.int64); next_block = {following}"
     inside = code(
@@ -194,15 +195,13 @@ def loop_code(form: RowForm, work: PageWork, after: Sequence[Statement] = ()) ->
         {_page_tokens(form.page_size)}
         {block}
         ...
-        ...
+        {after}
         """,
         work.inside,
-        after,
     )
-    left = {"next_block"} | assigned(after)  # by a turn for the next one
-    turn = without_unused(inside, left)
-    loop = code(f"for start in range(0, {form.num_own}, {tile}):\n    ...", turn)
-    return [*ahead, *loop]
+    left = {"next_block"} | assigned(code(after))  # by a turn for the next one
+    loop = f"for start in range(0, {form.num_own}, {tile}):\n    ..."
+    return code("\n".join([*ahead, loop]), without_unused(inside, left))
 
 
 @dataclass(slots=True)

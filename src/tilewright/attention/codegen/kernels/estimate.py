@@ -9,7 +9,7 @@ from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traff
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import Emitted, Grid
 from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start
-from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.codegen.source.tree import Source, lines
 from tilewright.attention.graph import Branch, Estimate, EstimateOver, Node
 
 _SMALLEST_DOT = 16  # rows and columns that a product of blocks has at least
@@ -28,16 +28,15 @@ def emit_estimate_pages(
     entries = estimate.logits.type.shape[0]
     tile = max(_SMALLEST_DOT, form.tiling.attend_tokens)
     logits, values = (row_start(body, names[n]) for n in (estimate.logits, estimate.values))
-    skip: list[Statement] = []
+    skip = ""
     if estimate.over is EstimateOver.UNSELECTED and branch.selection is not None:
         skip = _skip_code(branch.selection, names, entries, body)
     places, sum_places = output_places(
         sizes, body, f"estimate{form.suffix}", f"estimate_sum{form.suffix}"
     )
     in_heads, in_channels = head_masks(sizes)
-    body.add(
-        f"""
-        ...
+    body.add(f"""
+        {start}
         num_entries = num_pages * {entries}
         query_head = tl.arange(0, {rows})[None, :]
         value_channel = tl.arange(0, {columns})[None, :]
@@ -47,7 +46,7 @@ def emit_estimate_pages(
         for start in range(0, num_entries, {tile}):
             entry = start + tl.arange(0, {tile})[:, None]
             counts = (entry < num_entries) & ({in_heads})
-            ...
+            {skip}
             places = {logits} + entry * {heads} + query_head
             logits = tl.load(places, mask=counts, other=float("-inf"))
             places = {values} + entry * {width} + value_channel
@@ -68,25 +67,20 @@ def emit_estimate_pages(
         tl.store(places, found, mask={in_channels})
         places = {sum_places}
         tl.store(places, largest + tl.log(total), mask={in_heads})
-        """,
-        start,
-        skip,
-    )
+    """)
     purpose = "Attention over estimates of pages: a program for each row."
     page_bytes = entries * (heads + width) * NUMBER_BYTES + bool(skip)
     traffic = Traffic(Stage.ATTENTION, heads * (width + 1) * NUMBER_BYTES, page_bytes)
     return Emitted.of(f"estimate_pages{form.suffix}", purpose, body, Grid.ROWS, traffic)
 
 
-def _skip_code(
-    selection: Node, names: Mapping[Node, str], entries: int, body: Body
-) -> list[Statement]:
+def _skip_code(selection: Node, names: Mapping[Node, str], entries: int, body: Body) -> Source:
     """Leave out entries of pages that are read: by a query head, or by all of them."""
     columns = selection.type.shape[1]
     marks = body.need(names[selection], scratch_holds(selection))
     body.need_all("first_reserved", "last_reserved", "reads_all")
     place = f"page * {columns} + query_head" if columns > 1 else "page"
-    return code(f"""
+    return lines(f"""
         page = entry // {entries}
         read = tl.load({row_start(body, marks)} + {place}, mask=counts, other=0)
         ends = (page < first_reserved) | (page >= num_pages - last_reserved)

@@ -6,14 +6,14 @@ from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import Emitted, Grid, ScratchAxis
 from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.stage import StageFunction
-from tilewright.attention.codegen.source.tree import Statement, code, without_unused
+from tilewright.attention.codegen.source.tree import Source, code, lines, without_unused
 
 
 def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> Emitted:
     """Emit the lists of pages that some query head chose, in order, their lengths and tokens."""
     stage = list_stage(form, chosen=chosen, columns=columns, axis=axis)
     body = stage.body
-    body.statements = without_unused([*form.preamble(body), *body.statements])
+    body.statements = without_unused([*code(form.preamble(body)), *body.statements])
     what = "row" if form.part is None else "row and member"
     grid = Grid.ROWS if form.target is None else Grid.ROW_MEMBERS
     purpose = f"Chosen pages in logical order: a program for each {what}."
@@ -30,8 +30,7 @@ def list_stage(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -
     marks = row_start(body, chosen, form.part if axis is ScratchAxis.MEMBER_PAGES else None)
     listed = row_start(body, lists, form.part)
     load, mark = _marks(form, columns, axis)
-    body.add(
-        f"""
+    body.add(f"""
         everything = tl.load(reads_all + row)
         marks = {marks}
         listed = {listed}
@@ -41,7 +40,7 @@ def list_stage(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -
             own = start + tl.arange(0, {tile})
             page = {form.page_of("own")}
             there = own < {form.num_own}
-            ...
+            {load}
             read = (({mark} | everything) != 0) | (page < first_reserved)
             read = (read | (page >= num_pages - last_reserved)) & there
             place = length + tl.cumsum(read.to(tl.int32), 0) - 1
@@ -50,9 +49,7 @@ def list_stage(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -
             tokens += tl.sum(tl.where(read, tl.minimum(num_tokens - page * {size}, {size}), 0), 0)
         tl.store({row_start(body, lengths, form.part)}, length)
         tl.store({row_start(body, totals, form.part)}, tokens)
-    """,
-        load,
-    )
+    """)
     purpose = "Chosen pages in logical order."
     return StageFunction("list_pages", purpose, body, list_traffic(columns))
 
@@ -66,14 +63,14 @@ def need_lists(form: RowForm, body: Body) -> tuple[str, str, str]:
     )
 
 
-def _marks(form: RowForm, columns: int, axis: ScratchAxis) -> tuple[list[Statement], str]:
+def _marks(form: RowForm, columns: int, axis: ScratchAxis) -> tuple[Source, str]:
     """Load marks; return an expression that is not 0 for a page with one in some column, too."""
     place = "own" if axis is ScratchAxis.MEMBER_PAGES else "page"
     members = form.members if axis is ScratchAxis.PAGES and form.deal is Deal.DEALT else 1
     if columns == members == 1:
-        return code(f"mark = tl.load(marks + {place}, mask=there, other=0)"), "mark"
+        return lines(f"mark = tl.load(marks + {place}, mask=there, other=0)"), "mark"
     if members == 1:
-        return code(f"""
+        return lines(f"""
             column = tl.arange(0, {padded(columns)})[None, :]
             inside = there[:, None] & (column < {columns})
             mark = tl.load(marks + {place}[:, None] * {columns} + column, mask=inside, other=0)
@@ -82,7 +79,7 @@ def _marks(form: RowForm, columns: int, axis: ScratchAxis) -> tuple[list[Stateme
     # neighbours in memory belong to all members in turn: those of one are picked from all
     width = members * columns
     inside = f"(own[:, None] * {width} + column < num_pages * {columns}) & (column < {width})"
-    return code(f"""
+    return lines(f"""
         column = tl.arange(0, {padded(width)})[None, :]
         inside = {inside}
         mark = tl.load(marks + own[:, None] * {width} + column, mask=inside, other=0)

@@ -5,7 +5,7 @@ from tilewright.attention.codegen.plan.traffic import merge_traffic
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import Emitted, Grid
 from tilewright.attention.codegen.source.row import RowForm, row_start
-from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.codegen.source.tree import Source, lines
 from tilewright.attention.graph import Geometry
 
 LOWEST = "-3.0e38"
@@ -39,23 +39,23 @@ def _part_places(form: RowForm, body: Body, part: str) -> list[str]:
     return [largest, total, f"{weighted} * {form.sizes.value_dim} + value_channel"]
 
 
-def part_code(form: RowForm, body: Body, part: str) -> list[Statement]:
+def part_code(form: RowForm, body: Body, part: str) -> Source:
     """Store ``largest``, ``total`` and ``weighted``."""
     largest, total, weighted = _part_places(form, body, part)
     heads, channels = head_masks(form.sizes)
-    return code(f"""
+    return lines(f"""
         tl.store({largest}, largest, mask={heads})
         tl.store({total}, total, mask={heads})
         tl.store({weighted}, weighted, mask={channels})
     """)
 
 
-def finish_code(form: RowForm, body: Body) -> list[Statement]:
+def finish_code(form: RowForm, body: Body) -> Source:
     """Store the attention of a row from ``largest``, ``total`` and ``weighted``."""
     names = f"output{form.suffix}", f"log_sum_exp{form.suffix}"
     places, sum_places = output_places(form.sizes, body, *names)
     heads, channels = head_masks(form.sizes)
-    return code(f"""
+    return lines(f"""
         divisor = tl.where(total == 0.0, 1.0, total)
         tl.store({places}, tl.div_rn(weighted, divisor), mask={channels})
         tl.store({sum_places}, largest + tl.log(total), mask={heads})
@@ -73,8 +73,7 @@ def emit_merge_parts(form: RowForm) -> Emitted:
         count = f"(tl.load({row_start(body, length)}) + {pages - 1}) // {pages}"
     rows, columns = padded(form.sizes.query_heads), padded(form.sizes.value_dim)
     heads, channels = head_masks(form.sizes)
-    body.add(
-        f"""
+    body.add(f"""
         row = tl.program_id(0).to(tl.int64)
         query_head = tl.arange(0, {rows})[:, None]
         value_channel = tl.arange(0, {columns})[None, :]
@@ -91,10 +90,8 @@ def emit_merge_parts(form: RowForm) -> Emitted:
             places = {weighted}
             weighted = weighted * earlier + tl.load(places, mask={channels}, other=0) * later
             largest = new_largest
-        ...
-        """,
-        finish_code(form, body),
-    )
+        {finish_code(form, body)}
+    """)
     purpose = "The attention of each row from its parts: a program for each row."
     traffic = merge_traffic(form.sizes, form.members)
     return Emitted.of(f"merge_parts{form.suffix}", purpose, body, Grid.ROWS, traffic)

@@ -18,7 +18,7 @@ from tilewright.attention.codegen.plan.traffic import (
 from tilewright.attention.codegen.source.builder import Body, remark_of
 from tilewright.attention.codegen.source.file import Emitted, Grid
 from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start
-from tilewright.attention.codegen.source.tree import Statement, called, code
+from tilewright.attention.codegen.source.tree import Source, Statement, called, joined, lines
 from tilewright.attention.graph import DType, Node, Op
 from tilewright.attention.ops import page_axis, reduce, selection
 
@@ -39,12 +39,11 @@ def emit_row_op(form: RowForm, node: Node, index: int, names: Mapping[Node, str]
         body.need(memory, scratch_holds(item))
     body.need(names[node], scratch_holds(node))
     work = RowWork(node, operands, names[node], form.tiling.row_tile, form.page_size, body)
-    body.statements += row_preamble(body, form.page_size, remark_of(node))
+    body.add(row_preamble(body, form.page_size), remark=remark_of(node))
     body.add("column = tl.program_id(1)")
-    lines = ROW_OPS[type(node.op)](work)
-    body.statements += lines
+    body.add(ROW_OPS[type(node.op)](work))
     purpose = f"{node.op.name}: a program for each row and column."
-    name, traffic = f"{node.op.name.lower()}_{index}", _traffic(work, lines)
+    name, traffic = f"{node.op.name.lower()}_{index}", _traffic(work, body.statements)
     return Emitted.of(name, purpose, body, Grid.ROW_COLUMNS, traffic, tile=work.columns)
 
 
@@ -94,7 +93,7 @@ def _is_outside(call: ast.Call) -> bool:
     return any(isinstance(mask, ast.Name) and mask.id == OUTSIDE for mask in masks)
 
 
-def _reduction(work: RowWork) -> list[Statement]:
+def _reduction(work: RowWork) -> Source:
     op: Any = work.node.op
     reduction, dtype = _REDUCTIONS[type(op)], work.dtype
     empty = identity(reduction, work.node.type.dtype)
@@ -105,9 +104,8 @@ def _reduction(work: RowWork) -> list[Statement]:
         final = "tl.div_rn(found, tl.maximum(stop - first, 1).to(tl.float32))"
     squared = "value = value * value" if isinstance(op, reduce.L2Norm) else ""
     span = work.span()
-    return code(
-        f"""
-        ...
+    return lines(f"""
+        {span}
         found = tl.full((), {empty}, tl.{dtype})
         {work.tiles()}
             {work.page}
@@ -116,21 +114,18 @@ def _reduction(work: RowWork) -> list[Statement]:
             found = {COMBINED[reduction].format("found", f"tl.{reduction}(value, 0)")}
         found = tl.where(stop > first, {final}, 0)
         {work.store_row("found")}
-        """,
-        span,
-    )
+    """)
 
 
-def _arg_max(work: RowWork) -> list[Statement]:
+def _arg_max(work: RowWork) -> Source:
     """Find the first page of the largest value; NaN is the smallest."""
     dtype = work.source.type.dtype.computed
     lowest = identity("max", dtype)
     value = work.load("page < stop", lowest, dtype=dtype)
     numbers = f"value = tl.where(value == value, value, {lowest})" if dtype.is_float else ""
     span = work.span()
-    return code(
-        f"""
-        ...
+    return lines(f"""
+        {span}
         largest = tl.full((), {lowest}, tl.{dtype})
         found = tl.zeros((), tl.int32) + first
         {work.tiles()}
@@ -142,20 +137,17 @@ def _arg_max(work: RowWork) -> list[Statement]:
             found = tl.where(here > largest, place, found)
             largest = tl.maximum(largest, here)
         {work.store_row("tl.where(stop > first, found, 0)")}
-        """,
-        span,
-    )
+    """)
 
 
-def _softmax(work: RowWork) -> list[Statement]:
+def _softmax(work: RowWork) -> Source:
     op: Any = work.node.op
     scale = "" if op.scale == 1.0 else f" * {number(op.scale)}"
     inside = work.load("page < stop", "0")
     value = f'tl.where(page < stop, {inside}{scale}, float("-inf"))'
     span = work.span()
-    return code(
-        f"""
-        ...
+    return lines(f"""
+        {span}
         largest = tl.full((), float("-inf"), tl.float32)
         {work.tiles()}
             {work.page}
@@ -174,16 +166,13 @@ def _softmax(work: RowWork) -> list[Statement]:
             share = tl.div_rn(tl.exp(value{scale} - largest), total)
             value = tl.where((page >= first) & (page < stop), share, value)
             {work.store("value", "page < num_pages")}
-        """,
-        span,
-    )
+    """)
 
 
-def _normalize(work: RowWork) -> list[Statement]:
+def _normalize(work: RowWork) -> Source:
     span = work.span()
-    return code(
-        f"""
-        ...
+    return lines(f"""
+        {span}
         total = tl.zeros((), tl.float32)
         {work.tiles()}
             {work.page}
@@ -196,12 +185,10 @@ def _normalize(work: RowWork) -> list[Statement]:
             inside = (page >= first) & (page < stop)
             value = tl.where(inside, tl.div_rn(value, norm), value)
             {work.store("value", "page < num_pages")}
-        """,
-        span,
-    )
+    """)
 
 
-def _across_heads(work: RowWork) -> list[Statement]:
+def _across_heads(work: RowWork) -> Source:
     """Reduce over the heads of a request: each computes the same value, in the same order."""
     op: Any = work.node.op
     reduction = "sum" if op.kind is page_axis.Kind.MEAN else str(op.kind)
@@ -212,32 +199,29 @@ def _across_heads(work: RowWork) -> list[Statement]:
     place += " + column" if work.is_per_row else f" + page{factor} + column"
     mask = "" if work.is_per_row else ", mask=page < num_pages, other=0"
     shape = "()" if work.is_per_row else f"({work.tile},)"
-    found = code(f"""
+    found = lines(f"""
         found = tl.full({shape}, {identity(reduction, DType.FLOAT32)}, tl.float32)
         for other in range(0, num_kv_heads):
             value = tl.load({place}{mask}).to(tl.float32)
             found = {COMBINED[reduction].format("found", "value")}
     """)
     if op.kind is page_axis.Kind.MEAN:
-        found += code("found = found / num_kv_heads")
+        found = joined([found, "found = found / num_kv_heads"])
     if work.is_per_row:
-        return [*found, *code(work.store_row("found"))]
-    return code(
-        f"""
+        return joined([found, work.store_row("found")])
+    return lines(f"""
         {work.tiles("0", "num_pages")}
             {work.page}
-            ...
+            {found}
             {work.store("found", "page < num_pages")}
-        """,
-        found,
-    )
+    """)
 
 
-def _selected_tokens(work: RowWork) -> list[Statement]:
+def _selected_tokens(work: RowWork) -> Source:
     """Count tokens of pages that are chosen or reserved; only the last page may be short."""
     work.body.need_all("first_reserved", "last_reserved")
     size = work.page_size
-    return code(f"""
+    return lines(f"""
         found = tl.zeros((), tl.int32)
         {work.tiles("0", "num_pages")}
             {work.page}
@@ -249,7 +233,7 @@ def _selected_tokens(work: RowWork) -> list[Statement]:
     """)
 
 
-RowEmitter = Callable[[RowWork], list[Statement]]
+RowEmitter = Callable[[RowWork], Source]
 
 ROW_OPS: dict[type[Op], RowEmitter] = {
     **dict.fromkeys(_REDUCTIONS, _reduction),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.row import row_start, span_code
-from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.codegen.source.tree import Source, lines
 from tilewright.attention.graph import FORMAT, DType, Node, Span
 
 OUTSIDE = "outside"
@@ -54,7 +54,7 @@ class RowWork:
         dtype = self.node.type.dtype
         return DType.INT32 if dtype is DType.BOOL else dtype.computed
 
-    def span(self) -> list[Statement]:
+    def span(self) -> Source:
         return span_code(getattr(self.node.op, "span", Span.ALL), self.body)
 
     def tiles(self, first: str = "first", stop: str = "stop") -> str:
@@ -93,11 +93,11 @@ class RowWork:
         place = f"{row_start(self.body, self.result)} + column"
         return f"tl.store({place}, {self._kept(value)})"
 
-    def pass_through(self) -> list[Statement]:
+    def pass_through(self) -> Source:
         """Copy pages outside the span, which keep their value."""
         if getattr(self.node.op, "span", Span.ALL) is Span.ALL:
-            return []
-        return code(f"""
+            return Source()
+        return lines(f"""
             {self.tiles("0", "num_pages")}
                 {self.page}
                 {OUTSIDE} = (page < num_pages) & ((page < first) | (page >= stop))

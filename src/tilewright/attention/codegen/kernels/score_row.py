@@ -14,7 +14,7 @@ from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.helpers import LEAST_RANK
 from tilewright.attention.codegen.source.row import RowForm, row_start, span_code
 from tilewright.attention.codegen.source.stage import StageFunction
-from tilewright.attention.codegen.source.tree import code
+from tilewright.attention.codegen.source.tree import code, lines
 from tilewright.attention.graph import Node, Span
 from tilewright.errors import InternalError
 
@@ -52,15 +52,16 @@ def score_stage(page_round: PageRound, scores: Node) -> tuple[StageFunction, int
     form, most = page_round.form, _most_pages(page_round.form)
     work = page_work(page_round, kept=(scores,))
     body, tile, value, traffic = work.body, work.tile, work.names[scores], work.traffic
-    body.statements = [*code(f"num_full = num_tokens // {form.page_size}"), *work.ahead]
+    body.statements = code(f"num_full = num_tokens // {form.page_size}\n...", work.ahead)
     if form.cut.selection is Selection.SEGMENTS:
-        body.statements += span_code(Span.MIDDLE, body)
+        span = span_code(Span.MIDDLE, body)
         memory = ScoreMemory(page_round.scratch[scores], is_logical=False)
         body.add(f"""
+            {span}
             kept_scores = {memory.start(form, body)}
             best = tl.full(({form.kept},), {LEAST_RANK}, tl.int64)
         """)
-        after = code(f"""
+        after = lines(f"""
             own_page = start + tl.arange(0, {tile})
             is_there = own_page < {form.num_own}
             score = tl.reshape({value}, ({tile},))
@@ -82,7 +83,7 @@ def score_stage(page_round: PageRound, scores: Node) -> tuple[StageFunction, int
         ...
         scores = tl.reshape(scores, ({tiles * tile},))
         """,
-        loop_code(form, work, code(f"scores = {turn}")),
+        loop_code(form, work, f"scores = {turn}"),
     )
     purpose = f"Scores of at most {tiles * tile} pages."
     return StageFunction("score_pages", purpose, body, traffic, result="scores"), tiles * tile
@@ -98,7 +99,7 @@ def load_stage(node: Node, form: RowForm, *, scores: str) -> tuple[StageFunction
     traffic = Traffic(Stage.SELECTION, page_bytes=NUMBER_BYTES)
     if form.cut.selection is Selection.SEGMENTS:
         memory = ScoreMemory(scores, is_logical=True).places(form, body)
-        body.statements += span_code(Span.MIDDLE, body)
+        body.add(span_code(Span.MIDDLE, body))
         bounds = f"first, stop, {form.num_own}, {form.kept}, {form.tiling.row_tile}"
         body.add(f"best = best_in({memory}, {', '.join(form.page_steps)}, {bounds})")
         purpose = f"The best {form.kept} candidates of a row."

@@ -11,7 +11,7 @@ from tilewright.attention.codegen.plan.traffic import select_traffic
 from tilewright.attention.codegen.source.builder import Body, remark_of
 from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis
 from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start, span_code
-from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.codegen.source.tree import Source, joined, lines
 from tilewright.attention.graph import DType, Node, Span
 from tilewright.attention.ops import selection
 
@@ -32,14 +32,14 @@ def emit_select(
     body.need(scores, scratch_holds(node.inputs[0]))
     body.need(chosen, scratch_holds(node))
     columns, weights = node.type.shape[1], f"{scores}_weights"
-    body.statements += row_preamble(body, form.page_size, remark_of(node))
-    body.statements += span_code(Span.MIDDLE, body)
+    body.add(row_preamble(body, form.page_size), remark=remark_of(node))
     body.add(f"""
+        {span_code(Span.MIDDLE, body)}
         scores = {row_start(body, scores)} + tl.program_id(1)
         chosen = {row_start(body, chosen)} + tl.program_id(1)
     """)
     work = _Selecting(node, form.tiling.row_tile, columns, weights, body)
-    body.statements += work.segment_code(kept) if kept else work.digit_code(by_mass)
+    body.add(work.segment_code(kept) if kept else work.digit_code(by_mass))
     purpose = f"{node.op.name}: a program for each row and column of scores."
     way = Selection.SEGMENTS if kept else Selection.DIGITS
     traffic = select_traffic(way, columns, is_fused=False)
@@ -58,74 +58,71 @@ class _Selecting:
     weights: str
     body: Body
 
-    def segment_code(self, kept: int) -> list[Statement]:
+    def segment_code(self, kept: int) -> Source:
         """Find the best of each segment, then the best of those."""
         where = f"{self.stride}, 1, 0, first, stop, num_pages"
-        return code(
-            f"""
+        return lines(f"""
             best = best_in(scores, {where}, {kept}, {self.tile})
-            ...
+            {count_code(self.node, self.body, REACHED)}
             last = last_rank_of(best, count, stop - first, {kept})
             mark_from(scores, {self.stride}, chosen, {where}, last, {self.tile})
-            """,
-            count_code(self.node, self.body, REACHED),
-        )
+        """)
 
-    def digit_code(self, by_mass: bool) -> list[Statement]:
+    def digit_code(self, by_mass: bool) -> Source:
         """Find the last score that is in digit by digit, or the last weight of a share."""
         op = self.node.op
         if isinstance(op, selection.TopP):
             return self._weigh(self._top_p(op))
         where = f"scores, {self.stride}, first, stop, least, {self.tile}"
         counted = count_code(self.node, self.body, f"count_at_least({where})", key="ordered_key")
-        counted += self._mark("scores")
+        counted = joined([counted, self._mark("scores")])
         is_planned = op == selection.TopK(per_head=self.stride > 1)
         if not by_mass or not (is_planned or isinstance(op, selection.ApproxTopK)):
             return counted
         self.body.need_all("by_mass", "mass", "at_least", "at_most")
         stride, tile = self.stride, self.tile
-        planned = f"""
+        planned = lines(f"""
             keep_shares(scores, weights, {stride}, first, stop, {tile})
             total = sum_weights(weights, {stride}, first, stop, {tile})
             share = tl.load(mass + row)
             count = count_for_mass(weights, {stride}, first, stop, total * share, {tile})
             count = tl.where(share >= 1.0, stop - first, count)
-        """
-        return code(
-            """
+        """)
+        return lines(f"""
             if tl.load(by_mass + row) != 0:
-                ...
+                {self._weigh(planned)}
             else:
-                ...
-            """,
-            self._weigh(planned),
-            counted,
-        )
+                {counted}
+        """)
 
-    def _top_p(self, op: selection.TopP) -> str:
+    def _top_p(self, op: selection.TopP) -> Source:
         stride, tile = self.stride, self.tile
         ends = "tl.zeros((), tl.float64)"
         if op.span is Span.ALL:
             before = f"sum_weights(weights, {stride}, 0, first, {tile})"
             ends = f"{before} + sum_weights(weights, {stride}, stop, num_pages, {tile})"
         count = f"count_for_mass(weights, {stride}, first, stop, missing, {tile})"
-        return f"""
+        return lines(f"""
             keep_weights(scores, weights, {stride}, num_pages, {tile})
             given = {ends}
             total = given + sum_weights(weights, {stride}, first, stop, {tile})
             missing = total * {op.p!r} - given
             count = {"stop - first" if op.p >= 1.0 else count}
-        """
+        """)
 
-    def _weigh(self, counted: str) -> list[Statement]:
+    def _weigh(self, counted: Source) -> Source:
         """Keep weights in memory, count by them, and mark."""
         self.body.need(self.weights, f"float32 [rows, pages, 1, {self.stride}]")
-        start = f"weights = {row_start(self.body, self.weights)} + tl.program_id(1)"
-        return [*code(start), *code(counted), *bound_code(self.node), *self._mark("weights")]
+        return lines(f"""
+            weights = {row_start(self.body, self.weights)} + tl.program_id(1)
+            {counted}
+            {bound_code(self.node)}
+            {self._mark("weights")}
+        """)
 
-    def _mark(self, ranked: str) -> list[Statement]:
+    def _mark(self, ranked: str) -> str:
         given = f"{ranked}, chosen, {self.stride}, first, stop, num_pages, count"
-        return code(f"mark_best({given}, {self.tile})")
+        return f"mark_best({given}, {self.tile})"
 
 
 def kept_of(node: Node, most: int | None, tiling: Tiling) -> int:
@@ -153,26 +150,26 @@ def count_code(
     body: Body,
     reached: str = "tl.sum((keys >= least).to(tl.int32), 0)",
     key: str = "signed_key",
-) -> list[Statement]:
+) -> Source:
     """Set ``count``, the candidates that are taken; ``reached`` counts those at a threshold."""
     match node.op:
         case selection.TopK(k=int(k)):
-            return code(f"count = tl.minimum({k}, stop - first)")
+            return lines(f"count = tl.minimum({k}, stop - first)")
         case selection.Threshold(value=value):
             least = f"tl.full((), {number(value)}, tl.float32)"
         case _:
             body.need_all("at_least", "at_most", "threshold")
             least = "tl.load(threshold + row)"
-    return code(f"least = {key}({least}); count = {reached}\n...", bound_code(node))
+    return lines(f"least = {key}({least}); count = {reached}\n{bound_code(node)}")
 
 
-def bound_code(node: Node) -> list[Statement]:
+def bound_code(node: Node) -> Source:
     """Hold ``count`` between its bounds: those of the op, or those of the plan."""
     low, high = "tl.load(at_least + row)", "tl.load(at_most + row)"
     if isinstance(node.op, selection.Threshold | selection.TopP):
         low = str(node.op.min_pages)
         high = "stop - first" if node.op.max_pages is None else str(node.op.max_pages)
-    return code(f"""
+    return lines(f"""
         count = tl.minimum(tl.maximum(count, {low}), {high})
         count = tl.minimum(count, stop - first)
     """)

@@ -64,8 +64,9 @@ class Emitted:
     ) -> "Emitted":
         """Make a kernel with the stages of its traffic; of some nothing else is known."""
         known = tuple(item for item in traffic if isinstance(item, Traffic))
-        stages = dict.fromkeys(getattr(item, "stage", item) for item in traffic)
-        kernel = Kernel(name, grid, tuple(body.arguments), tile, tuple(stages), known)
+        stages = [item.stage if isinstance(item, Traffic) else item for item in traffic]
+        each = tuple(dict.fromkeys(stages))
+        kernel = Kernel(name, grid, tuple(body.arguments), tile, each, known)
         return Emitted(kernel, (*ahead, Function(name, purpose, body.arguments, body.statements)))
 
 

@@ -5,21 +5,20 @@ from dataclasses import dataclass, field
 from tilewright.attention.codegen.plan.cut import Cut
 from tilewright.attention.codegen.plan.target import Deal, Merge, Target, Tiling
 from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.codegen.source.tree import Source, lines
 from tilewright.attention.graph import Geometry, Span
 
 
-def row_preamble(body: Body, page_size: int, remark: str = "") -> list[Statement]:
-    """Set the row and its length; a remark says what the kernel is for."""
+def row_preamble(body: Body, page_size: int) -> Source:
+    """Set the row and its length."""
     body.need_all("num_tokens_ptr", "num_kv_heads")
-    source = f"""
+    return lines(f"""
         row = tl.program_id(0).to(tl.int64)
         request = row // num_kv_heads
         head = row % num_kv_heads
         num_tokens = tl.load(num_tokens_ptr + request)
         num_pages = (num_tokens + {page_size - 1}) // {page_size}
-    """
-    return code(source, remark=remark)
+    """)
 
 
 def row_start(body: Body, array: str, part: str | None = None) -> str:
@@ -31,12 +30,12 @@ def row_start(body: Body, array: str, part: str | None = None) -> str:
     return f"{array} + row * {array}_row + {part} * {array}_member"
 
 
-def span_code(span: Span, body: Body) -> list[Statement]:
+def span_code(span: Span, body: Body) -> Source:
     """Set the pages that an op sees, ``first`` to ``stop``."""
     if span is Span.ALL:
-        return code("first = 0; stop = num_pages")
+        return lines("first = 0; stop = num_pages")
     body.need_all("first_reserved", "last_reserved")
-    return code("""
+    return lines("""
         stop = tl.maximum(num_pages - last_reserved, 0)
         first = tl.minimum(first_reserved, stop)
     """)
@@ -100,19 +99,23 @@ class RowForm:
         """The name of the member, if there are several."""
         return None if self.deal is Deal.WHOLE else "member"
 
-    def preamble(self, body: Body) -> list[Statement]:
+    def preamble(self, body: Body) -> Source:
         """Set the row, its length, and the share of it that the program has."""
         start = row_preamble(body, self.page_size)
         if self.deal is Deal.WHOLE:
             return start
-        start += code("member = tl.program_id(1)")
         if self.deal is Deal.DEALT:
-            number = f"(num_pages - member + {self.members - 1}) // {self.members}"
-            return [*start, *code(f"num_own = {number}")]
-        body.need("member_pages")
-        return start + code("""
-            first_own = member * member_pages
-            num_own = tl.minimum(tl.maximum(num_pages - first_own, 0), member_pages)
+            own = f"num_own = (num_pages - member + {self.members - 1}) // {self.members}"
+        else:
+            body.need("member_pages")
+            own = lines("""
+                first_own = member * member_pages
+                num_own = tl.minimum(tl.maximum(num_pages - first_own, 0), member_pages)
+            """)
+        return lines(f"""
+            {start}
+            member = tl.program_id(1)
+            {own}
         """)
 
     def body(self) -> Body:

@@ -55,7 +55,7 @@ class StageFunction:
 def emit_row_kernel(name: str, form: RowForm, stages: Sequence[StageFunction]) -> Emitted:
     """Emit one kernel that calls the stages in order; their functions are ahead of it."""
     body = Body()
-    body.statements = form.preamble(body)
+    body.add(form.preamble(body))
     functions = [stage.function() for stage in stages]
     for stage, function in zip(stages, functions, strict=True):
         for argument, holds in stage.body.arguments.items():

@@ -95,6 +95,36 @@ class Function:
         return "\n".join([*head, *(indent(item.text(), "    ") for item in self.body), ""])
 
 
+class Source(str):
+    """Lines of a kernel that other lines may have in their midst: see `lines`."""
+
+    __slots__ = ()
+
+    def __format__(self, _spec: str) -> str:
+        return self.replace("\n", "\0")
+
+
+def lines(text: str) -> Source:
+    """Write lines of a kernel; lines that stand in them are indented like the place they have.
+
+    >>> turn = lines("total += tl.load(x + k); count += 1\\ntl.store(y + k, count)")
+    >>> print(lines(f"for k in range(0, n):\\n    {turn}"))
+    for k in range(0, n):
+        total += tl.load(x + k); count += 1
+        tl.store(y + k, count)
+    """
+    unfolded = [
+        line.replace("\0", "\n" + line[: len(line) - len(line.lstrip())])
+        for line in dedent(text).strip("\n").split("\n")
+    ]
+    return Source("\n".join(unfolded))
+
+
+def joined(parts: Iterable[str]) -> Source:
+    """Put lines one after the other."""
+    return Source("\n".join(parts))
+
+
 def code(source: str, *parts: Iterable[Statement], remark: str = "") -> list[Statement]:
     """Take source apart into statements; a remark is about the first of them.
 
@@ -107,13 +137,13 @@ def code(source: str, *parts: Iterable[Statement], remark: str = "") -> list[Sta
     >>> sorted(loop.body[0].sets), sorted(loop.body[0].reads), loop.body[0].calls[0][0]
     (['total'], ['k', 'tl', 'total', 'x'], 'tl.load')
     """
-    text = dedent(source).strip("\n")
-    lines = [line.encode() for line in text.split("\n")]  # syntax counts bytes
-    lost = next((line for line in lines if line.lstrip().startswith(b"#")), b"")
+    text = lines(source)
+    written = [line.encode() for line in text.split("\n")]  # syntax counts bytes
+    lost = next((line for line in written if line.lstrip().startswith(b"#")), b"")
     if lost:
         raise _refused(lost.decode(), "remarks beside the source")
     waiting = iter(parts)
-    found = list(_statements(ast.parse(text).body, lines, waiting))
+    found = list(_statements(ast.parse(text).body, written, waiting))
     if next(waiting, None) is not None:
         raise _refused(text, "a line ... for each part")
     if remark:
@@ -122,11 +152,11 @@ def code(source: str, *parts: Iterable[Statement], remark: str = "") -> list[Sta
 
 
 def _statements(
-    nodes: Iterable[ast.stmt], lines: Sequence[bytes], parts: Iterator[Iterable[Statement]]
+    nodes: Iterable[ast.stmt], written: Sequence[bytes], parts: Iterator[Iterable[Statement]]
 ) -> Iterator[Statement]:
     """Yield statements of the kinds that kernels have; others are a mistake of an emitter."""
     for node in nodes:
-        line = lines[node.lineno - 1]
+        line = written[node.lineno - 1]
         match node:
             case ast.Expr(value=ast.Constant(value=value)) if value is ...:
                 yield from next(parts)
@@ -138,7 +168,7 @@ def _statements(
             case (
                 ast.Assign(targets=[ast.Name() | ast.Tuple()])
                 | ast.AugAssign(target=ast.Name(), op=ast.Add())
-                | ast.Expr()
+                | ast.Expr(value=ast.Call())
                 | ast.Return()
             ):
                 if node.end_lineno != node.lineno:
@@ -151,8 +181,8 @@ def _statements(
                 raise _refused(ast.unparse(node), "a statement of a kernel")
         if not line.rstrip().endswith(b":"):
             raise _refused(line.decode(), "a head on a line of its own")
-        inside = tuple(_statements(body, lines, parts))
-        final = tuple(_statements(otherwise, lines, parts))
+        inside = tuple(_statements(body, written, parts))
+        final = tuple(_statements(otherwise, written, parts))
         yield Statement(node, line.decode().strip(), inside, final)
 
 
