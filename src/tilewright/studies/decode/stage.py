@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.analysis.bottleneck import bottleneck_of
+from tilewright.analysis.usage import bottleneck_of
 from tilewright.analysis.breakdown import break_down_run
 from tilewright.analysis.launch_path import PathListener
 from tilewright.analysis.listener import Listener, Listeners, SubmittedLaunch

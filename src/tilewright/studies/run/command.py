@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.analysis.breakdown import break_down_run, lines_of_run
-from tilewright.analysis.field_time import fields_of_run
+from tilewright.analysis.breakdown import fields_of_run
 from tilewright.analysis.launch_path import MAX_ROWS, PathListener
 from tilewright.analysis.listener import Listener
 from tilewright.analysis.phases import sample_phases
-from tilewright.analysis.resource import channel_use, resource_use
+from tilewright.analysis.usage import channel_use, resource_use
 from tilewright.analysis.trace.critical_path import MESSAGE_WAIT
 from tilewright.analysis.usage import most_used
 from tilewright.device.build import Device

@@ -289,7 +289,7 @@ class _Attention:
             {places}
             {self._load_code("keys", first, read=sizes.key_dim, channels=blocks.keys)}
             {logits} = tl.dot(keys, query{self.precision}) * scale
-            {'' if self.chosen is None else self._choice_code(logits, self.chosen)}
+            {"" if self.chosen is None else self._choice_code(logits, self.chosen)}
             {logits} = tl.where(tl.reshape(there, ({blocks.tokens}, 1)), {logits}, float("-inf"))
             {loaded}
         """)
