@@ -1,8 +1,8 @@
 """Which statements of a kernel are needed, and which depend on the tile of a loop."""
 
 import pytest
-
 from tilewright.attention.codegen.source.liveness import assigned, split_loop, used, without_unused
+
 from tilewright.attention.codegen.source.tree import code
 
 
