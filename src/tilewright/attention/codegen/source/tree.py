@@ -159,7 +159,10 @@ def _statements(
         line = written[node.lineno - 1]
         match node:
             case ast.Expr(value=ast.Constant(value=value)) if value is ...:
-                yield from next(parts)
+                part = next(parts, None)
+                if part is None:
+                    raise _refused(line.decode(), "a line ... for each part")
+                yield from part
                 continue
             case ast.For(target=ast.Name(), iter=ast.Call(), body=body, orelse=otherwise):
                 pass
