@@ -16,34 +16,49 @@ from tilewright.attention.codegen.kernels.compute import (
     PageRound,
     emit_compute_pages,
     page_work,
-    writes_by_round,
 )
 from tilewright.attention.codegen.kernels.list_pages import emit_list_pages, list_stage
-from tilewright.attention.codegen.kernels.merge import emit_merge_parts
+from tilewright.attention.codegen.kernels.merge import emit_merge_parts, merge_stage
 from tilewright.attention.codegen.kernels.row import emit_row_op
-from tilewright.attention.codegen.kernels.score_row import ScoreMemory, load_stage, score_stage
 from tilewright.attention.codegen.kernels.select import emit_select, kept_of
-from tilewright.attention.codegen.kernels.select_row import select_stage
-from tilewright.attention.codegen.kernels.tree_merge import merge_stage
+from tilewright.attention.codegen.kernels.select_row import (
+    ScoreMemory,
+    load_stage,
+    score_stage,
+    select_stage,
+)
 from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages, wants_mass
-from tilewright.attention.codegen.module import kernel_file
-from tilewright.attention.codegen.plan.cut import Cut, Decision, Fusion, Selection
 from tilewright.attention.codegen.plan.fusion import plan_cut
-from tilewright.attention.codegen.plan.rounds import is_row_op, page_roots, round_of
+from tilewright.attention.codegen.plan.rounds import (
+    is_row_op,
+    page_roots,
+    round_of,
+    writes_by_round,
+)
 from tilewright.attention.codegen.plan.slice_loads import push_slices
-from tilewright.attention.codegen.plan.target import Merge, Target, Tiling
+from tilewright.attention.codegen.plan.target import (
+    Cut,
+    Decision,
+    Fusion,
+    Merge,
+    Selection,
+    Target,
+    Tiling,
+)
 from tilewright.attention.codegen.source.builder import Body, name_values
 from tilewright.attention.codegen.source.file import (
     Emitted,
     KernelFile,
     Scratch,
     ScratchAxis,
+    StageFunction,
+    emit_row_kernel,
+    kernel_file,
     lists_of,
     outputs_of,
     parts_of,
 )
 from tilewright.attention.codegen.source.row import RowForm
-from tilewright.attention.codegen.source.stage import StageFunction, emit_row_kernel
 from tilewright.attention.graph import (
     FORMAT,
     DType,

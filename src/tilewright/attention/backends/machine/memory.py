@@ -22,8 +22,7 @@ from tilewright.attention.backends.machine.layout import (
     RowPlacement,
     plan_layout,
 )
-from tilewright.attention.codegen.expression.leaf_loads import mass_memory, state_memory
-from tilewright.attention.codegen.expression.stored import tl_name
+from tilewright.attention.codegen.expression.memory import mass_memory, state_memory, tl_name
 from tilewright.attention.graph import DType, Graph, Inherit, Side, ValueType
 from tilewright.attention.ops.feedback import AttentionMass, PromptMass
 from tilewright.errors import AttentionError

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tilewright.attention.codegen.expression.stored import ROUNDINGS
+from tilewright.attention.codegen.expression.memory import ROUNDINGS
 from tilewright.attention.codegen.source.builder import Body, Operand
 from tilewright.attention.graph import DType, Op
 from tilewright.attention.ops import binary, choose, compare, leaf, selection, unary

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
+from tilewright.attention.codegen.expression.memory import ROUNDINGS, converted
 from tilewright.attention.codegen.expression.side import SideEmitter
-from tilewright.attention.codegen.expression.stored import ROUNDINGS, converted
 from tilewright.attention.codegen.plan.slice_loads import window_of
 from tilewright.attention.codegen.source.builder import Body, Operand
 from tilewright.attention.graph import DType, Leading, Node

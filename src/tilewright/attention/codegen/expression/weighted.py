@@ -6,7 +6,7 @@ Tables are read where they are needed, in strips of columns or head by head.
 from collections.abc import Callable, Sequence
 
 from tilewright.attention.codegen.expression.gather import Block, picked
-from tilewright.attention.codegen.expression.leaf_loads import table_of
+from tilewright.attention.codegen.expression.memory import table_of
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.source.builder import Body, Operand, load_source
 from tilewright.attention.graph import Node

@@ -2,16 +2,15 @@
 
 from dataclasses import dataclass
 
+from tilewright.attention.codegen.expression.memory import converted, zero_of
 from tilewright.attention.codegen.expression.narrow_dot import dot_dtype
-from tilewright.attention.codegen.expression.stored import converted, zero_of
 from tilewright.attention.codegen.kernels.list_pages import need_lists
 from tilewright.attention.codegen.kernels.merge import LOWEST, finish_code, part_code
 from tilewright.attention.codegen.plan.target import Merge, padded
 from tilewright.attention.codegen.plan.traffic import attend_traffic, pools_of
 from tilewright.attention.codegen.source.builder import Body, load_source
-from tilewright.attention.codegen.source.file import Emitted, Grid
+from tilewright.attention.codegen.source.file import Emitted, Grid, StageFunction
 from tilewright.attention.codegen.source.row import RowForm, row_start
-from tilewright.attention.codegen.source.stage import StageFunction
 from tilewright.attention.codegen.source.tree import Source, joined, lines
 from tilewright.attention.graph import DType, FlowKind, Geometry
 

@@ -1,13 +1,14 @@
 """The kernel of the cache side: summaries of pages that became complete, or are being filled."""
 
-from tilewright.attention.codegen.expression.leaf_loads import (
+from tilewright.attention.codegen.expression.memory import (
     load_entry,
     load_parameter,
     need_pool,
+    rounded,
+    store,
     token_condition,
 )
 from tilewright.attention.codegen.expression.side import CACHE_POSITIONS, SideEmitter
-from tilewright.attention.codegen.expression.stored import rounded, store
 from tilewright.attention.codegen.plan.slice_loads import window_of
 from tilewright.attention.codegen.source.builder import Body, name_values
 from tilewright.attention.codegen.source.file import Emitted, Grid

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.attention.codegen.expression.inner import product_elements
-from tilewright.attention.codegen.expression.leaf_loads import (
+from tilewright.attention.codegen.expression.memory import (
+    computed,
     load,
     load_entry,
     load_input,
@@ -15,6 +16,7 @@ from tilewright.attention.codegen.expression.leaf_loads import (
     pool_entry,
     saved_stop,
     scratch_holds,
+    store,
     token_condition,
 )
 from tilewright.attention.codegen.expression.narrow_dot import (
@@ -24,7 +26,6 @@ from tilewright.attention.codegen.expression.narrow_dot import (
     narrow_type,
 )
 from tilewright.attention.codegen.expression.side import INDEXER_POSITIONS, SideEmitter
-from tilewright.attention.codegen.expression.stored import computed, store
 from tilewright.attention.codegen.plan.rounds import is_repeated, is_row_op
 from tilewright.attention.codegen.plan.slice_loads import Window, window_of
 from tilewright.attention.codegen.plan.target import padded
@@ -266,14 +267,6 @@ def _store_scratch(node: Node, emitter: SideEmitter, name: str) -> None:
     place, conditions = _scratch_place(node, name, body)
     text = f"{value.name}.to(tl.int8)" if node.type.dtype is DType.BOOL else value.name
     body.add(store_source(place, text, conditions))
-
-
-def writes_by_round(graph: Graph, rounds: Mapping[Node, int]) -> dict[int, list[StateWrite]]:
-    """Find the round whose page kernel can write each state: the first that has its value."""
-    found: dict[int, list[StateWrite]] = {}
-    for write in graph.state_writes:
-        found.setdefault(rounds[write.value] + is_row_op(write.value), []).append(write)
-    return found
 
 
 def _store_state(graph: Graph, write: StateWrite, emitter: SideEmitter) -> None:

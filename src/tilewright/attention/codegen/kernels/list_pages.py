@@ -3,9 +3,8 @@
 from tilewright.attention.codegen.plan.target import Deal, padded
 from tilewright.attention.codegen.plan.traffic import list_traffic
 from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.file import Emitted, Grid, ScratchAxis
+from tilewright.attention.codegen.source.file import Emitted, Grid, ScratchAxis, StageFunction
 from tilewright.attention.codegen.source.row import RowForm, row_start
-from tilewright.attention.codegen.source.stage import StageFunction
 from tilewright.attention.codegen.source.tree import Source, code, lines, without_unused
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright.attention.codegen.expression.elementwise import number
-from tilewright.attention.codegen.expression.leaf_loads import scratch_holds
+from tilewright.attention.codegen.expression.memory import scratch_holds
 from tilewright.attention.codegen.kernels.neighbour import NEIGHBOURS
 from tilewright.attention.codegen.kernels.row_work import COMBINED, OUTSIDE, RowWork, identity
 from tilewright.attention.codegen.plan.traffic import (

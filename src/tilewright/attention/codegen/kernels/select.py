@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilewright.attention.codegen.expression.elementwise import number
-from tilewright.attention.codegen.expression.leaf_loads import scratch_holds
-from tilewright.attention.codegen.plan.cut import Selection
-from tilewright.attention.codegen.plan.target import Tiling, padded
+from tilewright.attention.codegen.expression.memory import scratch_holds
+from tilewright.attention.codegen.plan.target import Selection, Tiling, padded
 from tilewright.attention.codegen.plan.traffic import select_traffic
 from tilewright.attention.codegen.source.builder import Body, remark_of
 from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis

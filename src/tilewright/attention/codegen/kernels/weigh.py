@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tilewright.attention.codegen.expression.leaf_loads import mass_memory
-from tilewright.attention.codegen.expression.stored import zero_of
+from tilewright.attention.codegen.expression.memory import mass_memory, zero_of
 from tilewright.attention.codegen.kernels.compute import VARYING, PageWork, page_kernel
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import (

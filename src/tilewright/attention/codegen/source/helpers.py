@@ -1,10 +1,7 @@
-"""Functions that kernels call: those of a group are printed together, if one of them is called."""
+"""Functions that kernels call: those of a group are printed together, if one of them is called.
 
-import ast
-from collections.abc import Iterable
-from functools import cache
-
-from tilewright.attention.codegen.source.tree import Function, called
+A helper calls those of its group and of earlier ones.
+"""
 
 LEAST_KEY = -(2**31)
 """The key of a page that is no candidate: no score has it."""
@@ -289,7 +286,7 @@ def {narrow}_parts(value):
 '''
 PART_HELPERS = tuple(_PARTS.format(narrow=narrow) for narrow in ("float16", "bfloat16"))
 
-_GROUPS = (
+GROUPS = (
     ROUND_HELPERS,
     SELECT_HELPERS,
     MASS_HELPERS,
@@ -298,31 +295,3 @@ _GROUPS = (
     SEGMENT_HELPERS,
     *PART_HELPERS,
 )
-
-
-def helpers_of(functions: Iterable[Function]) -> list[str]:
-    """Return the groups of which a kernel, or a helper that is needed, calls some function.
-
-    >>> from tilewright.attention.codegen.source.tree import code
-    >>> helpers_of([Function("f", "", {}, code("x = round_to_e5m2(x)"))]) == [ROUND_HELPERS]
-    True
-    """
-    wanted = {name for function in functions for name, _ in called(function.body)}
-    needed: set[str] = set()
-    for group in reversed(_GROUPS):  # a helper calls those of its group and of earlier ones
-        defined, calls = _names_of(group)
-        if wanted & defined:
-            needed.add(group)
-            wanted |= calls
-    return [group for group in _GROUPS if group in needed]
-
-
-@cache
-def _names_of(group: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the functions that a group defines, and those that it calls."""
-    nodes = list(ast.walk(ast.parse(group)))
-    calls = (node.func for node in nodes if isinstance(node, ast.Call))
-    return (
-        frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef)),
-        frozenset(function.id for function in calls if isinstance(function, ast.Name)),
-    )

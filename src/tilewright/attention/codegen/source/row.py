@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tilewright.attention.codegen.plan.cut import Cut
-from tilewright.attention.codegen.plan.target import Deal, Merge, Target, Tiling
+from tilewright.attention.codegen.plan.target import Cut, Deal, Merge, Target, Tiling
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.tree import Source, lines
 from tilewright.attention.graph import Geometry, Span
