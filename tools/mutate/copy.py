@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CORE = "tilewright.native._core"
+# The installation's own hook for coverage of subprocesses is among the files that are not borrowed.
+START_COVERAGE = (
+    'import os; "COVERAGE_PROCESS_START" in os.environ and __import__("coverage").process_startup()'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,8 @@ def make_copy(root: Path, folder: Path) -> Copy:
     venv.create(folder / ".venv", with_pip=False, symlinks=True)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     packages = folder / ".venv" / "lib" / version / "site-packages"
-    paths = (folder / "src", sysconfig.get_path("purelib"))
-    (packages / "copy.pth").write_text("".join(f"{path}\n" for path in paths))
+    lines = (folder / "src", sysconfig.get_path("purelib"), START_COVERAGE)
+    (packages / "copy.pth").write_text("".join(f"{line}\n" for line in lines))
     return copy
 
 

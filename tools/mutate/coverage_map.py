@@ -14,7 +14,7 @@ import coverage
 from tools.mutate.copy import Copy
 
 PLUGIN = "tools.mutate.record_tests"
-DATA_FILE = "coverage_data"
+DATA_FILE, SECONDS = "coverage_data", "seconds_of_tests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,11 @@ def take_map(copy: Copy, file: Path, source: str, workers: int) -> CoverageMap:
         f"parallel = true\ndata_file = {data}\n"
     )
     run = [str(copy.python), "-m", "pytest", "-q", "-n", str(workers), "-p", PLUGIN]
-    environment = {**os.environ, "COVERAGE_PROCESS_START": str(config), "TEST_SECONDS": str(data)}
+    environment = {
+        **os.environ,
+        "COVERAGE_PROCESS_START": str(config),
+        "TEST_SECONDS": str(copy.folder / SECONDS),
+    }
     subprocess.run(run, cwd=copy.folder, env=environment, check=True)
     combined = coverage.Coverage(data_file=str(data), config_file=str(config))
     combined.combine()
@@ -73,7 +77,7 @@ def take_map(copy: Copy, file: Path, source: str, workers: int) -> CoverageMap:
 
 def _seconds(folder: Path) -> dict[str, float]:
     total: dict[str, float] = defaultdict(float)
-    for file in folder.glob(f"{DATA_FILE}.seconds.*"):
+    for file in folder.glob(f"{SECONDS}.*"):
         for test, seconds in json.loads(file.read_text("utf-8")).items():
             total[test] += seconds
     return dict(total)

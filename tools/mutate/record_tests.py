@@ -25,5 +25,5 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None]:
 
 
 def pytest_sessionfinish() -> None:
-    file = Path(f"{os.environ['TEST_SECONDS']}.seconds.{os.getpid()}")
+    file = Path(f"{os.environ['TEST_SECONDS']}.{os.getpid()}")
     file.write_text(json.dumps(_seconds))
