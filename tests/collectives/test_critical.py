@@ -5,11 +5,11 @@ from functools import cache
 
 import pytest
 
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.choose import Chooser
 from tilewright.collectives.critical import Prediction
 from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.table import ALGORITHMS
 from tilewright.collectives.tuning import Tuning
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import build_machine

@@ -5,21 +5,16 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
 
+from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm, checked_plan
+from tilewright.collectives.algorithms import find_algorithm
 from tilewright.collectives.cost import message_ps, way_of
 from tilewright.collectives.critical import Prediction, predict
 from tilewright.collectives.group import Group
 from tilewright.collectives.lane_plan import LanePlan, lane_plans
 from tilewright.collectives.operation import Call
-from tilewright.collectives.option import NOTHING_SAID, RingOptions
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.run import NUM_VARIANTS
-from tilewright.collectives.table import (
-    AUTO_ALGORITHM,
-    Algorithm,
-    checked_plan,
-    find_algorithm,
-)
-from tilewright.collectives.tuning import Tuning, TuningSpec, tune
+from tilewright.collectives.tuning import NOTHING_SAID, RingOptions, Tuning, TuningSpec, tune
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord

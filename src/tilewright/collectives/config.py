@@ -7,10 +7,11 @@ from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 
+from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm, build_table
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.direction import Topology
 from tilewright.collectives.operation import Operation
-from tilewright.collectives.option import NOTHING_SAID, RING_KEYS, RingOptions
-from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, Algorithm, build_table
+from tilewright.collectives.tuning import NOTHING_SAID, RING_KEYS, RingOptions
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
 from tilewright.errors import SpecError, TilewrightError
 from tilewright.language.dtype import DType, dtype_of, float16

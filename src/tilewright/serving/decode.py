@@ -1,7 +1,7 @@
 """Decoding a model whose attention reads pages that a flow selects."""
 
 from tilewright.attention.backends.reference import Counters, SessionSpec
-from tilewright.attention.backends.reference.kept import prompt_windows
+from tilewright.attention.backends.reference.store import prompt_windows
 from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.planner import PlanSpec
 from tilewright.models import MlaShape, ModelShape, ModelWeights, Prompt, logits_of, run_layers

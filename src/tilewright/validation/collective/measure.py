@@ -7,19 +7,16 @@ from functools import lru_cache
 from itertools import takewhile
 
 from tilewright.analysis.phases import sample_phases
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.buffers import Buffers, Piece, only_at, pairs_of
 from tilewright.collectives.choose import Choice, Chooser, placed_call
 from tilewright.collectives.cost import way_of
 from tilewright.collectives.critical import Prediction
-from tilewright.collectives.group import Group, RankPlaces, sip_ranks
-from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.option import RingOptions
-from tilewright.collectives.reduction import Reduction
+from tilewright.collectives.group import Group, RankPlaces, sip_ranks, targets_of
+from tilewright.collectives.operation import Call, Operation, Reduction
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.run import start_collective
-from tilewright.collectives.staging import targets_of
-from tilewright.collectives.table import ALGORITHMS
-from tilewright.collectives.tuning import TuningSpec
+from tilewright.collectives.tuning import RingOptions, TuningSpec
 from tilewright.device.ipcq import RingKind
 from tilewright.device.least_time import fabric_ps
 from tilewright.engine import AUTO, Auto, EngineKind

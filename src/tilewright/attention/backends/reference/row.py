@@ -3,23 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tilewright.attention.backends.reference.decode import attend_pages
-from tilewright.attention.backends.reference.frame import Frame
-from tilewright.attention.backends.reference.kept import MASS, selection_name
+from tilewright.attention.backends.reference.attend import (
+    Partial,
+    attend_pages,
+    empty_partial,
+    merge_partials,
+    partial_of,
+)
+from tilewright.attention.backends.reference.completion import advanced_values, state_written
 from tilewright.attention.backends.reference.namespace import Array
+from tilewright.attention.backends.reference.op import run_nodes
+from tilewright.attention.backends.reference.op.frame import Frame
 from tilewright.attention.backends.reference.page_list import (
     PageLists,
     every_page,
     list_pages,
 )
-from tilewright.attention.backends.reference.program import run_nodes
-from tilewright.attention.backends.reference.softmax import (
-    Partial,
-    empty_partial,
-    merge_partials,
-    partial_of,
-)
-from tilewright.attention.backends.reference.state_write import advanced_values, state_written
+from tilewright.attention.backends.reference.store import MASS, selection_name
 from tilewright.attention.backends.reference.view import RowSources, RowView
 from tilewright.attention.graph import Branch, Estimate, EstimateOver, Graph, Node, Side
 from tilewright.attention.ops.selection import ApproxTopK, SelectionOp, TopK

@@ -1,18 +1,67 @@
-"""What a session holds, and its steps and rows work on."""
+"""What a session is built for."""
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tilewright.attention.backends.reference.counters import Counters
-from tilewright.attention.backends.reference.evaluator import Evaluator
 from tilewright.attention.backends.reference.namespace import Array, Namespace
-from tilewright.attention.backends.reference.spec import SessionSpec
+from tilewright.attention.backends.reference.op.frame import Counters, Evaluator
 from tilewright.attention.backends.reference.store import PoolStore
-from tilewright.attention.graph import Graph, Op
-from tilewright.attention.paging import Pager, PagerSnapshot, StateStore
+from tilewright.attention.graph import FlowKind, Geometry, Graph, Op
+from tilewright.attention.paging import Pager, PagerSnapshot, PagingSpec, StateStore
+from tilewright.attention.planner import PlanSpec
 from tilewright.errors import AttentionError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSpec:
+    """Sizes of the model and of the pool, and how a step is planned.
+
+    ``scale`` of logits is 1/sqrt(key_dim) by default; a model with absorbed queries (MLA) states
+    its own. A selection serves ``update_interval`` steps. State can be rewound by as many tokens
+    as ``rewind_window`` says.
+    """
+
+    num_kv_heads: int
+    num_pages: int
+    num_layers: int = 1
+    blocks_per_page: int = 1
+    scale: float | None = None
+    plan: PlanSpec = field(default_factory=PlanSpec)
+    update_interval: int = 1
+    rewind_window: int = 16
+
+    def __post_init__(self) -> None:
+        for name in ("num_kv_heads", "num_layers", "blocks_per_page", "update_interval"):
+            if getattr(self, name) < 1:
+                raise AttentionError(
+                    f"session.{name}", str(getattr(self, name)), ">= 1", "raise it"
+                )
+        if self.rewind_window < 0:
+            raise AttentionError(
+                "session.rewind_window", str(self.rewind_window), ">= 0", "raise it"
+            )
+
+    def paging(self, geometry: Geometry) -> PagingSpec:
+        """The graph's pages are blocks here: pages of the pool may hold several of them."""
+        return PagingSpec(
+            num_pages=self.num_pages,
+            page_size=geometry.page_size * self.blocks_per_page,
+            block_size=geometry.page_size,
+        )
+
+    def scale_for(self, geometry: Geometry) -> float:
+        if geometry.kind is FlowKind.MLA and self.num_kv_heads != 1:
+            raise AttentionError(
+                "session.num_kv_heads",
+                str(self.num_kv_heads),
+                "1 under MLA: all query heads share one latent",
+                "put them in query_heads",
+            )
+        return 1.0 / math.sqrt(geometry.key_dim) if self.scale is None else self.scale
+
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")

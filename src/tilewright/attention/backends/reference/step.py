@@ -3,20 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from tilewright.attention.backends.reference.causal import attend_causal
+from tilewright.attention.backends.reference.attend import attend_causal
 from tilewright.attention.backends.reference.completion import complete_pages, store_states
-from tilewright.attention.backends.reference.kept import (
-    prompt_mass_name,
-    prompt_windows,
-    selection_name,
-    wants_mass,
-)
 from tilewright.attention.backends.reference.namespace import Array
-from tilewright.attention.backends.reference.operand import (
-    checked_array,
-    checked_inputs,
-    checked_query,
-)
 from tilewright.attention.backends.reference.page_list import PageLists, every_page
 from tilewright.attention.backends.reference.row import (
     RowPlan,
@@ -26,7 +15,19 @@ from tilewright.attention.backends.reference.row import (
     select_row,
 )
 from tilewright.attention.backends.reference.shared import RequestProgress, Shared
-from tilewright.attention.backends.reference.step_output import StepOutput, gather_rows
+from tilewright.attention.backends.reference.step_arrays import (
+    StepOutput,
+    checked_array,
+    checked_inputs,
+    checked_query,
+    gather_rows,
+)
+from tilewright.attention.backends.reference.store import (
+    prompt_mass_name,
+    prompt_windows,
+    selection_name,
+    wants_mass,
+)
 from tilewright.attention.backends.reference.view import RowView
 from tilewright.attention.graph import FlowKind
 from tilewright.attention.paging import ExtendPlan

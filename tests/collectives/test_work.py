@@ -7,9 +7,10 @@ import pytest
 
 from tests.collectives.worlds import machine_of_sips, run_ranks
 from tilewright import language as tl
+from tilewright.collectives.algorithm import Algorithm
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Plan, Proof
-from tilewright.collectives.table import ALGORITHMS, Algorithm
 from tilewright.errors import CollectiveError, DeadlockError
 from tilewright.host import DPPolicy, LocalShard, RuntimeContext
 
@@ -61,9 +62,7 @@ def test_a_rank_that_waits_in_a_launch_of_its_own_is_told_by_kernel_and_line() -
             torch.launch(listen, LocalShard(x))
 
     line = listen.__code__.co_firstlineno + 1
-    with pytest.raises(
-        DeadlockError, match=rf"message 0 from 'W' .*test_worker.py:{line} in listen"
-    ):
+    with pytest.raises(DeadlockError, match=rf"message 0 from 'W' .*test_work.py:{line} in listen"):
         run_ranks(2, program)
 
 
@@ -105,7 +104,7 @@ def test_a_plan_of_a_users_that_is_wrong_is_refused_before_it_runs() -> None:
 def test_ranks_that_follow_different_plans_get_the_report_of_who_waits_for_whom(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tilewright.collectives.table.check_plan", lambda *_: Proof())
+    monkeypatch.setattr("tilewright.collectives.algorithm.check_plan", lambda *_: Proof())
 
     def all_wait(call: Call, lane: int) -> Plan:
         right = ALGORITHMS["ring"].plan(call, lane)

@@ -2,16 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.collectives.algorithm import Algorithm, build_table, checked_plan
+from tilewright.collectives.algorithms import ALGORITHMS, find_algorithm
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.plan import Plan
-from tilewright.collectives.script import Script
-from tilewright.collectives.table import (
-    ALGORITHMS,
-    Algorithm,
-    build_table,
-    checked_plan,
-    find_algorithm,
-)
+from tilewright.collectives.plan import Plan, Script
 from tilewright.errors import CollectiveError, RegistryError
 
 PAIRS = [(each, operation) for each in ALGORITHMS.values() for operation in each.operations]

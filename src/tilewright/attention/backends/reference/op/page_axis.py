@@ -4,10 +4,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.attention.backends.reference.evaluator import EvaluatorTable
-from tilewright.attention.backends.reference.frame import Frame
-from tilewright.attention.backends.reference.namespace import Array
-from tilewright.attention.backends.reference.summation import tree_sum
+from tilewright.attention.backends.reference.namespace import Array, as_float, tree_sum
+from tilewright.attention.backends.reference.op.frame import EvaluatorTable, Frame
 from tilewright.attention.graph import Types
 from tilewright.attention.ops import page_axis
 from tilewright.attention.ops.page_axis import Kind
@@ -37,11 +35,9 @@ def _inside(x: Array, pages: range, frame: Frame, function: Callable[[Array], Ar
     return xp.concat([first, middle, last], axis=1)
 
 
-def _softmax(
-    op: page_axis.Softmax, operands: tuple[Array, ...], types: Types, frame: Frame
-) -> Array:
+def _softmax(frame: Frame, op: page_axis.Softmax, types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
-    x = xp.astype(operands[0], xp.float32, copy=False)
+    x = as_float(xp, x)
 
     def scaled(part: Array) -> Array:
         return part if op.scale == 1.0 else part * op.scale
@@ -52,21 +48,17 @@ def _softmax(
     return softmax(xp, x, op.dim + 1)
 
 
-def _normalize(
-    op: page_axis.Normalize, operands: tuple[Array, ...], _types: Types, frame: Frame
-) -> Array:
+def _normalize(frame: Frame, op: page_axis.Normalize, _types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
 
     def normalized(part: Array) -> Array:
         norm = xp.sqrt(tree_sum(xp, part * part, 1))
         return part / xp.clip(norm, NORM_FLOOR, math.inf)
 
-    return _inside(operands[0], frame.span(op.span), frame, normalized)
+    return _inside(x, frame.span(op.span), frame, normalized)
 
 
-def _conv1d(
-    op: page_axis.Conv1d, operands: tuple[Array, ...], _types: Types, frame: Frame
-) -> Array:
+def _conv1d(frame: Frame, op: page_axis.Conv1d, _types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
     weight = frame.namespace.array(op.weight)
 
@@ -77,12 +69,10 @@ def _conv1d(
             total = total + earlier * weight[k]
         return total
 
-    return _inside(operands[0], frame.span(op.span), frame, convolved)
+    return _inside(x, frame.span(op.span), frame, convolved)
 
 
-def _cum_sum(
-    op: page_axis.CumSum, operands: tuple[Array, ...], _types: Types, frame: Frame
-) -> Array:
+def _cum_sum(frame: Frame, op: page_axis.CumSum, _types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
 
     def summed(part: Array, axis: int) -> Array:
@@ -91,16 +81,14 @@ def _cum_sum(
         return xp.flip(total, axis=axis) if op.reverse else total
 
     if op.dim == 0:
-        return _inside(operands[0], frame.span(op.span), frame, lambda part: summed(part, 1))
-    return summed(operands[0], op.dim + 1)
+        return _inside(x, frame.span(op.span), frame, lambda part: summed(part, 1))
+    return summed(x, op.dim + 1)
 
 
-def _pool_pages(
-    op: page_axis.PoolPages, operands: tuple[Array, ...], _types: Types, frame: Frame
-) -> Array:
+def _pool_pages(frame: Frame, op: page_axis.PoolPages, _types: Types, x: Array) -> Array:
     """One shifted copy for each place of the window; windows are short, rows are long."""
     xp = frame.namespace.xp
-    x = xp.astype(operands[0], xp.float32, copy=False)
+    x = as_float(xp, x)
     fill = {Kind.MAX: -math.inf, Kind.MIN: math.inf}.get(op.kind, 0.0)
 
     def pooled(part: Array) -> Array:
@@ -136,11 +124,8 @@ def _shifted(xp: Any, x: Array, offset: int, fill: float) -> Array:
     return xp.concat([ends, x[:, : num_pages - beyond]], axis=1)
 
 
-def _shift_pages(
-    op: page_axis.ShiftPages, operands: tuple[Array, ...], _types: Types, frame: Frame
-) -> Array:
+def _shift_pages(frame: Frame, op: page_axis.ShiftPages, _types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
-    (x,) = operands
     fill: Any = op.fill
     if x.dtype == xp.bool:
         fill = bool(op.fill)
@@ -149,11 +134,9 @@ def _shift_pages(
     return _shifted(xp, x, op.offset, fill)
 
 
-def _across_heads(
-    op: page_axis.AcrossHeads, operands: tuple[Array, ...], _types: Types, frame: Frame
-) -> Array:
+def _across_heads(frame: Frame, op: page_axis.AcrossHeads, _types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
-    x = xp.astype(operands[0], xp.float32, copy=False)
+    x = as_float(xp, x)
     heads = frame.num_heads
     x = xp.broadcast_to(x, (heads, *x.shape[1:]))
     match op.kind:

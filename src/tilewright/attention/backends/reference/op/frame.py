@@ -1,23 +1,41 @@
-"""What an op may look at beside its operands, while a program runs for one request."""
+"""What a session did: the proof of which path ran, and what it touched."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, TypeAlias
 
-from tilewright.attention.backends.reference.counters import Counters
 from tilewright.attention.backends.reference.namespace import Array, Namespace
-from tilewright.attention.graph import Geometry, Side, Span, ValueType
+from tilewright.attention.graph import Geometry, Op, Side, Span, Types, ValueType
 from tilewright.attention.planner import Reserved, RowBudget
 
 
-class Sources(Protocol):
-    """Where the leaves of a program come from. Results are [heads or 1, pages or 1, r, c]."""
+@dataclass(slots=True)
+class ByteCounts:
+    """Bytes by kind, as fields are stored; indices and queries are not counted."""
 
-    def input(self, name: str) -> Array: ...
-    def field(self, name: str) -> Array: ...
-    def state(self, name: str) -> Array: ...
-    def parameter(self, name: str) -> Array: ...
-    def mass(self) -> Array: ...
-    def prompt_mass(self, window: int) -> Array: ...
+    kv_read: int = 0
+    kv_written: int = 0
+    summary_read: int = 0
+    summary_written: int = 0
+    state_read: int = 0
+    state_written: int = 0
+
+
+@dataclass(slots=True)
+class Counters:
+    """Rows are counted once for each query token, layer and KV head."""
+
+    sparse_rows: int = 0
+    dense_rows: dict[str, int] = field(default_factory=dict)  # by reason: skipped, short, fits
+    pages_scored: int = 0
+    pages_selected: int = 0  # by rows that selected; reserved ones included
+    pages_read: int = 0
+    nan_scores: int = 0
+    reused_selections: int = 0
+    num_bytes: ByteCounts = field(default_factory=ByteCounts)
+
+    def count_dense(self, reason: str) -> None:
+        self.dense_rows[reason] = self.dense_rows.get(reason, 0) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +101,20 @@ class Frame:
         if axis == 2:
             valid = xp.matrix_transpose(valid)
         return xp.where(valid, x, xp.asarray(fill, dtype=x.dtype))
+
+
+Evaluator: TypeAlias = Callable[..., Array]
+"""Called with the frame, the op, the types of the operands, and the operands.
+
+Operands are [heads or 1, pages or 1, r, c] in float32, int32 or bool; so is the result.
+"""
+EvaluatorTable: TypeAlias = dict[type[Op], Evaluator]
+
+
+def on_arrays(function: Callable[..., Array]) -> Evaluator:
+    """Return the evaluator of an op that looks at its operands alone: (xp, op, *operands)."""
+
+    def evaluate(frame: Frame, op: Any, _types: Types, *operands: Array) -> Array:
+        return function(frame.namespace.xp, op, *operands)
+
+    return evaluate

@@ -3,10 +3,14 @@
 import math
 from typing import Any
 
-from tilewright.attention.backends.reference.evaluator import EvaluatorTable
-from tilewright.attention.backends.reference.frame import Frame
-from tilewright.attention.backends.reference.namespace import Array
-from tilewright.attention.backends.reference.summation import tree_sum
+from tilewright.attention.backends.reference.namespace import (
+    Array,
+    as_float,
+    empty_sum,
+    part_of,
+    tree_sum,
+)
+from tilewright.attention.backends.reference.op.frame import EvaluatorTable, Frame
 from tilewright.attention.graph import Types, ValueType
 from tilewright.attention.ops import interleave, reduce
 
@@ -24,12 +28,12 @@ def highest(xp: Any, x: Array) -> float | int | bool:
     return 2**31 - 1 if x.dtype == xp.int32 else math.inf
 
 
-def _prepared(op: Any, x: Array, x_type: ValueType, frame: Frame, fill: Any) -> tuple[Array, int]:
+def _prepared(frame: Frame, op: Any, types: Types, x: Array, fill: Any) -> tuple[Array, int]:
     """The entries that take part, ``fill`` for tokens that are not there, and the array axis."""
     if op.dim == 0:
         pages = frame.span(op.span)
         return x[:, pages.start : pages.stop], 1
-    return frame.without_missing(x, x_type, op.dim, fill), op.dim + 1
+    return frame.without_missing(x, types[0], op.dim, fill), op.dim + 1
 
 
 def _count(op: Any, x: Array, x_type: ValueType, frame: Frame) -> Array:
@@ -38,63 +42,55 @@ def _count(op: Any, x: Array, x_type: ValueType, frame: Frame) -> Array:
     if op.dim == 0:
         return xp.full((1, 1, 1, 1), float(len(frame.span(op.span))), dtype=xp.float32)
     if op.dim in x_type.token_axes:
-        return xp.astype(frame.token_counts(), xp.float32)
+        return as_float(xp, frame.token_counts())
     return xp.full((1, 1, 1, 1), float(x.shape[op.dim + 1]), dtype=xp.float32)
 
 
-def _sum(op: reduce.Sum, operands: tuple[Array, ...], types: Types, frame: Frame) -> Array:
-    x, axis = _prepared(op, operands[0], types[0], frame, 0)
+def _sum(frame: Frame, op: reduce.Sum, types: Types, x: Array) -> Array:
+    x, axis = _prepared(frame, op, types, x, 0)
     return tree_sum(frame.namespace.xp, x, axis)
 
 
-def _mean(op: reduce.Mean, operands: tuple[Array, ...], types: Types, frame: Frame) -> Array:
+def _mean(frame: Frame, op: reduce.Mean, types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
-    x, axis = _prepared(op, xp.astype(operands[0], xp.float32, copy=False), types[0], frame, 0)
-    count = _count(op, operands[0], types[0], frame)
+    x, axis = _prepared(frame, op, types, as_float(xp, x), 0)
+    count = _count(op, x, types[0], frame)
     return tree_sum(xp, x, axis) / xp.where(count == 0, xp.ones_like(count), count)
 
 
-def _l2_norm(op: reduce.L2Norm, operands: tuple[Array, ...], types: Types, frame: Frame) -> Array:
+def _l2_norm(frame: Frame, op: reduce.L2Norm, types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
-    x, axis = _prepared(op, xp.astype(operands[0], xp.float32, copy=False), types[0], frame, 0)
+    x, axis = _prepared(frame, op, types, as_float(xp, x), 0)
     return xp.sqrt(tree_sum(xp, x * x, axis))
 
 
-def _extreme(op: Any, operands: tuple[Array, ...], types: Types, frame: Frame) -> Array:
+def _extreme(frame: Frame, op: Any, types: Types, x: Array) -> Array:
     """Max or Min; bools as any or all."""
     xp = frame.namespace.xp
     largest = isinstance(op, reduce.Max)
-    fill = (lowest if largest else highest)(xp, operands[0])
-    x, axis = _prepared(op, operands[0], types[0], frame, fill)
+    fill = (lowest if largest else highest)(xp, x)
+    x, axis = _prepared(frame, op, types, x, fill)
     if x.shape[axis] == 0:
-        shape = tuple(1 if i == axis else size for i, size in enumerate(x.shape))
-        return xp.zeros(shape, dtype=x.dtype)
+        return empty_sum(xp, x, axis, x.dtype)
     if x.dtype == xp.bool:
         return (xp.any if largest else xp.all)(x, axis=axis, keepdims=True)
     return (xp.max if largest else xp.min)(x, axis=axis, keepdims=True)
 
 
-def _arg_max(op: reduce.ArgMax, operands: tuple[Array, ...], types: Types, frame: Frame) -> Array:
+def _arg_max(frame: Frame, op: reduce.ArgMax, types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
-    x, axis = _prepared(op, operands[0], types[0], frame, lowest(xp, operands[0]))
+    x, axis = _prepared(frame, op, types, x, lowest(xp, x))
     if x.shape[axis] == 0:
-        shape = tuple(1 if i == axis else size for i, size in enumerate(x.shape))
-        return xp.zeros(shape, dtype=xp.int32)
-    first = arg_order(xp, x, axis)
-    index = [slice(None)] * x.ndim
-    index[axis] = slice(0, 1)
+        return empty_sum(xp, x, axis, xp.int32)
     offset = frame.span(op.span).start if op.dim == 0 else 0
-    return xp.astype(first[tuple(index)] + offset, xp.int32)
+    return xp.astype(part_of(arg_order(xp, x, axis), axis, 0, 1) + offset, xp.int32)
 
 
-def _arg_top(op: reduce.ArgTop, operands: tuple[Array, ...], types: Types, frame: Frame) -> Array:
+def _arg_top(frame: Frame, op: reduce.ArgTop, types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
-    (x,) = operands
     axis = op.dim + 1
     x = frame.without_missing(x, types[0], op.dim, lowest(xp, x))
-    index = [slice(None)] * x.ndim
-    index[axis] = slice(0, op.k)
-    return xp.astype(arg_order(xp, x, axis)[tuple(index)], xp.int32)
+    return xp.astype(part_of(arg_order(xp, x, axis), axis, 0, op.k), xp.int32)
 
 
 def arg_order(xp: Any, x: Array, axis: int) -> Array:
@@ -103,17 +99,6 @@ def arg_order(xp: Any, x: Array, axis: int) -> Array:
         x = xp.where(xp.isnan(x), xp.full_like(x, -math.inf), x)
         return xp.argsort(-x, axis=axis, stable=True)
     return xp.argsort(-xp.astype(x, xp.int64), axis=axis, stable=True)
-
-
-def _groups(op: Any, x: Array, x_type: ValueType, frame: Frame, fill: float) -> tuple[Array, int]:
-    """Neighbours on an axis of their own."""
-    xp = frame.namespace.xp
-    x = xp.astype(x, xp.float32, copy=False)
-    x = frame.without_missing(x, x_type, op.dim, fill)
-    axis = op.dim + 1
-    shape = list(x.shape)
-    shape[axis : axis + 1] = [x.shape[axis] // op.k, op.k]
-    return xp.reshape(x, tuple(shape)), axis + 1
 
 
 def _group_counts(op: Any, x_type: ValueType, frame: Frame) -> Array:
@@ -127,11 +112,13 @@ def _group_counts(op: Any, x_type: ValueType, frame: Frame) -> Array:
     return there if op.dim == 1 else xp.matrix_transpose(there)
 
 
-def _interleaved(op: Any, operands: tuple[Array, ...], types: Types, frame: Frame) -> Array:
+def _interleaved(frame: Frame, op: Any, types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
     largest, smallest = interleave.MaxInterleave, interleave.MinInterleave
     fill = {largest: -math.inf, smallest: math.inf}.get(type(op), 0.0)
-    x, axis = _groups(op, operands[0], types[0], frame, fill)
+    x = frame.without_missing(as_float(xp, x), types[0], op.dim, fill)
+    axis = op.dim + 2  # neighbours on an axis of their own
+    x = xp.reshape(x, (*x.shape[: axis - 1], x.shape[axis - 1] // op.k, op.k, *x.shape[axis:]))
     there = _group_counts(op, types[0], frame)
     match op:
         case interleave.MaxInterleave():
@@ -143,7 +130,7 @@ def _interleaved(op: Any, operands: tuple[Array, ...], types: Types, frame: Fram
         case _:
             result = xp.squeeze(tree_sum(xp, x, axis), axis=axis)
     if isinstance(op, interleave.MeanInterleave):
-        result = result / xp.astype(xp.clip(there, 1, op.k), xp.float32)
+        result = result / as_float(xp, xp.clip(there, 1, op.k))
     return xp.where(there > 0, result, xp.zeros_like(result))
 
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from tests.collectives.worlds import run_ranks
-from tilewright.collectives.operation import Operation
-from tilewright.collectives.reduction import Reduction, check_reduction, message_dtype
-from tilewright.collectives.table import ALGORITHMS
+from tilewright.collectives.algorithms import ALGORITHMS
+from tilewright.collectives.operation import Operation, Reduction, check_reduction, message_dtype
 from tilewright.errors import CollectiveError
 from tilewright.language.dtype import DTYPES, DType, float16, float32, float64, int1
 

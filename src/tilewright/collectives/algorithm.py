@@ -1,19 +1,13 @@
-"""Which algorithm can carry out which operation: data, and what users add to it."""
+"""An algorithm of collectives as data, and the proof of its plans."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import MappingProxyType
 
-from tilewright.collectives.algorithms.direct import plan_direct
-from tilewright.collectives.algorithms.grid import plan_mesh_2d, plan_torus_2d
-from tilewright.collectives.algorithms.halving import plan_halving_doubling
-from tilewright.collectives.algorithms.hierarchical import plan_hierarchical
-from tilewright.collectives.algorithms.ring import plan_bidirectional_ring, plan_ring
-from tilewright.collectives.algorithms.tree import plan_double_tree
 from tilewright.collectives.operation import Call, Operation, goal_of, start_of
 from tilewright.collectives.plan import Move, Plan, Proof, check_plan
-from tilewright.errors import CollectiveError, RegistryError
+from tilewright.errors import RegistryError
 
 AUTO_ALGORITHM = "auto"
 """No algorithm: the one whose prediction is least."""
@@ -21,30 +15,22 @@ AUTO_ALGORITHM = "auto"
 PlanFunction = Callable[[Call, int], Plan]
 """From a call and a lane to a plan."""
 
-RING_LIKE = frozenset(
-    (
-        Operation.ALL_REDUCE,
-        Operation.REDUCE_SCATTER,
-        Operation.ALL_GATHER,
-        Operation.BROADCAST,
-        Operation.REDUCE,
-    )
-)
 SCATTERING = frozenset((Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER))
-REDUCING = frozenset((Operation.ALL_REDUCE,))
-TREE_LIKE = frozenset((Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUCE))
+"""Operations of algorithms that give each rank a part of the sum first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
     """A way to carry out some operations.
 
-    ``suits_many``: the messages of a rank do not become more with the ranks.
+    ``preference``: of equal predictions the least is taken. ``suits_many``: the messages of a rank
+    do not become more with the ranks.
     """
 
     name: str
     operations: frozenset[Operation]
     plan: PlanFunction
+    preference: int = 100
     suits_many: bool = False
 
 
@@ -57,20 +43,6 @@ def build_table(algorithms: Iterable[Algorithm]) -> Mapping[str, Algorithm]:
             raise RegistryError("collectives", found, "one owner", "rename one")
         table[algorithm.name] = algorithm
     return MappingProxyType(table)
-
-
-ALGORITHMS = build_table(
-    (
-        Algorithm("ring", RING_LIKE, plan_ring),
-        Algorithm("bidirectional_ring", RING_LIKE, plan_bidirectional_ring),
-        Algorithm("double_tree", TREE_LIKE, plan_double_tree),
-        Algorithm("halving_doubling", SCATTERING, plan_halving_doubling),
-        Algorithm("torus_2d", SCATTERING, plan_torus_2d),
-        Algorithm("mesh_2d", SCATTERING, plan_mesh_2d),
-        Algorithm("direct", frozenset(Operation), plan_direct),
-        Algorithm("hierarchical", REDUCING, plan_hierarchical, suits_many=True),
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -100,16 +72,3 @@ def checked_plan(algorithm: Algorithm, call: Call, lane: int) -> CheckedPlan:
     plan = algorithm.plan(call, lane)
     start, goal = start_of(call, plan.num_blocks), goal_of(call, plan.num_blocks)
     return CheckedPlan(plan, check_plan(plan, start, goal, where))
-
-
-def find_algorithm(
-    name: str, operation: Operation, algorithms: Mapping[str, Algorithm] = ALGORITHMS
-) -> Algorithm:
-    """By name; one that cannot carry out the operation is refused."""
-    algorithm = algorithms.get(name)
-    able = [each.name for each in algorithms.values() if operation in each.operations]
-    if algorithm is None or operation not in algorithm.operations:
-        found = f"the algorithm {name!r}"
-        expected = f"one that can: {', '.join(able)}"
-        raise CollectiveError(operation.value, found, expected, "name one of these, or 'auto'")
-    return algorithm

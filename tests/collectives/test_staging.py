@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from tests.collectives.worlds import machine_of_sips, run_ranks
-from tilewright.collectives.copies import copy_group, owner_lanes
 from tilewright.collectives.group import Group, sip_ranks
-from tilewright.collectives.staging import Layout
+from tilewright.collectives.staging import Layout, copy_group, owner_lanes
 from tilewright.host import DPPolicy
 
 LEFT, RIGHT = (range(4),), (range(4, 8),)

@@ -1,13 +1,14 @@
 """Selections: the best pages of a row under the one tie rule, as bools per page."""
 
 import math
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
-from tilewright.attention.backends.reference.evaluator import EvaluatorTable
-from tilewright.attention.backends.reference.frame import Frame
 from tilewright.attention.backends.reference.namespace import Array
-from tilewright.attention.backends.reference.page_axis import softmax
-from tilewright.attention.backends.reference.reduction import arg_order
+from tilewright.attention.backends.reference.op.frame import EvaluatorTable, Frame, on_arrays
+from tilewright.attention.backends.reference.op.page_axis import softmax
+from tilewright.attention.backends.reference.op.reduction import arg_order
 from tilewright.attention.graph import Span, Types
 from tilewright.attention.ops import selection
 from tilewright.attention.planner import Exactly, MassRule, RowBudget, ScoreRule
@@ -43,13 +44,14 @@ def _ranked(xp: Any, scores: Array, counts: Array) -> Array:
 
 
 def mass_entries(
-    xp: Any, weights: Array, p: float, *, at_least: int, at_most: int, given: Array, total: Array
+    xp: Any, weights: Array, p: float, *, at_least: int, at_most: int, given: Array | float = 0.0
 ) -> Array:
-    """The fewest entries, largest first, that together with ``given`` reach ``p`` of ``total``.
+    """The fewest entries, largest first, that together with ``given`` reach ``p`` of all weight.
 
     Sums are in float64: which page is the last one in must not hang on rounding of the sum.
     """
     size = weights.shape[-1]
+    total = xp.sum(xp.astype(weights, xp.float64), axis=-1, keepdims=True) + given
     order = arg_order(xp, weights, weights.ndim - 1)
     sorted_weights = xp.astype(xp.take_along_axis(weights, order, axis=-1), xp.float64)
     reached = given + xp.cumulative_sum(sorted_weights, axis=-1)
@@ -93,9 +95,9 @@ def _with_reserved(chosen: Array, frame: Frame) -> Array:
     return xp.concat([first, chosen, last], axis=1)
 
 
-def _top_k(op: Any, operands: tuple[Array, ...], _types: Types, frame: Frame) -> Array:
+def _top_k(frame: Frame, op: Any, _types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
-    scores = _candidates(operands[0], frame)
+    scores = _candidates(x, frame)
     if isinstance(op, selection.TopK) and op.k is not None:
         return _with_reserved(best_entries(xp, scores, op.k), frame)
     reserved = frame.num_pages - scores.shape[-1]
@@ -117,32 +119,16 @@ def _planned(xp: Any, scores: Array, budget: RowBudget, reserved: int) -> Array:
         case ScoreRule(threshold=value):
             return threshold_entries(xp, scores, value, at_least=at_least, at_most=at_most)
         case MassRule(p=p):
-            weights = softmax(xp, scores, 2)
-            total = xp.sum(xp.astype(weights, xp.float64), axis=-1, keepdims=True)
-            return mass_entries(
-                xp,
-                weights,
-                p,
-                at_least=at_least,
-                at_most=at_most,
-                given=xp.zeros_like(total),
-                total=total,
-            )
+            return mass_entries(xp, softmax(xp, scores, 2), p, at_least=at_least, at_most=at_most)
 
 
-def _top_p(op: selection.TopP, operands: tuple[Array, ...], _types: Types, frame: Frame) -> Array:
+def _top_p(frame: Frame, op: selection.TopP, _types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
-    candidates = _candidates(operands[0], frame)
+    candidates = _candidates(x, frame)
     weights = xp.where(candidates > 0, candidates, xp.zeros_like(candidates))
-    total = xp.sum(xp.astype(weights, xp.float64), axis=-1, keepdims=True)
-    given = xp.zeros_like(total)
-    if op.span == Span.ALL:
-        given = _reserved_weight(operands[0], frame)
-        total = total + given
+    given = _reserved_weight(x, frame) if op.span == Span.ALL else 0.0
     most = weights.shape[-1] if op.max_pages is None else op.max_pages
-    chosen = mass_entries(
-        xp, weights, op.p, at_least=op.min_pages, at_most=most, given=given, total=total
-    )
+    chosen = mass_entries(xp, weights, op.p, at_least=op.min_pages, at_most=most, given=given)
     return _with_reserved(chosen, frame)
 
 
@@ -155,10 +141,8 @@ def _reserved_weight(scores: Array, frame: Frame) -> Array:
     return xp.sum(xp.astype(xp.matrix_transpose(ends), xp.float64), axis=-1, keepdims=True)
 
 
-def _threshold(
-    op: selection.Threshold, operands: tuple[Array, ...], _types: Types, frame: Frame
-) -> Array:
-    scores = _candidates(operands[0], frame)
+def _threshold(frame: Frame, op: selection.Threshold, _types: Types, x: Array) -> Array:
+    scores = _candidates(x, frame)
     most = scores.shape[-1] if op.max_pages is None else op.max_pages
     chosen = threshold_entries(
         frame.namespace.xp, scores, op.value, at_least=op.min_pages, at_most=most
@@ -166,25 +150,11 @@ def _threshold(
     return _with_reserved(chosen, frame)
 
 
-def _union(_op: Any, operands: tuple[Array, ...], _types: Types, _frame: Frame) -> Array:
-    result, *others = operands
-    for other in others:
-        result = result | other
-    return result
-
-
-def _intersection(_op: Any, operands: tuple[Array, ...], _types: Types, _frame: Frame) -> Array:
-    result, *others = operands
-    for other in others:
-        result = result & other
-    return result
-
-
-def _selected_tokens(_op: Any, operands: tuple[Array, ...], _types: Types, frame: Frame) -> Array:
+def _selected_tokens(frame: Frame, _op: Any, _types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
     pages = frame.span(Span.MIDDLE)
     index = xp.reshape(xp.arange(frame.num_pages), (1, -1, 1, 1))
-    read = operands[0] | (index < pages.start) | (index >= pages.stop)
+    read = x | (index < pages.start) | (index >= pages.stop)
     tokens = xp.where(read, frame.token_counts(), xp.zeros_like(frame.token_counts()))
     return xp.astype(xp.sum(tokens, axis=1, keepdims=True), xp.int32)
 
@@ -194,8 +164,8 @@ SELECTIONS: EvaluatorTable = {
     selection.ApproxTopK: _top_k,
     selection.TopP: _top_p,
     selection.Threshold: _threshold,
-    selection.Union: _union,
-    selection.Intersection: _intersection,
-    selection.Complement: lambda _op, operands, _types, _frame: ~operands[0],
+    selection.Union: on_arrays(lambda _xp, _op, *operands: reduce(or_, operands)),
+    selection.Intersection: on_arrays(lambda _xp, _op, *operands: reduce(and_, operands)),
+    selection.Complement: on_arrays(lambda _xp, _op, x: ~x),
     selection.SelectedTokens: _selected_tokens,
 }

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from tests.collectives.calls import CALLS, Table, inputs_of
 from tests.collectives.worlds import run_ranks
-from tilewright.collectives.algorithms.line import is_line
+from tilewright.collectives.algorithm import checked_plan
+from tilewright.collectives.algorithms import ALGORITHMS
+from tilewright.collectives.algorithms.ring import is_line
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Move, Plan
-from tilewright.collectives.table import ALGORITHMS, checked_plan
 
 RING = ALGORITHMS["ring"]
 

@@ -1,12 +1,11 @@
 """Products: tile by tile along the pages, never across requests."""
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from tilewright.attention.backends.reference.evaluator import EvaluatorTable
-from tilewright.attention.backends.reference.frame import Frame
-from tilewright.attention.backends.reference.namespace import Array
-from tilewright.attention.backends.reference.paged import PagedField
-from tilewright.attention.backends.reference.summation import tree_sum
+from tilewright.attention.backends.reference.namespace import Array, as_float, as_numbers, tree_sum
+from tilewright.attention.backends.reference.op.frame import EvaluatorTable, Frame
+from tilewright.attention.backends.reference.pages import PagedField, whole
 from tilewright.attention.graph import Side, Types
 from tilewright.attention.ops import linear
 
@@ -16,28 +15,22 @@ CACHE_TILE = 16
 Operand: TypeAlias = Any  # an array, or a field that is read tile by tile
 
 
-def _gemm(_op: linear.GeMM, operands: tuple[Operand, ...], types: Types, frame: Frame) -> Array:
-    x, y = operands
+def _gemm(frame: Frame, _op: linear.GeMM, types: Types, x: Operand, y: Operand) -> Array:
     if len(types[1].shape) == 3:
-        return _gemm_with_heads(_whole(x), y, frame)
-    x, y = (
-        _for_product(value, value_type, frame)
+        return _gemm_with_heads(whole(x), y, frame)
+    operands = [  # missing tokens add nothing to a sum over tokens
+        frame.without_missing(whole(value), value_type, 2, 0)
+        if 2 in value_type.token_axes and not frame.pages.is_full
+        else value
         for value, value_type in zip((x, y), types, strict=True)
-    )
-    return _in_tiles(_product, (x, y), frame)
-
-
-def _for_product(value: Operand, value_type: Any, frame: Frame) -> Operand:
-    """Missing tokens add nothing to a sum over tokens; other operands stay as they are."""
-    if 2 in value_type.token_axes and not frame.pages.is_full:
-        return frame.without_missing(_whole(value), value_type, 2, 0)
-    return value
+    ]
+    return _in_tiles(_product, operands, frame)
 
 
 def _product(x: Array, y: Array, frame: Frame) -> Array:
     """y x^T for one tile: the per-row operand is one matrix, so a tile is one product a head."""
     xp = frame.namespace.xp
-    x, y = _common_dtype(xp, x, y)
+    x, y = as_numbers(xp, x, y)
     if x.shape[1] == 1 and y.shape[1] != 1:
         heads, pages, rows, width = y.shape
         flat = xp.reshape(y, (heads, pages * rows, width))
@@ -48,29 +41,20 @@ def _product(x: Array, y: Array, frame: Frame) -> Array:
     return xp.matmul(y, xp.matrix_transpose(x))
 
 
-def _common_dtype(xp: Any, x: Array, y: Array) -> tuple[Array, Array]:
-    if x.dtype == xp.int32 and y.dtype == xp.int32:
-        return x, y
-    return xp.astype(x, xp.float32, copy=False), xp.astype(y, xp.float32, copy=False)
-
-
 def _gemm_with_heads(x: Array, weights: Array, frame: Frame) -> Array:
     """Weights [heads, Ny, K] on x [., heads * Nx, K]: head by head, to [., heads * Ny, Nx]."""
     xp = frame.namespace.xp
     heads, rows, width = weights.shape[2:]
 
-    def product(part: Array, frame: Frame) -> Array:
+    def product(part: Array, _frame: Frame) -> Array:
         split = xp.reshape(part, (*part.shape[:2], heads, part.shape[2] // heads, width))
-        out = xp.matmul(
-            frame.namespace.xp.astype(weights, xp.float32, copy=False),
-            xp.matrix_transpose(xp.astype(split, xp.float32, copy=False)),
-        )
+        out = xp.matmul(as_float(xp, weights), xp.matrix_transpose(as_float(xp, split)))
         return xp.reshape(out, (*out.shape[:2], heads * rows, out.shape[-1]))
 
     return _in_tiles(product, (x,), frame)
 
 
-def _in_tiles(product: Any, operands: tuple[Operand, ...], frame: Frame) -> Array:
+def _in_tiles(product: Any, operands: Sequence[Operand], frame: Frame) -> Array:
     """Run a product over tiles of pages.
 
     On the cache side a short tile is filled up with zeros: how many pages are complete at once
@@ -79,7 +63,7 @@ def _in_tiles(product: Any, operands: tuple[Operand, ...], frame: Frame) -> Arra
     xp = frame.namespace.xp
     num_pages = max(_num_pages(value) for value in operands)
     if num_pages == 1 and frame.side is Side.INDEXER:
-        return product(*(_whole(value) for value in operands), frame)
+        return product(*(whole(value) for value in operands), frame)
     size = CACHE_TILE if frame.side is Side.CACHE else INDEXER_TILE
     parts = []
     for start in range(0, num_pages, size):
@@ -103,20 +87,16 @@ def _num_pages(value: Operand) -> int:
     return value.num_pages if isinstance(value, PagedField) else int(value.shape[1])
 
 
-def _whole(value: Operand) -> Array:
-    return value.whole() if isinstance(value, PagedField) else value
-
-
 def _tile(value: Operand, start: int, stop: int) -> Array:
     if isinstance(value, PagedField):
         return value.rows(start, stop)
     return value if value.shape[1] == 1 else value[:, start:stop]
 
 
-def _kron(op: linear.Kron, operands: tuple[Array, ...], _types: Types, frame: Frame) -> Array:
+def _kron(frame: Frame, op: linear.Kron, _types: Types, x: Array, y: Array) -> Array:
     """Six axes: rows of x and y, columns of x and y; an axis that broadcasts stays one axis."""
     xp = frame.namespace.xp
-    x, y = _common_dtype(xp, *operands)
+    x, y = as_numbers(xp, x, y)
     rows = (1, y.shape[2]) if 1 in op.dim else (y.shape[2], 1)
     columns = (1, y.shape[3]) if 2 in op.dim else (y.shape[3], 1)
     x = xp.reshape(x, (*x.shape[:3], 1, x.shape[3], 1))
@@ -125,11 +105,9 @@ def _kron(op: linear.Kron, operands: tuple[Array, ...], _types: Types, frame: Fr
     return xp.reshape(product, (heads, pages, a * b, c * d))
 
 
-def _factor_score(
-    op: linear.FactorScore, operands: tuple[Operand, ...], _types: Types, frame: Frame
-) -> Array:
-    xp = frame.namespace.xp
+def _factor_score(frame: Frame, op: linear.FactorScore, _types: Types, *operands: Operand) -> Array:
     q, weights, descriptors = operands
+    xp = frame.namespace.xp
     projected = xp.matmul(q[:, :, :, None, :], weights)  # [., 1, heads, 1, rank]
 
     def score(tile: Array, frame: Frame) -> Array:
@@ -142,11 +120,11 @@ def _factor_score(
 
 
 def _learned_descriptor(
-    op: linear.LearnedDescriptor, operands: tuple[Operand, ...], types: Types, frame: Frame
+    frame: Frame, op: linear.LearnedDescriptor, types: Types, *operands: Operand
 ) -> Array:
-    xp = frame.namespace.xp
     x, token_weights, key_weights = operands
-    x = frame.without_missing(_whole(x), types[0], 1, 0)
+    xp = frame.namespace.xp
+    x = frame.without_missing(whole(x), types[0], 1, 0)
 
     def describe(tile: Array, _frame: Frame) -> Array:
         pooled = xp.matmul(xp.matrix_transpose(token_weights), tile[:, :, None])
