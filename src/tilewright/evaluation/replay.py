@@ -9,7 +9,7 @@ from tilewright.attention.backends.reference import SessionSpec, StepOutput
 from tilewright.attention.graph import Graph
 from tilewright.attention.planner import PlanSpec
 from tilewright.evaluation.stream import Doubles, Floats, Stream
-from tilewright.serving.sequence import PagedSequence, PagedStep, PagesByRow
+from tilewright.serving.decode import PagedSequence, PagedStep, PagesByRow
 
 Bools = npt.NDArray[np.bool_]
 

@@ -1,13 +1,103 @@
-"""Decoding a model whose attention reads pages that a flow selects."""
+"""One sequence in a session: its attention reads pages that a flow selects, layer by layer."""
 
-from tilewright.attention.backends.reference import Counters, SessionSpec
-from tilewright.attention.backends.reference.store import prompt_windows
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from tilewright.attention.backends.reference import (
+    Counters,
+    Session,
+    SessionSpec,
+    Step,
+    StepOutput,
+)
 from tilewright.attention.graph import DType, Geometry, Graph
+from tilewright.attention.ops.feedback import prompt_windows
 from tilewright.attention.planner import PlanSpec
 from tilewright.models import MlaShape, ModelShape, ModelWeights, Prompt, logits_of, run_layers
 from tilewright.models.namespace import Array
 from tilewright.models.prompt import StepWrapper
-from tilewright.serving.sequence import PagedSequence, PagedStep, PagesByRow
+
+REQUEST = "request"
+PagesByRow: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]
+"""Pages by layer and KV head."""
+
+
+class KeptAttention(Protocol):
+    """What dense attention over a prompt leaves behind; arrays are [tokens, heads, ...]."""
+
+    def keys(self, layer: int) -> Array: ...
+
+    def values(self, layer: int) -> Array | None: ...
+
+    def queries(self, layer: int) -> Array | None:
+        """Of the last tokens, as many as a flow may want to see; None: none are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class PagedStep:
+    """The attention step of one decode step: write the token's pages, then let the flow choose."""
+
+    step: Step
+    taken: dict[int, StepOutput] = field(default_factory=dict)
+    """What each layer read and gave, once it was asked."""
+
+    def __call__(self, layer: int, queries: Array, keys: Array, values: Array | None) -> Array:
+        self.step.write(layer, REQUEST, keys, values)
+        self.taken[layer] = self.step.attend(layer, {REQUEST: queries})[REQUEST]
+        return self.taken[layer].output
+
+    def pages(self) -> PagesByRow:
+        """That each layer read in each KV head, ascending; once all layers were asked."""
+        return tuple(
+            tuple(tuple(map(int, out.pages(0, head))) for head in range(out.output.shape[1]))
+            for _, out in sorted(self.taken.items())
+        )
+
+
+class PagedSequence:
+    """Behind a prompt that dense attention took in. Its pages are copies of the prompt's keys."""
+
+    def __init__(
+        self, graph: Graph, spec: SessionSpec, tokens: Sequence[int], prompt: KeptAttention
+    ) -> None:
+        self._session = Session(graph, spec)
+        self._spec = spec
+        self._geometry = graph.geometry
+        self.num_tokens = len(tokens)
+        self.pages_in_rows = 0
+        """What dense attention would have read so far: pages of all rows of all steps."""
+        self._take_prompt(tokens, prompt)
+
+    @property
+    def counters(self) -> Counters:
+        return self._session.counters
+
+    @property
+    def page_bytes(self) -> int:
+        """Stored bytes of a page's keys and values, in one layer and KV head."""
+        return self._session.store.block_bytes(self._geometry.reserved_fields)
+
+    @contextmanager
+    def step(self, token: int) -> Iterator[PagedStep]:
+        """Take in a token: inside, every layer is to be called once."""
+        step = self._session.begin({REQUEST: [token]})
+        yield PagedStep(step)
+        step.finish()
+        self.num_tokens += 1
+        rows = self._spec.num_layers * self._spec.num_kv_heads
+        self.pages_in_rows += rows * -(-self.num_tokens // self._geometry.page_size)
+
+    def _take_prompt(self, tokens: Sequence[int], prompt: KeptAttention) -> None:
+        self._session.admit(REQUEST, tokens)
+        step = self._session.begin({REQUEST: tokens}, prompt=True)
+        for layer in range(self._spec.num_layers):
+            step.write(layer, REQUEST, prompt.keys(layer), prompt.values(layer))
+            queries = prompt.queries(layer)
+            if queries is not None:
+                step.observe(layer, REQUEST, queries)
+        step.finish()
 
 
 def geometry_of(shape: ModelShape, page_size: int) -> Geometry:

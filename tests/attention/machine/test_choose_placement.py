@@ -12,7 +12,7 @@ from tilewright.attention.backends.machine import (
     choose_placement,
     placement_costs,
 )
-from tilewright.attention.backends.machine.idle_time import launch_ps, message_ps
+from tilewright.attention.backends.machine.compiled import launch_ps, message_ps
 from tilewright.attention.graph import DType, Graph
 from tilewright.attention.planner import PlanSpec, RowFacts, parse_policy, plan_step
 from tilewright.machine import Machine, build_machine, parse_machine

@@ -5,8 +5,13 @@ from importlib.resources import files
 
 from tilewright.attention.graph import Geometry
 from tilewright.errors import UsageError
-from tilewright.evaluation.source.base import Case, SourceSpec, check_fits, generator_of
-from tilewright.evaluation.source.model_case import record_case
+from tilewright.evaluation.source.base import (
+    Case,
+    SourceSpec,
+    check_fits,
+    generator_of,
+    record_case,
+)
 from tilewright.evaluation.words import Target
 from tilewright.models.prompt import run_prompt
 from tilewright.models.recall import NUM_KEYS, RECALL_SHAPE, draw_recall, load_recall

@@ -24,12 +24,11 @@ from tilewright.attention.backends.reference.step_arrays import (
 )
 from tilewright.attention.backends.reference.store import (
     prompt_mass_name,
-    prompt_windows,
     selection_name,
-    wants_mass,
 )
 from tilewright.attention.backends.reference.view import RowView
 from tilewright.attention.graph import FlowKind
+from tilewright.attention.ops.feedback import prompt_windows, wants_mass
 from tilewright.attention.paging import ExtendPlan
 from tilewright.attention.planner import (
     RowFacts,

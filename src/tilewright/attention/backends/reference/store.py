@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.attention.backends.generated import started_states
 from tilewright.attention.backends.reference.namespace import Array, Namespace
 from tilewright.attention.backends.reference.pages import (
     STAGED_DTYPE,
     PageCodes,
     page_codes_of,
 )
-from tilewright.attention.graph import DType, Field, Graph, Inherit, Side, StateVar
-from tilewright.attention.ops.feedback import AttentionMass, PromptMass
+from tilewright.attention.graph import DType, Field, Graph, StateVar
+from tilewright.attention.ops.feedback import prompt_windows
 from tilewright.attention.paging import ExtendPlan, PagingSpec, StateField
 
 MASS = "#mass"  # names of flows are Python identifiers, so these cannot clash with them
@@ -25,18 +26,6 @@ def selection_name(branch: int) -> str:
 
 def prompt_mass_name(window: int) -> str:
     return f"#prompt_mass{window}"
-
-
-def wants_mass(graph: Graph) -> bool:
-    return any(isinstance(node.op, AttentionMass) for node in graph.nodes(Side.INDEXER))
-
-
-def prompt_windows(graph: Graph) -> tuple[int, ...]:
-    """Windows of prompt queries that the flow observes."""
-    found = {
-        node.op.window for node in graph.nodes(Side.INDEXER) if isinstance(node.op, PromptMass)
-    }
-    return tuple(sorted(found))
 
 
 def kept_fields(graph: Graph, namespace: Namespace) -> tuple[StateField, ...]:
@@ -80,13 +69,7 @@ class PoolStore:
     ) -> None:
         self._paging = paging
         self._namespace = namespace
-        written = {write.target for write in graph.field_writes}
-        starts = [
-            state
-            for state in graph.states
-            if state.name in written or state.inherit == Inherit.SNAPSHOT
-        ]
-        kept: tuple[Field | StateVar, ...] = (*graph.fields, *starts)
+        kept: tuple[Field | StateVar, ...] = (*graph.fields, *started_states(graph))
         self._initial = {item.name: item.initial for item in kept}
         self._codes = page_codes_of(graph.geometry)
         self._dtypes = {

@@ -1,25 +1,120 @@
-"""Running the kernels of a flow on torch tensors."""
+"""A decode step on a GPU: its launches and their memory as a plan, then run on torch tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from math import prod
 from typing import Any
 
-from tilewright.attention.backends.triton.launch import LaunchPlan
-from tilewright.attention.backends.triton.load import LoadedKernels, import_library
-from tilewright.attention.codegen import Kernel
+from tilewright.attention.backends.generated import LoadedKernels, StepResult, run_text
+from tilewright.attention.codegen import Grid, Kernel, KernelFile, Merge, Scratch, ScratchAxis
 from tilewright.attention.graph import DType
-from tilewright.errors import AttentionError
+from tilewright.errors import AttentionError, MissingExtraError
+
+MERGES = frozenset({Merge.MEMORY})
+"""The merges of split rows that this backend can run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSizes:
+    """``max_pages`` is of the longest row; ``num_blocks`` is of the pools."""
+
+    num_requests: int
+    num_kv_heads: int
+    max_pages: int
+    num_blocks: int
+
+    @property
+    def num_rows(self) -> int:
+        return self.num_requests * self.num_kv_heads
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    kernel: Kernel
+    grid: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """Launches in order, the memory they share, and the numbers that they are told."""
+
+    launches: tuple[Launch, ...]
+    buffers: tuple[Buffer, ...]
+    numbers: tuple[tuple[str, int], ...]
+
+
+def plan(kernels: KernelFile, sizes: StepSizes) -> LaunchPlan:
+    """What a step of these sizes launches. Sizes may be larger than the rows at hand."""
+    if kernels.merge not in MERGES:
+        expected = f"one of {', '.join(sorted(MERGES))}"
+        fix = "compile the flow for this backend"
+        raise AttentionError(f"flow {kernels.flow!r}", f"a merge by {kernels.merge}", expected, fix)
+    parts = max(-(-sizes.max_pages // kernels.tiling.part_pages), 1)
+    arrays = (*kernels.scratch, *kernels.results)
+    buffers = tuple(_buffer(item, sizes, parts) for item in arrays)
+    return LaunchPlan(
+        tuple(Launch(kernel, _grid(kernel, sizes, parts)) for kernel in kernels.step),
+        buffers,
+        (
+            ("num_kv_heads", sizes.num_kv_heads),
+            ("num_blocks", sizes.num_blocks),
+            ("table_request", sizes.max_pages),
+            ("table_head", 0),
+            *(
+                stride
+                for item, buffer in zip(arrays, buffers, strict=True)
+                for stride in _strides(item, buffer)
+            ),
+        ),
+    )
+
+
+def _grid(kernel: Kernel, sizes: StepSizes, parts: int) -> tuple[int, ...]:
+    rows = sizes.num_rows
+    match kernel.grid:
+        case Grid.ROW_TILES:
+            return rows, -(-sizes.max_pages // kernel.tile)
+        case Grid.ROW_COLUMNS:
+            return rows, kernel.tile
+        case Grid.ROW_PARTS:
+            return rows, parts
+        case Grid.ROW_MEMBERS:
+            return rows, 1
+        case _:
+            return (rows,)
+
+
+def _strides(item: Scratch, buffer: Buffer) -> Iterator[tuple[str, int]]:
+    """Elements from a row to the next, and from a part of it to the next."""
+    yield f"{item.name}_row", prod(buffer.shape[1:])
+    if item.axis is ScratchAxis.PARTS:
+        yield f"{item.name}_member", prod(buffer.shape[2:])
+
+
+def _buffer(item: Scratch, sizes: StepSizes, parts: int) -> Buffer:
+    leading = {
+        ScratchAxis.ROWS: (sizes.num_rows,),
+        ScratchAxis.PAGES: (sizes.num_rows, sizes.max_pages),
+        ScratchAxis.PARTS: (sizes.num_rows, parts),
+    }[item.axis]
+    return Buffer(item.name, (*leading, *item.shape), item.dtype)
+
 
 _TORCH_NAMES = {DType.FLOAT8_E4M3: "float8_e4m3fn"}
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """Tensors over rows: requests times KV heads."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TritonStepResult(StepResult):
+    """What a step on a GPU gives, as torch tensors."""
 
-    output: Any  # float32 [rows, query heads, value channels]
-    log_sum_exp: Any | None  # float32 [rows, query heads]; None if several softmaxes were added
     lists: tuple[tuple[Any, Any], ...]
     """Of each branch that reads pages: int32 [rows, pages], and how many of them count."""
 
@@ -29,6 +124,20 @@ class StepResult:
         for pages, lengths in self.lists:
             found.update(pages[row, : int(lengths[row])].tolist())
         return sorted(found)
+
+
+def import_library(name: str) -> Any:
+    """torch or triton, or an error that names the extra."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtraError("triton backend", name, "bench") from error
+
+
+def load_kernels(file: KernelFile) -> LoadedKernels:
+    """Run the text of a file under triton, which reads the source of kernels."""
+    import_library("triton")
+    return run_text(file, {})
 
 
 def complete(kernels: LoadedKernels, arguments: Mapping[str, Any]) -> None:
@@ -44,7 +153,7 @@ def complete(kernels: LoadedKernels, arguments: Mapping[str, Any]) -> None:
         kernels.functions[kernel.name][grid](**_chosen(kernel, given))
 
 
-def run(kernels: LoadedKernels, plan: LaunchPlan, arguments: Mapping[str, Any]) -> StepResult:
+def run(kernels: LoadedKernels, plan: LaunchPlan, arguments: Mapping[str, Any]) -> TritonStepResult:
     """One decode step of all rows.
 
     ``arguments`` are the inputs (``q_in``), pools (``k_pool``, ...), ``num_tokens_ptr``,
@@ -69,10 +178,12 @@ def run(kernels: LoadedKernels, plan: LaunchPlan, arguments: Mapping[str, Any]) 
         kernel = launch.kernel
         kernels.functions[kernel.name][launch.grid](**_chosen(kernel, given))
     lists = [item.name for item in kernels.file.results if item.name.startswith("page_list")]
-    return StepResult(
-        memory["output"],
-        memory.get("log_sum_exp"),
-        tuple((memory[name], memory[name.replace("page_list", "list_length")]) for name in lists),
+    return TritonStepResult(
+        output=memory["output"],
+        log_sum_exp=memory.get("log_sum_exp"),
+        lists=tuple(
+            (memory[name], memory[name.replace("page_list", "list_length")]) for name in lists
+        ),
     )
 
 
