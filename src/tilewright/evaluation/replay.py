@@ -84,7 +84,7 @@ def _begin(stream: Stream, graph: Graph, plan: PlanSpec) -> PagedSequence:
 def _replay(stream: Stream, sequence: PagedSequence) -> list[StepReading]:
     readings = []
     for step, token in enumerate(stream.tokens):
-        with sequence.step(token) as paged:
+        with sequence.taking(token) as paged:
             readings.append(_read_step(stream, step, paged))
     return readings
 

@@ -1,4 +1,4 @@
-"""One sequence in a session: its attention reads pages that a flow selects, layer by layer."""
+"""Decoding a model whose attention reads pages that a flow selects, layer by layer."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +12,7 @@ from tilewright.attention.backends.reference import (
     Step,
     StepOutput,
 )
+from tilewright.attention.backends.reference.session import model_geometry
 from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.ops.feedback import prompt_windows
 from tilewright.attention.planner import PlanSpec
@@ -80,7 +81,7 @@ class PagedSequence:
         return self._session.store.block_bytes(self._geometry.reserved_fields)
 
     @contextmanager
-    def step(self, token: int) -> Iterator[PagedStep]:
+    def taking(self, token: int) -> Iterator[PagedStep]:
         """Take in a token: inside, every layer is to be called once."""
         step = self._session.begin({REQUEST: [token]})
         yield PagedStep(step)
@@ -103,17 +104,7 @@ class PagedSequence:
 def geometry_of(shape: ModelShape, page_size: int) -> Geometry:
     """What a flow is traced for. Keys, values and summaries are kept as the model computes them."""
     dtypes = dict.fromkeys(("kv_dtype", "query_dtype", "field_dtype"), DType.FLOAT32)
-    if isinstance(shape, MlaShape):
-        return Geometry.mla(
-            page_size=page_size,
-            kv_lora_rank=shape.kv_lora_rank,
-            qk_rope_head_dim=shape.qk_rope_head_dim,
-            query_heads=shape.query_heads,
-            **dtypes,
-        )
-    return Geometry.gqa(
-        page_size=page_size, head_dim=shape.head_dim, query_heads=shape.group, **dtypes
-    )
+    return model_geometry(shape, page_size, **dtypes)
 
 
 def kv_heads_of(shape: ModelShape) -> int:
@@ -125,8 +116,8 @@ def kept_queries_of(graph: Graph) -> int:
     return max(prompt_windows(graph), default=0)
 
 
-class FlowDecoder:
-    """One sequence behind a prompt. ``capacity`` tokens at most, the prompt's included.
+class FlowDecoder(PagedSequence):
+    """A model on one sequence behind a prompt. ``capacity`` tokens at most, the prompt's included.
 
     ``around`` must be what the prompt was run with, in the state that it left.
     """
@@ -152,27 +143,8 @@ class FlowDecoder:
         )
         self._weights = weights
         self._around = around
-        self._sequence = PagedSequence(graph, spec, prompt.tokens, prompt.attention)
+        super().__init__(graph, spec, prompt.tokens, prompt.attention)
         self._last: PagedStep | None = None
-
-    @property
-    def counters(self) -> Counters:
-        return self._sequence.counters
-
-    @property
-    def page_bytes(self) -> int:
-        """Stored bytes of a page's keys and values, in one layer and KV head."""
-        return self._sequence.page_bytes
-
-    @property
-    def pages_in_rows(self) -> int:
-        """What dense attention would have read so far: pages of all rows of all steps."""
-        return self._sequence.pages_in_rows
-
-    @property
-    def num_tokens(self) -> int:
-        """The prompt's included."""
-        return self._sequence.num_tokens
 
     @property
     def last_pages(self) -> PagesByRow:
@@ -181,8 +153,8 @@ class FlowDecoder:
 
     def step(self, token: int) -> Array:
         """Take in a token; logits [vocab] of the one behind it."""
-        position = self._sequence.num_tokens
-        with self._sequence.step(token) as paged:
+        position = self.num_tokens
+        with self.taking(token) as paged:
             attend = paged if self._around is None else self._around(paged)
             stream = run_layers(self._weights, [token], [position], attend)
         self._last = paged

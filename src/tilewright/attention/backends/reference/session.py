@@ -12,6 +12,7 @@ from tilewright.attention.backends.reference.shared import (
     SessionSpec,
     Shared,
     Suspended,
+    request_error,
 )
 from tilewright.attention.backends.reference.step import Step
 from tilewright.attention.backends.reference.store import PoolStore, kept_fields
@@ -23,7 +24,7 @@ from tilewright.attention.paging import Admission, ExtendPlan, Pager, StateStore
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import plan_spec_of
 from tilewright.attention.utils import resolve_dtype
-from tilewright.errors import AttentionError, SpecError, TilewrightError
+from tilewright.errors import SpecError, TilewrightError
 from tilewright.models import MlaShape, ModelShape
 
 
@@ -50,13 +51,7 @@ class Session:
             spec=spec,
             namespace=arrays,
             pager=Pager(paging, order=page_order),
-            store=PoolStore(
-                graph,
-                paging,
-                arrays,
-                num_layers=spec.num_layers,
-                num_kv_heads=spec.num_kv_heads,
-            ),
+            store=PoolStore(graph, paging, arrays, (spec.num_layers, spec.num_kv_heads)),
             state=StateStore(kept_fields(graph, arrays), namespace=arrays.xp),
             counters=Counters(),
             scale=spec.scale_for(graph.geometry),
@@ -99,9 +94,8 @@ class Session:
         for request, added in tokens.items():
             shared.check_at_rest(request)
             if len(added) == 0:
-                raise AttentionError(
-                    f"request {request!r}", "no tokens", "one or more", "leave the request out"
-                )
+                fix = "leave the request out"
+                raise request_error(request, "no tokens", "one or more", fix)
         plans = self._extend_all(tokens)
         for plan in plans.values():
             if prompt:
@@ -133,12 +127,9 @@ class Session:
         self._shared.check_at_rest(request)
         table, progress = self._shared.pager.table(request), self._shared.progress[request]
         if not progress.first_decode <= num_tokens <= table.num_tokens:
-            raise AttentionError(
-                f"request {request!r}",
-                f"a rewind to token {num_tokens}",
-                f"{progress.first_decode}..{table.num_tokens}, the decoded ones",
-                "release it and admit it again",
-            )
+            found = f"a rewind to token {num_tokens}"
+            expected = f"{progress.first_decode}..{table.num_tokens}, the decoded ones"
+            raise request_error(request, found, expected, "release it and admit it again")
         taken = table.num_tokens - num_tokens
         self._shared.rewind(request, num_tokens)
         self._shared.pager.truncate(request, num_tokens)
@@ -218,7 +209,8 @@ def session_of_config(
     """
     check_layers_skip(config, shape.layers)
     flow = build_vflow(config.module_name or "", None, config.module_path, names=names)
-    geometry = _geometry(config, shape, kv_dtype)
+    field_dtype = resolve_dtype(config.dtype)
+    geometry = model_geometry(shape, config.block_size, kv_dtype=kv_dtype, field_dtype=field_dtype)
     if flow.kind is not geometry.kind:
         where, found = "vortex config.module_name", f"the {flow.kind} flow {config.module_name!r}"
         fix = "choose another flow or model"
@@ -234,27 +226,20 @@ def session_of_config(
         plan=plan_spec_of(config),
         update_interval=config.update_interval,
     )
-    return Session(
-        optimize_graph(trace_flow(flow, geometry, name=config.module_name)),
-        spec,
-        namespace=namespace,
-    )
+    graph = optimize_graph(trace_flow(flow, geometry, name=config.module_name))
+    return Session(graph, spec, namespace=namespace)
 
 
-def _geometry(config: VortexConfig, shape: ModelShape, kv_dtype: DType) -> Geometry:
+def model_geometry(shape: ModelShape, page_size: int, **dtypes: DType) -> Geometry:
+    """Return what a flow is traced for; ``dtypes`` are those of `Geometry`."""
     if isinstance(shape, MlaShape):
         return Geometry.mla(
-            page_size=config.block_size,
+            page_size=page_size,
             kv_lora_rank=shape.kv_lora_rank,
             qk_rope_head_dim=shape.qk_rope_head_dim,
             query_heads=shape.query_heads,
-            kv_dtype=kv_dtype,
-            field_dtype=resolve_dtype(config.dtype),
+            **dtypes,
         )
     return Geometry.gqa(
-        page_size=config.block_size,
-        head_dim=shape.head_dim,
-        query_heads=shape.group,
-        kv_dtype=kv_dtype,
-        field_dtype=resolve_dtype(config.dtype),
+        page_size=page_size, head_dim=shape.head_dim, query_heads=shape.group, **dtypes
     )

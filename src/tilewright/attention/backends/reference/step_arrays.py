@@ -1,4 +1,4 @@
-"""Arrays that a caller hands over: converted, checked for their shape, rounded to their type."""
+"""Arrays that a model and a step exchange: operands, checked and rounded, and what comes back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from tilewright.attention.backends.reference.attend import Partial, merge_partia
 from tilewright.attention.backends.reference.namespace import Array, Namespace
 from tilewright.attention.backends.reference.page_list import PageLists
 from tilewright.attention.backends.reference.row import RowResult
-from tilewright.attention.backends.reference.shared import Shared
+from tilewright.attention.backends.reference.shared import Shared, request_error
 from tilewright.errors import AttentionError
 
 
@@ -27,9 +27,8 @@ def checked_inputs(shared: Shared, request: str, found: Any, num_tokens: int) ->
     given = found if isinstance(found, Mapping) else {"q": found}
     declared = dict(shared.graph.inputs)
     if set(given) != set(declared):
-        raise AttentionError(
-            f"request {request!r}", f"inputs {sorted(given)}", f"{sorted(declared)}", "pass these"
-        )
+        found_text = f"inputs {sorted(given)}"
+        raise request_error(request, found_text, f"{sorted(declared)}", "pass these")
     inputs = {}
     for name, value_type in declared.items():
         shape = (num_tokens, shared.num_kv_heads, *value_type.shape)

@@ -63,10 +63,9 @@ class PoolStore:
         graph: Graph,
         paging: PagingSpec,
         namespace: Namespace,
-        *,
-        num_layers: int,
-        num_kv_heads: int,
+        sizes: tuple[int, int],
     ) -> None:
+        """``sizes`` are the numbers of layers and of KV heads."""
         self._paging = paging
         self._namespace = namespace
         kept: tuple[Field | StateVar, ...] = (*graph.fields, *started_states(graph))
@@ -76,12 +75,11 @@ class PoolStore:
             item.name: STAGED_DTYPE if item.name in self._codes else item.type.dtype
             for item in kept
         }
+        num_layers, *leading = *sizes, paging.num_blocks
         self._layers: list[dict[str, Array]] = [
             {
                 item.name: namespace.full(
-                    (num_kv_heads, paging.num_blocks, *item.type.shape),
-                    item.initial,
-                    self._dtypes[item.name],
+                    (*leading, *item.type.shape), item.initial, self._dtypes[item.name]
                 )
                 for item in kept
             }

@@ -271,10 +271,10 @@ def _row_of(parameter: Parameter, layer: int) -> int:
     row = parameter.layer_rows.get(layer) if parameter.layer_rows else layer
     if row is None or not 0 <= row < parameter.num_layers:
         known = sorted(parameter.layer_rows) or f"0..{parameter.num_layers - 1}"
-        raise AttentionError(
+        where, expected = (
             f"parameter {parameter.name!r}",
-            f"layer {layer}",
             f"a layer that it has a table for: {known}",
-            "give it a table for this layer, or keep the layer dense",
         )
+        fix = "give it a table for this layer, or keep the layer dense"
+        raise AttentionError(where, f"layer {layer}", expected, fix)
     return row
