@@ -7,6 +7,7 @@ messages, as many as are under way.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, TypedDict
 
 from tilewright.collectives.plan import Plan
@@ -47,13 +48,13 @@ class RingOptions:
         >>> RingOptions(n_slots=8).over(RingOptions(n_slots=2, slot_size=512)).slot_size
         512
         """
-        said = {name: getattr(self, name) for name in RING_KEYS}
-        return RingOptions(
-            **{
-                name: getattr(base, name) if value is None else value
-                for name, value in said.items()
-            }
-        )
+        return replace(base, **self.said)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is said here, by key."""
+        values = {name: getattr(self, name) for name in RING_KEYS}
+        return {name: value for name, value in values.items() if value is not None}
 
     def spec(self, least: RingSpec | None = None) -> RingSpec:
         """Rings as they are said, and else as ``least`` has them."""
@@ -69,6 +70,10 @@ class RingOptions:
 
 NOTHING_SAID = RingOptions()
 RING_KEYS = tuple(each.name for each in fields(RingOptions))
+CHOICES: Mapping[str, type[Enum]] = MappingProxyType(
+    {"buffer_kind": RingKind, "backpressure": Backpressure}
+)
+"""Keys whose values are words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +84,7 @@ class CallOptions:
     ring: RingOptions = NOTHING_SAID
 
     def __str__(self) -> str:
-        ring = {name: getattr(self.ring, name) for name in RING_KEYS}
-        said = {"algorithm": self.algorithm, **ring}
+        said = {"algorithm": self.algorithm, **self.ring.said}
         return ", ".join(f"{name}={_plain(value)}" for name, value in said.items() if value)
 
 
@@ -101,10 +105,9 @@ def parse_ring(
         if name not in RING_KEYS:
             expected = f"one of {', '.join(known)}"
             raise CollectiveError(where, f"the option {name!r}", expected, "correct or remove it")
-    kinds: dict[str, type[Enum]] = {"buffer_kind": RingKind, "backpressure": Backpressure}
     values: dict[str, Any] = {
-        name: _choice(where, name, kinds[name], value)
-        if name in kinds
+        name: _choice(where, name, CHOICES[name], value)
+        if name in CHOICES
         else _count(where, name, value)
         for name, value in said.items()
         if value is not None

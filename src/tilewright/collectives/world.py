@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm
 from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.buffers import Buffers
-from tilewright.collectives.choose import Choice, Chooser, placed_call
+from tilewright.collectives.choose import Choice, Chooser, LaneCall, placed_call
 from tilewright.collectives.config import AlgorithmEntry
 from tilewright.collectives.group import Group, RankPlaces, Signature, targets_of
 from tilewright.collectives.operation import (
@@ -276,11 +276,10 @@ class World:
         if not call.is_uneven:
             num_elements = max(buffers.part_sizes.values()) * buffers.num_parts
         shard_bytes = -(-num_elements * dtype.bits // (8 * max(1, len(lanes))))
-        element_bytes = -(-dtype.bits // 8)
         name = algorithm or self._default(call)
         self._check_callable(call, name)
-        asked = TuningSpec(ring)
-        choice = self.chooser.choose(name, call, group, lanes, shard_bytes, element_bytes, asked)
+        on = LaneCall(call, group, lanes, shard_bytes, -(-dtype.bits // 8))
+        choice = self.chooser.choose(name, on, TuningSpec(ring))
         return Agreement(layout, choice, tells_copies=shard_bytes > choice.tuning.chunk_bytes)
 
     def _check_callable(self, call: Call, name: str) -> None:

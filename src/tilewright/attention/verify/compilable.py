@@ -1,4 +1,4 @@
-"""What verification tried, and how it went."""
+"""`verify_flow_compilable`: a flow at many sizes, and if asked its numbers."""
 
 import traceback
 from collections import Counter

@@ -11,11 +11,11 @@ from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.errors import UsageError
 from tilewright.evaluation.stream import StepRecorder, Stream
 from tilewright.evaluation.words import Target, Words, log_probabilities
-from tilewright.models import ModelWeights, Prompt
+from tilewright.models import ModelShape, ModelWeights, Prompt
 from tilewright.models.forward import AttentionStep
 from tilewright.models.prompt import StepWrapper
 from tilewright.records.attention_compare import SourceFigures
-from tilewright.serving.decode import FlowDecoder, geometry_of
+from tilewright.serving.decode import FlowDecoder, geometry_of, kv_heads_of
 from tilewright.serving.model_flow import plan_dense, stand_in_for, trace_for_model
 
 
@@ -61,19 +61,38 @@ class Source(Protocol):
         """``kept_queries`` of the context's last tokens can be observed by flows."""
 
 
+class ModelSource:
+    """What sources with a model have in common."""
+
+    def __init__(self, name: str, spec: SourceSpec, shape: ModelShape) -> None:
+        """Refuse a case that is longer than what the model was made for."""
+        self._spec = spec
+        self._shape = shape
+        if spec.context + spec.steps > shape.context:
+            found = f"{spec.context} tokens of context and {spec.steps} to decode"
+            expected = f"{shape.context} at most in all"
+            raise UsageError(f"source {name}", found, expected, "lower --context")
+
+    @property
+    def geometry(self) -> Geometry:
+        return geometry_of(self._shape, self._spec.page_size)
+
+    @property
+    def num_layers(self) -> int:
+        return self._shape.layers
+
+    @property
+    def num_kv_heads(self) -> int:
+        return kv_heads_of(self._shape)
+
+
 def generator_of(spec: SourceSpec, index: int) -> np.random.Generator:
     """Of one case: other cases do not move it."""
     return np.random.default_rng([spec.seed, index])
 
 
-def check_fits(name: str, spec: SourceSpec, most: int) -> None:
-    """Refuse a case that is longer than what a model was made for."""
-    if spec.context + spec.steps > most:
-        found = f"{spec.context} tokens of context and {spec.steps} to decode"
-        raise UsageError(f"source {name}", found, f"{most} at most in all", "lower --context")
-
-
 def record_case(
+    spec: SourceSpec,
     weights: ModelWeights,
     prompt: Prompt,
     tokens: Sequence[int],
@@ -81,8 +100,6 @@ def record_case(
     *,
     needles: Sequence[range] = (),
     new_wrapper: Callable[[], StepWrapper] | None = None,
-    page_size: int,
-    reserved: Reserved,
 ) -> Case:
     """Decode the tokens once with every page, as a flow of a budget for all of them would."""
     shape, recorder = weights.shape, StepRecorder()
@@ -92,12 +109,12 @@ def record_case(
         recorded = recorder.around(step)
         return recorded if wrapper is None else wrapper(recorded)
 
-    geometry = geometry_of(shape, page_size)
+    geometry = geometry_of(shape, spec.page_size)
     graph = trace_for_model(stand_in_for(geometry.kind), geometry)[1]
     decoder = FlowDecoder(
         weights,
         graph,
-        plan_dense(shape.layers, reserved),
+        plan_dense(shape.layers, spec.reserved),
         prompt,
         capacity=len(prompt.tokens) + len(tokens),
         around=around,
@@ -113,7 +130,7 @@ def record_case(
         values=values,
         outputs=outputs,
         scale=shape.attention_scale,
-        page_size=page_size,
+        page_size=spec.page_size,
     )
     words = Words(
         weights, prompt, tuple(tokens), tuple(targets), dense, tuple(needles), new_wrapper

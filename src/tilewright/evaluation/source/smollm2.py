@@ -1,4 +1,7 @@
-"""English text that ships with Python: the topics of ``help()``, about 700 KB."""
+"""Cases of SmolLM2, a real language model: plain text that goes on, and facts inside it.
+
+The text ships with Python: the topics of ``help()``, about 700 KB.
+"""
 
 import hashlib
 import platform
@@ -7,12 +10,11 @@ from pydoc_data.topics import topics
 
 import numpy as np
 
-from tilewright.attention.graph import Geometry
 from tilewright.errors import UsageError
 from tilewright.evaluation.source.base import (
     Case,
+    ModelSource,
     SourceSpec,
-    check_fits,
     generator_of,
     record_case,
 )
@@ -20,7 +22,6 @@ from tilewright.evaluation.words import Target
 from tilewright.models import LanguageModel, Tokenizer, load_smollm2, run_prompt
 from tilewright.models.smollm2 import smollm2_path
 from tilewright.records.attention_compare import SourceFigures
-from tilewright.serving.decode import geometry_of, kv_heads_of
 
 LETTERS_PER_TOKEN = 8  # more than a token has on the average, so that a cut is long enough
 
@@ -65,16 +66,15 @@ PROJECTS = ("Aurora", "Bamboo", "Cedar", "Delta", "Ember", "Falcon", "Garnet", "
 CODE_DIGITS = 4
 
 
-class SmolLM2Source:
+class SmolLM2Source(ModelSource):
     """What both kinds of cases share: the model, the text, and their hashes."""
 
     name: str
 
     def __init__(self, spec: SourceSpec, model: LanguageModel | None = None) -> None:
-        self._spec = spec
         self._text = python_topics()
         self._model = load_smollm2() if model is None else model
-        check_fits(self.name, spec, self._model.shape.context)
+        super().__init__(self.name, spec, self._model.shape)
 
     @property
     def figures(self) -> SourceFigures:
@@ -87,18 +87,6 @@ class SmolLM2Source:
             text=self._text.name,
             text_hash=self._text.sha256,
         )
-
-    @property
-    def geometry(self) -> Geometry:
-        return geometry_of(self._model.shape, self._spec.page_size)
-
-    @property
-    def num_layers(self) -> int:
-        return self._model.shape.layers
-
-    @property
-    def num_kv_heads(self) -> int:
-        return kv_heads_of(self._model.shape)
 
 
 class TextSource(SmolLM2Source):
@@ -113,12 +101,11 @@ class TextSource(SmolLM2Source):
         prompt = run_prompt(model.weights, tokens[: spec.context], kept_queries=kept_queries)
         given = tokens[spec.context :]
         return record_case(
+            spec,
             model.weights,
             prompt,
             given[:-1],
             [Target(step, token) for step, token in enumerate(given[1:])],
-            page_size=spec.page_size,
-            reserved=spec.reserved,
         )
 
 
@@ -147,13 +134,12 @@ class NeedleSource(SmolLM2Source):
         first = len(question) - 1  # the last token of the question foretells the answer
         targets = [Target(first + place, token) for place, token in enumerate(answer)]
         return record_case(
+            spec,
             model.weights,
             run_prompt(model.weights, context, kept_queries=kept_queries),
             question + answer[:-1],
             targets,
             needles=[range(len(targets))],
-            page_size=spec.page_size,
-            reserved=spec.reserved,
         )
 
 

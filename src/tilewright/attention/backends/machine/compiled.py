@@ -1,4 +1,4 @@
-"""What a launch and a message cost on an idle machine, from its spec: figures of the cost model."""
+"""From a flow and a machine to kernels that are ready to run there."""
 
 from functools import lru_cache
 from types import SimpleNamespace

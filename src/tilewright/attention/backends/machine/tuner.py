@@ -1,4 +1,7 @@
-"""Choosing over how many PEs a row is cut: by what the busiest PE moves, and what joining costs."""
+"""Choices for a flow on a machine: placement of its rows by cost, tiling by simulating one.
+
+Rows of other PEs do the same beside a simulated row, so it stands for all of them.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

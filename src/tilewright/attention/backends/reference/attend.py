@@ -1,4 +1,4 @@
-"""Softmax attention in parts: any split of the tokens merges to one result."""
+"""Attention over listed pages, tile by tile: softmax in parts, of one token or of a prompt."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What happens when pages are complete: the cache side runs, and states may be stored."""
+"""What a step leaves behind: summaries of complete pages, and states of requests."""
 
 from collections.abc import Mapping, Sequence
 

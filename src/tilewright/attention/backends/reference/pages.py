@@ -1,4 +1,4 @@
-"""Pages of keys and values as codes of 8 or 4 bits with scales."""
+"""Fields of one request, gathered through its page table: floats, or codes with scales."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a session keeps of a request between steps, by name."""
+"""The arrays behind the pages: keys, values and summaries of every layer; states by name."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

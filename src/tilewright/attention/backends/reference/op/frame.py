@@ -1,4 +1,4 @@
-"""What a session did: the proof of which path ran, and what it touched."""
+"""What an op may look at beside its operands, and what it counts, while a program runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
