@@ -45,10 +45,17 @@ class Op:
     """Names of the operands. A last name that ends in ``...`` stands for one or more."""
     sides: ClassVar[frozenset[Side]] = frozenset(Side)
     """Where the op may be used."""
+    spans_row: ClassVar[bool] = False
+    """Whether the op needs more than the page at hand, whatever its attributes are."""
 
     @property
     def name(self) -> str:
         return type(self).__name__
+
+    @property
+    def is_row_op(self) -> bool:
+        """Whether the op needs more than the page at hand."""
+        return self.spans_row or getattr(self, "dim", None) == 0
 
     def infer(self, inputs: Types, scope: Scope, /) -> ValueType:
         """The type of the result, once side and number of operands are known to fit. Pure."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tilewright.attention.graph import DType, Op, Scope, Side, Types, ValueType
+from tilewright.attention.graph import DType, Graph, Op, Scope, Side, Types, ValueType
 from tilewright.attention.ops.example import Example
 from tilewright.attention.ops.rule import check_whole
 
@@ -40,6 +40,17 @@ class PromptMass(_Mass):
 
     def __post_init__(self) -> None:
         check_whole(self, "window", self.window, least=1)
+
+
+def wants_mass(graph: Graph) -> bool:
+    """Return whether the flow reads what the last attention gave each page."""
+    return any(isinstance(node.op, AttentionMass) for node in graph.nodes(Side.INDEXER))
+
+
+def prompt_windows(graph: Graph) -> tuple[int, ...]:
+    """Return the windows of prompt queries whose masses the flow reads, ascending."""
+    ops = [node.op for node in graph.nodes(Side.INDEXER)]
+    return tuple(sorted({op.window for op in ops if isinstance(op, PromptMass)}))
 
 
 EXAMPLES = (Example(AttentionMass()), Example(PromptMass(32)))

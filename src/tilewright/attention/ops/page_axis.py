@@ -66,6 +66,7 @@ class Normalize(Op):
     """
 
     operands: ClassVar[tuple[str, ...]] = ("x",)
+    spans_row: ClassVar[bool] = True
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
     span: Span = Span.MIDDLE
 
@@ -89,6 +90,7 @@ class Conv1d(Op):
     """
 
     operands: ClassVar[tuple[str, ...]] = ("x",)
+    spans_row: ClassVar[bool] = True
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
     weight: Weights
     span: Span = Span.MIDDLE
@@ -144,6 +146,7 @@ class PoolPages(Op):
     """
 
     operands: ClassVar[tuple[str, ...]] = ("x",)
+    spans_row: ClassVar[bool] = True
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
     kind: Kind
     before: int = 0
@@ -172,6 +175,7 @@ class ShiftPages(Op):
     """
 
     operands: ClassVar[tuple[str, ...]] = ("x",)
+    spans_row: ClassVar[bool] = True
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
     offset: int
     fill: float = 0.0
@@ -191,6 +195,7 @@ class AcrossHeads(Op):
     """
 
     operands: ClassVar[tuple[str, ...]] = ("x",)
+    spans_row: ClassVar[bool] = True
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
     kind: Kind = Kind.SUM
 

@@ -29,6 +29,7 @@ class SelectionOp(Op):
     """
 
     operands: ClassVar[tuple[str, ...]] = ("scores",)
+    spans_row: ClassVar[bool] = True
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
@@ -164,6 +165,7 @@ class SelectedTokens(Op):
     """
 
     operands: ClassVar[tuple[str, ...]] = ("selection",)
+    spans_row: ClassVar[bool] = True
     sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
