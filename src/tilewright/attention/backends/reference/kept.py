@@ -2,7 +2,7 @@
 
 from tilewright.attention.backends.reference.namespace import Namespace
 from tilewright.attention.graph import DType, Graph, Side
-from tilewright.attention.ops.feedback import AttentionMass, PromptMass
+from tilewright.attention.ops.leaf import AttentionMass, PromptMass
 from tilewright.attention.paging import StateField
 
 MASS = "#mass"  # names of flows are Python identifiers, so these cannot clash with them

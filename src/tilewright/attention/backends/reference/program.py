@@ -10,7 +10,7 @@ from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.backends.reference.paged import PagedField
 from tilewright.attention.backends.reference.table import EVALUATORS
 from tilewright.attention.graph import Node, Op, Types, walk
-from tilewright.attention.ops import feedback, leaf
+from tilewright.attention.ops import leaf
 
 SOURCES: frozenset[type[Op]] = frozenset(
     {
@@ -18,8 +18,8 @@ SOURCES: frozenset[type[Op]] = frozenset(
         leaf.FieldRead,
         leaf.StateRead,
         leaf.ParameterRead,
-        feedback.AttentionMass,
-        feedback.PromptMass,
+        leaf.AttentionMass,
+        leaf.PromptMass,
     }
 )
 """Ops that read what the session holds."""
@@ -68,7 +68,7 @@ def _read(op: Any, sources: Sources) -> Any:
             return sources.state(op.variable)
         case leaf.ParameterRead():
             return sources.parameter(op.variable)
-        case feedback.AttentionMass():
+        case leaf.AttentionMass():
             return sources.mass()
         case _:
             return sources.prompt_mass(op.window)

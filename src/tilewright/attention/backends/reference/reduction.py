@@ -8,7 +8,7 @@ from tilewright.attention.backends.reference.frame import Frame
 from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.backends.reference.summation import tree_sum
 from tilewright.attention.graph import Types, ValueType
-from tilewright.attention.ops import interleave, reduce
+from tilewright.attention.ops import reduce
 
 
 def lowest(xp: Any, x: Array) -> float | int | bool:
@@ -129,20 +129,20 @@ def _group_counts(op: Any, x_type: ValueType, frame: Frame) -> Array:
 
 def _interleaved(op: Any, operands: tuple[Array, ...], types: Types, frame: Frame) -> Array:
     xp = frame.namespace.xp
-    largest, smallest = interleave.MaxInterleave, interleave.MinInterleave
+    largest, smallest = reduce.MaxInterleave, reduce.MinInterleave
     fill = {largest: -math.inf, smallest: math.inf}.get(type(op), 0.0)
     x, axis = _groups(op, operands[0], types[0], frame, fill)
     there = _group_counts(op, types[0], frame)
     match op:
-        case interleave.MaxInterleave():
+        case reduce.MaxInterleave():
             result = xp.max(x, axis=axis)
-        case interleave.MinInterleave():
+        case reduce.MinInterleave():
             result = xp.min(x, axis=axis)
-        case interleave.L2NormInterleave():
+        case reduce.L2NormInterleave():
             result = xp.sqrt(xp.squeeze(tree_sum(xp, x * x, axis), axis=axis))
         case _:
             result = xp.squeeze(tree_sum(xp, x, axis), axis=axis)
-    if isinstance(op, interleave.MeanInterleave):
+    if isinstance(op, reduce.MeanInterleave):
         result = result / xp.astype(xp.clip(there, 1, op.k), xp.float32)
     return xp.where(there > 0, result, xp.zeros_like(result))
 
@@ -155,9 +155,9 @@ REDUCTIONS: EvaluatorTable = {
     reduce.Min: _extreme,
     reduce.ArgMax: _arg_max,
     reduce.ArgTop: _arg_top,
-    interleave.SumInterleave: _interleaved,
-    interleave.MeanInterleave: _interleaved,
-    interleave.MaxInterleave: _interleaved,
-    interleave.MinInterleave: _interleaved,
-    interleave.L2NormInterleave: _interleaved,
+    reduce.SumInterleave: _interleaved,
+    reduce.MeanInterleave: _interleaved,
+    reduce.MaxInterleave: _interleaved,
+    reduce.MinInterleave: _interleaved,
+    reduce.L2NormInterleave: _interleaved,
 }
