@@ -20,8 +20,11 @@ from tilewright.cli.main import main
 from tilewright.collectives.config import parse_config
 from tilewright.engine import EngineKind
 from tilewright.errors import CodeRefusedError, TilewrightError
-from tilewright.interop.kernbench.ccl.algorithm import load_algorithm
-from tilewright.interop.kernbench.ccl.config import load_ccl_config, resolve_algorithm_config
+from tilewright.interop.kernbench.ccl.config import (
+    load_algorithm,
+    load_ccl_config,
+    resolve_algorithm_config,
+)
 from tilewright.records import RunRecord, read_record, write_record
 from tilewright.trust import NO_CODE_VARIABLE, check_code_allowed, is_code_refused, refused_code
 from tilewright.validation.finding import OracleGroup

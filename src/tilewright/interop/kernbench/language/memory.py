@@ -4,9 +4,13 @@ from math import prod
 from operator import index
 from typing import Any
 
-from tilewright.interop.kernbench.dtype import DTYPES
-from tilewright.interop.kernbench.language.dtype import parse_dtype
-from tilewright.interop.kernbench.language.handle import TensorHandle, handle_of, operand_of
+from tilewright.interop.kernbench.language.handle import (
+    TensorHandle,
+    handle_of,
+    operand_of,
+    parse_dtype,
+)
+from tilewright.interop.kernbench.value import DTYPES
 from tilewright.language.current import current_program
 from tilewright.language.library import memory, tile
 from tilewright.language.ref import Ref

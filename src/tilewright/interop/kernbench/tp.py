@@ -1,29 +1,21 @@
-"""Tensor-parallel linear layers and regions: ``kernbench.tp.layers``.
+"""KernBench's tensor-parallel layers, and the group of their ranks (``kernbench.tp``).
 
-As in KernBench a rank's tensors lie on PE 0 of cube 0 of its SIP, and sizes must divide.
+As in KernBench a rank's tensors lie on PE 0 of cube 0 of its SIP, and sizes must divide. There is
+one group, all ranks of the process group. It is that of the context whose group was initialised
+last, unless ``torch=`` names another.
 """
 
+import weakref
 from typing import Any
 
-from tilewright.interop.kernbench.ccl.algorithm import DTYPE, with_defaults
-from tilewright.interop.kernbench.error import RuntimeProgramError, ValueProgramError
+from tilewright.interop.kernbench.ccl.config import DTYPE, with_defaults
+from tilewright.interop.kernbench.distributed import DistributedContext, latest_distributed
 from tilewright.interop.kernbench.placement import DPPolicy
 from tilewright.interop.kernbench.tensor import Tensor
-from tilewright.interop.kernbench.tp.kernels import copy_columns_kernel, linear_kernel
-from tilewright.interop.kernbench.tp.parallel_state import (
-    get_tensor_model_parallel_rank,
-    get_tensor_model_parallel_world_size,
-    parallel_context,
-)
-
-__all__ = (
-    "ColumnParallelLinear",
-    "RowParallelLinear",
-    "VocabParallelEmbedding",
-    "copy_to_tensor_model_parallel_region",
-    "gather_from_tensor_model_parallel_region",
-    "reduce_from_tensor_model_parallel_region",
-    "scatter_to_tensor_model_parallel_region",
+from tilewright.interop.kernbench.value import (
+    RuntimeProgramError,
+    ValueProgramError,
+    dtype_itemsize,
 )
 
 ONE_PE = DPPolicy(num_cubes=1, num_pes=1)
@@ -187,3 +179,96 @@ def _check_device(where: str, torch: Any) -> None:
 def _context(where: str, torch: Any) -> Any:
     """Return the context that a call names, else that of the group."""
     return parallel_context(where) if torch is None else torch
+
+
+def linear_kernel(
+    x_ptr: int,
+    w_ptr: int,
+    out_ptr: int,
+    m: int,
+    k: int,
+    n: int,
+    tl: Any,
+    DTYPE: str = "f16",  # noqa: N803
+) -> None:
+    """Write x (m, k) times w (k, n); the weight is streamed tile by tile."""
+    if tl.program_id(0) == 0 and tl.program_id(1) == 0:
+        x = tl.load(x_ptr, (m, k), DTYPE)
+        w = tl.ref(w_ptr, (k, n), DTYPE)
+        tl.wait(tl.composite(op="gemm", a=x, b=w, out_ptr=out_ptr))
+
+
+def copy_columns_kernel(
+    source_ptr: int,
+    target_ptr: int,
+    rows: int,
+    columns: int,
+    source_columns: int,
+    target_columns: int,
+    source_first: int,
+    target_first: int,
+    tl: Any,
+    DTYPE: str = "f16",  # noqa: N803
+) -> None:
+    """Copy ``columns`` neighbouring columns of a matrix into another, row by row."""
+    if tl.program_id(0) == 0 and tl.program_id(1) == 0:
+        size = dtype_itemsize(DTYPE)
+        for row in range(rows):
+            source = source_ptr + (row * source_columns + source_first) * size
+            target = target_ptr + (row * target_columns + target_first) * size
+            tl.store(target, tl.load(source, (columns,), DTYPE))
+
+
+_state: list[weakref.ref[DistributedContext]] = []  # none until initialised
+
+
+def initialize_model_parallel(
+    tensor_model_parallel_size: int | None = None, *, torch: Any = None
+) -> None:
+    """Let all ranks of the process group be tensor-parallel.
+
+    A size that is not theirs is refused: there are no other dimensions of parallelism. A worker may
+    call it again with the same size.
+    """
+    where = "initialize_model_parallel"
+    found = latest_distributed(where) if torch is None else torch.distributed
+    world_size = found.get_world_size()
+    if tensor_model_parallel_size not in (None, world_size):
+        text = f"tensor_model_parallel_size={tensor_model_parallel_size}"
+        expected = f"{world_size}, all ranks of the process group"
+        raise ValueProgramError(where, text, expected, "leave it out, or start as many ranks")
+    _state[:] = [weakref.ref(found)]
+
+
+def model_parallel_is_initialized() -> bool:
+    """Tell whether there is a group of tensor-parallel ranks."""
+    return any(reference() is not None for reference in _state)
+
+
+def destroy_model_parallel() -> None:
+    """Forget the group of tensor-parallel ranks; the process group stays."""
+    _state.clear()
+
+
+def get_tensor_model_parallel_rank() -> int:
+    """Return the tensor-parallel rank of the calling worker."""
+    return _found("get_tensor_model_parallel_rank").get_rank()
+
+
+def get_tensor_model_parallel_world_size() -> int:
+    """Return the number of tensor-parallel ranks."""
+    return _found("get_tensor_model_parallel_world_size").get_world_size()
+
+
+def parallel_context(where: str) -> Any:
+    """Return the runtime context of the group."""
+    return _found(where).context
+
+
+def _found(where: str) -> DistributedContext:
+    for reference in _state:
+        made = reference()
+        if made is not None:
+            return made
+    fix = "call initialize_model_parallel() behind init_process_group"
+    raise RuntimeProgramError(where, "no tensor-parallel group", "one that is initialised", fix)

@@ -1,8 +1,9 @@
-"""Physical addresses as values: ``kernbench.policy.address.phyaddr``.
+"""Addresses by hand: ``kernbench.policy.address``, ``phyaddr`` and ``pe_mmu``.
 
-51 bits: SIP, die, offset inside the die. The windows of a die are those of ``machine.address``, so
-an address of this module is the machine's address of the same byte, as long as the machine has the
-default widths.
+A physical address has 51 bits: SIP, die, offset inside the die. The windows of a die are those of
+``machine.address``, so an address of this module is the machine's address of the same byte, as long
+as the machine has the default widths. The page tables of a machine's PEs change by messages
+(`MmuMapMsg`, `MmuUnmapMsg`); a table here is a value that no machine knows of.
 """
 
 from dataclasses import dataclass, replace
@@ -12,8 +13,9 @@ from typing import Self
 from tilewright.errors import SpecError
 from tilewright.machine.address import AddressLayout, SubUnit
 from tilewright.machine.spec.machine import AddressSpec
-
-__all__ = ("PhysAddr",)
+from tilewright.memory.address import PhysicalByte, VirtualByte
+from tilewright.memory.page_table import PageTable
+from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 
 _WIDTHS = AddressSpec()
 _LAYOUT = AddressLayout(
@@ -146,3 +148,34 @@ def _check(field: str, value: object, limit: int, *, low: int = 0) -> None:
 def _text(value: object) -> str:
     """Return a field's value as people read it: counts in digits, addresses in hexadecimal."""
     return f"{value:#x}" if type(value) is int and value >= 2**12 else repr(value)
+
+
+PAGE_BYTES = 4096  # where a topology has no pe_mmu.attrs.page_size
+
+
+class PeMmu:
+    """A page table of byte ranges. A miss is a PageFaultError, never a physical address.
+
+    >>> mmu = PeMmu()
+    >>> mmu.map(0x1_0000_0000, 0x2000, 100)
+    >>> hex(mmu.translate(0x1_0000_0010))
+    '0x2010'
+    """
+
+    def __init__(self, page_size: int = PAGE_BYTES, name: str = "PeMmu") -> None:
+        self.page_size = page_size
+        self._table = PageTable(name, page_size)
+
+    def map(self, va: int, pa: int, size: int) -> None:
+        """Add a range; a byte that is mapped already is a RegistryError."""
+        virtual = VirtualRange(VirtualByte(va), size)
+        self._table.map([RangeMapping(virtual, PhysicalByte(pa))])
+
+    def unmap(self, va: int, size: int) -> None:
+        """Take a range out as it was mapped; anything else is a RegistryError."""
+        self._table.unmap([VirtualRange(VirtualByte(va), size)])
+
+    def translate(self, va: int) -> int:
+        """Return the physical address of a virtual byte, and let no simulated time pass."""
+        ((physical, _),) = self._table.runs(VirtualByte(va), 1)
+        return physical

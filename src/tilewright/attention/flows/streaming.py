@@ -1,22 +1,47 @@
-"""Some heads read everything, the others stream.
-
-KV heads in ``retrieval_heads`` attend to all pages; the others to the reserved first pages and the
-last ``window_tokens`` tokens, in whole pages. Which heads retrieve is learned in the paper.
-"""
+"""Streaming: attention sinks, which are the reserved first pages, and a window of recent tokens."""
 
 from collections.abc import Collection
 
 from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
 from tilewright.attention.flow import register, vFlow
-from tilewright.attention.flows.ready import Ready
+from tilewright.attention.flows.ready import Ready, Scored, ScoredFlow, ScoredFlowMLA
 from tilewright.attention.indexer import HeadIndex, PageIndex, recent
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
 
+class Latest(Scored):
+    """A flow that reads the latest pages: score(P) = position of P. No key is looked at."""
+
+    paper = "Efficient Streaming Language Models with Attention Sinks (2309.17453)"
+    group = "none: the query does not matter"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.position = PageIndex()
+
+    def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
+        position: Value = self.position(ctx=ctx)
+        return position
+
+
+@register("streaming_llm")
+class StreamingLLM(Latest, ScoredFlow):
+    """score(P) = position of P."""
+
+
+@register("streaming_llm_mla")
+class StreamingLLMMLA(Latest, ScoredFlowMLA):
+    """score(P) = position of P."""
+
+
 @register("duo_attention")
 class DuoAttention(Ready, vFlow):
-    """All pages for retrieval heads, sinks and a window for the others."""
+    """All pages for retrieval heads, sinks and a window for the others.
+
+    KV heads in ``retrieval_heads`` attend to all pages; the others to the reserved first pages and
+    the last ``window_tokens`` tokens, in whole pages. Which heads retrieve is learned in the paper.
+    """
 
     paper = (
         "DuoAttention: Efficient Long-Context LLM Inference with Retrieval and Streaming Heads"
