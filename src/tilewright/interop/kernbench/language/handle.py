@@ -10,7 +10,7 @@ from tilewright.language.block_type import BlockType
 from tilewright.language.current import current_program
 from tilewright.language.dtype import DType
 from tilewright.language.executor import Handle
-from tilewright.language.library.math import div_rn
+from tilewright.language.library.libdevice import div_rn
 from tilewright.language.ref import Ref
 from tilewright.language.source import count_as_language
 from tilewright.language.value import Value

@@ -1,4 +1,4 @@
-"""Whole tiles: tensors in memory by name, and composites over them."""
+"""What goes on beside a program until it waits: composites over whole tiles, messages."""
 
 from typing import Any
 
@@ -14,19 +14,11 @@ from tilewright.language.composite import (
 from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
 from tilewright.language.executor import Executor, Handle
+from tilewright.language.library.memory import store
 from tilewright.language.meaning.table import MEANINGS
 from tilewright.language.ref import Ref, as_factor, as_operand, make_ref
 from tilewright.language.tiling import plan_tiles
 from tilewright.language.value import Block
-
-
-def ref(ptr: Any, shape: Any, dtype: Any = None, strides: Any = None) -> Ref:
-    """A tensor in memory by name: nothing moves until somebody needs a part of it.
-
-    Row by row without gaps, unless ``strides`` (in elements) say otherwise. ``ptr`` may be an
-    integer, which counts bytes, if ``dtype`` says of what.
-    """
-    return make_ref(current_program(), ptr, shape, dtype, strides)
 
 
 def composite(
@@ -62,6 +54,45 @@ def wait(handle: Any) -> Any:
         fix = "pass what tl.composite or tl.recv_async gave"
         raise program.error(f"{handle!r}", "a handle of something that was begun", fix)
     return handle.wait()
+
+
+def send(dir: str, src: Any) -> None:
+    """Send a block to the neighbour in a direction; goes on at once unless the ring there is full.
+
+    A block that is larger than a slot goes in fragments.
+    """
+    program = current_program()
+    program.send(dir, program.block(src))
+
+
+def recv(dir: str | None, shape: Any, dtype: Any, dst: Any = None) -> Any:
+    """Wait for the next message from a direction and return it, as it was when it was sent.
+
+    None takes the directions in turn, in the order in which the launch names them. With ``dst``, an
+    address or a ref, the message is also stored there: a slot read and a store.
+    """
+    block = recv_async(dir, shape, dtype).wait()
+    if dst is not None:
+        store(dst, block)
+    return block
+
+
+def recv_async(dir: str | None, shape: Any, dtype: Any) -> Handle:
+    """Begin to receive the next message from a direction; ``tl.wait`` gives the block."""
+    program = current_program()
+    kind = block_type(program.dtype(dtype), program.extents(shape))
+    return program.receive(dir, kind)
+
+
+def recv_no_consume(dir: str, shape: Any, dtype: Any) -> Any:
+    """Wait for the next message from a direction and return its block; the message stays there.
+
+    The slot is neither read nor given back: it takes no time but that of the arrival, the sender
+    gets no credit, and the next ``recv`` gets the same message.
+    """
+    program = current_program()
+    kind = block_type(program.dtype(dtype), program.extents(shape))
+    return program.peek(dir, kind)
 
 
 def _gemm(
