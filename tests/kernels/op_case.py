@@ -8,9 +8,10 @@ import numpy as np
 
 from tests.kernels.argument import Named
 from tests.kernels.case import Array, rng_of
+from tests.language.meaning.values import evaluate
 from tilewright.language.block_type import block_type
 from tilewright.language.dtype import dtype_of, float16, float32, int8, int32
-from tilewright.language.meaning import MEANINGS, evaluate
+from tilewright.language.meaning import MEANINGS
 
 __all__ = ("OPS", "OpCase", "run_meaning")
 

@@ -13,8 +13,8 @@ from tilewright.executor.compiled import compiled_front
 from tilewright.executor.effect import EffectLog, Storage
 from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
+from tilewright.language.meaning import MEANINGS
 from tilewright.language.meaning.bound import GemmCharge
-from tilewright.language.meaning.table import MEANINGS
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.place import MemoryPlace
 from tilewright.memory.sanitizer.tensor import TensorBook

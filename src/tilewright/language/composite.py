@@ -12,7 +12,7 @@ from tilewright.language.affine import broadcast_shapes
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import DType
 from tilewright.language.executor import Executor
-from tilewright.language.meaning.table import MEANINGS
+from tilewright.language.meaning import MEANINGS
 from tilewright.language.ref import Ref, as_operand
 from tilewright.language.tiling import Tiling
 from tilewright.language.value import Block

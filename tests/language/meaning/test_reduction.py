@@ -10,6 +10,7 @@ from tests.language.meaning.values import (
     FLOATS,
     INTEGERS,
     bound_for,
+    evaluate,
     extremes,
     random_block,
     result_of,
@@ -28,7 +29,8 @@ from tilewright.language.dtype import (
     uint8,
     uint32,
 )
-from tilewright.language.meaning import MEANINGS, Array, evaluate
+from tilewright.language.meaning import MEANINGS
+from tilewright.language.meaning.bound import Array, Charge
 
 AXES = (None, 0, 1, -1)
 
@@ -296,4 +298,4 @@ def test_the_sum_of_float32_rows_has_numpys_order() -> None:
 
 def test_reductions_are_charged_for_all_elements() -> None:
     bound: Any = bound_for("sum", np.zeros((8, 16), np.float16), attributes=(1, False, None))
-    assert (bound.cost_op, bound.cost_elements, bound.cost_dtype) == ("sum", 128, float32)
+    assert bound.charges == (Charge("sum", 128, float32),)

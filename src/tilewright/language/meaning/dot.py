@@ -22,11 +22,17 @@ from tilewright.language.dtype import (
     int32,
     uint8,
 )
-from tilewright.language.meaning.bound import Array, Bound, Charge, GemmCharge, Meaning, refuse
+from tilewright.language.meaning.bound import (
+    Array,
+    Bound,
+    Charge,
+    GemmCharge,
+    Meaning,
+    Types,
+    refuse,
+)
 from tilewright.language.meaning.convert import Convert, from_compute, same, to_compute
 from tilewright.language.meaning.elementwise import Function
-
-Types = tuple[BlockType, ...]
 
 INPUT_PRECISIONS = (None, "ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 _FLOAT32_INTEGER = 2**24  # up to here every integer is a float32

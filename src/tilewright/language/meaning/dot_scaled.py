@@ -24,10 +24,16 @@ from tilewright.language.dtype import (
     uint8,
     uint16,
 )
-from tilewright.language.meaning.bound import Array, Bound, Charge, GemmCharge, Meaning, refuse
+from tilewright.language.meaning.bound import (
+    Array,
+    Bound,
+    Charge,
+    GemmCharge,
+    Meaning,
+    Types,
+    refuse,
+)
 from tilewright.language.meaning.elementwise import Function
-
-Types = tuple[BlockType, ...]
 
 PACKED = "e2m1"  # two elements a byte, the first in the low half
 FORMATS: Mapping[str, DType] = {

@@ -7,12 +7,20 @@ import numpy as np
 
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import DType, dtype_of, float32, int1, int32, uint32
-from tilewright.language.meaning.bound import Array, Bound, Meaning, refuse
-from tilewright.language.meaning.convert import from_compute, to_compute
-from tilewright.language.meaning.elementwise import Function, charge_for, converted, need_integers
-from tilewright.language.meaning.shape_rule import wrap_axis
+from tilewright.language.meaning.bound import (
+    Array,
+    Bound,
+    Meaning,
+    Types,
+    charge_for,
+    need_floats,
+    need_integers,
+    refuse,
+    wrap_axis,
+)
+from tilewright.language.meaning.convert import from_compute, same, to_compute
+from tilewright.language.meaning.elementwise import Function, converted
 
-Types = tuple[BlockType, ...]
 _maximum: Function = np.maximum.reduce  # called by place, which its types do not know
 _COST_OPS = {"reduce_or": "any"}  # the others have a line of their name
 
@@ -164,6 +172,23 @@ def _bind_position(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     return Bound(result[1], lambda array: run(array)[1], both.charges)
 
 
+def _bind_softmax(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    """Along ``axis``, by default the first. Narrow floats give f32, as their maximum does."""
+    (only,) = types
+    need_floats(op, types, only.dtype)
+    axis = wrap_axis(op, types, 0 if attributes[0] is None else attributes[0], only.rank)
+    dtype = only.dtype if only.dtype.primitive_bitwidth >= 32 else float32
+
+    def softmax(array: Array) -> Any:
+        powers = np.exp(array - greatest_number(array, axis, keepdims=True))
+        return np.divide(powers, np.add.reduce(powers, axis=axis, keepdims=True), out=powers)
+
+    run = converted(softmax, (to_compute(only.dtype, dtype),), same)
+    ops = ("max", "sub", "exp", "sum", "div")
+    charges = tuple(charge_for(each, only.num_elements, dtype) for each in ops)
+    return Bound(only.with_dtype(dtype), run, charges)
+
+
 REDUCTIONS: tuple[Meaning, ...] = (
     Meaning("sum", (1,), ("axis", "keep_dims", "dtype"), _bind_sum),
     Meaning("prod", (1,), ("axis", "keep_dims", "dtype"), _bind_sum),
@@ -175,4 +200,5 @@ REDUCTIONS: tuple[Meaning, ...] = (
     Meaning("min", (1,), ("axis", "keep_dims", "return_indices"), _bind_extreme),
     Meaning("argmax", (1,), ("axis", "keep_dims"), _bind_position),
     Meaning("argmin", (1,), ("axis", "keep_dims"), _bind_position),
+    Meaning("softmax", (1,), ("axis",), _bind_softmax),
 )

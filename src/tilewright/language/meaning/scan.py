@@ -12,15 +12,22 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import KernelTypeError
-from tilewright.language.block_type import BlockType, block_type
+from tilewright.language.block_type import block_type
 from tilewright.language.dtype import dtype_of, int1
-from tilewright.language.meaning.bound import Array, Bound, Meaning, signature
+from tilewright.language.meaning.bound import (
+    Array,
+    Bound,
+    Meaning,
+    Types,
+    charge_for,
+    check_blocks,
+    signature,
+    wrap_axis,
+)
 from tilewright.language.meaning.convert import from_compute, same, to_compute
-from tilewright.language.meaning.elementwise import Function, charge_for, converted
+from tilewright.language.meaning.elementwise import Function, converted
 from tilewright.language.meaning.reduction import reduced_shape, sum_dtype
-from tilewright.language.meaning.shape_rule import check_blocks, wrap_axis
 
-Types = tuple[BlockType, ...]
 Arrays = tuple[Array, ...]
 
 

@@ -7,13 +7,21 @@ import numpy as np
 from tilewright.errors import KernelError
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import DType, int1, int32
-from tilewright.language.meaning.bound import Array, Bound, Charge, Meaning, check_count, refuse
+from tilewright.language.meaning.bound import (
+    Array,
+    Bound,
+    Charge,
+    Meaning,
+    Types,
+    charge_for,
+    check_count,
+    need_integers,
+    refuse,
+    wrap_axis,
+)
 from tilewright.language.meaning.convert import from_compute, to_compute
-from tilewright.language.meaning.elementwise import charge_for, converted, need_integers
+from tilewright.language.meaning.elementwise import converted
 from tilewright.language.meaning.reduction import extreme_dtype
-from tilewright.language.meaning.shape_rule import wrap_axis
-
-Types = tuple[BlockType, ...]
 
 
 def _bind_sort(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:

@@ -17,7 +17,7 @@ from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.composite import attributes_of, check_vector_op, product_type
 from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
-from tilewright.language.meaning.table import MEANINGS
+from tilewright.language.meaning import MEANINGS
 from tilewright.language.ref import Ref
 from tilewright.language.source import count_as_language
 

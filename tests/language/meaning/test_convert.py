@@ -32,7 +32,7 @@ from tilewright.language.dtype import (
     int64,
     uint16,
 )
-from tilewright.language.meaning import Array
+from tilewright.language.meaning.bound import Array
 
 PAIRS = {
     (floats, to_floats): list(

@@ -20,7 +20,7 @@ from tests.language.meaning.values import (
 )
 from tilewright.errors import KernelTypeError
 from tilewright.language.dtype import DType, bfloat16, float16, float32, float64
-from tilewright.language.meaning import Array
+from tilewright.language.meaning.bound import Array
 
 
 def by_element(function: Callable[[float], float]) -> Callable[[Array], Array]:
