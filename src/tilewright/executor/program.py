@@ -19,9 +19,9 @@ from tilewright.executor.run import Plan, Run
 from tilewright.executor.stream import Stream
 from tilewright.executor.tile_room import held_text
 from tilewright.language.block_type import BlockType
-from tilewright.language.current import current_program
 from tilewright.language.dtype import DType
 from tilewright.language.eager import array_function
+from tilewright.language.executor import current_program
 from tilewright.language.front import Node, is_determined
 from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.value import Block

@@ -15,8 +15,8 @@ from tilewright.executor.run import Run
 from tilewright.executor.sanitize.program import WatchedProgram
 from tilewright.executor.stream import Stream
 from tilewright.executor.terms import Gatekeeper, Terms
-from tilewright.language.argument import seen_by
-from tilewright.language.current import enter_program
+from tilewright.language.executor import enter_program
+from tilewright.language.kernel import seen_by
 
 
 @dataclass(frozen=True, slots=True)

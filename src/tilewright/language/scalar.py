@@ -5,7 +5,7 @@ and they know their dtype, so that they promote blocks as Triton's runtime scala
 Python number in a kernel is weak: it takes the dtype of what it meets.
 
 ``//`` and ``%`` of a scalar are Python's. A Triton kernel divides by ``quotient`` and ``remainder``
-instead, see ``triton_rewrite``.
+instead, see ``triton.rewrite``.
 """
 
 from collections.abc import Mapping

@@ -27,10 +27,10 @@ from tilewright.executor.run import Counters, Run
 from tilewright.executor.sanitize.effect import WatchedEffectLog
 from tilewright.executor.stream import Stream
 from tilewright.executor.terms import Share, Terms
-from tilewright.language.argument import ArrayArgument, DescriptorArgument, checked_arguments
 from tilewright.language.dtype import DType, dtype_of
+from tilewright.language.kernel import ArrayArgument, DescriptorArgument, checked_arguments
 from tilewright.language.packing import bytes_of_elements, elements_of_bytes
-from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
+from tilewright.language.triton.adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name

@@ -8,7 +8,7 @@ import numpy as np
 from tilewright.language.affine import Affine, broadcast_shapes
 from tilewright.language.dtype import int4
 from tilewright.language.executor import Executor
-from tilewright.language.pointer_convert import is_integer, no_dtype
+from tilewright.language.pointer import is_integer, no_dtype
 from tilewright.language.scalar import Int1
 from tilewright.language.value import Mask, Pointers
 

@@ -11,11 +11,10 @@ from tilewright.executor.dma import load, store
 from tilewright.executor.program import Program
 from tilewright.executor.run import Plan
 from tilewright.language.block_type import block_type
-from tilewright.language.composite import CompositePlan, Scope, Stage
+from tilewright.language.composite import CompositePlan, Scope, Stage, parts_of_operand
 from tilewright.language.front import Node
-from tilewright.language.ref import Ref
+from tilewright.language.pointer import Part, Ref
 from tilewright.language.source import source_line
-from tilewright.language.tiling import Part, parts_of_operand
 from tilewright.language.value import Block
 
 

@@ -10,11 +10,18 @@ from tilewright.executor.composite.pipeline import Pipeline, TileWork, part_of
 from tilewright.executor.program import Program
 from tilewright.executor.run import Plan
 from tilewright.language.block_type import BlockType
-from tilewright.language.composite import CompositePlan, Scope, Stage, attributes_of, product_type
+from tilewright.language.composite import (
+    CompositePlan,
+    Scope,
+    Stage,
+    attributes_of,
+    parts_of_operand,
+    product_type,
+)
 from tilewright.language.meaning import MEANINGS
 from tilewright.language.meaning.bound import GemmCharge
+from tilewright.language.pointer import Part
 from tilewright.language.source import line_text, source_line
-from tilewright.language.tiling import Part, parts_of_operand
 from tilewright.language.value import Block
 
 

@@ -19,8 +19,8 @@ from tilewright.executor.run import Run
 from tilewright.executor.sanitize.effect import WatchedEffectLog
 from tilewright.executor.sanitize.monitor import LaunchWatch, ProgramWatch
 from tilewright.executor.stream import Stream
-from tilewright.language.argument import ArrayArgument, DescriptorArgument
 from tilewright.language.dtype import DType
+from tilewright.language.kernel import ArrayArgument, DescriptorArgument
 from tilewright.language.value import Pointers
 from tilewright.memory.sanitizer.access_set import NOWHERE, Places
 from tilewright.memory.sanitizer.sanitizer import Sanitizer

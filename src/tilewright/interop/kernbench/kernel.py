@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.errors import KernelError
 from tilewright.interop.kernbench.language.context import LaunchedLanguage
 from tilewright.language.kernel import LANGUAGE_PARAMETER, Kernel, kernel_of_function
-from tilewright.language.triton_adaptor import is_triton_object
+from tilewright.language.triton.adaptor import is_triton_object
 
 
 @dataclass(frozen=True, slots=True)

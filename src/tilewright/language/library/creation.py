@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
+from tilewright.language.executor import current_program
 from tilewright.language.front import direct
 from tilewright.language.scalar import Int32
 from tilewright.language.value import Index, Value

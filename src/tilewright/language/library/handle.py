@@ -9,15 +9,14 @@ from tilewright.language.composite import (
     attributes_of,
     check_vector_op,
     parse_epilogue,
+    plan_tiles,
     product_type,
 )
-from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
-from tilewright.language.executor import Executor, Handle
+from tilewright.language.executor import Executor, Handle, current_program
 from tilewright.language.library.memory import store
 from tilewright.language.meaning import MEANINGS
-from tilewright.language.ref import Ref, as_factor, as_operand, make_ref
-from tilewright.language.tiling import plan_tiles
+from tilewright.language.pointer import Ref, as_factor, as_operand, make_ref
 from tilewright.language.value import Block
 
 

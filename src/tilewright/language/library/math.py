@@ -3,8 +3,8 @@
 from enum import Enum
 from typing import Any
 
-from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
+from tilewright.language.executor import current_program
 from tilewright.language.front import planned
 from tilewright.language.known import known_binary, known_where
 from tilewright.language.scalar import Scalar, scalar_result

@@ -3,13 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.language.current import current_program
 from tilewright.language.dtype import DType
-from tilewright.language.executor import Executor
+from tilewright.language.executor import Executor, current_program
 from tilewright.language.front import direct
-from tilewright.language.pointer_convert import is_integer, no_dtype, pointers_of
-from tilewright.language.ref import Ref, make_ref
-from tilewright.language.tensor_pointer import TensorDescriptor, Window
+from tilewright.language.pointer import (
+    Ref,
+    TensorDescriptor,
+    Window,
+    is_integer,
+    make_ref,
+    no_dtype,
+    pointers_of,
+)
 from tilewright.language.value import Pointers
 
 NOT_A_NUMBER = float("nan")

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright import language
 from tilewright.attention.codegen import KernelFile
-from tilewright.language.triton_adaptor import as_triton
+from tilewright.language.triton.adaptor import as_triton
 
 
 @dataclass(frozen=True, slots=True)

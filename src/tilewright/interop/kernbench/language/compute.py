@@ -11,12 +11,12 @@ from tilewright.interop.kernbench.language.handle import (
     rounded,
 )
 from tilewright.language.block_type import block_type
-from tilewright.language.current import current_program
 from tilewright.language.dtype import DType, float16
+from tilewright.language.executor import current_program
 from tilewright.language.library import creation, libdevice, math, reduction
 from tilewright.language.library import shape as shapes
+from tilewright.language.pointer import Ref
 from tilewright.language.promote import computation_dtype
-from tilewright.language.ref import Ref
 from tilewright.language.source import count_as_language
 from tilewright.language.value import Value
 

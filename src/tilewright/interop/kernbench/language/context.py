@@ -5,7 +5,7 @@ from typing import Any
 
 from tilewright.errors import ProgramError
 from tilewright.interop.kernbench.language.table import KERNEL_NAMES
-from tilewright.language.current import current_program
+from tilewright.language.executor import current_program
 from tilewright.language.source import count_as_language
 
 

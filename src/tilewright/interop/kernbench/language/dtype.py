@@ -4,8 +4,8 @@ from typing import Any
 
 from tilewright.errors import KernelTypeError
 from tilewright.interop.kernbench.dtype import DTYPES
-from tilewright.language.current import current_program
 from tilewright.language.dtype import DType, dtype_of
+from tilewright.language.executor import current_program
 from tilewright.language.source import count_as_language
 
 

@@ -7,11 +7,10 @@ import numpy as np
 from tilewright.errors import ProgramError
 from tilewright.interop.kernbench.language.dtype import parse_dtype
 from tilewright.language.block_type import BlockType
-from tilewright.language.current import current_program
 from tilewright.language.dtype import DType
-from tilewright.language.executor import Handle
+from tilewright.language.executor import Handle, current_program
 from tilewright.language.library.libdevice import div_rn
-from tilewright.language.ref import Ref
+from tilewright.language.pointer import Ref
 from tilewright.language.source import count_as_language
 from tilewright.language.value import Value
 

@@ -8,8 +8,8 @@ from tilewright import language as tl
 from tilewright.interop.kernbench.dtype import DTYPES
 from tilewright.interop.kernbench.language.dtype import parse_dtype
 from tilewright.interop.kernbench.language.handle import TensorHandle, handle_of, operand_of
-from tilewright.language.current import current_program
-from tilewright.language.ref import Ref
+from tilewright.language.executor import current_program
+from tilewright.language.pointer import Ref
 from tilewright.language.source import count_as_language
 
 INTEGERS = frozenset(text for text, dtype in DTYPES.items() if not dtype.is_floating())

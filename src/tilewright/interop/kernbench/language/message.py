@@ -12,8 +12,8 @@ from tilewright.interop.kernbench.language.handle import (
     operand_of,
 )
 from tilewright.interop.kernbench.language.memory import address_of, store
-from tilewright.language.current import current_program
-from tilewright.language.ref import Ref
+from tilewright.language.executor import current_program
+from tilewright.language.pointer import Ref
 from tilewright.language.source import count_as_language
 
 

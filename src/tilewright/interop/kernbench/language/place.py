@@ -3,7 +3,7 @@
 from typing import Any
 
 from tilewright.executor.program import running_program
-from tilewright.language.current import current_program
+from tilewright.language.executor import current_program
 from tilewright.language.source import count_as_language
 
 

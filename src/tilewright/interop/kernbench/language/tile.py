@@ -15,10 +15,10 @@ from tilewright.interop.kernbench.language.memory import address_of
 from tilewright.language.affine import broadcast_shapes
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.composite import attributes_of, check_vector_op, product_type
-from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
+from tilewright.language.executor import current_program
 from tilewright.language.meaning import MEANINGS
-from tilewright.language.ref import Ref
+from tilewright.language.pointer import Ref
 from tilewright.language.source import count_as_language
 
 TILE_SHAPE = (32, 64, 32)  # M, K, N

@@ -15,8 +15,8 @@ from typing import Any
 from tilewright.errors import KernelError
 from tilewright.language.dtype import dtype_of
 from tilewright.language.kernel import Kernel, kernel_of_function
-from tilewright.language.triton_rewrite import triton_code
-from tilewright.language.triton_scalar import BUILTINS, FUNCTIONS, LANGUAGE
+from tilewright.language.triton.rewrite import triton_code
+from tilewright.language.triton.scalar import BUILTINS, FUNCTIONS, LANGUAGE
 
 MARK = "tilewright_triton"  # on a function that stands for a jitted one
 
@@ -125,7 +125,7 @@ def _heuristics(decorated: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
 class _Rebinder:
     """Gives functions new globals and closures; each function once, so that recursion ends.
 
-    In functions of Triton the language is Triton's, see ``triton_scalar``, and so is the text.
+    In functions of Triton the language is Triton's, see ``triton.scalar``, and so is the text.
     """
 
     def __init__(self, language: Any, triton: "_Rebinder | None" = None) -> None:

@@ -2,7 +2,7 @@
 
 Triton compiles a kernel's text, in which a number that is assigned to a variable, and the index of
 a loop, is a scalar with a dtype; ``//`` and ``%`` are C's; ``and``, ``or``, ``not``, comparisons
-and ``assert`` act on blocks. The rewrite puts calls of ``triton_scalar`` where Python means
+and ``assert`` act on blocks. The rewrite puts calls of ``triton.scalar`` where Python means
 something else, and leaves all else alone. Lines, names, cells and defaults stay the author's.
 """
 
@@ -16,7 +16,7 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from tilewright.errors import KernelError
-from tilewright.language.triton_flow import (
+from tilewright.language.triton.flow import (
     assigned_names,
     bound_names,
     contains_return,

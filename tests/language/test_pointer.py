@@ -173,7 +173,7 @@ def test_an_address_without_what_it_needs_is_refused(wrong: Any, words: str) -> 
     bed = Bed()
     with pytest.raises(KernelError, match=words) as caught:
         bed.launch(lambda x: wrong(x), bed.place(VALUES))
-    assert "test_pointer_convert.py:" in caught.value.where
+    assert "test_pointer.py:" in caught.value.where
 
 
 @every_engine

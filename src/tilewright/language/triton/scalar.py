@@ -1,4 +1,4 @@
-"""What the rewritten text of a Triton kernel calls: see ``triton_rewrite``.
+"""What the rewritten text of a Triton kernel calls: see ``triton.rewrite``.
 
 Here a *weak* value is what Triton calls a constexpr: a Python number that no variable holds, or
 anything else that is neither a scalar with a dtype nor a value of a program.
@@ -13,8 +13,8 @@ from typing import Any
 
 from tilewright.errors import KernelError, KernelTypeError
 from tilewright.language.block_type import block_type
-from tilewright.language.current import current_program
 from tilewright.language.dtype import DType, int1, int32
+from tilewright.language.executor import current_program
 from tilewright.language.front import compiled_function
 from tilewright.language.library import control, math
 from tilewright.language.library.control import device_assert

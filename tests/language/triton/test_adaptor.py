@@ -15,7 +15,7 @@ from tests.kernels.source import user_kernel as kernel
 from tests.language.bed import Array, Bed
 from tilewright import language as tl
 from tilewright.errors import KernelError
-from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel, is_triton_object
+from tilewright.language.triton.adaptor import adapt_argument, adapt_kernel, is_triton_object
 
 X = np.arange(-8, 8, dtype=np.float32)
 

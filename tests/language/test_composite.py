@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import KernelTypeError
-from tilewright.language.tiling import Part, parts_of_operand, plan_tiles
+from tilewright.language.composite import parts_of_operand, plan_tiles
+from tilewright.language.pointer import Part
 
 extents = st.integers(1, 70)
 sizes = st.integers(1, 40)
