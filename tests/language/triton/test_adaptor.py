@@ -168,7 +168,7 @@ def test_a_kernel_runs_where_triton_is_not_installed(tmp_path: Path) -> None:
             """
         ).format(path=str(tmp_path))
     )
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     environment = {"PYTHONPATH": f"{tmp_path}:{root}", "PATH": ""}
     done = subprocess.run(
         [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False
