@@ -15,9 +15,9 @@ from tests.language.bed import Array, Bed
 from tilewright import language as tl
 from tilewright.engine import EngineKind
 from tilewright.errors import KernelTypeError, TilewrightError
-from tilewright.executor.access import order
-from tilewright.executor.access.order import Span
+from tilewright.executor import order
 from tilewright.executor.kernel_program import KernelProgram
+from tilewright.executor.order import Span
 from tilewright.language.affine import Affine, Box
 from tilewright.language.dtype import float32, int4, int16, int32, int64
 from tilewright.language.known import known_binary

@@ -3,16 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.executor.access.order import AccessOrder
-from tilewright.executor.access.translate import Translator
 from tilewright.executor.atomic import atomic, atomic_load, atomic_store
-from tilewright.executor.composite.run import run_composite
+from tilewright.executor.composite import run_composite
 from tilewright.executor.dma import load, store
 from tilewright.executor.message import peek, receive, send
+from tilewright.executor.order import AccessOrder
 from tilewright.executor.poll import note_poll
 from tilewright.executor.program import Program
 from tilewright.executor.run import Plan, Run
-from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
 from tilewright.language.dtype import DType, int4
 from tilewright.language.source import SourceLine
@@ -43,16 +41,9 @@ def program_class(run: Run) -> type[KernelProgram]:
 class NativeProgram(KernelProgram):
     """Operators of blocks go to the desk by themselves; these calls are for all others."""
 
-    def __init__(
-        self,
-        run: Run,
-        stream: Stream,
-        translator: Translator,
-        name: str,
-        ids: tuple[int, ...],
-        counts: tuple[int, ...],
-    ) -> None:
-        super().__init__(run, stream, translator, name, ids, counts)
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        run, stream, translator = self.run, self.stream, self.translator
         front: Any = run.front
         if translator.paths is None:
             channels = translator.channels

@@ -6,10 +6,11 @@ from typing import Any
 
 from tilewright.device.build import Device
 from tilewright.device.dma import Access
+from tilewright.device.mmu import Walk
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
+from tilewright.engine.kind import EngineKind
 from tilewright.engine.limit import Limits
-from tilewright.executor.compiled import compiled_front
 from tilewright.executor.effect import EffectLog, Storage
 from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
@@ -18,6 +19,26 @@ from tilewright.language.meaning.bound import GemmCharge
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.place import MemoryPlace
 from tilewright.memory.sanitizer.tensor import TensorBook
+from tilewright.native import native_core
+
+_core = native_core()
+
+if _core is not None:
+    _core.adopt_executor({access.name: access for access in Access} | {"Walk": Walk})
+
+
+def compiled_front(kind: EngineKind) -> Any:
+    """Return what issues commands on an engine; None on all but that of the compiled core."""
+    return _core if kind is EngineKind.NATIVE else None
+
+
+def build_effect_log(kind: EngineKind, memories: Sequence[Any]) -> EffectLog:
+    """For programs on an engine; compiled code applies its captures and commits itself.
+
+    Each of the memories has a ``storage``; they may become more.
+    """
+    front = compiled_front(kind)
+    return EffectLog() if front is None else front.EffectLog(memories)
 
 
 @dataclass(frozen=True, slots=True)

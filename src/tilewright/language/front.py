@@ -1,7 +1,7 @@
 """Chooses who holds values and computes them: compiled code, or its definition in Python.
 
 This is the only place that knows. Both give the same results; without a compiler there is the
-definition alone. Who issues commands is chosen in ``executor.effect``.
+definition alone. Who issues commands is chosen in ``executor.run``.
 """
 
 from collections.abc import Callable

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.executor.access.layout import layout_of, runs_of_addresses
+from tilewright.executor.layout import layout_of, runs_of_addresses
 from tilewright.language.affine import Affine, Box
 
 MEMORY = np.arange(4096, dtype=np.uint8) * 7 % 251

@@ -1,4 +1,4 @@
-"""How a block of addresses lies in memory: segments of neighbouring bytes, in rows."""
+"""How elements lie in memory: segments of neighbouring bytes, in rows; halves of bytes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.executor.order import Span
 from tilewright.language.affine import Affine, Box
+from tilewright.language.dtype import DType, int4
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -135,3 +137,106 @@ def runs_of_addresses(
         (start, int(addresses[start]), (end - start) * item_bytes)
         for start, end in zip(starts, ends, strict=True)
     ]
+
+
+Addresses = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedLayout:
+    """Whole bytes that hold the halves of an access, and which half is whose.
+
+    ``places`` has for each element of the box the half among all halves of the bytes.
+    """
+
+    segment_bytes: int
+    num_segments: int
+    box: Box
+    places: np.ndarray[Any, np.dtype[np.intp]]
+
+    @property
+    def num_bytes(self) -> int:
+        return self.segment_bytes * self.num_segments
+
+    def gather(self, data: Bytes, _: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """The elements of the box, from the bytes in memory order."""
+        return int4_of_halves(halves_of_bytes(data)[self.places])
+
+    def merge(self, data: Bytes, elements: np.ndarray[Any, Any]) -> Bytes:
+        """The bytes with the elements in their halves; the others stay what they are."""
+        halves = halves_of_bytes(data)
+        halves[self.places.reshape(-1)] = halves_of_int4(elements).reshape(-1)
+        return packed_halves(halves).reshape(data.shape)
+
+
+def aligned_spans(base: int, layout: Layout) -> list[Span] | None:
+    """Where segments of halves lie, if all of them are whole bytes."""
+    if layout.segment_bytes % 2:
+        return None
+    spans = []
+    for row in layout.rows:
+        if (base + row.offset) % 2 or (row.num_segments > 1 and row.stride_bytes % 2):
+            return None
+        start, stride_bytes = (base + row.offset) // 2, row.stride_bytes // 2
+        spans.append(Span(start, row.num_segments, layout.segment_bytes // 2, stride_bytes))
+    return spans
+
+
+def packed_layout(layout: Layout) -> PackedLayout:
+    """Of segments that are whole bytes."""
+    halves = np.arange(layout.num_bytes, dtype=np.intp)
+    places = layout.gather(halves.view(np.uint8), halves.dtype)
+    return PackedLayout(layout.segment_bytes // 2, layout.num_segments, layout.box, places)
+
+
+def listed_halves(addresses: Addresses, box: Box) -> tuple[Addresses, PackedLayout]:
+    """The bytes that hold halves anywhere, each once and in order, as one long segment."""
+    found, inverse = np.unique(addresses >> 1, return_inverse=True)
+    places = 2 * inverse.reshape(addresses.shape) + (addresses & 1)
+    return found, PackedLayout(found.size, 1, box, places.astype(np.intp))
+
+
+def halves_of_bytes(data: Bytes) -> Bytes:
+    """The halves of bytes, each as a byte from 0 to 15."""
+    flat = data.reshape(-1)
+    halves = np.empty(2 * flat.size, np.uint8)
+    halves[0::2] = flat & 15
+    halves[1::2] = flat >> 4
+    return halves
+
+
+def elements_of_bytes(data: Bytes, dtype: DType, count: int) -> np.ndarray[Any, Any]:
+    """The first elements that bytes hold, as memory has them."""
+    if dtype is not int4:
+        return data.reshape(-1).view(dtype.storage)[:count]
+    return int4_of_halves(halves_of_bytes(data)[:count])
+
+
+def int4_of_halves(halves: Bytes) -> np.ndarray[Any, Any]:
+    """As signed elements, in two's complement."""
+    signed = (halves << 4).view(np.int8) >> 4
+    return signed.astype(int4.storage)
+
+
+def halves_of_int4(elements: np.ndarray[Any, Any]) -> Bytes:
+    """The reverse."""
+    return elements.astype(np.int8).view(np.uint8) & np.uint8(15)
+
+
+def packed_halves(halves: Bytes) -> Bytes:
+    """The bytes of an even number of halves."""
+    return halves[0::2] | (halves[1::2] << np.uint8(4))
+
+
+def bytes_of_elements(elements: np.ndarray[Any, Any], dtype: DType) -> Bytes:
+    """As memory has them; of an odd number of halves the last byte's upper one is zero.
+
+    >>> bytes_of_elements(np.array([1, -1, 7], int4.storage), int4).tolist()
+    [241, 7]
+    """
+    flat = np.ascontiguousarray(elements).reshape(-1)
+    if dtype is not int4:
+        return flat.view(np.uint8)
+    halves = np.zeros(flat.size + flat.size % 2, np.uint8)
+    halves[: flat.size] = halves_of_int4(flat)
+    return packed_halves(halves)

@@ -1,7 +1,10 @@
 """Program order of memory accesses: which earlier commands an access has to come after."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from tilewright.memory.sanitizer.access_set import NOWHERE, Places
 
 PAGE_SHIFT = 16
 
@@ -17,6 +20,10 @@ class Span(NamedTuple):
     @property
     def end(self) -> int:
         return self.address + (self.num_segments - 1) * self.stride_bytes + self.segment_bytes
+
+    @property
+    def pages(self) -> range:
+        return range(self.address >> PAGE_SHIFT, (self.end - 1 >> PAGE_SHIFT) + 1)
 
     def overlaps(self, other: "Span") -> bool:
         """Exact for equal strides and for single segments; else true where the hulls meet."""
@@ -106,7 +113,7 @@ def _note(
 ) -> None:
     for span in spans:
         entry = _Entry(command, task, span)
-        for page in range(span.address >> PAGE_SHIFT, (span.end - 1 >> PAGE_SHIFT) + 1):
+        for page in span.pages:
             entries = table.get(page)
             if entries is None:
                 entries = table[page] = deque()
@@ -118,8 +125,48 @@ def _note(
 def _overlapping(table: dict[int, deque[_Entry]], spans: list[Span], oldest: int) -> list[int]:
     tasks: dict[int, None] = {}
     for span in spans:
-        for page in range(span.address >> PAGE_SHIFT, (span.end - 1 >> PAGE_SHIFT) + 1):
+        for page in span.pages:
             for entry in table.get(page, ()):
                 if entry.command > oldest and entry.span.overlaps(span):
                     tasks[entry.task] = None
     return list(tasks)
+
+
+Table = dict[int, dict[Span, Places]]
+"""By page and span: the accesses that are complete when those to this span are."""
+
+
+class SpanOrder:
+    """Program order of accesses however long ago: `AccessOrder` forgets those that have ended.
+
+    Accesses of one span are kept together, so that loops do not add up.
+    """
+
+    __slots__ = ("_reads", "_writes")
+
+    def __init__(self) -> None:
+        self._reads: Table = {}
+        self._writes: Table = {}
+
+    def before(self, spans: Sequence[Span], *, writes: bool) -> Places:
+        """What an access to these spans comes after: writes, and if it writes itself reads too."""
+        found = _places_overlapping(self._writes, spans) if self._writes else NOWHERE
+        return found | _places_overlapping(self._reads, spans) if writes else found
+
+    def note(self, spans: Sequence[Span], places: Places, *, writes: bool) -> None:
+        """An access to these spans: its own place and all before it."""
+        table = self._writes if writes else self._reads
+        for span in spans:
+            for page in span.pages:
+                known = table.setdefault(page, {})
+                known[span] = places if writes else known.get(span, NOWHERE) | places
+
+
+def _places_overlapping(table: Table, spans: Sequence[Span]) -> Places:
+    found = NOWHERE
+    for span in spans:
+        for page in span.pages:
+            for other, before in table.get(page, {}).items():
+                if other.overlaps(span):
+                    found |= before
+    return found

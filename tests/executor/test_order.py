@@ -1,7 +1,10 @@
+"""What an access comes after, against all accesses before it."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.executor.access.order import AccessOrder, Span
+from tilewright.executor.order import PAGE_SHIFT, AccessOrder, Span, SpanOrder
+from tilewright.memory.sanitizer.access_set import NOWHERE, Places
 
 WINDOW = 8
 
@@ -90,3 +93,36 @@ def test_accesses_behind_one_that_acquires_come_after_it() -> None:
     assert order.before_read(far, command=2) == [10]
     assert order.before_write(far, command=WINDOW) == [10]
     assert order.before_write(far, command=WINDOW + 1) == []
+
+
+BORDER = 1 << PAGE_SHIFT
+
+
+@st.composite
+def border_spans(draw: st.DrawFn) -> Span:
+    """Few different ones, near the border of two pages."""
+    size = draw(st.sampled_from([4, 8]))
+    count = draw(st.sampled_from([1, 3]))
+    return Span(BORDER + 8 * draw(st.integers(-4, 2)), count, size, 16)
+
+
+accesses = st.lists(
+    st.tuples(st.lists(border_spans(), min_size=1, max_size=2), st.booleans()), max_size=20
+)
+
+
+@given(accesses)
+def test_an_access_comes_after_all_that_it_overlaps_and_all_before_them(
+    program: list[tuple[list[Span], bool]],
+) -> None:
+    order = SpanOrder()
+    closed: list[Places] = []
+    for place, (mine, writes) in enumerate(program):
+        expected = NOWHERE
+        for other, (theirs, wrote) in enumerate(program[:place]):
+            meets = any(one.overlaps(two) for one in mine for two in theirs)
+            if meets and (writes or wrote):
+                expected |= closed[other]
+        assert order.before(mine, writes=writes).mask == expected.mask
+        closed.append(expected | Places.one(place))
+        order.note(mine, closed[-1], writes=writes)
