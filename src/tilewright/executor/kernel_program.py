@@ -10,11 +10,14 @@ from tilewright.executor.message import peek, receive, send
 from tilewright.executor.order import AccessOrder
 from tilewright.executor.poll import note_poll
 from tilewright.executor.program import Program
-from tilewright.executor.run import Plan, Run
+from tilewright.executor.run import Outcome, Plan, Run
 from tilewright.language.block_type import BlockType
 from tilewright.language.dtype import DType, int4
 from tilewright.language.source import SourceLine
 from tilewright.language.value import Block, Pointers
+
+# names of the module, since an enum finds its members by a function
+ISSUED, UNSUPPORTED, BATCH_FULL, OFFSETS_PENDING = Outcome
 
 
 class KernelProgram(Program):
@@ -86,24 +89,23 @@ class NativeProgram(KernelProgram):
     def known_load(self, pointers: Any, mask: Any, other: Any) -> Block | None:
         if self.is_composing:
             return None
-        block = self.desk.load(pointers, mask, other)
-        if block is True:
+        found = self.desk.load(pointers, mask, other)
+        if found is OFFSETS_PENDING:
             self.elements(pointers.offsets)
-            block = self.desk.load(pointers, mask, other)
-        if block is False:
+            found = self.desk.load(pointers, mask, other)
+        if found is BATCH_FULL:
             self.hand_over_if_long()
-            block = self.desk.load(pointers, mask, other)
-        known: Block | None = block
-        return known
+            found = self.desk.load(pointers, mask, other)
+        return None if found is UNSUPPORTED else found
 
     def known_store(self, pointers: Any, value: Any, mask: Any) -> bool:
         if self.is_composing:
             return False
-        is_stored = self.desk.store(pointers, value, mask)
-        if is_stored is False:
+        outcome = self.desk.store(pointers, value, mask)
+        if outcome is BATCH_FULL:
             self.hand_over_if_long()
-            is_stored = self.desk.store(pointers, value, mask)
-        return is_stored is True
+            outcome = self.desk.store(pointers, value, mask)
+        return outcome is ISSUED
 
     @property
     def last_read(self) -> int:

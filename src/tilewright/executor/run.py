@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
 from tilewright.device.build import Device
@@ -21,10 +22,20 @@ from tilewright.memory.place import MemoryPlace
 from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.native import native_core
 
+
+class Outcome(Enum):
+    """What became of an access that compiled code was asked to issue."""
+
+    ISSUED = 0  # of a load: it returns the block instead
+    UNSUPPORTED = 1  # `executor.dma` issues it, or raises
+    BATCH_FULL = 2  # hand the commands over, then ask again
+    OFFSETS_PENDING = 3  # of a load: wait for the offsets, then ask again
+
+
 _core = native_core()
 
 if _core is not None:
-    _core.adopt_executor({access.name: access for access in Access} | {"Walk": Walk})
+    _core.adopt_executor({each.name: each for each in (*Access, *Outcome)} | {"Walk": Walk})
 
 
 def compiled_front(kind: EngineKind) -> Any:
