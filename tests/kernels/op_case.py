@@ -164,7 +164,7 @@ def made(x: Array) -> Array:
     parts = (
         evaluate(MEANINGS["full"].bind((), ((128,), 0, float32))),
         evaluate(MEANINGS["full"].bind((), ((128,), 2.5, float32))),
-        evaluate(MEANINGS["arange"].bind((), (0, 128))),
+        np.arange(128, dtype=np.int32),
     )
     total = x
     for part in parts:

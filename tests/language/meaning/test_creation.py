@@ -81,23 +81,6 @@ def test_a_full_block_keeps_to_the_range_of_its_dtype() -> None:
         MEANINGS["full"].bind((), ((4,), 256, uint8))
 
 
-def test_a_range_counts_from_start_to_end() -> None:
-    bound = MEANINGS["arange"].bind((), (3, 7))
-    assert bound.type is block_type(int32, (4,))
-    np.testing.assert_array_equal(evaluate(bound), [3, 4, 5, 6])
-
-
-@pytest.mark.parametrize("ends", [(0, 0), (5, 1), (0, 2**32), (0.0, 4)])
-def test_a_range_that_is_no_range_is_refused(ends: tuple[int, int]) -> None:
-    with pytest.raises(KernelError, match="a range of int32"):
-        MEANINGS["arange"].bind((), ends)
-
-
-def test_a_range_has_a_power_of_two_elements() -> None:
-    with pytest.raises(KernelError, match="of 6 elements, expected a power of two; round up"):
-        MEANINGS["arange"].bind((), (0, 6))
-
-
 # Salmon and others, "Parallel random numbers: as easy as 1, 2, 3": factors and key steps
 CONSTANTS = {
     32: ((0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)),

@@ -155,23 +155,6 @@ def test_bits_reduce_in_their_own_dtype(dtype: DType, op: str) -> None:
         assert int(each) == total
 
 
-def test_truth_reduces_to_all_and_any() -> None:
-    values = np.array([[True, True], [True, False], [False, False]])
-    np.testing.assert_array_equal(
-        result_of("all", values, attributes=(1, False)), [True, False, False]
-    )
-    np.testing.assert_array_equal(
-        result_of("any", values, attributes=(1, False)), [True, True, False]
-    )
-    with pytest.raises(KernelTypeError, match="expected int1"):
-        bound_for("all", np.zeros(4, np.int32), attributes=(0, False))
-
-
-def test_a_product_multiplies() -> None:
-    values = np.array([[1, 2, 3, 4]], np.int32)
-    assert result_of("prod", values, attributes=(1, False, None)).tolist() == [24]
-
-
 @pytest.mark.parametrize("dtype", [*FLOATS, int8, int16, int32, uint8, uint32, int1], ids=str)
 @pytest.mark.parametrize("op", ["cumsum", "cumprod"])
 @pytest.mark.parametrize("reverse", [False, True])

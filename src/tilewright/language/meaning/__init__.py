@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tilewright.language.meaning.arithmetic import ARITHMETIC
+from tilewright.language.meaning.axis import ALONG_AXIS
 from tilewright.language.meaning.bound import Meaning, build_table
 from tilewright.language.meaning.convert import CASTS
 from tilewright.language.meaning.creation import CREATIONS
@@ -10,12 +11,11 @@ from tilewright.language.meaning.dot import DOTS
 from tilewright.language.meaning.dot_scaled import SCALED_DOTS
 from tilewright.language.meaning.elementwise import ELEMENTWISE
 from tilewright.language.meaning.reduction import REDUCTIONS
-from tilewright.language.meaning.scan import SCANS
 from tilewright.language.meaning.shape import SHAPES
-from tilewright.language.meaning.sort import SORTS
 
 MEANINGS: Mapping[str, Meaning] = build_table(
     (
+        *ALONG_AXIS,
         *ARITHMETIC,
         *CASTS,
         *CREATIONS,
@@ -23,8 +23,6 @@ MEANINGS: Mapping[str, Meaning] = build_table(
         *ELEMENTWISE,
         *REDUCTIONS,
         *SCALED_DOTS,
-        *SCANS,
         *SHAPES,
-        *SORTS,
     )
 )

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.errors import KernelError, KernelTypeError
+from tilewright.errors import KernelTypeError
 from tilewright.language.block_type import block_type
-from tilewright.language.dtype import DType, dtype_of, float32, int32, uint32, uint64
+from tilewright.language.dtype import DType, dtype_of, float32, uint32, uint64
 from tilewright.language.meaning.arithmetic import high_half
 from tilewright.language.meaning.bound import (
     Array,
@@ -61,22 +61,6 @@ def _bind_full(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     block = np.full(shape, constant(value, dtype, op), dtype.storage)
     block.flags.writeable = False  # all runs share it
     return Bound(result, lambda: block, charges)
-
-
-def _bind_arange(op: str, _: Types, attributes: tuple[Any, ...]) -> Bound:
-    start, end = attributes
-    whole = isinstance(start, int) and isinstance(end, int)
-    if not whole or not -(2**31) <= start < end <= 2**31:
-        found, fix = f"arange({start!r}, {end!r})", "give two int32 with start < end"
-        raise KernelError(op, found, "a range of int32", fix)
-    extent = end - start
-    if extent & (extent - 1):
-        found = f"arange({start}, {end}) of {extent} elements"
-        fix = "round up to a power of two and mask what is too much"
-        raise KernelError(op, found, "a power of two", fix)
-    block = np.arange(start, end, dtype=np.int32)
-    block.flags.writeable = False  # all runs share it
-    return Bound(block_type(int32, (extent,)), lambda: block, (Charge(op, extent, int32),))
 
 
 # -- random draws --------------------------------------------------------------------------------
@@ -259,7 +243,6 @@ def _bind_normal_pair(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
 
 CREATIONS: tuple[Meaning, ...] = (
     Meaning("full", (0, 1), ("shape", "value", "dtype"), _bind_full),
-    Meaning("arange", (0,), ("start", "end"), _bind_arange),
     *(Meaning(name, (2,), ("n_rounds",), _bind_random) for name in _FROM_WORDS),
     Meaning("philox", (5,), ("n_rounds",), _bind_philox),
     Meaning("uint_to_uniform_float", (1,), (), _bind_uniform),

@@ -73,12 +73,10 @@ def _bind_sum(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     """Rounded once, at the end; the order in which f32 adds up is NumPy's."""
     given = None if attributes[2] is None else dtype_of(attributes[2], op)
     dtype = sum_dtype(types[0].dtype, given)
-    if dtype is int1:  # one bit: a sum is its parity, a product whether all are set
-        reduce = np.logical_xor.reduce if op == "sum" else np.logical_and.reduce
-        return _bind_along(op, types, attributes, reduce, dtype)
-    reduce = np.add.reduce if op == "sum" else np.multiply.reduce
+    if dtype is int1:  # one bit: a sum is its parity
+        return _bind_along(op, types, attributes, np.logical_xor.reduce, dtype)
     adds_in = dtype.compute if dtype.is_int() else None  # NumPy would widen integers
-    return _bind_along(op, types, attributes, reduce, dtype, adds_in)
+    return _bind_along(op, types, attributes, np.add.reduce, dtype, adds_in)
 
 
 def _bind_bits(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
@@ -86,13 +84,6 @@ def _bind_bits(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     need_integers(op, types, dtype)
     reduce = np.bitwise_xor.reduce if op == "xor_sum" else np.bitwise_or.reduce
     return _bind_along(op, types, attributes, reduce, dtype)
-
-
-def _bind_truth(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
-    if types[0].dtype is not int1:
-        refuse(op, types, "int1", "compare with 0 first")
-    reduce = np.logical_and.reduce if op == "all" else np.logical_or.reduce
-    return _bind_along(op, types, attributes, reduce, int1)
 
 
 def _bind_extreme(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
@@ -191,11 +182,8 @@ def _bind_softmax(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
 
 REDUCTIONS: tuple[Meaning, ...] = (
     Meaning("sum", (1,), ("axis", "keep_dims", "dtype"), _bind_sum),
-    Meaning("prod", (1,), ("axis", "keep_dims", "dtype"), _bind_sum),
     Meaning("xor_sum", (1,), ("axis", "keep_dims"), _bind_bits),
     Meaning("reduce_or", (1,), ("axis", "keep_dims"), _bind_bits),
-    Meaning("all", (1,), ("axis", "keep_dims"), _bind_truth),
-    Meaning("any", (1,), ("axis", "keep_dims"), _bind_truth),
     Meaning("max", (1,), ("axis", "keep_dims", "return_indices"), _bind_extreme),
     Meaning("min", (1,), ("axis", "keep_dims", "return_indices"), _bind_extreme),
     Meaning("argmax", (1,), ("axis", "keep_dims"), _bind_position),
