@@ -17,7 +17,6 @@ from tilewright.language.library import creation, libdevice, math, reduction
 from tilewright.language.library import shape as shapes
 from tilewright.language.pointer import Ref
 from tilewright.language.promote import computation_dtype
-from tilewright.language.source import count_as_language
 from tilewright.language.value import Value
 
 
@@ -199,6 +198,3 @@ def arange(start: int, end: int | None = None) -> TensorHandle:
 def cdiv(a: Any, b: Any) -> Any:
     """Return the quotient, rounded up."""
     return (a + (b - 1)) // b
-
-
-count_as_language(globals())

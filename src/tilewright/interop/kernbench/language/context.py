@@ -6,7 +6,6 @@ from typing import Any
 from tilewright.errors import ProgramError
 from tilewright.interop.kernbench.language.table import KERNEL_NAMES
 from tilewright.language.executor import current_program
-from tilewright.language.source import count_as_language
 
 
 class TLContext:
@@ -54,5 +53,3 @@ class LaunchedLanguage(TLContext):
 for _family in KERNEL_NAMES.values():
     for _name, _function in _family.items():
         setattr(LaunchedLanguage, _name, staticmethod(_function))
-
-count_as_language(globals())

@@ -6,7 +6,6 @@ from tilewright.errors import KernelTypeError
 from tilewright.interop.kernbench.dtype import DTYPES
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.executor import current_program
-from tilewright.language.source import count_as_language
 
 
 def parse_dtype(text: Any) -> DType:
@@ -18,6 +17,3 @@ def parse_dtype(text: Any) -> DType:
     except KernelTypeError:
         fix = "name one of them"
     raise current_program().error(f"the dtype {text!r}", "one of " + ", ".join(DTYPES), fix)
-
-
-count_as_language(globals())

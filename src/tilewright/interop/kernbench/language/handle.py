@@ -11,7 +11,6 @@ from tilewright.language.dtype import DType
 from tilewright.language.executor import Handle, current_program
 from tilewright.language.library.libdevice import div_rn
 from tilewright.language.pointer import Ref
-from tilewright.language.source import count_as_language
 from tilewright.language.value import Value
 
 
@@ -243,6 +242,3 @@ def _is_float(value: Any) -> bool:
     if isinstance(value, Value):
         return bool(value.dtype.is_floating())
     return isinstance(value, float)
-
-
-count_as_language(globals())

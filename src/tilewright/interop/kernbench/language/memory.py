@@ -10,7 +10,6 @@ from tilewright.interop.kernbench.language.dtype import parse_dtype
 from tilewright.interop.kernbench.language.handle import TensorHandle, handle_of, operand_of
 from tilewright.language.executor import current_program
 from tilewright.language.pointer import Ref
-from tilewright.language.source import count_as_language
 
 INTEGERS = frozenset(text for text, dtype in DTYPES.items() if not dtype.is_floating())
 
@@ -77,6 +76,3 @@ def _check_alone(what: str, shape: Any) -> None:
     if shape is not None:
         found = f"{what} with the shape {shape!r}"
         raise current_program().error(found, "the ref's own shape", "leave the shape out")
-
-
-count_as_language(globals())

@@ -14,7 +14,6 @@ from tilewright.interop.kernbench.language.handle import (
 from tilewright.interop.kernbench.language.memory import address_of, store
 from tilewright.language.executor import current_program
 from tilewright.language.pointer import Ref
-from tilewright.language.source import count_as_language
 
 
 def send(dir: str, src: Any) -> None:
@@ -80,6 +79,3 @@ def _extents(what: str, shape: Any) -> tuple[int, ...]:
         fix = "write the shape of what the neighbour sends"
         raise program.error(f"{what} without a shape", "a shape", fix)
     return program.extents(shape)
-
-
-count_as_language(globals())

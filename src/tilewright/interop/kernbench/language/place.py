@@ -4,7 +4,6 @@ from typing import Any
 
 from tilewright.executor.program import running_program
 from tilewright.language.executor import current_program
-from tilewright.language.source import count_as_language
 
 
 def program_id(axis: int = 0) -> int:
@@ -32,6 +31,3 @@ def _is_pe_axis(axis: Any) -> bool:
         expected = "0, the PE in its cube, or 1, the cube in its SIP"
         raise current_program().error(f"the axis {axis!r}", expected, fix)
     return axis == 0
-
-
-count_as_language(globals())

@@ -19,7 +19,6 @@ from tilewright.language.dtype import float32
 from tilewright.language.executor import current_program
 from tilewright.language.meaning import MEANINGS
 from tilewright.language.pointer import Ref
-from tilewright.language.source import count_as_language
 
 TILE_SHAPE = (32, 64, 32)  # M, K, N
 OPS = {"div": "div_rn"}  # the quotient that keeps the dtype of its operands
@@ -162,6 +161,3 @@ def _parameter(operand: Any) -> Any:
     if operand is None or not isinstance(operand, TensorHandle):
         return operand
     return operand.held
-
-
-count_as_language(globals())
