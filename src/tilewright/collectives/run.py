@@ -12,7 +12,7 @@ from tilewright.collectives.schedule import Job, Schedule, build_schedule
 from tilewright.collectives.staging import LaneShare, shares_of
 from tilewright.collectives.tuning import Tuning
 from tilewright.errors import InternalError
-from tilewright.language.argument import ArrayArgument
+from tilewright.language.kernel import ArrayArgument
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch.bind import PerPe

@@ -1,7 +1,7 @@
 """Calls of the host that a kernel makes are refused: a program cannot wait for its own launch."""
 
 from tilewright.errors import KernelError
-from tilewright.language.current import program_here
+from tilewright.language.executor import program_here
 from tilewright.runtime.host_watch import host_line
 
 

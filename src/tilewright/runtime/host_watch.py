@@ -9,7 +9,7 @@ from types import FrameType
 
 import tilewright
 from tilewright.device.dma import Access
-from tilewright.executor.sanitize.effect import WatchedEffectLog
+from tilewright.executor.effect import WatchedEffectLog
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer.access import AccessKind, Launch
 from tilewright.memory.sanitizer.sanitizer import Sanitizer

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from tilewright.engine import EngineKind
 from tilewright.errors import DeviceError
-from tilewright.executor.effect import EffectLog, Storage, build_effect_log
-from tilewright.executor.run import Memory
+from tilewright.executor.effect import EffectLog, Storage
+from tilewright.executor.run import Memory, build_effect_log
 from tilewright.machine.address import Location, PhysicalAddress, SubUnit
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, PeCoord

@@ -9,8 +9,7 @@ import numpy as np
 from tilewright.device.dma import Access
 from tilewright.engine import TaskGraph
 from tilewright.engine.rows import NO_EFFECT
-from tilewright.executor.effect import Effect, Storage
-from tilewright.executor.sanitize.effect import NOTHING
+from tilewright.executor.effect import NOTHING, Effect, Storage
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.placement.pages import MemoryPart

@@ -22,7 +22,7 @@ from tilewright.interop.kernbench.message import (
 )
 from tilewright.interop.kernbench.message_send import Sent
 from tilewright.language.kernel import LANGUAGE_PARAMETER, Kernel, kernel_of_function
-from tilewright.language.triton_adaptor import is_triton_object
+from tilewright.language.triton.adaptor import is_triton_object
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.schema import near_names
 from tilewright.runtime.launch.launch import launch

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.executor.layout import bytes_of_elements, elements_of_bytes
 from tilewright.language.dtype import DType
-from tilewright.language.packing import bytes_of_elements, elements_of_bytes
 from tilewright.runtime.placement.divide import Box, is_contiguous
 from tilewright.runtime.placement.placement import Part, Placement
 
