@@ -3,7 +3,7 @@
 import pytest
 
 from tests.kinds import every_engine
-from tilewright.device.hbm import slice_spec
+from tilewright.device.memory import slice_spec
 from tilewright.engine import EngineKind, EngineSpec, TaskGraph, build_engine
 from tilewright.engine.banked_spec import BankedSpec
 from tilewright.errors import EngineError, SpecError

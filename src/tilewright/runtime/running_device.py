@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tilewright import language
 from tilewright.device.build import Device, build_device
-from tilewright.device.command_path import CommandPath
+from tilewright.device.command import CommandPath
 from tilewright.engine import AUTO, Auto, Engine, EngineKind
 from tilewright.engine.hub import Hub
 from tilewright.engine.message import first_line

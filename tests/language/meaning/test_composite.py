@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.language.meaning.exact import as_float64, round_float, ulp
 from tests.language.meaning.values import FLOATS, bound_for, charges_of, result_of, seeds
-from tilewright.device.cost_table import COST_TABLE
+from tilewright.device.vector import COST_TABLE
 from tilewright.errors import InternalError, KernelTypeError, RegistryError
 from tilewright.language.block_type import block_type
 from tilewright.language.dtype import DTYPES, DType, float32, float64, int32

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.device.dma import Access
-from tilewright.device.systolic import SystolicArray
+from tilewright.device.gemm import SystolicArray
 from tilewright.engine import EngineKind, native_built
 from tilewright.engine.banked_layout import bank_table, pieces
 from tilewright.engine.banked_spec import BankedSpec

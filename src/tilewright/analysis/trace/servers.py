@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from tilewright.device.build import Device
-from tilewright.device.hbm import slice_spec
 from tilewright.device.link import link_block
-from tilewright.device.sram import sram_memory
+from tilewright.device.memory import slice_spec, sram_memory
 from tilewright.engine.banked_spec import BankedSpec, RefreshScope, SimpleSpec
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.link_field import latency_fields, rate_field

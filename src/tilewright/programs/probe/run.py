@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tilewright.analysis.phases import sample_phases
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
-from tilewright.device.hbm import first_access_ps, slice_spec
+from tilewright.device.memory import first_access_ps, slice_spec
 from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph, native_built, resolve_engine
 from tilewright.engine.banked_spec import BankedSpec, RefreshScope
 from tilewright.engine.core import OWNER_SHIFT

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from tilewright.device.hbm import slice_spec
+from tilewright.device.memory import slice_spec
 from tilewright.engine import EngineKind
 from tilewright.engine.banked_spec import BankedSpec, MapField
 from tilewright.machine.address_map import build_slice_map

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tilewright.device.hbm import slice_spec
+from tilewright.device.memory import slice_spec
 from tilewright.engine import Engine, EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
 from tilewright.engine.banked_counters import ChannelCounters
 from tilewright.engine.banked_spec import BankedSpec

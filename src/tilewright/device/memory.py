@@ -1,4 +1,4 @@
-"""One slice of a cube's HBM: the controller in front of its pseudo-channels."""
+"""The memories behind the network of a cube: the slice of a PE's HBM, the shared SRAM."""
 
 from tilewright.device.block import build_service
 from tilewright.engine import Engine, ServerSpec
@@ -10,7 +10,7 @@ from tilewright.engine.banked_spec import (
     SimpleSpec,
 )
 from tilewright.machine.address_map import SliceMap
-from tilewright.machine.spec import HbmSpec, RefreshSpec
+from tilewright.machine.spec import HbmSpec, RefreshSpec, SramSpec
 from tilewright.units import PS_PER_US
 
 
@@ -85,4 +85,26 @@ def _refresh(refresh: RefreshSpec, slice_index: int, num_slices: int) -> BankedR
         interval_ps=refresh.interval_ps,
         first_ps=(first_ps - 1) % refresh.interval_ps + 1,  # from 1 to interval_ps
         busy_ps=refresh.busy_ps,
+    )
+
+
+def add_sram(engine: Engine, name: str, spec: SramSpec, *, packet_bytes: int) -> int:
+    """The server of the memory: accesses one after the other, bytes at ``bytes_per_us``.
+
+    ``access_ps`` is the latency of its node, so the link to it has that already.
+    """
+    service = build_service(name, spec)
+    if service is not None:
+        return engine.add_server(ServerSpec(name, service=service))
+    memory = sram_memory(spec, packet_bytes=packet_bytes)
+    return engine.add_memory(name, memory, spec.capacity_bytes)
+
+
+def sram_memory(spec: SramSpec, *, packet_bytes: int) -> SimpleSpec:
+    """Return what the engine is told of the memory, unless the user has a block for it."""
+    return SimpleSpec(
+        pseudo_channels=1,
+        interleave_bytes=packet_bytes,
+        bytes_per_us=spec.bytes_per_us,
+        latency_ps=0,
     )

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kinds import every_engine
-from tilewright.device.hbm import first_access_ps, slice_spec
+from tilewright.device.memory import first_access_ps, slice_spec
 from tilewright.engine import EngineKind
 from tilewright.engine.banked import BankedMemory, SimpleMemory
 from tilewright.engine.banked_spec import BankedSpec, RefreshScope, SimpleSpec

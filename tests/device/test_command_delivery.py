@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 
 from tilewright.device.build import Device, build_device
-from tilewright.device.command_path import CommandPath
+from tilewright.device.command import CommandPath
 from tilewright.engine import EngineKind, Hub, TaskGraph
 from tilewright.errors import DeadlockError
 from tilewright.machine.build import build_machine

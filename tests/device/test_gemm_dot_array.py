@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.device.dot_array import DotArray
-from tilewright.device.dtype import GEMM_PACE
+from tilewright.device.gemm import GEMM_PACE, DotArray
 from tilewright.errors import RegistryError, UnitError
 from tilewright.machine.spec import DotArraySpec
 from tilewright.units import DTYPE_BITS

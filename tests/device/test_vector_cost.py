@@ -1,6 +1,6 @@
 import pytest
 
-from tilewright.device.cost_table import COST_TABLE, CostClass, build_cost_table, cost_class_of
+from tilewright.device.vector import COST_TABLE, CostClass, build_cost_table, cost_class_of
 from tilewright.errors import RegistryError
 
 STATED = {

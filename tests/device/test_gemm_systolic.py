@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.device.dtype import GEMM_PACE
-from tilewright.device.systolic import SystolicArray
+from tilewright.device.gemm import GEMM_PACE, SystolicArray
 from tilewright.errors import RegistryError, UnitError
 from tilewright.machine.spec import SystolicSpec
 from tilewright.validation.gemm.systolic import run_systolic
