@@ -1,5 +1,5 @@
 // Memories that serve accesses: banked (an HBM slice, exactly) and simple (a rate and a latency).
-// docs/memory.md is the law; src/tilewright/engine/banked_*.py is the same in Python.
+// docs/memory.md is the law; src/tilewright/engine/dram is the same in Python.
 #pragma once
 
 #include <cstdint>

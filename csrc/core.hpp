@@ -1,4 +1,4 @@
-// The native event core: docs/engine.md in C++, bit for bit what engine/reference.py computes.
+// The native event core: docs/engine.md in C++, bit for bit what engine/reference computes.
 #pragma once
 
 #include <array>

@@ -38,7 +38,7 @@ from tests.strategies import (
     some,
 )
 from tests.strategies import choices as choices_of_seeds
-from tilewright.engine.banked_spec import (
+from tilewright.engine.dram.spec import (
     BankedRefreshSpec,
     BankedSpec,
     BankedTimingSpec,

@@ -18,7 +18,7 @@ from tilewright.engine import (
     TaskGraph,
     build_engine,
 )
-from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
+from tilewright.engine.dram.spec import BankedSpec, SimpleSpec
 from tilewright.engine.rows import NO_EFFECT
 
 FLIT_BYTES = 4

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.kinds import every_engine
 from tilewright.device.memory import first_access_ps, slice_spec
 from tilewright.engine import EngineKind
-from tilewright.engine.banked import BankedMemory, SimpleMemory
-from tilewright.engine.banked_spec import BankedSpec, RefreshScope, SimpleSpec
+from tilewright.engine.dram.memory import BankedMemory, SimpleMemory
+from tilewright.engine.dram.spec import BankedSpec, RefreshScope, SimpleSpec
 from tilewright.machine.build import Machine, build_machine, machine_hash
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.refresh_phase import refresh_of, shift_refresh

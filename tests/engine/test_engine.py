@@ -15,7 +15,7 @@ from tilewright.engine import (
     TaskGraph,
 )
 from tilewright.engine.core import Core
-from tilewright.engine.reference import ReferenceCore
+from tilewright.engine.reference.core import ReferenceCore
 from tilewright.errors import DeadlockError, EngineError, InternalError, TimeLimitError
 from tilewright.native import native_core
 from tilewright.units import MAX_PS

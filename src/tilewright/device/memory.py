@@ -2,7 +2,7 @@
 
 from tilewright.device.block import build_service
 from tilewright.engine import Engine, ServerSpec
-from tilewright.engine.banked_spec import (
+from tilewright.engine.dram.spec import (
     BankedRefreshSpec,
     BankedSpec,
     BankedTimingSpec,

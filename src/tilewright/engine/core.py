@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
+from tilewright.engine.dram.spec import BankedSpec, SimpleSpec
 from tilewright.engine.rows import Block, Row
 from tilewright.engine.spec import CoreService
 

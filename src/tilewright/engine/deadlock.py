@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tilewright.engine.core import Core, WaitingPacket, WaitingTask
-from tilewright.engine.message import id_text
+from tilewright.engine.fault import id_text
 from tilewright.engine.spec import Arbitration, ServerSpec
 from tilewright.errors import DeadlockError, LimitError
 

@@ -2,14 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.engine.banked_counters import ChannelCounters
-from tilewright.engine.banked_layout import bank_table, banked_numbers, check_packets
-from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
 from tilewright.engine.core import (
     LAST_PS,
     NO_GATE,
@@ -22,29 +19,48 @@ from tilewright.engine.core import (
     Issuer,
 )
 from tilewright.engine.deadlock import WaitingProgram, deadlock_error
-from tilewright.engine.fault import HARMLESS, CoreFault
-from tilewright.engine.graph import TaskGraph, check_not_empty, no_graph_error
-from tilewright.engine.issuer import IssuerSpec
-from tilewright.engine.kind import EngineKind
-from tilewright.engine.layout import Layout
-from tilewright.engine.message import (
+from tilewright.engine.dram.spec import (
+    BankedSpec,
+    SimpleSpec,
+    bank_table,
+    banked_numbers,
+    check_packets,
+)
+from tilewright.engine.fault import (
+    HARMLESS,
+    CoreFault,
     Names,
     error_of_fault,
     error_of_violation,
     reentered_error,
 )
+from tilewright.engine.graph import TaskGraph, check_not_empty, no_graph_error
+from tilewright.engine.issuer import IssuerSpec
+from tilewright.engine.layout import Layout
+from tilewright.engine.reference.core import ReferenceCore
 from tilewright.engine.service import RunGuard, checked_service
 from tilewright.engine.spec import (
+    AUTO,
     Arbitration,
+    Auto,
+    EngineKind,
     EngineSpec,
     ServerSpec,
     check_integer,
     checked_ids,
+    resolve_engine,
 )
-from tilewright.engine.statistics import RouteStatistics, ServerStatistics, Statistics
-from tilewright.engine.trace import MemoryRecord, TraceRecord
+from tilewright.engine.statistics import (
+    ChannelCounters,
+    MemoryRecord,
+    RouteStatistics,
+    ServerStatistics,
+    Statistics,
+    TraceRecord,
+)
 from tilewright.errors import DeadlockError, EngineError, TilewrightError
 from tilewright.limits import MAX_PACKETS
+from tilewright.native import native_built, native_core
 from tilewright.units import MAX_PS, flit_ps
 
 MAX_OWNER = 2**22
@@ -490,3 +506,17 @@ class Engine:
 
     def _names(self) -> Names:
         return Names([server.name for server in self._layout.servers], self._layout.signals)
+
+
+def build_engine(
+    choice: EngineKind | Auto = AUTO,
+    spec: EngineSpec = EngineSpec(),  # noqa: B008  # frozen
+) -> Engine:
+    """An engine without servers; ``engine.kind`` says which one it is."""
+    kind = resolve_engine(choice, native_built=native_built())
+    if not isinstance(spec, EngineSpec):
+        raise EngineError("engine", f"the spec {spec!r}", "an EngineSpec", "build one")
+    make = ReferenceCore if kind is EngineKind.REFERENCE else native_core().Core
+    core = make(spec.flit_bytes, spec.packet_flits, spec.arrival_salt)
+    # a cast, since a core takes only graphs that it compiled itself
+    return Engine(cast("Core", core), kind, spec)

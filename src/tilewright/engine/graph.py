@@ -1,6 +1,7 @@
 """A task graph: what to send, hold and wait for, in the rows that a core reads in one call."""
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tilewright.engine.rows import (
     Block,
     Row,
     row_problem,
+    rows_of,
 )
 from tilewright.errors import EngineError
 from tilewright.units import MAX_PS
@@ -217,14 +219,8 @@ class TaskGraph:
         return self._row_error(fault.first) if fault.kind is FaultKind.BAD_ROW else None
 
     def _row_error(self, number: int) -> EngineError:
-        rows: list[Row] = []
-        for entry in self.rows:
-            if isinstance(entry, tuple):
-                rows.append(entry)
-            else:
-                rows.extend((*row, (), (), (), NO_EFFECT, ONE_SEGMENT) for row in entry.tolist())
         unknown = ("an unknown fault", "a task", "report it")
-        words = row_problem(number, rows[number]) or unknown
+        words = row_problem(number, next(islice(rows_of(self.rows), number, None))) or unknown
         return EngineError(f"task graph, task {number}", *words)
 
     def _as_tuples(

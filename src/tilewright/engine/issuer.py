@@ -20,9 +20,8 @@ from tilewright.engine.core import (
     IssuedAccess,
     IssuedStep,
 )
-from tilewright.engine.issuer_value import UNTOUCHED, IssuedValue, OpenComposite
 from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
-from tilewright.engine.space import Space
+from tilewright.engine.space import UNTOUCHED, IssuedValue, OpenComposite, Space
 from tilewright.units import PS_PER_US
 
 FIRST_TASK = 0

@@ -1,5 +1,6 @@
 """The rows that a task graph is made of, as ``TaskGraph`` writes and cores read them."""
 
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
 import numpy as np
@@ -42,6 +43,16 @@ AMOUNT_NAMES = {
     EXCHANGE: "num_bytes",
     EARLIER: "task_id",
 }
+
+
+def rows_of(entries: Iterable[Row | Block]) -> Iterator[Row]:
+    """Yield all rows, those of blocks too."""
+    for entry in entries:
+        if isinstance(entry, tuple):
+            yield entry
+        else:
+            for row in entry.tolist():
+                yield (*row, (), (), (), NO_EFFECT, ONE_SEGMENT)
 
 
 def row_problem(number: int, row: Row) -> tuple[str, str, str] | None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
-from tilewright.engine.kind import EngineKind
+from tilewright.engine.spec import EngineKind
 from tilewright.native import native_core
 
 _core = native_core()

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewright.engine.kind import EngineKind
+from tilewright.engine.spec import EngineKind
 from tilewright.errors import TilewrightError
 from tilewright.executor.access.layout import Layout
 from tilewright.executor.access.packed import PackedLayout

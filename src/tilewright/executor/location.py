@@ -5,8 +5,7 @@ from contextlib import contextmanager, suppress
 from traceback import walk_tb
 from types import FrameType
 
-from tilewright.engine.fault import CoreFault
-from tilewright.engine.message import first_line
+from tilewright.engine.fault import CoreFault, first_line
 from tilewright.errors import AddressError, TilewrightError
 from tilewright.executor.program import Program
 from tilewright.language.source import add_place, add_time, is_ours, line_text

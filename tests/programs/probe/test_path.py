@@ -4,7 +4,7 @@ import pytest
 
 from tests.programs.probe.machines import small_machine
 from tilewright.engine import TraceRecord
-from tilewright.engine.trace import MemoryRecord
+from tilewright.engine.statistics import MemoryRecord
 from tilewright.errors import InternalError
 from tilewright.machine.node import Link, LinkKind
 from tilewright.programs.probe.path import PathInput, Refresh, break_down

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tilewright.device.dma import Access
 from tilewright.device.gemm import SystolicArray
 from tilewright.engine import EngineKind, native_built
-from tilewright.engine.banked_layout import bank_table, pieces
-from tilewright.engine.banked_spec import BankedSpec
+from tilewright.engine.dram.spec import BankedSpec, bank_table, pieces
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.validation import link, queue, roofline

@@ -7,7 +7,7 @@ from enum import IntEnum
 from tilewright.device.build import Device
 from tilewright.device.link import link_block
 from tilewright.device.memory import slice_spec, sram_memory
-from tilewright.engine.banked_spec import BankedSpec, RefreshScope, SimpleSpec
+from tilewright.engine.dram.spec import BankedSpec, RefreshScope, SimpleSpec
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.link_field import latency_fields, rate_field
 from tilewright.machine.node import NodeKind

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.engine import TraceRecord
-from tilewright.engine.trace import MemoryRecord
+from tilewright.engine.statistics import MemoryRecord
 from tilewright.errors import InternalError
 from tilewright.machine.node import Link
 

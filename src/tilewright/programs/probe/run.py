@@ -11,8 +11,8 @@ from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
 from tilewright.device.memory import first_access_ps, slice_spec
 from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph, native_built, resolve_engine
-from tilewright.engine.banked_spec import BankedSpec, RefreshScope
 from tilewright.engine.core import OWNER_SHIFT
+from tilewright.engine.dram.spec import BankedSpec, RefreshScope
 from tilewright.errors import SpecError
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.coords import PeCoord

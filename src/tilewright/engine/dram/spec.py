@@ -1,12 +1,13 @@
-"""What a banked memory is: its shape, least distances in ps, queues and refresh. No behaviour.
+"""What a memory is: its shape, least distances in ps, queues, refresh, and where its bytes lie.
 
 ``docs/memory.md`` is the law that these numbers enter.
 """
 
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator
+from dataclasses import asdict, astuple, dataclass, fields
 from enum import Enum
-from functools import cached_property
-from typing import Literal
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple
 
 from tilewright.engine.spec import check_integer
 from tilewright.errors import EngineError
@@ -16,6 +17,7 @@ from tilewright.limits import (
     MAX_CHUNK_BURSTS,
     MAX_DISTANCE_PS,
     MAX_SPAN_BURSTS,
+    max_channel_bursts,
     min_refresh_interval_ps,
 )
 
@@ -232,3 +234,95 @@ def _check_multiple(name: str, value: int, unit_name: str, unit: int) -> None:
 def _check_most(what: str, value: int, most: int) -> None:
     if value > most:
         raise EngineError("memory", f"{value} {what}", f"at most {most}", "use smaller sizes")
+
+
+class Piece(NamedTuple):
+    """A chunk as the address map sees it: consecutive bursts of one pseudo-channel, one row."""
+
+    channel: int
+    row: int
+    first_burst: int  # counted from the start of the row of all banks
+    num_bursts: int
+
+
+def pieces(spec: BankedSpec, address: int, num_bytes: int) -> Iterator[Piece]:
+    """The chunks of an access in the order of their addresses."""
+    interleave, burst = spec.interleave_bytes, spec.burst_bytes
+    end = address + num_bytes
+    while address < end:
+        stop = min(end, (address // interleave + 1) * interleave)
+        local, channel = divmod(address // interleave, spec.pseudo_channels)
+        row, offset = divmod(local * interleave + address % interleave, spec.span_bytes)
+        first = offset // burst
+        last = (offset + stop - address - 1) // burst
+        yield Piece(channel, row, first, last - first + 1)
+        address = stop
+
+
+def bank_table(spec: BankedSpec) -> tuple[int, ...]:
+    """The bank of every burst of one row of all banks; banks of a group are neighbours."""
+    columns = spec.row_bytes // spec.burst_bytes
+    sizes = (spec.bank_groups, columns, spec.banks, spec.stack_ids)
+    return _bank_table(sizes, spec.address_map)
+
+
+@lru_cache
+def _bank_table(
+    sizes: tuple[int, int, int, int], address_map: tuple[MapField, ...]
+) -> tuple[int, ...]:
+    bank_groups, columns, num_banks, stack_ids = sizes
+    size_of = {
+        "bank_group": bank_groups,
+        "column": columns,
+        "bank": num_banks,
+        "stack_id": stack_ids,
+    }
+    banks = []
+    for burst in range(bank_groups * columns * num_banks * stack_ids):
+        digits = {}
+        rest = burst
+        for field in address_map[1:-1]:
+            rest, digits[field] = divmod(rest, size_of[field])
+        group = digits["stack_id"] * bank_groups + digits["bank_group"]
+        banks.append(group * num_banks + digits["bank"])
+    return tuple(banks)
+
+
+def banked_numbers(spec: BankedSpec) -> list[int]:
+    """A spec as the native core takes it, in the order of ``csrc/banked.hpp``."""
+    refresh = spec.refresh
+    turns = 0
+    if refresh is not None:
+        turns = spec.num_banks if refresh.scope is RefreshScope.ONE_BANK else 1
+    return [
+        spec.pseudo_channels,
+        spec.num_groups,
+        spec.banks,
+        spec.bank_groups,
+        spec.span_bytes,
+        spec.burst_bytes,
+        spec.interleave_bytes,
+        spec.read_queue_bursts,
+        spec.write_queue_bursts,
+        spec.drain_high_bursts,
+        spec.drain_low_bursts,
+        turns,
+        refresh.interval_ps if refresh else 0,
+        refresh.first_ps if refresh else 0,
+        refresh.busy_ps if refresh else 0,
+        *astuple(spec.timing),
+    ]
+
+
+def check_packets(spec: BankedSpec, packet_bytes: int) -> None:
+    """Refuse queues that an access of a packet, however it lies, might never fit into."""
+    least = min(spec.read_queue_bursts, spec.write_queue_bursts)
+    most = max_channel_bursts(
+        packet_bytes=packet_bytes,
+        interleave_bytes=spec.interleave_bytes,
+        burst_bytes=spec.burst_bytes,
+        num_channels=spec.pseudo_channels,
+    )
+    if least < most:
+        found = f"queues of {least} bursts for packets of {packet_bytes} bytes"
+        raise EngineError("memory", found, f"at least {most}", "lengthen the queues")

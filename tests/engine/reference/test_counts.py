@@ -12,9 +12,8 @@ from tilewright.engine import (
     Statistics,
     TaskGraph,
     build_engine,
-    reference,
-    reference_state,
 )
+from tilewright.engine.reference import core, network
 
 RATE = 64_000  # a flit of 64 bytes in a nanosecond
 TRANSFERS = st.lists(
@@ -61,6 +60,6 @@ def test_counting_often_changes_no_count(
 ) -> None:
     expected = statistics_at(EngineKind.REFERENCE, transfers, stops)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reference, "MAX_UNCOUNTED", 3)
-        patch.setattr(reference_state, "MAX_NOTED", 2)
+        patch.setattr(core, "MAX_UNCOUNTED", 3)
+        patch.setattr(network, "MAX_NOTED", 2)
         assert statistics_at(EngineKind.REFERENCE, transfers, stops) == expected

@@ -19,10 +19,8 @@ from tests.oracles_hbm.loads import (
     timing_of,
 )
 from tilewright.engine import EngineKind
-from tilewright.engine.banked import Memory
-from tilewright.engine.banked_core import Completion, MemoryCore
-from tilewright.engine.banked_layout import bank_table, banked_numbers
-from tilewright.engine.banked_spec import BankedSpec
+from tilewright.engine.dram.memory import Completion, Memory, MemoryCore
+from tilewright.engine.dram.spec import BankedSpec, bank_table, banked_numbers
 from tilewright.native import native_core
 
 pytestmark = [needs_both_engines, pytest.mark.timeout(600)]

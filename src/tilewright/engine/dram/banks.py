@@ -1,9 +1,58 @@
-"""The banks of one pseudo-channel: which command is legal when. No policy, no queues."""
+"""The banks of one pseudo-channel: which command is legal when, refresh included. No policy."""
 
+from dataclasses import astuple, dataclass
 from enum import Enum
+from typing import NamedTuple
 
-from tilewright.engine.banked_counters import Gap, Tally
-from tilewright.engine.banked_spec import BankedSpec
+from tilewright.engine.dram.spec import BankedSpec, RefreshScope
+from tilewright.engine.statistics import ChannelCounters
+
+
+class Gap(NamedTuple):
+    """A column command and what it waited for, all as command times of its burst."""
+
+    could_ps: int  # the data bus would have been ready
+    issue_ps: int
+    accepted_ps: int
+    refresh_start_ps: int  # the last refresh of its bank
+    refresh_end_ps: int
+    is_turned: bool  # the command before it had the other direction
+    columns_ps: int  # earlier column commands allowed it: CCD, or WTR and RTW if turned
+
+
+@dataclass(slots=True)
+class Tally:
+    """The counters while they grow."""
+
+    read_bursts: int = 0
+    write_bursts: int = 0
+    row_hits: int = 0
+    row_closed: int = 0
+    row_conflicts: int = 0
+    busy_ps: int = 0
+    idle_ps: int = 0
+    refresh_ps: int = 0
+    turnaround_ps: int = 0
+    bank_group_ps: int = 0
+    row_ps: int = 0
+
+    def add_gap(self, gap: Gap) -> None:
+        """Deal the time from ``could_ps`` to ``issue_ps`` out to its causes, in the law's order."""
+        from_ps = max(gap.could_ps, min(gap.issue_ps, gap.accepted_ps))
+        self.idle_ps += from_ps - gap.could_ps
+        refresh_ps = max(0, gap.refresh_end_ps - max(gap.refresh_start_ps, from_ps))
+        self.refresh_ps += refresh_ps
+        rest_ps = gap.issue_ps - from_ps - refresh_ps
+        columns_ps = min(rest_ps, max(0, gap.columns_ps - from_ps))
+        if gap.is_turned:
+            self.turnaround_ps += columns_ps
+        else:
+            self.bank_group_ps += columns_ps
+        self.row_ps += rest_ps - columns_ps
+
+    def counters(self, window_ps: int) -> ChannelCounters:
+        return ChannelCounters._make((*astuple(self), window_ps))
+
 
 LONG_AGO_PS = -(2**61)  # before any distance from it could matter
 CLOSED = -1
@@ -135,3 +184,67 @@ class Banks:
 
     def _turn_ps(self, group: int, is_write: bool) -> int:
         return self._after_reads_ps if is_write else self._after_writes_ps[group]
+
+
+NEVER_PS = 2**62 + 2**61  # beyond all decisions, which a core keeps before 2^62
+
+
+class Refresh:
+    """Refreshes of one pseudo-channel, one *turn* after the other; a turn closes its banks."""
+
+    def __init__(self, spec: BankedSpec) -> None:
+        self._spec = spec.refresh
+        one_bank = self._spec is not None and self._spec.scope is RefreshScope.ONE_BANK
+        self._turns = spec.num_banks if one_bank else 1  # in one interval
+        self._all_banks = range(spec.num_banks)
+        self._next = 0
+        self.due_ps = self._due_ps(0)
+        self._start_ps = [LONG_AGO_PS] * self._turns
+        self._end_ps = [LONG_AGO_PS] * self._turns
+        self._blocked_ps = [0] * self._turns
+
+    def last(self, bank: int) -> tuple[int, int]:
+        """Start and end of the last refresh of a bank, from when it was due to when it was over."""
+        turn = bank % self._turns
+        return self._start_ps[turn], self._end_ps[turn]
+
+    def blocked_ps(self, bank: int, until_ps: int) -> int:
+        """How long refreshes have blocked a bank; only differences mean something."""
+        turn = bank % self._turns
+        return self._blocked_ps[turn] - max(0, self._end_ps[turn] - until_ps)
+
+    def settle(self, banks: Banks, now_ps: int) -> None:
+        """Make the refreshes that are due; column commands before them must have been issued."""
+        if self.due_ps > now_ps:
+            return
+        # after a turn that found banks open, the next one finds them closed: the rest is periodic
+        self._next = max(self._next, self._latest(now_ps) - 2 * self._turns + 1)
+        while self._due_ps(self._next) <= now_ps:
+            self._make(banks, self._due_ps(self._next))
+            self._next += 1
+        self.due_ps = self._due_ps(self._next)
+
+    def _make(self, banks: Banks, due_ps: int) -> None:
+        turn = self._next % self._turns
+        closing = self._all_banks if self._turns == 1 else (turn,)
+        for bank in closing:
+            if banks.open_row[bank] != CLOSED:
+                banks.close(bank, max(due_ps, banks.precharge_ps[bank]))
+        start_ps = max(due_ps, *(banks.idle_ps[bank] for bank in closing))
+        end_ps = start_ps + (0 if self._spec is None else self._spec.busy_ps)
+        for bank in closing:
+            banks.idle_ps[bank] = end_ps
+        self._start_ps[turn], self._end_ps[turn] = due_ps, end_ps
+        self._blocked_ps[turn] += end_ps - due_ps
+
+    def _due_ps(self, index: int) -> int:
+        if self._spec is None:
+            return NEVER_PS
+        return self._spec.first_ps + index * self._spec.interval_ps // self._turns
+
+    def _latest(self, now_ps: int) -> int:
+        """The last turn that is due; there is one."""
+        if self._spec is None:
+            return 0
+        ready = (now_ps - self._spec.first_ps + 1) * self._turns - 1
+        return ready // self._spec.interval_ps

@@ -7,10 +7,16 @@ bus's pace, with nothing that could come in between.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tilewright.engine.banked_banks import CLOSED, LONG_AGO_PS, Banks
-from tilewright.engine.banked_counters import ChannelCounters, Tally
-from tilewright.engine.banked_refresh import NEVER_PS, Refresh
-from tilewright.engine.banked_spec import BankedSpec
+from tilewright.engine.dram.banks import (
+    CLOSED,
+    LONG_AGO_PS,
+    NEVER_PS,
+    Banks,
+    Refresh,
+    Tally,
+)
+from tilewright.engine.dram.spec import BankedSpec
+from tilewright.engine.statistics import ChannelCounters
 
 
 @dataclass(slots=True, eq=False)

@@ -4,8 +4,7 @@ import pytest
 
 from tilewright.engine import Engine, ServerSpec, TaskGraph
 from tilewright.engine.core import LAST_PS
-from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.message import Names, error_of_fault
+from tilewright.engine.fault import CoreFault, FaultKind, Names, error_of_fault
 from tilewright.errors import EngineError, InternalError, TimeLimitError
 from tilewright.units import MAX_PS
 

@@ -22,8 +22,8 @@ from tests.oracles_hbm.loads import (
     timing_of,
 )
 from tilewright.engine import EngineKind
-from tilewright.engine.banked import BankedMemory
-from tilewright.engine.banked_spec import (
+from tilewright.engine.dram.memory import BankedMemory
+from tilewright.engine.dram.spec import (
     BankedRefreshSpec,
     BankedSpec,
     BankedTimingSpec,

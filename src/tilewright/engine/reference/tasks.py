@@ -1,34 +1,27 @@
-"""Tasks of the reference core: graphs, conditions, signals, exchanges. Sections 4 and 5."""
+"""Tasks of the reference core: owners, conditions, signals, exchanges. Sections 4 and 5."""
 
-from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from operator import attrgetter
 
 from tilewright.engine.core import LAST_PS, OWNER_SHIFT
 from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.reference_graph import Graph
-from tilewright.engine.reference_owners import Owners
-from tilewright.engine.reference_queue import BUCKET_SHIFT
-from tilewright.engine.reference_report import Reports
-from tilewright.engine.reference_state import (
+from tilewright.engine.reference.graph import (
     Gate,
+    Graph,
     Leg,
     Packet,
     Part,
-    RoundTrip,
-    Route,
-    Size,
     StartRun,
     Task,
     TaskDefinition,
-    trip_of,
 )
-from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
+from tilewright.engine.reference.network import Route
+from tilewright.engine.reference.packets import ARRIVE, COMPLETE, GRANT, Packets
+from tilewright.engine.reference.queue import BUCKET_SHIFT
+from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER
 from tilewright.units import MAX_PS
-
-ARRIVE, COMPLETE, GRANT, DECIDE = 0, 1, 2, 3
 
 # A tie-breaker makes every key unique: -1 for a start, 2 * server for an arrival there, one more
 # for a credit to it. A grant's id is its server and its tie-breaker the packet, -1 for an arbiter.
@@ -36,37 +29,8 @@ START = -1
 GATE = MAX_PS  # a gate's id is beyond all tasks, its tie-breaker the gate
 
 
-class Tasks(Reports):
-    """The half of the reference core that starts and ends work; ``ReferenceCore`` moves packets."""
-
-    was_submitted: bool
-    _flit_bytes: int
-    _packet_bytes: int
-    _salt: int
-    _traced_owners: range
-    _gates: list[Gate]
-    _trips: list[RoundTrip]
-    _owners: Owners
-    _wakes: deque[int]  # ids of watched tasks; of a performed one ~owner
-    _size_of: Callable[[int], Size]
-
-    def _is_traced(self, packet_id: int) -> bool:
-        return packet_id >> OWNER_SHIFT in self._traced_owners
-
-    @abstractmethod
-    def _check_outside(self) -> None: ...
-
-    @abstractmethod
-    def _check_time(self, at_ps: int, server_index: int, item_id: int) -> None: ...
-
-    @abstractmethod
-    def _inject(self, packet: Packet) -> None: ...
-
-    @abstractmethod
-    def compile(self, rows: list[Row | Block]) -> Graph: ...
-
-    @abstractmethod
-    def next_wake(self) -> int: ...
+class Tasks(Packets):
+    """The part of the reference core that starts and ends tasks: sections 4 and 5."""
 
     def submit(self, graph: Graph, owner: int, after: tuple[int, ...]) -> int:
         self._check_outside()
@@ -129,24 +93,12 @@ class Tasks(Reports):
                 self._start(task)
         if delayed:
             delayed.sort(key=attrgetter("definition.delay_ps"))  # of equal delays, by id
-            self._push_start(StartRun(self.now_ps, delayed))
+            self._push_start(StartRun(self.now_ps, deque(delayed)))
 
     def submit_watched(self, graph: Graph, owner: int, after: tuple[int, ...]) -> int:
         last_id = self.submit(graph, owner, after) + graph.definitions[-1].offset
         self._task(last_id).watched = True
         return last_id
-
-    def perform(self, graph: Graph, owner: int) -> int:
-        self.was_submitted = False
-        last_id = self.submit(graph, owner, ()) + graph.definitions[-1].offset
-        self._task(last_id).performed = True
-        self._owners.performed[owner] = last_id
-        self.was_submitted = True
-        return self.next_wake()
-
-    def perform_rows(self, rows: list[Row | Block], owner: int) -> int:
-        self.was_submitted = False
-        return self.perform(self.compile(rows), owner)
 
     def performed_task(self, owner: int) -> int:
         return self._owners.performed.get(owner, -1)
@@ -205,9 +157,8 @@ class Tasks(Reports):
             self._start_exchange(task)
         elif definition.kind == HOLD:
             route.packets_in += 1
-            packet = Packet(task.id, task, route, 1, 0, self.now_ps)
-            packet.tail_in_ps -= route.servers[0].flit_ps  # no wire to wait for
-            self._inject(packet)
+            tail_in_ps = self.now_ps - route.servers[0].flit_ps  # no wire to wait for
+            self._inject(Packet(task.id, task, route, 1, 0, self.now_ps, tail_in_ps))
         else:
             route.packets_in += definition.num_packets
             route.bytes_in += definition.amount
@@ -216,22 +167,19 @@ class Tasks(Reports):
                 enter(task.id + place, task, definition.part(place, self._packet_bytes)[1])
 
     def _inject_plain(self, packet_id: int, task: Task, num_bytes: int) -> None:
-        part = Part(task, num_bytes, self._size_of(num_bytes))
+        part = Part(task, num_bytes, self._size_of(num_bytes), task.definition.steps)
         server = part.steps[0][0].index
         self._queue.push((self.now_ps, GRANT, server, packet_id, part, 0, self.now_ps))
 
     def _inject_part(self, packet_id: int, task: Task, num_bytes: int) -> None:
         flits = -(-num_bytes // self._flit_bytes)
         route = task.definition.route
-        self._inject(Packet(packet_id, task, route, flits, num_bytes, self.now_ps))
-
-    def _push_complete(self, at_ps: int, task: Task) -> None:
-        self._push(at_ps, COMPLETE, task.id, 0, task)
+        self._inject(Packet(packet_id, task, route, flits, num_bytes, self.now_ps, self.now_ps))
 
     # -- exchanges -------------------------------------------------------------------------------
 
     def _start_exchange(self, task: Task) -> None:
-        gate = trip_of(task).gate
+        gate = task.definition.trip.gate
         if gate is None:
             for _ in range(task.definition.num_packets):
                 self._send_next(task)
@@ -240,7 +188,7 @@ class Tasks(Reports):
             self._call_gate(gate)
 
     def _send_next(self, task: Task) -> None:
-        trip, place = trip_of(task), task.packets_sent
+        trip, place = task.definition.trip, task.packets_sent
         task.packets_sent += 1
         _, data_bytes = task.definition.part(place, self._packet_bytes)
         num_bytes = data_bytes if trip.writes else self._flit_bytes
@@ -249,15 +197,14 @@ class Tasks(Reports):
     def _send(self, task: Task, packet_id: int, route: Route, num_bytes: int, leg: Leg) -> None:
         route.enter(num_bytes)
         flits = -(-num_bytes // self._flit_bytes)
-        packet = Packet(packet_id, task, route, flits, num_bytes, self.now_ps)
-        packet.leg = leg
-        self._inject(packet)
+        now_ps = self.now_ps
+        self._inject(Packet(packet_id, task, route, flits, num_bytes, now_ps, now_ps, leg))
 
     def _end_leg(self, packet: Packet) -> None:
         """There, the packet's answer sets out, or crosses what is inside and then does. Back,
         another one may, and the last one ends all.
         """
-        task, trip = packet.task, trip_of(packet.task)
+        task, trip = packet.task, packet.task.definition.trip
         definition = task.definition
         if packet.leg is Leg.OUT and trip.inside is not None:
             _, data_bytes = definition.part(packet.id - task.id, self._packet_bytes)
@@ -327,7 +274,7 @@ class Tasks(Reports):
         if task.pending:
             return
         if task.definition.delay_ps:
-            self._push_start(StartRun(self.now_ps, (task,)))
+            self._push_start(StartRun(self.now_ps, deque((task,))))
         else:
             self._start(task)
 

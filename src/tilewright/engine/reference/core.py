@@ -1,74 +1,50 @@
 """The living definition of ``docs/engine.md``: events in the order of (time, phase, id)."""
 
-from array import array
-from collections import deque
-from functools import lru_cache, partial
-from heapq import heappop, heappush
 from typing import Any
 
 from tilewright.engine.core import LAST_PS, NO_LIMIT, NO_WAKE, UNBOUNDED
+from tilewright.engine.dram.memory import MemoryCore, ReferenceBankedCore, ReferenceSimpleCore
+from tilewright.engine.dram.spec import BankedSpec, SimpleSpec
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.issuer import IssuerSpec, ReferenceIssuer
-from tilewright.engine.reference_graph import Graph, compile_graph
-from tilewright.engine.reference_memory import Memories
-from tilewright.engine.reference_owners import Owners
-from tilewright.engine.reference_queue import BUCKET_SHIFT, EventQueue
-from tilewright.engine.reference_state import (
+from tilewright.engine.reference.graph import (
     Gate,
+    Graph,
     Packet,
     Part,
     RoundTrip,
-    Route,
-    Server,
     Signal,
     StartRun,
     Task,
     TaskDefinition,
-    size_of,
+    compile_graph,
 )
-from tilewright.engine.reference_tasks import ARRIVE, COMPLETE, DECIDE, GRANT
-from tilewright.engine.rows import HOLD, Block, Row
+from tilewright.engine.reference.network import MemoryState, Route, Server
+from tilewright.engine.reference.packets import (
+    ARBITER,
+    COMPLETE,
+    DECIDE,
+    GRANT,
+)
+from tilewright.engine.reference.queue import BUCKET_SHIFT
+from tilewright.engine.reference.tasks import Tasks
+from tilewright.engine.rows import Block, Row
 from tilewright.engine.spec import CoreService
 
-ARBITER = -1  # in place of a packet
 LIMIT = -1  # in place of a server
-MAX_KEPT_SIZES = 4096
 MAX_UNCOUNTED = 2**20  # events, until servers count the packets that they noted
 
 
-class ReferenceCore(Memories):
+class ReferenceCore(Tasks):
     """One run; the methods follow the sections of the specification."""
 
     def __init__(self, flit_bytes: int, packet_flits: int, arrival_salt: int) -> None:
-        self.now_ps = 0
-        self.was_submitted = False
-        self._flit_bytes = flit_bytes
-        self._packet_bytes = flit_bytes * packet_flits
-        self._salt = arrival_salt
-        self._queue = EventQueue()
-        self._limits_met = 0
-        self._delivered_ps = 0  # the last delivery that ended no task
-        self._servers: list[Server] = []
-        self._routes: list[Route] = []
-        self._hops = array("q")  # the servers of all routes in a row
-        self._signals: list[Signal] = []
+        super().__init__(flit_bytes, packet_flits, arrival_salt)
         self._free_signals: list[int] = []  # that were removed: the next ones take their numbers
-        self._gates: list[Gate] = []
-        self._trips: list[RoundTrip] = []
-        self._owners = Owners()
-        self._live: dict[int, Task | TaskDefinition] = {}
-        self._effect_times: list[int] = []
-        self._effects: list[int] = []
-        self._wakes: deque[int] = deque()  # ids of watched tasks; of a performed one ~owner
-        self._trace: list[tuple[int, int, int, int, int]] | None = None
-        self._memory_trace = []
-        self._traced_owners = range(0)
-        self._running = False
+        self._limits_met = 0
         self._next_count = MAX_UNCOUNTED
         self._max_events: int | None = None
         self._last_ps = NO_LIMIT  # of ``next_wake``
-        self._ahead: tuple[object, dict[Route, tuple[int, int]]] = (None, {})
-        self._size_of = lru_cache(MAX_KEPT_SIZES)(partial(size_of, flit_bytes=flit_bytes))
 
     @property
     def events(self) -> int:
@@ -87,12 +63,28 @@ class ReferenceCore(Memories):
         service: CoreService | None,
     ) -> int:
         self._check_outside()
-        server = Server(len(self._servers), self._flit_bytes, flit_ps, latency_ps, whole)
-        server.buffer_flits = buffer_flits
-        server.credit_ps = credit_ps
-        server.round_robin = round_robin
-        server.service = service
-        server.eager = not round_robin and buffer_flits == UNBOUNDED and service is None
+        return self._add_server(
+            flit_ps, latency_ps, buffer_flits, credit_ps, round_robin, whole, service
+        )
+
+    def add_banked_memory(
+        self, spec: BankedSpec, numbers: list[int], bank_table: list[int], capacity_bytes: int
+    ) -> int:
+        """A server at which routes end."""
+        del numbers, bank_table
+        return self._add_memory(ReferenceBankedCore(spec), capacity_bytes)
+
+    def add_simple_memory(self, spec: SimpleSpec, numbers: list[int], capacity_bytes: int) -> int:
+        del numbers
+        return self._add_memory(ReferenceSimpleCore(spec), capacity_bytes)
+
+    def _add_memory(self, core: MemoryCore, capacity_bytes: int) -> int:
+        self._check_outside()
+        memory = MemoryState(core, capacity_bytes)
+        return self._add_server(0, 0, UNBOUNDED, 0, False, True, None, memory)
+
+    def _add_server(self, *fields: Any) -> int:
+        server = Server(len(self._servers), self._flit_bytes, *fields)
         self._servers.append(server)
         return server.index
 
@@ -155,11 +147,6 @@ class ReferenceCore(Memories):
             self._size_of,
         )
 
-    def set_trace(self, on: bool, first_owner: int, last_owner: int) -> None:
-        self._traced_owners = range(first_owner, last_owner + 1)
-        self._trace = [] if on else None
-        self._memory_trace = []
-
     # -- the loop --------------------------------------------------------------------------------
 
     def advance(self, until_ps: int) -> list[int]:
@@ -179,6 +166,18 @@ class ReferenceCore(Memories):
         if self._last_ps != NO_LIMIT and self._queue:
             raise CoreFault(FaultKind.CLOCK_LIMIT, self._last_ps)
         return NO_WAKE
+
+    def perform(self, graph: Graph, owner: int) -> int:
+        self.was_submitted = False
+        last_id = self.submit(graph, owner, ()) + graph.definitions[-1].offset
+        self._task(last_id).performed = True
+        self._owners.performed[owner] = last_id
+        self.was_submitted = True
+        return self.next_wake()
+
+    def perform_rows(self, rows: list[Row | Block], owner: int) -> int:
+        self.was_submitted = False
+        return self.perform(self.compile(rows), owner)
 
     def set_limits(self, max_events: int, last_ps: int) -> None:
         self._max_events = max_events
@@ -293,13 +292,6 @@ class ReferenceCore(Memories):
         event = (at_ps, COMPLETE, packet_id, 0, what, None, 0)
         self._queue.buckets[at_ps >> BUCKET_SHIFT].append(event)
 
-    def _inject(self, packet: Packet) -> None:
-        server = packet.route.servers[0]
-        if server.eager:
-            self._push(self.now_ps, GRANT, server.index, packet.id, packet)
-        else:
-            self._enqueue(packet)
-
     def _reaches_grants(self) -> bool:
         """Whether the arrivals and completions of this instant have all run."""
         return not self._queue.has_before(self.now_ps, GRANT)
@@ -330,158 +322,3 @@ class ReferenceCore(Memories):
             self._kick(server)
         else:
             self._enqueue(what)
-
-    def _take(self, server: Server, packet: Packet) -> None:
-        """An eager server takes a packet as soon as it is ready."""
-        start_ps = server.free_ps
-        if start_ps > packet.ready_ps:
-            server.note_wait(packet.ready_ps, start_ps)
-        else:
-            start_ps = packet.ready_ps
-        if packet.num_bytes:
-            hold_ps = packet.flits * server.flit_ps
-        else:
-            hold_ps = packet.task.definition.amount
-        self._serve(server, packet, start_ps, hold_ps, server.latency_ps)
-
-    def _serve(
-        self, server: Server, packet: Packet, start_ps: int, hold_ps: int, latency_ps: int
-    ) -> None:
-        """The timing law of section 2: when the packet leaves, and what follows from that."""
-        flit_ps = server.flit_ps
-        tail_ps = max(start_ps + hold_ps, packet.tail_in_ps + flit_ps)
-        self._check_time(tail_ps + latency_ps, server.index, packet.id)
-        server.stretch_ps += tail_ps - start_ps - hold_ps
-        server.free_ps = tail_ps
-        server.busy_ps += hold_ps
-        server.num_bytes += packet.num_bytes
-        server.packets += 1
-        if self._trace is not None:
-            self._note_grant(server.index, packet.id, packet.ready_ps, start_ps, tail_ps)
-        if packet.hop:
-            self._return_credit(packet, tail_ps)
-        if packet.hop + 1 == len(packet.route.servers):
-            if server.memory is None:
-                self._arrive(packet, tail_ps + latency_ps)
-            else:
-                self._take_in(server, server.memory, packet)
-            return
-        if server.buffer_flits != UNBOUNDED:
-            server.credits[packet.route.channels[packet.hop]] -= packet.flits
-        packet.hop += 1
-        packet.tail_in_ps = tail_ps + latency_ps
-        self._push_arrival(packet, start_ps + hold_ps - (packet.flits - 1) * flit_ps + latency_ps)
-
-    def _note_grant(
-        self, server: int, packet_id: int, ready_ps: int, start_ps: int, tail_ps: int
-    ) -> None:
-        if self._trace is not None and self._is_traced(packet_id):
-            self._trace.append((server, packet_id, ready_ps, start_ps, tail_ps))
-
-    def _push_arrival(self, packet: Packet, head_ps: int) -> None:
-        server = packet.route.servers[packet.hop]
-        packet.ready_ps = packet.tail_in_ps if server.whole else head_ps
-        if server.eager:
-            key = (GRANT, server.index, packet.id)
-        else:
-            key = (ARRIVE, packet.id ^ self._salt, 2 * server.index)
-        self._push(packet.ready_ps, *key, packet)
-
-    def _return_credit(self, packet: Packet, tail_ps: int) -> None:
-        """The packet leaves the buffer behind the server before."""
-        server = packet.route.servers[packet.hop - 1]
-        if server.buffer_flits != UNBOUNDED:
-            at_ps = tail_ps + server.credit_ps
-            self._check_time(at_ps, server.index, packet.id)
-            item = (server, packet.route.channels[packet.hop - 1], packet.flits)
-            key = (ARRIVE, packet.id ^ self._salt, 2 * server.index + 1)
-            self._push(at_ps, *key, item)
-
-    def _arrive(self, packet: Packet, at_ps: int) -> None:
-        """At the end of its route."""
-        if packet.leg is None:
-            self._deliver(packet.task, packet.route, packet.num_bytes, at_ps)
-            return
-        packet.route.leave(packet.num_bytes)
-        self._push(at_ps, COMPLETE, packet.id, 0, packet)
-
-    def _deliver(self, task: Task, route: Route, num_bytes: int, at_ps: int) -> None:
-        route.leave(num_bytes)
-        if at_ps > task.end_ps:
-            task.end_ps = at_ps
-        task.packets_left -= 1
-        if not task.packets_left:
-            self._push_complete(task.end_ps, task)
-        elif at_ps > self._delivered_ps:
-            self._delivered_ps = at_ps
-
-    # -- arbitration -----------------------------------------------------------------------------
-
-    def _enqueue(self, packet: Packet) -> None:
-        server = packet.route.servers[packet.hop]
-        queue = server.queues[server.slot_of(*packet.queue_key)]
-        heappush(queue.waiting, (packet.ready_ps, packet.id, packet))
-        server.note_queue(self.now_ps, +1)
-        self._kick(server)
-
-    def _kick(self, server: Server) -> None:
-        """Make sure that the server looks for a packet as soon as it is free."""
-        if not server.grant_due and server.queue:
-            server.grant_due = True
-            at_ps = max(self.now_ps, server.free_ps)
-            self._push(at_ps, GRANT, server.index, ARBITER, None)
-
-    def _grant(self, server: Server) -> None:
-        server.grant_due = False
-        slot = server.choose(lambda packet: self._has_room(server.memory, packet))
-        if server.memory is not None:
-            self._admit(server, slot)
-        elif slot is not None:
-            self._grant_first(server, slot)
-            self._kick(server)
-
-    def _admit(self, server: Server, slot: tuple[int, int] | None) -> None:
-        """A memory takes in all that it has room for before anything else happens."""
-        while slot is not None:
-            self._grant_first(server, slot)
-            slot = server.choose(lambda packet: self._has_room(server.memory, packet))
-        self._await_room(server, server.memory)
-
-    def _grant_first(self, server: Server, slot: tuple[int, int]) -> None:
-        """The first packet of a queue starts."""
-        queue = server.queues[slot]
-        ready_ps, packet_id, packet = heappop(queue.waiting)
-        if (ready_ps, packet_id) < queue.last:
-            raise CoreFault(FaultKind.ORDER, server.index, packet_id, self.now_ps)
-        queue.last = (ready_ps, packet_id)
-        server.last_slot = slot
-        server.add_wait(self.now_ps - ready_ps)
-        server.note_queue(self.now_ps, -1)
-        hold_ps, latency_ps = self._service_times(server, packet)
-        self._serve(server, packet, self.now_ps, hold_ps, latency_ps)
-
-    def _service_times(self, server: Server, packet: Packet) -> tuple[int, int]:
-        definition = packet.task.definition
-        if definition.kind == HOLD:
-            return definition.amount, server.latency_ps
-        if server.memory is not None:
-            return 0, 0
-        if server.service is None:
-            return packet.flits * server.flit_ps, server.latency_ps
-        task_id = packet.task.id
-        position = packet.id - task_id
-        offset, _ = definition.part(position, self._packet_bytes)
-        return server.service(
-            packet.id, task_id, position, packet.flits, packet.num_bytes,
-            definition.tag, offset, self.now_ps,
-        )  # fmt: skip
-
-    # -- checks ----------------------------------------------------------------------------------
-
-    def _check_outside(self) -> None:
-        if self._running:
-            raise CoreFault(FaultKind.REENTERED)
-
-    def _check_time(self, at_ps: int, server_index: int, item_id: int) -> None:
-        if at_ps > LAST_PS:
-            raise CoreFault(FaultKind.TIME_LIMIT, server_index, item_id, self.now_ps)

@@ -22,8 +22,8 @@ from tests.oracles_hbm.loads import (
     timing_of,
 )
 from tilewright.engine import EngineKind
-from tilewright.engine.banked import BankedMemory, SimpleMemory
-from tilewright.engine.banked_spec import BankedRefreshSpec, BankedSpec, RefreshScope, SimpleSpec
+from tilewright.engine.dram.memory import BankedMemory, SimpleMemory
+from tilewright.engine.dram.spec import BankedRefreshSpec, BankedSpec, RefreshScope, SimpleSpec
 from tilewright.errors import EngineError
 
 pytestmark = pytest.mark.timeout(600)  # `make test-all` runs many more examples

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.engine.reference_queue import BUCKET_SHIFT, Event, EventQueue
+from tilewright.engine.reference.queue import BUCKET_SHIFT, Event, EventQueue
 
 WIDTH = 1 << BUCKET_SHIFT
 DELAYS = st.sampled_from([0, 1, 7, WIDTH - 1, WIDTH, 3 * WIDTH, 100 * WIDTH])
