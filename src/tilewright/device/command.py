@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from tilewright.device.build import Device
 from tilewright.device.pe import Pe, build_pe
 from tilewright.engine import ServerSpec, TaskGraph
-from tilewright.engine.rows import NO_EFFECT
+from tilewright.engine.core import NO_EFFECT
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.node import NodeKind

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,6 @@ from tilewright.engine.core import (
     NO_ROUTE,
     NO_WAKE,
     UNBOUNDED,
-    CompiledGraph,
-    Core,
-    Issuer,
 )
 from tilewright.engine.deadlock import WaitingProgram, deadlock_error
 from tilewright.engine.dram.spec import (
@@ -35,9 +32,10 @@ from tilewright.engine.fault import (
     reentered_error,
 )
 from tilewright.engine.graph import TaskGraph, check_not_empty, no_graph_error
-from tilewright.engine.issuer import IssuerSpec
+from tilewright.engine.issuer import Issuer, IssuerSpec
 from tilewright.engine.layout import Layout
-from tilewright.engine.reference.core import ReferenceCore
+from tilewright.engine.reference.core import Core
+from tilewright.engine.reference.graph import Graph
 from tilewright.engine.service import RunGuard, checked_service
 from tilewright.engine.spec import (
     AUTO,
@@ -82,7 +80,7 @@ class Engine:
         self._checked_events = 0  # when the conservation rules were last checked
         self.guard = RunGuard()  # knows the servers in Python, but not this engine: no cycle
         self._has_services = False
-        self._offsets: tuple[CompiledGraph | None, list[int]] = (None, [])
+        self._offsets: tuple[Graph | None, list[int]] = (None, [])
 
     @property
     def now_ps(self) -> int:
@@ -240,7 +238,7 @@ class Engine:
 
     def _hand_over(
         self,
-        submit: Callable[[CompiledGraph, int, tuple[int, ...]], int],
+        submit: Callable[[Graph, int, tuple[int, ...]], int],
         graph: TaskGraph,
         owner: int,
         after: Sequence[int],
@@ -265,7 +263,7 @@ class Engine:
         check_integer("end_owner", "owner", owner, 0, MAX_OWNER)
         self.core.end_owner(owner)
 
-    def compiled(self, graph: TaskGraph) -> CompiledGraph:
+    def compiled(self, graph: TaskGraph) -> Graph:
         """For a hub: the core's form of a graph that has a last task to wait for."""
         if not isinstance(graph, TaskGraph):
             raise no_graph_error(graph)
@@ -516,7 +514,5 @@ def build_engine(
     kind = resolve_engine(choice, native_built=native_built())
     if not isinstance(spec, EngineSpec):
         raise EngineError("engine", f"the spec {spec!r}", "an EngineSpec", "build one")
-    make = ReferenceCore if kind is EngineKind.REFERENCE else native_core().Core
-    core = make(spec.flit_bytes, spec.packet_flits, spec.arrival_salt)
-    # a cast, since a core takes only graphs that it compiled itself
-    return Engine(cast("Core", core), kind, spec)
+    make = Core if kind is EngineKind.REFERENCE else native_core().Core
+    return Engine(make(spec.flit_bytes, spec.packet_flits, spec.arrival_salt), kind, spec)

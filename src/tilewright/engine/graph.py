@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.rows import (
+from tilewright.engine.core import (
     EARLIER,
     EXCHANGE,
     HOLD,
@@ -21,11 +20,11 @@ from tilewright.engine.rows import (
     row_problem,
     rows_of,
 )
+from tilewright.engine.fault import CoreFault, FaultKind
+from tilewright.engine.reference.core import Core
+from tilewright.engine.reference.graph import Graph
 from tilewright.errors import EngineError
 from tilewright.units import MAX_PS
-
-if TYPE_CHECKING:
-    from tilewright.engine.core import CompiledGraph, Core
 
 Pair = tuple[int, int]
 Integers = Iterable[int] | npt.NDArray[np.int64]
@@ -66,7 +65,7 @@ class TaskGraph:
         self.rows: list[Row | Block] = []
         self.size = 0
         self._core: Core | None = None
-        self._compiled: CompiledGraph | None = None
+        self._compiled: Graph | None = None
 
     def __repr__(self) -> str:
         state = "being built" if self._core is None else "frozen"
@@ -207,7 +206,7 @@ class TaskGraph:
         first, self.size = self.size, self.size + len(block)
         return range(first, self.size)
 
-    def compiled_for(self, core: "Core") -> "CompiledGraph":
+    def compiled_for(self, core: Core) -> Graph:
         """The core's own form of this graph, made once."""
         if self._compiled is None or self._core is not core:
             self._compiled = core.compile(self.rows)

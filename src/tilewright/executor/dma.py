@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.device.dma import Access
-from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess
-from tilewright.engine.rows import NO_EFFECT
+from tilewright.engine.core import NO_EFFECT, NO_ROOM, NO_VALUE, IssuedAccess
 from tilewright.executor.access.address import aligned, items_of
 from tilewright.executor.access.layout import Layout, layout_of, runs_of_addresses
 from tilewright.executor.access.order import Span

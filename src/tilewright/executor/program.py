@@ -8,7 +8,8 @@ import numpy as np
 
 from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
-from tilewright.engine.core import NO_ROOM, NO_WALK, Issuer
+from tilewright.engine.core import NO_ROOM, NO_WALK
+from tilewright.engine.issuer import Issuer
 from tilewright.engine.limit import limit_error
 from tilewright.errors import AddressError, TileRoomError
 from tilewright.executor.access.order import AccessOrder, Span

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.device.dma import Access
 from tilewright.engine import TaskGraph
-from tilewright.engine.rows import NO_EFFECT
+from tilewright.engine.core import NO_EFFECT
 from tilewright.executor.effect import Effect, Storage
 from tilewright.executor.sanitize.effect import NOTHING
 from tilewright.machine.coords import PeCoord

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from tilewright.engine.core import LAST_PS, NO_LIMIT, NO_WAKE, UNBOUNDED
+from tilewright.engine.core import LAST_PS, NO_LIMIT, NO_WAKE, UNBOUNDED, Block, Row
 from tilewright.engine.dram.memory import MemoryCore, ReferenceBankedCore, ReferenceSimpleCore
 from tilewright.engine.dram.spec import BankedSpec, SimpleSpec
 from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.issuer import IssuerSpec, ReferenceIssuer
+from tilewright.engine.issuer import Issuer, IssuerSpec
 from tilewright.engine.reference.graph import (
     Gate,
     Graph,
@@ -28,15 +28,17 @@ from tilewright.engine.reference.packets import (
 )
 from tilewright.engine.reference.queue import BUCKET_SHIFT
 from tilewright.engine.reference.tasks import Tasks
-from tilewright.engine.rows import Block, Row
 from tilewright.engine.spec import CoreService
 
 LIMIT = -1  # in place of a server
 MAX_UNCOUNTED = 2**20  # events, until servers count the packets that they noted
 
 
-class ReferenceCore(Tasks):
-    """One run; the methods follow the sections of the specification."""
+class Core(Tasks):
+    """One run; the methods follow the sections of the specification.
+
+    The compiled core has the same ones. They raise CoreFault; ``Engine`` has checked arguments.
+    """
 
     def __init__(self, flit_bytes: int, packet_flits: int, arrival_salt: int) -> None:
         super().__init__(flit_bytes, packet_flits, arrival_salt)
@@ -61,11 +63,15 @@ class ReferenceCore(Tasks):
         round_robin: bool,
         whole: bool,
         service: CoreService | None,
+        memory: MemoryState | None = None,
     ) -> int:
         self._check_outside()
-        return self._add_server(
-            flit_ps, latency_ps, buffer_flits, credit_ps, round_robin, whole, service
-        )
+        server = Server(
+            len(self._servers), self._flit_bytes, flit_ps, latency_ps, buffer_flits, credit_ps,
+            round_robin, whole, service, memory,
+        )  # fmt: skip
+        self._servers.append(server)
+        return server.index
 
     def add_banked_memory(
         self, spec: BankedSpec, numbers: list[int], bank_table: list[int], capacity_bytes: int
@@ -79,14 +85,8 @@ class ReferenceCore(Tasks):
         return self._add_memory(ReferenceSimpleCore(spec), capacity_bytes)
 
     def _add_memory(self, core: MemoryCore, capacity_bytes: int) -> int:
-        self._check_outside()
         memory = MemoryState(core, capacity_bytes)
-        return self._add_server(0, 0, UNBOUNDED, 0, False, True, None, memory)
-
-    def _add_server(self, *fields: Any) -> int:
-        server = Server(len(self._servers), self._flit_bytes, *fields)
-        self._servers.append(server)
-        return server.index
+        return self.add_server(0, 0, UNBOUNDED, 0, False, True, None, memory)
 
     def add_route(self, servers: list[int], channels: list[int]) -> int:
         self._check_outside()
@@ -108,6 +108,7 @@ class ReferenceCore(Tasks):
         return len(self._signals) - 1
 
     def remove_signal(self, signal: int) -> None:
+        """Let the next signal have this number; refused while tasks wait for it."""
         self._check_outside()
         if self._signals[signal].waiters:
             raise CoreFault(FaultKind.AWAITED_SIGNAL, signal)
@@ -127,6 +128,7 @@ class ReferenceCore(Tasks):
         is_home: bool,  # noqa: ARG002 -- it simulates nothing apart
         inside: int,
     ) -> int:
+        """``gate`` and ``inside`` are -1 for none. ``is_home`` decides only how fast it runs."""
         self._check_outside()
         guard = None if gate < 0 else self._gates[gate]
         crossed = None if inside < 0 else self._routes[inside]
@@ -134,8 +136,9 @@ class ReferenceCore(Tasks):
         self._trips.append(trip)
         return len(self._trips) - 1
 
-    def add_issuer(self, numbers: list[int]) -> ReferenceIssuer:
-        return ReferenceIssuer(self.compile, IssuerSpec(*numbers), self.is_complete)
+    def add_issuer(self, numbers: list[int]) -> Issuer:
+        """``numbers`` are the fields of an IssuerSpec."""
+        return Issuer(self.compile, IssuerSpec(*numbers), self.is_complete)
 
     def compile(self, rows: list[Row | Block]) -> Graph:
         return compile_graph(
@@ -158,6 +161,10 @@ class ReferenceCore(Tasks):
         return due
 
     def next_wake(self) -> int:
+        """Run until somebody wakes: ``~owner`` if it performed, else the id of a watched task.
+
+        ``NO_WAKE`` if nothing is left.
+        """
         self._check_outside()
         if not self._wakes:
             self._run_guarded(self._last_ps, moves_clock=False)
@@ -168,6 +175,10 @@ class ReferenceCore(Tasks):
         return NO_WAKE
 
     def perform(self, graph: Graph, owner: int) -> int:
+        """Submit a graph that is not empty, for a program that waits for its last task.
+
+        Returns what ``next_wake`` does. ``was_submitted`` tells whether an error came later.
+        """
         self.was_submitted = False
         last_id = self.submit(graph, owner, ()) + graph.definitions[-1].offset
         self._task(last_id).performed = True
@@ -176,10 +187,12 @@ class ReferenceCore(Tasks):
         return self.next_wake()
 
     def perform_rows(self, rows: list[Row | Block], owner: int) -> int:
+        """The same for a graph that is used once: compile it on the way."""
         self.was_submitted = False
         return self.perform(self.compile(rows), owner)
 
     def set_limits(self, max_events: int, last_ps: int) -> None:
+        """Stop ``next_wake`` with a fault at the next event beyond these."""
         self._max_events = max_events
         self._last_ps = last_ps
         self._next_count = min(self._next_count, max_events)

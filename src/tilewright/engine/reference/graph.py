@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.reference.network import Route, Size, Step
-from tilewright.engine.rows import (
+from tilewright.engine.core import (
     EARLIER,
     EXCHANGE,
     HOLD,
@@ -20,6 +18,8 @@ from tilewright.engine.rows import (
     row_problem,
     rows_of,
 )
+from tilewright.engine.fault import CoreFault, FaultKind
+from tilewright.engine.reference.network import Route, Size, Step
 from tilewright.limits import MAX_PACKETS
 
 

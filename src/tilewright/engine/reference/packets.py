@@ -3,12 +3,11 @@
 from bisect import bisect_right
 from heapq import heappop, heappush
 
-from tilewright.engine.core import LAST_ACCESS_PS, UNBOUNDED
+from tilewright.engine.core import EXCHANGE, HOLD, LAST_ACCESS_PS, UNBOUNDED
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.reference.graph import Packet, Task
 from tilewright.engine.reference.network import MemoryState, Queue, Route, Server
 from tilewright.engine.reference.state import State
-from tilewright.engine.rows import EXCHANGE, HOLD
 
 ARRIVE, COMPLETE, GRANT, DECIDE = 0, 1, 2, 3  # phases of an instant
 ARBITER = -1  # in place of a packet

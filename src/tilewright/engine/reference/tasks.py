@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from operator import attrgetter
 
-from tilewright.engine.core import LAST_PS, OWNER_SHIFT
+from tilewright.engine.core import EARLIER, EXCHANGE, HOLD, LAST_PS, NO_EFFECT, OWNER_SHIFT, TIMER
 from tilewright.engine.fault import CoreFault, FaultKind
 from tilewright.engine.reference.graph import (
     Gate,
@@ -20,7 +20,6 @@ from tilewright.engine.reference.graph import (
 from tilewright.engine.reference.network import Route
 from tilewright.engine.reference.packets import ARRIVE, COMPLETE, GRANT, Packets
 from tilewright.engine.reference.queue import BUCKET_SHIFT
-from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER
 from tilewright.units import MAX_PS
 
 # A tie-breaker makes every key unique: -1 for a start, 2 * server for an arrival there, one more
@@ -96,14 +95,17 @@ class Tasks(Packets):
             self._push_start(StartRun(self.now_ps, deque(delayed)))
 
     def submit_watched(self, graph: Graph, owner: int, after: tuple[int, ...]) -> int:
+        """Submit a graph that is not empty and watch its last task, whose id is returned."""
         last_id = self.submit(graph, owner, after) + graph.definitions[-1].offset
         self._task(last_id).watched = True
         return last_id
 
     def performed_task(self, owner: int) -> int:
+        """The last task of what the owner performed last."""
         return self._owners.performed.get(owner, -1)
 
     def end_owner(self, owner: int) -> None:
+        """Nothing more comes from an owner: its ids count as complete once its tasks are."""
         self._check_outside()
         self._owners.end(owner)
 
@@ -295,6 +297,7 @@ class Tasks(Packets):
         return self._signals[signal].value
 
     def watch(self, task_id: int) -> bool:
+        """Ask for a wake-up; False if the task is already complete."""
         if task_id not in self._live:
             self._check_issued(task_id)
             return False

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from tilewright.engine.rows import NO_EFFECT
+from tilewright.engine.core import NO_EFFECT
 from tilewright.executor.effect import EffectLog
 
 Hear = Callable[[int], None]

@@ -41,7 +41,7 @@ class WatchedProgram(KernelProgram):
         super().__init__(run, stream, translator, name, ids, counts)
         watch = ProgramWatch(run.sanitizer, self, stream)
         self.watch = watch
-        self.issuer = _WatchedIssuer(self.issuer, watch)
+        self.issuer = _WatchedIssuer(self.issuer, watch)  # type: ignore[assignment]
         self.translator = _WatchedTranslator(translator, watch)  # type: ignore[assignment]
         self.stream = _WatchedStream(stream, watch)  # type: ignore[assignment]
 
