@@ -103,8 +103,7 @@ class BankedCore {
 // A rate per channel and a latency; always has room.
 class SimpleCore {
   public:
-    SimpleCore(int64_t num_channels, int64_t interleave_bytes, int64_t bytes_per_us,
-               int64_t latency_ps);
+    explicit SimpleCore(const nanobind::handle& spec);  // a SimpleSpec
 
     bool can_accept(int64_t, bool, int64_t, int64_t) const { return true; }
     int64_t room_ps(bool, int64_t, int64_t) const { return now_ps_; }

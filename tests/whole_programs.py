@@ -42,10 +42,10 @@ from tilewright.engine.dram.spec import (
     BankedRefreshSpec,
     BankedSpec,
     BankedTimingSpec,
-    MapField,
     RefreshScope,
     SimpleSpec,
 )
+from tilewright.limits import MapField
 
 __all__ = ("drawn_whole_programs", "whole_program", "whole_programs")
 

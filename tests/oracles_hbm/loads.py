@@ -13,10 +13,10 @@ from tilewright.engine.dram.spec import (
     BankedRefreshSpec,
     BankedSpec,
     BankedTimingSpec,
-    MapField,
     RefreshScope,
 )
 from tilewright.engine.statistics import ChannelCounters
+from tilewright.limits import MapField
 
 Answer = TypeVar("Answer")
 

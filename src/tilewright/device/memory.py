@@ -1,5 +1,8 @@
 """The memories behind the network of a cube: the slice of a PE's HBM, the shared SRAM."""
 
+from dataclasses import fields
+from typing import Any
+
 from tilewright.device.block import build_service
 from tilewright.engine import Engine, ServerSpec
 from tilewright.engine.dram.spec import (
@@ -40,24 +43,14 @@ def slice_spec(
             bytes_per_us=spec.simple_bytes_per_us,
             latency_ps=spec.simple_latency_ps,
         )
-    return BankedSpec(
-        pseudo_channels=slice_map.num_pseudo_channels,
-        stack_ids=spec.stack_ids,
-        bank_groups=spec.bank_groups,
-        banks=spec.banks,
-        rows=slice_map.pseudo_channel_bytes
-        // (spec.row_bytes * spec.banks * spec.bank_groups * spec.stack_ids),
-        row_bytes=spec.row_bytes,
-        burst_bytes=spec.burst_bytes,
-        interleave_bytes=spec.interleave_bytes,
-        address_map=spec.address_map,
-        read_queue_bursts=spec.read_queue_bursts,
-        write_queue_bursts=spec.write_queue_bursts,
-        drain_high_bursts=spec.drain_high_bursts,
-        drain_low_bursts=spec.drain_low_bursts,
-        timing=BankedTimingSpec(**spec.timing.distances_ps),
-        refresh=_refresh(spec.refresh, slice_index, num_slices),
-    )
+    of_slice: dict[str, Any] = {
+        "pseudo_channels": slice_map.num_pseudo_channels,
+        "rows": slice_map.pseudo_channel_bytes // (spec.row_bytes * spec.num_banks),
+        "timing": BankedTimingSpec(**spec.timing.distances_ps),
+        "refresh": _refresh(spec.refresh, slice_index, num_slices),
+    }
+    alike = [each.name for each in fields(BankedSpec) if each.name not in of_slice]
+    return BankedSpec(**{name: getattr(spec, name) for name in alike}, **of_slice)
 
 
 def first_access_ps(spec: HbmSpec, num_bytes: int, *, is_write: bool) -> int:

@@ -1,7 +1,6 @@
 """The one public simulator object, over either core: checks what goes in, names what went wrong."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
 from typing import TypeVar
 
 import numpy as np
@@ -19,8 +18,6 @@ from tilewright.engine.deadlock import WaitingProgram, deadlock_error
 from tilewright.engine.dram.spec import (
     BankedSpec,
     SimpleSpec,
-    bank_table,
-    banked_numbers,
     check_packets,
 )
 from tilewright.engine.fault import (
@@ -120,16 +117,15 @@ class Engine:
         check_integer("memory", "capacity_bytes", capacity_bytes, 1, MAX_PS)
         server = ServerSpec(name)
         self._layout.check_server(server, self.spec)
-        if not isinstance(spec, BankedSpec | SimpleSpec):
-            fix = "describe the memory by one of them"
-            raise EngineError(f"memory {name!r}", repr(spec), "a BankedSpec or SimpleSpec", fix)
         if isinstance(spec, BankedSpec):
             check_packets(spec, self.spec.packet_bytes)
-            self._layout.note_memory(server)
-            numbers, table = banked_numbers(spec), list(bank_table(spec))
-            return self.core.add_banked_memory(spec, numbers, table, capacity_bytes)
+        elif not isinstance(spec, SimpleSpec):
+            fix = "describe the memory by one of them"
+            raise EngineError(f"memory {name!r}", repr(spec), "a BankedSpec or SimpleSpec", fix)
         self._layout.note_memory(server)
-        return self.core.add_simple_memory(spec, list(astuple(spec)), capacity_bytes)
+        if isinstance(spec, BankedSpec):
+            return self.core.add_banked_memory(spec, capacity_bytes)
+        return self.core.add_simple_memory(spec, capacity_bytes)
 
     def add_route(self, servers: Sequence[int | str], channels: int | Sequence[int] = 0) -> int:
         """Returns its number. ``channels`` are those behind each server; one number is for all."""
@@ -198,7 +194,7 @@ class Engine:
         """A processor that issues commands in order; its routes and round trips are there."""
         self._check_usable()
         self._layout.check_issuer(spec)
-        return self.core.add_issuer([getattr(spec, name) for name in spec.__slots__])
+        return self.core.add_issuer(spec)
 
     # -- tasks -----------------------------------------------------------------------------------
 

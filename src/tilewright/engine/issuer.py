@@ -31,7 +31,7 @@ FIRST_TASK = 0
 @dataclass(frozen=True, slots=True)
 class IssuerSpec:
     """A command holds the issuing server; its work is dispatched ``dispatch_ps`` after it has been
-    issued and its operands are there. The order of the fields is shared with csrc.
+    issued and its operands are there.
     """
 
     issue_route: int

@@ -20,7 +20,7 @@ from tests.oracles_hbm.loads import (
 )
 from tilewright.engine import EngineKind
 from tilewright.engine.dram.memory import Completion, Memory, MemoryCore
-from tilewright.engine.dram.spec import BankedSpec, bank_table, banked_numbers
+from tilewright.engine.dram.spec import BankedSpec
 from tilewright.native import native_core
 
 pytestmark = [needs_both_engines, pytest.mark.timeout(600)]
@@ -46,7 +46,7 @@ class Asked(Tapped):
     """A native memory that is asked about all reads to come whenever it has decided something."""
 
     def __init__(self, spec: BankedSpec, load: list[Request]) -> None:
-        core = native_core().BankedCore(banked_numbers(spec), bank_table(spec))
+        core = native_core().BankedCore(spec)
         self.core = cast(Foretelling, core)
         super().__init__(Memory(self.core, EngineKind.NATIVE, spec.capacity_bytes))
         self.reads = {each.access_id: each for each in load if not each.is_write}

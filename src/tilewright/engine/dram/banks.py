@@ -4,7 +4,7 @@ from dataclasses import astuple, dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from tilewright.engine.dram.spec import BankedSpec, RefreshScope
+from tilewright.engine.dram.spec import BankedSpec
 from tilewright.engine.statistics import ChannelCounters
 
 
@@ -193,9 +193,12 @@ class Refresh:
     """Refreshes of one pseudo-channel, one *turn* after the other; a turn closes its banks."""
 
     def __init__(self, spec: BankedSpec) -> None:
-        self._spec = spec.refresh
-        one_bank = self._spec is not None and self._spec.scope is RefreshScope.ONE_BANK
-        self._turns = spec.num_banks if one_bank else 1  # in one interval
+        self._first_ps, self._interval_ps, self._busy_ps = NEVER_PS, 0, 0
+        if spec.refresh is not None:
+            refresh = spec.refresh
+            self._first_ps, self._interval_ps = refresh.first_ps, refresh.interval_ps
+            self._busy_ps = refresh.busy_ps
+        self._turns = spec.refresh_turns or 1  # in one interval
         self._all_banks = range(spec.num_banks)
         self._next = 0
         self.due_ps = self._due_ps(0)
@@ -231,20 +234,16 @@ class Refresh:
             if banks.open_row[bank] != CLOSED:
                 banks.close(bank, max(due_ps, banks.precharge_ps[bank]))
         start_ps = max(due_ps, *(banks.idle_ps[bank] for bank in closing))
-        end_ps = start_ps + (0 if self._spec is None else self._spec.busy_ps)
+        end_ps = start_ps + self._busy_ps
         for bank in closing:
             banks.idle_ps[bank] = end_ps
         self._start_ps[turn], self._end_ps[turn] = due_ps, end_ps
         self._blocked_ps[turn] += end_ps - due_ps
 
     def _due_ps(self, index: int) -> int:
-        if self._spec is None:
-            return NEVER_PS
-        return self._spec.first_ps + index * self._spec.interval_ps // self._turns
+        return self._first_ps + index * self._interval_ps // self._turns
 
     def _latest(self, now_ps: int) -> int:
         """The last turn that is due; there is one."""
-        if self._spec is None:
-            return 0
-        ready = (now_ps - self._spec.first_ps + 1) * self._turns - 1
-        return ready // self._spec.interval_ps
+        ready = (now_ps - self._first_ps + 1) * self._turns - 1
+        return ready // self._interval_ps

@@ -5,12 +5,11 @@ drives one calls ``accept`` for what arrives, then ``advance`` at that time and 
 """
 
 from collections import Counter
-from dataclasses import astuple
 from typing import Protocol
 
 from tilewright.engine.dram.banks import NEVER_PS
 from tilewright.engine.dram.channel import Access, Channel, Chunk
-from tilewright.engine.dram.spec import BankedSpec, SimpleSpec, bank_table, banked_numbers, pieces
+from tilewright.engine.dram.spec import BankedSpec, SimpleSpec, pieces
 from tilewright.engine.spec import AUTO, Auto, EngineKind, check_integer, resolve_engine
 from tilewright.engine.statistics import ChannelCounters
 from tilewright.errors import EngineError
@@ -50,7 +49,7 @@ class ReferenceBankedCore:
 
     def __init__(self, spec: BankedSpec) -> None:
         self._spec = spec
-        self._banks = bank_table(spec)
+        self._banks = spec.bank_table
         self._channels = [Channel(spec) for _ in range(spec.pseudo_channels)]
         self._advanced_ps = -1  # decisions up to here are made
         self._round = 0
@@ -281,7 +280,7 @@ class BankedMemory(Memory):
     def __init__(self, spec: BankedSpec, choice: EngineKind | Auto = AUTO) -> None:
         kind = resolve_engine(choice, native_built=native_built())
         if kind is EngineKind.NATIVE:
-            core = native_core().BankedCore(banked_numbers(spec), bank_table(spec))
+            core = native_core().BankedCore(spec)
         else:
             core = ReferenceBankedCore(spec)
         super().__init__(core, kind, spec.capacity_bytes)
@@ -315,7 +314,7 @@ class SimpleMemory(Memory):
     def __init__(self, spec: SimpleSpec, choice: EngineKind | Auto = AUTO) -> None:
         kind = resolve_engine(choice, native_built=native_built())
         if kind is EngineKind.NATIVE:
-            core = native_core().SimpleCore(*astuple(spec))
+            core = native_core().SimpleCore(spec)
         else:
             core = ReferenceSimpleCore(spec)
         super().__init__(core, kind, MAX_ID)

@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from enum import Enum
 from functools import cached_property, lru_cache
-from typing import Literal, NamedTuple
+from math import prod
+from typing import NamedTuple
 
 from tilewright.engine.spec import check_integer
 from tilewright.errors import EngineError
@@ -17,11 +18,10 @@ from tilewright.limits import (
     MAX_CHUNK_BURSTS,
     MAX_DISTANCE_PS,
     MAX_SPAN_BURSTS,
+    MapField,
     max_channel_bursts,
     min_refresh_interval_ps,
 )
-
-MapField = Literal["burst", "bank_group", "column", "bank", "stack_id", "row"]
 
 MAX_SIZE = 2**40
 MIDDLE_FIELDS = frozenset({"bank_group", "column", "bank", "stack_id"})
@@ -98,6 +98,10 @@ class BankedRefreshSpec:
         check_integer(where, "first_ps", self.first_ps, 0, MAX_DISTANCE_PS)
         check_integer(where, "busy_ps", self.busy_ps, 1, MAX_DISTANCE_PS)
 
+    def last_due_ps(self, at_ps: int) -> int:
+        """Return when all banks were last due, not after this time."""
+        return self.first_ps + (at_ps - self.first_ps) // self.interval_ps * self.interval_ps
+
 
 @dataclass(frozen=True)
 class BankedSpec:
@@ -139,6 +143,20 @@ class BankedSpec:
     def span_bytes(self) -> int:
         """One row of every bank: consecutive bytes of a pseudo-channel."""
         return self.num_banks * self.row_bytes
+
+    @property
+    def refresh_turns(self) -> int:
+        """Refreshes in one interval; 0: never."""
+        if self.refresh is None:
+            return 0
+        return self.num_banks if self.refresh.scope is RefreshScope.ONE_BANK else 1
+
+    @property
+    def bank_table(self) -> tuple[int, ...]:
+        """The bank of every burst of one row of all banks; banks of a group are neighbours."""
+        columns = self.row_bytes // self.burst_bytes
+        sizes = (self.bank_groups, columns, self.banks, self.stack_ids)
+        return _bank_table(sizes, self.address_map)
 
     @property
     def capacity_bytes(self) -> int:
@@ -259,26 +277,14 @@ def pieces(spec: BankedSpec, address: int, num_bytes: int) -> Iterator[Piece]:
         address = stop
 
 
-def bank_table(spec: BankedSpec) -> tuple[int, ...]:
-    """The bank of every burst of one row of all banks; banks of a group are neighbours."""
-    columns = spec.row_bytes // spec.burst_bytes
-    sizes = (spec.bank_groups, columns, spec.banks, spec.stack_ids)
-    return _bank_table(sizes, spec.address_map)
-
-
 @lru_cache
 def _bank_table(
     sizes: tuple[int, int, int, int], address_map: tuple[MapField, ...]
 ) -> tuple[int, ...]:
-    bank_groups, columns, num_banks, stack_ids = sizes
-    size_of = {
-        "bank_group": bank_groups,
-        "column": columns,
-        "bank": num_banks,
-        "stack_id": stack_ids,
-    }
+    bank_groups, _, num_banks, _ = sizes
+    size_of = dict(zip(("bank_group", "column", "bank", "stack_id"), sizes, strict=True))
     banks = []
-    for burst in range(bank_groups * columns * num_banks * stack_ids):
+    for burst in range(prod(sizes)):
         digits = {}
         rest = burst
         for field in address_map[1:-1]:
@@ -286,32 +292,6 @@ def _bank_table(
         group = digits["stack_id"] * bank_groups + digits["bank_group"]
         banks.append(group * num_banks + digits["bank"])
     return tuple(banks)
-
-
-def banked_numbers(spec: BankedSpec) -> list[int]:
-    """A spec as the native core takes it, in the order of ``csrc/banked.hpp``."""
-    refresh = spec.refresh
-    turns = 0
-    if refresh is not None:
-        turns = spec.num_banks if refresh.scope is RefreshScope.ONE_BANK else 1
-    return [
-        spec.pseudo_channels,
-        spec.num_groups,
-        spec.banks,
-        spec.bank_groups,
-        spec.span_bytes,
-        spec.burst_bytes,
-        spec.interleave_bytes,
-        spec.read_queue_bursts,
-        spec.write_queue_bursts,
-        spec.drain_high_bursts,
-        spec.drain_low_bursts,
-        turns,
-        refresh.interval_ps if refresh else 0,
-        refresh.first_ps if refresh else 0,
-        refresh.busy_ps if refresh else 0,
-        *astuple(spec.timing),
-    ]
 
 
 def check_packets(spec: BankedSpec, packet_bytes: int) -> None:

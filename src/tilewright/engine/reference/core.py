@@ -73,15 +73,11 @@ class Core(Tasks):
         self._servers.append(server)
         return server.index
 
-    def add_banked_memory(
-        self, spec: BankedSpec, numbers: list[int], bank_table: list[int], capacity_bytes: int
-    ) -> int:
+    def add_banked_memory(self, spec: BankedSpec, capacity_bytes: int) -> int:
         """A server at which routes end."""
-        del numbers, bank_table
         return self._add_memory(ReferenceBankedCore(spec), capacity_bytes)
 
-    def add_simple_memory(self, spec: SimpleSpec, numbers: list[int], capacity_bytes: int) -> int:
-        del numbers
+    def add_simple_memory(self, spec: SimpleSpec, capacity_bytes: int) -> int:
         return self._add_memory(ReferenceSimpleCore(spec), capacity_bytes)
 
     def _add_memory(self, core: MemoryCore, capacity_bytes: int) -> int:
@@ -136,9 +132,8 @@ class Core(Tasks):
         self._trips.append(trip)
         return len(self._trips) - 1
 
-    def add_issuer(self, numbers: list[int]) -> Issuer:
-        """``numbers`` are the fields of an IssuerSpec."""
-        return Issuer(self.compile, IssuerSpec(*numbers), self.is_complete)
+    def add_issuer(self, spec: IssuerSpec) -> Issuer:
+        return Issuer(self.compile, spec, self.is_complete)
 
     def compile(self, rows: list[Row | Block]) -> Graph:
         return compile_graph(
