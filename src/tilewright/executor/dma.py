@@ -7,8 +7,7 @@ import numpy as np
 
 from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
-from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess
-from tilewright.engine.rows import NO_EFFECT
+from tilewright.engine.core import NO_EFFECT, NO_ROOM, NO_VALUE, IssuedAccess
 from tilewright.errors import AddressError
 from tilewright.executor.address import Piece, aligned, items_of
 from tilewright.executor.effect import Capture, Commit

@@ -7,7 +7,8 @@ from typing import Any, cast
 import numpy as np
 
 from tilewright.device.dma import Access
-from tilewright.engine.core import NO_ROOM, NO_WALK, Issuer
+from tilewright.engine.core import NO_ROOM, NO_WALK
+from tilewright.engine.issuer import Issuer
 from tilewright.engine.limit import limit_error
 from tilewright.errors import TileRoomError
 from tilewright.executor.address import Translator

@@ -10,8 +10,8 @@ from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
-from tilewright.engine.kind import EngineKind
 from tilewright.engine.limit import Limits
+from tilewright.engine.spec import EngineKind
 from tilewright.executor.effect import EffectLog, Storage
 from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from tilewright import language
 from tilewright.device.build import Device, build_device
-from tilewright.device.command_path import CommandPath
+from tilewright.device.command import CommandPath
 from tilewright.engine import AUTO, Auto, Engine, EngineKind
+from tilewright.engine.fault import first_line
 from tilewright.engine.hub import Hub
-from tilewright.engine.message import first_line
 from tilewright.errors import TilewrightError
 from tilewright.executor.effect import EffectLog
 from tilewright.executor.launcher import Launcher, MmuOf

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.device.dma import Access
 from tilewright.engine import TaskGraph
-from tilewright.engine.rows import NO_EFFECT
+from tilewright.engine.core import NO_EFFECT
 from tilewright.executor.effect import NOTHING, Effect, Storage
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver

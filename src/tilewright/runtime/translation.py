@@ -63,7 +63,7 @@ def _change(
 ) -> Callable[[], None]:
     mmu, watch = driver.mmu(pe), driver.watch
     if isinstance(message, MapMsg):
-        return lambda: mmu.map(message.mappings, shared)
+        return lambda: mmu.table.map(message.mappings, shared)
     return lambda: _unmap(mmu, watch, pe, message.ranges, shared)
 
 

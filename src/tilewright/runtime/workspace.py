@@ -12,8 +12,8 @@ import numpy as np
 
 from tilewright import language
 from tilewright.device.build import Device
-from tilewright.device.command_path import CommandPath
-from tilewright.device.dtype import num_bytes_of
+from tilewright.device.check import num_bytes_of
+from tilewright.device.command import CommandPath
 from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.hub import Hub

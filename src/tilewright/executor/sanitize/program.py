@@ -30,7 +30,7 @@ class WatchedProgram(KernelProgram):
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         watch = self.watch = ProgramWatch(self.run.sanitizer, self, self.stream)
-        self.issuer = _WatchedIssuer(self.issuer, watch)
+        self.issuer = _WatchedIssuer(self.issuer, watch)  # type: ignore[assignment]
         self.translator = _WatchedTranslator(self.translator, watch)  # type: ignore[assignment]
         self.stream = _WatchedStream(self.stream, watch)  # type: ignore[assignment]
 

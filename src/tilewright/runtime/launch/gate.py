@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tilewright.device.command_path import Delivery
+from tilewright.device.command import Delivery
 from tilewright.engine import TaskGraph
 from tilewright.executor.stream import Stream
 from tilewright.machine.coords import PeCoord
