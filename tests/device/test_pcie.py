@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tilewright.device.pcie import PcieFraming
 from tilewright.errors import UnitError
 from tilewright.machine.spec import PcieSpec
-from tilewright.machine.topology_pcie import pcie_payload_rate, pcie_raw_rate
+from tilewright.machine.spec.network import pcie_payload_rate, pcie_raw_rate
 
 MIB = 2**20
 

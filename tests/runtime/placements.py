@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tilewright.language.dtype import DTYPES, DType, int4
 from tilewright.language.packing import elements_of_bytes
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory import Allocator, ByteStore, MappingPlan, PageTable, VirtualSpace
 from tilewright.runtime.placement import blocks as placement_blocks
 from tilewright.runtime.placement.pages import (

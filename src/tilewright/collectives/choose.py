@@ -22,8 +22,7 @@ from tilewright.collectives.table import (
 from tilewright.collectives.tuning import Tuning, TuningSpec, tune
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine
-from tilewright.machine.coords import PeCoord
-from tilewright.machine.grid import Grid
+from tilewright.machine.coords import Grid, PeCoord
 from tilewright.units import PS_PER_US
 
 MOST_PREDICTED_RANKS = 64  # plans that hand every rank a block have p * p steps

@@ -14,7 +14,7 @@ from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, Algorithm, 
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
 from tilewright.errors import SpecError, TilewrightError
 from tilewright.language.dtype import DType, dtype_of, float16
-from tilewright.machine.yaml_text import (
+from tilewright.machine.file.yaml_text import (
     Entry,
     Items,
     Place,

@@ -8,9 +8,8 @@ from tilewright.collectives.operation import Call
 from tilewright.collectives.option import NO_OPTIONS, CallOptions
 from tilewright.collectives.work import Work
 from tilewright.errors import CollectiveError
-from tilewright.machine.coords import PeCoord
-from tilewright.machine.grid import Grid
-from tilewright.machine.name import place_name
+from tilewright.machine.coords import Grid, PeCoord
+from tilewright.machine.node import place_name
 
 RankPlaces = tuple[PeCoord, ...]
 """The PEs of a rank; those of the same place in all ranks are a lane."""

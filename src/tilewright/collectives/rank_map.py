@@ -7,9 +7,8 @@ from typing import Any
 from tilewright.collectives.group import RankPlaces, sip_ranks
 from tilewright.collectives.staging import targets_of
 from tilewright.errors import CollectiveError
-from tilewright.machine.coords import PeCoord
-from tilewright.machine.grid import Grid
-from tilewright.machine.name import place_name
+from tilewright.machine.coords import Grid, PeCoord
+from tilewright.machine.node import place_name
 
 Place = PeCoord | Sequence[int]
 """A PE, or the numbers of its SIP, its cube and itself."""

@@ -17,7 +17,7 @@ from tilewright.engine import TaskGraph
 from tilewright.engine.rows import NO_EFFECT
 from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.node import NodeKind
-from tilewright.machine.route_level import Traffic
+from tilewright.machine.route import Traffic
 from tilewright.machine.spec import HostSpec
 
 

@@ -15,8 +15,7 @@ from tilewright.device.link import link_block
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.node import Link, LinkKind, NodeKind
-from tilewright.machine.route_level import Traffic
-from tilewright.machine.route_time import zero_load_ps
+from tilewright.machine.route import Traffic, zero_load_ps
 from tilewright.machine.spec import HbmSpec
 from tilewright.units import flit_ps, num_flits
 

@@ -1,10 +1,10 @@
-"""What PCIe packets add to a copy. The rates of a link are in ``machine.topology_pcie``."""
+"""What PCIe packets add to a copy. The rates of a link are in ``machine.spec``."""
 
 from dataclasses import dataclass
 
 from tilewright.device.size import ceil_div, check_size
 from tilewright.machine.spec import PcieSpec
-from tilewright.machine.topology_pcie import pcie_raw_rate
+from tilewright.machine.spec.network import pcie_raw_rate
 from tilewright.units import flit_ps
 
 

@@ -2,7 +2,7 @@
 
 from tilewright.device.mmu import Mmu
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.machine.spec import MmuSpec
 from tilewright.memory.page_table import PageTable
 

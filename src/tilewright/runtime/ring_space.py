@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.executor.neighbour import Neighbours
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory.allocator import Allocator
 from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.runtime.driver import Driver

@@ -33,7 +33,7 @@ from tilewright.language.packing import bytes_of_elements, elements_of_bytes
 from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
 from tilewright.memory.mapping import Sight
 from tilewright.memory.page_table import PageTable

@@ -16,7 +16,7 @@ from tilewright.interop.kernbench.message import (
 from tilewright.interop.kernbench.message_check import refuse, units_of
 from tilewright.interop.kernbench.message_send import Sent
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.schema import near_names
+from tilewright.machine.file.schema import near_names
 from tilewright.runtime.launch.launch import launch
 from tilewright.runtime.launch.options import LaunchOptions
 from tilewright.runtime.report import LaunchReport

@@ -28,7 +28,7 @@ from tilewright.interop.kernbench.message_check import (
 )
 from tilewright.machine.build import Machine
 from tilewright.machine.node import NodeKind
-from tilewright.machine.route_level import Traffic
+from tilewright.machine.route import Traffic
 from tilewright.memory.address import PhysicalByte, VirtualByte
 from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg
 from tilewright.memory.place import MemoryKind

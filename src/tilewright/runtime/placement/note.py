@@ -1,6 +1,6 @@
 """Lines for people about placements that are as asked for, and hardly what was meant."""
 
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.runtime.placement.placement import Placement, Targets
 from tilewright.runtime.placement.policy import LayoutWord
 

@@ -11,7 +11,7 @@ from tilewright.analysis.bottleneck import bottleneck_of
 from tilewright.analysis.usage import UsedBlock
 from tilewright.machine.build import machine_hash
 from tilewright.machine.field import flat_fields
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.machine.totals import totals_of
 from tilewright.memory.sanitizer.finding import Finding
 from tilewright.records import (

@@ -4,7 +4,7 @@ from tilewright.device.least_time import command_times, way_ps
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
-from tilewright.machine.route_level import Traffic
+from tilewright.machine.route import Traffic
 
 
 def launch_ps(machine: Machine, pe: PeCoord) -> int:

@@ -6,9 +6,9 @@ from textwrap import TextWrapper
 
 from tilewright.interop.kernbench.topology.keys import key_text
 from tilewright.interop.kernbench.topology.reading import Setting
-from tilewright.machine.file_text import quantity_text, word_text
+from tilewright.machine.file.write import quantity_text, word_text
 from tilewright.machine.spec import MachineSpec
-from tilewright.machine.spec.quantity import Spec
+from tilewright.machine.spec.field import Spec
 
 _WRAPPER = TextWrapper(
     96,

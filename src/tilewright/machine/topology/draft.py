@@ -1,0 +1,58 @@
+"""Nodes and links while they are being listed, and the rules that hold for every link."""
+
+from dataclasses import dataclass, field
+
+from tilewright.machine.node import Link, LinkKind, Node, NodeKind, NodeName, format_name
+
+# What leaves a rate boundary waits for its whole packet there (ADR 0005).
+_BOUNDARIES = frozenset(
+    (
+        (NodeKind.CONNECTION, LinkKind.CONNECTION),
+        (NodeKind.IO_CONNECTION, LinkKind.CONNECTION),
+        (NodeKind.SIP_PORT, LinkKind.SIP_PORT),
+        (NodeKind.PCIE_EP, LinkKind.ATTACHMENT),
+        (NodeKind.PCIE_EP, LinkKind.PCIE),
+        (NodeKind.HBM_CTRL, LinkKind.ATTACHMENT),
+        (NodeKind.SRAM, LinkKind.ATTACHMENT),
+    )
+)
+
+
+@dataclass(slots=True)
+class Draft:
+    """Lists that grow; numbers are positions in them."""
+
+    nodes: list[Node] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+
+    def add_node(
+        self,
+        name: NodeName,
+        *,
+        latency_ps: int,
+        buffer_bytes: int,
+        position_um: tuple[int, int] | None = None,
+    ) -> int:
+        text = format_name(name)
+        self.nodes.append(Node(text, name.kind, latency_ps, buffer_bytes, position_um, name.where))
+        return len(self.nodes) - 1
+
+    def join(self, one: int, other: int, kind: LinkKind, *, bytes_per_us: int, wire_ps: int) -> int:
+        """Add the link from ``one`` to ``other``, whose number it returns, and its reverse."""
+        forward = len(self.links)
+        for src, dst in ((one, other), (other, one)):
+            target = self.nodes[dst]
+            self.links.append(
+                Link(
+                    src=src,
+                    dst=dst,
+                    kind=kind,
+                    bytes_per_us=bytes_per_us,
+                    wire_ps=wire_ps,
+                    node_ps=target.latency_ps,
+                    buffer_bytes=target.buffer_bytes,
+                    credit_ps=wire_ps,
+                    reassemble=(self.nodes[src].kind, kind) in _BOUNDARIES,
+                )
+            )
+        return forward
