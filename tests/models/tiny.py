@@ -8,11 +8,10 @@ import numpy.typing as npt
 import torch
 
 from tests.models.peer import peer_config, transformers
-from tilewright.models.build import build_weights
+from tilewright.models.build import Tensors, build_weights
 from tilewright.models.rope import RopeSpec
 from tilewright.models.safetensors.model import GQA_NAMES, MLA_NAMES
 from tilewright.models.shape import GqaShape, MlaShape
-from tilewright.models.tensors import Tensors
 from tilewright.models.weights import ModelWeights
 
 __all__ = ("NamedTensors", "gqa_shape", "mla_shape", "peer_logits", "peer_model", "weights_of_peer")

@@ -14,9 +14,8 @@ from tilewright.language.packing import bytes_of_elements
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import Sight
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.host_call import check_host_call
-from tilewright.runtime.notes import Notes
-from tilewright.runtime.placement.note import OneRowNote
+from tilewright.runtime.host_watch import check_host_call
+from tilewright.runtime.placement.note import Notes, OneRowNote
 from tilewright.runtime.placement.pages import (
     MemoryPart,
     Pool,
@@ -27,11 +26,10 @@ from tilewright.runtime.placement.pages import (
 from tilewright.runtime.placement.placement import Targets, place
 from tilewright.runtime.placement.policy import DPPolicy
 from tilewright.runtime.request import Request
-from tilewright.runtime.tensor.convert import resolve_elements
-from tilewright.runtime.tensor.device import DeviceStorage
+from tilewright.runtime.tensor.array import resolve_elements
+from tilewright.runtime.tensor.storage import DeviceStorage
 from tilewright.runtime.tensor.tensor import Tensor, device_tensor
-from tilewright.runtime.transfer import Bytes, Fill, read_parts, write_parts
-from tilewright.runtime.translation import send_mapping
+from tilewright.runtime.transfer import Bytes, Fill, read_parts, send_mapping, write_parts
 
 
 class Deployments:

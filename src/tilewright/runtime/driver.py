@@ -35,22 +35,17 @@ from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer.address_space import QuarantinedSpace
 from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
-from tilewright.runtime.host_call import check_host_call
-from tilewright.runtime.host_effect import HostEffects
-from tilewright.runtime.host_watch import HostWatch
-from tilewright.runtime.memory import DeviceMemory
-from tilewright.runtime.mmus import Mmus
+from tilewright.runtime.host_watch import HostWatch, book_of, check_host_call
+from tilewright.runtime.memory import DeviceMemory, Mmus
 from tilewright.runtime.placement.pages import TensorPages
-from tilewright.runtime.report import LaunchReport
-from tilewright.runtime.request import Completion, Request
-from tilewright.runtime.request_book import RequestBook
+from tilewright.runtime.request import Completion, LaunchReport, Request, RequestBook
 from tilewright.runtime.running_device import (
+    HostEffects,
     RunningDevice,
     apply_served,
     build_device_at,
     build_running_device,
 )
-from tilewright.runtime.tensor_book import book_of
 
 
 class Observer(Protocol):

@@ -1,7 +1,8 @@
-"""The memories of a device: their bytes, who has which part, and which memory an address is in."""
+"""The memories of a device: their bytes, who has which part, and what addresses mean."""
 
 from dataclasses import dataclass, field
 
+from tilewright.device.mmu import Mmu
 from tilewright.engine import EngineKind
 from tilewright.errors import DeviceError
 from tilewright.executor.effect import EffectLog, Storage, build_effect_log
@@ -9,7 +10,10 @@ from tilewright.executor.run import Memory
 from tilewright.machine.address import Location, PhysicalAddress, SubUnit
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, PeCoord
+from tilewright.machine.node import place_name
+from tilewright.machine.spec import MmuSpec
 from tilewright.memory.allocator import Allocator
+from tilewright.memory.page_table import PageTable
 from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.store import ByteStore
 
@@ -97,3 +101,16 @@ class DeviceMemory:
                 found = f"physical {physical:#x} in {location.unit.value}"
                 fix = "correct the address"
                 raise DeviceError("access", found, "an address in HBM, SRAM or TCM", fix)
+
+
+class Mmus(dict[PeCoord, Mmu]):
+    """The MMUs that were asked for, by PE; each is made when it is first asked for."""
+
+    def __init__(self, spec: MmuSpec) -> None:
+        super().__init__()
+        self._spec = spec
+
+    def __missing__(self, pe: PeCoord) -> Mmu:
+        name = f"{place_name(pe)}.mmu"
+        mmu = self[pe] = Mmu(name, self._spec, PageTable(name, self._spec.page_bytes))
+        return mmu

@@ -11,12 +11,11 @@ from tilewright.errors import InternalError, RequestError, TilewrightError
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import MapMsg, UnmapMsg
 from tilewright.runtime.driver import Driver
+from tilewright.runtime.launch.bind import LaunchOptions, LaunchOwner
 from tilewright.runtime.launch.launch import launch
-from tilewright.runtime.launch.options import LaunchOptions, LaunchOwner
 from tilewright.runtime.placement.pages import MemoryPart
 from tilewright.runtime.request import Request
-from tilewright.runtime.transfer import Bytes, Fill, pe_dma, read_parts, write_parts
-from tilewright.runtime.translation import send_mapping
+from tilewright.runtime.transfer import Bytes, Fill, pe_dma, read_parts, send_mapping, write_parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A device with all that runs programs on it; after an error another one takes its place."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilewright import language
 from tilewright.device.build import Device, build_device
@@ -10,7 +10,7 @@ from tilewright.engine import AUTO, Auto, Engine, EngineKind
 from tilewright.engine.hub import Hub
 from tilewright.engine.message import first_line
 from tilewright.errors import TilewrightError
-from tilewright.executor.effect import EffectLog
+from tilewright.executor.effect import Effect, EffectLog
 from tilewright.executor.launcher import Launcher, MmuOf
 from tilewright.executor.quiet import quiet_values, rare_collections
 from tilewright.machine.build import Machine
@@ -87,3 +87,34 @@ def apply_served(effects: EffectLog, engine: Engine, error: BaseException) -> No
             effects.apply(engine.take_effects())
     except TilewrightError as second:
         error.add_note(f"and then {first_line(second)}")
+
+
+@dataclass(slots=True)
+class _HostEffect:
+    """An effect that removes itself from those that are under way when it happens."""
+
+    effect: Effect
+    under_way: "dict[int, _HostEffect]"
+    number: int = -1
+
+    def apply(self) -> bool | None:
+        del self.under_way[self.number]
+        return self.effect.apply()
+
+
+@dataclass(slots=True)
+class HostEffects:
+    """The effects that are under way, by their numbers in the log of a device."""
+
+    _under_way: dict[int, _HostEffect] = field(default_factory=dict)
+
+    def add(self, log: EffectLog, effect: Effect, what: str) -> int:
+        """Add an effect to the log; return the number that its task reports once served."""
+        host_effect = _HostEffect(effect, self._under_way)
+        host_effect.number = log.add(host_effect, 1, what)
+        self._under_way[host_effect.number] = host_effect
+        return host_effect.number
+
+    def apply_all(self, log: EffectLog, at_ps: int) -> None:
+        """Let all that is under way happen now, in the order in which it was asked for."""
+        log.apply([(at_ps, number) for number in sorted(self._under_way)])

@@ -17,9 +17,9 @@ from tilewright.interop.kernbench.message_check import refuse, units_of
 from tilewright.interop.kernbench.message_send import Sent
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.file.schema import near_names
+from tilewright.runtime.launch.bind import LaunchOptions
 from tilewright.runtime.launch.launch import launch
-from tilewright.runtime.launch.options import LaunchOptions
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 from tilewright.units import PS_PER_NS
 
 Kernels = Mapping[str, Callable[..., Any]]

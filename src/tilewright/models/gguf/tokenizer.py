@@ -6,8 +6,7 @@ from typing import Any
 
 from tilewright.errors import ModelFileError
 from tilewright.models.gguf.file import GgufFile
-from tilewright.models.library import load_library
-from tilewright.models.tokenizer import Tokenizer
+from tilewright.models.model import Tokenizer, load_library
 
 PREFIX = "tokenizer.ggml."
 CONTROL, USER_DEFINED = 3, 4  # token types

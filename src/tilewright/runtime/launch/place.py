@@ -10,8 +10,7 @@ from tilewright.executor.launcher import check_pes
 from tilewright.executor.terms import Share
 from tilewright.machine.coords import HARDWARE_AXES, PeCoord, place_on_axis
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch.bind import Binding
-from tilewright.runtime.launch.options import LaunchOptions, LaunchOwner, On
+from tilewright.runtime.launch.bind import Binding, LaunchOptions, LaunchOwner, On
 from tilewright.runtime.tensor.tensor import Tensor
 
 Programs = Mapping[PeCoord, Sequence[tuple[int, ...]]]

@@ -1,8 +1,25 @@
-"""Lines for people about placements that are as asked for, and hardly what was meant."""
+"""Notes for people: what happened that is as asked for, and hardly what was meant."""
+
+from collections.abc import Iterable
 
 from tilewright.machine.node import place_name
 from tilewright.runtime.placement.placement import Placement, Targets
 from tilewright.runtime.placement.policy import LayoutWord
+
+
+class Notes(list[str]):
+    """Texts in the order in which they came, each once, however often a program repeats itself."""
+
+    def append(self, text: str) -> None:
+        """Add a text, unless it is there."""
+        if text not in self:
+            super().append(text)
+
+    def extend(self, texts: Iterable[str]) -> None:
+        """Add those of the texts that are not there."""
+        for text in texts:
+            self.append(text)
+
 
 MAX_NAMES = 4
 

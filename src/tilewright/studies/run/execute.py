@@ -15,7 +15,7 @@ from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine, shift_refresh
 from tilewright.memory.sanitizer.finding import Findings
 from tilewright.programs.contract import BenchOutcome
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 from tilewright.studies.run.source import RunSource
 
 ENDED_NOTE = (

@@ -29,7 +29,7 @@ from tilewright.records.phases import PhaseSpread
 from tilewright.records.run_finding import AccessSide, SanitizerFinding
 from tilewright.records.run_use import ChannelUse, PathTimes, ResourceUse
 from tilewright.report.run.format import bottleneck_words
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 from tilewright.studies.run.execute import Execution, RunRequest
 from tilewright.units import format_ps
 

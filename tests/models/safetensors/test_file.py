@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from tests.fuzz.generator import random_of
 from tests.fuzz.mutation import mutated_bytes, mutated_json
 from tilewright.errors import ModelFileError
-from tilewright.models.safetensors.header import BITS, read_header
+from tilewright.models.safetensors.file import BITS, read_header
 from tilewright.models.weight_file import open_weight_file
 
 HEADER: dict[str, Any] = {

@@ -8,8 +8,8 @@ from hypothesis.extra import numpy as hnp
 
 from tests.runtime.placements import StoreOwner, bits_of, draw_array, placements
 from tilewright.errors import TensorError
-from tilewright.runtime.indexing import resolve_index
 from tilewright.runtime.placement.placement import Placement
+from tilewright.runtime.tensor.array import resolve_index
 
 
 @st.composite

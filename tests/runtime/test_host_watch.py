@@ -37,7 +37,7 @@ def test_a_call_of_the_host_inside_a_kernel_is_refused_with_its_line(name: str) 
 
     with pytest.raises(KernelError) as caught:
         torch.launch(kernel, on=[PeCoord(0, 0, 0)])
-    assert "test_host_call.py:" in caught.value.where
+    assert "test_host_watch.py:" in caught.value.where
     assert "program (0, 0, 0) of kernel" in caught.value.where
     assert "inside a kernel" in caught.value.found
     assert len(torch.reports) == 0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import ModelError
-from tilewright.models.sampling import choose_token
+from tilewright.models.prompt import choose_token
 
 
 def test_the_likeliest_token_is_chosen_and_the_lowest_of_equals() -> None:

@@ -1,7 +1,8 @@
-"""What an index of a tensor touches: a box that has all of it, and the index inside that box.
+"""Values and indices of NumPy as a tensor takes them.
 
-Indices mean what they mean to NumPy: integers, slices of any step, ellipsis, None, arrays of
-integers and masks. So a part of a tensor is read as one box and then indexed as an array.
+Values become elements of a dtype as kernels convert them. Indices mean what they mean to NumPy:
+integers, slices of any step, ellipsis, None, arrays of integers and masks. So a part of a tensor is
+read as one box and then indexed as an array.
 """
 
 import operator
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import TensorError
+from tilewright.language.dtype import DType, dtype_of
+from tilewright.language.meaning.convert import to_storage
 from tilewright.runtime.placement.divide import Box
 
 Array = np.ndarray[Any, Any]
@@ -146,3 +149,37 @@ def _resolve_array(where: str, entry: Array, size: int) -> tuple[range, Any]:
     low = int(places.min())
     inside = places - low
     return range(low, int(places.max()) + 1), operator.index(inside) if not inside.ndim else inside
+
+
+def native_array(where: str, value: Any) -> tuple[Array, DType]:
+    """An array of a dtype that kernels have, in the byte order of this machine."""
+    array = np.asarray(value)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return array, dtype_of(array.dtype, where)
+
+
+def convert_elements(array: Array, source: DType, target: DType) -> Array:
+    """As a kernel casts them: rounded once."""
+    if not array.size:
+        return array.astype(target.storage)
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond the largest is defined there
+        return np.asarray(to_storage(source, target)(array))
+
+
+def resolve_elements(where: str, value: Any, target: DType) -> Array:
+    """A number, a list or an array as elements of a dtype.
+
+    Arrays are converted; numbers of Python must be what the dtype can hold if it is of integers.
+    """
+    array, source = native_array(where, value)
+    elements = convert_elements(array, source, target)
+    is_python = not isinstance(value, np.ndarray | np.generic)
+    if is_python and target.is_int() and not target.is_bool():
+        lossy = elements.astype(target.compute).astype(source.storage) != array
+        if lossy.any():
+            found = f"{array[lossy].reshape(-1)[0].item()!r}"
+            low, high = target.get_int_min_value(), target.get_int_max_value()
+            expected = f"a whole number from {low} to {high}"
+            raise TensorError(where, found, expected, "round it, or use another dtype")
+    return elements
