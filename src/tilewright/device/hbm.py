@@ -9,7 +9,7 @@ from tilewright.engine.banked_spec import (
     RefreshScope,
     SimpleSpec,
 )
-from tilewright.machine.address_map import SliceMap
+from tilewright.machine.address import SliceMap
 from tilewright.machine.spec import HbmSpec, RefreshSpec
 from tilewright.units import PS_PER_US
 

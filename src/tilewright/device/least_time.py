@@ -7,7 +7,7 @@ only the block knows them.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from tilewright.device.hbm import first_access_ps
@@ -47,7 +47,7 @@ def least_link(machine: Machine, link_id: int) -> Link:
     link = machine.links[link_id]
     if link_block(machine, link).impl is None:
         return link
-    return replace(link, wire_ps=0, node_ps=0)
+    return link._replace(wire_ps=0, node_ps=0)
 
 
 def way_ps(

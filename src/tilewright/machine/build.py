@@ -5,8 +5,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tilewright.errors import SpecError
-from tilewright.machine.address import AddressLayout, build_address_layout
-from tilewright.machine.address_map import SliceMap, build_slice_map
+from tilewright.machine.address import (
+    AddressLayout,
+    SliceMap,
+    build_address_layout,
+    build_slice_map,
+)
 from tilewright.machine.coords import Grid, PeCoord
 from tilewright.machine.deadlock import check_no_deadlock
 from tilewright.machine.node import Link, Node, NodeKind, NodeName, format_name, parse_name

@@ -79,55 +79,30 @@ _ENTRIES = {
 
 def check_no_deadlock(routes: RouteTable) -> None:
     """Refuse a machine whose routes could wait for each other in a circle."""
-    names = [node.name for node in routes.topology.nodes]
-    links = routes.topology.links
-
-    def describe(channel: Channel) -> str:
-        link = links[channel[0]]
-        return f"{names[link.src]} -> {names[link.dst]} level {channel[1]}"
-
+    nodes, links = routes.topology.nodes, routes.topology.links
     num_levels = routes.levels.num_levels
     cycle = find_cycle(dependency_edges(routes), num_levels * len(links))
     if cycle:
-        _refuse(describe(divmod(key, num_levels)) for key in cycle)
-
-
-def check_acyclic(edges: Iterable[Edge]) -> None:
-    """The same for edges of any route set; channels are named by their numbers."""
-    pairs = list(edges)
-    limit = 1 + max((channel[1] for edge in pairs for channel in edge), default=0)
-    keys = np.array(
-        [[one[0] * limit + one[1], two[0] * limit + two[1]] for one, two in pairs], dtype=np.int64
-    ).reshape(-1, 2)
-    cycle = find_cycle(keys, int(keys.max(initial=-1)) + 1)
-    if cycle:
-        _refuse(f"link {key // limit} channel {key % limit}" for key in cycle)
-
-
-def edges_of_routes(routes: Iterable[Iterable[Channel]]) -> set[Edge]:
-    """Each channel of a route waits for the next one."""
-    return {edge for route in routes for edge in pairwise(route)}
+        waits = [(links[key // num_levels], key % num_levels) for key in cycle]
+        found = "a cycle of waiting packets: " + "; ".join(
+            f"{nodes[link.src].name} -> {nodes[link.dst].name} level {level}"
+            for link, level in waits
+        )
+        fix = "change the shape of the network, or its turn rule"
+        raise SpecError("routing", found, "channels that never wait in a circle", fix)
 
 
 def dependency_edges(routes: RouteTable) -> EdgeArray:
-    """Waits between channels of requests, each as link * levels + level; distinct."""
+    """Return the waits between channels of requests, each as link * levels + level; distinct."""
     topology, num_levels = routes.topology, routes.levels.num_levels
-    parts = [_cube_edges(routes)]
-    joints = [*_crossing_edges(routes), *_host_edges(routes), *_io_edges(routes)]
-    joint_keys = [
-        (one[0] * num_levels + one[1], two[0] * num_levels + two[1]) for one, two in joints
+    joints = [
+        (one[0] * num_levels + one[1], two[0] * num_levels + two[1])
+        for one, two in (*_crossing_edges(routes), *_host_edges(routes), *_io_edges(routes))
     ]
-    parts.append(np.array(joint_keys, dtype=np.int64).reshape(-1, 2))
-    edges = np.concatenate(parts)
+    edges = np.concatenate((_cube_edges(routes), np.array(joints, dtype=np.int64).reshape(-1, 2)))
     limit = num_levels * len(topology.links)
     packed = np.unique(edges[:, 0] * limit + edges[:, 1])
     return np.stack((packed // limit, packed % limit), axis=1)
-
-
-def _refuse(cycle: Iterable[str]) -> None:
-    found = "a cycle of waiting packets: " + "; ".join(cycle)
-    fix = "change the shape of the network, or its turn rule"
-    raise SpecError("routing", found, "channels that never wait in a circle", fix)
 
 
 def _open_sides(routes: RouteTable, cube: int) -> frozenset[Side]:
@@ -167,10 +142,10 @@ def _cube_edges(routes: RouteTable) -> EdgeArray:
 def _legs(
     routes: RouteTable, open_sides: frozenset[Side], north_is_io: bool
 ) -> Iterator[list[Channel]]:
-    """Every leg that some request takes through a cube with neighbours at these sides."""
+    """Yield every leg that some request takes through a cube with neighbours at these sides."""
     die, levels = routes.topology.die, routes.levels
-    requesters = (*die.requesters, *(() if die.pcie_ep is None else (die.pcie_ep,)))
-    targets = (*die.targets, *(() if die.pcie_ep is None else (die.pcie_ep,)))
+    host_side = () if die.pcie_ep is None else (die.pcie_ep,)
+    requesters, targets = (*die.requesters, *host_side), (*die.targets, *host_side)
     arrivals = [number for side in open_sides for number in die.connections[side]]
     ends = [(one, other, levels.last) for one in (*requesters, *arrivals) for other in targets]
     for side in open_sides:
@@ -188,66 +163,52 @@ def _legs(
 
 
 def _crossing_edges(routes: RouteTable) -> Iterator[Edge]:
-    """Out of a die, over the wire, into the next die: for every connection of every port."""
-    topology = routes.topology
-    for (cube, side), crossings in topology.crossings.items():
-        for index, crossing in enumerate(crossings):
-            yield from _leaving_edges(routes, cube, side, index, crossing)
-            yield from _entering_edges(routes, cube, side, index, reverse_link(crossing))
-            if side is Side.NORTH and _joins_io(routes, cube):
-                yield from _io_crossing_edges(routes, cube, index, crossing)
-
-
-def _leaving_edges(
-    routes: RouteTable, cube: int, side: Side, index: int, crossing: int
-) -> Iterator[Edge]:
-    die, level = routes.topology.die, routes.levels.moving[side]
-    connection = die.connections[side][index]
-    local = die.link_between[die.seats[connection], connection]
-    yield (routes.topology.link_base[cube] + local, level), (crossing, level)
-
-
-def _entering_edges(
-    routes: RouteTable, cube: int, side: Side, index: int, crossing: int
-) -> Iterator[Edge]:
-    """``side`` is where the packet comes in; it moved the other way to get here."""
-    die, levels = routes.topology.die, routes.levels
-    connection = die.connections[side][index]
-    inward = routes.topology.link_base[cube] + die.link_between[connection, die.seats[connection]]
-    before = crossing, levels.moving[side.opposite]
-    yield before, (inward, levels.last)
-    north_is_io = _joins_io(routes, cube)
-    for leave in _open_sides(routes, cube):
-        if _may_enter(side, leave, north_is_io=north_is_io):
-            yield before, (inward, levels.moving[leave])
-
-
-def _io_crossing_edges(routes: RouteTable, cube: int, index: int, crossing: int) -> Iterator[Edge]:
-    """The IO chiplet's side of a wire to a cube."""
+    """Yield joints out of a die, over the wire, into the next: for every connection of a port."""
     topology, levels = routes.topology, routes.levels
-    south, north = levels.moving[Side.SOUTH], levels.moving[Side.NORTH]
+    die, moving = topology.die, levels.moving
+    for (cube, side), crossings in topology.crossings.items():
+        base, north_is_io = topology.link_base[cube], _joins_io(routes, cube)
+        onward = [levels.last] + [
+            moving[leave]
+            for leave in _open_sides(routes, cube)
+            if _may_enter(side, leave, north_is_io=north_is_io)
+        ]
+        for connection, crossing in zip(die.connections[side], crossings, strict=True):
+            router = die.seats[connection]
+            outward = base + die.link_between[router, connection]
+            yield (outward, moving[side]), (crossing, moving[side])
+            inward = base + die.link_between[connection, router]
+            before = reverse_link(crossing), moving[side.opposite]  # it moved here the other way
+            yield from ((before, (inward, level)) for level in onward)
+        if side is Side.NORTH and north_is_io:
+            yield from _io_crossing_edges(routes, cube, crossings)
+
+
+def _io_crossing_edges(routes: RouteTable, cube: int, crossings: Iterable[int]) -> Iterator[Edge]:
+    """Yield the IO chiplet's side of the wires to a cube."""
+    topology, moving = routes.topology, routes.levels.moving
+    south, north = moving[Side.SOUTH], moving[Side.NORTH]
     coord = topology.grid.cube_coord(cube)
     chiplet = topology.chiplets[coord.sip]
-    inward = chiplet.inward[chiplet.connections[topology.grid.cell(coord)[0]][index]]
-    yield (crossing, north), (inward, north)
-    yield (reverse_link(inward), south), (reverse_link(crossing), south)
+    connections = chiplet.connections[topology.grid.cell(coord)[0]]
+    for connection, crossing in zip(connections, crossings, strict=True):
+        inward = chiplet.inward[connection]
+        yield (crossing, north), (inward, north)
+        yield (reverse_link(inward), south), (reverse_link(crossing), south)
 
 
 def _host_edges(routes: RouteTable) -> Iterator[Edge]:
-    topology, levels = routes.topology, routes.levels
-    south, north = levels.moving[Side.SOUTH], levels.moving[Side.NORTH]
+    topology, moving = routes.topology, routes.levels.moving
+    south, north = moving[Side.SOUTH], moving[Side.NORTH]
     for sip, (link, endpoint) in enumerate(
         zip(topology.host_links, topology.endpoints, strict=True)
     ):
         if topology.chiplets:
-            inward = topology.chiplets[sip].inward[endpoint]
-            into, out = south, north
+            inward, into, out = topology.chiplets[sip].inward[endpoint], south, north
         else:
-            local = endpoint - topology.node_base[0]
-            inward = (
-                topology.link_base[0] + topology.die.link_between[local, topology.die.seats[local]]
-            )
-            into = out = levels.last
+            local, die = endpoint - topology.node_base[0], topology.die
+            inward = topology.link_base[0] + die.link_between[local, die.seats[local]]
+            into = out = routes.levels.last
         yield (link, south), (inward, into)
         yield (reverse_link(inward), out), (reverse_link(link), north)
 

@@ -6,6 +6,7 @@ A name is a path: ``sip0.cube3.pe5.dma``. ``_PATTERNS`` is the whole grammar.
 import re
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from tilewright.errors import SpecError
 from tilewright.machine.coords import CubeCoord, PeCoord, SipCoord
@@ -62,8 +63,7 @@ class LinkKind(Enum):
     FABRIC = "fabric"  # SIP to SIP, or SIP to switch
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A named place: it has a latency and an input buffer per virtual channel, and no rate."""
 
     name: str
@@ -74,8 +74,7 @@ class Node:
     where: Where
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A directed wire from node to node, by number.
 
     The links of a pair have the numbers ``2 k`` and ``2 k + 1``, so that ``reverse_link`` is

@@ -9,26 +9,15 @@ from types import MappingProxyType
 from typing import assert_never
 
 from tilewright.machine.coords import Side
-from tilewright.machine.node import Link, LinkKind, NodeKind, NodeName
+from tilewright.machine.node import Link, LinkKind, Node, NodeKind, NodeName
 from tilewright.machine.spec import CrossbarSpec, CubeSpec, MachineSpec, MeshSpec, RingSpec
 from tilewright.machine.spec.network import pcie_bytes_per_us
 from tilewright.machine.topology.draft import Draft
 from tilewright.machine.topology.layout import DieLayout, plan_crossbar_layout, plan_ring_layout
 from tilewright.machine.topology.mesh import plan_mesh_layout
-from tilewright.units import wire_ps
 
 Leg = tuple[tuple[int, int], ...]
 """Links through one die, each with the sublevel of its channel."""
-
-
-@dataclass(frozen=True, slots=True)
-class DieNode:
-    """A node of the template: its name lacks the die's place."""
-
-    name: NodeName
-    latency_ps: int
-    buffer_bytes: int
-    position_um: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +25,7 @@ class DieTemplate:
     """Nodes and links of one die, and the way between any two nodes that sit on its routers."""
 
     layout: DieLayout
-    nodes: tuple[DieNode, ...]
+    nodes: tuple[Node, ...]  # named as those of the first cube
     links: tuple[Link, ...]
     seats: Mapping[int, int]  # the router on which a node sits
     connections: Mapping[Side, tuple[int, ...]]
@@ -75,23 +64,21 @@ def plan_layout(cube: CubeSpec) -> DieLayout:
 
 
 def build_die(spec: MachineSpec) -> DieTemplate:
-    work = _DieDraft(spec, plan_layout(spec.cube))
-    work.add_routers()
-    connections = work.add_connections()
-    work.add_terminals()
-    pcie_ep = work.add_host_side() if spec.sip.io is None else None
-    kinds = [node.kind for node in work.draft.nodes]
-    between: dict[tuple[int, int], int] = {}
-    for number, link in enumerate(work.draft.links):
-        between[link.src, link.dst] = number
+    die = _DieDraft(spec)
+    die.add_routers()
+    connections = die.add_connections()
+    die.add_terminals()
+    pcie_ep = die.add_host_side() if spec.sip.io is None else None
+    nodes, links = die.draft.nodes, die.draft.links
+    between = {(link.src, link.dst): number for number, link in enumerate(links)}
     return DieTemplate(
-        layout=work.layout,
-        nodes=tuple(work.nodes),
-        links=tuple(work.draft.links),
-        seats=MappingProxyType(work.seats),
+        layout=die.layout,
+        nodes=tuple(nodes),
+        links=tuple(links),
+        seats=MappingProxyType(die.seats),
         connections=MappingProxyType(connections),
-        requesters=tuple(number for number, kind in enumerate(kinds) if kind.may_request),
-        targets=tuple(number for number, kind in enumerate(kinds) if kind.is_terminal),
+        requesters=tuple(number for number, node in enumerate(nodes) if node.kind.may_request),
+        targets=tuple(number for number, node in enumerate(nodes) if node.kind.is_terminal),
         pcie_ep=pcie_ep,
         link_between=MappingProxyType(between),
     )
@@ -100,73 +87,73 @@ def build_die(spec: MachineSpec) -> DieTemplate:
 class _DieDraft:
     """The template while it grows."""
 
-    def __init__(self, spec: MachineSpec, layout: DieLayout) -> None:
+    def __init__(self, spec: MachineSpec) -> None:
         self.spec = spec
-        self.cube = spec.cube
-        self.layout = layout
-        self.draft = Draft()
-        self.nodes: list[DieNode] = []
+        self.layout = plan_layout(spec.cube)
+        self.draft = Draft(spec.ps_per_mm)
         self.seats: dict[int, int] = {}
-        self.attach_ps = wire_ps(layout.attach_um, ps_per_mm=spec.ps_per_mm)
-
-    def _add(self, name: NodeName, latency_ps: int, buffer_bytes: int, at: tuple[int, int]) -> int:
-        self.nodes.append(DieNode(name, latency_ps, buffer_bytes, at))
-        return self.draft.add_node(
-            name, latency_ps=latency_ps, buffer_bytes=buffer_bytes, position_um=at
-        )
 
     def add_routers(self) -> None:
-        noc = self.cube.noc
-        for place in self.layout.routers:
-            name = NodeName(
-                place.kind, sip=0, cube=0, row=place.row, column=place.column, index=place.index
+        noc = self.spec.cube.noc
+        for router in self.layout.routers:
+            self.draft.add_node(
+                NodeName(
+                    router.kind,
+                    sip=0,
+                    cube=0,
+                    row=router.row,
+                    column=router.column,
+                    index=router.index,
+                ),
+                noc.buffer_bytes,
+                latency_ps=noc.router_ps,
+                position_um=router.position_um,
             )
-            self._add(name, noc.router_ps, noc.buffer_bytes, place.position_um)
         for wire in self.layout.wires:
-            delay_ps = wire_ps(wire.length_um, ps_per_mm=self.spec.ps_per_mm)
-            self.draft.join(
-                wire.one,
-                wire.other,
-                LinkKind.NETWORK,
-                bytes_per_us=noc.bytes_per_us,
-                wire_ps=delay_ps,
-            )
+            ends, rate = (wire.one, wire.other), noc.bytes_per_us
+            self.draft.join(*ends, LinkKind.NETWORK, rate, length_um=wire.length_um)
 
     def add_connections(self) -> dict[Side, tuple[int, ...]]:
-        ucie = self.cube.ucie
+        """Add the connections of all ports; return their numbers by side."""
+        ucie, reach = self.spec.cube.ucie, self.layout.port_reach_um
+        if ucie is None:
+            return {}
         connections: dict[Side, tuple[int, ...]] = {}
         for side, routers in self.layout.port_routers.items():
+            right, down = side.step
             numbers = []
             for index, router in enumerate(routers):
                 name = NodeName(NodeKind.CONNECTION, sip=0, cube=0, side=side.value, index=index)
                 x, y = self.layout.routers[router].position_um
-                reach = self.layout.port_reach_um
-                position = (x + side.step[0] * reach, y + side.step[1] * reach)
-                if ucie is not None:
-                    number = self._add(name, ucie.side_ps, ucie.buffer_bytes, position)
-                    self._seat(number, router, self.cube.noc.bytes_per_us, LinkKind.CONNECTION)
-                    numbers.append(number)
+                number = self.draft.add_node(
+                    name,
+                    ucie.buffer_bytes,
+                    latency_ps=ucie.side_ps,
+                    position_um=(x + right * reach, y + down * reach),
+                )
+                rate = self.spec.cube.noc.bytes_per_us
+                numbers.append(self._seat(number, router, rate, LinkKind.CONNECTION))
             connections[side] = tuple(numbers)
         return connections
 
     def add_terminals(self) -> None:
-        cube, noc = self.cube, self.cube.noc
-        for pe, router in enumerate(self.layout.pe_routers):
+        cube, layout = self.spec.cube, self.layout
+        for pe, router in enumerate(layout.pe_routers):
             for kind, buffer_bytes in (
-                (NodeKind.PE_DMA, noc.buffer_bytes),
+                (NodeKind.PE_DMA, cube.noc.buffer_bytes),
                 (NodeKind.PE_CPU, self.spec.pe.cpu.buffer_bytes),
                 (NodeKind.HBM_CTRL, cube.hbm.buffer_bytes),
             ):
                 self._terminal(NodeName(kind, sip=0, cube=0, pe=pe), router, buffer_bytes)
         self._terminal(
             NodeName(NodeKind.M_CPU, sip=0, cube=0),
-            self.layout.m_cpu_router,
+            layout.m_cpu_router,
             cube.m_cpu.buffer_bytes,
             position_um=cube.m_cpu_position_um,
         )
         self._terminal(
             NodeName(NodeKind.SRAM, sip=0, cube=0),
-            self.layout.sram_router,
+            layout.sram_router,
             cube.sram.buffer_bytes,
             latency_ps=cube.sram.access_ps,
             bytes_per_us=cube.sram.bytes_per_us,
@@ -197,11 +184,13 @@ class _DieDraft:
         position_um: tuple[int, int] | None = None,
     ) -> int:
         position = position_um or self.layout.routers[router].position_um
-        number = self._add(name, latency_ps, buffer_bytes, position)
-        rate = bytes_per_us or self.cube.noc.attach_bytes_per_us
-        self._seat(number, router, rate, LinkKind.ATTACHMENT)
-        return number
+        number = self.draft.add_node(
+            name, buffer_bytes, latency_ps=latency_ps, position_um=position
+        )
+        rate = bytes_per_us or self.spec.cube.noc.attach_bytes_per_us
+        return self._seat(number, router, rate, LinkKind.ATTACHMENT)
 
-    def _seat(self, number: int, router: int, bytes_per_us: int, kind: LinkKind) -> None:
+    def _seat(self, number: int, router: int, bytes_per_us: int, kind: LinkKind) -> int:
         self.seats[number] = router
-        self.draft.join(number, router, kind, bytes_per_us=bytes_per_us, wire_ps=self.attach_ps)
+        self.draft.join(number, router, kind, bytes_per_us, length_um=self.layout.attach_um)
+        return number

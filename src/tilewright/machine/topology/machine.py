@@ -5,28 +5,27 @@ the template's, shifted.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from tilewright.machine.coords import Grid, Side
+from tilewright.machine.coords import CubeCoord, Grid, PeCoord, Side
 from tilewright.machine.node import (
     Link,
     LinkKind,
     Node,
     NodeKind,
     NodeName,
-    format_name,
+    place_name,
     reverse_link,
 )
 from tilewright.machine.spec import MachineSpec
 from tilewright.machine.spec.network import pcie_bytes_per_us
 from tilewright.machine.topology.die import DieTemplate, build_die
 from tilewright.machine.topology.draft import Draft
-from tilewright.machine.topology.fabric import Fabric, build_fabric
-from tilewright.machine.topology.io import IoChiplet, build_io
-from tilewright.units import wire_ps
+from tilewright.machine.topology.fabric import Fabric, IoChiplet, build_fabric, build_io
 
 HOST = 0
+FIRST_CUBE = place_name(CubeCoord(0, 0))  # what names of the template begin with
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +51,14 @@ class Topology:
 
     def cube_of(self, node: int) -> int | None:
         """The cube, by number, whose die a node is on; None for IO chiplets, switch and host."""
-        if not self.node_base[0] <= node < self.node_base[0] + self.num_cube_nodes:
-            return None
-        return (node - self.node_base[0]) // len(self.die.nodes)
-
-    @property
-    def num_cube_nodes(self) -> int:
-        return len(self.node_base) * len(self.die.nodes)
+        cube = (node - self.node_base[0]) // len(self.die.nodes)
+        return cube if 0 <= cube < len(self.node_base) else None
 
 
 def build_topology(spec: MachineSpec) -> Topology:
     grid = Grid(spec.sip.count, spec.sip.columns, spec.sip.rows, spec.cube.pes)
-    draft = Draft()
-    draft.add_node(NodeName(NodeKind.HOST), latency_ps=0, buffer_bytes=spec.host.pcie.buffer_bytes)
+    draft = Draft(spec.ps_per_mm)
+    draft.add_node(NodeName(NodeKind.HOST), spec.host.pcie.buffer_bytes)
     chiplets = tuple(
         build_io(draft, spec, spec.sip.io, spec.cube.ucie, sip)
         for sip in range(grid.num_sips)
@@ -95,37 +89,23 @@ def build_topology(spec: MachineSpec) -> Topology:
 def _add_cubes(
     draft: Draft, grid: Grid, die: DieTemplate
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Add the nodes and links of every cube; return the first number of each."""
     node_base, link_base = [], []
     for coord in grid.cubes():
-        base = len(draft.nodes)
+        base, name = len(draft.nodes), place_name(coord)
         node_base.append(base)
         link_base.append(len(draft.links))
         for node in die.nodes:
-            cube = coord.cube if node.name.cube is not None else None
-            name = replace(node.name, sip=coord.sip, cube=cube)
+            where = node.where
+            if isinstance(where, PeCoord):
+                where = PeCoord(coord.sip, coord.cube, where.pe)
+            elif isinstance(where, CubeCoord):
+                where = coord
             draft.nodes.append(
-                Node(
-                    format_name(name),
-                    name.kind,
-                    node.latency_ps,
-                    node.buffer_bytes,
-                    node.position_um,
-                    name.where,
-                )
+                node._replace(name=node.name.replace(FIRST_CUBE, name, 1), where=where)
             )
         draft.links += [
-            Link(
-                link.src + base,
-                link.dst + base,
-                link.kind,
-                link.bytes_per_us,
-                link.wire_ps,
-                link.node_ps,
-                link.buffer_bytes,
-                link.credit_ps,
-                link.reassemble,
-            )
-            for link in die.links
+            link._replace(src=link.src + base, dst=link.dst + base) for link in die.links
         ]
     return tuple(node_base), tuple(link_base)
 
@@ -143,13 +123,14 @@ def _join_cubes(
     if ucie is None:
         return crossings
 
-    def join(cube: int, side: Side, others: Iterable[int]) -> tuple[int, ...]:
-        own = (node_base[cube] + local for local in die.connections[side])
-        delay_ps = wire_ps(ucie.length_um, ps_per_mm=spec.ps_per_mm)
-        rate = ucie.bytes_per_us
+    def port(cube: int, side: Side) -> list[int]:
+        return [node_base[cube] + local for local in die.connections[side]]
+
+    def join(ones: Iterable[int], others: Iterable[int]) -> tuple[int, ...]:
+        rate, length_um = ucie.bytes_per_us, ucie.length_um
         return tuple(
-            draft.join(one, other, LinkKind.DIE_TO_DIE, bytes_per_us=rate, wire_ps=delay_ps)
-            for one, other in zip(own, others, strict=True)
+            draft.join(one, other, LinkKind.DIE_TO_DIE, rate, length_um=length_um)
+            for one, other in zip(ones, others, strict=True)
         )
 
     for coord in grid.cubes():
@@ -158,22 +139,20 @@ def _join_cubes(
             neighbour = grid.neighbour(coord, side)
             if neighbour is not None:
                 other = grid.flat_cube(neighbour)
-                facing = die.connections[side.opposite]
-                links = join(cube, side, (node_base[other] + local for local in facing))
+                links = join(port(cube, side), port(other, side.opposite))
                 crossings[cube, side] = links
                 crossings[other, side.opposite] = tuple(map(reverse_link, links))
         column, row = grid.cell(coord)
         if row == 0 and chiplets:
             facing = chiplets[coord.sip].connections[column]
-            crossings[cube, Side.NORTH] = join(cube, Side.NORTH, facing)
+            crossings[cube, Side.NORTH] = join(port(cube, Side.NORTH), facing)
     return crossings
 
 
 def _join_host(draft: Draft, spec: MachineSpec, endpoints: tuple[int, ...]) -> tuple[int, ...]:
     pcie = spec.host.pcie
-    delay_ps = wire_ps(pcie.length_um, ps_per_mm=spec.ps_per_mm)
     rate = pcie_bytes_per_us(pcie, flit_bytes=spec.flit_bytes)
     return tuple(
-        draft.join(HOST, endpoint, LinkKind.PCIE, bytes_per_us=rate, wire_ps=delay_ps)
+        draft.join(HOST, endpoint, LinkKind.PCIE, rate, length_um=pcie.length_um)
         for endpoint in endpoints
     )
