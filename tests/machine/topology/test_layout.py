@@ -12,7 +12,7 @@ from tilewright.machine.spec import (
     UcieSpec,
 )
 from tilewright.machine.topology.die import plan_layout
-from tilewright.machine.topology.layout import DieLayout, spread_evenly
+from tilewright.machine.topology.layout import DieLayout, spread_over
 
 
 def cells(layout: DieLayout, routers: tuple[int, ...]) -> list[tuple[int | None, int | None]]:
@@ -111,10 +111,9 @@ def test_a_path_goes_along_wires_and_visits_no_router_twice(
 
 @given(num_items=st.integers(1, 40), num_seats=st.integers(1, 40))
 def test_items_are_spread_evenly_and_in_order(num_items: int, num_seats: int) -> None:
-    seats = [
-        spread_evenly(index, num_items=num_items, num_seats=num_seats) for index in range(num_items)
-    ]
-    assert seats == sorted(seats)
+    seats = spread_over(range(num_seats), num_items)
+    assert len(seats) == num_items
+    assert list(seats) == sorted(seats)
     assert all(0 <= seat < num_seats for seat in seats)
     counts = [seats.count(seat) for seat in range(num_seats)]
     assert max(counts) - min(counts) <= 1

@@ -11,7 +11,7 @@ last router to the first, or back, uses sublevel 1 on that wire and behind it. N
 dateline twice, so neither sublevel closes a circle.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -64,15 +64,13 @@ class DieLayout:
     path: Callable[[int, int], tuple[Step, ...]]
 
 
-def spread_evenly(index: int, *, num_items: int, num_seats: int) -> int:
-    """The seat of an item: items keep their order, and no seat has two more than another.
+def spread_over(seats: Sequence[int], num_items: int) -> tuple[int, ...]:
+    """Return the seat of each item: items keep their order, no seat has two more than another.
 
-    >>> [spread_evenly(index, num_items=4, num_seats=8) for index in range(4)]
-    [1, 3, 5, 7]
-    >>> [spread_evenly(index, num_items=4, num_seats=2) for index in range(4)]
-    [0, 0, 1, 1]
+    >>> spread_over(range(8), 4), spread_over(range(2), 4)
+    ((1, 3, 5, 7), (0, 0, 1, 1))
     """
-    return (2 * index + 1) * num_seats // (2 * num_items)
+    return tuple(seats[(2 * item + 1) * len(seats) // (2 * num_items)] for item in range(num_items))
 
 
 def nearest_router(
@@ -114,41 +112,27 @@ def plan_ring_layout(cube: CubeSpec, noc: RingSpec) -> DieLayout:
         RouterPlace(NodeKind.RING_ROUTER, _position_um(index, noc), index=index)
         for index in range(num)
     )
+    joined = num if num > 2 else num - 1  # two routers have one wire, which is both ways round
+    sides = (Side.NORTH, Side.EAST, Side.SOUTH, Side.WEST) if cube.ucie else ()
+    connections = cube.ucie.connections if cube.ucie else 0
+    on_ports = spread_over(range(num), 4 * connections)
     return DieLayout(
         routers=routers,
-        wires=_wires(num, noc.pitch_um),
-        pe_routers=tuple(
-            spread_evenly(pe, num_items=cube.pes, num_seats=num) for pe in range(cube.pes)
-        ),
+        wires=tuple(Wire(index, (index + 1) % num, noc.pitch_um) for index in range(joined)),
+        pe_routers=spread_over(range(num), cube.pes),
         m_cpu_router=nearest_router(routers, range(num), cube.m_cpu_position_um),
         sram_router=nearest_router(routers, range(num), cube.sram_position_um),
-        port_routers=_port_routers(num, cube),
+        port_routers=MappingProxyType(
+            {
+                side: on_ports[quarter * connections : (quarter + 1) * connections]
+                for quarter, side in enumerate(sides)
+            }
+        ),
         attach_um=cube.attach_um,
         port_reach_um=noc.pitch_um // 2,
         num_sublevels=2,
         path=partial(ring_path, num),
     )
-
-
-def _wires(num: int, pitch_um: int) -> tuple[Wire, ...]:
-    if num <= 2:  # two routers have one wire, which is both ways round
-        return tuple(Wire(0, other, pitch_um) for other in range(1, num))
-    return tuple(Wire(index, (index + 1) % num, pitch_um) for index in range(num))
-
-
-def _port_routers(num: int, cube: CubeSpec) -> MappingProxyType[Side, tuple[int, ...]]:
-    if cube.ucie is None:
-        return MappingProxyType({})
-    connections = cube.ucie.connections
-    sides = (Side.NORTH, Side.EAST, Side.SOUTH, Side.WEST)
-    routers = {
-        side: tuple(
-            spread_evenly(quarter * connections + index, num_items=4 * connections, num_seats=num)
-            for index in range(connections)
-        )
-        for quarter, side in enumerate(sides)
-    }
-    return MappingProxyType(routers)
 
 
 def _position_um(index: int, noc: RingSpec) -> tuple[int, int]:
@@ -172,10 +156,5 @@ def plan_crossbar_layout(cube: CubeSpec, noc: CrossbarSpec) -> DieLayout:
         attach_um=noc.radius_um,
         port_reach_um=noc.radius_um,
         num_sublevels=1,
-        path=_no_steps,
+        path=partial(ring_path, 1),  # there is one router
     )
-
-
-def _no_steps(one: int, other: int) -> tuple[Step, ...]:
-    del one, other  # there is one router
-    return ()

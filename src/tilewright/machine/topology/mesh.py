@@ -17,8 +17,9 @@ own router: the column next to the hole first, from the north. More connections 
 share routers evenly.
 """
 
-from dataclasses import dataclass, field
-from functools import partial
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import product
 from types import MappingProxyType
 
@@ -31,7 +32,7 @@ from tilewright.machine.topology.layout import (
     Step,
     Wire,
     nearest_router,
-    spread_evenly,
+    spread_over,
 )
 
 Cell = tuple[int, int]  # row, column
@@ -45,32 +46,30 @@ class MeshShape:
     columns: int
     hole_rows: int = 0
     hole_columns: int = 0
-    cells: tuple[Cell, ...] = field(init=False, repr=False)
-    index: dict[Cell, int] = field(init=False, repr=False, compare=False)
-    free_rows: tuple[int, ...] = field(init=False, repr=False)
-    free_columns: tuple[int, ...] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        has_hole = self.hole_rows > 0 and self.hole_columns > 0
-        top, left = (self.rows - self.hole_rows) // 2, (self.columns - self.hole_columns) // 2
-        hole_rows = range(top, top + self.hole_rows) if has_hole else range(0)
-        hole_columns = range(left, left + self.hole_columns) if has_hole else range(0)
-        cells = tuple(
+    @cached_property
+    def free_rows(self) -> tuple[int, ...]:
+        """Rows that the hole does not cross."""
+        return _free(self.rows, self.hole_rows if self.hole_columns else 0)
+
+    @cached_property
+    def free_columns(self) -> tuple[int, ...]:
+        """Columns that the hole does not cross."""
+        return _free(self.columns, self.hole_columns if self.hole_rows else 0)
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cell of each router."""
+        return tuple(
             (row, column)
-            for row in range(self.rows)
-            for column in range(self.columns)
-            if not (row in hole_rows and column in hole_columns)
+            for row, column in product(range(self.rows), range(self.columns))
+            if row in self.free_rows or column in self.free_columns
         )
-        values = {
-            "cells": cells,
-            "index": {cell: index for index, cell in enumerate(cells)},
-            "free_rows": tuple(row for row in range(self.rows) if row not in hole_rows),
-            "free_columns": tuple(
-                column for column in range(self.columns) if column not in hole_columns
-            ),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+
+    @cached_property
+    def index(self) -> dict[Cell, int]:
+        """The router of each cell."""
+        return {cell: index for index, cell in enumerate(self.cells)}
 
     def crossing_column(self, source: Cell, target: Cell) -> int:
         """The column that a packet goes along: the target's, unless the hole is in between."""
@@ -99,17 +98,14 @@ def _between(first: int, last: int) -> range:
     return range(first + 1, last + 1) if last >= first else range(first - 1, last - 1, -1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Free:
-    """Rows and columns that the hole does not cross."""
-
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
+def _free(size: int, hole: int) -> tuple[int, ...]:
+    """Return the places of an axis that a hole in its middle leaves."""
+    first = (size - hole) // 2
+    return (*range(first), *range(first + hole, size))
 
 
 def plan_mesh_layout(cube: CubeSpec, noc: MeshSpec) -> DieLayout:
     shape = MeshShape(noc.rows, noc.columns, noc.hole_rows, noc.hole_columns)
-    free = _Free(shape.free_rows, shape.free_columns)
     routers = tuple(
         RouterPlace(
             NodeKind.ROUTER,
@@ -119,15 +115,20 @@ def plan_mesh_layout(cube: CubeSpec, noc: MeshSpec) -> DieLayout:
         )
         for row, column in shape.cells
     )
-    in_free_row = [shape.index[cell] for cell in shape.cells if cell[0] in free.rows]
-    in_free_column = [shape.index[cell] for cell in shape.cells if cell[1] in free.columns]
+    in_free_row = [shape.index[cell] for cell in shape.cells if cell[0] in shape.free_rows]
+    in_free_column = [shape.index[cell] for cell in shape.cells if cell[1] in shape.free_columns]
     return DieLayout(
         routers=routers,
-        wires=_wires(shape, noc.pitch_um),
-        pe_routers=_pe_routers(shape, free, cube.pes),
+        wires=tuple(
+            Wire(index, shape.index[cell], noc.pitch_um)
+            for (row, column), index in shape.index.items()
+            for cell in ((row, column + 1), (row + 1, column))
+            if cell in shape.index
+        ),
+        pe_routers=_pe_routers(shape, cube.pes),
         m_cpu_router=nearest_router(routers, in_free_row, cube.m_cpu_position_um),
         sram_router=nearest_router(routers, in_free_column, cube.sram_position_um),
-        port_routers=_port_routers(shape, free, cube),
+        port_routers=MappingProxyType(_port_routers(shape, cube)),
         attach_um=cube.attach_um,
         port_reach_um=noc.pitch_um // 2,
         num_sublevels=1,
@@ -135,61 +136,33 @@ def plan_mesh_layout(cube: CubeSpec, noc: MeshSpec) -> DieLayout:
     )
 
 
-def _wires(shape: MeshShape, pitch_um: int) -> tuple[Wire, ...]:
-    wires = []
-    for (row, column), index in shape.index.items():
-        for cell in ((row, column + 1), (row + 1, column)):
-            if cell in shape.index:
-                wires.append(Wire(index, shape.index[cell], pitch_um))
-    return tuple(wires)
-
-
-def _pe_routers(shape: MeshShape, free: _Free, num_pes: int) -> tuple[int, ...]:
+def _pe_routers(shape: MeshShape, num_pes: int) -> tuple[int, ...]:
     rows = (
-        [row for row in free.rows if 2 * row < shape.rows],
-        [row for row in free.rows if 2 * row >= shape.rows],
+        [row for row in shape.free_rows if 2 * row < shape.rows],
+        [row for row in shape.free_rows if 2 * row >= shape.rows],
     )
     columns = (
-        [column for column in reversed(free.columns) if 2 * column < shape.columns],
-        [column for column in free.columns if 2 * column >= shape.columns],
+        [column for column in reversed(shape.free_columns) if 2 * column < shape.columns],
+        [column for column in shape.free_columns if 2 * column >= shape.columns],
     )
     corners = [
         [shape.index[row, column] for column in some_columns for row in some_rows]
         for some_rows, some_columns in product(rows, columns)
     ]
-    return tuple(index for corner in _deal(num_pes, corners) for index in corner)
+    turns = range(max(map(len, corners)))
+    dealt = [n for turn in turns for n, corner in enumerate(corners) if turn < len(corner)]
+    counts = Counter(dealt[:num_pes])  # in turn; a full corner is passed over
+    return tuple(index for n, corner in enumerate(corners) for index in corner[: counts[n]])
 
 
-def _deal(num_pes: int, corners: list[list[int]]) -> list[list[int]]:
-    """One PE after the other to the corners in turn; a full corner is passed over."""
-    counts = [0] * len(corners)
-    corner = 0
-    for _ in range(num_pes):
-        while counts[corner] == len(corners[corner]):
-            corner = (corner + 1) % len(corners)
-        counts[corner] += 1
-        corner = (corner + 1) % len(corners)
-    return [seats[:count] for seats, count in zip(corners, counts, strict=True)]
-
-
-def _port_routers(
-    shape: MeshShape, free: _Free, cube: CubeSpec
-) -> MappingProxyType[Side, tuple[int, ...]]:
+def _port_routers(shape: MeshShape, cube: CubeSpec) -> dict[Side, tuple[int, ...]]:
     if cube.ucie is None:
-        return MappingProxyType({})
-    num = cube.ucie.connections
-    last_row, last_column = shape.rows - 1, shape.columns - 1
-
-    def row(index: int) -> int:
-        return free.rows[spread_evenly(index, num_items=num, num_seats=len(free.rows))]
-
-    def column(index: int) -> int:
-        return free.columns[spread_evenly(index, num_items=num, num_seats=len(free.columns))]
-
-    routers = {
-        Side.NORTH: tuple(shape.index[0, column(index)] for index in range(num)),
-        Side.EAST: tuple(shape.index[row(index), last_column] for index in range(num)),
-        Side.SOUTH: tuple(shape.index[last_row, column(index)] for index in range(num)),
-        Side.WEST: tuple(shape.index[row(index), 0] for index in range(num)),
+        return {}
+    rows = spread_over(shape.free_rows, cube.ucie.connections)
+    columns = spread_over(shape.free_columns, cube.ucie.connections)
+    return {
+        Side.NORTH: tuple(shape.index[0, column] for column in columns),
+        Side.EAST: tuple(shape.index[row, shape.columns - 1] for row in rows),
+        Side.SOUTH: tuple(shape.index[shape.rows - 1, column] for column in columns),
+        Side.WEST: tuple(shape.index[row, 0] for row in rows),
     }
-    return MappingProxyType(routers)
