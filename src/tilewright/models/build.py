@@ -1,14 +1,14 @@
 """Weights of a whole model from the named tensors of a file."""
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol, assert_never
+from typing import assert_never
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.errors import ModelFileError
 from tilewright.models.rope import split_pairs
 from tilewright.models.shape import ExpertShape, GateKind, GqaShape, MlaShape, ModelShape
+from tilewright.models.weight_file import Floats, TensorFile
 from tilewright.models.weights import (
     AttentionWeights,
     DenseFfn,
@@ -20,27 +20,11 @@ from tilewright.models.weights import (
     ModelWeights,
 )
 
-Floats = npt.NDArray[np.float32]
-
-
-class TensorSource(Protocol):
-    """A file of named tensors."""
-
-    @property
-    def where(self) -> str: ...
-
-    @property
-    def names(self) -> frozenset[str]: ...
-
-    def read(self, name: str, shape: tuple[int, ...]) -> Floats:
-        """A tensor as float32; raises ModelFileError if it is missing or of another shape."""
-        ...
-
 
 class Tensors:
     """Remembers what was read, so that nothing in a file goes unnoticed."""
 
-    def __init__(self, source: TensorSource, names: Mapping[str, str]) -> None:
+    def __init__(self, source: TensorFile, names: Mapping[str, str]) -> None:
         self._source = source
         self._names = names  # by role; {layer} and {expert} are filled in
         self._read: set[str] = set()

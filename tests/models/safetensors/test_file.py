@@ -50,7 +50,7 @@ def test_entries_have_types_shapes_and_places(tmp_path: Path) -> None:
     head = json.dumps(HEADER).encode()
     found = read_header(open_weight_file(write(tmp_path / "m", head), "a model"))
     start = 8 + len(head)
-    assert {name: (each.dtype, each.shape, each.offset) for name, each in found.items()} == {
+    assert {name: (each.kind, each.shape, each.offset) for name, each in found.items()} == {
         "a": ("F32", (2, 3), start),
         "b": ("BF16", (), start + 24),
         "c": ("U8", (0, 5), start + 26),

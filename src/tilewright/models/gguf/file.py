@@ -8,7 +8,7 @@ library's.
 import math
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -18,7 +18,14 @@ import numpy.typing as npt
 
 from tilewright.errors import ModelFileError
 from tilewright.models.model import load_library
-from tilewright.models.weight_file import WeightFile, open_weight_file
+from tilewright.models.weight_file import (
+    Entries,
+    Floats,
+    StoredTensor,
+    TensorFile,
+    WeightFile,
+    open_weight_file,
+)
 
 Scalar: TypeAlias = bool | int | float | str
 MetadataValue: TypeAlias = Scalar | list[Scalar]
@@ -138,76 +145,39 @@ MOST_AXES = 4
 LONGEST_NAME = 64  # bytes, by the format's definition
 LEAST_PAIR_BYTES, LEAST_TENSOR_BYTES = 13, 32
 PLAIN = {"F32": "<f4", "F16": "<f2", "F64": "<f8"}
-OTHER_FILE = "fetch the file again, or choose another model"
-
-Floats = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class GgufTensor:
-    """Where a tensor lies, and how its elements are kept."""
-
-    name: str
-    shape: tuple[int, ...]  # outermost axis first
-    kind: Any  # of the library: a GGMLQuantizationType
-    offset: int  # in the file
-    num_bytes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GgufFile:
+class GgufFile(TensorFile):
     """A file that holds together; nothing is in memory but the header."""
 
-    path: Path
+    said_by = "as the metadata say"
+
     metadata: Mapping[str, Any]
-    tensors: Mapping[str, GgufTensor]
-    _file: WeightFile = field(repr=False)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.tensors
 
     @property
-    def names(self) -> frozenset[str]:
-        return frozenset(self.tensors)
-
-    @property
-    def where(self) -> str:
-        return str(self.path)
+    def entries(self) -> Entries:
+        """The metadata, by type."""
+        return Entries(self.path, "metadata", self.metadata)
 
     def raw(self, name: str) -> npt.NDArray[np.uint8]:
-        """The bytes of a tensor as they are kept: [rows, bytes of a row]."""
+        """Return the bytes of a tensor as they are kept: [rows, bytes of a row]."""
         tensor = self.tensors[name]
-        stored = np.frombuffer(self._file.read(tensor.offset, tensor.num_bytes), dtype=np.uint8)
-        return stored.reshape(math.prod(tensor.shape[:-1]), -1)
+        rows = math.prod(tensor.shape[:-1])
+        return np.frombuffer(tensor.read(), dtype=np.uint8).reshape(rows, -1)
 
-    def read(self, name: str, shape: tuple[int, ...]) -> Floats:
-        """A tensor as float32, if it has the shape that the model asks for."""
-        where = f"{self.path}, tensor {name!r}"
-        if name not in self.tensors:
-            raise ModelFileError(where, "no such tensor", f"one of shape {list(shape)}", OTHER_FILE)
-        tensor = self.tensors[name]
-        if tensor.shape != shape:
-            found = f"shape {list(tensor.shape)}"
-            raise ModelFileError(where, found, f"{list(shape)}, as the metadata say", OTHER_FILE)
-        with np.errstate(all="ignore"):  # what is not finite is refused below
-            values = self._dequantised(where, tensor).reshape(shape)
-        if not np.isfinite(values).all():
-            found = "infinite values or NaN"
-            raise ModelFileError(where, found, "finite numbers", "fetch the file again")
-        return values
-
-    def _dequantised(self, where: str, tensor: GgufTensor) -> Floats:
+    def values_of(self, where: str, name: str) -> Floats:
         quants = load_library("gguf.quants", where=str(self.path))
-        stored = self.raw(tensor.name)
-        kind = tensor.kind.name
-        if kind in PLAIN:
-            plain: npt.NDArray[Any] = stored.view(PLAIN[kind])
+        stored, kind = self.raw(name), self.tensors[name].kind
+        if kind.name in PLAIN:
+            plain: npt.NDArray[Any] = stored.view(PLAIN[kind.name])
             return plain.astype(np.float32)
         try:
-            found: Floats = quants.dequantize(stored, tensor.kind)
+            found: Floats = quants.dequantize(stored, kind)
         except NotImplementedError as error:
             expected = "a type that the library gguf dequantises"
-            raise ModelFileError(where, f"type {kind}", expected, "convert the file") from error
+            fix = "convert the file"
+            raise ModelFileError(where, f"type {kind.name}", expected, fix) from error
         return found
 
 
@@ -218,8 +188,8 @@ def open_gguf(path: str | Path) -> GgufFile:
     num_tensors, num_pairs = _start(reader)
     metadata = reader.metadata(num_pairs)
     infos = _tensor_infos(reader, num_tensors)
-    tensors = _placed(reader, infos, _alignment(reader, metadata))
-    return GgufFile(file.path, MappingProxyType(metadata), MappingProxyType(tensors), file)
+    tensors = _placed(file, reader, infos, _alignment(reader, metadata))
+    return GgufFile(file.path, MappingProxyType(tensors), MappingProxyType(metadata))
 
 
 def _start(reader: HeaderReader) -> tuple[int, int]:
@@ -264,8 +234,11 @@ def _tensor_infos(
 
 
 def _placed(
-    reader: HeaderReader, infos: Mapping[str, tuple[tuple[int, ...], int, int]], alignment: int
-) -> dict[str, GgufTensor]:
+    file: WeightFile,
+    reader: HeaderReader,
+    infos: Mapping[str, tuple[tuple[int, ...], int, int]],
+    alignment: int,
+) -> dict[str, StoredTensor]:
     """Every tensor with its place in the file, all of it inside."""
     library = load_library("gguf", where=reader.where)
     sizes = {int(kind): size for kind, size in library.GGML_QUANT_SIZES.items()}
@@ -284,5 +257,5 @@ def _placed(
             found = f"{name!r} up to byte {start + offset + num_bytes} of a file of {size}"
             raise reader.fail(found, "a file that is whole")
         kind = library.GGMLQuantizationType(number)
-        placed[name] = GgufTensor(name, shape, kind, start + offset, num_bytes)
+        placed[name] = StoredTensor(file, kind, shape, start + offset, num_bytes)
     return placed

@@ -14,10 +14,15 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.errors import ModelFileError
-from tilewright.models.weight_file import WeightFile, open_weight_file
+from tilewright.models.weight_file import (
+    Floats,
+    StoredTensor,
+    TensorFile,
+    WeightFile,
+    open_weight_file,
+)
 from tilewright.records import read_text_file
 
 BITS: Mapping[str, int] = MappingProxyType(
@@ -35,17 +40,7 @@ METADATA = "__metadata__"
 KEYS = {"dtype", "shape", "data_offsets"}
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderEntry:
-    """One tensor: how its elements are kept, and its bytes in the file."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    offset: int  # in the file
-    num_bytes: int
-
-
-def read_header(file: WeightFile) -> Mapping[str, HeaderEntry]:
+def read_header(file: WeightFile) -> Mapping[str, StoredTensor]:
     """Return the tensors of a file; together they fill it, without holes or overlaps.
 
     Whatever breaks a rule of the format is a ModelFileError.
@@ -94,7 +89,7 @@ def _refuse_constant(word: str) -> None:
     raise ValueError(f"{word} is no number of JSON")
 
 
-def _entry(file: WeightFile, start: int, name: str, entry: Any) -> HeaderEntry:
+def _entry(file: WeightFile, start: int, name: str, entry: Any) -> StoredTensor:
     where = f"tensor {name!r}"
     if not isinstance(entry, dict) or not entry.keys() >= KEYS:
         raise _damaged(file, f"{where} without {', '.join(sorted(KEYS))}")
@@ -106,7 +101,7 @@ def _entry(file: WeightFile, start: int, name: str, entry: Any) -> HeaderEntry:
     num_bits, (first, end) = math.prod(shape) * BITS[dtype], offsets
     if num_bits % 8 or first + num_bits // 8 != end:
         raise _damaged(file, f"{where}: {num_bits // 8} bytes from {first} to {end}")
-    return HeaderEntry(dtype, tuple(shape), start + first, num_bits // 8)
+    return StoredTensor(file, dtype, tuple(shape), start + first, num_bits // 8)
 
 
 def _are_sizes(values: object) -> bool:
@@ -127,55 +122,19 @@ DTYPES: Mapping[str, Any] = MappingProxyType(
     {"BF16": ml_dtypes.bfloat16, "F16": "<f2", "F32": "<f4", "F64": "<f8"}
 )
 
-Floats = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class _Tensor:
-    """Where a tensor lies, and how its elements are kept."""
-
-    file: WeightFile
-    dtype: str
-    shape: tuple[int, ...]
-    offset: int  # in the file
-    num_bytes: int
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SafetensorsFile:
-    """Tensors by name, each with the file that holds it."""
+class SafetensorsFile(TensorFile):
+    """One file, or several that an index joins."""
 
-    path: Path
-    _tensors: Mapping[str, _Tensor]
+    said_by = "as the configuration says"
 
-    @property
-    def where(self) -> str:
-        return str(self.path)
-
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(self._tensors)
-
-    def read(self, name: str, shape: tuple[int, ...]) -> Floats:
-        """A tensor as float32, if it has the shape that the model asks for."""
-        where = f"{self.path}, tensor {name!r}"
-        fix = "fetch the file again, or choose another model"
-        if name not in self._tensors:
-            raise ModelFileError(where, "no such tensor", f"one of shape {list(shape)}", fix)
-        tensor = self._tensors[name]
-        if tensor.shape != shape:
-            expected = f"{list(shape)}, as the configuration says"
-            raise ModelFileError(where, f"shape {list(tensor.shape)}", expected, fix)
-        if tensor.dtype not in DTYPES:
+    def values_of(self, where: str, name: str) -> Floats:
+        tensor = self.tensors[name]
+        if tensor.kind not in DTYPES:
             expected = f"one of {', '.join(DTYPES)}"
-            raise ModelFileError(where, f"type {tensor.dtype}", expected, "convert the file")
-        stored = tensor.file.read(tensor.offset, tensor.num_bytes)
-        with np.errstate(all="ignore"):  # what is not finite is refused below
-            values: Floats = np.frombuffer(stored, DTYPES[tensor.dtype]).reshape(shape).astype("f4")
-        if not np.isfinite(values).all():
-            found = "infinite values or NaN"
-            raise ModelFileError(where, found, "finite numbers", "fetch the file again")
-        return values
+            raise ModelFileError(where, f"type {tensor.kind}", expected, "convert the file")
+        return np.frombuffer(tensor.read(), DTYPES[tensor.kind]).astype("f4")
 
 
 def open_safetensors(path: str | Path) -> SafetensorsFile:
@@ -185,7 +144,7 @@ def open_safetensors(path: str | Path) -> SafetensorsFile:
         if (path / INDEX).is_file():
             return SafetensorsFile(path, _indexed(path))
         path = path / SINGLE
-    return SafetensorsFile(path, MappingProxyType(_opened(path)))
+    return SafetensorsFile(path, _opened(path))
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -200,13 +159,13 @@ def read_json(path: Path) -> dict[str, Any]:
     return found
 
 
-def _indexed(folder: Path) -> Mapping[str, Any]:
+def _indexed(folder: Path) -> Mapping[str, StoredTensor]:
     """Tensors of all parts. A part is a plain name: an index may not lead out of its folder."""
     index = folder / INDEX
     places = read_json(index).get("weight_map")
     if not isinstance(places, dict) or not all(isinstance(part, str) for part in places.values()):
         raise ModelFileError(str(index), "no weight_map", "a part for each tensor", "correct it")
-    found: dict[str, dict[str, _Tensor]] = {}
+    found: dict[str, Mapping[str, StoredTensor]] = {}
     for part in sorted(set(places.values())):
         if Path(part).name != part or part.startswith("."):
             raise ModelFileError(str(index), f"the part {part!r}", "a file beside it", "correct it")
@@ -219,10 +178,6 @@ def _indexed(folder: Path) -> Mapping[str, Any]:
     return MappingProxyType({name: found[part][name] for name, part in places.items()})
 
 
-def _opened(path: Path) -> dict[str, _Tensor]:
+def _opened(path: Path) -> Mapping[str, StoredTensor]:
     """Return the tensors of a file whose header holds together."""
-    file = open_weight_file(path, "a safetensors file")
-    return {
-        name: _Tensor(file, entry.dtype, entry.shape, entry.offset, entry.num_bytes)
-        for name, entry in read_header(file).items()
-    }
+    return read_header(open_weight_file(path, "a safetensors file"))

@@ -18,76 +18,15 @@ from tilewright.models.shape import (
     MlaShape,
     ModelShape,
 )
+from tilewright.models.weight_file import Entries
 from tilewright.models.weights import ModelWeights
 from tilewright.records import read_file
 
 GQA_TYPES = ("llama", "qwen3", "qwen3_moe")
 MLA_TYPES = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite")
-MOST = 2**31
 
 
-class Config:
-    """Entries of a configuration, each asked for by its type."""
-
-    def __init__(self, path: Path, entries: Mapping[str, Any], prefix: str = "") -> None:
-        self.path = path
-        self._entries = entries
-        self._prefix = prefix
-
-    def count(self, key: str, default: int | None = None, most: int = MOST) -> int:
-        value = self._get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-            raise self.fail(key, repr(value), f"a whole number in 0..{most}")
-        return value
-
-    def number(self, key: str, default: float | None = None) -> float:
-        value = self._get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
-            raise self.fail(key, repr(value), "a number of 0 or more")
-        return float(value)
-
-    def flag(self, key: str, default: bool) -> bool:
-        value = self._get(key, default)
-        if not isinstance(value, bool):
-            raise self.fail(key, repr(value), "true or false")
-        return value
-
-    def text(self, key: str, default: str | None = None) -> str:
-        value = self._get(key, default)
-        if not isinstance(value, str):
-            raise self.fail(key, repr(value), "text")
-        return value
-
-    def part(self, key: str) -> "Config":
-        """An object inside; empty if it is missing or null."""
-        value = self._entries.get(key) or {}
-        if not isinstance(value, dict):
-            raise self.fail(key, repr(value), "an object")
-        return Config(self.path, value, f"{self._prefix}{key}.")
-
-    def has(self, key: str) -> bool:
-        return self._entries.get(key) is not None
-
-    def check(self, key: str, *expected: object) -> None:
-        """Refuse a variant: the key may be missing, or say what we take for granted."""
-        value = self._entries.get(key)
-        if value is not None and value not in expected:
-            raise self.fail(key, repr(value), " or ".join(map(repr, expected)))
-
-    def fail(self, key: str, found: str, expected: str) -> ModelFileError:
-        where = f"{self.path}, {self._prefix}{key}"
-        return ModelFileError(where, found, expected, "choose another model")
-
-    def _get(self, key: str, default: object) -> object:
-        value = self._entries.get(key)
-        if value is None:
-            value = default
-        if value is None:
-            raise self.fail(key, "no such entry", "one in the configuration")
-        return value
-
-
-def shape_of_config(config: Config, *, tied: bool) -> ModelShape:
+def shape_of_config(config: Entries, *, tied: bool) -> ModelShape:
     """``tied``: what the files say if the configuration does not."""
     kind = config.text("model_type")
     if kind not in (*GQA_TYPES, *MLA_TYPES):
@@ -110,7 +49,7 @@ def shape_of_config(config: Config, *, tied: bool) -> ModelShape:
     return _mla(config, kind, common) if kind in MLA_TYPES else _gqa(config, kind, common)
 
 
-def _gqa(config: Config, kind: str, common: dict[str, Any]) -> GqaShape:
+def _gqa(config: Entries, kind: str, common: dict[str, Any]) -> GqaShape:
     heads = common["query_heads"]
     head_dim = config.count("head_dim", common["hidden"] // max(heads, 1))
     return GqaShape(
@@ -123,7 +62,7 @@ def _gqa(config: Config, kind: str, common: dict[str, Any]) -> GqaShape:
     )
 
 
-def _mla(config: Config, kind: str, common: dict[str, Any]) -> MlaShape:
+def _mla(config: Entries, kind: str, common: dict[str, Any]) -> MlaShape:
     rope_dim = config.count("qk_rope_head_dim")
     return MlaShape(
         **common,
@@ -137,7 +76,7 @@ def _mla(config: Config, kind: str, common: dict[str, Any]) -> MlaShape:
     )
 
 
-def _qwen_experts(config: Config) -> ExpertShape:
+def _qwen_experts(config: Entries) -> ExpertShape:
     config.check("decoder_sparse_step", 1)
     config.check("mlp_only_layers", [])
     name = "num_experts" if config.has("num_experts") else "num_local_experts"  # older, newer
@@ -149,7 +88,7 @@ def _qwen_experts(config: Config) -> ExpertShape:
     )
 
 
-def _deepseek_experts(config: Config, kind: str, layers: int) -> ExpertShape | None:
+def _deepseek_experts(config: Entries, kind: str, layers: int) -> ExpertShape | None:
     dense_layers = config.count("first_k_dense_replace", 1 if kind == "glm4_moe_lite" else 0)
     if not config.has("n_routed_experts") or dense_layers >= layers:
         return None
@@ -172,7 +111,7 @@ def _deepseek_experts(config: Config, kind: str, layers: int) -> ExpertShape | N
     )
 
 
-def _rope(config: Config, width: int) -> RopeSpec:
+def _rope(config: Entries, width: int) -> RopeSpec:
     """Newer files have ``rope_parameters``, older ones ``rope_theta`` and ``rope_scaling``."""
     parameters = config.part("rope_parameters")
     old = config.part("rope_scaling")
@@ -181,7 +120,7 @@ def _rope(config: Config, width: int) -> RopeSpec:
     return RopeSpec(base=theta.number("rope_theta", 10_000.0), width=width, scaling=scaling)
 
 
-def _scaling(part: Config) -> Scaling | None:
+def _scaling(part: Entries) -> Scaling | None:
     part.check("partial_rotary_factor", 1.0)
     part.check("attention_factor")
     key = "rope_type" if part.has("rope_type") else "type"
@@ -257,11 +196,13 @@ def load_safetensors(folder: str | Path) -> LanguageModel:
     """A folder as model hubs lay it out: config.json, tokenizer.json, model*.safetensors."""
     folder = Path(folder)
     entries = read_json(folder / "config.json")
-    weights = _weights(open_safetensors(folder), Config(folder / "config.json", entries))
+    weights = _weights(
+        open_safetensors(folder), Entries(folder / "config.json", "configuration", entries)
+    )
     return LanguageModel(weights, _tokenizer(folder, entries, weights.shape.vocab))
 
 
-def _weights(file: SafetensorsFile, config: Config) -> ModelWeights:
+def _weights(file: SafetensorsFile, config: Entries) -> ModelWeights:
     shape = shape_of_config(config, tied=OUTPUT not in file.names)
     is_latent = isinstance(shape, MlaShape)
     tensors = Tensors(file, MLA_NAMES if is_latent else GQA_NAMES)
@@ -269,7 +210,7 @@ def _weights(file: SafetensorsFile, config: Config) -> ModelWeights:
     weights = build_weights(shape, tensors, pairs=pairs)
     # layers behind the last guess at tokens further ahead; a tied model may repeat its embedding
     extra = range(
-        shape.layers, shape.layers + config.count("num_nextn_predict_layers", 0, MOST_LAYERS)
+        shape.layers, shape.layers + config.count("num_nextn_predict_layers", 0, most=MOST_LAYERS)
     )
     tied = (OUTPUT,) if shape.tied else ()
     tensors.check_all_read(ignored=(*tied, *(LAYER.format(layer=layer) for layer in extra)))
