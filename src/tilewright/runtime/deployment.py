@@ -29,7 +29,7 @@ from tilewright.runtime.request import Request
 from tilewright.runtime.tensor.array import resolve_elements
 from tilewright.runtime.tensor.storage import DeviceStorage
 from tilewright.runtime.tensor.tensor import Tensor, device_tensor
-from tilewright.runtime.transfer import Bytes, Fill, read_parts, send_mapping, write_parts
+from tilewright.runtime.transfer import Bytes, read_parts, send_mapping, write_parts
 
 
 class Deployments:
@@ -102,7 +102,7 @@ class Deployments:
             for piece in self._live[tensor.address].pieces(shard.home)
         ]
         has_bytes = self._carries_data or not dtype.is_floating()
-        fill = Fill(_word(element, dtype)) if has_bytes else None
+        fill = _word(element, dtype) if has_bytes else None
         what = f"fill of tensor {tensor.name!r}"
         writes = write_parts(self._driver, what, [(part, fill) for part in parts], timed=timed)
         self._driver.wait_all(requests if writes is None else [*requests, writes])

@@ -26,7 +26,7 @@ from tilewright.errors import (
     LaunchEndedError,
     TilewrightError,
 )
-from tilewright.executor.effect import Effect, EffectLog
+from tilewright.executor.effect import EffectLog
 from tilewright.executor.launcher import Launcher, MmuOf
 from tilewright.executor.post import Post
 from tilewright.executor.quiet import quiet_values
@@ -219,12 +219,13 @@ class Driver:
             for pe, task in delivery.arrivals.items()
         }
 
-    def add_host_effect(self, effect: Effect, what: str) -> int:
-        """Return the number of an effect on memory or page tables that the host asks for.
+    def add_host_effect(self, act: Callable[[], object], what: str, *, changes: bool = True) -> int:
+        """Return the number of what the host does to memory or page tables once a task is served.
 
-        An error in a kernel does not stop it: what is under way then happens at once.
+        An error in a kernel does not stop it: what is under way then happens at once. ``changes``
+        says whether anything is other than before.
         """
-        return self._host_effects.add(self.effects, effect, what)
+        return self._host_effects.add(self.effects, act, what, changes=changes)
 
     def _new_request(self, what: str) -> Request:
         check_host_call(what)

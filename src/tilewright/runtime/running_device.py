@@ -10,7 +10,7 @@ from tilewright.engine import AUTO, Auto, Engine, EngineKind
 from tilewright.engine.hub import Hub
 from tilewright.engine.message import first_line
 from tilewright.errors import TilewrightError
-from tilewright.executor.effect import Effect, EffectLog
+from tilewright.executor.effect import EffectLog
 from tilewright.executor.launcher import Launcher, MmuOf
 from tilewright.executor.quiet import quiet_values, rare_collections
 from tilewright.machine.build import Machine
@@ -93,27 +93,34 @@ def apply_served(effects: EffectLog, engine: Engine, error: BaseException) -> No
 class _HostEffect:
     """An effect that removes itself from those that are under way when it happens."""
 
-    effect: Effect
+    act: Callable[[], object]
+    changes: bool  # memories or page tables
     under_way: "dict[int, _HostEffect]"
     number: int = -1
 
-    def apply(self) -> bool | None:
+    def apply(self) -> bool:
         del self.under_way[self.number]
-        return self.effect.apply()
+        self.act()
+        return self.changes
 
 
 @dataclass(slots=True)
 class HostEffects:
-    """The effects that are under way, by their numbers in the log of a device."""
+    """Effects that the host has asked for, by their numbers in a device's log.
+
+    An error in a kernel does not lose them.
+    """
 
     _under_way: dict[int, _HostEffect] = field(default_factory=dict)
 
-    def add(self, log: EffectLog, effect: Effect, what: str) -> int:
+    def add(
+        self, log: EffectLog, act: Callable[[], object], what: str, *, changes: bool = True
+    ) -> int:
         """Add an effect to the log; return the number that its task reports once served."""
-        host_effect = _HostEffect(effect, self._under_way)
-        host_effect.number = log.add(host_effect, 1, what)
-        self._under_way[host_effect.number] = host_effect
-        return host_effect.number
+        effect = _HostEffect(act, changes, self._under_way)
+        effect.number = log.add(effect, 1, what)
+        self._under_way[effect.number] = effect
+        return effect.number
 
     def apply_all(self, log: EffectLog, at_ps: int) -> None:
         """Let all that is under way happen now, in the order in which it was asked for."""

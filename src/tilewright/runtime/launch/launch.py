@@ -15,7 +15,7 @@ from tilewright.runtime.driver import Driver
 from tilewright.runtime.host_watch import check_host_call
 from tilewright.runtime.launch.bind import Binding, LaunchOptions, LaunchOwner, bind
 from tilewright.runtime.launch.place import Placed, place
-from tilewright.runtime.launch.send import OwnRings, Sent, place_rings, send
+from tilewright.runtime.launch.send import Sent, place_rings, send
 from tilewright.runtime.request import LaunchReport, Request
 from tilewright.runtime.tensor.tensor import Tensor
 
@@ -75,14 +75,14 @@ def launch(
     if not placed.shares:
         return _nothing(driver, name, binding.kernel.name, placed.grid)
     terms = _terms(driver, binding, placed, options)
-    neighbours, rings = place_rings(driver, terms.neighbours, name)
+    neighbours, free_rings = place_rings(driver, terms.neighbours, name)
     try:
         terms = replace(terms, neighbours=neighbours)
         sent = send(driver, name, terms, placed.shares, options, binding.num_arguments)
         run = _run(driver, terms, placed, sent)
-        return _report_at_end(driver, name, binding, placed, sent, run, rings)
+        return _report_at_end(driver, name, binding, placed, sent, run, free_rings)
     except BaseException:
-        rings.free()
+        free_rings()
         raise
 
 
@@ -103,7 +103,7 @@ def _report_at_end(
     placed: Placed,
     sent: Sent,
     run: Run,
-    rings: OwnRings,
+    free_rings: Callable[[], None],
 ) -> Pending:
     """Return the handle of the launch, which gets the report when all programs have ended."""
     request = sent.request
@@ -114,7 +114,7 @@ def _report_at_end(
         driver.observer.launch_submitted(name, binding.kernel.name, run.owners)
 
     def settle() -> None:
-        rings.free()
+        free_rings()
         if request.failures:  # an error has ended the programs
             pending.settle(None)
             return

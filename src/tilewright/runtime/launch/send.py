@@ -1,7 +1,7 @@
 """The third step of a launch: its rings, its command to the PEs, and how they begin and end."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.device.command_path import Delivery
@@ -64,47 +64,35 @@ class RingSpace:
                 return memory.allocator(MemoryPlace(MemoryKind.HBM, pe))
 
 
-class OwnRings:
-    """The bytes of the rings that end with a launch."""
+def place_rings(
+    driver: Driver, neighbours: Neighbours | None, launch: str
+) -> tuple[Neighbours | None, Callable[[], None]]:
+    """Allocate the rings of a launch that are in SRAM or HBM and have no address.
 
-    def __init__(self, space: RingSpace, requester: str) -> None:
-        self._space = space
-        self._requester = requester
-        self._spaces: list[Space] = []
+    Return the neighbours with an address for each ring, and what gives the bytes back: the caller
+    calls it when the launch is over, or if it cannot begin. A second call does nothing.
+    """
+    space, requester = RingSpace(driver), f"a ring of launch {launch!r}"
+    own: list[Space] = []
 
-    def place(self, neighbours: Neighbours) -> Neighbours:
-        """Return the neighbours with an address for each ring; those that are given stay."""
-        addresses = dict(neighbours.addresses)
+    def free() -> None:
+        spaces, own[:] = own[:], []
+        space.free(spaces)
+
+    if neighbours is None or neighbours.ring.kind is RingKind.TCM:
+        return neighbours, free
+    addresses = dict(neighbours.addresses)
+    try:
         for sender, directions in neighbours.table.items():
             for direction in directions:
                 receiver = neighbours.arrives_at(sender, direction)
                 if receiver not in addresses:
-                    space = self._space.allocate(neighbours.ring, receiver[0], self._requester)
-                    self._spaces.append(space)
-                    addresses[receiver] = space.address
-        return replace(neighbours, addresses=addresses)
-
-    def free(self) -> None:
-        """Give all bytes back; a second call does nothing."""
-        spaces, self._spaces = self._spaces, []
-        self._space.free(spaces)
-
-
-def place_rings(
-    driver: Driver, neighbours: Neighbours | None, launch: str
-) -> tuple[Neighbours | None, OwnRings]:
-    """Allocate the rings of a launch that are in SRAM or HBM and have no address.
-
-    The caller frees them when the launch is over, or if it cannot begin.
-    """
-    own = OwnRings(RingSpace(driver), f"a ring of launch {launch!r}")
-    if neighbours is None or neighbours.ring.kind is RingKind.TCM:
-        return neighbours, own
-    try:
-        return own.place(neighbours), own
+                    own.append(space.allocate(neighbours.ring, receiver[0], requester))
+                    addresses[receiver] = own[-1].address
     except BaseException:
-        own.free()
+        free()
         raise
+    return replace(neighbours, addresses=addresses), free
 
 
 @dataclass(slots=True)
@@ -176,7 +164,8 @@ def send(
         before.append(tell_rings(driver, f"rings of {name!r}", terms.neighbours))
     signal = None
     if options.synchronised_start:
-        before.append(_announce(driver, f"announcement of {name!r}", entries, before))
+        what = f"announcement of {name!r}"  # that all PEs are ready
+        before.append(_told(driver, what, entries, is_shared=True, before=before))
         signal = driver.device.engine.add_signal(
             f"start of {name!r} after request {before[-1].request_id}"
         )
@@ -198,13 +187,6 @@ def tell_rings(driver: Driver, what: str, neighbours: Neighbours) -> Request:
         for peer in directions.values():
             entries[peer] = entries.get(peer, 0) + 1
     return _told(driver, what, entries, is_shared=False)
-
-
-def _announce(
-    driver: Driver, what: str, entries: Mapping[PeCoord, int], before: Iterable[Request]
-) -> Request:
-    """All PEs say that they are ready."""
-    return _told(driver, what, entries, is_shared=True, before=before)
 
 
 def _told(
