@@ -15,7 +15,7 @@ from rich.tree import Tree
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.check import warnings_of
 from tilewright.machine.coords import CubeCoord
-from tilewright.machine.file.unused import unused_keys
+from tilewright.machine.file.explain import unused_keys
 from tilewright.machine.node import place_name
 from tilewright.machine.parse import load_machine_document, machine_of_document
 from tilewright.machine.spec import BlockSpec, CrossbarSpec, MachineSpec

@@ -20,7 +20,7 @@ from tilewright.engine import EngineKind
 from tilewright.errors import UnitError
 from tilewright.machine.build import Machine
 from tilewright.machine.check import warnings_of
-from tilewright.machine.file.unused import unused_keys
+from tilewright.machine.file.explain import unused_keys
 from tilewright.machine.parse import DEFAULT_PRESET, load_machine_document, machine_of_document
 from tilewright.programs.probe.case import PROBE_CASES, SIZES
 from tilewright.programs.probe.run import run_probe

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tilewright.machine.build import Machine, machine_hash
-from tilewright.machine.file.unused import unused_keys
+from tilewright.machine.file.explain import unused_keys
 from tilewright.machine.node import Link, NodeKind, NodeName, format_name, reverse_link
 from tilewright.machine.parse import load_machine_document, machine_of_document
 from tilewright.machine.route import Traffic, zero_load_ps

@@ -6,10 +6,10 @@ from typing import assert_never
 import numpy as np
 
 from tilewright.errors import ModelFileError
-from tilewright.models.rope import split_pairs
 from tilewright.models.shape import ExpertShape, GateKind, GqaShape, MlaShape, ModelShape
 from tilewright.models.weight_file import Floats, TensorFile
 from tilewright.models.weights import (
+    Array,
     AttentionWeights,
     DenseFfn,
     ExpertFfn,
@@ -121,6 +121,13 @@ def _mla(shape: MlaShape, tensors: Tensors, layer: int, *, pairs: bool) -> MlaAt
         np.ascontiguousarray(by_head[:, shape.qk_nope_head_dim :]),
         tensors.read("attention_output", hidden, heads * shape.v_head_dim, layer=layer),
     )
+
+
+def split_pairs(rows: Array, width: int) -> Array:
+    """Rows of a projection [heads * width, ...] from pairs side by side to two halves."""
+    heads = rows.shape[0] // width
+    pairs = rows.reshape(heads, width // 2, 2, *rows.shape[1:])
+    return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(rows.shape)
 
 
 def _rotated_part(rows: Floats, heads: int, width: int) -> Floats:

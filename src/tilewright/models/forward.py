@@ -11,16 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import InternalError, ModelError
-from tilewright.models.namespace import Array, namespace_of
-from tilewright.models.rope import rotate
 from tilewright.models.shape import ExpertShape, GateKind, GqaShape, MlaShape
 from tilewright.models.weights import (
+    Array,
     DenseFfn,
     ExpertFfn,
     FfnWeights,
     GqaAttention,
     MlaAttention,
     ModelWeights,
+    namespace_of,
 )
 
 
@@ -153,6 +153,15 @@ def rms_norm(xp: Any, values: Array, weight: Array, eps: float) -> Array:
     return values / xp.sqrt(square + eps) * weight
 
 
+def rotate(heads: Array, cosines: Array, sines: Array) -> Array:
+    """Turn the last axis of [tokens, heads, width] by [tokens, width / 2]."""
+    xp = namespace_of(heads)
+    half = heads.shape[-1] // 2
+    first, second = heads[..., :half], heads[..., half:]
+    cosines, sines = cosines[:, None, :], sines[:, None, :]
+    return xp.concat([first * cosines - second * sines, second * cosines + first * sines], axis=-1)
+
+
 def _attend_gqa(
     xp: Any,
     inputs: Array,
@@ -213,3 +222,27 @@ def _checked(
         found = f"token {ids.min() if ids.min() < 0 else ids.max()}"
         raise ModelError("forward", found, f"0..{vocab - 1}", "use this model's tokenizer")
     return ids, places
+
+
+def choose_token(
+    logits: npt.ArrayLike, *, temperature: float = 0.0, rng: np.random.Generator | None = None
+) -> int:
+    """The likeliest token at temperature 0, the lowest of equals; else one drawn from ``rng``.
+
+    >>> choose_token([0.0, 2.0, 2.0])
+    1
+    """
+    found = np.asarray(logits, dtype=np.float64)
+    if found.ndim != 1 or not np.isfinite(found).all():
+        text = f"shape {found.shape}" if found.ndim != 1 else "infinite numbers or NaN"
+        expected = "finite numbers, one for each token"
+        raise ModelError("logits", text, expected, "look at the weights")
+    if not 0.0 <= temperature < np.inf:
+        raise ModelError("temperature", f"{temperature}", "a number of 0 or more", "change it")
+    if temperature == 0.0:
+        return int(found.argmax())
+    if rng is None:
+        raise ModelError("temperature", f"{temperature}", "a generator to draw from", "pass rng")
+    weights = np.exp((found - found.max()) / temperature)
+    ladder = np.cumsum(weights)
+    return int(np.searchsorted(ladder, rng.random() * ladder[-1], side="right"))

@@ -35,17 +35,18 @@ from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer.address_space import QuarantinedSpace
 from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
-from tilewright.runtime.host_watch import HostWatch, book_of, check_host_call
-from tilewright.runtime.memory import DeviceMemory, Mmus
-from tilewright.runtime.placement.pages import TensorPages
-from tilewright.runtime.request import Completion, LaunchReport, Request, RequestBook
-from tilewright.runtime.running_device import (
+from tilewright.runtime.device import (
+    DeviceMemory,
     HostEffects,
+    Mmus,
     RunningDevice,
     apply_served,
     build_device_at,
     build_running_device,
 )
+from tilewright.runtime.host_watch import HostWatch, book_of, check_host_call
+from tilewright.runtime.placement.pages import TensorPages
+from tilewright.runtime.request import Completion, LaunchReport, Request, RequestBook
 
 
 class Observer(Protocol):

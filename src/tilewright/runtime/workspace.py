@@ -44,9 +44,8 @@ from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
 from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
 from tilewright.memory.virtual_range import RangeMapping, VirtualRange
+from tilewright.runtime.device import DeviceMemory, apply_served, build_device_at, build_launcher
 from tilewright.runtime.host_watch import item_bits
-from tilewright.runtime.memory import DeviceMemory
-from tilewright.runtime.running_device import apply_served, build_device_at, build_launcher
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from tilewright.attention.backends.reference.kept import prompt_windows
 from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.planner import PlanSpec
 from tilewright.models import MlaShape, ModelShape, ModelWeights, Prompt, logits_of, run_layers
-from tilewright.models.namespace import Array
-from tilewright.models.prompt import StepWrapper
+from tilewright.models.dense import StepWrapper
+from tilewright.models.weights import Array
 from tilewright.serving.sequence import PagedSequence, PagedStep, PagesByRow
 
 

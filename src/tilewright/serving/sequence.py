@@ -13,7 +13,7 @@ from tilewright.attention.backends.reference import (
     StepOutput,
 )
 from tilewright.attention.graph import Graph
-from tilewright.models.namespace import Array
+from tilewright.models.weights import Array
 
 REQUEST = "request"
 PagesByRow: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]

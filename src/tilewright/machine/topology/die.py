@@ -9,10 +9,9 @@ from types import MappingProxyType
 from typing import assert_never
 
 from tilewright.machine.coords import Side
-from tilewright.machine.node import Link, LinkKind, Node, NodeKind, NodeName
+from tilewright.machine.node import Draft, Link, LinkKind, Node, NodeKind, NodeName
 from tilewright.machine.spec import CrossbarSpec, CubeSpec, MachineSpec, MeshSpec, RingSpec
 from tilewright.machine.spec.network import pcie_bytes_per_us
-from tilewright.machine.topology.draft import Draft
 from tilewright.machine.topology.layout import DieLayout, plan_crossbar_layout, plan_ring_layout
 from tilewright.machine.topology.mesh import plan_mesh_layout
 

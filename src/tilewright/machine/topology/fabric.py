@@ -16,10 +16,9 @@ from types import MappingProxyType
 
 from tilewright.errors import SpecError
 from tilewright.machine.coords import Side
-from tilewright.machine.node import LinkKind, NodeKind, NodeName, reverse_link
+from tilewright.machine.node import Draft, LinkKind, NodeKind, NodeName, reverse_link
 from tilewright.machine.spec import FabricSpec, IoChipletSpec, MachineSpec, UcieSpec
 from tilewright.machine.spec.network import pcie_bytes_per_us
-from tilewright.machine.topology.draft import Draft
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from tilewright.machine.coords import CubeCoord, Grid, PeCoord, Side
 from tilewright.machine.node import (
+    Draft,
     Link,
     LinkKind,
     Node,
@@ -21,7 +22,6 @@ from tilewright.machine.node import (
 from tilewright.machine.spec import MachineSpec
 from tilewright.machine.spec.network import pcie_bytes_per_us
 from tilewright.machine.topology.die import DieTemplate, build_die
-from tilewright.machine.topology.draft import Draft
 from tilewright.machine.topology.fabric import Fabric, IoChiplet, build_fabric, build_io
 
 HOST = 0

@@ -14,10 +14,10 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
 from tilewright.memory.allocator import Allocator
 from tilewright.memory.place import MemoryKind, MemoryPlace
+from tilewright.runtime.device import RunningDevice
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch.bind import LaunchOptions
 from tilewright.runtime.request import Request
-from tilewright.runtime.running_device import RunningDevice
 
 SRAM_ALIGNMENT = 64  # of rings, so that they share pages
 

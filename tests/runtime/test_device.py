@@ -11,7 +11,7 @@ from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.address import Location, SubUnit
 from tilewright.machine.coords import CubeCoord, PeCoord, SipCoord
 from tilewright.memory import MemoryKind, MemoryPlace
-from tilewright.runtime.memory import DeviceMemory
+from tilewright.runtime.device import DeviceMemory
 
 PE = PeCoord(1, 2, 3)
 

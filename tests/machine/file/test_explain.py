@@ -3,8 +3,8 @@
 import pytest
 
 from tilewright.machine.file.document import MachineDocument, document_of_text, override_document
+from tilewright.machine.file.explain import _RULES, unused_keys
 from tilewright.machine.file.schema import is_path
-from tilewright.machine.file.unused import _RULES, unused_keys
 from tilewright.machine.parse import spec_of
 
 

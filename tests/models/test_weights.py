@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from tests.models.tiny import gqa_shape, peer_model, weights_of_peer
-from tilewright.models.namespace import Array, map_arrays
+from tilewright.models.weights import Array, map_arrays
 
 
 @dataclass(frozen=True)
