@@ -62,7 +62,7 @@ OWN = {
     "cli/commands.py",  # a command by its name
     "cli/main.py",  # an empty text
     "interop/kernbench/names.py",  # a table of ours
-    "models/library.py",  # a library by its name
+    "models/model.py",  # a library by its name
     "native/__init__.py",  # the compiled module
 }
 """Files that run code of the package itself, or of a library that is installed."""

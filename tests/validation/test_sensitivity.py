@@ -22,7 +22,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import BlockSpec, MachineSpec
-from tilewright.machine.spec.walk import walk_sections
+from tilewright.machine.spec.field import walk_sections
 from tilewright.programs.probe.run import run_probe
 
 Tree = dict[str, Any]

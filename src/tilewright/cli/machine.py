@@ -12,9 +12,9 @@ from tilewright.cli.machine_problems import all_problems
 from tilewright.cli.machine_show import machine_view, show_machine
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.errors import UsageError
-from tilewright.machine.explain import MachineFileError
-from tilewright.machine.file_check import check_machine_file
-from tilewright.machine.file_text import machine_file_text
+from tilewright.machine.check import check_machine_file
+from tilewright.machine.file.explain import MachineFileError
+from tilewright.machine.file.write import machine_file_text
 from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.records import MachineCheckRecord
 from tilewright.report.machine_svg.picture import draw_machine

@@ -14,7 +14,7 @@ from tilewright.errors import UsageError
 from tilewright.interop.kernbench.topology import Topology, resolve_topology
 from tilewright.machine.build import machine_hash
 from tilewright.machine.check import warnings_of
-from tilewright.machine.explain import MachineFileError
+from tilewright.machine.file.explain import MachineFileError
 from tilewright.records import ImportedField, MachineImportRecord, check_target, write_file
 
 WHAT = "machine file"  # for errors about the target

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from rich.text import Text
 
 from tilewright.cli.outcome import JsonOption, Outcome
-from tilewright.machine.file_check import load_machine
+from tilewright.machine.parse import load_machine
 from tilewright.machine.presets import list_presets, preset_summary
 from tilewright.machine.totals import totals_of
 from tilewright.records import MachineFigures

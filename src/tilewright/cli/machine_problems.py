@@ -1,6 +1,6 @@
 """Every mistake of a file in one error, as the commands of ``machine`` report them."""
 
-from tilewright.machine.explain import MachineFileError
+from tilewright.machine.file.explain import MachineFileError
 
 
 def all_problems(source: str, error: MachineFileError) -> MachineFileError:

@@ -15,14 +15,13 @@ from rich.tree import Tree
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.check import warnings_of
 from tilewright.machine.coords import CubeCoord
-from tilewright.machine.file_check import machine_of_document
-from tilewright.machine.name import place_name
-from tilewright.machine.parse import load_machine_document
+from tilewright.machine.file.explain import unused_keys
+from tilewright.machine.node import place_name
+from tilewright.machine.parse import load_machine_document, machine_of_document
 from tilewright.machine.spec import BlockSpec, CrossbarSpec, MachineSpec
-from tilewright.machine.spec.walk import walk_sections
-from tilewright.machine.topology_pcie import pcie_bytes_per_us
+from tilewright.machine.spec.field import walk_sections
+from tilewright.machine.spec.network import pcie_bytes_per_us
 from tilewright.machine.totals import slice_bytes_per_us, totals_of
-from tilewright.machine.unused import unused_keys
 from tilewright.records import MachineFigures, MachineShowRecord
 from tilewright.report.format import (
     fabric_text,

@@ -20,9 +20,8 @@ from tilewright.engine import EngineKind
 from tilewright.errors import UnitError
 from tilewright.machine.build import Machine
 from tilewright.machine.check import warnings_of
-from tilewright.machine.file_check import machine_of_document
-from tilewright.machine.parse import DEFAULT_PRESET, load_machine_document
-from tilewright.machine.unused import unused_keys
+from tilewright.machine.file.explain import unused_keys
+from tilewright.machine.parse import DEFAULT_PRESET, load_machine_document, machine_of_document
 from tilewright.programs.probe.case import PROBE_CASES, SIZES
 from tilewright.programs.probe.run import run_probe
 from tilewright.report.plot import check_plot_path

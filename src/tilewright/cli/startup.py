@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from tilewright.cli.output import note
 from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
 from tilewright.machine.build import Machine
-from tilewright.machine.file_check import machine_of_document
-from tilewright.machine.parse import load_machine_document
-from tilewright.machine.unused import unused_keys
+from tilewright.machine.file.explain import unused_keys
+from tilewright.machine.parse import load_machine_document, machine_of_document
 
 
 def machine_of(source: str, overrides: Sequence[str] = ()) -> Machine:

@@ -26,7 +26,7 @@ from tilewright.language.front import Node, is_determined
 from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.value import Block
 from tilewright.language.value_executor import ValueExecutor
-from tilewright.machine.grid import HARDWARE_AXES, place_on_axis
+from tilewright.machine.coords import HARDWARE_AXES, place_on_axis
 
 
 class Program(ValueExecutor):

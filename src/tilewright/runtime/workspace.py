@@ -32,7 +32,7 @@ from tilewright.language.kernel import ArrayArgument, DescriptorArgument, checke
 from tilewright.language.triton.adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
 from tilewright.memory.mapping import Sight
 from tilewright.memory.page_table import PageTable
@@ -43,9 +43,8 @@ from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
 from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
 from tilewright.memory.virtual_range import RangeMapping, VirtualRange
-from tilewright.runtime.memory import DeviceMemory
-from tilewright.runtime.running_device import apply_served, build_device_at, build_launcher
-from tilewright.runtime.tensor_book import item_bits
+from tilewright.runtime.device import DeviceMemory, apply_served, build_device_at, build_launcher
+from tilewright.runtime.host_watch import item_bits
 
 
 @dataclass(frozen=True, slots=True)

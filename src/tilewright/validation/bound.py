@@ -9,10 +9,9 @@ from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Operation
 from tilewright.engine import EngineKind
 from tilewright.host import LaunchReport, RuntimeContext
-from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.build import Machine, build_machine, shift_refresh
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.programs import PROGRAMS
 from tilewright.programs.contract import BenchOutcome
 from tilewright.validation.finding import (

@@ -18,7 +18,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import LinkKind, reverse_link
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import PcieSpec
-from tilewright.machine.topology_pcie import pcie_bytes_per_us, pcie_payload_rate, pcie_raw_rate
+from tilewright.machine.spec.network import pcie_bytes_per_us, pcie_payload_rate, pcie_raw_rate
 from tilewright.validation.finding import (
     Check,
     Finding,

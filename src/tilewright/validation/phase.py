@@ -13,9 +13,8 @@ from tilewright.engine.dram.memory import BankedMemory
 from tilewright.engine.dram.spec import BankedSpec
 from tilewright.errors import InternalError
 from tilewright.host import RuntimeContext
-from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.build import Machine, build_machine, shift_refresh
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.programs import PROGRAMS
 from tilewright.validation.finding import (
     Check,

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from tilewright.device.ipcq import RingKind
-from tilewright.machine.coords import PeCoord
-from tilewright.machine.grid import Grid
+from tilewright.machine.coords import Grid, PeCoord
 from tilewright.validation.collective.measure import CollectiveCase
 
 KIB, MIB = 2**10, 2**20

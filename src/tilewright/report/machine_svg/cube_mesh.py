@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import Side
-from tilewright.machine.layout import DieLayout
+from tilewright.machine.topology.layout import DieLayout
 from tilewright.machine.totals import totals_of
 from tilewright.report.format import rate_text
 from tilewright.report.machine_svg.style import (

@@ -45,8 +45,7 @@ from tilewright.device.build import Device
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.errors import AttentionError
 from tilewright.host import RuntimeContext
-from tilewright.machine.build import Machine
-from tilewright.machine.refresh_phase import shift_refresh
+from tilewright.machine.build import Machine, shift_refresh
 from tilewright.memory.sanitizer.finding import Findings
 from tilewright.programs.contract import Bound
 from tilewright.records import Bottleneck

@@ -11,7 +11,7 @@ from tilewright.analysis.bottleneck import bottleneck_of
 from tilewright.analysis.usage import UsedBlock
 from tilewright.machine.build import machine_hash
 from tilewright.machine.field import flat_fields
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.machine.totals import totals_of
 from tilewright.memory.sanitizer.finding import Finding
 from tilewright.records import (
@@ -29,7 +29,7 @@ from tilewright.records.phases import PhaseSpread
 from tilewright.records.run_finding import AccessSide, SanitizerFinding
 from tilewright.records.run_use import ChannelUse, PathTimes, ResourceUse
 from tilewright.report.run.format import bottleneck_words
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 from tilewright.studies.run.execute import Execution, RunRequest
 from tilewright.units import format_ps
 

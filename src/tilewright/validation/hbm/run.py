@@ -12,7 +12,7 @@ from tilewright.engine import Engine, EngineKind, EngineSpec, ServerSpec, TaskGr
 from tilewright.engine.dram.spec import BankedSpec
 from tilewright.engine.statistics import ChannelCounters
 from tilewright.errors import InternalError
-from tilewright.machine.address_map import build_slice_map
+from tilewright.machine.address import build_slice_map
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import HbmSpec
 from tilewright.validation.rate import Times, gb_per_s

@@ -28,7 +28,7 @@ from tilewright.attention.graph import DType, Graph, ValueType
 from tilewright.attention.ops.leaf import prompt_windows, wants_mass
 from tilewright.errors import AttentionError
 from tilewright.host import RuntimeContext, Tensor
-from tilewright.host.device import parse_device
+from tilewright.host.worker import parse_device
 from tilewright.machine.build import Machine
 
 Array = np.ndarray[Any, Any]
