@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs.probe.published import MEMORY, published_page, published_rows
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
-from tilewright.programs.probe.published import MEMORY, published_page, published_rows
 from tilewright.programs.probe.run import run_probe
 from tilewright.records import ProbeRow
 
-PAGE = Path(__file__).parents[2] / "docs" / "published-shapes.md"
+PAGE = Path(__file__).parents[3] / "docs" / "published-shapes.md"
 KIB, MIB = 2**10, 2**20
 PAYLOAD = 16 * KIB
 

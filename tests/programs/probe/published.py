@@ -80,7 +80,7 @@ _HEAD = """# Published shapes
 
 KernBench published DMA figures of a machine with the counts of `ahbm`. We reproduce their order,
 ratios and slopes, not the numbers: latencies that they leave open are ours.
-`programs/probe/published.py` computes this page, and a test compares the two; all times are
+`tests/programs/probe/published.py` computes this page, and a test compares them; all times are
 simulated, on `ahbm` with `cube.hbm.model=simple`, 16 KiB per issuer unless the line says otherwise.
 
 | case | KernBench | tilewright | what it shows, and why ours differs |
