@@ -19,6 +19,7 @@ from tilewright.machine.route_level import Traffic
 from tilewright.memory.place import MemoryKind
 from tilewright.runtime.workspace import Workspace
 from tilewright.units import PS_PER_NS
+from tilewright.validation.engine_run import finish
 from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
 
 SEED = 1
@@ -88,9 +89,7 @@ def _end_ns(trips: Sequence[Callable[[Device], int]], num_bytes: int, device: De
     graph = TaskGraph()
     for place, trip in enumerate(trips):
         graph.exchange(trip(device), num_bytes, tag=place * num_bytes)
-    device.engine.submit(graph)
-    device.engine.run()
-    return Fraction(device.engine.now_ps, PS_PER_NS)
+    return Fraction(finish(device.engine, graph), PS_PER_NS)
 
 
 def check_own_tcm(kind: EngineKind, *, access: Access) -> Finding:

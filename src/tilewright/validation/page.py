@@ -7,7 +7,7 @@ from tilewright.validation.finding import OracleGroup
 
 
 def validation_page(record: ValidateRecord) -> str:
-    """Return Markdown from ``page.md``, the same for the same figures whatever machine made them."""
+    """Return Markdown, made from ``page.md``; equal figures give equal bytes."""
     environment = Environment(
         loader=PackageLoader("tilewright.validation", ""),
         undefined=StrictUndefined,

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
+from tilewright.validation.engine_run import finish
 from tilewright.validation.finding import (
     Finding,
     Oracle,
@@ -70,8 +71,7 @@ def run_queue(draw: Draw, load: float, count: int, seed: int, kind: EngineKind) 
     graph.transfers(
         np.full(total, route), num_bytes=serve_ps, delays_ps=arrive_ps, effects=np.arange(total)
     )
-    engine.submit(graph)
-    engine.run()
+    finish(engine, graph)
     stay_ps = _in_order(*engine.take_effect_columns()) - arrive_ps
     server = engine.statistics().server("queue")
     wait_ps = (stay_ps - serve_ps)[WARM_UP:]
@@ -140,8 +140,7 @@ def run_tandem(
         for route, hold_ps in zip(routes, holds_ps, strict=True):
             task = graph.hold(route, hold_ps, after=(task,))
         graph.timer(after=(task,), effect=customer)
-    engine.submit(graph)
-    engine.run()
+    finish(engine, graph)
     leave_ps = _in_order(*engine.take_effect_columns())
     return leave_ps, [server.wait_ps for server in engine.statistics().servers]
 

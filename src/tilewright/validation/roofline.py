@@ -20,6 +20,7 @@ from tilewright.machine.route_level import Traffic
 from tilewright.machine.spec import DotArraySpec, GemmSpec, SystolicSpec
 from tilewright.machine.totals import totals_of
 from tilewright.units import PS_PER_NS, PS_PER_S
+from tilewright.validation.engine_run import finish, transfer_ps
 from tilewright.validation.finding import (
     Check,
     Finding,
@@ -29,8 +30,8 @@ from tilewright.validation.finding import (
     exact,
     printed,
     ramp,
+    rate_inside,
 )
-from tilewright.validation.rate import rate_inside
 
 SEED = 1
 NUM_RUNS = 20
@@ -98,9 +99,7 @@ def _run_product(m: int, n: int, k: int, tile: int, kind: EngineKind) -> Work:
             stored = () if last is None else (last,)
             graph.exchange(writes, 2 * row * column, after=stored, tag=moved + 2 * REGION_BYTES)
             moved += 2 * row * column
-    device.engine.submit(graph)
-    device.engine.run()
-    return Work(device.engine.now_ps, moved, 2 * m * n * k)
+    return Work(finish(device.engine, graph), moved, 2 * m * n * k)
 
 
 def _tiles(size: int, tile: int) -> list[int]:
@@ -129,9 +128,7 @@ def check_streams(kind: EngineKind, *, access: Access) -> Finding:
         graph = TaskGraph()
         for number, size in enumerate(sizes):
             graph.exchange(trip, size, tag=number * 2**18)
-        device.engine.submit(graph)
-        device.engine.run()
-        ratios.append(Work(device.engine.now_ps, sum(sizes), 0).over_floor())
+        ratios.append(Work(finish(device.engine, graph), sum(sizes), 0).over_floor())
     return at_least(1, min(ratios), "x floor")
 
 
@@ -149,14 +146,9 @@ def check_machine_ridge(_kind: EngineKind) -> Finding:
 
 
 def _stream_ps(num_bytes: int, bytes_per_us: int, kind: EngineKind) -> int:
-    """So many bytes, once over a link of that rate."""
-    engine = build_engine(kind, EngineSpec(flit_bytes=10**6))
-    route = engine.add_route([engine.add_server(ServerSpec("memory", bytes_per_us))])
-    graph = TaskGraph()
-    graph.transfer(route, num_bytes)
-    engine.submit(graph)
-    engine.run()
-    return engine.now_ps
+    """Return the time of so many bytes, once over a link of that rate."""
+    memory = ServerSpec("memory", bytes_per_us)
+    return transfer_ps(kind, [memory], num_bytes, EngineSpec(flit_bytes=10**6))
 
 
 def check_decode(kind: EngineKind, *, batch: int, figure: str) -> Finding:
@@ -188,10 +180,9 @@ def check_large_product(kind: EngineKind, *, spec: GemmSpec, size: int, share: s
     route = engine.add_route([engine.add_server(ServerSpec("gemm"))])
     graph = TaskGraph()
     graph.hold(route, unit.hold_ps(size, size, size, "f16"))
-    engine.submit(graph)
-    engine.run()
+    taken_ps = finish(engine, graph)
     cells = spec.rows * spec.columns * (spec.depth if spec.kind == "dot_array" else 1)
-    rate = Fraction(2 * size**3 * PS_PER_S, engine.now_ps)
+    rate = Fraction(2 * size**3 * PS_PER_S, taken_ps)
     return ramp(Fraction(share), rate / (2 * cells * spec.hz), "of peak")
 
 
@@ -202,8 +193,7 @@ def check_long_read(kind: EngineKind) -> Finding:
     graph = TaskGraph()
     graph.exchange(device.pe_access(PE, PE, Access.READ), num_bytes)
     device.engine.set_trace(True)
-    device.engine.submit(graph)
-    device.engine.run()
+    finish(device.engine, graph)
     done_ps = np.array([record.done_ps for record in device.engine.take_memory_trace()])
     packet_bytes = device.machine.spec.packet_bytes
     last_ps = (1 + INTERVALS) * INTERVAL_PS

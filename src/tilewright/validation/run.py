@@ -17,6 +17,7 @@ from tilewright.validation.bound import BOUNDS
 from tilewright.validation.collective.bound import COLLECTIVE_BOUNDS
 from tilewright.validation.collective.closed_form import COLLECTIVES
 from tilewright.validation.collective.machine import MACHINE_COLLECTIVES
+from tilewright.validation.conservation.replay import REPLAYS
 from tilewright.validation.conservation.rules import CONSERVATION
 from tilewright.validation.finding import Finding, Oracle, OracleGroup
 from tilewright.validation.gemm.product import GEMM
@@ -28,7 +29,6 @@ from tilewright.validation.noc.rules import NOC
 from tilewright.validation.noc.saturation import SATURATION
 from tilewright.validation.phase import PHASES
 from tilewright.validation.queue import QUEUES
-from tilewright.validation.replay import REPLAYS
 from tilewright.validation.roofline import ROOFLINE
 from tilewright.validation.triton.scalar import TRITON
 from tilewright.validation.vortex.rules import VORTEX

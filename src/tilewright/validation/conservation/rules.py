@@ -32,6 +32,7 @@ from tilewright.validation.conservation.run import (
     wrong_bytes,
     wrong_queues,
 )
+from tilewright.validation.engine_run import finish, transfer_ps
 from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
 
 FLIT_BYTES = 64
@@ -79,9 +80,7 @@ def _ports_ps(ports: int, packets: int, controllers: int, kind: EngineKind) -> i
         link = engine.add_server(ServerSpec(f"port{port}", RATE))
         route = engine.add_route([link, shared[port % controllers]])
         graph.transfer(route, packets * PACKET_FLITS * FLIT_BYTES)
-    engine.submit(graph)
-    engine.run()
-    return engine.now_ps
+    return finish(engine, graph)
 
 
 def _breaks_share(ports: int, packets: int, controllers: int, kind: EngineKind) -> bool:
@@ -122,13 +121,8 @@ def check_deadlock(kind: EngineKind) -> Finding:
 
 
 def _path_ps(rate: int, num_bytes: int, kind: EngineKind) -> int:
-    engine = build_engine(kind)
-    links = [engine.add_server(ServerSpec(f"link{n}", rate * (n + 1), 700)) for n in range(3)]
-    graph = TaskGraph()
-    graph.transfer(engine.add_route(links), num_bytes)
-    engine.submit(graph)
-    engine.run()
-    return engine.now_ps
+    links = [ServerSpec(f"link{n}", rate * (n + 1), 700) for n in range(3)]
+    return transfer_ps(kind, links, num_bytes)
 
 
 def count_rises(times: list[int]) -> int:

@@ -13,6 +13,7 @@ from tilewright.device.gemm import build_gemm
 from tilewright.device.systolic import SystolicArray
 from tilewright.engine import EngineKind, ServerSpec, TaskGraph, build_engine
 from tilewright.machine.spec import DotArraySpec, SystolicSpec
+from tilewright.validation.engine_run import finish
 from tilewright.validation.finding import (
     Check,
     Finding,
@@ -157,11 +158,10 @@ def check_tiles(kind: EngineKind, *, tiles: int, side: int, bytes_per_us: int) -
         there = graph.transfer(load, 2 * _tile_bytes(side))
         done = graph.hold(gemm, hold_ps, after=(there,))
         graph.transfer(store, _tile_bytes(side), after=(done,))
-    engine.submit(graph)
-    engine.run()
+    found_ps = finish(engine, graph)
     load_ps, store_ps = (parts * _tile_bytes(side) * 10**6 // bytes_per_us for parts in (2, 1))
     stages_ps = (load_ps, hold_ps, store_ps)
-    return exact(sum(stages_ps) + (tiles - 1) * max(stages_ps), engine.now_ps, "ps")
+    return exact(sum(stages_ps) + (tiles - 1) * max(stages_ps), found_ps, "ps")
 
 
 def _tile_bytes(side: int) -> int:

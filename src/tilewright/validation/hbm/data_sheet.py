@@ -21,11 +21,13 @@ from tilewright.validation.finding import (
     Finding,
     Oracle,
     OracleGroup,
+    Times,
     at_least,
     at_most,
     exact,
     printed,
     ramp,
+    rate_inside,
 )
 from tilewright.validation.hbm.run import (
     Access,
@@ -37,7 +39,6 @@ from tilewright.validation.hbm.run import (
     run_accesses,
     stream_rate,
 )
-from tilewright.validation.rate import Times, rate_inside
 
 GB = "GB/s"
 BURST = 32

@@ -62,7 +62,7 @@ def _run_apart(
         Message(number, number * apart_ps, route, (0,) * len(route), FLITS)
         for number, route in enumerate(routes)
     )
-    ends_ps = run_open(NetworkLoad(links, messages), kind).run.delivered_ps
+    ends_ps = run_open(NetworkLoad(links, messages), kind).delivered_ps
     return [ends_ps[number] for number in range(len(routes))]
 
 

@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from tilewright.bench.collectives.cases import CollectivesBenchSpec, Series, cases_of
-from tilewright.bench.collectives.speed import measure, record_of, run_collectives_bench
+from tilewright.bench.collectives import (
+    CollectivesBenchSpec,
+    Series,
+    cases_of,
+    measure,
+    record_of,
+    run_collectives_bench,
+)
 from tilewright.collectives.critical import Prediction
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.table import ALGORITHMS, checked_plan

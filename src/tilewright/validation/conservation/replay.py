@@ -9,13 +9,13 @@ from functools import partial
 
 from tilewright.engine import (
     Arbitration,
-    Engine,
     EngineKind,
     EngineSpec,
     ServerSpec,
     TaskGraph,
     build_engine,
 )
+from tilewright.validation.engine_run import finish, transfer_ps
 from tilewright.validation.finding import (
     Check,
     Finding,
@@ -30,37 +30,31 @@ FLIT_BYTES = 40
 PACKET_FLITS = 8
 PACKET_BYTES = PACKET_FLITS * FLIT_BYTES
 FULL_RATE = 40_000  # bytes per microsecond: one flit a cycle
-
-
-def _engine(kind: EngineKind) -> Engine:
-    return build_engine(kind, EngineSpec(FLIT_BYTES, PACKET_FLITS))
+SPEC = EngineSpec(FLIT_BYTES, PACKET_FLITS)
 
 
 def check_controller(kind: EngineKind) -> Finding:
     """PR 125: three ports got 119 bytes a cycle through a controller of 40."""
-    engine, packets = _engine(kind), 50
+    engine, packets = build_engine(kind, SPEC), 50
     controller = engine.add_server(ServerSpec("controller", FULL_RATE))
     graph = TaskGraph()
     for port in range(3):
         link = engine.add_server(ServerSpec(f"port{port}", FULL_RATE))
         graph.transfer(engine.add_route([link, controller]), packets * PACKET_BYTES)
-    engine.submit(graph)
-    engine.run()
     # one cycle until the first flit is there; from then on the controller never rests
     cycles = 1 + 3 * packets * PACKET_FLITS
-    return exact(cycles, Fraction(engine.now_ps, CYCLE_PS), "cycles")
+    return exact(cycles, Fraction(finish(engine, graph), CYCLE_PS), "cycles")
 
 
 def check_use(kind: EngineKind) -> Finding:
     """PR 125: a memory was more than twice as busy as it can be."""
-    engine = _engine(kind)
+    engine = build_engine(kind, SPEC)
     memory = engine.add_server(ServerSpec("memory", FULL_RATE))
     route = engine.add_route([memory])
     graph = TaskGraph()
     for _ in range(8):
         graph.transfer(route, 20 * PACKET_BYTES)
-    engine.submit(graph)
-    engine.run()
+    finish(engine, graph)
     return at_most(1, engine.statistics().utilisation("memory"), "busy")
 
 
@@ -71,7 +65,7 @@ def check_staggered(kind: EngineKind, *, arbitration: Arbitration, end: int) -> 
     flow has 30 there at 10. First come, first served, it is done at 40; in turn, the slow flow
     takes 12, 16, ..., 48 of the units until 50.
     """
-    engine, packets = _engine(kind), 30
+    engine, packets = build_engine(kind, SPEC), 30
     slow = engine.add_server(ServerSpec("slow", FULL_RATE // 4))
     shared = engine.add_server(
         ServerSpec("shared", FULL_RATE, arbitration=arbitration, reassemble=True)
@@ -81,22 +75,17 @@ def check_staggered(kind: EngineKind, *, arbitration: Arbitration, end: int) -> 
     graph.transfer(engine.add_route([slow, shared]), packets * PACKET_BYTES)
     direct = engine.add_route([shared])
     graph.transfer(direct, packets * PACKET_BYTES, delay_ps=10 * unit_ps, effect=1)
-    engine.submit(graph)
-    engine.run()
+    finish(engine, graph)
     ((end_ps, _),) = engine.take_effects()
     return exact(end, Fraction(end_ps, unit_ps), "packets")
 
 
 def check_lone_packet(kind: EngineKind, *, flits: int) -> Finding:
     """PR 130: a lone small packet was always given the peak bandwidth."""
-    engine = _engine(kind)
     rates = {"fast": FULL_RATE, "slow": FULL_RATE // 5, "last": FULL_RATE}
-    links = [engine.add_server(ServerSpec(name, rate)) for name, rate in rates.items()]
-    graph = TaskGraph()
-    graph.transfer(engine.add_route(links), flits * FLIT_BYTES)
-    engine.submit(graph)
-    engine.run()
-    return exact(1 + 5 * flits + 1, Fraction(engine.now_ps, CYCLE_PS), "cycles")
+    links = [ServerSpec(name, rate) for name, rate in rates.items()]
+    found_ps = transfer_ps(kind, links, flits * FLIT_BYTES, SPEC)
+    return exact(1 + 5 * flits + 1, Fraction(found_ps, CYCLE_PS), "cycles")
 
 
 def _table() -> Iterator[tuple[str, Check]]:

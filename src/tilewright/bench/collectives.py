@@ -1,13 +1,18 @@
-"""The cases of the collectives' benchmark, series by series."""
+"""The collectives' benchmark: series of collectives, and what they say together."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from tilewright.device.ipcq import RingKind
+from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.grid import Grid
-from tilewright.validation.collective.measure import CollectiveCase
+from tilewright.processes import in_processes
+from tilewright.records import installed_versions
+from tilewright.records.collectives_bench import CollectivesBenchRecord, EventRow
+from tilewright.units import format_bytes, format_ps
+from tilewright.validation.collective.measure import CollectiveCase, Measured, machine_of, run_case
 
 KIB, MIB = 2**10, 2**20
 PES_OF_A_SIP = 128
@@ -25,6 +30,7 @@ TABLE = (
 )
 """Fabrics, and algorithms whose partners have links of their own there."""
 TABLE_SIPS = 8
+FIRST_OF_SIPS = tuple((PeCoord(sip, 0, 0),) for sip in range(TABLE_SIPS))
 
 
 class Series(Enum):
@@ -54,6 +60,7 @@ class CollectivesBenchSpec:
 
 
 def cases_of(spec: CollectivesBenchSpec, series: Series) -> list[CollectiveCase]:
+    """Return the cases of a series."""
     return [replace(case, series=series.value) for case in _cases(spec, series)]
 
 
@@ -61,7 +68,7 @@ def _cases(spec: CollectivesBenchSpec, series: Series) -> Iterable[CollectiveCas
     match series:
         case Series.ALPHA_BETA:
             return [
-                replace(_table_case(*entry, num_bytes), pes=_first_of_sips(), in_one_chunk=True,
+                replace(_table_case(*entry, num_bytes), pes=FIRST_OF_SIPS, in_one_chunk=True,
                         slot_bytes=SLOT_BYTES)
                 for num_bytes in spec.alpha_beta_bytes
                 for entry in TABLE
@@ -110,10 +117,6 @@ def _case(kind: str, sips: int, algorithm: str, num_bytes: int) -> CollectiveCas
     return CollectiveCase("ahbm", num_bytes, algorithm, overrides, topology=f"{kind} of {sips}")
 
 
-def _first_of_sips() -> tuple[tuple[PeCoord, ...], ...]:
-    return tuple((PeCoord(sip, 0, 0),) for sip in range(TABLE_SIPS))
-
-
 def _event_case(num_sips: int) -> CollectiveCase:
     """A round has a chunk for each block of the hierarchical plan, which are a PE's and a SIP's.
 
@@ -126,3 +129,86 @@ def _event_case(num_sips: int) -> CollectiveCase:
         pes=tuple((grid.coord(flat),) for flat in range(num_ranks)), in_one_chunk=True,
         round_bytes=num_sips * PES_OF_A_CUBE * EVENT_CHUNK_BYTES, topology=f"{num_ranks} PEs",
     )  # fmt: skip
+
+
+def run_collectives_bench(
+    spec: CollectivesBenchSpec, progress: Callable[[str], None]
+) -> CollectivesBenchRecord:
+    """All series that are asked for, one after the other."""
+    cases = [
+        (series, case if series is Series.EVENTS else replace(case, phases=spec.phases))
+        for series in spec.series
+        for case in cases_of(spec, series)
+    ]
+    found: dict[Series, list[Measured]] = {series: [] for series in spec.series}
+    results = measure([case for _, case in cases], spec.num_processes, progress)
+    for (series, _), measured in zip(cases, results, strict=True):
+        found[series].append(measured)
+    return record_of(found)
+
+
+def record_of(found: Mapping[Series, Sequence[Measured]]) -> CollectivesBenchRecord:
+    """Return what the series say together; a figure whose series is not there is None."""
+    rows = {series: [each.row for each in found.get(series, ())] for series in Series}
+    over_paper = {
+        series: [row.mean_ps / row.alpha_beta_ps for row in rows[series]]
+        for series in (Series.ALPHA_BETA, Series.WHOLE)
+    }
+    rates = [row.busbw_gbs for row in rows[Series.BUS]]
+    events = found.get(Series.EVENTS, ())
+    return CollectivesBenchRecord(
+        versions=installed_versions(engine=resolve_engine(AUTO, native_built=native_built()).value),
+        alpha_beta_worst_error=max(
+            (abs(ratio - 1) for ratio in over_paper[Series.ALPHA_BETA]), default=None
+        ),
+        whole_device_worst_ratio=max(over_paper[Series.WHOLE], default=None),
+        bus_fraction_large=min(
+            (row.rate_ps / row.mean_ps for row in rows[Series.BUS]), default=None
+        ),
+        bus_spread=max(rates) / min(rates) - 1 if rates else None,
+        torus6_64k_ratio=_torus_ratio(found.get(Series.TORUS, ())),
+        event_growth=_event_growth(events),
+        rows=tuple(each.row for measured in found.values() for each in measured),
+        events=tuple(
+            EventRow(ranks=each.row.ranks, chunks=EVENT_CHUNKS, events=each.events)
+            for each in events
+        ),
+    )
+
+
+def measure(
+    cases: Sequence[CollectiveCase], num_processes: int, progress: Callable[[str], None]
+) -> list[Measured]:
+    """In the order of the cases; ``progress`` is told each when it is done.
+
+    Those that move most begin first, so that processes end together.
+    """
+    found: dict[CollectiveCase, Measured] = {}
+    order = sorted(cases, key=_moved_bytes, reverse=True)
+    for case, measured in in_processes(run_case, order, num_processes):
+        found[case] = measured
+        row = measured.row
+        progress(
+            f"{len(found)} of {len(cases)}: {row.series}, {row.algorithm} on {row.topology},"
+            f" {format_bytes(row.bytes)} in {format_ps(round(row.mean_ps))}"
+        )
+    return [found[case] for case in cases]
+
+
+def _moved_bytes(case: CollectiveCase) -> int:
+    return case.num_bytes * (len(case.pes) or machine_of(case).grid.num_sips)
+
+
+def _torus_ratio(measured: Sequence[Measured]) -> float | None:
+    """Beside the bound of the links, or the latencies of the turns where they are longer."""
+    ratios = [
+        each.row.mean_ps / max(each.row.bound_ps, each.prediction.alpha_ps) for each in measured
+    ]
+    return max(ratios, default=None)
+
+
+def _event_growth(measured: Sequence[Measured]) -> float | None:
+    if len(measured) < 2:
+        return None
+    few, many = measured[0], measured[-1]
+    return (many.events / few.events) / (many.row.ranks / few.row.ranks)  # chunks are as many
