@@ -70,6 +70,8 @@ class Finding:
 
 
 Check = Callable[[EngineKind], Finding]
+Row = tuple[str, Check] | tuple[str, Check, bool]
+"""An oracle in the table of its group: its name, its check, and whether it is slow."""
 
 
 @dataclass(frozen=True, slots=True)

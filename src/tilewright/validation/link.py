@@ -16,10 +16,8 @@ from tilewright.machine.spec import PcieSpec
 from tilewright.machine.topology_pcie import pcie_bytes_per_us, pcie_payload_rate, pcie_raw_rate
 from tilewright.validation.engine_run import finish, transfer_ps
 from tilewright.validation.finding import (
-    Check,
     Finding,
-    Oracle,
-    OracleGroup,
+    Row,
     exact,
     gb_per_s,
     printed,
@@ -126,7 +124,7 @@ PAYLOAD = {  # PCIe 5.0 x16: by most payload and overhead of a packet
 MODULES = {16: "64", 64: "256"}  # UCIe at 32 GT/s, by lanes
 
 
-def _pcie() -> Iterator[tuple[str, Check]]:
+def _pcie() -> Iterator[Row]:
     for generation, figure in RAW.items():
         spec = PcieSpec(generation=generation, overhead_bytes=0)
         name = f"LI1 PCIe {generation}.0 x16 raw"
@@ -146,7 +144,7 @@ def _pcie() -> Iterator[tuple[str, Check]]:
         yield f"LI2 host {access.value} of 4 MiB in the machine", check
 
 
-def _ucie() -> Iterator[tuple[str, Check]]:
+def _ucie() -> Iterator[Row]:
     for lanes, figure in MODULES.items():
         rate = ucie_raw_rate(lanes, megatransfers_per_s=32_000)
         name = f"LI3 UCIe x{lanes} at 32 GT/s"
@@ -162,7 +160,7 @@ def _ucie() -> Iterator[tuple[str, Check]]:
         yield f"LI3 {access.value} of 4 MiB over one connection in the machine", check
 
 
-def _chains() -> Iterator[tuple[str, Check]]:
+def _chains() -> Iterator[Row]:
     for hops, flits in ((1, 1), (3, 16), (7, 64)):
         for law, what, reassemble in (("LI4", "whole", True), ("LI5", "flowing", False)):
             name = f"{law} {flits} flits over {hops} links, {what}"
@@ -172,6 +170,5 @@ def _chains() -> Iterator[tuple[str, Check]]:
         yield name, partial(check_duplex, wire=wire)
 
 
-LINKS = tuple(
-    Oracle(name, OracleGroup.LINKS, check) for name, check in (*_pcie(), *_ucie(), *_chains())
-)
+def oracles() -> Iterator[Row]:
+    yield from (*_pcie(), *_ucie(), *_chains())

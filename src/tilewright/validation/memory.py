@@ -20,7 +20,7 @@ from tilewright.memory.place import MemoryKind
 from tilewright.runtime.workspace import Workspace
 from tilewright.units import PS_PER_NS
 from tilewright.validation.engine_run import finish
-from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
+from tilewright.validation.finding import Finding, Row, exact
 
 SEED = 1
 PE = PeCoord(0, 0, 0)
@@ -120,7 +120,7 @@ def check_channels(kind: EngineKind) -> Finding:
     return exact(8, two - one, "ns")
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     for name, pages, expected in (
         ("a load that walks", (0,), 53),
         ("a load of a page that is walked for", (0, 0, 0, 0), 53),
@@ -132,6 +132,3 @@ def _table() -> Iterator[tuple[str, Check]]:
     for access in Access:
         yield f"ME2 {access.value} of 64 KiB of the own TCM", partial(check_own_tcm, access=access)
     yield "ME3 two reads on a channel each: the second ends later", check_channels
-
-
-MEMORY = tuple(Oracle(name, OracleGroup.MEMORY, check) for name, check in _table())

@@ -22,10 +22,8 @@ from tilewright.machine.totals import totals_of
 from tilewright.units import PS_PER_NS, PS_PER_S
 from tilewright.validation.engine_run import finish, transfer_ps
 from tilewright.validation.finding import (
-    Check,
     Finding,
-    Oracle,
-    OracleGroup,
+    Row,
     at_least,
     exact,
     printed,
@@ -200,7 +198,7 @@ def check_long_read(kind: EngineKind) -> Finding:
     return ramp(SLICE_PEAK, rate_inside(done_ps, packet_bytes, INTERVAL_PS, last_ps), "GB/s")
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     yield f"RO1 {NUM_RUNS} tiled products, nearest to the floor", check_products
     for access in Access:
         name = f"RO1 {NUM_RUNS} {access.value} streams, nearest to the floor"
@@ -220,6 +218,3 @@ def _table() -> Iterator[tuple[str, Check]]:
     systolic = partial(check_large_product, spec=cells, size=1024, share="0.801")
     yield "RO6 product of 1024 on a systolic array of 128", systolic
     yield "RO6 long read of a slice by its PE", check_long_read
-
-
-ROOFLINE = tuple(Oracle(name, OracleGroup.ROOFLINE, check) for name, check in _table())

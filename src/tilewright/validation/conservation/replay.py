@@ -17,10 +17,8 @@ from tilewright.engine import (
 )
 from tilewright.validation.engine_run import finish, transfer_ps
 from tilewright.validation.finding import (
-    Check,
     Finding,
-    Oracle,
-    OracleGroup,
+    Row,
     at_most,
     exact,
 )
@@ -88,7 +86,7 @@ def check_lone_packet(kind: EngineKind, *, flits: int) -> Finding:
     return exact(1 + 5 * flits + 1, Fraction(found_ps, CYCLE_PS), "cycles")
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     yield "IN7 tt-npe PR 125, three ports into one controller", check_controller
     yield "IN2 tt-npe PR 125, use of a memory", check_use
     for arbitration, end in ((Arbitration.FIFO, 40), (Arbitration.ROUND_ROBIN, 50)):
@@ -97,6 +95,3 @@ def _table() -> Iterator[tuple[str, Check]]:
     for flits in (1, PACKET_FLITS):
         name = f"IN3 tt-npe PR 130, a lone packet of {flits} flits"
         yield name, partial(check_lone_packet, flits=flits)
-
-
-REPLAYS = tuple(Oracle(name, OracleGroup.CONSERVATION, check) for name, check in _table())

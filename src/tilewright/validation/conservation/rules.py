@@ -33,7 +33,7 @@ from tilewright.validation.conservation.run import (
     wrong_queues,
 )
 from tilewright.validation.engine_run import finish, transfer_ps
-from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
+from tilewright.validation.finding import Finding, Row, exact
 
 FLIT_BYTES = 64
 PACKET_FLITS = 16
@@ -143,7 +143,7 @@ def check_monotone(kind: EngineKind, *, backwards: bool) -> Finding:
 # -- the table -----------------------------------------------------------------------------------
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     for law, what, rule, defect in (
         ("IN1", "wrong bytes", wrong_bytes, byte_lost),
         ("IN2", "overused links", overused, sent_too_fast),
@@ -171,6 +171,3 @@ def _table() -> Iterator[tuple[str, Check]]:
     ):
         check = partial(check_engine_fires, counter=counter, amount=amount)
         yield f"{law} engine's own check of {counter}: defects found", check
-
-
-CONSERVATION = tuple(Oracle(name, OracleGroup.CONSERVATION, check) for name, check in _table())

@@ -15,10 +15,8 @@ from tilewright.engine import EngineKind, ServerSpec, TaskGraph, build_engine
 from tilewright.machine.spec import DotArraySpec, SystolicSpec
 from tilewright.validation.engine_run import finish
 from tilewright.validation.finding import (
-    Check,
     Finding,
-    Oracle,
-    OracleGroup,
+    Row,
     exact,
     printed,
 )
@@ -169,7 +167,7 @@ def _tile_bytes(side: int) -> int:
     return 2 * side * side
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     for case in CASES:
         name = f"{case.law} {case.m} x {case.n} x {case.k} on {case.rows} x {case.columns}"
         yield f"{name}: last cycle", partial(check_last_cycle, case=case)
@@ -182,6 +180,3 @@ def _table() -> Iterator[tuple[str, Check]]:
     for what, side, rate in (("multiply", 128, 512_000), ("load", 64, 64_000)):
         check = partial(check_tiles, tiles=50, side=side, bytes_per_us=rate)
         yield f"QU6 50 tiles of {side}^3, bound by {what}", check
-
-
-GEMM = tuple(Oracle(name, OracleGroup.GEMM, check) for name, check in _table())

@@ -19,8 +19,7 @@ from tilewright.units import PS_PER_NS
 from tilewright.validation.finding import (
     Check,
     Finding,
-    Oracle,
-    OracleGroup,
+    Row,
     Times,
     at_least,
     at_most,
@@ -283,8 +282,6 @@ def _rows(part: Part) -> Iterator[tuple[str, Check]]:
         yield f"HB10 {{}} {name}: below the peak", partial(check_peak, part=part, name=name)
 
 
-HBM = tuple(
-    Oracle(name.format(part.name), OracleGroup.HBM, check)
-    for part in PARTS
-    for name, check in _rows(part)
-)
+def oracles() -> Iterator[Row]:
+    for part in PARTS:
+        yield from ((name.format(part.name), check) for name, check in _rows(part))
