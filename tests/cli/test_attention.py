@@ -10,7 +10,7 @@ import pytest
 from tilewright.attention.graph import parse_graph
 from tilewright.attention.ops import OPS
 from tilewright.cli.main import main
-from tilewright.records.attention_check import AttentionCheckRecord
+from tilewright.records.attention.flow import AttentionCheckRecord
 
 Run = Callable[..., tuple[int, str, str]]
 

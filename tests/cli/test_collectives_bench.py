@@ -8,7 +8,7 @@ from tilewright.analysis.phases import spread_of
 from tilewright.cli import collectives_bench
 from tilewright.cli.main import main
 from tilewright.records import installed_versions
-from tilewright.records.collectives_bench import CollectiveRow, CollectivesBenchRecord
+from tilewright.records.bench import CollectiveRow, CollectivesBenchRecord
 
 LATENCIES_PS = (2_000_000, 2_600_000, 2_300_000)
 

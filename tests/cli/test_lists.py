@@ -9,8 +9,8 @@ from tilewright.cli.main import main
 from tilewright.machine import list_presets, load_machine
 from tilewright.machine.presets import preset_summary
 from tilewright.machine.totals import totals_of
-from tilewright.records.attention_check import AttentionListRecord
-from tilewright.records.machine_show import MachineListRecord
+from tilewright.records.attention.flow import AttentionListRecord
+from tilewright.records.machine import MachineListRecord
 
 
 def test_every_machine_has_a_line_with_its_figures_and_what_it_is_for(

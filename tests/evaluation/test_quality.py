@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.errors import RecordError
 from tilewright.evaluation import join_trials
-from tilewright.records.attention_compare import QualityRow, TrialRecord
+from tilewright.records.attention.compare import QualityRow, TrialRecord
 
 
 def trial(**changes: object) -> TrialRecord:

@@ -15,7 +15,7 @@ from tilewright.cli.arguments import FlowArgument
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import printable
 from tilewright.interop.vortex import find_flow, load_flows
-from tilewright.records.attention_check import (
+from tilewright.records.attention.flow import (
     AttentionCheckRecord,
     AttentionShowRecord,
     FlowCheckRow,

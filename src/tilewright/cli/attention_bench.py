@@ -10,7 +10,7 @@ from rich.text import Text
 from tilewright.bench.attention import BenchSpec, run_attention_bench
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
-from tilewright.records.attention_bench import AttentionBenchRecord
+from tilewright.records.bench import AttentionBenchRecord
 
 
 def attention(

@@ -27,7 +27,7 @@ from tilewright.cli.arguments import FlowArgument
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.errors import UsageError
 from tilewright.interop.vortex import find_flow
-from tilewright.records.attention_compile import (
+from tilewright.records.attention.flow import (
     AttentionCompileRecord,
     CompiledArray,
     CompiledKernel,

@@ -7,7 +7,7 @@ from tilewright.attention.flow.registry import get, list_keys
 from tilewright.attention.flows.catalogue import flow_summary
 from tilewright.attention.graph import FlowKind
 from tilewright.cli.outcome import JsonOption, Outcome
-from tilewright.records.attention_check import AttentionListRecord, ReadyFlow
+from tilewright.records.attention.flow import AttentionListRecord, ReadyFlow
 
 TITLES = {FlowKind.GQA: "Grouped-query attention", FlowKind.MLA: "Latent attention (MLA)"}
 

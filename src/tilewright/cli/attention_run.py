@@ -29,7 +29,7 @@ from tilewright.errors import UsageError
 from tilewright.interop.vortex import find_flow
 from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.models import MlaShape, ModelShape, find_shape
-from tilewright.records.attention_run import AttentionRunRecord
+from tilewright.records.attention.run import AttentionRunRecord
 from tilewright.studies.attention_trial import TrialSpec, run_trial
 
 

@@ -30,7 +30,7 @@ from tilewright.engine import EngineKind
 from tilewright.errors import UsageError
 from tilewright.machine.build import Machine
 from tilewright.records import check_target, installed_versions, read_record, write_record
-from tilewright.records.attention_decode import (
+from tilewright.records.attention.decode import (
     AttentionDecodeRecord,
     AttentionDecodeSweepRecord,
     DecodeAttention,

@@ -15,7 +15,7 @@ from tilewright.cli.output import note
 from tilewright.cli.phases_option import PhasesOption
 from tilewright.cli.startup import announced_engine
 from tilewright.processes import num_cores
-from tilewright.records.collectives_bench import CollectiveRow, CollectivesBenchRecord
+from tilewright.records.bench import CollectiveRow, CollectivesBenchRecord
 from tilewright.report.collectives_plot import draw_collectives
 from tilewright.report.phase_words import ends_text, width_text
 from tilewright.report.plot import check_plot_path

@@ -11,7 +11,7 @@ from tilewright.bench.language.speed import LanguageBenchSpec, run_language_benc
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.output import note
 from tilewright.cli.startup import announced_engine
-from tilewright.records.language_bench import LanguageBenchRecord
+from tilewright.records.bench import LanguageBenchRecord
 
 
 def language(

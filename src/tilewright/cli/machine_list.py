@@ -9,7 +9,7 @@ from tilewright.machine.file_check import load_machine
 from tilewright.machine.presets import list_presets, preset_summary
 from tilewright.machine.totals import totals_of
 from tilewright.records import MachineFigures
-from tilewright.records.machine_show import MachineListRecord, MachineRow
+from tilewright.records.machine import MachineListRecord, MachineRow
 from tilewright.report.format import rate_text
 from tilewright.units import format_bytes
 

@@ -19,7 +19,7 @@ from tilewright.processes import num_cores
 from tilewright.programs.parameter import parse_parameters
 from tilewright.records import check_targets, write_record
 from tilewright.records.document import JsonScalar
-from tilewright.records.run_sweep import RunSweepRecord
+from tilewright.records.run.sweep import RunSweepRecord
 from tilewright.report.plot import check_plot_path
 from tilewright.report.run.sweep_plot import draw_sweep
 from tilewright.report.run.sweep_table import sweep_view

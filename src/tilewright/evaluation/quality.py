@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewright.errors import RecordError
 from tilewright.evaluation.interval import Mean, mean_of, paired_difference, share_interval
-from tilewright.records.attention_compare import FlowDifference, QualityRow, TrialRecord
+from tilewright.records.attention.compare import FlowDifference, QualityRow, TrialRecord
 
 NOTHING = Mean(0.0, None)
 MAX_EXPONENT = 300.0

@@ -5,7 +5,7 @@ from tilewright.attention.planner import PlanSpec
 from tilewright.evaluation.replay import replay_flow
 from tilewright.evaluation.source.base import Case
 from tilewright.evaluation.words import WordSamples, say_words
-from tilewright.records.attention_compare import TrialRecord
+from tilewright.records.attention.compare import TrialRecord
 
 
 def run_trial(

@@ -4,10 +4,9 @@ from typing import Literal, Self
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
-from tilewright.records.attention_run import BytesByKind, PageFigures, RowCounts
-from tilewright.records.document import Document, Seconds, Sha256, StateAdvanceName
-from tilewright.records.step_latency import LatencySelection, MachineFigures, StepFigures
-from tilewright.records.versions import Versions
+from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
+from tilewright.records.attention.run import BytesByKind, PageFigures, RowCounts
+from tilewright.records.document import Document, Seconds, Sha256, StateAdvanceName, Versions
 
 
 class ModelFigures(Document):

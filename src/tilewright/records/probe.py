@@ -4,9 +4,8 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from tilewright.records.document import Document, Sha256
+from tilewright.records.document import Document, Sha256, Versions
 from tilewright.records.phases import PhaseSpread
-from tilewright.records.versions import Versions
 
 
 class Breakdown(Document):

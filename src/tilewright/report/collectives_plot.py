@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tilewright.records.collectives_bench import CollectiveRow, CollectivesBenchRecord
+from tilewright.records.bench import CollectiveRow, CollectivesBenchRecord
 from tilewright.report.plot import Plot, legend_mark, open_plot, set_log_scale
 from tilewright.report.style import COLOURS
 from tilewright.report.svg import shorten

@@ -14,7 +14,7 @@ from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse
 from tilewright.errors import AttentionError
 from tilewright.processes import memory_bytes
 from tilewright.records import installed_versions
-from tilewright.records.attention_run import (
+from tilewright.records.attention.run import (
     AttentionRunRecord,
     BytesByKind,
     MassFigures,

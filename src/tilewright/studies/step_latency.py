@@ -19,7 +19,7 @@ from tilewright.errors import (
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.spec import HbmSpec
 from tilewright.records import content_hash
-from tilewright.records.step_latency import LatencySelection, MachineFigures, StepFigures
+from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
 
 REFUSALS = (CodegenError, AttentionError, KernelError, OutOfMemoryError, PlacementError)
 """How a machine says that it cannot run a step: no kernels for it, or no room."""

@@ -13,7 +13,7 @@ from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.table import ALGORITHMS, checked_plan
 from tilewright.device.ipcq import RingKind
 from tilewright.machine.coords import PeCoord
-from tilewright.records.collectives_bench import CollectiveRow
+from tilewright.records.bench import CollectiveRow
 from tilewright.validation.collective.measure import CollectiveCase, Measured, bus_factor, run_case
 
 SMALL = ("sip.count=3",)

@@ -11,7 +11,7 @@ from tilewright.errors import CodegenError, EngineError, UsageError
 from tilewright.evaluation import SourceKind, SourceSpec
 from tilewright.machine import build_machine, parse_machine
 from tilewright.records import read_record
-from tilewright.records.attention_compare import AttentionCompareRecord, CompareState
+from tilewright.records.attention.compare import AttentionCompareRecord, CompareState
 from tilewright.studies.compare.flows import CompareSpec, compare_flows
 from tilewright.studies.step_latency import LatencyQuery, LatencySpec, NamedMachine, check_names
 

@@ -11,7 +11,7 @@ from tilewright.attention.graph import DType
 from tilewright.bench.decode import DecodeBenchSpec, run_decode_bench
 from tilewright.engine import EngineKind, native_built
 from tilewright.machine import build_machine, parse_machine
-from tilewright.records.attention_decode import AttentionDecodeRecord
+from tilewright.records.attention.decode import AttentionDecodeRecord
 from tilewright.studies.decode.record import Compared, DecodeComparison, compare_with_dense
 
 ENGINE = EngineKind.NATIVE if native_built() else EngineKind.REFERENCE

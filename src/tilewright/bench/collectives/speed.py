@@ -12,7 +12,7 @@ from tilewright.bench.collectives.cases import (
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.processes import in_processes
 from tilewright.records import installed_versions
-from tilewright.records.collectives_bench import CollectivesBenchRecord, EventRow
+from tilewright.records.bench import CollectivesBenchRecord, EventRow
 from tilewright.units import format_bytes, format_ps
 from tilewright.validation.collective.measure import CollectiveCase, Measured, machine_of, run_case
 

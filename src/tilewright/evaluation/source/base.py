@@ -10,7 +10,7 @@ from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.errors import UsageError
 from tilewright.evaluation.stream import Stream
 from tilewright.evaluation.words import Words
-from tilewright.records.attention_compare import SourceFigures
+from tilewright.records.attention.compare import SourceFigures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from tilewright.evaluation.source.model_case import record_case
 from tilewright.evaluation.words import Target
 from tilewright.models.prompt import run_prompt
 from tilewright.models.recall import NUM_KEYS, RECALL_SHAPE, draw_recall, load_recall
-from tilewright.records.attention_compare import SourceFigures
+from tilewright.records.attention.compare import SourceFigures
 from tilewright.serving.decode import geometry_of
 
 

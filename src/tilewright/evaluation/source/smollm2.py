@@ -12,7 +12,7 @@ from tilewright.evaluation.text import cut_tokens, python_topics
 from tilewright.evaluation.words import Target
 from tilewright.models import LanguageModel, load_smollm2, run_prompt
 from tilewright.models.smollm2 import smollm2_path
-from tilewright.records.attention_compare import SourceFigures
+from tilewright.records.attention.compare import SourceFigures
 from tilewright.serving.decode import geometry_of, kv_heads_of
 
 PROJECTS = ("Aurora", "Bamboo", "Cedar", "Delta", "Ember", "Falcon", "Garnet", "Harbor")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from tilewright.records.explain import Advice, ExplainRecord
-from tilewright.records.run_use import ChannelUse
+from tilewright.records.run.part import ChannelUse
 from tilewright.report.run.format import PART_WORDS
 from tilewright.units import format_ps, share_text
 

@@ -1,6 +1,6 @@
 """The points of a sweep as a picture: where the time of each went, how long it is, its bound."""
 
-from tilewright.records.run_sweep import RunSweepRecord, SweepPoint
+from tilewright.records.run.sweep import RunSweepRecord, SweepPoint
 from tilewright.report.phase_words import figure_ps
 from tilewright.report.plot import legend_mark, open_plot
 from tilewright.report.run.format import PART_WORDS

@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from tilewright.records.run_sweep import RunSweepRecord, SweepPoint
+from tilewright.records.run.sweep import RunSweepRecord, SweepPoint
 from tilewright.report.phase_words import ends_text, figure_ps, width_text
 from tilewright.report.run.format import PART_WORDS
 from tilewright.units import format_ps, share_text

@@ -24,7 +24,7 @@ from tilewright.evaluation import (
     run_trial,
 )
 from tilewright.records import Versions, content_hash, installed_versions
-from tilewright.records.attention_compare import (
+from tilewright.records.attention.compare import (
     AttentionCompareRecord,
     CompareSizes,
     QualityRow,

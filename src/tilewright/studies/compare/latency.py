@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from tilewright.attention.graph import Graph
 from tilewright.evaluation import Source, SourceSpec
 from tilewright.records import installed_versions
-from tilewright.records.attention_compare import (
+from tilewright.records.attention.compare import (
     LatencyFigures,
     LatencyRecord,
     QualityRow,
     TrialRecord,
 )
-from tilewright.records.step_latency import LatencySelection
+from tilewright.records.attention.decode import LatencySelection
 from tilewright.serving.model_flow import stand_in_for, trace_for_model
 from tilewright.studies.compare.state import KeptWork
 from tilewright.studies.step_latency import (

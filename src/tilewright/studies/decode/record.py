@@ -19,7 +19,7 @@ from tilewright.engine import EngineKind
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 from tilewright.records import installed_versions
-from tilewright.records.attention_decode import (
+from tilewright.records.attention.decode import (
     AttentionDecodeRecord,
     DecodeAttention,
     DecodeSizes,

@@ -17,8 +17,8 @@ from tilewright.device.build import Device
 from tilewright.engine import EngineKind
 from tilewright.errors import InternalError
 from tilewright.machine.build import Machine
-from tilewright.records.attention_decode import DecodeAttention
-from tilewright.records.attention_run import NeedleFigures
+from tilewright.records.attention.decode import DecodeAttention
+from tilewright.records.attention.run import NeedleFigures
 from tilewright.records.demo import DemoQuality, DemoSizes
 from tilewright.report.decode_page.model import FlowQuality, ShownUsage, context_text
 from tilewright.report.perfetto.recorder import TraceRecorder

@@ -13,7 +13,7 @@ from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import ModelError
 from tilewright.models import LanguageModel, MlaShape, ModelShape, choose_token, run_prompt
 from tilewright.records import installed_versions
-from tilewright.records.attention_run import BytesByKind, PageFigures, RowCounts
+from tilewright.records.attention.run import BytesByKind, PageFigures, RowCounts
 from tilewright.records.generate import (
     DecodePlanFigures,
     GenerateRecord,

@@ -26,8 +26,13 @@ from tilewright.records import (
 )
 from tilewright.records.document import JsonScalar
 from tilewright.records.phases import PhaseSpread
-from tilewright.records.run_finding import AccessSide, SanitizerFinding
-from tilewright.records.run_use import ChannelUse, PathTimes, ResourceUse
+from tilewright.records.run.part import (
+    AccessSide,
+    ChannelUse,
+    PathTimes,
+    ResourceUse,
+    SanitizerFinding,
+)
 from tilewright.report.run.format import bottleneck_words
 from tilewright.runtime.report import LaunchReport
 from tilewright.studies.run.execute import Execution, RunRequest

@@ -26,7 +26,7 @@ from tilewright.errors import CodegenError, KernelError
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.records import content_hash, installed_version, read_record, write_record
-from tilewright.records.attention_tuning import TilingTrial, TuningRecord
+from tilewright.records.attention.flow import TilingTrial, TuningRecord
 
 FACTORS = (0.25, 0.5, 2.0, 4.0)  # of the generator's own choice, one size after the other
 SEARCHED = ("attend_tokens", "max_elements", "page_tile")

@@ -3,7 +3,19 @@ from importlib import metadata
 
 import pytest
 
-from tilewright.records import installed_versions
+from tilewright.errors import MissingExtraError
+from tilewright.records import canonical_json, describe_failure, installed_versions
+
+
+def test_a_failure_is_a_document_with_the_class_and_the_four_parts() -> None:
+    error = MissingExtraError("bench engine", "simpy", "bench")
+    parts = (
+        b'{"expected":"the extra \'bench\' installed",'
+        b'"fix":"run: pip install --editable \'.[bench]\' in the checkout, or make bench",'
+        b'"found":"no library \'simpy\'","type":"MissingExtraError","where":"bench engine"}'
+    )
+    expected = b'{"error":' + parts + b',"ok":false,"problems":[' + parts + b"]}"
+    assert canonical_json(describe_failure(error)) == expected
 
 
 def test_the_versions_of_this_process_are_recorded() -> None:

@@ -11,13 +11,17 @@ from pydantic import (
     model_validator,
 )
 
-from tilewright.records.document import Document, Fraction, JsonScalar, Sha256
-from tilewright.records.machine_show import MachineFigures
+from tilewright.records.document import Document, Fraction, JsonScalar, Sha256, Versions
+from tilewright.records.machine import MachineFigures
 from tilewright.records.phases import PhaseSpread
-from tilewright.records.run_finding import SanitizerFinding
-from tilewright.records.run_parts import Bottleneck, RunParts
-from tilewright.records.run_use import ChannelUse, PathTimes, ResourceUse
-from tilewright.records.versions import Versions
+from tilewright.records.run.part import (
+    Bottleneck,
+    ChannelUse,
+    PathTimes,
+    ResourceUse,
+    RunParts,
+    SanitizerFinding,
+)
 
 Scalars = dict[str, JsonScalar]
 NUMBERS = ("_ps", "_bytes", "_clocks", "_cycles", "_per_us", "_bursts", "_bits", ".hz")

@@ -4,8 +4,7 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from tilewright.records.document import Document, Fraction, Sha256, StateAdvanceName
-from tilewright.records.versions import Versions
+from tilewright.records.document import Document, Fraction, Sha256, StateAdvanceName, Versions
 
 
 class TrialSizes(Document):

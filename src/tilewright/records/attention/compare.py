@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
+from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
 from tilewright.records.document import (
     Document,
     Fraction,
@@ -11,9 +12,8 @@ from tilewright.records.document import (
     Seconds,
     Sha256,
     StateAdvanceName,
+    Versions,
 )
-from tilewright.records.step_latency import LatencySelection, MachineFigures, StepFigures
-from tilewright.records.versions import Versions
 
 ROUNDING = 1e-6  # sums of rounded numbers may come out a little beyond their bounds
 Share = Annotated[float, Field(ge=0.0, le=1.0 + ROUNDING)]

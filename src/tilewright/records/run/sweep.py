@@ -4,10 +4,9 @@ from typing import Literal, Self
 
 from pydantic import NonNegativeInt, PositiveFloat, model_validator
 
-from tilewright.records.document import Document, JsonScalar, Sha256
+from tilewright.records.document import Document, JsonScalar, Sha256, Versions
 from tilewright.records.phases import PhaseSpread
-from tilewright.records.run_parts import RunParts
-from tilewright.records.versions import Versions
+from tilewright.records.run.part import RunParts
 
 
 class SweepPoint(Document):

@@ -1,4 +1,4 @@
-"""One decode step of one layer's attention on a simulated machine, sparse beside dense."""
+"""One decode step of one layer's attention on simulated machines."""
 
 from typing import Literal, Self
 
@@ -18,10 +18,10 @@ from tilewright.records.document import (
     PageNumber,
     Sha256,
     StateAdvanceName,
+    Versions,
 )
 from tilewright.records.phases import PhaseSpread
-from tilewright.records.run_parts import Bottleneck
-from tilewright.records.versions import Versions
+from tilewright.records.run.part import Bottleneck
 
 StageName = Literal["page completion", "scoring", "selection", "attention", "merge", "launch"]
 SelectionName = Literal["scores", "uniform", "recent", "recorded"]
@@ -200,3 +200,37 @@ class SelectionRecord(Document):
     kv_heads: PositiveInt
     seed: NonNegativeInt
     pages: tuple[tuple[PageNumber, ...], ...]  # by row: a request's KV heads lie together
+
+
+LatencySelection = Literal["recorded", "uniform", "every page"]
+"""Which pages the rows of a simulated step read: those of the measured run, drawn ones, or all."""
+
+
+class MachineFigures(Document):
+    """A machine that steps were simulated on."""
+
+    name: str  # as rows call it
+    source: str  # a preset, or a file
+    overrides: tuple[str, ...]
+    machine_hash: Sha256
+    refresh_ps: NonNegativeInt
+    """Of one refresh of its memory; 0: none. A step has one more or less by when it begins."""
+
+
+class StepFigures(Document):
+    """One layer's attention of one decode step: a new token for each request of a batch.
+
+    From the host's submission of its launches to the host's knowing that they have ended. Tensors
+    carry no values, so it is time alone; weights, projections and other layers are not in it.
+    """
+
+    layers: Literal[1] = 1
+    carries_data: Literal[False] = False
+    placement: Literal["head", "stripe", "cube", "sip"]
+    batch: PositiveInt  # requests
+    kv_heads: PositiveInt  # of a request: a row each
+    query_heads: PositiveInt  # that share a KV head
+    key_dim: PositiveInt
+    value_dim: PositiveInt
+    page_size: PositiveInt
+    dtype: str  # of queries, keys, values and summaries on the machine

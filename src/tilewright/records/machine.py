@@ -1,4 +1,4 @@
-"""What ``tilewright machine show`` and ``list`` tell about machines."""
+"""What ``tilewright machine`` tells about machines."""
 
 from typing import Literal
 
@@ -55,3 +55,41 @@ class MachineListRecord(Document):
     kind: Literal["machine_list"] = "machine_list"
     schema_version: Literal[1] = 1
     machines: tuple[MachineRow, ...]
+
+
+class MachineCheckRecord(Document):
+    """A machine that can be built; a wrong one gets a `FailureRecord` instead."""
+
+    kind: Literal["machine_check"] = "machine_check"
+    schema_version: Literal[1] = 1
+    source: str  # the file or preset, as it was named
+    overrides: tuple[str, ...] = ()
+    machine: str
+    machine_hash: Sha256
+    num_pes: PositiveInt
+    warnings: tuple[str, ...]
+
+
+class ImportedField(Document):
+    """A field of the machine that differs from the base, and the foreign key that sets it."""
+
+    field: str
+    value: int | str | tuple[int, ...]  # in the field's unit
+    key: str
+    is_default: bool  # whether the key is absent and the foreign system's default holds
+
+
+class MachineImportRecord(Document):
+    """A machine made from a foreign description; one that cannot be gets a `FailureRecord`."""
+
+    kind: Literal["machine_import"] = "machine_import"
+    schema_version: Literal[1] = 1
+    source: str  # the foreign file, as it was named
+    file: str | None  # the machine file that was written
+    machine: str
+    machine_hash: Sha256
+    num_pes: PositiveInt
+    fields: tuple[ImportedField, ...]
+    without_effect: dict[str, str]  # reason by foreign key
+    warnings: tuple[str, ...]
+    text: str  # of the machine file
