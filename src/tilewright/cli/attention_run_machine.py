@@ -236,7 +236,7 @@ def _view(record: AttentionDecodeRecord) -> RenderableType:
     for heading in ("", "dense", "sparse"):
         table.add_column(heading, justify="left" if not heading else "right")
     both = (record.dense, record.sparse)
-    table.add_row("latency", *(format_ps(each.mean_ps) for each in both))
+    table.add_row("latency", *(format_ps(each.figure_ps) for each in both))
     if any(each.phases is not None for each in both):
         table.add_row("  over refresh phases", *(_spread_text(each) for each in both))
     table.add_row("lower bound", *(format_ps(each.bound_ps) for each in both))
@@ -267,7 +267,7 @@ def _spread_text(attention: DecodeAttention) -> str:
 
 
 def _mean_text(attention: DecodeAttention) -> str:
-    return f"{format_ps(attention.mean_ps)} {width_text(attention.phases)}".rstrip()
+    return f"{format_ps(attention.figure_ps)} {width_text(attention.phases)}".rstrip()
 
 
 def _layers(number: int) -> str:

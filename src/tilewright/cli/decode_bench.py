@@ -16,7 +16,7 @@ from tilewright.cli.phases_option import PhasesOption
 from tilewright.cli.startup import announced_engine, machine_of
 from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.records.bench import DecodeBenchRecord
-from tilewright.report.phase_words import ends_text, figure_ps, latency_text, width_text
+from tilewright.report.phase_words import ends_text, latency_text, width_text
 from tilewright.units import format_bytes, format_ps
 
 
@@ -89,7 +89,7 @@ def _view(record: DecodeBenchRecord) -> RenderableType:
     for item in record.ablation:
         changes.add_row(
             item.name,
-            f"{format_ps(figure_ps(item.latency_ps, item.phases))} {width_text(item.phases)}",
+            f"{format_ps(item.figure_ps)} {width_text(item.phases)}",
             ends_text(item.phases),
             f"{item.slowdown:.2f}",
             format_bytes(item.bytes),

@@ -120,7 +120,7 @@ def _cells(flow: DemoFlow) -> list[str]:
 
 
 def _time_text(step: DemoStep) -> str:
-    return f"{latency_text(step.attention.mean_ps)} {step.speedup:>4.1f}x"
+    return f"{latency_text(step.attention.figure_ps)} {step.speedup:>4.1f}x"
 
 
 def _verdict(record: DemoRecord) -> list[Text]:

@@ -8,7 +8,7 @@ from rich.text import Text
 from tilewright.programs.probe.case import PROBE_CASES
 from tilewright.programs.probe.check import CHECKS
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow
-from tilewright.report.phase_words import ends_text, figure_ps
+from tilewright.report.phase_words import ends_text
 from tilewright.units import count_text, format_bytes, format_ps
 
 BAR_LETTERS = 12
@@ -73,7 +73,7 @@ def _add_case(view: Text, case: str, rows: Sequence[ProbeRow]) -> None:
     for row in rows:
         view.append(
             f"{format_bytes(row.bytes):>9}"
-            f"{format_ps(figure_ps(row.latency_ps, row.phases)):>11}{_width(row):>5}"
+            f"{format_ps(row.figure_ps):>11}{_width(row):>5}"
             f"{format_ps(row.bound_ps):>11}{row.ratio:>6.2f}{row.bandwidth_gbs:>9,.1f}"
             f"{row.refresh_limited_gbs:>9,.1f}{row.utilisation:>5.0%}  "
         )

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from tilewright.records.document import Document, Seconds, Sha256, Versions
-from tilewright.records.phases import PhaseSpread
+from tilewright.records.phases import PhaseSpread, Timed
 
 
 class EngineRatios(Document):
@@ -144,7 +144,7 @@ class AttentionBenchRecord(Document):
     passed: bool
 
 
-class CollectiveRow(Document):
+class CollectiveRow(Timed):
     """One collective; bytes are of a rank's tensor, times from its first program to its last."""
 
     series: str
@@ -155,7 +155,6 @@ class CollectiveRow(Document):
     bytes: PositiveInt
     buffer: Literal["tcm", "sram", "hbm"]
     latency_ps: PositiveInt
-    phases: PhaseSpread | None = None  # latency over refresh phases, of which its own is the first
     alpha_beta_ps: PositiveInt  # of blocks that are not cut, along the longest way of the plan
     bound_ps: NonNegativeInt  # what no algorithm can beat
     bound_latency_ps: NonNegativeInt | None = None  # part of it; None: latencies do not count
@@ -169,11 +168,6 @@ class CollectiveRow(Document):
     def rate_ps(self) -> int:
         """Part of the bound that is work over rates."""
         return self.bound_ps - (self.bound_latency_ps or 0)
-
-    @property
-    def mean_ps(self) -> float:
-        """Latency that stands for the row: the mean over refresh phases."""
-        return self.latency_ps if self.phases is None else self.phases.mean_ps
 
     @property
     def least_ps(self) -> int:
@@ -242,14 +236,13 @@ class SimulationCost(Document):
     sparse_events: tuple[NonNegativeInt, NonNegativeInt]
 
 
-class AblationRow(Document):
+class AblationRow(Timed):
     """One change to the sparse step; slow-down and bytes are beside the first row's."""
 
     name: str
     batch: PositiveInt
     placement: Literal["head", "stripe", "cube", "sip"]
     latency_ps: PositiveInt
-    phases: PhaseSpread | None = None  # latency over refresh phases, of which its own is the first
     bytes: NonNegativeInt
     launches: PositiveInt
     slowdown: PositiveFloat  # of the means

@@ -6,15 +6,6 @@ from tilewright.units import format_ps
 UNKNOWN = "±?"  # there are too few phases for their half-width to mean anything
 
 
-def figure_ps(latency_ps: int, phases: PhaseSpread | None) -> int:
-    """Return the latency that stands for a run: the mean over phases, if there is one.
-
-    >>> figure_ps(7, None)
-    7
-    """
-    return latency_ps if phases is None else round(phases.mean_ps)
-
-
 def width_text(phases: PhaseSpread | None) -> str:
     """Return the half-width as a share of the mean; empty if there is none.
 
@@ -40,7 +31,7 @@ def ends_text(phases: PhaseSpread | None) -> str:
 
 def latency_text(latency_ps: int, phases: PhaseSpread | None) -> str:
     """Return the mean with its half-width, smallest and largest."""
-    text = format_ps(figure_ps(latency_ps, phases))
+    text = format_ps(latency_ps if phases is None else round(phases.mean_ps))
     if phases is None or phases.reason == "long":
         return text
     if phases.count == 1:

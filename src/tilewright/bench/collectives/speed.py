@@ -66,7 +66,7 @@ def measure(
         row = measured.row
         progress(
             f"{len(found)} of {len(cases)}: {row.series}, {row.algorithm} on {row.topology},"
-            f" {format_bytes(row.bytes)} in {format_ps(round(row.mean_ps))}"
+            f" {format_bytes(row.bytes)} in {format_ps(row.figure_ps)}"
         )
 
     order = sorted(cases, key=_moved_bytes, reverse=True)

@@ -20,7 +20,7 @@ from tilewright.records.document import (
     StateAdvanceName,
     Versions,
 )
-from tilewright.records.phases import PhaseSpread
+from tilewright.records.phases import Timed
 from tilewright.records.run.part import Bottleneck
 
 StageName = Literal["page completion", "scoring", "selection", "attention", "merge", "launch"]
@@ -70,12 +70,10 @@ class FusionRow(Document):
     reason: str
 
 
-class DecodeAttention(Document):
+class DecodeAttention(Timed):
     """One way to attend, dense or sparse, and where its time went."""
 
     latency_ps: PositiveInt  # from the host's submission to its knowing; so are the stages
-    phases: PhaseSpread | None = None
-    """Latency over refresh phases, of which its own is the first. None: nothing refreshes."""
     stages: tuple[DecodeStage, ...]
     bytes: NonNegativeInt  # at the HBM controllers
     ideal_bytes: NonNegativeInt
@@ -103,17 +101,6 @@ class DecodeAttention(Document):
     def rate_ps(self) -> int:
         """Part of the bound that is work over rates."""
         return self.bound_ps - (self.bound_latency_ps or 0)
-
-    @property
-    def mean_ps(self) -> int:
-        """Latency that stands for the step: the mean over refresh phases."""
-        return self.latency_ps if self.phases is None else round(self.phases.mean_ps)
-
-    @model_validator(mode="after")
-    def _check_phases(self) -> Self:
-        if self.phases is not None and self.phases.latencies_ps[0] != self.latency_ps:
-            raise ValueError("latency_ps is not that of the first of the phases")
-        return self
 
     @model_validator(mode="after")
     def _check_stages(self) -> Self:

@@ -13,7 +13,7 @@ from pydantic import (
 
 from tilewright.records.document import Document, Fraction, JsonScalar, Sha256, Versions
 from tilewright.records.machine import MachineFigures
-from tilewright.records.phases import PhaseSpread
+from tilewright.records.phases import Timed
 from tilewright.records.run.part import (
     Bottleneck,
     ChannelUse,
@@ -91,7 +91,7 @@ class LaunchRow(Document):
         return self
 
 
-class RunRecord(Document):
+class RunRecord(Timed):
     """Of an interrupted run the figures are those of the launches that had completed by then."""
 
     kind: Literal["run"] = "run"
@@ -108,10 +108,7 @@ class RunRecord(Document):
     limits: dict[str, PositiveInt] = Field(default_factory=dict)
     """The most programs of a launch, commands of a program, events and simulated time; empty in
     records from before there were limits."""
-    latency_ps: NonNegativeInt  # from the first submission of the measured launches to their end
-    phases: PhaseSpread | None = None
-    """Latency over refresh phases, of which the record's own is the first. None: nothing in the
-    machine refreshes, or the run was interrupted."""
+    # latency_ps: from the first submission of the measured launches to their end
     bound_ps: NonNegativeInt | None = None  # None: nobody said what the least time is
     bound_latency_ps: NonNegativeInt | None = None
     """Part of ``bound_ps``; the rest is work at the rate of its resource. None: in the bounds of
@@ -146,12 +143,6 @@ class RunRecord(Document):
         if parts_ps != self.latency_ps:
             message = f"breakdown_ps adds up to {parts_ps}, but latency_ps is {self.latency_ps}"
             raise ValueError(message)
-        return self
-
-    @model_validator(mode="after")
-    def _check_phases(self) -> Self:
-        if self.phases is not None and self.phases.latencies_ps[0] != self.latency_ps:
-            raise ValueError("latency_ps is not that of the first of the phases")
         return self
 
     @model_validator(mode="after")

@@ -5,17 +5,15 @@ from typing import Literal, Self
 from pydantic import NonNegativeInt, PositiveFloat, model_validator
 
 from tilewright.records.document import Document, JsonScalar, Sha256, Versions
-from tilewright.records.phases import PhaseSpread
+from tilewright.records.phases import Timed
 from tilewright.records.run.part import RunParts
 
 
-class SweepPoint(Document):
+class SweepPoint(Timed):
     """One run; ``parameters`` are those that the sweep sets."""
 
     parameters: dict[str, JsonScalar]
     ok: bool
-    latency_ps: NonNegativeInt
-    phases: PhaseSpread | None = None  # latency over refresh phases, of which its own is the first
     bound_ps: NonNegativeInt | None
     ratio: PositiveFloat | None
     breakdown_ps: RunParts

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 
-from tilewright.analysis.advice.bound import mean_ps
 from tilewright.analysis.advice.build import advise
 from tilewright.records import RunRecord
 from tilewright.records.explain import ExplainRecord, PartShare, Remark
@@ -29,7 +28,7 @@ def explain_run(record: RunRecord, source: str) -> ExplainRecord:
         program=record.what.program,
         machine=record.machine.name,
         latency_ps=total_ps,
-        mean_ps=mean_ps(record),
+        mean_ps=record.mean_ps,
         bound_ps=record.bound_ps,
         parts=tuple(
             PartShare(part=name, time_ps=part_ps, share=part_ps / total_ps)

@@ -1,7 +1,6 @@
 """The points of a sweep as a picture: where the time of each went, how long it is, its bound."""
 
 from tilewright.records.run.sweep import RunSweepRecord, SweepPoint
-from tilewright.report.phase_words import figure_ps
 from tilewright.report.plot import legend_mark, open_plot
 from tilewright.report.run.format import PART_WORDS
 from tilewright.report.run.sweep_table import point_text
@@ -41,7 +40,7 @@ def draw_sweep(record: RunSweepRecord) -> str:
     used = [name for name in PART_COLOURS if any(p.breakdown_ps.by_name()[name] for p in points)]
     bottom = TOP + ROW * len(points)
     height = bottom + LEGEND_ROW * -(-len(used) // LEGEND_COLUMNS) + 2 * MARGIN
-    longest_ps = max((_latency_ps(point) for point in points), default=0) or 1
+    longest_ps = max((point.figure_ps for point in points), default=0) or 1
     with open_plot(WIDTH, height, f"sweep of {record.program} on {record.machine}") as plot:
         title = f"{record.program} on {record.machine}"
         plot.text(MARGIN, 26, title, fontsize=18, fontweight="bold")
@@ -58,7 +57,7 @@ def draw_sweep(record: RunSweepRecord) -> str:
             plot.text(MARGIN, middle, shorten(point_text(point), LABEL_WIDTH, size=TEXT_SIZE))
             plot.bar(parts, row, _parts(point))
             plot.bar(times, row, _times(point))
-            end = TIMES_AT + TIMES_WIDTH * _latency_ps(point) / longest_ps
+            end = TIMES_AT + TIMES_WIDTH * point.figure_ps / longest_ps
             plot.text(end + 8, middle, _figures(point))
         entries = [
             (legend_mark(parts, "s", PART_COLOURS[name], markersize=12), PART_WORDS[name])
@@ -69,10 +68,6 @@ def draw_sweep(record: RunSweepRecord) -> str:
                 MARGIN, bottom + MARGIN, entries, width=LEGEND_WIDTH, columns=LEGEND_COLUMNS
             )
         return plot.render()
-
-
-def _latency_ps(point: SweepPoint) -> int:
-    return figure_ps(point.latency_ps, point.phases)
 
 
 def _bound_share(point: SweepPoint) -> float | None:
@@ -92,7 +87,7 @@ def _parts(point: SweepPoint) -> list[tuple[float, str, str]]:
 
 
 def _times(point: SweepPoint) -> list[tuple[float, str, str]]:
-    latency_ps, share = _latency_ps(point), _bound_share(point) or 0.0
+    latency_ps, share = point.figure_ps, _bound_share(point) or 0.0
     rest = ((1 - share) * latency_ps, REST, format_ps(latency_ps))
     if not share:
         return [rest]
@@ -100,5 +95,5 @@ def _times(point: SweepPoint) -> list[tuple[float, str, str]]:
 
 
 def _figures(point: SweepPoint) -> str:
-    text, share = format_ps(_latency_ps(point)), _bound_share(point)
+    text, share = format_ps(point.figure_ps), _bound_share(point)
     return text if share is None else f"{text} ({share_text(share)})"

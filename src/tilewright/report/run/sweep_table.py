@@ -3,7 +3,7 @@
 from rich.text import Text
 
 from tilewright.records.run.sweep import RunSweepRecord, SweepPoint
-from tilewright.report.phase_words import ends_text, figure_ps, width_text
+from tilewright.report.phase_words import ends_text, width_text
 from tilewright.report.run.format import PART_WORDS
 from tilewright.units import format_ps, share_text
 
@@ -47,7 +47,7 @@ def sweep_view(record: RunSweepRecord) -> Text:
 
 
 def _latency(point: SweepPoint) -> str:
-    mean = format_ps(figure_ps(point.latency_ps, point.phases))
+    mean = format_ps(point.figure_ps)
     return f"{mean:>12}{width_text(point.phases):>7}{ends_text(point.phases):>26}"
 
 

@@ -137,7 +137,7 @@ def _step(flow: str, context: int, timings: Mapping[DemoCase, FoundTiming]) -> D
     return DemoStep(
         context=context,
         selection=selection_name(flow),
-        speedup=dense.mean_ps / attention.mean_ps,
+        speedup=dense.figure_ps / attention.figure_ps,
         bytes_bound_speedup=dense.ideal_bytes / attention.ideal_bytes,
         attention=attention,
     )

@@ -51,7 +51,7 @@ def _step(flow: DemoFlow, step: DemoStep) -> ShownStep:
         flow=flow_label(flow.flow),
         context=step.context,
         latency_ps=attention.latency_ps,
-        mean_ps=attention.mean_ps,
+        mean_ps=attention.figure_ps,
         speedup=step.speedup,
         num_bytes=attention.bytes,
         bottleneck=short_bottleneck(attention.bottleneck_figures),
