@@ -55,7 +55,7 @@ OWN = {
     "bench/peers/__init__.py",  # a module of ours by its name
     "bench/peers/triton_interpreter.py",  # what a process of ours answers
     "bench/peers/triton_worker.py",  # what its parent process asks
-    "cli/commands.py",  # a command by its name
+    "cli/group.py",  # a command by its name
     "cli/main.py",  # an empty text
     "interop/kernbench/names.py",  # a table of ours
     "models/library.py",  # a library by its name

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tilewright.analysis.phases import spread_of
-from tilewright.cli import collectives_bench
+from tilewright.cli.command.bench import collectives
 from tilewright.cli.main import main
 from tilewright.records import installed_versions
 from tilewright.records.bench import CollectiveRow, CollectivesBenchRecord
@@ -36,7 +36,7 @@ def shown(
     def found(*_: Any, **__: Any) -> CollectivesBenchRecord:
         return record_with(**figures)
 
-    monkeypatch.setattr(collectives_bench, "run_collectives_bench", found)
+    monkeypatch.setattr(collectives, "run_collectives_bench", found)
     return main(["bench", "collectives"]), capsys.readouterr().out
 
 

@@ -153,7 +153,7 @@ def test_a_machine_tells_the_time_of_attention_for_a_token(
 
 
 def test_what_a_terminal_would_obey_is_shown_instead(capsys: pytest.CaptureFixture[str]) -> None:
-    from tilewright.cli.generate import _show  # noqa: PLC0415
+    from tilewright.cli.command.generate import _show  # noqa: PLC0415
 
     _show("a\x1b[2Jb\tc\nd")
     assert capsys.readouterr().out == "a\\x1b[2Jb\tc\nd"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.cli.probe_table import BAR_LETTERS, bar_of
+from tilewright.cli.command.probe import BAR_LETTERS, bar_of
 from tilewright.records import Breakdown
 
 times = st.integers(0, 10**9)

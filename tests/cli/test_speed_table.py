@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from tilewright.cli.speed_table import speed_table
+from tilewright.cli.command.bench.engine import speed_table
 from tilewright.records import EngineWorkloadRow
 
 WIDTH = 80

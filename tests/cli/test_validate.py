@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kinds import needs_both_engines
-from tilewright.cli import validate as command
+from tilewright.cli.command import validate as command
 from tilewright.cli.main import main
 from tilewright.engine import EngineKind
 from tilewright.validation.finding import Finding, Oracle, OracleGroup, exact

@@ -39,8 +39,7 @@ from tilewright.serving.model_flow import (
 )
 from tilewright.studies.compare.latency import Simulations, StepOnMachines, latency_rows
 from tilewright.studies.compare.state import KeptWork
-from tilewright.studies.simulate_latency import simulate_latency
-from tilewright.studies.step_latency import LatencyOf, LatencySpec
+from tilewright.studies.latency import LatencyOf, LatencySpec, simulate_latency
 
 Tell = Callable[[int, int, str], None]
 """How many trials and simulated steps are complete, of how many, and what is done now."""

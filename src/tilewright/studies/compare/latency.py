@@ -15,7 +15,7 @@ from tilewright.records.attention.compare import (
 from tilewright.records.attention.decode import LatencySelection
 from tilewright.serving.model_flow import stand_in_for, trace_for_model
 from tilewright.studies.compare.state import KeptWork
-from tilewright.studies.step_latency import (
+from tilewright.studies.latency import (
     REFUSALS,
     LatencyOf,
     LatencyQuery,

@@ -7,7 +7,7 @@ from tilewright.attention.graph import Graph
 from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.records.generate import SimulatedAttention, SimulatedLength
 from tilewright.serving.sequence import PagesByRow
-from tilewright.studies.step_latency import (
+from tilewright.studies.latency import (
     REFUSALS,
     LatencyOf,
     LatencyQuery,

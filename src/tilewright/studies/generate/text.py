@@ -29,8 +29,7 @@ from tilewright.serving.model_flow import (
     trace_for_model,
 )
 from tilewright.studies.generate.latency import DecodedStep, RunOnMachines, simulate_run
-from tilewright.studies.simulate_latency import simulate_latency
-from tilewright.studies.step_latency import LatencyOf, LatencySpec, geometry_on_machine
+from tilewright.studies.latency import LatencyOf, LatencySpec, geometry_on_machine, simulate_latency
 
 DENSE = "dense"
 DEFAULT_BUDGET = 16
