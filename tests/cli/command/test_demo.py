@@ -10,7 +10,7 @@ import pytest
 
 from tests.interrupts import interruptible_children
 from tests.studies.demo_records import demo_record
-from tilewright.cli import demo as command
+from tilewright.cli.command import demo as command
 from tilewright.cli.app import run
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.records.demo import DemoRecord

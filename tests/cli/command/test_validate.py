@@ -14,7 +14,7 @@ from tilewright.engine import EngineKind
 from tilewright.validation.finding import Finding, Oracle, OracleGroup, exact
 from tilewright.validation.run import run_oracles
 
-PAGE = Path(__file__).parents[2] / "docs" / "validation.md"
+PAGE = Path(__file__).parents[3] / "docs" / "validation.md"
 FIELDS = {"name", "group", "unit", "rule", "expected", "found", "error", "tolerance", "ok"}
 
 

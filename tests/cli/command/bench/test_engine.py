@@ -3,11 +3,15 @@
 import json
 import subprocess
 import sys
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
+from tilewright.cli.command.bench.engine import speed_table
 from tilewright.cli.main import main
 from tilewright.engine import native_built
+from tilewright.records import EngineWorkloadRow
 
 WITHOUT_SIMPY = """
 import sys
@@ -64,3 +68,34 @@ def test_without_its_peer_the_benchmark_names_the_extra_and_exits_2() -> None:
 @pytest.mark.parametrize("arguments", [("--seed", "-1"), ("--rounds", "0"), ("--rounds", "x")])
 def test_a_wrong_option_is_wrong_input(arguments: tuple[str, ...]) -> None:
     assert main(["bench", "engine", *arguments]) == 2
+
+
+WIDTH = 80
+
+
+def row(workload: str, implementation: str, hops_per_s: float) -> EngineWorkloadRow:
+    return EngineWorkloadRow(
+        workload=workload,
+        implementation=implementation,
+        seconds=0.5,
+        hops=1_000_000,
+        hops_per_s=hops_per_s,
+        events_per_hop=145.24,
+        simulated_ps=258_403,
+        digest="0123456789abcdef" * 4,
+    )
+
+
+@pytest.mark.parametrize("slowest", ["simpy", "simpy, flits"])
+def test_wide_numbers_fit_into_80_columns_uncut(slowest: str) -> None:
+    rows = [
+        row(workload, implementation, rate)
+        for workload in ("open loop", "closed loop", "finite buffers")
+        for implementation, rate in ((slowest, 99_999.9), ("native", 199_999_999.0))
+    ]
+    text = StringIO()
+    Console(file=text, width=WIDTH).print(speed_table(rows))
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text.getvalue()
+    assert "finite buffers" in text.getvalue()
+    assert "2,000.0x" in text.getvalue()
+    assert max(len(line) for line in text.getvalue().splitlines()) <= WIDTH
