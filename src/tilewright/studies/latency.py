@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from tilewright.attention.backends.machine import Recorded, RowPlacement, SelectionModel, Uniform
 from tilewright.attention.graph import DType, Geometry, Graph, dtypes_of, graph_hash
@@ -20,7 +20,8 @@ from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.spec import HbmSpec
 from tilewright.records import content_hash
 from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
-from tilewright.serving.model_flow import plan_pages
+from tilewright.serving.model_flow import plan_pages, stand_in_for, trace_for_model
+from tilewright.serving.sequence import PagesByRow
 from tilewright.studies.decode.step import DecodeStep, simulate_step
 
 REFUSALS = (CodegenError, AttentionError, KernelError, OutOfMemoryError, PlacementError)
@@ -125,9 +126,71 @@ def check_names(machines: Sequence[NamedMachine]) -> None:
             raise UsageError("--machine", f"two machines called {name!r}", "one", fix)
 
 
-def geometry_on_machine(geometry: Geometry, dtype: DType) -> Geometry:
-    """A model's sizes, kept in the machine's type."""
-    return replace(geometry, **dtypes_of(dtype))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepsOnMachines:
+    """What all simulated steps of one model have in common."""
+
+    spec: LatencySpec
+    geometry: Geometry  # the model's sizes, kept in the machines' type
+    kv_heads: int
+    stand_in: Graph  # of dense attention, which asks no flow
+    dense_layers: int  # the first so many read every page
+    reserved: Reserved
+    state_advance: StateAdvance
+    seed: int
+
+    @classmethod
+    def of(cls, spec: LatencySpec, geometry: Geometry, **rest: Any) -> "StepsOnMachines":
+        """Take the sizes of a model as it has them."""
+        geometry = replace(geometry, **dtypes_of(spec.dtype))
+        stand_in = trace_for_model(stand_in_for(geometry.kind), geometry)[1]
+        return cls(spec=spec, geometry=geometry, stand_in=stand_in, **rest)
+
+    @property
+    def figures(self) -> StepFigures:
+        sizes = self.geometry
+        return StepFigures(
+            placement=self.spec.placement.value,
+            batch=self.spec.batch,
+            kv_heads=self.kv_heads,
+            query_heads=sizes.query_heads,
+            key_dim=sizes.key_dim,
+            value_dim=sizes.value_dim,
+            page_size=sizes.page_size,
+            dtype=self.spec.dtype.value,
+        )
+
+    def dense(self, machine: NamedMachine, tokens: int) -> LatencyQuery:
+        """Return the step that reads every page of sequences of so many tokens."""
+        return self._query(machine, self.stand_in, tokens, self.reserved.total, is_dense=True)
+
+    def sparse(
+        self, machine: NamedMachine, graph: Graph, tokens: int, budget: int, pages: PagesByRow
+    ) -> LatencyQuery:
+        """Return the step whose rows read what sparse layers read; none: pages are drawn.
+
+        ``pages`` are those of all layers. A request has the pages of one of them.
+        """
+        layers = pages[self.dense_layers :]
+        chosen = spread_layers(layers, self.spec.batch) if layers else ()
+        rows = tuple(row for layer in chosen for row in layer) if layers else None
+        return self._query(machine, graph, tokens, budget, pages=rows)
+
+    def _query(
+        self, machine: NamedMachine, graph: Graph, tokens: int, budget: int, **rest: Any
+    ) -> LatencyQuery:
+        return LatencyQuery(
+            machine=machine,
+            graph=graph,
+            contexts=(tokens,) * self.spec.batch,
+            kv_heads=self.kv_heads,
+            budget=budget,
+            reserved=self.reserved,
+            state_advance=self.state_advance,
+            placement=self.spec.placement,
+            seed=self.seed,
+            **rest,
+        )
 
 
 def spread_layers(layers: Sequence[Item], batch: int) -> tuple[Item, ...]:
@@ -139,21 +202,11 @@ def spread_layers(layers: Sequence[Item], batch: int) -> tuple[Item, ...]:
     return tuple(layers[(2 * place + 1) * len(layers) // (2 * batch)] for place in range(batch))
 
 
-def step_figures(spec: LatencySpec, geometry: Geometry, kv_heads: int) -> StepFigures:
-    return StepFigures(
-        placement=spec.placement.value,
-        batch=spec.batch,
-        kv_heads=kv_heads,
-        query_heads=geometry.query_heads,
-        key_dim=geometry.key_dim,
-        value_dim=geometry.value_dim,
-        page_size=geometry.page_size,
-        dtype=spec.dtype.value,
-    )
-
-
 def simulate_latency(query: LatencyQuery) -> int:
-    """Picoseconds from the host's first submission to its knowing of the last completion."""
+    """Return the time from the host's first submission to its knowing of the last completion."""
+    selection: SelectionModel | None = None
+    if not query.is_dense:
+        selection = Uniform(query.seed) if query.pages is None else Recorded(query.pages)
     step = DecodeStep(
         machine=query.machine.machine,
         graph=query.graph,
@@ -162,13 +215,7 @@ def simulate_latency(query: LatencyQuery) -> int:
         plan=plan_pages(query.budget, query.reserved, state_advance=query.state_advance),
         placement=query.placement,
         is_dense=query.is_dense,
-        selection=_selection(query),
+        selection=selection,
         seed=query.seed,
     )
     return simulate_step(step, tells_stages=False).latency_ps
-
-
-def _selection(query: LatencyQuery) -> SelectionModel | None:
-    if query.is_dense:
-        return None
-    return Uniform(query.seed) if query.pages is None else Recorded(query.pages)

@@ -29,7 +29,7 @@ from tilewright.serving.model_flow import (
     trace_for_model,
 )
 from tilewright.studies.generate.latency import DecodedStep, RunOnMachines, simulate_run
-from tilewright.studies.latency import LatencyOf, LatencySpec, geometry_on_machine, simulate_latency
+from tilewright.studies.latency import LatencyOf, LatencySpec, StepsOnMachines, simulate_latency
 
 DENSE = "dense"
 DEFAULT_BUDGET = 16
@@ -155,24 +155,22 @@ def _graph(shape: ModelShape, spec: GenerateSpec) -> tuple[str, Graph]:
 
 
 def _run_on_machines(shape: ModelShape, spec: GenerateSpec) -> RunOnMachines | None:
-    """Before the text, so that a flow that cannot be traced is told at once."""
+    """Plan before the text, so that a flow that cannot be traced is told at once."""
     if spec.latency is None:
         return None
-    geometry = geometry_on_machine(geometry_of(shape, spec.page_size), spec.latency.dtype)
-    is_dense = spec.flow == DENSE
-    flow = None if is_dense else trace_for_model(spec.flow, geometry, name=spec.flow_name)[1]
-    return RunOnMachines(
-        spec=spec.latency,
-        graph=flow,
-        stand_in=trace_for_model(stand_in_for(geometry.kind), geometry)[1],
-        layers=shape.layers,
-        dense_layers=_dense_layers(shape, spec),
+    common = StepsOnMachines.of(
+        spec.latency,
+        geometry_of(shape, spec.page_size),
         kv_heads=kv_heads_of(shape),
-        budget=spec.budget,
+        dense_layers=_dense_layers(shape, spec),
         reserved=spec.reserved,
         state_advance=spec.state_advance,
         seed=spec.seed,
     )
+    graph = None
+    if spec.flow != DENSE:
+        graph = trace_for_model(spec.flow, common.geometry, name=spec.flow_name)[1]
+    return RunOnMachines(common=common, graph=graph, layers=shape.layers, budget=spec.budget)
 
 
 def _dense_layers(shape: ModelShape, spec: GenerateSpec) -> int:
