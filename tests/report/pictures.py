@@ -10,11 +10,10 @@ from tilewright.records.bench import CollectiveRow, CollectivesBenchRecord
 from tilewright.records.run.sweep import RunSweepRecord, SweepPoint
 from tilewright.report.collectives_plot import draw_collectives
 from tilewright.report.decode_page.page import decode_page_text
-from tilewright.report.decode_page.plot import draw_quality_over_latency
-from tilewright.report.decode_page.stages import draw_stages
+from tilewright.report.decode_page.plot import draw_quality_over_latency, draw_stages
 from tilewright.report.probe_plot import draw_probe
 from tilewright.report.quality.plot import draw_quality
-from tilewright.report.run.sweep_plot import draw_sweep
+from tilewright.report.run.sweep import draw_sweep
 
 __all__ = ("all_plots", "collectives_record", "sweep_record")
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.interrupts import interruptible_children
 from tests.studies.demo_records import demo_record
-from tilewright.cli.command import demo as command
 from tilewright.cli.app import run
+from tilewright.cli.command import demo as command
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.records.demo import DemoRecord
 from tilewright.studies.demo.command import PAGE_FILE, TRACE_FILE, plan_demo

@@ -14,7 +14,7 @@ from tilewright.programs import PROGRAMS
 from tilewright.records import RunRecord, read_record, write_record
 from tilewright.records.explain import CompareRecord, ExplainRecord, ListRecord
 from tilewright.records.run.sweep import RunSweepRecord
-from tilewright.report.phase_words import width_text
+from tilewright.report.format import width_text
 from tilewright.units import format_ps
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -18,8 +18,8 @@ from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.report.decode_page.model import DecodePage, ShownUsage
 from tilewright.report.decode_page.page import decode_page_text, write_decode_page
-from tilewright.report.decode_page.stages import draw_stages
-from tilewright.report.phase_words import width_text
+from tilewright.report.decode_page.plot import draw_stages
+from tilewright.report.format import width_text
 from tilewright.units import format_ps
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -9,9 +9,8 @@ from tests.report.pictures import sweep_record
 from tests.studies.run_programs import SCALE, request_of, written
 from tilewright.errors import BenchError, ProgramError
 from tilewright.programs.matmul import sweep_points
-from tilewright.report.run.format import PART_WORDS
-from tilewright.report.run.sweep_plot import PART_COLOURS, draw_sweep
-from tilewright.report.run.sweep_table import sweep_view
+from tilewright.report.format import PART_WORDS
+from tilewright.report.run.sweep import PART_COLOURS, draw_sweep, sweep_view
 from tilewright.studies.run.command import RunWatch
 from tilewright.studies.run.source import find_source
 from tilewright.studies.run.sweep import run_sweep, sweep_of

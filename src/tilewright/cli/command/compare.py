@@ -11,7 +11,7 @@ from tilewright.cli.outcome import Outcome
 from tilewright.records import RunRecord, read_record, told_if_contradictory
 from tilewright.records.explain import CompareRecord, FieldChange, FigureChange
 from tilewright.report.compare import compare_runs
-from tilewright.report.run.format import PART_WORDS
+from tilewright.report.format import PART_WORDS
 from tilewright.units import format_ps
 
 BeforeArgument = Annotated[Path, typer.Argument(metavar="RUN.json", help="The record before.")]

@@ -14,9 +14,14 @@ from tilewright.cli.output import note
 from tilewright.cli.startup import announced_engine
 from tilewright.processes import num_cores
 from tilewright.records.demo import DemoFlow, DemoRecord, DemoStep
-from tilewright.report.decode_page.format import bytes_text, latency_text, short_bottleneck
 from tilewright.report.decode_page.model import context_text
-from tilewright.report.format import flops_text, rate_text
+from tilewright.report.format import (
+    flops_text,
+    rate_text,
+    short_bottleneck,
+    short_bytes,
+    short_latency,
+)
 from tilewright.studies.demo.command import SIZES, plan_demo, run_demo
 from tilewright.studies.demo.summary import NEXT, flow_label, meaning_of, quality_note, steps_note
 from tilewright.units import format_bytes, share_text
@@ -113,13 +118,13 @@ def _cells(flow: DemoFlow) -> list[str]:
         f"{quality.needles.found}/{quality.needles.planted}",
         share_text(quality.mass),
         *map(_time_text, flow.steps),
-        bytes_text(last.bytes),
+        short_bytes(last.bytes),
         short_bottleneck(last.bottleneck_figures),
     ]
 
 
 def _time_text(step: DemoStep) -> str:
-    return f"{latency_text(step.attention.figure_ps)} {step.speedup:>4.1f}x"
+    return f"{short_latency(step.attention.figure_ps)} {step.speedup:>4.1f}x"
 
 
 def _verdict(record: DemoRecord) -> list[Text]:

@@ -20,7 +20,7 @@ from tilewright.programs.probe.case import PROBE_CASES, SIZES
 from tilewright.programs.probe.check import CHECKS
 from tilewright.programs.probe.run import run_probe
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow
-from tilewright.report.phase_words import ends_text
+from tilewright.report.format import ends_text
 from tilewright.report.plot import check_plot_path
 from tilewright.report.probe_plot import draw_probe
 from tilewright.report.svg import write_svg

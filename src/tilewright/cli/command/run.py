@@ -18,8 +18,7 @@ from tilewright.programs.parameter import parse_parameters
 from tilewright.records import RunRecord, check_targets, write_record
 from tilewright.records.run.sweep import RunSweepRecord
 from tilewright.report.plot import check_plot_path
-from tilewright.report.run.sweep_plot import draw_sweep
-from tilewright.report.run.sweep_table import sweep_view
+from tilewright.report.run.sweep import draw_sweep, sweep_view
 from tilewright.report.run.table import run_view
 from tilewright.report.svg import write_svg
 from tilewright.studies.run.command import TRACE_LIMIT, RunWatch, run_program

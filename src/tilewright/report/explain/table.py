@@ -6,7 +6,7 @@ from rich.text import Text
 
 from tilewright.records.explain import Advice, ExplainRecord
 from tilewright.records.run.part import ChannelUse
-from tilewright.report.run.format import PART_WORDS
+from tilewright.report.format import PART_WORDS
 from tilewright.units import format_ps, share_text
 
 LEAST_SHARE = 0.01

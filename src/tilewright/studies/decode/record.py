@@ -22,7 +22,7 @@ from tilewright.records.attention.decode import (
     FusionRow,
     SelectionRecord,
 )
-from tilewright.report.run.format import bottleneck_words
+from tilewright.report.format import bottleneck_words
 from tilewright.studies.decode.check import value_error
 from tilewright.studies.decode.data import draw_requests, reference_step
 from tilewright.studies.decode.step import DecodeStep, StepTiming, plan_rows, simulate_step

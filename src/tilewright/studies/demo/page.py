@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from tilewright.machine.build import Machine
 from tilewright.records.demo import DemoFlow, DemoQuality, DemoRecord, DemoStep
-from tilewright.report.decode_page.format import short_bottleneck
 from tilewright.report.decode_page.model import (
     DecodePage,
     FlowQuality,
@@ -12,6 +11,7 @@ from tilewright.report.decode_page.model import (
     ShownStep,
     ShownUsage,
 )
+from tilewright.report.format import short_bottleneck
 from tilewright.studies.demo.summary import NEXT, flow_label, meaning_of, quality_note, steps_note
 
 

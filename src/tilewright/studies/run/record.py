@@ -33,7 +33,7 @@ from tilewright.records.run.part import (
     ResourceUse,
     SanitizerFinding,
 )
-from tilewright.report.run.format import bottleneck_words
+from tilewright.report.format import bottleneck_words
 from tilewright.runtime.report import LaunchReport
 from tilewright.studies.run.execute import Execution, RunRequest
 from tilewright.units import format_ps

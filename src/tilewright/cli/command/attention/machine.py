@@ -40,7 +40,7 @@ from tilewright.records.attention.decode import (
     DecodeAttention,
     SelectionRecord,
 )
-from tilewright.report.phase_words import ends_text, width_text
+from tilewright.report.format import ends_text, width_text
 from tilewright.studies.decode.record import DecodeComparison, compare_with_dense
 from tilewright.studies.decode.step import DecodeStep
 from tilewright.units import format_bytes, format_ps

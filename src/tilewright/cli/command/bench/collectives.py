@@ -16,7 +16,7 @@ from tilewright.cli.startup import PhasesOption, announced_engine
 from tilewright.processes import num_cores
 from tilewright.records.bench import CollectiveRow, CollectivesBenchRecord
 from tilewright.report.collectives_plot import draw_collectives
-from tilewright.report.phase_words import ends_text, width_text
+from tilewright.report.format import ends_text, width_text
 from tilewright.report.plot import check_plot_path
 from tilewright.report.svg import write_svg
 from tilewright.units import format_bytes

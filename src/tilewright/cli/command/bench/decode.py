@@ -15,7 +15,7 @@ from tilewright.cli.output import note
 from tilewright.cli.startup import PhasesOption, announced_engine, machine_of
 from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.records.bench import DecodeBenchRecord
-from tilewright.report.phase_words import ends_text, latency_text, width_text
+from tilewright.report.format import ends_text, latency_text, width_text
 from tilewright.units import format_bytes, format_ps
 
 

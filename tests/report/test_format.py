@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tilewright.analysis.bottleneck import bottleneck_of
 from tilewright.analysis.usage import UsedBlock
 from tilewright.records import Bottleneck, RunParts
-from tilewright.report.run.format import PART_WORDS, bottleneck_words
+from tilewright.report.format import PART_WORDS, bottleneck_words
 
 LINK = UsedBlock("sip0.cube0.r0c0 -> sip0.cube0.r0c1", "link", 0.5)
 
