@@ -6,16 +6,22 @@ from pathlib import Path
 
 from tilewright.machine.build import Machine
 from tilewright.machine.node import LinkKind
+from tilewright.records.demo import DemoQuality
 from tilewright.report.decode_page.machine import draw_usage
 from tilewright.report.decode_page.model import (
     DecodePage,
-    FlowQuality,
     ShownStep,
     ShownUsage,
     context_text,
 )
 from tilewright.report.decode_page.plot import draw_quality_over_latency, draw_stages, stage_names
-from tilewright.report.format import ends_text, short_bytes, short_latency, width_text
+from tilewright.report.format import (
+    ends_text,
+    short_bottleneck,
+    short_bytes,
+    short_latency,
+    width_text,
+)
 from tilewright.report.machine_svg.picture import draw_machine
 from tilewright.report.style import render_page, themed, write_page
 from tilewright.units import format_ps, share_text
@@ -54,9 +60,9 @@ def page_tables(page: DecodePage) -> dict[str, PageTable]:
     }
 
 
-def _quality_cells(quality: FlowQuality) -> tuple[str, str, str]:
+def _quality_cells(quality: DemoQuality) -> tuple[str, str, str]:
     """Needles, mass and error as they stand in every table."""
-    needles = f"{quality.needles_found}/{quality.needles_planted}"
+    needles = f"{quality.needles.found}/{quality.needles.planted}"
     return needles, share_text(quality.mass), f"{quality.output_error:.3f}"
 
 
@@ -74,14 +80,16 @@ def _headline_table(page: DecodePage) -> PageTable:
 
 def _headline_row(page: DecodePage, flow: str) -> tuple[str, ...]:
     steps = [page.step(flow, context) for context in page.contexts]
-    cells = [text for step in steps for text in (short_latency(step.mean_ps), _speedup(step))]
-    last = steps[-1]
-    quality = _quality_cells(page.quality[flow])
-    return flow, *quality, *cells, short_bytes(last.num_bytes), last.bottleneck
+    cells = [
+        text for step in steps for text in (short_latency(step.attention.figure_ps), _speedup(step))
+    ]
+    last = steps[-1].attention
+    bottleneck = short_bottleneck(last.bottleneck_figures)
+    return flow, *_quality_cells(page.quality[flow]), *cells, short_bytes(last.bytes), bottleneck
 
 
 def _speedup(step: ShownStep) -> str:
-    return f"{step.speedup:.1f} x"
+    return f"{step.found.speedup:.1f} x"
 
 
 def _quality_table(page: DecodePage) -> PageTable:
@@ -111,8 +119,9 @@ def _quality_table(page: DecodePage) -> PageTable:
 
 
 def _latency_cells(step: ShownStep) -> tuple[str, ...]:
-    spread = (text or NONE for text in (width_text(step.phases), ends_text(step.phases)))
-    return short_latency(step.mean_ps), f"{step.mean_ps:,}", *spread
+    figure_ps, phases = step.attention.figure_ps, step.attention.phases
+    spread = (text or NONE for text in (width_text(phases), ends_text(phases)))
+    return short_latency(figure_ps), f"{figure_ps:,}", *spread
 
 
 def _share_table(page: DecodePage) -> PageTable:
@@ -127,9 +136,9 @@ def _share_table(page: DecodePage) -> PageTable:
 
 
 def _share_row(step: ShownStep, names: Sequence[str]) -> tuple[str, ...]:
-    found = {stage.name: stage.latency_ps for stage in step.stages}
+    found = {stage.name: stage.latency_ps for stage in step.attention.stages}
     cells = (short_latency(found[name]) if name in found else NONE for name in names)
-    return step.label, *cells, short_latency(step.latency_ps)
+    return step.label, *cells, short_latency(step.attention.latency_ps)
 
 
 def _stage_table(page: DecodePage) -> PageTable:
@@ -149,16 +158,16 @@ def _stage_table(page: DecodePage) -> PageTable:
 
 def _stage_rows(step: ShownStep, order: Sequence[str]) -> Rows:
     rows = []
-    for stage in sorted(step.stages, key=lambda stage: order.index(stage.name)):
-        share = stage.latency_ps / step.latency_ps if step.latency_ps else 0.0
-        ratio = f"{stage.num_bytes / stage.ideal_bytes:.2f}" if stage.ideal_bytes else NONE
+    for stage in sorted(step.attention.stages, key=lambda stage: order.index(stage.name)):
+        share = stage.latency_ps / step.attention.latency_ps
+        ratio = f"{stage.bytes / stage.ideal_bytes:.2f}" if stage.ideal_bytes else NONE
         rows.append(
             (
                 step.label,
                 stage.name,
                 format_ps(stage.latency_ps),
                 share_text(share),
-                f"{stage.num_bytes:,}",
+                f"{stage.bytes:,}",
                 f"{stage.ideal_bytes:,}",
                 ratio,
             )
