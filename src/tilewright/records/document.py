@@ -2,7 +2,7 @@
 
 import platform
 from importlib import metadata
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat
 
@@ -22,6 +22,22 @@ class Document(BaseModel):
     """Frozen and strict: unknown keys, converted types, NaN and infinity are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def of(cls, *results: object, **rest: Any) -> Self:
+        """Take the fields that results have under the same names; ``rest`` are the others.
+
+        >>> from tilewright.errors import SpecError
+        >>> Failure.of(SpecError("a", "b", "c", "d"), type="SpecError").fix
+        'd'
+        """
+        found = {
+            name: getattr(result, name)
+            for result in reversed(results)
+            for name in cls.model_fields.keys() - rest.keys()
+            if hasattr(result, name)
+        }
+        return cls(**found, **rest)
 
 
 class Versions(Document):

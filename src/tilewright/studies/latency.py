@@ -148,17 +148,8 @@ class StepsOnMachines:
 
     @property
     def figures(self) -> StepFigures:
-        sizes = self.geometry
-        return StepFigures(
-            placement=self.spec.placement.value,
-            batch=self.spec.batch,
-            kv_heads=self.kv_heads,
-            query_heads=sizes.query_heads,
-            key_dim=sizes.key_dim,
-            value_dim=sizes.value_dim,
-            page_size=sizes.page_size,
-            dtype=self.spec.dtype.value,
-        )
+        placement, dtype = self.spec.placement.value, self.spec.dtype.value
+        return StepFigures.of(self, self.spec, self.geometry, placement=placement, dtype=dtype)
 
     def dense(self, machine: NamedMachine, tokens: int) -> LatencyQuery:
         """Return the step that reads every page of sequences of so many tokens."""

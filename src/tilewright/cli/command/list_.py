@@ -35,19 +35,10 @@ def list_(
 
 
 def _row(program: BenchProgram) -> ProgramRow:
-    return ProgramRow(
-        name=program.name,
-        summary=program.summary,
-        machine=program.machine,
+    return ProgramRow.of(
+        program,
         parameters=tuple(
-            ProgramParameter(
-                name=each.name,
-                type=each.kind.__name__,
-                default=each.default,
-                choices=each.choices,
-                help=each.help,
-            )
-            for each in program.parameters
+            ProgramParameter.of(each, type=each.kind.__name__) for each in program.parameters
         ),
     )
 

@@ -5,13 +5,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
+from tilewright.records.attention.run import PlanFigures
 from tilewright.records.document import (
     Document,
     Fraction,
     PageNumber,
     Seconds,
     Sha256,
-    StateAdvanceName,
     Versions,
 )
 
@@ -87,16 +87,13 @@ class SourceFigures(Document):
     text_hash: Sha256 | None
 
 
-class CompareSizes(Document):
+class CompareSizes(PlanFigures):
     """How it was measured."""
 
     context: PositiveInt  # tokens that were taken in before anything was asked
     page_size: PositiveInt
     cases: PositiveInt
     steps: PositiveInt  # decoded tokens of a case, at most
-    reserved_first: NonNegativeInt
-    reserved_last: PositiveInt
-    state_advance: StateAdvanceName  # which blocks a Save writes
     dense_layers: NonNegativeInt
     threads: PositiveInt
 

@@ -11,13 +11,13 @@ from pydantic import (
     model_validator,
 )
 
+from tilewright.records.attention.run import PlanFigures, RowSizes
 from tilewright.records.document import (
     Document,
     Fraction,
     JsonScalar,
     PageNumber,
     Sha256,
-    StateAdvanceName,
     Versions,
 )
 from tilewright.records.phases import Timed
@@ -27,23 +27,14 @@ StageName = Literal["page completion", "scoring", "selection", "attention", "mer
 SelectionName = Literal["scores", "uniform", "recent", "recorded"]
 
 
-class DecodeSizes(Document):
+class DecodeSizes(RowSizes, PlanFigures):
     """The step: one new token for each request, whose rows are its KV heads."""
 
     model: str | None  # None: the sizes were given one by one
     layers: PositiveInt  # of the model, for tokens_per_s; the step is of one of them
     batch: PositiveInt
     contexts: tuple[PositiveInt, ...]  # tokens of each request, the new one included
-    kv_heads: PositiveInt
-    query_heads: PositiveInt  # that share a KV head
-    key_dim: PositiveInt
-    value_dim: PositiveInt
-    page_size: PositiveInt
-    dtype: str  # of keys, values, queries and fields
     budget: NonNegativeInt  # pages that a row may read, reserved ones included
-    reserved_first: NonNegativeInt
-    reserved_last: PositiveInt
-    state_advance: StateAdvanceName  # which blocks a Save writes
 
 
 class DecodeStage(Document):
@@ -204,7 +195,7 @@ class MachineFigures(Document):
     """Of one refresh of its memory; 0: none. A step has one more or less by when it begins."""
 
 
-class StepFigures(Document):
+class StepFigures(RowSizes):
     """One layer's attention of one decode step: a new token for each request of a batch.
 
     From the host's submission of its launches to the host's knowing that they have ended. Tensors
@@ -215,9 +206,3 @@ class StepFigures(Document):
     carries_data: Literal[False] = False
     placement: Literal["head", "stripe", "cube", "sip"]
     batch: PositiveInt  # requests
-    kv_heads: PositiveInt  # of a request: a row each
-    query_heads: PositiveInt  # that share a KV head
-    key_dim: PositiveInt
-    value_dim: PositiveInt
-    page_size: PositiveInt
-    dtype: str  # of queries, keys, values and summaries on the machine

@@ -7,22 +7,32 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from tilewright.records.document import Document, Fraction, Sha256, StateAdvanceName, Versions
 
 
-class TrialSizes(Document):
+class RowSizes(Document):
+    """A row, which is one KV head of a request, with its query heads and widths."""
+
+    kv_heads: PositiveInt  # of a request
+    query_heads: PositiveInt  # that share a KV head
+    key_dim: PositiveInt
+    value_dim: PositiveInt
+    page_size: PositiveInt
+    dtype: str  # of keys, values, queries and fields
+
+
+class PlanFigures(Document):
+    """Pages that every row reads, and state that steps save."""
+
+    reserved_first: NonNegativeInt
+    reserved_last: PositiveInt
+    state_advance: StateAdvanceName  # which blocks a Save writes
+
+
+class TrialSizes(RowSizes, PlanFigures):
     """The data that a flow ran on. Budgets and reserved pages count pages of a row."""
 
     context: PositiveInt  # tokens of the prompt
     batch: PositiveInt
     steps: PositiveInt
-    kv_heads: PositiveInt
-    query_heads: PositiveInt  # that share a KV head
-    key_dim: PositiveInt
-    value_dim: PositiveInt
-    page_size: PositiveInt
-    dtype: str
     budget: NonNegativeInt  # pages that a row may read, reserved ones included
-    reserved_first: NonNegativeInt
-    reserved_last: PositiveInt
-    state_advance: StateAdvanceName  # which blocks a Save writes
     seed: NonNegativeInt
 
 

@@ -242,16 +242,12 @@ def _versions(spec: CompareSpec) -> Versions:
 
 def _sizes(spec: CompareSpec) -> CompareSizes:
     sizes = spec.sizes
-    return CompareSizes(
-        context=sizes.context,
-        page_size=sizes.page_size,
-        cases=sizes.cases,
-        steps=sizes.steps,
+    return CompareSizes.of(
+        sizes,
+        spec,
         reserved_first=sizes.reserved.first,
         reserved_last=sizes.reserved.last,
         state_advance=sizes.state_advance.value,
-        dense_layers=spec.dense_layers,
-        threads=spec.threads,
     )
 
 

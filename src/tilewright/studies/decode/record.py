@@ -62,14 +62,11 @@ class Compared:
     def selection(self) -> SelectionRecord:
         """The pages of the sparse step."""
         record = self.record
-        return SelectionRecord(
-            versions=record.versions,
-            flow=record.flow,
-            graph_hash=record.graph_hash,
-            page_size=record.sizes.page_size,
-            contexts=record.sizes.contexts,
-            kv_heads=record.sizes.kv_heads,
-            seed=record.seed,
+        return SelectionRecord.of(
+            record,
+            record.sizes,
+            kind="attention_selection",
+            schema_version=1,
             pages=tuple(tuple(pages.tolist()) for pages in self.sparse.result.pages),
         )
 
@@ -160,22 +157,13 @@ def _findings(*timings: StepTiming) -> tuple[str, ...] | None:
 
 def attention_figures(machine: Machine, timing: StepTiming) -> DecodeAttention:
     """One step as part of a record."""
-    stages = tuple(
-        DecodeStage(
-            name=stage.name,
-            latency_ps=stage.latency_ps,
-            bytes=stage.num_bytes,
-            ideal_bytes=stage.ideal_bytes,
-        )
-        for stage in timing.stages
-    )
+    stages = tuple(DecodeStage.of(stage, bytes=stage.num_bytes) for stage in timing.stages)
     ratios = [stage.bytes / stage.ideal_bytes for stage in stages if stage.ideal_bytes]
     peak = slice_bytes_per_us(machine.spec) * usable_share(machine.spec.cube.hbm)
     peak_bytes = float(peak * len(timing.layout.used_pes)) * timing.mean_ps / PS_PER_US
     file = timing.kernels
-    return DecodeAttention(
-        latency_ps=timing.latency_ps,
-        phases=timing.phases,
+    return DecodeAttention.of(
+        timing,
         stages=stages,
         bytes=timing.num_bytes,
         ideal_bytes=timing.ideal.total_bytes,
@@ -190,7 +178,6 @@ def attention_figures(machine: Machine, timing: StepTiming) -> DecodeAttention:
         utilisation={block.name: block.share for block in timing.used},
         pages_read=sum(map(len, timing.result.pages)),
         launches=len(timing.result.launches),
-        num_events=timing.num_events,
         tiling=asdict(file.tiling),
         fusion=_fusion(file),
         merge=file.merge.value,
@@ -214,13 +201,11 @@ def _predicted_bytes(timing: StepTiming) -> dict[str, int]:
 
 def _fusion(file: KernelFile) -> tuple[FusionRow, ...]:
     return tuple(
-        FusionRow(
+        FusionRow.of(
+            decision,
             fusion=decision.choice.value,
             is_fused=decision.is_accepted,
             predicted_bytes=decision.num_bytes,
-            saved_bytes=decision.saved_bytes,
-            saved_ps=decision.saved_ps,
-            reason=decision.reason,
         )
         for decision in file.decisions
     )
@@ -228,18 +213,12 @@ def _fusion(file: KernelFile) -> tuple[FusionRow, ...]:
 
 def _sizes(comparison: DecodeComparison) -> DecodeSizes:
     step, geometry = comparison.step, comparison.step.graph.geometry
-    return DecodeSizes(
-        model=comparison.model,
-        layers=comparison.layers,
+    return DecodeSizes.of(
+        comparison,
+        step,
+        geometry,
         batch=len(step.contexts),
-        contexts=step.contexts,
-        kv_heads=step.kv_heads,
-        query_heads=geometry.query_heads,
-        key_dim=geometry.key_dim,
-        value_dim=geometry.value_dim,
-        page_size=geometry.page_size,
         dtype=geometry.kv_dtype.value,
-        budget=comparison.budget,
         reserved_first=step.plan.reserved.first,
         reserved_last=step.plan.reserved.last,
         state_advance=step.plan.state_advance.value,

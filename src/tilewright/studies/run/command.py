@@ -154,12 +154,12 @@ def _explain(
         ):
             paths = _paths(request, execution, watch, ends_ps, "with all that send", is_across=True)
     except TilewrightError as error:
-        return Explained(coarse.parts, notes=(f"{NOT_REPEATED}: it failed ({error.found})",))
+        return Explained(coarse.breakdown_ps, notes=(f"{NOT_REPEATED}: it failed ({error.found})",))
     if execution.is_interrupted:
         return coarse
     if paths is None:
         advice = "its launches had other times; draw random numbers by torch.seed"
-        return Explained(coarse.parts, notes=(f"{NOT_REPEATED}: {advice}",))
+        return Explained(coarse.breakdown_ps, notes=(f"{NOT_REPEATED}: {advice}",))
     return _explained(execution, paths)
 
 

@@ -12,7 +12,7 @@ from tilewright.machine.build import machine_hash
 from tilewright.processes import in_processes
 from tilewright.programs.matmul import sweep_points
 from tilewright.programs.parameter import parse_parameters
-from tilewright.records import RunRecord, installed_versions
+from tilewright.records import installed_versions
 from tilewright.records.document import JsonScalar
 from tilewright.records.run.sweep import RunSweepRecord, SweepPoint
 from tilewright.studies.run.command import RunWatch, run_program
@@ -77,7 +77,7 @@ def run_sweep(
         if record.status == "interrupted":
             return None
         fitted = fit_note(chosen.parameters, record.parameters)
-        return _point(points[number], record, fitted)
+        return SweepPoint.of(record, parameters=dict(points[number]), fitted=fitted)
 
     if tell is not None:
         tell(f"{len(points)} points, {min(num_processes, len(points))} at a time")
@@ -105,18 +105,3 @@ def run_sweep(
 
 def _text(point: Mapping[str, JsonScalar]) -> str:
     return ", ".join(f"{name}={value}" for name, value in point.items())
-
-
-def _point(point: Mapping[str, JsonScalar], record: RunRecord, fitted: str | None) -> SweepPoint:
-    return SweepPoint(
-        parameters=dict(point),
-        ok=record.ok,
-        latency_ps=record.latency_ps,
-        phases=record.phases,
-        bound_ps=record.bound_ps,
-        ratio=record.ratio,
-        breakdown_ps=record.breakdown_ps,
-        bottleneck=record.bottleneck,
-        values_ok=record.values_ok,
-        fitted=fitted,
-    )

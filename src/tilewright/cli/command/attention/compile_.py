@@ -143,9 +143,9 @@ def _tiling(
 def _record(
     source: str, emit: Emit, graph: Graph, file: KernelFile, key: str
 ) -> AttentionCompileRecord:
-    return AttentionCompileRecord(
+    return AttentionCompileRecord.of(
+        file,
         source=source,
-        flow=file.flow,
         emit=emit.value,
         graph_hash=graph_hash(graph),
         key=key,
@@ -156,33 +156,25 @@ def _record(
         scratch=tuple(map(_array, file.scratch)),
         results=tuple(map(_array, file.results)),
         decisions=tuple(
-            FusionDecision(
+            FusionDecision.of(
+                item,
                 fusion=item.choice.value,
                 accepted=item.is_accepted,
-                reason=item.reason,
                 predicted_bytes=item.num_bytes,
-                saved_bytes=item.saved_bytes,
-                saved_ps=item.saved_ps,
             )
             for item in file.decisions
         ),
-        text=file.text,
     )
 
 
 def _kernel(kernel: Kernel) -> CompiledKernel:
-    return CompiledKernel(
-        name=kernel.name,
+    return CompiledKernel.of(
+        kernel,
         grid=kernel.grid.value,
         stages=tuple(stage.value for stage in kernel.stages),
-        arguments=kernel.arguments,
-        traffic=tuple(
-            StageTraffic(**{**asdict(item), "stage": item.stage.value}) for item in kernel.traffic
-        ),
+        traffic=tuple(StageTraffic.of(item, stage=item.stage.value) for item in kernel.traffic),
     )
 
 
 def _array(item: Scratch) -> CompiledArray:
-    return CompiledArray(
-        name=item.name, axes=item.axis.value, shape=item.shape, dtype=item.dtype.value
-    )
+    return CompiledArray.of(item, axes=item.axis.value, dtype=item.dtype.value)

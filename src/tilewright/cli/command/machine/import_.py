@@ -77,24 +77,15 @@ def _check_output(topology: Path, output: Path | None, *, force: bool) -> None:
 
 def _record(imported: Topology, output: Path | None) -> MachineImportRecord:
     machine = imported.machine
-    return MachineImportRecord(
-        source=imported.source,
+    return MachineImportRecord.of(
+        imported,
         file=None if output is None else str(output),
         machine=machine.spec.name,
         machine_hash=machine_hash(machine.spec),
         num_pes=machine.grid.num_pes,
-        fields=tuple(
-            ImportedField(
-                field=one.field,
-                value=one.value,
-                key=".".join(one.key),
-                is_default=one.is_default,
-            )
-            for one in imported.settings
-        ),
+        fields=tuple(ImportedField.of(one, key=".".join(one.key)) for one in imported.settings),
         without_effect=dict(imported.without_effect),
         warnings=warnings_of(machine),
-        text=imported.text,
     )
 
 

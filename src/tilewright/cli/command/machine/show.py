@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, cast
@@ -150,4 +149,4 @@ def all_problems(source: str) -> Iterator[None]:
 
 
 def _figures(machine: Machine) -> MachineFigures:
-    return MachineFigures(**asdict(totals_of(machine)))
+    return MachineFigures.of(totals_of(machine))
