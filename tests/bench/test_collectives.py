@@ -20,7 +20,7 @@ from tilewright.collectives.critical import Prediction
 from tilewright.collectives.operation import Call, Operation
 from tilewright.device.ipcq import RingKind
 from tilewright.machine.coords import PeCoord
-from tilewright.records.collectives_bench import CollectiveRow
+from tilewright.records.bench import CollectiveRow
 from tilewright.validation.collective.measure import CollectiveCase, Measured, bus_factor, run_case
 
 SMALL = ("sip.count=3",)

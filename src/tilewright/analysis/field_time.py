@@ -12,7 +12,7 @@ from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.field import latency_fields, rate_field
 from tilewright.machine.node import NodeKind
 from tilewright.machine.route import Traffic
-from tilewright.records.run_use import PathTimes
+from tilewright.records.run.part import PathTimes
 from tilewright.runtime.request import LaunchReport
 from tilewright.units import flit_ps
 

@@ -195,7 +195,7 @@ def _with_path(record: RunRecord, request: RunRequest, tell: Tell | None) -> Run
     """Return the record of the same run with its critical path."""
     count = 1 if record.phases is None else record.phases.count
     with redirect_stdout(StringIO()):  # it has been heard when it was recorded
-        again = run_program(request, RunWatch(phases=count, progress=tell), record.what.options)
+        again = run_program(request, RunWatch(phases=count, progress=tell))
     if again.status == "interrupted":
         raise KeyboardInterrupt
     _check_repeats(record, again.latency_ps)

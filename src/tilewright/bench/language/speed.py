@@ -20,7 +20,7 @@ from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import totals_of
 from tilewright.records import installed_versions
-from tilewright.records.language_bench import LanguageBenchRecord, LanguageRow, TritonRatios
+from tilewright.records.bench import LanguageBenchRecord, LanguageRow, TritonRatios
 from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
 from tilewright.units import PS_PER_US
 

@@ -29,7 +29,7 @@ from tilewright.machine.parse import parse_machine
 from tilewright.programs.bound import Work, bound_of
 from tilewright.programs.contract import Bound
 from tilewright.programs.latency import Path
-from tilewright.records.collectives_bench import CollectiveRow
+from tilewright.records.bench import CollectiveRow
 from tilewright.runtime.deployment import Deployments
 from tilewright.units import PS_PER_US
 
