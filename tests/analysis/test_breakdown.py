@@ -12,7 +12,7 @@ from tilewright.engine import EngineKind
 from tilewright.executor.run import Counters
 from tilewright.machine.coords import PeCoord
 from tilewright.records import RunParts
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 from tilewright.validation.advice import Trial, trial_of
 
 PE = PeCoord(0, 0, 0)

@@ -11,7 +11,7 @@ from tilewright import language as tl
 from tilewright.analysis.trace.servers import ServerTable
 from tilewright.analysis.usage import Usage, channel_use, most_used, resource_use
 from tilewright.engine import EngineKind
-from tilewright.records.run_use import ChannelUse, ResourceUse
+from tilewright.records.run.part import ChannelUse, ResourceUse
 
 
 def test_a_chain_of_products_keeps_the_gemm_unit_busy_and_nothing_else() -> None:

@@ -6,11 +6,10 @@ from statistics import mean, median
 
 from tilewright.analysis.trace.servers import ServerKind, ServerTable
 from tilewright.device.build import Device
-from tilewright.engine.banked_counters import ChannelCounters
-from tilewright.engine.banked_spec import BankedSpec
+from tilewright.engine.dram.spec import BankedSpec
+from tilewright.engine.statistics import ChannelCounters
 from tilewright.records import Bottleneck, RunParts
-from tilewright.records.run_parts import BlockKind
-from tilewright.records.run_use import ChannelUse, ResourceUse
+from tilewright.records.run.part import BlockKind, ChannelUse, ResourceUse
 
 _KINDS: Mapping[ServerKind, BlockKind] = {
     ServerKind.CPU: "unit",

@@ -16,10 +16,10 @@ from tilewright.analysis.advice.change import (
     WINDOW,
     change_of,
 )
-from tilewright.machine.link_field import HOST_LINK
+from tilewright.machine.field import HOST_LINK
 from tilewright.records import RunParts, RunRecord
 from tilewright.records.explain import Advice
-from tilewright.records.run_use import PathTimes
+from tilewright.records.run.part import PathTimes
 from tilewright.units import format_ps, share_text
 
 MAX_ADVICE = 8

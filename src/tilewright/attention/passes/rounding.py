@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tilewright.attention.graph import FORMAT, Graph, Node, Scope, keep, make_node, rebuild
-from tilewright.attention.ops import binary, interleave, layout, linear, reduce, unary
+from tilewright.attention.ops import binary, layout, linear, reduce, unary
 from tilewright.attention.ops.leaf import FieldRead
 
 
@@ -66,7 +66,7 @@ def _reduced(op: reduce.Sum | reduce.Mean, product: Node, scope: Scope, source: 
 
 _PAIRS: tuple[tuple[type, type], ...] = (
     (reduce.Max, reduce.Min),
-    (interleave.MaxInterleave, interleave.MinInterleave),
+    (reduce.MaxInterleave, reduce.MinInterleave),
 )
 
 

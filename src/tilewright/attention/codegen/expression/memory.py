@@ -15,7 +15,7 @@ from tilewright.attention.graph import (
     StateVar,
     ValueType,
 )
-from tilewright.attention.ops import feedback, leaf
+from tilewright.attention.ops import leaf
 
 
 def holds(kind: ValueType, axes: str) -> str:
@@ -130,9 +130,9 @@ def load_saved(state: StateVar, body: Body) -> str:
 def load_kept(graph: Graph, node: Node, body: Body) -> str | None:
     """Load what a request keeps between steps, and what was learned; None for other nodes."""
     match node.op:
-        case feedback.AttentionMass():
+        case leaf.AttentionMass():
             return _load_mass(node, mass_memory("state"), body)
-        case feedback.PromptMass(window=queries):
+        case leaf.PromptMass(window=queries):
             return _load_mass(node, f"prompt_mass_{queries}_state", body)
     window = window_of(node)
     if window is not None and isinstance(window.source.op, leaf.StateRead):

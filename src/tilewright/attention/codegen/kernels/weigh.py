@@ -18,7 +18,7 @@ from tilewright.attention.codegen.source.file import Emitted
 from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Source, joined, lines, split_loop
 from tilewright.attention.graph import Geometry, Graph, Side
-from tilewright.attention.ops import feedback
+from tilewright.attention.ops import leaf
 
 
 class Weighed(NamedTuple):
@@ -31,7 +31,7 @@ class Weighed(NamedTuple):
 
 def wants_mass(graph: Graph) -> bool:
     """Tell whether the flow asks for the masses of the last step."""
-    return any(isinstance(node.op, feedback.AttentionMass) for node in graph.nodes(Side.INDEXER))
+    return any(isinstance(node.op, leaf.AttentionMass) for node in graph.nodes(Side.INDEXER))
 
 
 def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:
