@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -77,24 +77,20 @@ class _Change:
         return is_changed
 
 
-class Sem(NamedTuple):
-    """What of its program an atomic comes after, and what comes after it."""
-
-    releases: bool
-    acquires: bool
-
-
-SEMS: Mapping[str | None, Sem] = {
-    None: Sem(releases=True, acquires=True),
-    "acq_rel": Sem(releases=True, acquires=True),
-    "release": Sem(releases=True, acquires=False),
-    "acquire": Sem(releases=False, acquires=True),
-    "relaxed": Sem(releases=False, acquires=False),
+SEMS: Mapping[str | None, tuple[bool, bool]] = {  # whether it releases, and acquires
+    None: (True, True),
+    "acq_rel": (True, True),
+    "release": (True, False),
+    "acquire": (False, True),
+    "relaxed": (False, False),
 }
 
 
-def _parse_sem(program: Program, sem: str | None) -> Sem:
-    """Triton's words; without one an atomic orders all accesses of its program."""
+def _parse_sem(program: Program, sem: str | None) -> tuple[bool, bool]:
+    """Return whether an atomic comes after all accesses before it, and all others after it.
+
+    Without a word of Triton's it orders all accesses of its program.
+    """
     found = SEMS.get(sem) if sem is None or isinstance(sem, str) else None
     if found is None:
         words = ", ".join(repr(word) for word in SEMS if word is not None)
@@ -161,7 +157,7 @@ def atomic(
 
 def atomic_load(program: Program, pointer: Any, mask: Any, sem: str | None) -> Any:
     """Issue a load that what follows may come after."""
-    acquires = _parse_sem(program, sem).acquires
+    _, acquires = _parse_sem(program, sem)
     if program.watch is not None:
         program.watch.expect_atomic(acquires=acquires)
     note_poll(program, pointer)
@@ -173,7 +169,7 @@ def atomic_load(program: Program, pointer: Any, mask: Any, sem: str | None) -> A
 
 def atomic_store(program: Program, pointer: Any, value: Any, mask: Any, sem: str | None) -> None:
     """Issue a store that may come after all before it."""
-    releases = _parse_sem(program, sem).releases
+    releases, _ = _parse_sem(program, sem)
     if program.watch is not None:
         program.watch.expect_atomic(releases=releases)
     program.order.release(releases)

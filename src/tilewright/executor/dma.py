@@ -54,7 +54,7 @@ def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
     if box.is_empty:
         return filled(program, kind, other)
     program.hand_over_if_long()
-    return _issue_load(program, kind, *_reached(program, pointers, box), other)
+    return _issue_load(program, kind, _reached(program, pointers, box), other)
 
 
 def _load_beside(program: Program, pointers: Pointers, mask: Any, other: Any) -> Block:
@@ -72,14 +72,13 @@ def _load_beside(program: Program, pointers: Pointers, mask: Any, other: Any) ->
 def _issue_load(
     program: Program,
     kind: BlockType,
-    layout: Layout | PackedLayout,
-    spans: list[Span],
-    pieces: list[Piece],
+    reached: Reached,
     other: Any,
     arrange: Callable[[Any], Any] | None = None,
 ) -> Block:
     """``arrange`` makes the block out of the elements, if they do not lie as its places do."""
     issuer, run = program.issuer, program.run
+    layout, spans, pieces = reached
     command = program.next_command
     after = program.order.before_read(spans, command)
     node, served = None, NO_EFFECT
@@ -145,7 +144,7 @@ def store(program: Program, pointers: Any, value: Any, mask: Any) -> None:
     if box.is_empty:
         return
     program.hand_over_if_long()
-    _issue_store(program, block, kind, *_reached(program, pointers, box))
+    _issue_store(program, block, kind, _reached(program, pointers, box))
 
 
 def _reached(program: Program, pointers: Pointers, box: Box) -> Reached:
@@ -170,15 +169,9 @@ def _pieces(program: Program, spans: list[Span]) -> list[Piece]:
         raise fault.explained(*access_text(book, pe, spans, fault.address)) from None
 
 
-def _issue_store(
-    program: Program,
-    block: Block,
-    kind: BlockType,
-    layout: Layout | PackedLayout,
-    spans: list[Span],
-    pieces: list[Piece],
-) -> None:
+def _issue_store(program: Program, block: Block, kind: BlockType, reached: Reached) -> None:
     issuer, run = program.issuer, program.run
+    layout, spans, pieces = reached
     command = program.next_command
     if run.replicas:
         check_replicas(program, spans)
@@ -220,14 +213,13 @@ def _gathered_load(
     if not addresses.size:
         return filled(program, kind, other)
     program.hand_over_if_long()
-    layout, spans, pieces = listed(program, addresses, kind.dtype, num_elements)
-
+    reached = listed(program, addresses, kind.dtype, num_elements)
     fill = 0 if other is None else program.element(other, kind.dtype)
 
     def arrange(elements: Any) -> Any:
         return spread_out(elements, places, kind, fill)
 
-    return _issue_load(program, kind, layout, spans, pieces, None, arrange)
+    return _issue_load(program, kind, reached, None, arrange)
 
 
 def _scattered_store(
@@ -247,7 +239,7 @@ def _scattered_store(
         part.node = Node(pick, (block.node,), source_line())
     program.hand_over_if_long()
     reached = listed(program, addresses, kind.dtype, num_elements)
-    _issue_store(program, part, part.type, *reached)
+    _issue_store(program, part, part.type, reached)
 
 
 def spread_out(found: Any, places: Any, kind: BlockType, fill: Any) -> Any:

@@ -105,21 +105,15 @@ class AccessOrder:
         while recent and recent[0][0] <= oldest:
             recent.popleft()
         recent.append((command, task))
-        _note(table, spans, command, task, oldest)
-
-
-def _note(
-    table: dict[int, deque[_Entry]], spans: list[Span], command: int, task: int, oldest: int
-) -> None:
-    for span in spans:
-        entry = _Entry(command, task, span)
-        for page in span.pages:
-            entries = table.get(page)
-            if entries is None:
-                entries = table[page] = deque()
-            while entries and entries[0].command <= oldest:
-                entries.popleft()
-            entries.append(entry)
+        for span in spans:
+            entry = _Entry(command, task, span)
+            for page in span.pages:
+                entries = table.get(page)
+                if entries is None:
+                    entries = table[page] = deque()
+                while entries and entries[0].command <= oldest:
+                    entries.popleft()
+                entries.append(entry)
 
 
 def _overlapping(table: dict[int, deque[_Entry]], spans: list[Span], oldest: int) -> list[int]:

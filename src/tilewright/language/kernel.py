@@ -20,13 +20,7 @@ LAUNCH_OPTIONS = frozenset(
 )  # fmt: skip
 
 LANGUAGE_PARAMETER = "tl"
-UNNAMED = frozenset(
-    (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.VAR_POSITIONAL,
-        inspect.Parameter.VAR_KEYWORD,
-    )
-)
+NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class Constexpr:
@@ -106,7 +100,7 @@ def kernel_of_function(
 
 def _check_parameters(name: str, parameters: list[inspect.Parameter]) -> None:
     for parameter in parameters:
-        if parameter.kind in UNNAMED:
+        if parameter.kind not in NAMED:
             found = f"the parameter {parameter}"
             fix = "give each argument a parameter of its own"
             raise KernelError(f"kernel {name!r}", found, "parameters that have names", fix)

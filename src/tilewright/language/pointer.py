@@ -209,15 +209,21 @@ def as_factor(program: Executor, value: Any) -> Ref | Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """A block of a tensor: where it starts, in elements, and which part of it the tensor has."""
+class _Tiled:
+    """A tensor in memory with the shape of its blocks."""
 
     program: Executor
     base: Pointers
     shape: tuple[int, ...]  # of the tensor
     strides: tuple[int, ...]
-    offsets: tuple[int, ...]
     block_shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window(_Tiled):
+    """A block of a tensor: where it starts, in elements, and which part of it the tensor has."""
+
+    offsets: tuple[int, ...]
 
     @property
     def dtype(self) -> PointerType:
@@ -242,14 +248,8 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorDescriptor:
+class TensorDescriptor(_Tiled):
     """A tensor in memory with the shape of the blocks that are read from it."""
-
-    program: Executor
-    base: Pointers
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    block_shape: tuple[int, ...]
 
     @property
     def dtype(self) -> DType:
@@ -261,7 +261,7 @@ class TensorDescriptor:
         if len(start) != len(self.shape):
             found = f"{len(start)} offsets for {len(self.shape)} axes"
             raise self.program.error(found, "one an axis", "correct the offsets")
-        return Window(self.program, self.base, self.shape, self.strides, start, self.block_shape)
+        return Window(self.program, self.base, self.shape, self.strides, self.block_shape, start)
 
     def load(self, offsets: Any) -> Any:
         """Zero outside the tensor."""

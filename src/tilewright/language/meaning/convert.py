@@ -14,9 +14,8 @@ import numpy as np
 
 from tilewright.errors import KernelError
 from tilewright.language.dtype import DType, dtype_of, float8e4nv, float16, float32, float64
-from tilewright.language.meaning.bound import Bound, Meaning, Types, charge_for, refuse
+from tilewright.language.meaning.bound import Array, Bound, Meaning, Types, charge_for, refuse
 
-Array: TypeAlias = np.ndarray[Any, Any]
 Convert: TypeAlias = Callable[[Array], Array]
 
 LARGEST_E4NV = 448.0

@@ -128,21 +128,25 @@ class _Rebinder:
     In functions of Triton the language is Triton's, see ``triton.scalar``, and so is the text.
     """
 
-    def __init__(self, language: Any, triton: "_Rebinder | None" = None) -> None:
+    def __init__(self, language: Any, *, is_triton: bool = False) -> None:
         self._language = language
         self._functions: dict[FunctionType, FunctionType] = {}
-        self._triton = triton
+        self._is_triton = is_triton
+        self._triton = self if is_triton else None
 
     def triton_function(self, source: FunctionType) -> FunctionType:
         """A function that Triton compiles, whoever calls it."""
         if self._triton is None:
-            self._triton = _TritonRebinder(_triton_language(self._language))
+            self._triton = _Rebinder(_triton_language(self._language), is_triton=True)
         return self._triton.function(source)
 
     def function(self, source: FunctionType) -> FunctionType:
         if source in self._functions:
             return self._functions[source]
-        code, names = self._code(source), self._names()
+        code = triton_code(source) if self._is_triton else source.__code__
+        names: dict[str, Any] = {"__builtins__": builtins}
+        if self._is_triton:
+            names.update({**BUILTINS, **FUNCTIONS})
         cells = source.__closure__
         new_cells = None if cells is None else tuple(CellType() for _ in cells)
         adapted = FunctionType(code, names, source.__name__, None, new_cells)
@@ -161,12 +165,6 @@ class _Rebinder:
             named = source.__kwdefaults__.items()
             adapted.__kwdefaults__ = {name: self.value(value) for name, value in named}
         return adapted
-
-    def _code(self, source: FunctionType) -> CodeType:
-        return source.__code__
-
-    def _names(self) -> dict[str, Any]:
-        return {"__builtins__": builtins}
 
     def value(self, value: Any) -> Any:
         """What takes the place of a global in a kernel."""
@@ -209,19 +207,6 @@ class _Rebinder:
             fix = "write it with functions of the support table"
             raise KernelError("kernel", f"{value!r}", "a function of the language", fix)
         return found
-
-
-class _TritonRebinder(_Rebinder):
-    """Rebinds functions of Triton, whose text is rewritten."""
-
-    def triton_function(self, source: FunctionType) -> FunctionType:
-        return self.function(source)
-
-    def _code(self, source: FunctionType) -> CodeType:
-        return triton_code(source)
-
-    def _names(self) -> dict[str, Any]:
-        return {"__builtins__": builtins, **BUILTINS, **FUNCTIONS}
 
 
 @cache
