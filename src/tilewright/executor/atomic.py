@@ -131,7 +131,7 @@ def atomic(
     program.hand_over_if_long()
     layout, spans, pieces = dma.listed(program, addresses, kind.dtype)
     issuer, run = program.issuer, program.run
-    if run.replicas:
+    if run.terms.replicas:
         dma.check_replicas(program, spans)
     program.order.release(releases)
     after = program.order.before_write(spans, issuer.num_commands + 1)

@@ -37,9 +37,8 @@ class Pending:
 
     def wait(self) -> Block | None:
         """Suspend the program until it has ended."""
-        program = self.program
-        line = line_text(source_line())
-        program.stream.wait(self.task, f"{program} waits for {self.what} at {line}")
+        what = f"{self.program} waits for {self.what} at {line_text(source_line())}"
+        self.program.stream.wait(self.task, what)
         return self.block
 
 

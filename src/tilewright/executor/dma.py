@@ -173,7 +173,7 @@ def _issue_store(program: Program, block: Block, kind: BlockType, reached: Reach
     issuer, run = program.issuer, program.run
     layout, spans, pieces = reached
     command = program.next_command
-    if run.replicas:
+    if run.terms.replicas:
         check_replicas(program, spans)
     after = program.order.before_write(spans, command)
     served = NO_EFFECT

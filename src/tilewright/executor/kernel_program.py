@@ -37,7 +37,8 @@ class KernelProgram(Program):
 
 def program_class(run: Run) -> type[KernelProgram]:
     """Of the running stream: on compiled code if there is any and nobody watches its commands."""
-    is_watched = run.observer is not None and run.observer.is_watching(run.hub.running.number)
+    observer = run.terms.observer
+    is_watched = observer is not None and observer.is_watching(run.hub.running.number)
     return KernelProgram if run.front is None or is_watched else NativeProgram
 
 
@@ -56,7 +57,7 @@ class NativeProgram(KernelProgram):
         )
         self.desk.begin(self.title)
         self.desk.piece_end = stream.piece_end
-        self.desk.max_commands = run.limits.commands
+        self.desk.max_commands = run.terms.limits.commands
         # the desk's own, since every op of the library and every program comes here: a frame less
         self.compute = self.desk.compute  # type: ignore[method-assign]
         self.index_range = self.desk.range  # type: ignore[method-assign]

@@ -18,7 +18,7 @@ from tilewright.machine.name import place_name
 
 def _post(program: Program) -> Post:
     """Return the launch's own rings, else those that are installed on the program's PE."""
-    post: Post | None = program.run.rings_of(program.stream.pe.coord)
+    post = program.run.rings_of(program.stream.pe.coord)
     if post is None:
         fix = "install rings with install_ipcq before the launch, or pass neighbours= to it"
         raise program.error("a message in a launch without neighbours", "neighbours", fix)
@@ -88,7 +88,7 @@ class PendingMessage:
             task = program.issuer.task_of(self.block.number or 0)
             what = f"message {self.number} from"
             _suspend(program, box, what, lambda why: program.stream.wait(task, why))
-            _, self.block.node, _ = box.take(self.number)
+            _, self.block.node, _ = box.sent.pop(self.number)
             self.is_there = True
             if program.watch is not None:
                 program.watch.received((box.ring.name, self.number))
@@ -136,7 +136,7 @@ def peek(program: Program, direction: Any, kind: BlockType) -> Block:
     block = Block(program, kind, None, value)
     task = program.issuer.task_of(value)
     _suspend(program, box, f"message {number} from", lambda why: program.stream.wait(task, why))
-    sent, block.node, sender_line = box.look(number)
+    sent, block.node, sender_line = box.sent[number]
     if sent is not kind:
         found = f"message {number} of {box.ring.name}: {sent} is sent at {sender_line}"
         raise program.error(

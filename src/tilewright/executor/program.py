@@ -39,24 +39,22 @@ class Program(ValueExecutor):
         run: Run,
         stream: Stream,
         translator: Translator,
-        name: str,
         ids: tuple[int, ...],
-        counts: tuple[int, ...],
     ) -> None:
         super().__init__()
         self.run = run
         self.stream = stream
         self.issuer: Issuer = stream.issuer
-        if run.observer is not None:
-            self.issuer = run.observer.watch(self, stream.issuer)
+        if run.terms.observer is not None:
+            self.issuer = run.terms.observer.watch(self, stream.issuer)
         self.translator = translator
-        self.name = name
+        self.name = run.terms.kernel.name
         self.ids = ids
-        self.counts = counts
-        self.title = ProgramTitle(ids, name, stream.pe.name)
+        self.counts = run.terms.grid
+        self.title = ProgramTitle(ids, self.name, stream.pe.name)
         self.order = self._build_order(stream.pe.issuer.window)
         self._plans = run.plans
-        self._carries_data = run.carries_data
+        self._carries_data = run.terms.carries_data
         self._tiles: dict[int, tuple[BlockType, SourceLine]] = {}  # by value, for messages
         self._is_over = False
         self._first_command = stream.issuer.num_commands
@@ -93,8 +91,8 @@ class Program(ValueExecutor):
 
     def hand_over_if_long(self) -> None:
         """Begin a command: hand those before it over if they are many; refuse one too many."""
-        if self.num_commands >= self.run.limits.commands:
-            limit = self.run.limits.commands
+        limit = self.run.terms.limits.commands
+        if self.num_commands >= limit:
             where = f"{line_text(source_line())}, {self}"
             raise limit_error(where, f"more than {limit} commands", "commands", limit)
         if self.issuer.num_commands >= self.stream.piece_end and not self.is_composing:

@@ -13,12 +13,16 @@ from tilewright.engine.hub import Hub
 from tilewright.engine.kind import EngineKind
 from tilewright.engine.limit import Limits
 from tilewright.executor.effect import EffectLog, Storage
+from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.post import Post
 from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
+from tilewright.language.kernel import Kernel
 from tilewright.language.meaning import MEANINGS
 from tilewright.language.meaning.bound import GemmCharge
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.place import MemoryPlace
+from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.native import native_core
 
@@ -108,9 +112,31 @@ class Plan:
         object.__setattr__(self, "has_floats", has_floats)
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for all programs of a launch."""
+
+    kernel: Kernel
+    grid: tuple[int, ...]
+    carries_data: bool = True
+    """False where only time is asked for: then floats have no values."""
+    neighbours: Neighbours | None = None
+    post: Post | None = None
+    """Rings that were installed before, in the place of neighbours."""
+    installed: Mapping[PeCoord, Post] = field(default_factory=dict)
+    """Rings that programs of a PE use if the launch has neither of these."""
+    resident: int = 1
+    """Programs of a PE that run at a time: each has its part of registers and TCM."""
+    replicas: Sequence[Replicated] = ()
+    observer: Any = None
+    """Watches what programs issue, if somebody does."""
+    sanitizer: Sanitizer | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
 @dataclass(eq=False)
 class Run:
-    """``carries_data`` is False where only time is asked for: then floats have no values."""
+    """What all programs of one launch share."""
 
     device: Device
     hub: Hub
@@ -118,14 +144,11 @@ class Run:
     effects: EffectLog
     functions: Mapping[str, Callable[..., Any]]  # of the language, for those that are methods too
     tensors: Callable[[], TensorBook]  # makes a book of those that live, for the text of an error
-    carries_data: bool = True
-    limits: Limits = field(default_factory=Limits)
+    terms: Terms
     counters: Counters = field(default_factory=Counters)
     array_functions: dict[Callable[..., Any], Callable[..., Any]] = field(default_factory=dict)
-    post: Any = None  # the rings of the launch, if its programs have neighbours
-    installed: Mapping[PeCoord, Any] = field(default_factory=dict)  # rings of PEs, if not
-    replicas: Sequence[Replicated] = ()
-    observer: Any = None  # watches what programs issue, if somebody does
+    post: Post | None = None  # the rings of the launch, if its programs have neighbours
+    installed: Mapping[PeCoord, Post] = field(default_factory=dict)  # rings of PEs, if not
     sanitizer: Any = None  # a LaunchWatch, if somebody looks for wrong accesses
     owners: dict[int, PeCoord] = field(default_factory=dict)  # by number of the hub's programs
     streams: list[Stream] = field(default_factory=list)  # of all PEs, before a program runs
@@ -138,15 +161,15 @@ class Run:
         self.front = compiled_front(self.device.engine.kind)
         self.shelf: Any = None
         if self.front is not None:
-            copies = [(copy.low, copy.high) for copy in self.replicas]
-            self.shelf = self.front.PlanShelf(self.plans, self.carries_data, copies)
+            copies = [(copy.low, copy.high) for copy in self.terms.replicas]
+            self.shelf = self.front.PlanShelf(self.plans, self.terms.carries_data, copies)
 
-    def rings_of(self, pe: PeCoord) -> Any:
+    def rings_of(self, pe: PeCoord) -> Post | None:
         """Return the rings that programs on a PE use; None if there are none."""
         return self.installed.get(pe) if self.post is None else self.post
 
     @property
-    def posts(self) -> tuple[Any, ...]:
+    def posts(self) -> tuple[Post, ...]:
         """All sets of rings that programs of the run may use, each once."""
         return tuple(dict.fromkeys(self.installed.values())) if self.post is None else (self.post,)
 
@@ -187,7 +210,7 @@ class Run:
 
     def note_replica_store(self, program: Any, low: int, high: int) -> None:
         """Refuse a store into a second copy of a tensor: the copies would differ."""
-        for replicated in self.replicas:
+        for replicated in self.terms.replicas:
             if low >= replicated.high or high <= replicated.low:
                 continue
             pe = program.stream.pe.coord

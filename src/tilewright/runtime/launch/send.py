@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.executor.launcher import Share, Terms
+from tilewright.executor.launcher import Share
 from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.run import Terms
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch.gate import LaunchGate
