@@ -5,7 +5,7 @@ from typing import Any
 
 from greenlet import GreenletExit
 
-from tilewright.collectives.worker import Workers
+from tilewright.collectives.work import Workers
 from tilewright.errors import CollectiveError
 
 

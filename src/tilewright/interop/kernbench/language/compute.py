@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.interop.kernbench.language.dtype import parse_dtype
 from tilewright.interop.kernbench.language.handle import (
     TensorHandle,
     handle_of,
     operand_of,
+    parse_dtype,
     rounded,
 )
 from tilewright.language.block_type import block_type

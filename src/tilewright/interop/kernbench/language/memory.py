@@ -5,9 +5,13 @@ from operator import index
 from typing import Any
 
 from tilewright import language as tl
-from tilewright.interop.kernbench.dtype import DTYPES
-from tilewright.interop.kernbench.language.dtype import parse_dtype
-from tilewright.interop.kernbench.language.handle import TensorHandle, handle_of, operand_of
+from tilewright.interop.kernbench.language.handle import (
+    TensorHandle,
+    handle_of,
+    operand_of,
+    parse_dtype,
+)
+from tilewright.interop.kernbench.value import DTYPES
 from tilewright.language.executor import current_program
 from tilewright.language.pointer import Ref
 

@@ -1,15 +1,16 @@
-"""Messages to and from neighbours, by direction."""
+"""A program among others: which it is, and its messages to neighbours, by direction."""
 
 from math import prod
 from typing import Any
 
 from tilewright import language as tl
-from tilewright.interop.kernbench.language.dtype import parse_dtype
+from tilewright.executor.program import running_program
 from tilewright.interop.kernbench.language.handle import (
     RecvFuture,
     TensorHandle,
     handle_of,
     operand_of,
+    parse_dtype,
 )
 from tilewright.interop.kernbench.language.memory import address_of, store
 from tilewright.language.executor import current_program
@@ -79,3 +80,30 @@ def _extents(what: str, shape: Any) -> tuple[int, ...]:
         fix = "write the shape of what the neighbour sends"
         raise program.error(f"{what} without a shape", "a shape", fix)
     return program.extents(shape)
+
+
+def program_id(axis: int = 0) -> int:
+    """Return the PE's number in its cube (axis 0), or the cube's in its SIP (axis 1)."""
+    coord = running_program().stream.pe.coord
+    return coord.pe if _is_pe_axis(axis) else coord.cube
+
+
+def num_programs(axis: int = 0) -> int:
+    """Return how many PEs of this cube the launch targets (0), or a SIP's cubes (1).
+
+    The cubes are the machine's, even if the launch targets fewer of them.
+    """
+    program = running_program()
+    if not _is_pe_axis(axis):
+        return program.run.device.machine.grid.num_cubes_per_sip
+    here = program.stream.pe.coord.cube_coord
+    return len({stream.pe.coord for stream in program.run.streams
+                if stream.pe.coord.cube_coord == here})  # fmt: skip
+
+
+def _is_pe_axis(axis: Any) -> bool:
+    if type(axis) is not int or axis not in (0, 1):
+        fix = "name 0 or 1; pass the SIP, which is the rank, as an argument"
+        expected = "0, the PE in its cube, or 1, the cube in its SIP"
+        raise current_program().error(f"the axis {axis!r}", expected, fix)
+    return axis == 0

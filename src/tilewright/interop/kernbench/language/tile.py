@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewright import language as tl
-from tilewright.interop.kernbench.language.dtype import parse_dtype
 from tilewright.interop.kernbench.language.handle import (
     CompletionHandle,
     RecvFuture,
     TensorHandle,
     operand_of,
+    parse_dtype,
 )
 from tilewright.interop.kernbench.language.memory import address_of
 from tilewright.language.affine import broadcast_shapes
