@@ -20,6 +20,7 @@ from tilewright.language.front import Node, evaluate, not_captured
 from tilewright.language.meaning.convert import from_compute, to_compute
 from tilewright.language.source import source_line
 from tilewright.language.value import Block
+from tilewright.memory.sanitizer.access import AccessKind
 
 Change = Callable[..., Any]
 
@@ -112,7 +113,8 @@ def atomic(
     shape = getattr(values[-1], "shape", ())
     pointers, mask = aligned(program, pointer, mask, shape)
     if program.watch is not None:
-        pointers = program.watch.changing(pointers, releases=releases, acquires=acquires)
+        program.watch.expect_atomic(releases=releases, acquires=acquires)
+        pointers = program.watch.begin(AccessKind.ATOMIC, pointers)
     kind = block_type(pointers.element, pointers.shape)
     if kind.dtype is int4:
         found = f"an atomic on {kind}"

@@ -30,6 +30,7 @@ from tilewright.language.front import Node, not_captured
 from tilewright.language.source import source_line
 from tilewright.language.value import Block, Pointers
 from tilewright.memory.address_text import access_text
+from tilewright.memory.sanitizer.access import AccessKind
 
 Reached = tuple[Layout | PackedLayout, list[Span], list[Piece]]
 """How an access lies in memory, where in virtual addresses, and in which memories."""
@@ -45,7 +46,7 @@ def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
     if other is not None and not isinstance(other, bool | int | float):
         return _load_beside(program, pointers, mask, other)
     if program.watch is not None:
-        pointers = program.watch.reading(pointers)
+        pointers = program.watch.begin(AccessKind.LOAD, pointers)
     if mask is False:
         return filled(program, kind, other)
     if pointers.offsets is not None or type(mask) is Block:
@@ -132,7 +133,7 @@ def store(program: Program, pointers: Any, value: Any, mask: Any) -> None:
         return
     pointers, mask = aligned(program, pointers, mask, getattr(value, "shape", ()))
     if program.watch is not None:
-        pointers = program.watch.writing(pointers)
+        pointers = program.watch.begin(AccessKind.STORE, pointers)
     block = program.placed(program.convert(program.block(value), pointers.element, False))
     if mask is False:
         return

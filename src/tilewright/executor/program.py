@@ -103,7 +103,9 @@ class Program(ValueExecutor):
         trips, key = self.translator.trips, (memory, access, channel)
         trip = trips.get(key)
         if trip is None:
-            trip = trips[key] = self.run.round_trip(self.stream.pe.coord, *key)
+            kind, home = self.run.memories[memory].place
+            coord = self.stream.pe.coord
+            trip = trips[key] = self.run.device.pe_access(coord, home, access, channel, kind)
         return trip
 
     def known_load(self, pointers: Any, mask: Any, other: Any) -> Block | None:

@@ -222,10 +222,6 @@ class Run:
                 expected = "one program that stores into a tensor with copies"
                 raise program.error(found, expected, "split the tensor, or store from one program")
 
-    def round_trip(self, pe: PeCoord, memory: int, access: Access, channel: int) -> int:
-        kind, home = self.memories[memory].place
-        return self.device.pe_access(pe, home, access, channel, kind)
-
 
 def _issued(plan: Plan, pe: Pe) -> list[int]:
     """The steps of a plan on the units of a PE."""

@@ -31,17 +31,13 @@ class Tiling:
             for column in self.columns:
                 yield row, column
 
-    @property
-    def num_outputs(self) -> int:
-        return len(self.rows) * len(self.columns)
-
 
 def plan_tiles(extents: tuple[int, int, int], tile_shape: tuple[int, int, int]) -> Tiling:
     """Of a result of M x N with K products each, all three from 1 up.
 
     >>> tiling = plan_tiles((64, 80, 100), (64, 64, 64))
-    >>> tiling.columns, tiling.num_outputs
-    ((Part(start=0, size=64), Part(start=64, size=16)), 2)
+    >>> tiling.columns
+    (Part(start=0, size=64), Part(start=64, size=16))
     """
     axes = zip("MNK", extents, tile_shape, strict=True)
     rows, columns, depths = (_parts(name, extent, size) for name, extent, size in axes)
