@@ -6,12 +6,12 @@ from typing import Any
 
 from tilewright.device.ipcq import Backpressure
 from tilewright.engine import TaskGraph
-from tilewright.engine.core import NO_ROOM, NO_TASK, NO_VALUE
+from tilewright.engine.core import NO_ROOM, NO_TASK, NO_VALUE, IssuedStep
 from tilewright.engine.deadlock import Reason
 from tilewright.executor.post import Mailbox, Post
 from tilewright.executor.program import Program
 from tilewright.language.block_type import BlockType
-from tilewright.language.source import line_text, source_line
+from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.value import Block
 from tilewright.machine.name import place_name
 
@@ -107,11 +107,18 @@ def receive(program: Program, direction: Any, kind: BlockType) -> PendingMessage
     sizes = box.ring.spec.fragments(kind.num_bytes)
     steps = box.ring.receive_steps(box.num_expected, sizes)
     box.num_expected += len(sizes)
+    return PendingMessage(program, box, message, _expected(program, kind, steps, line))
+
+
+def _expected(
+    program: Program, kind: BlockType, steps: list[IssuedStep], line: SourceLine
+) -> Block:
+    """Issue the receiving of a message whose value is not there yet."""
     number = program.issuer.receive(kind.num_bytes, steps)
     if number == NO_ROOM:
         raise program.out_of_tcm(kind, kind.num_bytes)
     program.note_tile(number, kind, line)
-    return PendingMessage(program, box, message, Block(program, kind, None, number))
+    return Block(program, kind, None, number)
 
 
 def peek(program: Program, direction: Any, kind: BlockType) -> Block:
@@ -129,12 +136,8 @@ def peek(program: Program, direction: Any, kind: BlockType) -> Block:
         raise program.error(found, "a message that fits the ring as a whole", fix)
     line = source_line()
     steps = box.ring.peek_steps(box.num_expected + len(sizes))
-    value = program.issuer.receive(kind.num_bytes, steps)
-    if value == NO_ROOM:
-        raise program.out_of_tcm(kind, kind.num_bytes)
-    program.note_tile(value, kind, line)
-    block = Block(program, kind, None, value)
-    task = program.issuer.task_of(value)
+    block = _expected(program, kind, steps, line)
+    task = program.issuer.task_of(block.number or 0)
     _suspend(program, box, f"message {number} from", lambda why: program.stream.wait(task, why))
     sent, block.node, sender_line = box.sent[number]
     if sent is not kind:

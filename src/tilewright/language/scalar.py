@@ -214,19 +214,9 @@ def _same(self: Any) -> Any:
 
 
 _BINARY = {
-    "add": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "truediv": "div",
-    "floordiv": "floordiv",
-    "mod": "mod",
-    "pow": "pow",
-    "and": "and",
-    "or": "or",
-    "xor": "xor",
-    "lshift": "shl",
-    "rshift": "shr",
+    name: name for name in ["add", "sub", "mul", "floordiv", "mod", "pow", "and", "or", "xor"]
 }
+_BINARY |= {"truediv": "div", "lshift": "shl", "rshift": "shr"}
 _COMPILED = frozenset(_BINARY) - {"truediv", "pow"}
 _ORDER = ("lt", "le", "gt", "ge", "eq", "ne")
 
