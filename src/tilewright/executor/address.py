@@ -95,18 +95,15 @@ class Translator:
                 at = address + place * stride + done
                 if at >= end:
                     break
+                where = memory, there + at - start, first + place
                 if done or at + size > end:  # a part of a segment
                     part = min(size - done, end - at)
-                    yield Piece(
-                        memory, there + at - start, first + place, 1, done, part, part, walk
-                    )
+                    yield Piece(*where, 1, done, part, part, walk)
                     done = (done + part) % size
                     place += not done
                 else:
                     count = min(num_segments - place, (end - at - size) // stride + 1)
-                    yield Piece(
-                        memory, there + at - start, first + place, count, 0, size, stride, walk
-                    )
+                    yield Piece(*where, count, 0, size, stride, walk)
                     place += count
             start = end
 
@@ -129,10 +126,8 @@ class Translator:
                 continue
             memory, there = self._home(physical)
             last = physical + length - 1
-            if last // self._page_bytes == physical // self._page_bytes or self._home(last) == (
-                memory,
-                there + length - 1,
-            ):
+            is_one_page = last // self._page_bytes == physical // self._page_bytes
+            if is_one_page or self._home(last) == (memory, there + length - 1):
                 yield memory, there, length
             else:
                 yield from self._page_by_page(physical, length)
@@ -270,7 +265,4 @@ def _cuts_first_axis_only(mask: Any) -> bool:
     if type(mask) is not Mask or not mask.shape:
         return False
     box = mask.box
-    return all(
-        low == 0 and high == extent
-        for low, high, extent in zip(box.low[1:], box.high[1:], box.shape[1:], strict=True)
-    )
+    return not any(box.low[1:]) and box.high[1:] == box.shape[1:]

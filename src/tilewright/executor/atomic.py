@@ -60,12 +60,8 @@ class _Change:
         for piece in self.pieces:
             first = piece.skip_bytes // item_bytes
             for place in range(piece.num_bytes // item_bytes):
-                at = piece._replace(
-                    address=piece.address + place * item_bytes,
-                    skip_bytes=0,
-                    num_bytes=item_bytes,
-                    stride_bytes=item_bytes,
-                )
+                address = piece.address + place * item_bytes
+                at = Piece(piece.memory, address, 0, 1, 0, item_bytes, item_bytes, piece.walk)
                 data = read_pieces(self.storages, [at], 1, item_bytes)
                 old = data.view(self.dtype.storage).reshape(1)
                 found[first + place] = old[0]
@@ -100,12 +96,7 @@ def _parse_sem(program: Program, sem: str | None) -> tuple[bool, bool]:
 
 
 def atomic(
-    program: Program,
-    op: str,
-    pointer: Any,
-    values: tuple[Any, ...],
-    mask: Any,
-    sem: str | None,
+    program: Program, op: str, pointer: Any, values: tuple[Any, ...], mask: Any, sem: str | None
 ) -> Block:
     """Issue an atomic; its value is what was in memory before."""
     note_poll(program, pointer)

@@ -199,11 +199,9 @@ class _Pipeline:
         return plans[key]
 
     def _issue(self, plan: Plan, number: int, operands: tuple[Block, ...]) -> int:
-        needed = [
-            (operand.held, operand.type.num_bytes)  # only factors of a product are not placed
-            for operand in operands
-            if operand.held is not None
-        ]
+        # `held`, since factors of a product are not placed
+        sizes = [(each.held, each.type.num_bytes) for each in operands]
+        needed = [(held, num_bytes) for held, num_bytes in sizes if held is not None]
         made = self.program.issuer.update(plan.number, number, needed)
         if made == NO_ROOM:
             kind = plan.types[0]

@@ -115,15 +115,8 @@ def accesses_of(program: Program, pieces: list[Piece], access: Access) -> list[I
         pieces = [piece._replace(walk=last) for piece in pieces]
     channel = program.translator.channels.take(access)
     return [
-        (
-            program.trip(memory, access, channel),
-            num_segments,
-            num_bytes,
-            stride_bytes,
-            address,
-            walk,
-        )
-        for memory, address, _, num_segments, _, num_bytes, stride_bytes, walk in pieces
+        (program.trip(memory, access, channel), count, num_bytes, stride_bytes, address, walk)
+        for memory, address, _, count, _, num_bytes, stride_bytes, walk in pieces
     ]
 
 

@@ -242,9 +242,5 @@ def _part_of(pe: Pe, resident: int) -> Pe:
     """A PE as one of its resident programs has it."""
     if resident == 1:
         return pe
-    issuer = replace(
-        pe.issuer,
-        near_bytes=pe.issuer.near_bytes // resident,
-        far_bytes=pe.issuer.far_bytes // resident,
-    )
-    return replace(pe, issuer=issuer)
+    near_bytes, far_bytes = pe.issuer.near_bytes // resident, pe.issuer.far_bytes // resident
+    return replace(pe, issuer=replace(pe.issuer, near_bytes=near_bytes, far_bytes=far_bytes))

@@ -97,17 +97,10 @@ def _layout(strides: tuple[int, ...], box: Box, item_bytes: int) -> Layout:
         inner -= 1
         segment_bytes *= dims[inner][1]
     rows = tuple(_rows(offset, dims[:inner], segment_bytes))
-    num_segments = sum(row.num_segments for row in rows)
-    return Layout(
-        segment_bytes,
-        rows,
-        tuple(extent for _, extent, _ in dims),
-        tuple(axis for _, _, axis in dims),
-        tuple(flipped),
-        box,
-        num_segments,
-        num_segments * segment_bytes,
-    )
+    inside, axes = tuple(dim[1] for dim in dims), tuple(dim[2] for dim in dims)
+    count = sum(row.num_segments for row in rows)
+    num_bytes = count * segment_bytes
+    return Layout(segment_bytes, rows, inside, axes, tuple(flipped), box, count, num_bytes)
 
 
 def _rows(offset: int, outer: list[tuple[int, int, int]], segment_bytes: int) -> Iterator[Row]:

@@ -142,9 +142,8 @@ def peek(program: Program, direction: Any, kind: BlockType) -> Block:
     sent, block.node, sender_line = box.sent[number]
     if sent is not kind:
         found = f"message {number} of {box.ring.name}: {sent} is sent at {sender_line}"
-        raise program.error(
-            found, f"{kind}, as it is looked at", "use the sender's shape and dtype"
-        )
+        expected = f"{kind}, as it is looked at"
+        raise program.error(found, expected, "use the sender's shape and dtype")
     if program.watch is not None:
         program.watch.received((box.ring.name, number), stays=True)
     return block
@@ -154,9 +153,8 @@ def _suspend(program: Program, box: Mailbox, what: str, wait: Callable[[Reason],
     """Wait with words for the report of a deadlock; meanwhile peers find the program at its PE."""
     hub, waiting = program.run.hub, _post(program).waiting
     sends = program.stream.pe.coord == box.sender[0]
-    (here, direction), (there, _) = (
-        (box.sender, box.receiver) if sends else (box.receiver, box.sender)
-    )
+    ends = (box.sender, box.receiver) if sends else (box.receiver, box.sender)
+    (here, direction), (there, _) = ends
     thing, line, since_ps = f"{what} {direction!r}", line_text(source_line()), hub.now_ps
     polls = sends and box.ring.spec.backpressure is Backpressure.POLL
 

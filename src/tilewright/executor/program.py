@@ -35,11 +35,7 @@ class Program(ValueExecutor):
     last_read = 0  # the first virtual byte of the last load or atomic
 
     def __init__(
-        self,
-        run: Run,
-        stream: Stream,
-        translator: Translator,
-        ids: tuple[int, ...],
+        self, run: Run, stream: Stream, translator: Translator, ids: tuple[int, ...]
     ) -> None:
         super().__init__()
         self.run = run

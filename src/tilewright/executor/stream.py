@@ -34,15 +34,7 @@ class Stream:
     than may be under way, so none is issued later for that.
     """
 
-    __slots__ = (
-        "_hub",
-        "_num_handed",
-        "_piece_commands",
-        "issuer",
-        "pe",
-        "piece_end",
-        "walker",
-    )
+    __slots__ = ("_hub", "_num_handed", "_piece_commands", "issuer", "pe", "piece_end", "walker")
 
     def __init__(self, hub: Hub, engine: Engine, pe: Pe) -> None:
         self.pe = pe

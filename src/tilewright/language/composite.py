@@ -159,9 +159,8 @@ def _parse_stage(
         types = (result, block_type(operand.dtype, shape))
     bound = MEANINGS[op].bind(types, attributes_of(op))
     if bound.type is not result:
-        raise KernelTypeError(
-            f"epilogue {name!r}", f"a result {bound.type}", str(result), "convert its operand"
-        )
+        where, fix = f"epilogue {name!r}", "convert its operand"
+        raise KernelTypeError(where, f"a result {bound.type}", str(result), fix)
     return Stage(op, attributes_of(op), operand, scope)
 
 

@@ -52,11 +52,8 @@ class Kernel:
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter's argument by name. How a compiler would launch it says nothing here."""
-        kwargs = {
-            name: value
-            for name, value in kwargs.items()
-            if name in self.signature.parameters or name not in LAUNCH_OPTIONS
-        }
+        says_nothing = LAUNCH_OPTIONS - self.signature.parameters.keys()
+        kwargs = {name: value for name, value in kwargs.items() if name not in says_nothing}
         added: dict[str, Any] = {}
         try:
             for rule in self.chosen:
@@ -88,9 +85,8 @@ def kernel_of_function(
     _check_parameters(called, parameters)
     _check_runs(called, function)
     if constants is None:
-        constants = frozenset(
-            parameter.name for parameter in parameters if _is_constexpr(parameter.annotation)
-        )
+        marked = (each.name for each in parameters if _is_constexpr(each.annotation))
+        constants = frozenset(marked)
     takes_language = any(parameter.name == language_parameter for parameter in parameters)
     given = {language_parameter: language} if takes_language else {}
     if given:

@@ -52,9 +52,8 @@ class Value:
         if type(self) is Block and dtype is self.type.dtype:
             return self
         if fp_downcast_rounding is not None:
-            return self.program.method(
-                "cast", self, (dtype,), {"fp_downcast_rounding": fp_downcast_rounding}
-            )
+            how = {"fp_downcast_rounding": fp_downcast_rounding}
+            return self.program.method("cast", self, (dtype,), how)
         if isinstance(dtype, PointerType) or type(self) is Pointers:
             return self.program.convert(self, dtype, bitcast)  # it may wait for the address
         return _converted(self, dtype, bitcast)

@@ -142,11 +142,9 @@ def _tile_shape(program: Executor, tile_shape: Any) -> tuple[int, int, int]:
 def _out(program: Executor, out_ptr: Any, result: BlockType) -> Ref | None:
     if out_ptr is None:
         return None
-    out = (
-        out_ptr
-        if isinstance(out_ptr, Ref)
-        else make_ref(program, out_ptr, result.shape, None, None)
-    )
+    out = out_ptr
+    if not isinstance(out, Ref):
+        out = make_ref(program, out_ptr, result.shape, None, None)
     if out.shape != result.shape:
         found = f"an output of shape {out.shape}"
         raise program.error(found, f"the result's {result.shape}", "name another shape")

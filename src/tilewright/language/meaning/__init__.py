@@ -13,14 +13,5 @@ from tilewright.language.meaning.reduction import REDUCTIONS
 from tilewright.language.meaning.shape import SHAPES
 
 MEANINGS: Mapping[str, Meaning] = build_table(
-    (
-        *ALONG_AXIS,
-        *ARITHMETIC,
-        *CASTS,
-        *CREATIONS,
-        *DOTS,
-        *ELEMENTWISE,
-        *REDUCTIONS,
-        *SHAPES,
-    )
+    (*ALONG_AXIS, *ARITHMETIC, *CASTS, *CREATIONS, *DOTS, *ELEMENTWISE, *REDUCTIONS, *SHAPES)
 )

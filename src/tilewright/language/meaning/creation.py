@@ -96,10 +96,7 @@ def _rounds(counters: Words, keys: tuple[int, int], rounds: int, width: int) -> 
     factors = tuple(np.uint64(factor) for factor in _FACTORS[width])
     (c0, c1, c2, c3), (k0, k1) = counters, keys
     for _ in range(rounds):
-        (first_high, c3_next), (second_high, c1_next) = (
-            halves(c0, factors[0]),
-            halves(c2, factors[1]),
-        )
+        (first_high, c3_next), (second_high, c1_next) = map(halves, (c0, c2), factors)
         c0, c2 = second_high ^ c1 ^ np.uint64(k0), first_high ^ c3 ^ np.uint64(k1)
         c1, c3 = c1_next, c3_next
         k0, k1 = ((key + step) % 2**width for key, step in zip((k0, k1), _KEYS[width], strict=True))
@@ -173,10 +170,7 @@ def _bind_random(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
 
 def _charges(op: str, elements: int, rounds: int) -> tuple[Charge, ...]:
     """A round is four products and four exclusive ors; keys are scalars."""
-    words = (
-        Charge("mul", elements, uint32, times=4 * rounds),
-        Charge("xor", elements, uint32, times=4 * rounds),
-    )
+    words = tuple(Charge(each, elements, uint32, times=4 * rounds) for each in ("mul", "xor"))
     if op.startswith("randint"):
         return words
     used = 4 if op.endswith("4x") else 2 if op == "randn" else 1
