@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -27,9 +28,7 @@ class Tiling:
 
     def outputs(self) -> Iterator[tuple[Part, Part]]:
         """Tiles of the result, row by row."""
-        for row in self.rows:
-            for column in self.columns:
-                yield row, column
+        return product(self.rows, self.columns)
 
 
 def plan_tiles(extents: tuple[int, int, int], tile_shape: tuple[int, int, int]) -> Tiling:

@@ -31,12 +31,12 @@ INT32_LIMIT = 2**31
 INT64_LIMIT = 2**63
 
 
-class Int32(IntegerFields):
-    """An int32 that never wraps: what does not fit is an error that says so."""
+class _Typed:
+    """A number with a dtype."""
 
     __slots__ = ()
 
-    dtype: ClassVar[DType] = int32
+    dtype: ClassVar[DType]
     shape: ClassVar[tuple[int, ...]] = ()
 
     @property
@@ -48,6 +48,14 @@ class Int32(IntegerFields):
         return _converted(self, dtype, fp_downcast_rounding, bitcast)
 
     cast = to
+
+
+class Int32(IntegerFields, _Typed):
+    """An int32 that never wraps: what does not fit is an error that says so."""
+
+    __slots__ = ()
+
+    dtype: ClassVar[DType] = int32
 
     def __repr__(self) -> str:
         return int.__repr__(self)
@@ -61,21 +69,10 @@ class Int64(Int32):
     dtype: ClassVar[DType] = int64
 
 
-class Float32(float):
+class Float32(float, _Typed):
     """A float32: results of arithmetic are rounded to it."""
 
     dtype: ClassVar[DType] = float32
-    shape: ClassVar[tuple[int, ...]] = ()
-
-    @property
-    def type(self) -> DType:
-        return self.dtype
-
-    def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: bool = False) -> Any:
-        """Return the number as another dtype, or its bits."""
-        return _converted(self, dtype, fp_downcast_rounding, bitcast)
-
-    cast = to
 
 
 Scalar = Int32 | Float32
@@ -142,7 +139,7 @@ def scalar_result(op: str, left: Any, right: Any) -> Any:
     return _CLASSES[dtype](value)
 
 
-def _converted(value: Scalar, dtype: Any, rounding: Any, bitcast: bool) -> Any:
+def _converted(value: Any, dtype: Any, rounding: Any, bitcast: bool) -> Any:
     if isinstance(dtype, PointerType) and isinstance(value, int):
         greenlet: Any = getcurrent()
         return greenlet.tilewright_program.convert(value, dtype, False)  # as `enter_program` set it

@@ -58,8 +58,7 @@ class Value:
             return self.program.convert(self, dtype, bitcast)  # it may wait for the address
         return _converted(self, dtype, bitcast)
 
-    def cast(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: bool = False) -> Any:
-        return self.to(dtype, fp_downcast_rounding, bitcast)
+    cast = to
 
     def __getattr__(self, name: str) -> Any:
         """Functions of the language that Triton also offers as methods: ``x.sum(0)``."""

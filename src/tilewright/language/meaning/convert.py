@@ -140,13 +140,12 @@ def _int_to_float64(source: DType) -> Convert:
 def toward_zero(source: DType, target: DType) -> Convert:
     """A cast between floats that never grows a magnitude; beyond the largest it stays finite."""
     nearest = to_storage(source, target)
-    wide = np.dtype(np.float64)
-    back, exact = _cast_to(wide), _cast_to(wide)
+    wide = _cast_to(np.dtype(np.float64))
     bits = np.dtype(f"uint{target.primitive_bitwidth}")
 
     def convert(array: Array) -> Array:
         rounded = np.asarray(nearest(array))
-        grown = (np.abs(back(rounded)) > np.abs(exact(array))).astype(bits)
+        grown = (np.abs(wide(rounded)) > np.abs(wide(array))).astype(bits)
         shrunk: Array = (rounded.view(bits) - grown).view(target.storage)
         return shrunk
 

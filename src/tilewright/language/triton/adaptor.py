@@ -6,10 +6,10 @@ module and the name of their type.
 """
 
 import builtins
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from tilewright.errors import KernelError
@@ -20,7 +20,6 @@ from tilewright.language.triton.scalar import BUILTINS, FUNCTIONS, LANGUAGE
 
 MARK = "tilewright_triton"  # on a function that stands for a jitted one
 
-Language = Mapping[str, Any]
 LANGUAGE_MODULES = ("triton.language", "triton.language.core", "triton.language.standard")
 
 
@@ -49,18 +48,11 @@ def adapt_kernel(source: Any, language: Any) -> Kernel:
         source = source.fn
     function, constants = _function_of(source)
     rebinder = _Rebinder(language)
-    if not _is_jitted(source):
-        adapted = rebinder.function(function)
-        kernel = kernel_of_function(adapted, language, constants, function.__name__)
-        return replace(kernel, chosen=tuple(rules))
-    adapted = rebinder.triton_function(function)
+    is_triton = is_triton_object(source) or getattr(source, MARK, False)
+    adapted = (rebinder.triton_function if is_triton else rebinder.function)(function)
     kernel = kernel_of_function(adapted, language, constants, function.__name__)
-    return replace(kernel, chosen=tuple(rules), is_triton=True, specialised=_specialised(source))
-
-
-def _is_jitted(source: Any) -> bool:
-    """Whether a function is Triton's, so that it means there what its text says."""
-    return is_triton_object(source) or getattr(source, MARK, False)
+    specialised = _specialised(source) if is_triton else frozenset()
+    return replace(kernel, chosen=tuple(rules), is_triton=is_triton, specialised=specialised)
 
 
 def as_triton(function: FunctionType) -> FunctionType:
@@ -196,7 +188,8 @@ class _Rebinder:
             uses_triton = any(map(is_triton_object, vars(module).values()))
             return _ModuleView(module, self) if uses_triton else module
         if not rest:
-            return _TritonModule(self._language)
+            tl = self._language  # and the few functions of its own
+            return SimpleNamespace(language=tl, cdiv=tl.cdiv, next_power_of_2=tl.next_power_of_2)
         if rest == "language":
             return self._language
         return self._named(rest.rpartition(".")[2], module)
@@ -226,15 +219,6 @@ class _ModuleView:
 
     def __getattr__(self, name: str) -> Any:
         return self._rebinder.value(getattr(self._module, name))
-
-
-class _TritonModule:
-    """``triton`` inside a kernel: its language, and the few functions of its own."""
-
-    def __init__(self, language: Any) -> None:
-        self.language = language
-        self.cdiv = language.cdiv
-        self.next_power_of_2 = language.next_power_of_2
 
 
 def _is_empty(cell: CellType) -> bool:

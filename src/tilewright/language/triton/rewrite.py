@@ -34,13 +34,9 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: ".eq",
     ast.NotEq: ".ne",
 }
-_DIVISIONS: dict[type[ast.operator], str] = {ast.FloorDiv: ".quotient", ast.Mod: ".remainder"}
-_RING: dict[type[ast.operator], str] = {
-    ast.Add: ".add",
-    ast.Sub: ".sub",
-    ast.Mult: ".mul",
-    ast.Div: ".div",
-}
+_Names = dict[type[ast.operator], str]
+_DIVISIONS: _Names = {ast.FloorDiv: ".quotient", ast.Mod: ".remainder"}
+_RING: _Names = {ast.Add: ".add", ast.Sub: ".sub", ast.Mult: ".mul", ast.Div: ".div"}
 _FUTURE_FLAGS = 0x1FE0000  # of ``from __future__ import ...`` in the flags of code
 
 _known: WeakKeyDictionary[FunctionType, CodeType] = WeakKeyDictionary()
@@ -63,7 +59,7 @@ def _rewritten(function: FunctionType) -> CodeType:
     if is_checked and _instructions(_compiled(tree, function)) != _instructions(function.__code__):
         found = "a source that is not the text that runs"
         raise _refusal(function, found, "load the file again after a change")
-    _Rewriter().function(definition)
+    _Rewriter(definition).function()
     return _compiled(ast.fix_missing_locations(tree), function)
 
 
@@ -132,23 +128,20 @@ class _Rewriter(ast.NodeTransformer):
     A *test* is an expression whose truth alone counts: Python's own operators say it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, definition: ast.FunctionDef) -> None:
+        arguments, body = definition.args, definition.body
+        named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        self._definition = definition
         self._num_names = 0
         self._constants: set[str] = set()  # declared, not assigned yet
-        self._bound: set[str] = set()
-        self._strong_names: set[str] = set()  # of variables that never hold a constant
-        self._num_returns = 0
-        self._following: dict[ast.Return, bool] = {}
-
-    def function(self, definition: ast.FunctionDef) -> None:
-        """Rewrite the body; defaults, annotations and decorators are evaluated elsewhere."""
-        arguments = definition.args
-        named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self._bound = {each.arg for each in named}
-        self._strong_names = strong_names(definition.body) - self._bound
-        returns = list(returns_of(definition.body))
-        self._num_returns = len(returns)
-        self._following = {each: is_followed(each, definition.body) for each in returns}
+        self._strong_names = strong_names(body) - self._bound  # that never hold a constant
+        self._following = {each: is_followed(each, body) for each in returns_of(body)}
+        self._num_returns = len(self._following)
+
+    def function(self) -> None:
+        """Rewrite the body; defaults, annotations and decorators are evaluated elsewhere."""
+        definition = self._definition
         definition.body = self._block(definition.body)
         if self._num_returns > 1:
             first = ast.Assign([ast.Name(".several", ast.Store())], ast.Constant(False))
@@ -177,7 +170,7 @@ class _Rewriter(ast.NodeTransformer):
     # -- statements ------------------------------------------------------------------------------
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        _Rewriter().function(node)
+        _Rewriter(node).function()
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
