@@ -1,6 +1,7 @@
 """Loads and stores: from blocks of addresses to accesses of the DMA channels."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -185,9 +186,18 @@ def _issue_store(program: Program, block: Block, kind: BlockType, reached: Reach
 
 
 def check_replicas(program: Program, spans: list[Span]) -> None:
-    """Refuse a store into a second copy of a tensor."""
-    for span in spans:
-        program.run.note_replica_store(program, span.address, span.end)
+    """Refuse a store into a second copy of a tensor: the copies would differ."""
+    pe = program.stream.pe.coord
+    for span, replicated in product(spans, program.run.terms.replicas):
+        if span.address >= replicated.high or span.end <= replicated.low:
+            continue
+        if replicated.stored_by is None:
+            replicated.stored_by, replicated.storer = pe, str(program)
+        elif replicated.stored_by != pe:
+            both = f"{replicated.storer} and {program}"
+            found = f"stores into copies of tensor {replicated.tensor!r} by {both}"
+            expected = "one program that stores into a tensor with copies"
+            raise program.error(found, expected, "split the tensor, or store from one program")
 
 
 def filled(program: Program, kind: BlockType, other: Any) -> Block:

@@ -7,7 +7,6 @@ from tilewright.executor.atomic import atomic, atomic_load, atomic_store
 from tilewright.executor.composite import run_composite
 from tilewright.executor.dma import load, store
 from tilewright.executor.message import peek, receive, send
-from tilewright.executor.order import AccessOrder
 from tilewright.executor.poll import note_poll
 from tilewright.executor.program import Program
 from tilewright.executor.run import Outcome, Plan, Run
@@ -49,6 +48,7 @@ class NativeProgram(KernelProgram):
         super().__init__(*parts)
         run, stream, translator = self.run, self.stream, self.translator
         front: Any = run.front
+        self.order = front.AccessOrder(stream.pe.issuer.window)  # of the same methods
         if translator.paths is None:
             channels = translator.channels
             translator.paths = front.PathFinder(translator.mmu, translator.locate, channels)
@@ -62,11 +62,6 @@ class NativeProgram(KernelProgram):
         self.compute = self.desk.compute  # type: ignore[method-assign]
         self.index_range = self.desk.range  # type: ignore[method-assign]
         self.begin_anew = self.desk.begin_anew  # type: ignore[method-assign]
-
-    def _build_order(self, window: int) -> AccessOrder:
-        front: Any = self.run.front
-        order: AccessOrder = front.AccessOrder(window)  # of the same methods
-        return order
 
     def end(self) -> None:
         self.desk.end()

@@ -18,7 +18,8 @@ from tilewright.machine.name import place_name
 
 def _post(program: Program) -> Post:
     """Return the launch's own rings, else those that are installed on the program's PE."""
-    post = program.run.rings_of(program.stream.pe.coord)
+    run = program.run
+    post = run.installed.get(program.stream.pe.coord) if run.post is None else run.post
     if post is None:
         fix = "install rings with install_ipcq before the launch, or pass neighbours= to it"
         raise program.error("a message in a launch without neighbours", "neighbours", fix)

@@ -48,7 +48,7 @@ class Program(ValueExecutor):
         self.ids = ids
         self.counts = run.terms.grid
         self.title = ProgramTitle(ids, self.name, stream.pe.name)
-        self.order = self._build_order(stream.pe.issuer.window)
+        self.order = AccessOrder(stream.pe.issuer.window)
         self._plans = run.plans
         self._carries_data = run.terms.carries_data
         self._tiles: dict[int, tuple[BlockType, SourceLine]] = {}  # by value, for messages
@@ -56,9 +56,6 @@ class Program(ValueExecutor):
         self._first_command = stream.issuer.num_commands
         self.is_composing = False  # commands are parts of the one that was issued last
         self.last_walk = NO_WALK  # that its parts wait for so far
-
-    def _build_order(self, window: int) -> AccessOrder:
-        return AccessOrder(window)
 
     def begin_anew(self, ids: tuple[int, ...]) -> bool:
         """Be the next program of the PE, if one object can be all of them, one after the other."""

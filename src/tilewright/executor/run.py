@@ -89,6 +89,10 @@ class Counters:
     spilled_bytes: int = 0
 
 
+COUNTED = ("loads", "stores", "gathers", "loaded_bytes", "stored_bytes")
+"""What compiled code counts, in the order in which it tells."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """An op on operands of given types: what it gives and how long which unit works on it."""
@@ -164,10 +168,6 @@ class Run:
             copies = [(copy.low, copy.high) for copy in self.terms.replicas]
             self.shelf = self.front.PlanShelf(self.plans, self.terms.carries_data, copies)
 
-    def rings_of(self, pe: PeCoord) -> Post | None:
-        """Return the rings that programs on a PE use; None if there are none."""
-        return self.installed.get(pe) if self.post is None else self.post
-
     @property
     def posts(self) -> tuple[Post, ...]:
         """All sets of rings that programs of the run may use, each once."""
@@ -177,12 +177,8 @@ class Run:
         """What compiled code has counted since the last time joins the counters."""
         if self.shelf is None:
             return
-        loads, stores, gathers, loaded_bytes, stored_bytes = self.shelf.take_counts()
-        self.counters.loads += loads
-        self.counters.stores += stores
-        self.counters.gathers += gathers
-        self.counters.loaded_bytes += loaded_bytes
-        self.counters.stored_bytes += stored_bytes
+        for name, count in zip(COUNTED, self.shelf.take_counts(), strict=True):
+            setattr(self.counters, name, getattr(self.counters, name) + count)
 
     def plan(
         self, pe: Pe, op: str, types: tuple[BlockType, ...], attributes: tuple[Any, ...]
@@ -207,20 +203,6 @@ class Run:
         numbers = {stream.issuer.add_plan(_issued(plan, stream.pe)) for stream in self.streams}
         (number,) = numbers
         return replace(plan, number=number)
-
-    def note_replica_store(self, program: Any, low: int, high: int) -> None:
-        """Refuse a store into a second copy of a tensor: the copies would differ."""
-        for replicated in self.terms.replicas:
-            if low >= replicated.high or high <= replicated.low:
-                continue
-            pe = program.stream.pe.coord
-            if replicated.stored_by is None:
-                replicated.stored_by, replicated.storer = pe, str(program)
-            elif replicated.stored_by != pe:
-                both = f"{replicated.storer} and {program}"
-                found = f"stores into copies of tensor {replicated.tensor!r} by {both}"
-                expected = "one program that stores into a tensor with copies"
-                raise program.error(found, expected, "split the tensor, or store from one program")
 
 
 def _issued(plan: Plan, pe: Pe) -> list[int]:
