@@ -83,7 +83,10 @@ class StreamPrograms:
                     run = self._call(program)
                 run()
             program.end()
-            self._count()
+            self.shared.counters.commands += self.stream.issuer.num_commands
+            self.shared.count_accesses()
+            self.translator.count_pages()
+            self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
             self.stream.hand_over()
 
     def _program(self, ids: tuple[int, ...]) -> Program:
@@ -99,12 +102,6 @@ class StreamPrograms:
         code = function.__code__
         placed = [named.pop(name) for name in code.co_varnames[: code.co_argcount]]
         return partial(function, *placed, **named)
-
-    def _count(self) -> None:
-        self.shared.counters.commands += self.stream.issuer.num_commands
-        self.shared.count_accesses()
-        self.translator.count_pages()
-        self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
 
 
 MmuOf = Callable[[PeCoord], Mmu]

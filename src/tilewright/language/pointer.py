@@ -218,6 +218,14 @@ class _Tiled:
     strides: tuple[int, ...]
     block_shape: tuple[int, ...]
 
+    def starts(self, offsets: Any) -> tuple[int, ...]:
+        """Return offsets of a block as numbers, one an axis."""
+        found = tuple(int(offset) for offset in offsets)
+        if len(found) != len(self.shape):
+            text = f"{len(found)} offsets for {len(self.shape)} axes"
+            raise self.program.error(text, "one an axis", "correct the offsets")
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Window(_Tiled):
@@ -231,8 +239,7 @@ class Window(_Tiled):
 
     def advance(self, offsets: Any) -> "Window":
         """Moved by so many elements on each axis."""
-        moved = tuple(int(a) + int(b) for a, b in zip(self.offsets, offsets, strict=True))
-        return replace(self, offsets=moved)
+        return replace(self, offsets=tuple(map(int.__add__, self.offsets, self.starts(offsets))))
 
     def pointers(self) -> Pointers:
         """The addresses of all places of the block, inside the tensor or not."""
@@ -257,11 +264,8 @@ class TensorDescriptor(_Tiled):
 
     def window(self, offsets: Any) -> Window:
         """The block that starts there."""
-        start = tuple(int(offset) for offset in offsets)
-        if len(start) != len(self.shape):
-            found = f"{len(start)} offsets for {len(self.shape)} axes"
-            raise self.program.error(found, "one an axis", "correct the offsets")
-        return Window(self.program, self.base, self.shape, self.strides, self.block_shape, start)
+        sizes = (self.shape, self.strides, self.block_shape)
+        return Window(self.program, self.base, *sizes, self.starts(offsets))
 
     def load(self, offsets: Any) -> Any:
         """Zero outside the tensor."""

@@ -220,17 +220,10 @@ def _remainder(left: int, right: int) -> int:
 
 
 _INTEGER: Mapping[str, Callable[[int, int], int]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
+    **{name: getattr(operator, name) for name in ("add", "sub", "mul", "floordiv", "mod", "pow")},
+    **{name: getattr(operator, f"__{name}__") for name in ("and", "or", "xor")},
     "quotient": _quotient,
     "remainder": _remainder,
-    "pow": operator.pow,
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
     "maximum": max,
     "minimum": min,
 }

@@ -76,8 +76,7 @@ class Value:
     def __int__(self) -> int:
         return int(self.program.number(self))
 
-    def __index__(self) -> int:
-        return int(self.program.number(self))
+    __index__ = __int__
 
     def __float__(self) -> float:
         return float(self.program.number(self))

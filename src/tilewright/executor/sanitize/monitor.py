@@ -109,9 +109,7 @@ class ProgramWatch:
         self._pe: PeCoord = stream.pe.coord
         self._order = SpanOrder()
         self._expected: tuple[bool, bool] | None = None  # of the next access, if that is atomic
-        self._releases = self._acquires = False
-        self._kind = AccessKind.LOAD  # and what else is known of the access that has begun
-        self._item_bits = 8
+        # and of the access that has begun
         self._tensor: WatchedTensor | None = None
         self._spans: list[Segments] = []
         self._pieces: list[tuple[MemoryPlace, Segments]] = []

@@ -127,9 +127,6 @@ def make_block_ptr(
 
 def advance(base: Window, offsets: Any) -> Window:
     """A window moved by so many elements on each axis."""
-    if len(offsets) != len(base.offsets):
-        found = f"{len(offsets)} offsets for {len(base.offsets)} axes"
-        raise current_program().error(found, "one an axis", "correct the offsets")
     return base.advance(offsets)
 
 
