@@ -1,6 +1,7 @@
 """Composites: one command that walks over tiles, told to the scheduler as a whole."""
 
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class _Pipeline:
         kernel_stages = [stage for stage in composite.stages if stage.scope is Scope.KERNEL]
         tile_of = self._product if composite.op == "gemm" else self._elementwise
         tiles = []
-        for place in composite.tiling.outputs():
+        for place in product(composite.tiling.rows, composite.tiling.columns):
             tile = tile_of(place)
             for stage in composite.stages:
                 if stage.scope is Scope.OUTPUT_TILE:

@@ -1,10 +1,9 @@
 """What a composite is: operands, tiles, and what is done to results on their way out."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
-from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -25,10 +24,6 @@ class Tiling:
     rows: tuple[Part, ...]
     columns: tuple[Part, ...]
     depths: tuple[Part, ...]
-
-    def outputs(self) -> Iterator[tuple[Part, Part]]:
-        """Tiles of the result, row by row."""
-        return product(self.rows, self.columns)
 
 
 def plan_tiles(extents: tuple[int, int, int], tile_shape: tuple[int, int, int]) -> Tiling:

@@ -163,14 +163,10 @@ def constant_dtype(op: str, value: Any, beside: Any) -> DType:
     dtype = getattr(beside, "dtype", None)
     if type(dtype) is not DType:
         return scalar_dtype(value, op)
-    return _holding(op, value, computation_dtype(op, dtype, value))
-
-
-def _holding(op: str, value: Any, dtype: DType) -> DType:
-    """A dtype that has a weak integer: beside int8, 300 means nothing."""
+    dtype = computation_dtype(op, dtype, value)
     if dtype.is_floating() or dtype.get_int_min_value() <= value <= dtype.get_int_max_value():
         return dtype
-    fix = f"convert the block, or write tl.full([], {value}, dtype)"
+    fix = f"convert the block, or write tl.full([], {value}, dtype)"  # 300 means nothing as int8
     raise KernelTypeError(op, f"{value} beside {dtype!r}", f"a number that fits {dtype}", fix)
 
 
@@ -202,14 +198,6 @@ def _negated(self: Any) -> Any:
     return type(self)(-float(self))
 
 
-def _inverted(self: Any) -> Any:
-    return scalar_result("xor", self, typed_scalar(-1, self.dtype))
-
-
-def _same(self: Any) -> Any:
-    return self
-
-
 _BINARY = {
     name: name for name in ["add", "sub", "mul", "floordiv", "mod", "pow", "and", "or", "xor"]
 }
@@ -228,9 +216,9 @@ def _define(kind: Any, *, is_compiled: bool) -> None:
         for name in _ORDER:
             setattr(kind, f"__{name}__", _comparison(name))
         kind.__hash__ = float.__hash__ if issubclass(kind, float) else int.__hash__
-    kind.__neg__, kind.__pos__ = _negated, _same
+    kind.__neg__, kind.__pos__ = _negated, lambda self: self
     if issubclass(kind, int):
-        kind.__invert__ = _inverted
+        kind.__invert__ = lambda self: scalar_result("xor", self, typed_scalar(-1, self.dtype))
 
 
 for _kind in _CLASSES.values():

@@ -132,12 +132,9 @@ def _bind_shr(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     wide = arithmetic(computed)
     function: Function = np.right_shift
     if types[0].dtype.signed and not computed.signed:  # promoted to unsigned, yet arithmetic
-        function = _arithmetic_shift(wide, np.dtype(f"int{8 * wide.itemsize}"))
+        signed = np.dtype(f"int{8 * wide.itemsize}")
+        function = lambda a, b: np.right_shift(a.view(signed), b.view(signed)).view(wide)  # noqa: E731
     return bind_elementwise(op, types, function, cost_op=op, computed=computed, wide=wide)
-
-
-def _arithmetic_shift(wide: np.dtype[Any], signed: np.dtype[Any]) -> Function:
-    return lambda left, right: np.right_shift(left.view(signed), right.view(signed)).view(wide)
 
 
 def high_half(left: Array, right: Array) -> Any:

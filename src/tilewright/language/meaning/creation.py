@@ -3,6 +3,7 @@
 Random numbers are those of Triton, bit for bit: Philox of four words, counter-based.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -113,15 +114,10 @@ def _words(seed: Array, offset: Array, rounds: int) -> Words:
     return a.astype(np.uint32), b.astype(np.uint32), c.astype(np.uint32), d.astype(np.uint32)
 
 
-def _unit(word: Array) -> Array:
+def _unit(word: Array, signed: Any = np.int32, to_unit: np.float32 = _TO_UNIT) -> Array:
     """A word as f32 from 0 up to 1: the sign bit folds the range, then it is scaled."""
-    signed = np.asarray(word).view(np.int32)
-    return np.where(signed < 0, ~signed, signed).astype(np.float32) * _TO_UNIT
-
-
-def _unit_64(word: Array) -> Array:
-    signed = np.asarray(word).view(np.int64)
-    return np.where(signed < 0, ~signed, signed).astype(np.float32) * _TO_UNIT_64
+    number: Array = np.asarray(word).view(signed)
+    return np.where(number < 0, ~number, number).astype(np.float32) * to_unit
 
 
 def _normal_pair(first: Array, second: Array) -> tuple[Array, Array]:
@@ -222,7 +218,8 @@ def _bind_uniform(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     (only,) = types
     if not only.dtype.is_int() or only.dtype.primitive_bitwidth not in (32, 64):
         refuse(op, types, "integers of 32 or 64 bits", "draw them with randint")
-    run = _unit if only.dtype.primitive_bitwidth == 32 else _unit_64
+    is_narrow = only.dtype.primitive_bitwidth == 32
+    run = _unit if is_narrow else partial(_unit, signed=np.int64, to_unit=_TO_UNIT_64)
     return Bound(only.with_dtype(float32), run, _unit_charges(only.num_elements, 1))
 
 

@@ -174,7 +174,10 @@ def _bind_dot_scaled(op: str, types: Types, attributes: tuple[Any, ...]) -> Boun
     _check_scale(op, types, left_scale, (*shapes[0][:-2], m), k)
     _check_scale(op, types, right_scale, (*shapes[1][:-2], n), k)
     result = block_type(dtype_of(attributes[6] or float32, op), (*shapes[0][:-2], m, n))
-    _check_result(op, types, result, rest)
+    if result.dtype is not float32:
+        refuse(op, types, "out_dtype float32", "cast the result")
+    if rest and rest != (result,):
+        refuse(op, types, f"an accumulator {result}", "cast or reshape it")
     decode_left = _decoder(formats[0], k, k_axis=-1, packs_k=packs_k[0])
     decode_right = _decoder(formats[1], k, k_axis=-2, packs_k=packs_k[1])
     run = _run(decode_left, decode_right, *scaled)
@@ -240,13 +243,6 @@ def _check_scale(
     if scale.dtype not in (uint8, int8) or scale.shape[:-1] != rows or k % max(groups, 1):
         expected = f"scales of uint8 shaped {rows} and groups that divide k = {k}"
         refuse(op, types, expected, "one scale for each row and group of K; those of B by columns")
-
-
-def _check_result(op: str, types: Types, result: BlockType, rest: Types) -> None:
-    if result.dtype is not float32:
-        refuse(op, types, "out_dtype float32", "cast the result")
-    if rest and rest != (result,):
-        refuse(op, types, f"an accumulator {result}", "cast or reshape it")
 
 
 def _slowest(formats: tuple[str, ...]) -> DType:
