@@ -279,7 +279,7 @@ class Workspace:
             self._end(run, error)
             raise
         for stream in run.streams:
-            stream.end()
+            stream.walker.end()
         if self._sanitizer is not None:
             self._sanitizer.end_launch(run.sanitizer.launch)
         if run.post is not None:  # workspaces install no rings
