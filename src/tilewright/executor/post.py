@@ -151,10 +151,8 @@ class Post:
         """Take the rings of ``other``, which nobody has used, in the place of these."""
         self.outgoing, self.incoming = other.outgoing, other.incoming
         self.built_by = other.built_by
-        self.waiting.clear()
-        self._turns.clear()
-        self._users.clear()
-        self._inboxes.clear()
+        for state in (self.waiting, self._turns, self._users, self._inboxes):
+            state.clear()
 
     def unreceived(self, launch: str) -> list[MessageError]:
         """Return an error if messages were sent that no program has asked for, else nothing."""

@@ -12,10 +12,9 @@ from tilewright.engine.limit import limit_error
 from tilewright.errors import TileRoomError
 from tilewright.executor.address import Translator
 from tilewright.executor.error import held_text
-from tilewright.executor.grid import ProgramTitle
 from tilewright.executor.order import AccessOrder
 from tilewright.executor.poll import note_wait
-from tilewright.executor.run import Plan, Run
+from tilewright.executor.run import Plan, ProgramTitle, Run
 from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
 from tilewright.language.dtype import DType
@@ -57,9 +56,8 @@ class Program(ValueExecutor):
         self.is_composing = False  # commands are parts of the one that was issued last
         self.last_walk = NO_WALK  # that its parts wait for so far
 
-    def begin_anew(self, ids: tuple[int, ...]) -> bool:
+    def begin_anew(self, _ids: tuple[int, ...]) -> bool:
         """Be the next program of the PE, if one object can be all of them, one after the other."""
-        del ids
         return False
 
     def end(self) -> None:
@@ -101,14 +99,12 @@ class Program(ValueExecutor):
             trip = trips[key] = self.run.device.pe_access(coord, home, access, channel, kind)
         return trip
 
-    def known_load(self, pointers: Any, mask: Any, other: Any) -> Block | None:
+    def known_load(self, _pointers: Any, _mask: Any, _other: Any) -> Block | None:
         """A load at known addresses by compiled code; None: it is another one, or there is none."""
-        del pointers, mask, other
         return None
 
-    def known_store(self, pointers: Any, value: Any, mask: Any) -> bool:
+    def known_store(self, _pointers: Any, _value: Any, _mask: Any) -> bool:
         """A store at known addresses, likewise: whether that was it."""
-        del pointers, value, mask
         return False
 
     def method(self, name: str, value: Any, args: tuple[Any, ...], kwargs: Any) -> Any:

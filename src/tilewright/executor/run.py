@@ -1,9 +1,12 @@
-"""What all programs of one run share: units' times, memories, effects, counters."""
+"""A launch as its programs share it: grid, terms, times of units, memories, effects, counters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple, overload
+
+import numpy as np
 
 from tilewright.device.build import Device
 from tilewright.device.dma import Access
@@ -11,7 +14,8 @@ from tilewright.device.mmu import Walk
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
 from tilewright.engine.kind import EngineKind
-from tilewright.engine.limit import Limits
+from tilewright.engine.limit import Limits, limit_error
+from tilewright.errors import KernelError
 from tilewright.executor.effect import EffectLog, Storage
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.post import Post
@@ -211,3 +215,75 @@ def _issued(plan: Plan, pe: Pe) -> list[int]:
     if not plan.gemm_ps:
         return [*vector, pe.vector_route, 0, plan.num_bytes]
     return [pe.gemm_route, plan.gemm_ps, *vector, plan.num_bytes]
+
+
+MAX_GRID_AXES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramIds(Sequence[tuple[int, ...]]):
+    """The ids of some programs of a grid, by their numbers; the first axis counts fastest.
+
+    An id is computed when it is asked for: a grid of millions of programs takes no space.
+
+    >>> list(ProgramIds((3, 2), range(1, 6, 2)))
+    [(1, 0), (0, 1), (2, 1)]
+    """
+
+    grid: tuple[int, ...]
+    numbers: range
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, ...]: ...
+    @overload
+    def __getitem__(self, index: slice) -> "ProgramIds": ...
+    def __getitem__(self, index: int | slice) -> "tuple[int, ...] | ProgramIds":
+        if isinstance(index, slice):
+            return ProgramIds(self.grid, self.numbers[index])
+        ids = []
+        number = self.numbers[index]
+        for extent in self.grid:
+            number, place = divmod(number, extent)
+            ids.append(place)
+        return tuple(ids)
+
+
+class ProgramTitle(NamedTuple):
+    """What messages call a program, also when its PE has gone on to the next one."""
+
+    ids: tuple[int, ...]
+    kernel: str
+    pe: str
+
+    def __str__(self) -> str:
+        return f"program {self.ids} of {self.kernel} on {self.pe}"
+
+
+def dealt(grid: tuple[int, ...], num_pes: int) -> list[ProgramIds]:
+    """The ids of all programs of a grid, dealt to PEs in turn; the first axis counts fastest.
+
+    >>> [list(ids) for ids in dealt((3, 2), 2)]
+    [[(0, 0), (2, 0), (1, 1)], [(1, 0), (0, 1), (2, 1)]]
+    """
+    return [ProgramIds(grid, range(turn, prod(grid), num_pes)) for turn in range(num_pes)]
+
+
+def checked_grid(kernel: Kernel, grid: Any, limits: Limits) -> tuple[int, ...]:
+    """Return the extents of a grid; refuse one of other values or of too many programs."""
+    extents = tuple(grid) if isinstance(grid, list | tuple) else (grid,)
+    is_grid = 1 <= len(extents) <= MAX_GRID_AXES and all(
+        isinstance(extent, int | np.integer) and not isinstance(extent, bool) and extent >= 0
+        for extent in extents
+    )
+    if not is_grid:
+        expected = f"1 to {MAX_GRID_AXES} integers of at least 0"
+        found = f"the grid {grid!r}"
+        raise KernelError(f"kernel {kernel.name!r}", found, expected, "correct the grid")
+    sizes = tuple(map(int, extents))
+    if prod(sizes) > limits.programs:
+        where, found = f"kernel {kernel.name!r}", f"a grid {sizes} of {prod(sizes)} programs"
+        raise limit_error(where, found, "programs", limits.programs)
+    return sizes

@@ -175,9 +175,8 @@ class ValueExecutor(Executor):
             raise self.error(found, "control by integers", fix)
         return self._evaluated(block, block.node)
 
-    def _evaluated(self, block: Block, node: Node) -> np.ndarray[Any, Any]:
+    def _evaluated(self, _block: Block, node: Node) -> np.ndarray[Any, Any]:
         """Return the elements of a block that has a value."""
-        del block
         return np.asarray(evaluate(node))
 
     # -- blocks ----------------------------------------------------------------------------------

@@ -20,12 +20,11 @@ from tilewright.engine.hub import Hub
 from tilewright.engine.limit import Limits
 from tilewright.errors import KernelError
 from tilewright.executor.effect import WatchedEffectLog
-from tilewright.executor.grid import checked_grid, dealt
 from tilewright.executor.launcher import Share, check_pes
 from tilewright.executor.layout import bytes_of_elements, elements_of_bytes
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.quiet import quiet_values
-from tilewright.executor.run import Counters, Run, Terms
+from tilewright.executor.run import Counters, Run, Terms, checked_grid, dealt
 from tilewright.executor.stream import Stream
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.kernel import ArrayArgument, DescriptorArgument, checked_arguments
