@@ -115,12 +115,8 @@ def build_schedule(
         ]
     is_serial = window is not None and window <= _most_commands(messages)
     if is_serial:
-        messages.sort(key=lambda message: (message.wave, _sender(message, rank)))
+        messages.sort(key=lambda each: (each.wave, rank if each.move is Move.SEND else each.peer))
     return Schedule(tuple(messages), tuple(untouched), lag_of(plan, lead), is_serial)
-
-
-def _sender(message: Message, rank: int) -> int:
-    return rank if message.move is Move.SEND else message.peer
 
 
 def _most_commands(messages: Sequence[Message]) -> int:
