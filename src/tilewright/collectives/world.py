@@ -32,7 +32,7 @@ from tilewright.errors import CollectiveError
 from tilewright.language.dtype import DType, int32
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.pending import Pending
+from tilewright.runtime.launch.launch import Pending
 from tilewright.runtime.placement.policy import DPPolicy
 from tilewright.runtime.tensor.tensor import Tensor
 

@@ -1,6 +1,5 @@
 """One op more than the table has: what docs/architecture.md says about adding an op, done."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from tilewright.attention.ops.table import build_table
 from tilewright.attention.ops.unary import Unary
 
 
-@dataclass(frozen=True, slots=True)
 class Cubed(Unary):
     """``scale * x ** 3``."""
 

@@ -18,11 +18,8 @@ from tilewright.interop.kernbench.ccl.config import (
 from tilewright.interop.kernbench.ccl.install import IpcqPlan, install_ipcq
 from tilewright.interop.kernbench.ccl.validator import Validator, ValidatorRegistry
 from tilewright.interop.kernbench.ccl.wiring import Place
-from tilewright.interop.kernbench.error import RuntimeProgramError, ValueProgramError
-from tilewright.interop.kernbench.number import whole_number
 from tilewright.interop.kernbench.tensor import Tensor
-
-__all__ = ("AhbmCCLBackend", "DistributedContext", "latest_distributed")
+from tilewright.interop.kernbench.value import RuntimeProgramError, ValueProgramError, whole_number
 
 BACKEND = "ahbm"
 

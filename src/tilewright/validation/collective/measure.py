@@ -23,14 +23,13 @@ from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.errors import BenchError
 from tilewright.host import DPPolicy, RuntimeContext, Split
 from tilewright.language.dtype import float32
-from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.build import Machine, build_machine, shift_refresh
 from tilewright.machine.node import LinkKind, NodeKind
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.programs.bound import Work, bound_of
 from tilewright.programs.contract import Bound
 from tilewright.programs.latency import Path
-from tilewright.records.collectives_bench import CollectiveRow
+from tilewright.records.bench import CollectiveRow
 from tilewright.runtime.deployment import Deployments
 from tilewright.units import PS_PER_US
 

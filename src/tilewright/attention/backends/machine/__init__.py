@@ -46,7 +46,7 @@ from tilewright.attention.backends.machine.tuner import (
     placement_costs,
     tiling_of,
 )
-from tilewright.attention.ops.feedback import prompt_windows
+from tilewright.attention.ops.leaf import prompt_windows
 
 __all__ = (
     "MERGES",

@@ -19,11 +19,11 @@ from tilewright.attention.codegen import (
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.graph import Geometry, Graph
 from tilewright.device.least_time import command_times, way_ps
-from tilewright.language.triton_adaptor import as_triton
+from tilewright.language.triton.adaptor import as_triton
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
-from tilewright.machine.route_level import Traffic
+from tilewright.machine.route import Traffic
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 
 

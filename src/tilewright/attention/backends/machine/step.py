@@ -19,7 +19,7 @@ from tilewright.attention.backends.machine.arrays import PieceArray, Pieces, rep
 from tilewright.attention.backends.machine.layout import RowLayout
 from tilewright.attention.backends.machine.memory import NEW, DecodeMemory
 from tilewright.attention.codegen import Grid, Kernel, Merge, Scratch, ScratchAxis, Stage
-from tilewright.attention.codegen.kernels.tree_merge import tree_neighbours
+from tilewright.attention.codegen.kernels.merge import tree_neighbours
 from tilewright.attention.codegen.memory_form import parameter_tables
 from tilewright.attention.graph import DType
 from tilewright.attention.planner import StepPlan, most_candidates, row_budgets, state_pages

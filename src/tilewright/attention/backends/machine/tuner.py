@@ -28,7 +28,7 @@ from tilewright.errors import CodegenError, KernelError
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.records import content_hash, installed_version, read_record, write_record
-from tilewright.records.attention_tuning import TilingTrial, TuningRecord
+from tilewright.records.attention.flow import TilingTrial, TuningRecord
 from tilewright.units import format_ps
 
 WAYS = 3  # over the tree of members: candidates up, the last one down, attention up

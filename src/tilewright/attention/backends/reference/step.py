@@ -22,7 +22,7 @@ from tilewright.attention.backends.reference.store import (
 )
 from tilewright.attention.backends.reference.view import RowView
 from tilewright.attention.graph import FlowKind
-from tilewright.attention.ops.feedback import prompt_windows, wants_mass
+from tilewright.attention.ops.leaf import prompt_windows, wants_mass
 from tilewright.attention.paging import ExtendPlan
 from tilewright.attention.planner import (
     RowFacts,

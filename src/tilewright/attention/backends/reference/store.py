@@ -14,7 +14,7 @@ from tilewright.attention.backends.reference.pages import (
     page_codes_of,
 )
 from tilewright.attention.graph import DType, Field, Graph, StateVar
-from tilewright.attention.ops.feedback import prompt_windows
+from tilewright.attention.ops.leaf import prompt_windows
 from tilewright.attention.paging import ExtendPlan, PagingSpec, StateField
 
 MASS = "#mass"  # names of flows are Python identifiers, so these cannot clash with them

@@ -14,7 +14,7 @@ from tilewright.attention.backends.reference.pages import KvReader, PagedField
 from tilewright.attention.backends.reference.shared import Shared
 from tilewright.attention.backends.reference.store import MASS, prompt_mass_name
 from tilewright.attention.graph import FORMAT, DType, FlowKind, Parameter, Side, StateVar
-from tilewright.attention.ops import feedback, leaf
+from tilewright.attention.ops import leaf
 from tilewright.errors import AttentionError, InternalError
 
 
@@ -241,7 +241,7 @@ class RowSources:
                 return found
             case leaf.ParameterRead():
                 return layer_table(view.shared, op.variable, view.layer)
-            case feedback.AttentionMass():
+            case leaf.AttentionMass():
                 return view.mass(MASS)
             case _:
                 return view.mass(prompt_mass_name(op.window))

@@ -18,7 +18,7 @@ from tilewright.attention.backends.reference.op.reduction import REDUCTIONS
 from tilewright.attention.backends.reference.op.selection import SELECTIONS
 from tilewright.attention.backends.reference.pages import whole
 from tilewright.attention.graph import Node, Op, Types, walk
-from tilewright.attention.ops import feedback, leaf
+from tilewright.attention.ops import leaf
 from tilewright.errors import RegistryError
 
 SOURCES: frozenset[type[Op]] = frozenset(
@@ -27,8 +27,8 @@ SOURCES: frozenset[type[Op]] = frozenset(
         leaf.FieldRead,
         leaf.StateRead,
         leaf.ParameterRead,
-        feedback.AttentionMass,
-        feedback.PromptMass,
+        leaf.AttentionMass,
+        leaf.PromptMass,
     }
 )
 """Ops that read what the session holds."""

@@ -12,7 +12,7 @@ from tilewright.attention.backends.reference.namespace import (
 )
 from tilewright.attention.backends.reference.op.frame import EvaluatorTable, Frame
 from tilewright.attention.graph import Types, ValueType
-from tilewright.attention.ops import interleave, reduce
+from tilewright.attention.ops import reduce
 
 
 def lowest(xp: Any, x: Array) -> float | int | bool:
@@ -114,22 +114,22 @@ def _group_counts(op: Any, x_type: ValueType, frame: Frame) -> Array:
 
 def _interleaved(frame: Frame, op: Any, types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
-    largest, smallest = interleave.MaxInterleave, interleave.MinInterleave
+    largest, smallest = reduce.MaxInterleave, reduce.MinInterleave
     fill = {largest: -math.inf, smallest: math.inf}.get(type(op), 0.0)
     x = frame.without_missing(as_float(xp, x), types[0], op.dim, fill)
     axis = op.dim + 2  # neighbours on an axis of their own
     x = xp.reshape(x, (*x.shape[: axis - 1], x.shape[axis - 1] // op.k, op.k, *x.shape[axis:]))
     there = _group_counts(op, types[0], frame)
     match op:
-        case interleave.MaxInterleave():
+        case reduce.MaxInterleave():
             result = xp.max(x, axis=axis)
-        case interleave.MinInterleave():
+        case reduce.MinInterleave():
             result = xp.min(x, axis=axis)
-        case interleave.L2NormInterleave():
+        case reduce.L2NormInterleave():
             result = xp.sqrt(xp.squeeze(tree_sum(xp, x * x, axis), axis=axis))
         case _:
             result = xp.squeeze(tree_sum(xp, x, axis), axis=axis)
-    if isinstance(op, interleave.MeanInterleave):
+    if isinstance(op, reduce.MeanInterleave):
         result = result / as_float(xp, xp.clip(there, 1, op.k))
     return xp.where(there > 0, result, xp.zeros_like(result))
 
@@ -142,9 +142,9 @@ REDUCTIONS: EvaluatorTable = {
     reduce.Min: _extreme,
     reduce.ArgMax: _arg_max,
     reduce.ArgTop: _arg_top,
-    interleave.SumInterleave: _interleaved,
-    interleave.MeanInterleave: _interleaved,
-    interleave.MaxInterleave: _interleaved,
-    interleave.MinInterleave: _interleaved,
-    interleave.L2NormInterleave: _interleaved,
+    reduce.SumInterleave: _interleaved,
+    reduce.MeanInterleave: _interleaved,
+    reduce.MaxInterleave: _interleaved,
+    reduce.MinInterleave: _interleaved,
+    reduce.L2NormInterleave: _interleaved,
 }
