@@ -20,12 +20,7 @@ from tilewright.studies.explain_measure import Gain, GainMeter
 from tilewright.studies.run.command import RunWatch, run_program
 from tilewright.studies.run.execute import RunRequest
 from tilewright.studies.run.source import find_source
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    at_least,
-    exact,
-)
+from tilewright.validation.finding import Finding, Row, at_least, exact
 
 QUIET = "cube.hbm.refresh.kind=none"
 SMALL, LARGE = "ahbm-small", "ahbm"

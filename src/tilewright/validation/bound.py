@@ -15,12 +15,7 @@ from tilewright.machine.parse import parse_machine
 from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.programs import PROGRAMS
 from tilewright.programs.contract import BenchOutcome
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    at_least,
-    exact,
-)
+from tilewright.validation.finding import Finding, Row, at_least, exact
 
 # Two SIPs of one cube, whose network is a crossbar, joined by a switch; wires have no length.
 PLAIN = ("sip.columns=1", "sip.rows=1", "cube.noc={kind: crossbar}", "ps_per_mm=0")

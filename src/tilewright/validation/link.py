@@ -15,14 +15,7 @@ from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import PcieSpec
 from tilewright.machine.topology_pcie import pcie_bytes_per_us, pcie_payload_rate, pcie_raw_rate
 from tilewright.validation.engine_run import finish, transfer_ps
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    exact,
-    gb_per_s,
-    printed,
-    ramp,
-)
+from tilewright.validation.finding import Finding, Row, exact, gb_per_s, printed, ramp
 
 GB = "GB/s"
 GB_PER_US = 1_000  # bytes per microsecond of one GB/s

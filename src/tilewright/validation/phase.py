@@ -17,14 +17,7 @@ from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.programs import PROGRAMS
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    at_least,
-    at_most,
-    exact,
-    printed,
-)
+from tilewright.validation.finding import Finding, Row, at_least, at_most, exact, printed
 
 # HBM4 at 8 Gb/s, worked out from the standard's parameters, in ps
 INTERVAL_PS, RFC_PS = 3_900_000, 530_000

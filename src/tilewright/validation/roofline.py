@@ -21,15 +21,7 @@ from tilewright.machine.spec import DotArraySpec, GemmSpec, SystolicSpec
 from tilewright.machine.totals import totals_of
 from tilewright.units import PS_PER_NS, PS_PER_S
 from tilewright.validation.engine_run import finish, transfer_ps
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    at_least,
-    exact,
-    printed,
-    ramp,
-    rate_inside,
-)
+from tilewright.validation.finding import Finding, Row, at_least, exact, printed, ramp, rate_inside
 
 SEED = 1
 NUM_RUNS = 20

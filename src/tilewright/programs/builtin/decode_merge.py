@@ -14,15 +14,7 @@ from tilewright.host import LaunchReport, LocalShard, LocalSize, PeCoord, Runtim
 from tilewright.language.argument import ArrayArgument
 from tilewright.programs.check import measured, row_error, tolerance_of
 from tilewright.programs.contract import BenchOutcome, BenchProgram
-from tilewright.programs.fit import (
-    Changes,
-    Offer,
-    ProgramFit,
-    Slot,
-    Values,
-    fit_shares,
-    fit_slot,
-)
+from tilewright.programs.fit import Changes, Offer, ProgramFit, Slot, Values, fit_shares, fit_slot
 from tilewright.programs.heads import HeadDim, Heads, QHeads, attention_by_head, heads_of
 from tilewright.programs.inputs import (
     Array,

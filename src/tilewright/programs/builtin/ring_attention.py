@@ -20,15 +20,7 @@ from tilewright.host import (
 )
 from tilewright.programs.check import measured, row_error, tolerance_of
 from tilewright.programs.contract import BenchOutcome, BenchProgram
-from tilewright.programs.fit import (
-    Changes,
-    Offer,
-    ProgramFit,
-    Slot,
-    Values,
-    fit_slot,
-    fit_team,
-)
+from tilewright.programs.fit import Changes, Offer, ProgramFit, Slot, Values, fit_slot, fit_team
 from tilewright.programs.heads import (
     HeadDim,
     Heads,

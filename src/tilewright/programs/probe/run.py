@@ -28,8 +28,7 @@ from tilewright.programs.probe.case import (
     issuers_of,
 )
 from tilewright.programs.probe.check import failures_of
-from tilewright.programs.probe.monitor import LinkWatch
-from tilewright.programs.probe.path import PathInput, Refresh, break_down
+from tilewright.programs.probe.path import LinkWatch, PathInput, Refresh, break_down
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow, SkippedCase, installed_versions
 from tilewright.records.phases import PhaseSpread
 from tilewright.units import format_bytes

@@ -15,12 +15,7 @@ from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.runtime.launch.bind import PerPe
 from tilewright.validation.address.access import MISTAKES, RIGHT, WAYS, Pointing, run_way
-from tilewright.validation.address.placement import (
-    PAGE_BYTES,
-    Case,
-    Expected,
-    draw_cases,
-)
+from tilewright.validation.address.placement import PAGE_BYTES, Case, Expected, draw_cases
 from tilewright.validation.finding import Finding, Row, exact
 
 SEED = 19

@@ -14,12 +14,7 @@ from tilewright.collectives.plan import Plan
 from tilewright.collectives.table import ALGORITHMS, checked_plan
 from tilewright.engine import EngineKind
 from tilewright.units import PS_PER_NS, PS_PER_US
-from tilewright.validation.collective.network import (
-    Network,
-    full,
-    grid,
-    neighbour_cycle,
-)
+from tilewright.validation.collective.network import Network, full, grid, neighbour_cycle
 from tilewright.validation.collective.plan import (
     binomial_broadcast,
     doubling_all_reduce,
@@ -27,13 +22,7 @@ from tilewright.validation.collective.plan import (
     table_plan,
 )
 from tilewright.validation.collective.run import Wiring, run_plans
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    exact,
-    printed,
-    ramp,
-)
+from tilewright.validation.finding import Finding, Row, exact, printed, ramp
 
 MIB = 2**20
 EXAMPLE = Wiring(latency_ps=PS_PER_US, bytes_per_us=50_000)

@@ -5,14 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.collectives.plan import Move, Plan
-from tilewright.engine import (
-    Engine,
-    EngineKind,
-    EngineSpec,
-    ServerSpec,
-    TaskGraph,
-    build_engine,
-)
+from tilewright.engine import Engine, EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
 from tilewright.errors import InternalError
 from tilewright.validation.collective.network import Network
 from tilewright.validation.engine_run import finish

@@ -14,12 +14,7 @@ from tilewright.device.systolic import SystolicArray
 from tilewright.engine import EngineKind, ServerSpec, TaskGraph, build_engine
 from tilewright.machine.spec import DotArraySpec, SystolicSpec
 from tilewright.validation.engine_run import finish
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    exact,
-    printed,
-)
+from tilewright.validation.finding import Finding, Row, exact, printed
 from tilewright.validation.gemm.formula import run_dot_array
 from tilewright.validation.gemm.systolic import run_systolic
 
