@@ -8,7 +8,7 @@ from tilewright.analysis.trace.critical_path import ProgramPath
 from tilewright.executor.run import Counters
 from tilewright.machine.coords import PeCoord
 from tilewright.records import RunParts
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 
 PE = PeCoord(0, 0, 0)
 

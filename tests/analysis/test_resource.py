@@ -12,7 +12,7 @@ from tilewright.analysis.resource import channel_use, resource_use
 from tilewright.analysis.trace.servers import ServerTable
 from tilewright.analysis.usage import Usage
 from tilewright.engine import EngineKind
-from tilewright.records.run_use import ChannelUse, ResourceUse
+from tilewright.records.run.part import ChannelUse, ResourceUse
 
 CLOCK, ATTACH, GEMM = (
     "cube.hbm.timing.clock_ps",

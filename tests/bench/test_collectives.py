@@ -14,12 +14,13 @@ from tilewright.bench.collectives import (
     record_of,
     run_collectives_bench,
 )
+from tilewright.collectives.algorithm import checked_plan
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.critical import Prediction
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.table import ALGORITHMS, checked_plan
 from tilewright.device.ipcq import RingKind
 from tilewright.machine.coords import PeCoord
-from tilewright.records.collectives_bench import CollectiveRow
+from tilewright.records.bench import CollectiveRow
 from tilewright.validation.collective.measure import CollectiveCase, Measured, bus_factor, run_case
 
 SMALL = ("sip.count=3",)

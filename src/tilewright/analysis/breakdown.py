@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tilewright.analysis.trace.critical_path import ProgramPath
 from tilewright.records import RunParts
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 
 
 def break_down_run(

@@ -9,11 +9,11 @@ from tilewright.analysis.trace.fields import PathFields
 from tilewright.device.link import link_block
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
-from tilewright.machine.link_field import latency_fields, rate_field
+from tilewright.machine.field import latency_fields, rate_field
 from tilewright.machine.node import NodeKind
-from tilewright.machine.route_level import Traffic
-from tilewright.records.run_use import PathTimes
-from tilewright.runtime.report import LaunchReport
+from tilewright.machine.route import Traffic
+from tilewright.records.run.part import PathTimes
+from tilewright.runtime.request import LaunchReport
 from tilewright.units import flit_ps
 
 IO_CPU, M_CPU, PE_CPU = "sip.io_cpu.command_ps", "cube.m_cpu.command_ps", "pe.cpu.command_ps"

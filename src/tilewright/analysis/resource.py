@@ -4,8 +4,8 @@ from statistics import mean, median
 
 from tilewright.analysis.trace.servers import ServerTable
 from tilewright.analysis.usage import Usage
-from tilewright.engine.banked_spec import BankedSpec
-from tilewright.records.run_use import ChannelUse, ResourceUse
+from tilewright.engine.dram.spec import BankedSpec
+from tilewright.records.run.part import ChannelUse, ResourceUse
 
 
 def resource_use(before: Usage, after: Usage, servers: ServerTable) -> tuple[ResourceUse, ...]:

@@ -18,7 +18,11 @@ from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import DefaultBudget, PlanSpec, Reserved
 from tilewright.bench.peers import collector_at_rest, load_peer
 from tilewright.records import installed_versions
-from tilewright.records.attention_bench import AttentionBenchRecord, AttentionWorkload, SelectionRow
+from tilewright.records.bench import (
+    AttentionBenchRecord,
+    AttentionWorkload,
+    SelectionRow,
+)
 
 REQUIRED_RATIO = 4.0
 REQUIRED_GROWTH = 1.2

@@ -6,11 +6,10 @@ from enum import Enum
 
 from tilewright.device.ipcq import RingKind
 from tilewright.engine import AUTO, native_built, resolve_engine
-from tilewright.machine.coords import PeCoord
-from tilewright.machine.grid import Grid
+from tilewright.machine.coords import Grid, PeCoord
 from tilewright.processes import in_processes
 from tilewright.records import installed_versions
-from tilewright.records.collectives_bench import CollectivesBenchRecord, EventRow
+from tilewright.records.bench import CollectivesBenchRecord, EventRow
 from tilewright.units import format_bytes, format_ps
 from tilewright.validation.collective.measure import CollectiveCase, Measured, machine_of, run_case
 
@@ -190,7 +189,7 @@ def measure(
         row = measured.row
         progress(
             f"{len(found)} of {len(cases)}: {row.series}, {row.algorithm} on {row.topology},"
-            f" {format_bytes(row.bytes)} in {format_ps(round(row.mean_ps))}"
+            f" {format_bytes(row.bytes)} in {format_ps(row.figure_ps)}"
         )
     return [found[case] for case in cases]
 

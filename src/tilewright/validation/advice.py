@@ -80,7 +80,7 @@ def trial_of(
     values = {each.name: each.default for each in source.parameters} | dict(parameters or {})
     built = build_machine(parse_machine(machine, overrides))
     request = RunRequest(source, values, built, machine, overrides, engine=kind, data=False)
-    record = run_program(request, RunWatch(phases=phases), {})
+    record = run_program(request, RunWatch(phases=phases))
     count = 1 if record.phases is None else record.phases.count
     return Trial(record, GainMeter(request, count))
 

@@ -5,14 +5,13 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Operation
-from tilewright.collectives.table import ALGORITHMS
 from tilewright.engine import EngineKind
 from tilewright.host import LaunchReport, RuntimeContext
-from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.build import Machine, build_machine, shift_refresh
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.programs import PROGRAMS
 from tilewright.programs.contract import BenchOutcome
 from tilewright.validation.finding import Finding, Row, at_least, exact

@@ -6,14 +6,18 @@ from functools import lru_cache, partial
 
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
-from tilewright.device.ucie import ucie_raw_rate
-from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph
+from tilewright.engine import (
+    EngineKind,
+    EngineSpec,
+    ServerSpec,
+    TaskGraph,
+)
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import LinkKind, reverse_link
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import PcieSpec
-from tilewright.machine.topology_pcie import pcie_bytes_per_us, pcie_payload_rate, pcie_raw_rate
+from tilewright.machine.spec.network import pcie_bytes_per_us, pcie_payload_rate, pcie_raw_rate
 from tilewright.validation.engine_run import finish, transfer_ps
 from tilewright.validation.finding import Finding, Row, exact, gb_per_s, printed, ramp
 
@@ -139,7 +143,7 @@ def _pcie() -> Iterator[Row]:
 
 def _ucie() -> Iterator[Row]:
     for lanes, figure in MODULES.items():
-        rate = ucie_raw_rate(lanes, megatransfers_per_s=32_000)
+        rate = Fraction(lanes * 32_000, 8)  # raw bytes a microsecond: a bit a lane and transfer
         name = f"LI3 UCIe x{lanes} at 32 GT/s"
         yield f"{name}, closed form", partial(check_figure, rate=rate, figure=figure)
         yield (

@@ -15,7 +15,7 @@ from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.route_level import Traffic
+from tilewright.machine.route import Traffic
 from tilewright.memory.place import MemoryKind
 from tilewright.runtime.workspace import Workspace
 from tilewright.units import PS_PER_NS

@@ -8,15 +8,15 @@ from functools import lru_cache, partial
 import numpy as np
 
 from tilewright.device.build import Device, build_device
+from tilewright.device.check import num_bytes_of
 from tilewright.device.dma import Access
-from tilewright.device.dtype import num_bytes_of
 from tilewright.device.gemm import build_gemm
 from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.route_level import Traffic
+from tilewright.machine.route import Traffic
 from tilewright.machine.spec import DotArraySpec, GemmSpec, SystolicSpec
 from tilewright.machine.totals import totals_of
 from tilewright.units import PS_PER_NS, PS_PER_S

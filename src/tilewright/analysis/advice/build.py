@@ -16,7 +16,7 @@ from tilewright.analysis.advice.change import (
     change_of,
 )
 from tilewright.analysis.advice.estimate import Estimate
-from tilewright.machine.link_field import HOST_LINK
+from tilewright.machine.field import HOST_LINK
 from tilewright.records import RunRecord
 from tilewright.records.explain import Advice
 from tilewright.units import format_ps, share_text

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tilewright.analysis.advice.bound import MEMORY_PACE, mean_ps
 from tilewright.records import RunParts, RunRecord
-from tilewright.records.run_use import PathTimes
+from tilewright.records.run.part import PathTimes
 
 _MOVING = ("bytes_per_us", MEMORY_PACE)  # rates of what moves bytes
 _IDLE_CLOCKS = (

@@ -9,7 +9,7 @@ from tilewright.attention.codegen.plan.target import Target, Tiling
 from tilewright.attention.codegen.source.file import KernelFile
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.records import content_hash
-from tilewright.records.versions import installed_version
+from tilewright.records.document import installed_version
 
 
 def kernel_key(

@@ -28,7 +28,7 @@ from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import totals_of
 from tilewright.records import installed_versions
-from tilewright.records.language_bench import (
+from tilewright.records.bench import (
     GemmFigures,
     LanguageBenchRecord,
     LanguageRow,

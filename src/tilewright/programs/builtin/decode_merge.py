@@ -11,7 +11,7 @@ from tilewright import language as tl
 from tilewright.device.ipcq import RingSpec
 from tilewright.executor.neighbour import Neighbours
 from tilewright.host import LaunchReport, LocalShard, LocalSize, PeCoord, RuntimeContext, Tensor
-from tilewright.language.argument import ArrayArgument
+from tilewright.language.kernel import ArrayArgument
 from tilewright.programs.check import measured, row_error, tolerance_of
 from tilewright.programs.contract import BenchOutcome, BenchProgram
 from tilewright.programs.fit import Changes, Offer, ProgramFit, Slot, Values, fit_shares, fit_slot

@@ -18,9 +18,9 @@ from tilewright.device.build import Device
 from tilewright.errors import InternalError
 from tilewright.machine.node import NodeKind
 from tilewright.records import Bottleneck, RunParts
-from tilewright.records.attention_decode import StageName
+from tilewright.records.attention.decode import StageName
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 
 LAUNCH: StageName = "launch"
 NUM_BLOCKS = 12  # of the most used units, links and memories

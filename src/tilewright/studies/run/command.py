@@ -46,9 +46,7 @@ class RunWatch:
     phases: int | None = 1  # of refresh, at which the program runs; None: by the rule of ADR 0029
 
 
-def run_program(
-    request: RunRequest, watch: RunWatch, options: Mapping[str, JsonScalar]
-) -> RunRecord:
+def run_program(request: RunRequest, watch: RunWatch) -> RunRecord:
     """Run a program, then once more to see where its time went, then at other refresh phases.
 
     Ctrl-C leaves a record of what is known by then. A file that was asked for is there whole or
@@ -72,6 +70,13 @@ def run_program(
     if not execution.is_interrupted:
         with _interruptible(execution):
             spread = _spread(about.machine.spec, request, execution, watch)
+    options: dict[str, JsonScalar] = {
+        "device": request.device,
+        "data": request.data,
+        "sanitize": request.sanitize,
+        "once": watch.is_once,
+        "phases": watch.phases,
+    }
     return build_record(about, execution, explained, options, spread)
 
 
@@ -149,12 +154,12 @@ def _explain(
         ):
             paths = _paths(request, execution, watch, ends_ps, "with all that send", is_across=True)
     except TilewrightError as error:
-        return Explained(coarse.parts, notes=(f"{NOT_REPEATED}: it failed ({error.found})",))
+        return Explained(coarse.breakdown_ps, notes=(f"{NOT_REPEATED}: it failed ({error.found})",))
     if execution.is_interrupted:
         return coarse
     if paths is None:
         advice = "its launches had other times; draw random numbers by torch.seed"
-        return Explained(coarse.parts, notes=(f"{NOT_REPEATED}: {advice}",))
+        return Explained(coarse.breakdown_ps, notes=(f"{NOT_REPEATED}: {advice}",))
     return _explained(execution, paths)
 
 

@@ -15,7 +15,7 @@ from tilewright.engine import EngineKind
 from tilewright.machine.build import build_machine
 from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.parse import parse_machine
-from tilewright.records.collectives_bench import CollectiveRow
+from tilewright.records.bench import CollectiveRow
 from tilewright.units import PS_PER_US
 from tilewright.validation.collective.bound import LAWS, BoundLaw
 from tilewright.validation.collective.measure import CollectiveCase, run_case
