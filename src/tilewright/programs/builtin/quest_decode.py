@@ -8,21 +8,24 @@ import numpy as np
 from tilewright import language as tl
 from tilewright.errors import BenchError
 from tilewright.host import LaunchReport, LocalShard, LocalSize, RuntimeContext, Split, Tensor
-from tilewright.programs.check import measured, row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
-from tilewright.programs.fit import ProgramFit, fit_below
-from tilewright.programs.heads import (
+from tilewright.programs.attention import (
     F16_BYTES,
+    LOG2_E,
     HeadDim,
     Heads,
     KvHeads,
     QHeads,
+    attend,
     attention_by_head,
+    begin_softmax,
+    end_softmax,
     heads_of,
 )
+from tilewright.programs.check import measured, row_error, tolerance_of
+from tilewright.programs.contract import BenchOutcome, BenchProgram
 from tilewright.programs.inputs import Array, Draw, Pes, Team, check_sizes, deploy, reserve, team_of
 from tilewright.programs.latency import Path
-from tilewright.programs.softmax_state import LOG2_E, attend, begin_softmax, end_softmax
+from tilewright.programs.parameter import ProgramFit, fit_below
 
 SCORE_TILE = (16, 128, 128)  # M, N, K of the products with the summaries
 ULPS = 4  # a score in f32 may be so far from the one in float64

@@ -13,9 +13,17 @@ from tilewright.machine.build import Machine
 from tilewright.programs.bound import Work, bound_of
 from tilewright.programs.builtin.collective import F32_BYTES, Buffer
 from tilewright.programs.contract import BenchOutcome, BenchProgram, Bound
-from tilewright.programs.fit import Changes, Offer, ProgramFit, Slot, Values, fit_slot, fit_team
 from tilewright.programs.inputs import Team, check_sizes, deploy, small_integers, team_of
 from tilewright.programs.latency import Path
+from tilewright.programs.parameter import (
+    Changes,
+    Offer,
+    ProgramFit,
+    Slot,
+    Values,
+    fit_slot,
+    fit_team,
+)
 from tilewright.runtime.launch.bind import PerPe
 from tilewright.units import PS_PER_US
 

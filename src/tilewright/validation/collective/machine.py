@@ -19,7 +19,7 @@ from tilewright.records.bench import CollectiveRow
 from tilewright.units import PS_PER_US
 from tilewright.validation.collective.bound import LAWS, BoundLaw
 from tilewright.validation.collective.measure import CollectiveCase, run_case
-from tilewright.validation.collective.network import LinkGraph
+from tilewright.validation.collective.run import LinkGraph
 from tilewright.validation.finding import Finding, Row, at_least, exact, near_model
 
 KIB = 1024
