@@ -137,5 +137,5 @@ def test_a_memory_beyond_its_nominal_rate_beats_the_floor(
     faster = ["cube.hbm.timing.clock_ps=250", "cube.noc.bytes_per_us=512 GB/s"]
     faster.append("cube.noc.attach_bytes_per_us=512 GB/s")
     machine = build_machine(parse_machine("ahbm", faster))
-    monkeypatch.setattr(roofline, "_machine", lambda: machine)
+    monkeypatch.setattr(roofline, "machine_named", lambda _: machine)
     assert not roofline.check_streams(KIND, access=access).ok

@@ -17,12 +17,12 @@ from tilewright import language as tl
 from tilewright.engine import EngineKind
 from tilewright.errors import AddressError
 from tilewright.host import RuntimeContext
-from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.parse import parse_machine
 from tilewright.runtime.launch.bind import PerPe
 from tilewright.runtime.placement.policy import DPPolicy, Interleave
 from tilewright.validation.address.access import MISTAKES, RIGHT, WAYS, Pointing, run_way
+from tilewright.validation.engine_run import machine_named
 from tilewright.validation.finding import Finding, Row, exact
 
 PAGE_BYTES = 512
@@ -159,12 +159,9 @@ class Probe:
         ]
 
 
-@cache
 def small_machine(page_bytes: int = PAGE_BYTES) -> Machine:
     """Return a machine of two SIPs, with pages so small that every byte of some can be tried."""
-    return build_machine(
-        parse_machine("ahbm-small", [f"pe.mmu.page_bytes={page_bytes} B", "sip.count=2"])
-    )
+    return machine_named("ahbm-small", f"pe.mmu.page_bytes={page_bytes} B", "sip.count=2")
 
 
 def probe_case(case: Case, kind: EngineKind, seed: int = SEED) -> Probe:
