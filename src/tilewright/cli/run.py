@@ -13,7 +13,7 @@ from tilewright.cli.phases_option import PhasesOption
 from tilewright.cli.progress import progress_line
 from tilewright.cli.startup import announced_engine, machine_of
 from tilewright.engine import EngineKind
-from tilewright.engine.limit import parse_limits
+from tilewright.engine.spec import parse_limits
 from tilewright.errors import UsageError
 from tilewright.processes import num_cores
 from tilewright.programs.parameter import parse_parameters

@@ -16,7 +16,7 @@ from tilewright.machine.node import NodeKind
 from tilewright.machine.route import Route
 from tilewright.machine.route_level import Traffic
 from tilewright.machine.spec import TcmSpec
-from tilewright.memory.place import MemoryKind
+from tilewright.memory.address import MemoryKind
 
 
 class TcmServers(NamedTuple):

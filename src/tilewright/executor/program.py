@@ -10,7 +10,7 @@ from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
 from tilewright.engine.core import NO_ROOM, NO_WALK
 from tilewright.engine.issuer import Issuer
-from tilewright.engine.limit import limit_error
+from tilewright.engine.spec import limit_error
 from tilewright.errors import AddressError, TileRoomError
 from tilewright.executor.access.order import AccessOrder, Span
 from tilewright.executor.access.translate import Piece, Translator
@@ -28,7 +28,7 @@ from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.value import Block
 from tilewright.language.value_executor import ValueExecutor
 from tilewright.machine.grid import HARDWARE_AXES, place_on_axis
-from tilewright.memory.address_text import access_text
+from tilewright.memory.sanitizer.bounds import access_text
 
 
 class Program(ValueExecutor):

@@ -8,7 +8,7 @@ from tilewright.device.build import Device
 from tilewright.device.dma import Access
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.executor.compiled import compiled_front
 from tilewright.executor.effect import EffectLog, Storage
 from tilewright.executor.stream import Stream
@@ -16,7 +16,7 @@ from tilewright.language.block_type import BlockType
 from tilewright.language.meaning.bound import GemmCharge
 from tilewright.language.meaning.table import MEANINGS
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.place import MemoryPlace
+from tilewright.memory.address import MemoryPlace
 from tilewright.memory.sanitizer.tensor import TensorBook
 
 

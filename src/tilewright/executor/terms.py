@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.post import Post
 from tilewright.executor.run import Replicated

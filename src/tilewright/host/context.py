@@ -16,7 +16,7 @@ from tilewright.collectives.rank_map import RankMap
 from tilewright.collectives.rings import InstallPlan
 from tilewright.collectives.worker import Workers
 from tilewright.engine import AUTO, Auto, EngineKind
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.errors import RequestError
 from tilewright.executor.neighbour import Neighbours
 from tilewright.host.device import Accelerator, Ahbm, DeviceSelector, parse_device

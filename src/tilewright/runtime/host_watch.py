@@ -11,13 +11,13 @@ import tilewright
 from tilewright.device.dma import Access
 from tilewright.executor.sanitize.effect import WatchedEffectLog
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.address import VirtualRange
 from tilewright.memory.sanitizer.access import AccessKind, Launch
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import Region, WatchedTensor
-from tilewright.memory.virtual_range import VirtualRange
 from tilewright.runtime.placement.pages import MemoryPart, TensorPages
 from tilewright.runtime.request import Request
-from tilewright.runtime.tensor_book import note_pages
+from tilewright.runtime.tensor_book import watched_tensor
 
 PACKAGE = Path(tilewright.__file__).parent
 ROOMS = (
@@ -46,7 +46,7 @@ class HostWatch:
 
     def note_tensor(self, pages: TensorPages) -> None:
         """A tensor has memory, which nobody has written."""
-        self._tensors[pages.base] = note_pages(self.sanitizer.note_tensor, pages, self._now_ps())
+        self._tensors[pages.base] = self.sanitizer.note_tensor(watched_tensor(pages))
 
     def note_free(self, pages: TensorPages) -> None:
         """Its memory is to be given back."""

@@ -9,8 +9,8 @@ from tilewright.executor.run import Memory
 from tilewright.machine.address import Location, PhysicalAddress, SubUnit
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, PeCoord
+from tilewright.memory.address import MemoryKind, MemoryPlace
 from tilewright.memory.allocator import Allocator
-from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.store import ByteStore
 
 _UNITS = {

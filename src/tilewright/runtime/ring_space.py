@@ -7,8 +7,8 @@ from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.executor.neighbour import Neighbours
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
+from tilewright.memory.address import MemoryKind, MemoryPlace
 from tilewright.memory.allocator import Allocator
-from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.runtime.driver import Driver
 
 SRAM_ALIGNMENT = 64  # of rings, so that they share pages

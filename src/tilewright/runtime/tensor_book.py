@@ -1,19 +1,14 @@
 """Tensors in memory as errors and the sanitizer know them: which byte is which element of which."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from tilewright.language.dtype import DType, int4
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
 from tilewright.runtime.placement.pages import TensorPages
 
 
-def note_pages(
-    note: Callable[..., WatchedTensor], pages: TensorPages, at_ps: int = 0
-) -> WatchedTensor:
-    """Describe a tensor to a book or a sanitizer, by ``TensorBook.add`` or what has its parameters.
-
-    ``at_ps`` is the time of the allocation.
-    """
+def watched_tensor(pages: TensorPages) -> WatchedTensor:
+    """Describe a tensor to a book or a sanitizer."""
     placement, base = pages.placement, pages.base
     regions = [
         Region(
@@ -33,15 +28,9 @@ def note_pages(
         TensorPart(base + part.offset, tuple(extent.start for extent in part.box), part.shape)
         for part in placement.parts
     ]
-    return note(
-        placement.name,
-        placement.shape,
-        str(placement.dtype),
-        item_bits(placement.dtype),
-        regions=regions,
-        parts=parts,
-        sight=pages.sight,
-        at_ps=at_ps,
+    bits = item_bits(placement.dtype)
+    return WatchedTensor(
+        placement.name, placement.shape, str(placement.dtype), bits, parts, regions, pages.sight
     )
 
 
@@ -49,7 +38,7 @@ def book_of(tensors: Iterable[TensorPages]) -> TensorBook:
     """Return a book of these tensors, for the text of one error."""
     book = TensorBook()
     for pages in tensors:
-        note_pages(book.add, pages)
+        book.add(watched_tensor(pages))
     return book
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from tilewright.device.mmu import Mmu
 from tilewright.errors import TilewrightError
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.address import VirtualRange
 from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg, num_entries
 from tilewright.memory.page_table import Shared
-from tilewright.memory.virtual_range import VirtualRange
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.host_watch import HostWatch
 from tilewright.runtime.request import Request

@@ -16,7 +16,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.route_level import Traffic
-from tilewright.memory.place import MemoryKind
+from tilewright.memory.address import MemoryKind
 from tilewright.runtime.workspace import Workspace
 from tilewright.units import PS_PER_NS
 from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tilewright.executor.access.order import PAGE_SHIFT, Span
 from tilewright.executor.sanitize.order import SpanOrder
-from tilewright.memory.sanitizer.access_set import NOWHERE, Places
+from tilewright.memory.sanitizer.access import NOWHERE, Places
 
 BORDER = 1 << PAGE_SHIFT
 

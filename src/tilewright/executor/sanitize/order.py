@@ -7,7 +7,7 @@ access comes after.
 from collections.abc import Sequence
 
 from tilewright.executor.access.order import PAGE_SHIFT, Span
-from tilewright.memory.sanitizer.access_set import NOWHERE, Places
+from tilewright.memory.sanitizer.access import NOWHERE, Places
 
 Table = dict[int, dict[Span, Places]]
 """By page and span: the accesses that are complete when those to this span are."""

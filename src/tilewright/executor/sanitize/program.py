@@ -22,7 +22,7 @@ from tilewright.executor.stream import Stream
 from tilewright.language.argument import ArrayArgument, DescriptorArgument
 from tilewright.language.dtype import DType
 from tilewright.language.value import Pointers
-from tilewright.memory.sanitizer.access_set import NOWHERE, Places
+from tilewright.memory.sanitizer.access import NOWHERE, Places
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 
 

@@ -6,7 +6,7 @@ from tilewright.errors import RequestError, TilewrightError
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.name import place_name
-from tilewright.memory.place import MemoryKind, MemoryPlace
+from tilewright.memory.address import MemoryKind, MemoryPlace
 from tilewright.runtime.memory import DeviceMemory
 from tilewright.runtime.placement.pages import MemoryPart
 

@@ -4,9 +4,8 @@ The page tables of a machine's PEs change by messages (`MmuMapMsg`, `MmuUnmapMsg
 a value that no machine knows of.
 """
 
-from tilewright.memory.address import PhysicalByte, VirtualByte
+from tilewright.memory.address import PhysicalByte, RangeMapping, VirtualByte, VirtualRange
 from tilewright.memory.page_table import PageTable
-from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 
 __all__ = ("PeMmu",)
 

@@ -13,7 +13,7 @@ import numpy as np
 from tilewright.errors import TensorError
 from tilewright.language.packing import bytes_of_elements, elements_of_bytes
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.place import MemoryPlace
+from tilewright.memory.address import MemoryPlace
 from tilewright.runtime.placement.divide import Box
 from tilewright.runtime.placement.pages import MemoryPart, TensorPages
 from tilewright.runtime.placement.placement import Placement
