@@ -260,6 +260,7 @@ class BankedMemory(Memory):
 
     A read that finds its bank closed, on a memory of one channel with one bank:
 
+    >>> from tilewright.engine.dram.spec import BankedTimingSpec
     >>> timing = BankedTimingSpec(
     ...     bl_ps=2, cl_ps=20, cwl_ps=10, rcd_read_ps=39, rcd_write_ps=19, rp_ps=33, ras_ps=57,
     ...     rc_ps=90, ccd_s_ps=2, ccd_l_ps=4, ccd_r_ps=2, rrd_s_ps=5, rrd_l_ps=7, faw_ps=30,
