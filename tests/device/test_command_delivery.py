@@ -10,8 +10,7 @@ from tilewright.machine.build import build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import Link, NodeKind
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.route_level import Traffic
-from tilewright.machine.route_time import zero_load_ps
+from tilewright.machine.route import Traffic, zero_load_ps
 
 FAR = PeCoord(sip=0, cube=15, pe=7)
 

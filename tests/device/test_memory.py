@@ -11,9 +11,8 @@ from tilewright.device.memory import first_access_ps, slice_spec
 from tilewright.engine import EngineKind
 from tilewright.engine.dram.memory import BankedMemory, SimpleMemory
 from tilewright.engine.dram.spec import BankedSpec, RefreshScope, SimpleSpec
-from tilewright.machine.build import Machine, build_machine, machine_hash
+from tilewright.machine.build import Machine, build_machine, machine_hash, refresh_of, shift_refresh
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.refresh_phase import refresh_of, shift_refresh
 
 # JEDEC's distances of HBM4 at 8 Gb/s and of HBM3 at 6.4 Gb/s, in ps
 HBM4_PS = {

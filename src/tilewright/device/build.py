@@ -11,10 +11,8 @@ from tilewright.engine import AUTO, Auto, Engine, EngineKind, EngineSpec, Server
 from tilewright.errors import SpecError
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
-from tilewright.machine.name import place_name
-from tilewright.machine.node import NodeKind
-from tilewright.machine.route import Route
-from tilewright.machine.route_level import Traffic
+from tilewright.machine.node import NodeKind, place_name
+from tilewright.machine.route import Route, Traffic
 from tilewright.machine.spec import TcmSpec
 from tilewright.memory.address import MemoryKind
 

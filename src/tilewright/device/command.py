@@ -18,7 +18,7 @@ from tilewright.engine.core import NO_EFFECT
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.node import NodeKind
-from tilewright.machine.route_level import Traffic
+from tilewright.machine.route import Traffic
 from tilewright.machine.spec import HostSpec
 
 

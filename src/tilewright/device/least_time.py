@@ -7,7 +7,7 @@ only the block knows them.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from tilewright.device.command import io_cpu_of
@@ -16,8 +16,7 @@ from tilewright.device.memory import first_access_ps
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import Link, LinkKind, NodeKind
-from tilewright.machine.route_level import Traffic
-from tilewright.machine.route_time import zero_load_ps
+from tilewright.machine.route import Traffic, zero_load_ps
 from tilewright.machine.spec import HbmSpec
 from tilewright.units import flit_ps, num_flits
 
@@ -49,7 +48,7 @@ def least_link(machine: Machine, link_id: int) -> Link:
     link = machine.links[link_id]
     if link_block(machine, link).impl is None:
         return link
-    return replace(link, wire_ps=0, node_ps=0)
+    return link._replace(wire_ps=0, node_ps=0)
 
 
 def way_ps(

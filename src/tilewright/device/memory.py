@@ -12,7 +12,7 @@ from tilewright.engine.dram.spec import (
     RefreshScope,
     SimpleSpec,
 )
-from tilewright.machine.address_map import SliceMap
+from tilewright.machine.address import SliceMap
 from tilewright.machine.spec import HbmSpec, RefreshSpec, SramSpec
 from tilewright.units import PS_PER_US
 

@@ -8,7 +8,7 @@ from tilewright.device.vector import VectorUnit, build_vector
 from tilewright.engine import ServerSpec
 from tilewright.engine.issuer import IssuerSpec
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple, NewType
 
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory.runs import Extent
 
 VirtualByte = NewType("VirtualByte", int)

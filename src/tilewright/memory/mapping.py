@@ -28,7 +28,7 @@ from typing import assert_never
 
 from tilewright.errors import RegistryError
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory.address import RangeMapping, VirtualRange
 from tilewright.memory.runs import RunIndex, is_aligned
 

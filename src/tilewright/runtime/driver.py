@@ -26,7 +26,7 @@ from tilewright.errors import (
     LaunchEndedError,
     TilewrightError,
 )
-from tilewright.executor.effect import Effect, EffectLog
+from tilewright.executor.effect import EffectLog
 from tilewright.executor.launcher import Launcher, MmuOf
 from tilewright.executor.post import Post
 from tilewright.executor.quiet import quiet_values
@@ -34,22 +34,18 @@ from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.allocator import QuarantinedSpace, VirtualSpace, virtual_capacity_bytes
 from tilewright.memory.sanitizer.tensor import TensorBook
-from tilewright.runtime.host_call import check_host_call
-from tilewright.runtime.host_effect import HostEffects
-from tilewright.runtime.host_watch import HostWatch
-from tilewright.runtime.memory import DeviceMemory
-from tilewright.runtime.mmus import Mmus
-from tilewright.runtime.placement.pages import TensorPages
-from tilewright.runtime.report import LaunchReport
-from tilewright.runtime.request import Completion, Request
-from tilewright.runtime.request_book import RequestBook
-from tilewright.runtime.running_device import (
+from tilewright.runtime.device import (
+    DeviceMemory,
+    HostEffects,
+    Mmus,
     RunningDevice,
     apply_served,
     build_device_at,
     build_running_device,
 )
-from tilewright.runtime.tensor_book import book_of
+from tilewright.runtime.host_watch import HostWatch, book_of, check_host_call
+from tilewright.runtime.placement.pages import TensorPages
+from tilewright.runtime.request import Completion, LaunchReport, Request, RequestBook
 
 
 class Observer(Protocol):
@@ -223,12 +219,13 @@ class Driver:
             for pe, task in delivery.arrivals.items()
         }
 
-    def add_host_effect(self, effect: Effect, what: str) -> int:
-        """Return the number of an effect on memory or page tables that the host asks for.
+    def add_host_effect(self, act: Callable[[], object], what: str, *, changes: bool = True) -> int:
+        """Return the number of what the host does to memory or page tables once a task is served.
 
-        An error in a kernel does not stop it: what is under way then happens at once.
+        An error in a kernel does not stop it: what is under way then happens at once. ``changes``
+        says whether anything is other than before.
         """
-        return self._host_effects.add(self.effects, effect, what)
+        return self._host_effects.add(self.effects, act, what, changes=changes)
 
     def _new_request(self, what: str) -> Request:
         check_host_call(what)

@@ -21,7 +21,8 @@ from tilewright.language.dtype import (
     int32,
     uint8,
 )
-from tilewright.language.meaning import MEANINGS, Array, Charge, GemmCharge
+from tilewright.language.meaning import MEANINGS
+from tilewright.language.meaning.bound import Array, Charge, GemmCharge
 
 PLAIN = (None, None, None)
 FLOATS = (float64, float32, float16, bfloat16, float8e4nv, float8e5)

@@ -9,7 +9,7 @@ from tilewright.device.link import link_block
 from tilewright.device.memory import slice_spec, sram_memory
 from tilewright.engine.dram.spec import BankedRefreshSpec, BankedSpec, RefreshScope, SimpleSpec
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.link_field import latency_fields, rate_field
+from tilewright.machine.field import latency_fields, rate_field
 from tilewright.machine.node import NodeKind
 from tilewright.units import flit_ps
 

@@ -14,10 +14,11 @@ from tilewright.limits import (
     MapField,
     min_refresh_interval_ps,
 )
-from tilewright.machine.spec.block import BlockSpec
-from tilewright.machine.spec.quantity import (
+from tilewright.machine.spec.field import (
     MAX_CLOCKS,
     MAX_COUNT,
+    BlockSpec,
+    BrokenRule,
     BytesPerUs,
     Clocks,
     Count,
@@ -25,8 +26,8 @@ from tilewright.machine.spec.quantity import (
     PositiveTime,
     Size,
     Spec,
+    is_power_of_two,
 )
-from tilewright.machine.spec.rule import BrokenRule, is_power_of_two
 from tilewright.units import PS_PER_US
 
 

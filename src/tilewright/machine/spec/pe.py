@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from tilewright.machine.spec.block import BlockSpec
-from tilewright.machine.spec.kind import kind_or
-from tilewright.machine.spec.quantity import (
+from tilewright.machine.spec.field import (
     MAX_COUNT,
+    BlockSpec,
+    BrokenRule,
     BytesPerUs,
     Count,
     Latency,
@@ -16,8 +16,9 @@ from tilewright.machine.spec.quantity import (
     ReservedSize,
     Size,
     Spec,
+    is_power_of_two,
+    kind_or,
 )
-from tilewright.machine.spec.rule import BrokenRule, is_power_of_two
 
 Hertz = Annotated[int, Field(ge=1, le=10**12)]
 Channels = Annotated[int, Field(ge=1, le=1024)]

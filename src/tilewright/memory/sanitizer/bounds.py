@@ -6,7 +6,7 @@ from functools import reduce
 from typing import Protocol
 
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory.mapping import Sight
 from tilewright.memory.sanitizer.access import Access
 from tilewright.memory.sanitizer.finding import Finding, FindingKind, side_of

@@ -11,7 +11,7 @@ from tilewright.memory.mapping import Sight, sight_group
 from tilewright.memory.runs import Extent, RunIndex
 from tilewright.memory.sanitizer.shadow import Segments
 
-TAG_SHIFT = 48  # virtual addresses are below half of it: see memory.virtual
+TAG_SHIFT = 48  # virtual addresses are below half of it: see memory.allocator
 MAX_TAG = 2**14 - 1  # halves of bytes have one bit more, and all of it is an int64
 NO_TAG = 0
 KEPT_DEAD = 4096

@@ -16,8 +16,7 @@ from tilewright.device.memory import first_access_ps
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import SipCoord
 from tilewright.machine.node import Link, NodeKind
-from tilewright.machine.route_level import Traffic
-from tilewright.machine.route_time import zero_load_ps
+from tilewright.machine.route import Traffic, zero_load_ps
 from tilewright.machine.totals import slice_bytes_per_us
 from tilewright.programs.probe.case import Flow
 from tilewright.units import PS_PER_US, flit_ps, num_flits

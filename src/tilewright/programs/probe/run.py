@@ -14,9 +14,8 @@ from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph, native_built, r
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.engine.dram.spec import BankedRefreshSpec, BankedSpec, RefreshScope
 from tilewright.errors import SpecError
-from tilewright.machine.build import Machine, machine_hash
+from tilewright.machine.build import Machine, machine_hash, shift_refresh
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 from tilewright.programs.probe.bound import FlowPath, bound_ps, path_of
 from tilewright.programs.probe.case import (
