@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tilewright.engine import AUTO, Auto, EngineKind, native_built, resolve_engine
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.errors import UsageError
 from tilewright.machine import Machine, load_machine
 from tilewright.programs.parameter import ParameterValue, parse_parameters
