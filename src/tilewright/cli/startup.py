@@ -9,9 +9,8 @@ from tilewright.analysis.phases import MAX_PHASES
 from tilewright.cli.output import note
 from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
 from tilewright.machine.build import Machine
-from tilewright.machine.file_check import machine_of_document
-from tilewright.machine.parse import load_machine_document
-from tilewright.machine.unused import unused_keys
+from tilewright.machine.file.explain import unused_keys
+from tilewright.machine.parse import load_machine_document, machine_of_document
 
 EngineOption = Annotated[
     EngineKind | None,

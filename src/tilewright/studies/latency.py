@@ -20,8 +20,8 @@ from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.spec import HbmSpec
 from tilewright.records import content_hash
 from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
+from tilewright.serving.decode import PagesByRow
 from tilewright.serving.model_flow import plan_pages, stand_in_for, trace_for_model
-from tilewright.serving.sequence import PagesByRow
 from tilewright.studies.decode.step import DecodeStep, simulate_step
 
 REFUSALS = (CodegenError, AttentionError, KernelError, OutOfMemoryError, PlacementError)

@@ -21,10 +21,8 @@ from tilewright.studies.run.command import RunWatch, run_program
 from tilewright.studies.run.execute import RunRequest
 from tilewright.studies.run.source import find_source
 from tilewright.validation.finding import (
-    Check,
     Finding,
-    Oracle,
-    OracleGroup,
+    Row,
     at_least,
     exact,
 )
@@ -134,7 +132,7 @@ def check_crowding(kind: EngineKind) -> Finding:
     return at_least(Fraction(1, 4), share, "of the time")
 
 
-def _table() -> Iterator[tuple[str, Check, bool]]:
+def oracles() -> Iterator[Row]:
     for machine, programs, overrides in (
         (SMALL, QUICK_PROGRAMS, (QUIET,)),
         (SMALL, PROGRAMS, ()),
@@ -156,8 +154,3 @@ def _table() -> Iterator[tuple[str, Check, bool]]:
             )
     yield "AV3 allreduce on ahbm: links between SIPs on its path", check_fabric, False
     yield "AV4 crowded channels: gain of the first advice", check_crowding, False
-
-
-ADVICE = tuple(
-    Oracle(name, OracleGroup.ADVICE, check, is_slow) for name, check, is_slow in _table()
-)

@@ -8,7 +8,7 @@ from tests.report.drawn import tipped, tips
 from tests.report.pictures import sweep_record
 from tests.studies.run_programs import SCALE, request_of, written
 from tilewright.errors import BenchError, ProgramError
-from tilewright.programs.matmul import sweep_points
+from tilewright.programs.builtin.gemm import sweep_points
 from tilewright.report.format import PART_WORDS
 from tilewright.report.run.sweep import PART_COLOURS, draw_sweep, sweep_view
 from tilewright.studies.run.command import RunWatch

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.bench.language.case import CASES, LanguageCase
 from tilewright.bench.language.gemm import GemmSpec, measure_gemm
-from tilewright.bench.language.kernels import decode_kernel, step_kernel
+from tilewright.bench.language.kernels import CASES, LanguageCase, decode_kernel, step_kernel
 from tilewright.bench.peers import load_peer
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.language.dtype import DType, float16

@@ -6,8 +6,7 @@ from functools import cached_property
 
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, PeCoord, Side
-from tilewright.machine.name import NodeName, format_name, place_name
-from tilewright.machine.node import NodeKind
+from tilewright.machine.node import NodeKind, NodeName, format_name, place_name
 from tilewright.report.machine_svg.cube import Cells
 from tilewright.report.style import COLOURS, heat_role
 from tilewright.report.svg import Box, Svg

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import Side
-from tilewright.machine.layout import DieLayout
 from tilewright.machine.spec import CrossbarSpec, CubeSpec, MeshSpec
+from tilewright.machine.topology.layout import DieLayout
 from tilewright.machine.totals import slice_bytes_per_us, totals_of
 from tilewright.report.format import flops_text, rate_text
 from tilewright.report.machine_svg.cube_round import draw_round_die

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import Side
 from tilewright.machine.spec import CubeSpec, RingSpec
-from tilewright.machine.topology_die import plan_layout
+from tilewright.machine.topology.die import plan_layout
 from tilewright.report.format import rate_text
 from tilewright.report.machine_svg.style import (
     M_CPU_TILE,

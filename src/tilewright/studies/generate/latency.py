@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tilewright.attention.graph import Graph
 from tilewright.records.generate import SimulatedAttention, SimulatedLength
-from tilewright.serving.sequence import PagesByRow
+from tilewright.serving.decode import PagesByRow
 from tilewright.studies.latency import (
     REFUSALS,
     LatencyOf,

@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.analysis.breakdown import break_down_run, lines_of_run
-from tilewright.analysis.field_time import fields_of_run
+from tilewright.analysis.breakdown import break_down_run, fields_of_run, lines_of_run
 from tilewright.analysis.launch_path import MAX_ROWS, PathListener
 from tilewright.analysis.listener import Listener
 from tilewright.analysis.phases import sample_phases
-from tilewright.analysis.resource import channel_use, resource_use
 from tilewright.analysis.trace.critical_path import MESSAGE_WAIT
-from tilewright.analysis.usage import most_used
+from tilewright.analysis.usage import channel_use, most_used, resource_use
 from tilewright.device.build import Device
 from tilewright.engine import AUTO, Auto, EngineKind, native_built, resolve_engine
 from tilewright.engine.limit import Limits

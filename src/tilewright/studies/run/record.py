@@ -7,11 +7,10 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
-from tilewright.analysis.bottleneck import bottleneck_of
-from tilewright.analysis.usage import UsedBlock
+from tilewright.analysis.usage import UsedBlock, bottleneck_of
 from tilewright.machine.build import machine_hash
 from tilewright.machine.field import flat_fields
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.machine.totals import totals_of
 from tilewright.memory.sanitizer.finding import Finding
 from tilewright.records import (
@@ -34,7 +33,7 @@ from tilewright.records.run.part import (
     SanitizerFinding,
 )
 from tilewright.report.format import bottleneck_words
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 from tilewright.studies.run.execute import Execution, RunRequest
 from tilewright.units import format_ps
 

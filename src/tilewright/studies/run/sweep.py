@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.errors import BenchError
 from tilewright.machine.build import machine_hash
 from tilewright.processes import in_processes
-from tilewright.programs.matmul import sweep_points
+from tilewright.programs.builtin.gemm import sweep_points
 from tilewright.programs.parameter import parse_parameters
 from tilewright.records import installed_versions
 from tilewright.records.document import JsonScalar

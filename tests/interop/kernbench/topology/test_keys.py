@@ -6,9 +6,16 @@ from pathlib import Path
 import pytest
 
 from tilewright.interop.kernbench.topology.document import KeyPath
-from tilewright.interop.kernbench.topology.fate import Refused, Sets, SetsPair
-from tilewright.interop.kernbench.topology.keys import KEYS, LINKS, SECTIONS, key_text
-from tilewright.machine.schema import is_path
+from tilewright.interop.kernbench.topology.keys import (
+    KEYS,
+    LINKS,
+    SECTIONS,
+    Refused,
+    Sets,
+    SetsPair,
+    key_text,
+)
+from tilewright.machine.file.schema import is_path
 
 GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "import-a-topology.md"
 COMPONENT = re.compile(r"(.*components\.\w+)\.(kind|impl|pos_mm)")

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from tilewright.bench.collectives.cases import CollectivesBenchSpec, Series
-from tilewright.bench.collectives.speed import run_collectives_bench
+from tilewright.bench.collectives import CollectivesBenchSpec, Series, run_collectives_bench
 from tilewright.cli.outcome import Outcome
 from tilewright.cli.output import note
 from tilewright.cli.startup import PhasesOption, announced_engine

@@ -15,14 +15,17 @@ from tilewright.cli.option import MachineArgument, SetOption
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.errors import UsageError
 from tilewright.machine.build import Machine, machine_hash
-from tilewright.machine.check import warnings_of
-from tilewright.machine.explain import MachineFileError
-from tilewright.machine.file_check import check_machine_file, load_machine, machine_of_document
-from tilewright.machine.file_text import machine_file_text
-from tilewright.machine.parse import DEFAULT_PRESET, load_machine_document
+from tilewright.machine.check import check_machine_file, warnings_of
+from tilewright.machine.file.explain import MachineFileError, unused_keys
+from tilewright.machine.file.write import machine_file_text
+from tilewright.machine.parse import (
+    DEFAULT_PRESET,
+    load_machine,
+    load_machine_document,
+    machine_of_document,
+)
 from tilewright.machine.presets import list_presets, preset_summary
 from tilewright.machine.totals import totals_of
-from tilewright.machine.unused import unused_keys
 from tilewright.records import MachineFigures, MachineShowRecord
 from tilewright.records.machine import MachineListRecord, MachineRow
 from tilewright.report.format import rate_text

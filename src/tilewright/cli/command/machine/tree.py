@@ -7,10 +7,10 @@ from rich.text import Text
 from rich.tree import Tree
 
 from tilewright.machine.coords import CubeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.machine.spec import BlockSpec, CrossbarSpec, MachineSpec
-from tilewright.machine.spec.walk import walk_sections
-from tilewright.machine.topology_pcie import pcie_bytes_per_us
+from tilewright.machine.spec.field import walk_sections
+from tilewright.machine.spec.network import pcie_bytes_per_us
 from tilewright.machine.totals import slice_bytes_per_us
 from tilewright.records import MachineFigures, MachineShowRecord
 from tilewright.report.format import (

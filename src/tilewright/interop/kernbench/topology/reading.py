@@ -7,7 +7,9 @@ from typing import Any, NamedTuple, assert_never
 
 from tilewright.errors import SpecError
 from tilewright.interop.kernbench.topology.document import KeyPath, TopologyDocument
-from tilewright.interop.kernbench.topology.fate import (
+from tilewright.interop.kernbench.topology.keys import (
+    KEYS,
+    SECTIONS,
     Builtin,
     Count,
     Fate,
@@ -19,11 +21,11 @@ from tilewright.interop.kernbench.topology.fate import (
     SetsPair,
     Unit,
     WithoutEffect,
+    key_text,
 )
-from tilewright.interop.kernbench.topology.keys import KEYS, SECTIONS, key_text
-from tilewright.machine.file_text import quantity_text
-from tilewright.machine.schema import near_names
-from tilewright.machine.yaml_text import Place, spec_error_at
+from tilewright.machine.file.schema import near_names
+from tilewright.machine.file.write import quantity_text
+from tilewright.machine.file.yaml_text import Place, spec_error_at
 
 MAX_NAMES = 12  # of known keys that an error lists
 MAX_NUMBER = 10**18  # no field of a machine takes as much
