@@ -59,10 +59,10 @@ OWN = {
     "bench/peers/triton_interpreter.py",  # what a process of ours answers
     "bench/peers/triton_worker.py",  # what its parent process asks
     "collectives/algorithms/__init__.py",  # modules of the package, and what stands beside them
-    "cli/commands.py",  # a command by its name
+    "cli/group.py",  # a command by its name
     "cli/main.py",  # an empty text
     "interop/kernbench/names.py",  # a table of ours
-    "models/library.py",  # a library by its name
+    "models/model.py",  # a library by its name
     "native/__init__.py",  # the compiled module
 }
 """Files that run code of the package itself, or of a library that is installed."""

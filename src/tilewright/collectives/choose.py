@@ -17,8 +17,7 @@ from tilewright.collectives.run import NUM_VARIANTS
 from tilewright.collectives.tuning import NOTHING_SAID, RingOptions, Tuning, TuningSpec, tune
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine
-from tilewright.machine.coords import PeCoord
-from tilewright.machine.grid import Grid
+from tilewright.machine.coords import Grid, PeCoord
 from tilewright.units import PS_PER_US
 
 MOST_PREDICTED_RANKS = 64  # plans that hand every rank a block have p * p steps

@@ -17,7 +17,7 @@ from tilewright.collectives.tuning import CHOICES, NOTHING_SAID, RING_KEYS, Ring
 from tilewright.device.ipcq import RingSpec
 from tilewright.errors import SpecError, TilewrightError
 from tilewright.language.dtype import DType, dtype_of, float16
-from tilewright.machine.yaml_text import (
+from tilewright.machine.file.yaml_text import (
     Entry,
     Items,
     Place,

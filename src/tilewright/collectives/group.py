@@ -9,9 +9,8 @@ from tilewright.collectives.operation import Call
 from tilewright.collectives.tuning import NO_OPTIONS, CallOptions
 from tilewright.collectives.work import Work
 from tilewright.errors import CollectiveError
-from tilewright.machine.coords import PeCoord
-from tilewright.machine.grid import Grid
-from tilewright.machine.name import place_name
+from tilewright.machine.coords import Grid, PeCoord
+from tilewright.machine.node import place_name
 from tilewright.runtime.placement.placement import Targets
 
 RankPlaces = tuple[PeCoord, ...]

@@ -15,10 +15,8 @@ from tilewright.errors import InternalError
 from tilewright.language.kernel import ArrayArgument
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch.bind import PerPe
-from tilewright.runtime.launch.launch import launch
-from tilewright.runtime.launch.options import LaunchOptions, LaunchOwner
-from tilewright.runtime.pending import Pending
+from tilewright.runtime.launch.bind import LaunchOptions, LaunchOwner, PerPe
+from tilewright.runtime.launch.launch import Pending, launch
 
 NUM_VARIANTS = 64
 

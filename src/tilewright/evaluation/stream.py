@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.models.forward import AttentionStep
-from tilewright.models.namespace import Array
+from tilewright.models.weights import Array
 from tilewright.serving.decode import KeptAttention
 
 Floats = npt.NDArray[np.float32]

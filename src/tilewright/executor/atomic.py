@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.device.dma import Access
-from tilewright.engine.core import NO_ROOM
-from tilewright.engine.rows import NO_EFFECT
+from tilewright.engine.core import NO_EFFECT, NO_ROOM
 from tilewright.executor import dma
 from tilewright.executor.address import Piece, addresses_of, aligned
 from tilewright.executor.effect import Storage, read_pieces, write_pieces

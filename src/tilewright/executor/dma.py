@@ -8,8 +8,7 @@ import numpy as np
 
 from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
-from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess
-from tilewright.engine.rows import NO_EFFECT
+from tilewright.engine.core import NO_EFFECT, NO_ROOM, NO_VALUE, IssuedAccess
 from tilewright.errors import AddressError
 from tilewright.executor.address import Piece, aligned, items_of
 from tilewright.executor.effect import Capture, Commit
@@ -30,8 +29,8 @@ from tilewright.language.dtype import DType, int1, int4
 from tilewright.language.front import Node, not_captured
 from tilewright.language.source import source_line
 from tilewright.language.value import Block, Pointers
-from tilewright.memory.address_text import access_text
 from tilewright.memory.sanitizer.access import AccessKind
+from tilewright.memory.sanitizer.bounds import access_text
 
 Reached = tuple[Layout | PackedLayout, list[Span], list[Piece]]
 """How an access lies in memory, where in virtual addresses, and in which memories."""

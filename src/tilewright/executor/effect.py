@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewright.engine.rows import NO_EFFECT
+from tilewright.engine.core import NO_EFFECT
 from tilewright.errors import TilewrightError
 from tilewright.executor.address import Piece
 from tilewright.executor.layout import Layout, PackedLayout

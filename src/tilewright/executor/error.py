@@ -6,8 +6,7 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Any
 
-from tilewright.engine.fault import CoreFault
-from tilewright.engine.message import first_line
+from tilewright.engine.fault import CoreFault, first_line
 from tilewright.errors import AddressError, TilewrightError
 from tilewright.language.block_type import BlockType
 from tilewright.language.executor import current_program

@@ -7,8 +7,9 @@ from typing import Any, cast
 import numpy as np
 
 from tilewright.device.dma import Access
-from tilewright.engine.core import NO_ROOM, NO_WALK, Issuer
-from tilewright.engine.limit import limit_error
+from tilewright.engine.core import NO_ROOM, NO_WALK
+from tilewright.engine.issuer import Issuer
+from tilewright.engine.spec import limit_error
 from tilewright.errors import TileRoomError
 from tilewright.executor.address import Translator
 from tilewright.executor.error import held_text
@@ -24,7 +25,7 @@ from tilewright.language.front import Node, is_determined
 from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.value import Block
 from tilewright.language.value_executor import ValueExecutor
-from tilewright.machine.grid import HARDWARE_AXES, place_on_axis
+from tilewright.machine.coords import HARDWARE_AXES, place_on_axis
 
 
 class Program(ValueExecutor):

@@ -13,8 +13,7 @@ from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
-from tilewright.engine.kind import EngineKind
-from tilewright.engine.limit import Limits, limit_error
+from tilewright.engine.spec import EngineKind, Limits, limit_error
 from tilewright.errors import KernelError
 from tilewright.executor.effect import EffectLog, Storage
 from tilewright.executor.neighbour import Neighbours
@@ -25,7 +24,7 @@ from tilewright.language.kernel import Kernel
 from tilewright.language.meaning import MEANINGS
 from tilewright.language.meaning.bound import GemmCharge
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.place import MemoryPlace
+from tilewright.memory.address import MemoryPlace
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.native import native_core

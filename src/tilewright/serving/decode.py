@@ -17,8 +17,8 @@ from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.ops.leaf import prompt_windows
 from tilewright.attention.planner import PlanSpec
 from tilewright.models import MlaShape, ModelShape, ModelWeights, Prompt, logits_of, run_layers
-from tilewright.models.namespace import Array
-from tilewright.models.prompt import StepWrapper
+from tilewright.models.dense import StepWrapper
+from tilewright.models.weights import Array
 
 REQUEST = "request"
 PagesByRow: TypeAlias = tuple[tuple[tuple[int, ...], ...], ...]

@@ -20,7 +20,7 @@ from tests.language.meaning.values import (
     result_of,
     seeds,
 )
-from tilewright.device.cost_table import COST_TABLE
+from tilewright.device.vector import COST_TABLE
 from tilewright.errors import InternalError, KernelError, KernelTypeError, RegistryError
 from tilewright.language.block_type import block_type
 from tilewright.language.dtype import (

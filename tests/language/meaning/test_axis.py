@@ -12,7 +12,7 @@ from tests.language.meaning.values import (
     result_of,
     seeds,
 )
-from tilewright.device.vector_lanes import VectorLanes
+from tilewright.device.vector import VectorLanes
 from tilewright.errors import KernelError, KernelTypeError
 from tilewright.language.block_type import block_type
 from tilewright.language.dtype import DTYPES, DType, float16, float32, int1, int16, int32, uint32

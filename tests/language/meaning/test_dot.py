@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.language.meaning.exact import as_float64, ulp, wrap_int
 from tests.language.meaning.values import bound_for, result_of, seeds
-from tilewright.device.dtype import GEMM_PACE
+from tilewright.device.gemm import GEMM_PACE
 from tilewright.errors import KernelError, KernelTypeError
 from tilewright.language.block_type import block_type
 from tilewright.language.dtype import (

@@ -19,7 +19,7 @@ from tilewright.executor.sanitize.monitor import LaunchWatch, ProgramWatch
 from tilewright.language.dtype import DType
 from tilewright.language.kernel import ArrayArgument, DescriptorArgument
 from tilewright.language.value import Pointers
-from tilewright.memory.sanitizer.access_set import NOWHERE, Places
+from tilewright.memory.sanitizer.access import NOWHERE, Places
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 
 
@@ -29,7 +29,7 @@ class WatchedProgram(KernelProgram):
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         watch = self.watch = ProgramWatch(self.run.sanitizer, self, self.stream)
-        self.issuer = _WatchedIssuer(self.issuer, watch)
+        self.issuer = _WatchedIssuer(self.issuer, watch)  # type: ignore[assignment]
         self.translator = _WatchedTranslator(self.translator, watch)  # type: ignore[assignment]
         self.stream = _WatchedStream(self.stream, watch)  # type: ignore[assignment]
 

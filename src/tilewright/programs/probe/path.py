@@ -9,23 +9,15 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.engine import TraceRecord
-from tilewright.engine.trace import MemoryRecord
+from tilewright.device.block import PacketBlock
+from tilewright.engine import PacketView, TraceRecord
+from tilewright.engine.core import OWNER_SHIFT
+from tilewright.engine.dram.spec import BankedRefreshSpec
+from tilewright.engine.statistics import MemoryRecord
 from tilewright.errors import InternalError
 from tilewright.machine.node import Link
 
 PARTS = ("overhead", "wire", "serialisation", "queueing", "memory", "refresh")
-
-
-@dataclass(frozen=True, slots=True)
-class Refresh:
-    """When a memory is asked to refresh all its banks."""
-
-    first_ps: int
-    interval_ps: int
-
-    def last_due_ps(self, at_ps: int) -> int:
-        return self.first_ps + (at_ps - self.first_ps) // self.interval_ps * self.interval_ps
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +32,8 @@ class PathInput:
     is_alone: bool  # no other issuer: whatever a packet waits for is its issuer's own
     travels_ps: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     """Behind links of the user's, by server and packet."""
-    refreshes: Mapping[int, Refresh] = field(default_factory=dict)  # by memory, of all its banks
+    refreshes: Mapping[int, BankedRefreshSpec] = field(default_factory=dict)
+    """By memory: of all its banks at a time."""
 
 
 @dataclass(slots=True)
@@ -161,3 +154,38 @@ def _held_by_own(holds: Sequence[tuple[int, int, int]], hop: TraceRecord) -> int
             own_ps += min(tail_ps, hop.start_ps) - max(start_ps, hop.ready_ps)
         place -= 1
     return own_ps
+
+
+# -- links of the user's, which alone know how long a packet travels behind them -------------------
+
+Heard = dict[int, tuple[int, int]]
+"""What a block returned, hold and latency, by packet."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkWatch:
+    """Keeps what the user's links say about the packets of some owners; it changes nothing."""
+
+    owners: range
+    heard: dict[int, Heard] = field(default_factory=dict)  # by link
+
+    def around(self, link_id: int, block: PacketBlock) -> PacketBlock:
+        return _Watched(block, self.owners, self.heard.setdefault(link_id, {}))
+
+    def latencies_ps(self, link_id: int) -> dict[int, int]:
+        """By packet; empty for a link of the package."""
+        heard = self.heard.get(link_id, {})
+        return {packet: latency_ps for packet, (_, latency_ps) in heard.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    block: PacketBlock
+    owners: range
+    heard: Heard
+
+    def service(self, packet: PacketView, now_ps: int) -> tuple[int, int]:
+        answer = self.block.service(packet, now_ps)  # nonsense is for the engine to refuse
+        if packet.packet_id >> OWNER_SHIFT in self.owners:
+            self.heard[packet.packet_id] = answer
+        return answer

@@ -23,7 +23,7 @@ from tilewright.language.triton.adaptor import as_triton
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
-from tilewright.machine.route_level import Traffic
+from tilewright.machine.route import Traffic
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 
 

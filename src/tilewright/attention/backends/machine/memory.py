@@ -22,13 +22,12 @@ from tilewright.attention.backends.machine.layout import (
     RowPlacement,
     plan_layout,
 )
-from tilewright.attention.codegen.expression.leaf_loads import mass_memory, state_memory
-from tilewright.attention.codegen.expression.stored import tl_name
+from tilewright.attention.codegen.expression.memory import mass_memory, state_memory, tl_name
 from tilewright.attention.graph import DType, Graph, ValueType
 from tilewright.attention.ops.leaf import prompt_windows, wants_mass
 from tilewright.errors import AttentionError
 from tilewright.host import RuntimeContext, Tensor
-from tilewright.host.device import parse_device
+from tilewright.host.worker import parse_device
 from tilewright.machine.build import Machine
 
 Array = np.ndarray[Any, Any]
