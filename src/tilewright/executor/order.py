@@ -94,9 +94,7 @@ class AccessOrder:
         self._acquired = command, task
 
     def _acquired_after(self, oldest: int) -> list[int]:
-        if self._acquired is None or self._acquired[0] <= oldest:
-            return []
-        return [self._acquired[1]]
+        return [] if self._acquired is None or self._acquired[0] <= oldest else [self._acquired[1]]
 
     def _note(
         self, table: dict[int, deque[_Entry]], spans: list[Span], command: int, task: int

@@ -78,9 +78,7 @@ def _minimum_with_nan(left: Array, right: Array) -> Array:
 def _extremes(*, floats: bool, propagate_nan: bool) -> tuple[Function, Function]:
     if not floats:
         return np.maximum, np.minimum
-    if propagate_nan:
-        return _maximum_with_nan, _minimum_with_nan
-    return np.fmax, np.fmin
+    return (_maximum_with_nan, _minimum_with_nan) if propagate_nan else (np.fmax, np.fmin)
 
 
 def _bind_extreme(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:

@@ -207,9 +207,7 @@ def _charges(
 
 
 def _take(types: Types, has_scale: bool) -> tuple[tuple[BlockType, BlockType | None], Types]:
-    if has_scale:
-        return (types[0], types[1]), types[2:]
-    return (types[0], None), types[1:]
+    return ((types[0], types[1]), types[2:]) if has_scale else ((types[0], None), types[1:])
 
 
 def _decoded_shape(

@@ -253,9 +253,7 @@ def _extreme(op: str) -> Callable[..., Any]:
     function, plain = getattr(math, op), getattr(builtins, op[:3])
 
     def extreme(*values: Any) -> Any:
-        if all(map(is_weak, values)):
-            return plain(*values)
-        return reduce(function, values)
+        return plain(*values) if all(map(is_weak, values)) else reduce(function, values)
 
     extreme.__name__ = op[:3]
     return extreme
