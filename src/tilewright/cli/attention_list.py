@@ -4,7 +4,7 @@ from rich.text import Text
 
 from tilewright.attention import flows
 from tilewright.attention.flow.registry import get, list_keys
-from tilewright.attention.flows.catalogue import flow_summary
+from tilewright.attention.flows.ready import flow_summary
 from tilewright.attention.graph import FlowKind
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.records.attention_check import AttentionListRecord, ReadyFlow

@@ -7,7 +7,6 @@ from tilewright.attention.graph.graph import Graph
 from tilewright.attention.graph.node import Node, walk
 from tilewright.attention.graph.op import Op, Scope, Types
 from tilewright.attention.graph.output import Branch, Estimate, EstimateOver, Output
-from tilewright.attention.graph.parse import parse_graph
 from tilewright.attention.graph.rebuild import Transform, keep, make_node, rebuild, rebuild_output
 from tilewright.attention.graph.text import graph_hash, graph_text
 from tilewright.attention.graph.type import ValueType
@@ -52,7 +51,6 @@ __all__ = (
     "graph_text",
     "keep",
     "make_node",
-    "parse_graph",
     "rebuild",
     "rebuild_output",
     "verify_graph",

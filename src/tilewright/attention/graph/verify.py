@@ -1,4 +1,4 @@
-"""The rules that every graph keeps, checked after tracing, after parsing and after every pass."""
+"""The rules that every graph keeps, checked after tracing and after every pass."""
 
 from collections import Counter
 from collections.abc import Iterable
