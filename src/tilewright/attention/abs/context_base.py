@@ -8,8 +8,6 @@ from tilewright.attention.graph import DType
 from tilewright.attention.utils import Mode
 from tilewright.errors import OperandError
 
-__all__ = ("ContextBase", "TraceList")
-
 Item = TypeVar("Item")
 
 

@@ -4,15 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from tilewright.attention.abs.field import FieldMap
+from tilewright.attention.abs.argument import FieldMap, OutputSlot
 from tilewright.attention.abs.in_place import resolve_in_place
-from tilewright.attention.abs.output import OutputSlot
-from tilewright.attention.abs.parameter import Parameter
-from tilewright.attention.abs.tensor import vTensor
+from tilewright.attention.abs.tensor import Parameter, vTensor
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value
-from tilewright.attention.cache.context import CacheContext
-from tilewright.attention.cache.ops import PageLocation
+from tilewright.attention.cache.ops import CacheContext, PageLocation
 from tilewright.attention.flow.field_spec import FieldSpec
 from tilewright.attention.flow.flow import FlowBase
 from tilewright.attention.flow.lint import Lint, lint_flow

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self, TypedDict
 
-from tilewright.attention.graph.dtype import DType
+from tilewright.attention.graph.type import DType
 from tilewright.errors import SpecError
 
 SCALED_DTYPES = frozenset({DType.INT8, DType.INT4})

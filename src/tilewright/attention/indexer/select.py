@@ -1,12 +1,12 @@
 """Selections: made from scores, combined, forced, reused."""
 
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 
+from tilewright.attention.abs.argument import BranchSpec, OutputSlot
 from tilewright.attention.abs.context_base import ContextBase
-from tilewright.attention.abs.op import split_context, trace_of, vOp
-from tilewright.attention.abs.op_class import Bases
-from tilewright.attention.abs.output import OutputSlot
+from tilewright.attention.abs.op import Bases, split_context, trace_of, vOp
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value, lower
 from tilewright.attention.graph import (
@@ -222,3 +222,39 @@ def _new_state(trace: Trace, like: ValueType) -> str:
 def _compare(op: vOp, leaf: Op, relation: Op, number: int, ctx: ContextBase | None) -> Value:
     trace = trace_of(type(op).__name__, (), ctx)
     return lower(relation, lower(leaf, trace=trace), number, trace=trace)
+
+
+class Attend(vOp):
+    """``Attend()(selection, o)``: attention over the selected pages."""
+
+    def profile(self, selection: Any, o: Any, ctx: Any = None) -> OutputSlot:  # type: ignore[override]
+        del ctx
+        return self._end(o, [BranchSpec(selection)])
+
+    def _end(self, o: Any, branches: Sequence[BranchSpec]) -> OutputSlot:
+        if not isinstance(o, OutputSlot):
+            raise self._error(f"an o of type {type(o).__name__}", "the o of the method", "pass o")
+        o.combine(branches)
+        return o
+
+
+class ZoneEstimate(Attend):
+    """``ZoneEstimate()(selection, logits, values, o)``: pages that are not selected enter by their
+    estimates; see BranchSpec for the shapes.
+    """
+
+    def profile(  # type: ignore[override]
+        self, selection: Any, logits: Any, values: Any, o: Any, ctx: Any = None
+    ) -> OutputSlot:
+        del ctx
+        return self._end(o, [BranchSpec(selection, logits=logits, values=values)])
+
+
+class AttendBranches(Attend):
+    """``AttendBranches()([BranchSpec(...), ...], o)``: a sum of attentions, each with its gate."""
+
+    def profile(  # type: ignore[override]
+        self, branches: Sequence[BranchSpec], o: Any, ctx: Any = None
+    ) -> OutputSlot:
+        del ctx
+        return self._end(o, branches)

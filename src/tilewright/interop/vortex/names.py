@@ -1,5 +1,10 @@
-"""The table from module paths and names of Vortex to modules and names of ours."""
+"""Names that flow files of Vortex import: its own as ours, and those of torch without torch.
 
+The latter stand in for torch only while a flow file runs, and only where torch is not installed.
+"""
+
+import importlib.util
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Never
@@ -11,30 +16,87 @@ import tilewright.attention.flows as our_flows
 import tilewright.attention.indexer as our_indexer
 import tilewright.attention.utils as our_utils
 import tilewright.attention.verify as our_verify
-from tilewright.attention.abs import context_base, op, parameter, tensor
-from tilewright.attention.flow import config, flow, flow_mla, loader, registry
+from tilewright.attention.abs import context_base, op, tensor
+from tilewright.attention.flow import config, flow, loader, registry
+from tilewright.attention.graph import DType
 from tilewright.attention.ops import binary, compare, page_axis, reduce, unary
 from tilewright.attention.ops.example import Example
 from tilewright.attention.ops.table import ops_of
-from tilewright.errors import FlowLoadError
+from tilewright.errors import FlowLoadError, MissingExtraError
 from tilewright.interop.foreign_names import public_names
 from tilewright.records import installed_version
 
+_DTYPES = (
+    "float32", "float", "float16", "half", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int32",
+    "int", "int8", "bool",
+)  # fmt: skip
+
+
+class Tensor:
+    """For annotations. There are no tensors without torch."""
+
+    def __init__(self, *_args: object, **_kwargs: object) -> None:
+        _missing("torch.Tensor(...)")
+
+
+class device:  # noqa: N801  # the name that torch has
+    """For annotations and for ``device=`` arguments, which flows may pass and nobody reads."""
+
+    def __init__(self, *names: object) -> None:
+        self.names = names
+
+
+def torch_is_installed() -> bool:
+    """Return whether torch itself can be imported, also while the stand-in has its name."""
+    loaded = sys.modules.get("torch")
+    if loaded is not None:
+        return loaded.__spec__ is not None  # the stand-in has none
+    return importlib.util.find_spec("torch") is not None
+
+
+def build_torch_names() -> ModuleType:
+    """Return a module called torch that has types and element types, and refuses all else."""
+    module = ModuleType("torch", "Names of torch, without torch.")
+    module.__dict__.update({name: our_utils.DTYPE_STR_TO_TORCH[name] for name in _DTYPES})
+    module.__dict__.update(Tensor=Tensor, dtype=DType, device=device, __getattr__=_refuse)
+    return module
+
+
+def _refuse(name: str) -> Never:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    _missing(f"torch.{name}")
+
+
+def _missing(name: str) -> Never:
+    raise MissingExtraError(f"a flow file that needs {name}", "torch", "bench")
+
+
 PACKAGE = "vortex_torch"
 
-_MODULES: Mapping[str, ModuleType] = MappingProxyType(
+_PARTS: Mapping[str, tuple[ModuleType, str]] = MappingProxyType(
     {
-        "abs.context_base": context_base,
-        "abs.op": op,
-        "abs.tensor": tensor,
-        "abs.parameter": parameter,
-        "flow.flow": flow,
-        "flow.flow_mla": flow_mla,
-        "flow.verify": our_verify,
-        "engine.sgl.config": config,
+        "abs.context_base": (context_base, "ContextBase TraceList"),
+        "abs.op": (op, "schedule_of split_context trace_of vOp"),
+        "abs.tensor": (tensor, "FORMAT as_vtensor vTensor"),
+        "abs.parameter": (tensor, "Parameter"),
+        "flow.flow": (flow, "FlowBase MetaInfo vFlow"),
+        "flow.flow_mla": (flow, "vFlowMLA"),
+        "flow.loader": (
+            loader,
+            "FlowInitError FlowLoadError find_flow fix_of load_flows make_flow raising_line",
+        ),
+        "flow.registry": (
+            registry,
+            "RegistryError _REGISTRY collect_flows get has list_keys register",
+        ),
+        "engine.sgl.config": (
+            config,
+            "ALIASES REFUSED WITHOUT_EFFECT VortexConfig check_layers_skip normalize_vortex_config",
+        ),
     }
 )
-"""Paths that have the public names of a module of ours."""
+"""Paths that have some names of a module of ours."""
 
 
 def _names(examples: Iterable[Example]) -> tuple[str, ...]:
@@ -87,10 +149,13 @@ def vortex_table(
         "indexer": {**public_names(our_indexer), "Context": our_indexer.IndexerContext},
         "cache": {**public_names(our_cache), "Context": our_cache.CacheContext},
     }
-    parts = {
+    parts: dict[str, dict[str, object]] = {
         path: {name: sides[path.partition(".")[0]][name] for name in names}
         for path, names in _NAMES.items()
     }
+    for path, (module, names) in _PARTS.items():
+        parts[path] = {name: getattr(module, name) for name in names.split()}
+    parts["flow.loader"] |= own
     return {
         "": {
             "Parameter": our_abs.Parameter,
@@ -105,15 +170,13 @@ def vortex_table(
         "flow.algorithms": our_flows,
         "flow.algorithms_mla": our_flows,
         "flow.algorithms_learned_mla": our_flows,
-        "flow.loader": public_names(loader) | own,
-        "flow.registry": public_names(registry) | {"_REGISTRY": registry._REGISTRY},
+        "flow.verify": our_verify,
         "indexer.compiler": _absent("indexer.compiler"),
         "indexer.utils_sglang": _absent("indexer.utils_sglang"),
         "cache.compiler": _absent("cache.compiler"),
         "utils": our_utils,
         "integration": _absent("integration"),
         **sides,
-        **_MODULES,
         **parts,
     }
 
