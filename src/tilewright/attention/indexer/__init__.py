@@ -5,10 +5,12 @@ Most are made from the table of ops; ``__init__.pyi`` lists all for type checker
 
 from tilewright.attention.abs import Parameter
 from tilewright.attention.indexer.context import IndexerContext, MetaData, get_ctx
-from tilewright.attention.indexer.ops import GeMV, GTGroupScore, GTTopK, Load, Save, build_ops
+from tilewright.attention.indexer.ops import GeMV, Load, Save, build_ops
 from tilewright.attention.indexer.select import (
     Attend,
     AttendBranches,
+    GTGroupScore,
+    GTTopK,
     ZoneEstimate,
     approxTopK,
     every,

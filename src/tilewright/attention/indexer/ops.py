@@ -1,9 +1,7 @@
 """Op objects of forward_indexer: ``op(x, ctx=ctx)``."""
 
-import math
 import struct
 from collections.abc import Callable, Mapping
-from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +11,7 @@ from tilewright.attention.abs.op import SHARED_BASES, Bases, op_classes, trace_o
 from tilewright.attention.abs.tensor import Parameter
 from tilewright.attention.abs.value import Value, lower
 from tilewright.attention.graph import FORMAT, DType, Op, Side, Span
-from tilewright.attention.indexer.select import SELECTION_BASES, topK
+from tilewright.attention.indexer.select import SELECTION_BASES
 from tilewright.attention.ops import leaf, linear, page_axis, selection
 from tilewright.attention.ops.table import ops_of
 from tilewright.attention.ops.unary import Cast
@@ -190,32 +188,3 @@ def build_ops(module: str, table: Mapping[str, type[Op]]) -> dict[str, type[vOp]
         selection.TopP,
     )
     return op_classes(module, table, Side.INDEXER, vOp, _BASES, without=without)
-
-
-class GTGroupScore(vOp):
-    """``GTGroupScore()(q, cache["k"])`` -> [S, 1, 1]: the largest group weight in each page.
-
-    The weight of a token is the sum over the query heads of the group of its softmax weight over
-    all tokens of the row. ``scale`` of the logits is 1/sqrt(width of a key) by default.
-    """
-
-    def build(self, *, scale: float | None = None) -> None:
-        if scale is not None and (isinstance(scale, bool) or not isinstance(scale, Real)):
-            raise self._error(f"scale={scale!r}", "a number", "change scale")
-
-    def profile(self, q: Any, k: Any, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
-        trace = trace_of("GTGroupScore", (q, k), ctx)
-        for name, operand in (("q", q), ("k", k)):
-            if not isinstance(operand, Value):
-                found = f"operand {name} of type {type(operand).__name__}"
-                raise trace.located(self._error(found, "a value of the flow", 'pass q, cache["k"]'))
-        scale = 1.0 / math.sqrt(q.shape[2]) if self.scale is None else float(self.scale)
-        logits = (k @ q.T) * scale
-        weights = (logits - logits.amax(1).amax(0, span=Span.ALL)).exp()
-        total = weights.sum(1).sum(0, span=Span.ALL)
-        score: Value = (weights / total).sum(2).amax(1)
-        return score
-
-
-class GTTopK(topK):
-    """`topK` of ground-truth scores: ``GTTopK()(score, o, ctx=ctx)`` ends the flow."""
