@@ -1,6 +1,7 @@
 """`vTensor`: what a value looks like while a flow is traced. Metadata only."""
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -52,10 +53,7 @@ class vTensor:
         return len(self.shape)
 
     def numel(self) -> int:
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
+        return math.prod(self.shape)
 
     def size(self, dim: int | None = None) -> tuple[int, ...] | int:
         return self.shape if dim is None else self.shape[dim]

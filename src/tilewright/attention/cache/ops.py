@@ -33,12 +33,7 @@ class CacheContext(ContextBase):
 
     def __init__(self, trace: Trace | None = None) -> None:
         super().__init__(trace)
-        geometry = trace.scope.geometry if trace else None
         self.head_num = 1
-        self.head_dim = geometry.key_dim if geometry else 0
-        self.page_size = geometry.page_size if geometry else 0
-        self.block_size = self.page_size
-        self.num_blocks_per_page = 1
         self.max_new_tokens_per_batch = 0
         self.total_num_pages = 0
         self.total_num_blocks = 0

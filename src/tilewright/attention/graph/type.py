@@ -1,5 +1,6 @@
 """The type of a value: format, symbolic leading axis, inner shape, element type."""
 
+import math
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from typing import Self
@@ -117,10 +118,7 @@ class ValueType:
     @property
     def num_elements(self) -> int:
         """Elements of one entry of the leading axis."""
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
+        return math.prod(self.shape)
 
     @property
     def num_bytes(self) -> int:

@@ -49,13 +49,8 @@ class IndexerContext(ContextBase):
 
     def __init__(self, trace: Trace | None = None) -> None:
         super().__init__(trace)
-        geometry = trace.scope.geometry if trace else None
-        self.group_size = geometry.query_heads if geometry else 0
+        self.group_size = trace.scope.geometry.query_heads if trace else 0
         self.num_qo_heads = self.group_size
-        self.head_dim = geometry.key_dim if geometry else 0
-        self.page_size = geometry.page_size if geometry else 0
-        self.block_size = self.page_size
-        self.num_blocks_per_page = 1
         self.workload_chunk_size = self.num_pages_per_workload = 1
         self.sparse_attention_name = trace.flow if trace else ""
         self.impl_backend = self.vortex_attention_backend = "reference"

@@ -5,7 +5,7 @@ when they are submitted. What fails inside the machine is told by the Completion
 kernel is raised by ``wait``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
@@ -17,10 +17,10 @@ from tilewright.interop.kernbench.message import (
     KernelLaunchMsg,
     MemoryReadMsg,
     MemoryWriteMsg,
+    Message,
     MmuMapMsg,
     MmuUnmapMsg,
     PeDmaMsg,
-    ResponseMsg,
     check_envelope,
     refuse,
 )
@@ -38,15 +38,14 @@ from tilewright.interop.kernbench.value import Completion, RequestHandle
 from tilewright.runtime.request import Request
 from tilewright.units import PS_PER_NS
 
-MESSAGES = (
-    KernelLaunchMsg,
-    MemoryReadMsg,
-    MemoryWriteMsg,
-    MmuMapMsg,
-    MmuUnmapMsg,
-    PeDmaMsg,
-    ResponseMsg,
-)
+SENDERS: Mapping[type[Message], Callable[[RuntimeContext, Any], Sent]] = {
+    MemoryWriteMsg: send_write,
+    MemoryReadMsg: send_read,
+    PeDmaMsg: send_dma,
+    MmuMapMsg: send_map,
+    MmuUnmapMsg: send_unmap,
+}
+"""Functions that put messages of a class on their way; a launch knows kernels too."""
 
 
 @dataclass(eq=False, slots=True)
@@ -145,23 +144,15 @@ class GraphEngine:
         return handle
 
     def _send(self, message: Any) -> Sent:
-        if not isinstance(message, MESSAGES):
+        if not isinstance(message, Message):
             expected = "a message such as MemoryWriteMsg or KernelLaunchMsg"
             raise RequestError("submit", repr(message), expected, "build one of the message types")
         check_envelope(message)
-        match message:
-            case MemoryWriteMsg():
-                return send_write(self.host, message)
-            case MemoryReadMsg():
-                return send_read(self.host, message)
-            case PeDmaMsg():
-                return send_dma(self.host, message)
-            case KernelLaunchMsg():
-                return send_launch(self.host, self.kernels, message)
-            case MmuMapMsg():
-                return send_map(self.host, message)
-            case MmuUnmapMsg():
-                return send_unmap(self.host, message)
+        if isinstance(message, KernelLaunchMsg):
+            return send_launch(self.host, self.kernels, message)
+        for kind, send in SENDERS.items():
+            if isinstance(message, kind):
+                return send(self.host, message)
         fix = "read the completion of a request: get_completion(handle)"
         raise refuse(message, "msg_type", "a response", "a request to the machine", fix)
 

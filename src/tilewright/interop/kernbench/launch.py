@@ -18,7 +18,6 @@ from tilewright.interop.kernbench.message import (
     KernelRef,
     ScalarArg,
     TensorArg,
-    TensorArgShard,
 )
 from tilewright.interop.kernbench.placement import DPPolicy
 from tilewright.interop.kernbench.tensor import TargetPe, Tensor
@@ -173,10 +172,7 @@ def _message_argument(value: Argument, sip: int) -> TensorArg | ScalarArg:
     shards = _shards_for(value, sip)
     first = min(shard.offset_bytes for shard in shards)
     return TensorArg(
-        shards=tuple(
-            TensorArgShard(each.sip, each.cube, each.pe, each.pa, each.nbytes, each.offset_bytes)
-            for each in shards
-        ),
+        shards=tuple(shards),
         va_base=value.va_base + first,
     )
 

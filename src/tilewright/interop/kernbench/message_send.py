@@ -17,6 +17,7 @@ from tilewright.interop.kernbench.message import (
     MmuMapMsg,
     MmuUnmapMsg,
     PeDmaMsg,
+    TranslationMsg,
     check_only_target,
     part_of,
     pe_of,
@@ -183,7 +184,7 @@ def send_unmap(host: RuntimeContext, message: MmuUnmapMsg) -> Sent:
 
 def _send_all(
     host: RuntimeContext,
-    message: MmuMapMsg | MmuUnmapMsg,
+    message: TranslationMsg,
     message_to: Callable[[MapTarget], MapMsg | UnmapMsg],
 ) -> Sent:
     """Send one message of ours to each SIP, and to each PE number where not all are meant."""
@@ -201,7 +202,7 @@ def _send_all(
     return Sent(requests, facts, fails_quietly=True)
 
 
-def _count(message: MmuMapMsg | MmuUnmapMsg) -> int:
+def _count(message: TranslationMsg) -> int:
     entries = message.entries
     if not isinstance(entries, tuple | list) or not entries:
         expected = "a tuple of at least one dict"
@@ -209,7 +210,7 @@ def _count(message: MmuMapMsg | MmuUnmapMsg) -> int:
     return len(entries)
 
 
-def _entry(message: MmuMapMsg | MmuUnmapMsg, index: int, keys: tuple[str, ...]) -> tuple[int, ...]:
+def _entry(message: TranslationMsg, index: int, keys: tuple[str, ...]) -> tuple[int, ...]:
     """Return the values of one entry in the order of keys; refuse others, and what is no int."""
     entry, field = message.entries[index], f"entries[{index}]"
     if not isinstance(entry, Mapping) or set(entry) != set(keys):

@@ -1,18 +1,14 @@
 """``vortex_torch`` as names of ours: for a file, for a block, for a session or a whole process."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
 from types import ModuleType
-from typing import Any
 
 import tilewright.attention.flow as our_flow
 import tilewright.attention.verify as our_verify
 from tilewright.attention.backends import reference
-from tilewright.attention.flow import FlowBase
-from tilewright.attention.flow.config import VortexConfig
-from tilewright.attention.graph import DType
 from tilewright.interop.foreign_names import ForeignNames
 from tilewright.interop.vortex.names import (
     PACKAGE,
@@ -20,7 +16,6 @@ from tilewright.interop.vortex.names import (
     torch_is_installed,
     vortex_table,
 )
-from tilewright.models import ModelShape
 
 
 @contextmanager
@@ -56,16 +51,25 @@ def remove_vortex_alias() -> None:
     _VORTEX.remove()
 
 
-def build_vflow(
-    selected: str,
-    init_kwargs: Mapping[str, object] | None = None,
-    user_file: str | Path | None = None,
-) -> FlowBase:
-    """Build the flow registered as ``selected``: by the file if one is given, else by an import.
+build_vflow = partial(our_flow.build_vflow, names=vortex_names)
+"""Build the flow registered under a name: by the file if one is given, else by an import.
 
-    The file may import tilewright's names or Vortex's.
-    """
-    return our_flow.build_vflow(selected, init_kwargs, user_file, names=vortex_names)
+The file may import tilewright's names or Vortex's.
+"""
+load_flows = partial(our_flow.load_flows, names=vortex_names)
+"""Run a flow file and return the flows that it registers, at least one.
+
+The file may import tilewright's names or Vortex's, also inside its functions.
+"""
+find_flow = partial(our_flow.find_flow, names=vortex_names)
+"""Return a ready flow by name, or the flow of a file (``name`` picks one of several).
+
+Whatever ends in ``.py`` or has a path separator is a file, as in `load_flows`.
+"""
+session_of_config = partial(reference.session_of_config, names=vortex_names)
+"""Build what a config asks for on the reference backend; ``module_path`` as in `load_flows`."""
+check_engine_config = partial(our_verify.check_engine_config, names=vortex_names)
+"""Make all checks of a config ahead of an engine; ``module_path`` as in `load_flows`."""
 
 
 def _put_back(name: str, module: ModuleType | None) -> None:
@@ -75,47 +79,3 @@ def _put_back(name: str, module: ModuleType | None) -> None:
 
 
 _VORTEX = ForeignNames(PACKAGE, vortex_table(build_vflow))
-
-
-def load_flows(path: str | Path) -> Mapping[str, type[FlowBase]]:
-    """Run a flow file and return the flows that it registers, at least one.
-
-    The file may import tilewright's names or Vortex's, also inside its functions.
-    """
-    return our_flow.load_flows(path, vortex_names)
-
-
-def find_flow(
-    flow: str, init_kwargs: Mapping[str, object] | None = None, *, name: str | None = None
-) -> tuple[str, FlowBase]:
-    """Return a ready flow by name, or the flow of a file (``name`` picks one of several).
-
-    Whatever ends in ``.py`` or has a path separator is a file, as in `load_flows`.
-    """
-    return our_flow.find_flow(flow, init_kwargs, name=name, names=vortex_names)
-
-
-def session_of_config(
-    config: VortexConfig,
-    shape: ModelShape,
-    *,
-    num_requests: int = 1,
-    kv_dtype: DType = DType.BFLOAT16,
-    namespace: str = "numpy",
-) -> reference.Session:
-    """Build what a config asks for on the reference backend; ``module_path`` as in `load_flows`."""
-    return reference.session_of_config(
-        config,
-        shape,
-        num_requests=num_requests,
-        kv_dtype=kv_dtype,
-        namespace=namespace,
-        names=vortex_names,
-    )
-
-
-def check_engine_config(
-    config: VortexConfig | Mapping[str, Any] | str, **model: Any
-) -> tuple[our_verify.ConfigCheck, ...]:
-    """Make all checks of a config ahead of an engine; ``module_path`` as in `load_flows`."""
-    return our_verify.check_engine_config(config, names=vortex_names, **model)
